@@ -1,0 +1,62 @@
+# How Fovea's libraries, tools and TableGen headers are declared.
+
+# Interface target with the flags of our own code; MLIR's headers are system
+# headers, so that -Werror speaks of our code alone.
+add_library(FoveaOptions INTERFACE)
+target_include_directories(FoveaOptions INTERFACE
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+target_include_directories(FoveaOptions SYSTEM INTERFACE
+  ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+separate_arguments(FOVEA_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_definitions(FoveaOptions INTERFACE ${FOVEA_LLVM_DEFINITIONS})
+target_compile_options(FoveaOptions INTERFACE
+  -Wall -Wextra -Werror -Wno-unused-parameter
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>
+  -fdata-sections -ffunction-sections)
+target_link_options(FoveaOptions INTERFACE -fuse-ld=lld -Wl,--gc-sections)
+if(FOVEA_SANITIZE)
+  # No vptr check: it needs type information of MLIR's classes on both sides.
+  target_compile_options(FoveaOptions INTERFACE
+    -fsanitize=address,undefined -fno-sanitize=vptr,function
+    -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(FoveaOptions INTERFACE -fsanitize=address,undefined)
+endif()
+
+# One precompiled header for all libraries and tools: most of a file's compile
+# time is MLIR's headers.
+file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp "")
+add_library(FoveaPCH OBJECT ${PROJECT_BINARY_DIR}/pch.cpp)
+target_link_libraries(FoveaPCH PRIVATE FoveaOptions)
+target_precompile_headers(FoveaPCH PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
+
+# Every generated header, so that a parallel build orders itself.
+add_custom_target(fovea-headers)
+
+# fovea_add_library(Name sources... LINK libs...)
+function(fovea_add_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC FoveaOptions ${ARG_LINK})
+  target_precompile_headers(${name} REUSE_FROM FoveaPCH)
+  add_dependencies(${name} fovea-headers)
+endfunction()
+
+# fovea_add_tool(name sources... LINK libs...)
+function(fovea_add_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE FoveaOptions ${ARG_LINK} MLIR LLVM)
+  target_precompile_headers(${name} REUSE_FROM FoveaPCH)
+  add_dependencies(${name} fovea-headers)
+endfunction()
+
+# fovea_tablegen(input.td output generator-flags...)
+macro(fovea_tablegen td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  set(pairs ${ARGN})
+  while(pairs)
+    list(POP_FRONT pairs output flags)
+    separate_arguments(flags)
+    mlir_tablegen(${output} ${flags})
+  endwhile()
+endmacro()

@@ -1,0 +1,46 @@
+//===- Attn.h - The attn dialect --------------------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTN_H
+#define FOVEA_DIALECT_ATTN_IR_ATTN_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/TilingInterface.h"
+
+#include "fovea/Dialect/Attn/IR/AttnDialect.h.inc"
+#include "fovea/Dialect/Attn/IR/AttnEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnOps.h.inc"
+
+namespace fovea::attn {
+
+/// Name of the module attribute that holds the `#attn.target`.
+inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
+
+/// The target of the module around `op`, or null.
+TargetAttr getTarget(mlir::Operation *op);
+
+/// The type that values of element type `type` are accumulated in.
+mlir::FloatType getAccumulationType(mlir::Type type);
+
+/// Values defined above `op` that its regions use, in order of first use.
+llvm::SmallVector<mlir::Value> getCaptures(mlir::Operation *op);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTN_H

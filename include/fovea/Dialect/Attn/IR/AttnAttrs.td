@@ -1,0 +1,111 @@
+//===- AttnAttrs.td - Attributes of the attn dialect -------*- tablegen -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTNATTRS_TD
+#define FOVEA_DIALECT_ATTN_IR_ATTNATTRS_TD
+
+include "fovea/Dialect/Attn/IR/AttnBase.td"
+
+class Attn_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Attn_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Attn_UpdateEnum : I32EnumAttr<"Update",
+    "Which running values a pass over the keys updates", [
+      I32EnumAttrCase<"All", 0, "all">,
+      I32EnumAttrCase<"Max", 1, "max">,
+      I32EnumAttrCase<"Sum", 2, "sum">,
+      I32EnumAttrCase<"MaxSum", 3, "max_sum">,
+      I32EnumAttrCase<"Acc", 4, "acc">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_UpdateAttr : EnumAttr<Attn_Dialect, Attn_UpdateEnum, "update"> {
+  let assemblyFormat = "$value";
+}
+
+def Attn_OrderEnum : I32EnumAttr<"WorkOrder",
+    "In which order the tiles of queries are handed out", [
+      I32EnumAttrCase<"Linear", 0, "linear">,
+      I32EnumAttrCase<"LongestFirst", 1, "longest_first">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
+  let summary = "How one attention is cut into tiles and handed out";
+  let description = [{
+    Chosen by `--attn-select-schedule` from the model of the target, or written
+    by hand; obeyed by all later passes.
+
+    - `tile = QxK`: queries and keys of one tile;
+    - `order`: `linear`, or `longest_first` where a mask gives the tiles of
+      later queries more keys than those of earlier ones.
+
+    ```mlir
+    #attn.schedule<tile = 48x64, order = longest_first>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$queryTile,
+    "int64_t":$keyTile,
+    EnumParameter<Attn_OrderEnum>:$order
+  );
+  let assemblyFormat = [{
+    `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
+    `,` `order` `=` $order `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Attn_TargetAttr : Attn_Attr<"Target", "target"> {
+  let summary = "The model of the machine that schedules are chosen for";
+  let description = [{
+    Attached to a module as `attn.target`. Sizes are in bytes, per core (on a
+    GPU: per streaming multiprocessor); rates are of the whole device.
+
+    - `arch`: `avx512`, `avx2` or `generic` on a host;
+    - `cores`: how many work items run at once;
+    - `vector_bytes`, `vector_registers`: the vector unit;
+    - `fast_memory`: the memory that a tile's inner loops run in (the L1 data
+      cache); `near_memory`: the memory that keys and values of a head stay in
+      (the L2 cache);
+    - `bandwidth`: main memory, in GB/s; `peak`: f32 multiply-adds, in GFLOP/s.
+
+    ```mlir
+    #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64,
+                 vector_registers = 32, fast_memory = 32768,
+                 near_memory = 1048576, bandwidth = 12.0, peak = 300.0>
+    ```
+  }];
+  let parameters = (ins
+    StringRefParameter<>:$name,
+    StringRefParameter<>:$arch,
+    "int64_t":$cores,
+    "int64_t":$vectorBytes,
+    "int64_t":$vectorRegisters,
+    "int64_t":$fastMemory,
+    "int64_t":$nearMemory,
+    "double":$bandwidth,
+    "double":$peak
+  );
+  let assemblyFormat = [{
+    `<` $name `,` `arch` `=` $arch `,` `cores` `=` $cores
+    `,` `vector_bytes` `=` $vectorBytes
+    `,` `vector_registers` `=` $vectorRegisters
+    `,` `fast_memory` `=` $fastMemory `,` `near_memory` `=` $nearMemory
+    `,` `bandwidth` `=` custom<Double>($bandwidth)
+    `,` `peak` `=` custom<Double>($peak) `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTNATTRS_TD

@@ -1,0 +1,69 @@
+//===- AttnBase.td - The attn dialect and its base classes -*- tablegen -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTNBASE_TD
+#define FOVEA_DIALECT_ATTN_IR_ATTNBASE_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Attn_Dialect : Dialect {
+  let name = "attn";
+  let cppNamespace = "::fovea::attn";
+  let summary = "Attention as a graph, fused, and as an online recurrence";
+  let description = [{
+    The dialect holds attention at three levels, all on values with the layout
+    `[batch, head, position, feature]`:
+
+    1. *The graph*, as a textbook or an exporter writes it, on tensors:
+       `attn.scores`, `attn.scale`, `attn.modify`, `attn.mask`, `attn.softmax`,
+       `attn.dropout`, `attn.values`, and the work around attention
+       (`attn.layer_norm`, `attn.rms_norm`, `attn.rope`, `attn.residual_add`,
+       `attn.elementwise`). Every op can be executed alone; that is the
+       baseline which fusion is measured against.
+    2. *Fused*: `attn.attention`. Everything elementwise on the score matrix is
+       in one of two regions over scalars, so that no score tensor exists.
+    3. *Online*: `attn.online_attention`, a destination-passing step that
+       updates an accumulator, a running maximum and a running sum, and is
+       associative along the keys; `attn.finalize` turns those into the output
+       and the log-sum-exp. Both implement MLIR's tiling interface, so that
+       tiling, split keys and ring attention are one mechanism.
+
+    **Coordinates.** Score and mask regions see the batch `b`, the *query* head
+    `h`, the query position `i` and the key position `j`, always in the
+    coordinates of the whole tensor, on every level and in every tile.
+
+    **Captures.** Regions read captured tensors (bias tables, slopes, document
+    ids, lengths) and scalars by using values defined above them; a tensor is
+    read by `tensor.extract`. Only side-effect-free ops may stand in a region.
+
+    **Grouped heads.** Keys and values may have fewer heads than queries: query
+    head `h` of `H` reads KV head `h floordiv (H / Hkv)`; `Hkv` divides `H`.
+
+    **Numerics.** Products, softmax and normalisation are computed in the
+    *accumulation type*: f64 where an operand is f64, else f32. A result is
+    rounded once, to the element type of the result. A row in which every
+    key is masked, or which has no key, gives zeros and a log-sum-exp of minus
+    infinity, never NaN.
+
+    **Dropout** is Philox-4x32-10 (Salmon et al., "Parallel random numbers: as
+    easy as 1, 2, 3", SC 2011), keyed by element. For the element at column `c`
+    (its last index) of row `r` (its leading indices, linearised) the 128-bit
+    counter is `c / 4 + 2^32 * r + 2^64 * offset` and the key is `seed`; word
+    `c mod 4` of the result is the element's random number `u`. The element is
+    kept, and divided by `1 - p`, if `u >= floor(p * 2^32)`, else it becomes 0.
+    So the mask depends neither on target nor on tile size.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTNBASE_TD

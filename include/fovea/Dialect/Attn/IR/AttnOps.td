@@ -1,0 +1,558 @@
+//===- AttnOps.td - Operations of the attn dialect ---------*- tablegen -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD
+#define FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD
+
+include "fovea/Dialect/Attn/IR/AttnAttrs.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/TilingInterface.td"
+
+class Attn_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Attn_Dialect, mnemonic, traits>;
+
+/// An op of the graph: on tensors, without side effects.
+class Attn_GraphOp<string mnemonic, list<Trait> traits = []>
+    : Attn_Op<mnemonic, !listconcat(traits, [Pure,
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface>])>;
+
+/// A graph op whose one result has the shape of its first operand.
+class Attn_SameShapeOp<string mnemonic, list<Trait> traits = []>
+    : Attn_GraphOp<mnemonic, traits> {
+  let extraClassDefinition = [{
+    ::mlir::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &builder,
+        ::mlir::ReifiedRankedShapedTypeDims &shapes) {
+      shapes.push_back(
+          ::mlir::tensor::getMixedSizes(builder, getLoc(), getOperand(0)));
+      return ::mlir::success();
+    }
+  }];
+}
+
+def Attn_FloatTensor : TensorRankOf<[F16, BF16, F32, F64],
+                                    [1, 2, 3, 4, 5, 6, 7, 8]>;
+def Attn_Tensor4D : 4DTensorOf<[F16, BF16, F32, F64]>;
+def Attn_Scalar : AnyTypeOf<[AnyFloat, AnySignlessInteger, Index]>;
+
+//===----------------------------------------------------------------------===//
+// The graph
+//===----------------------------------------------------------------------===//
+
+def ScoresOp : Attn_GraphOp<"scores"> {
+  let summary = "Scores of all queries against all keys";
+  let description = [{
+    `s[b, h, i, j] = sum over d of q[b, h, i, d] * k[b, h floordiv G, j, d]`
+    with `q: [B, H, Sq, D]`, `k: [B, Hkv, Sk, D]`, `G = H / Hkv` and the result
+    `[B, H, Sq, Sk]`. Summed in the accumulation type, rounded once.
+
+    ```mlir
+    %s = attn.scores %q, %k : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>
+                              -> tensor<2x16x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor4D:$query, Attn_Tensor4D:$key);
+  let results = (outs Attn_Tensor4D:$result);
+  let assemblyFormat = [{
+    $query `,` $key attr-dict `:` type($query) `,` type($key) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def ScaleOp : Attn_SameShapeOp<"scale", [SameOperandsAndResultType]> {
+  let summary = "Multiplies every element by a constant";
+  let description = [{
+    `result[...] = input[...] * factor`.
+
+    ```mlir
+    %t = attn.scale %s by 0.125 : tensor<2x16x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_FloatTensor:$input, F64Attr:$factor);
+  let results = (outs Attn_FloatTensor:$result);
+  let assemblyFormat = "$input `by` $factor attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+}
+
+def ModifyOp : Attn_SameShapeOp<"modify",
+    [SameOperandsAndResultType, SingleBlock]> {
+  let summary = "Changes every score by a scalar function of it and its place";
+  let description = [{
+    `result[b, h, i, j] = body(input[b, h, i, j], b, h, i, j)`. The region has
+    the arguments `(score: element type, b, h, i, j: index)` and yields the new
+    score; it may read captured tensors by `tensor.extract`.
+
+    ```mlir
+    %a = attn.modify %t {
+    ^bb0(%score: f32, %b: index, %h: index, %i: index, %j: index):
+      %slope = tensor.extract %slopes[%h] : tensor<16xf32>
+      %d = arith.subi %j, %i : index
+      %n = arith.index_cast %d : index to i32
+      %f = arith.sitofp %n : i32 to f32
+      %bias = arith.mulf %slope, %f : f32
+      %r = arith.addf %score, %bias : f32
+      attn.yield %r : f32
+    } : tensor<2x16x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor4D:$input);
+  let results = (outs Attn_Tensor4D:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$input $body attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def MaskOp : Attn_SameShapeOp<"mask",
+    [SameOperandsAndResultType, SingleBlock]> {
+  let summary = "Keeps the scores where a predicate holds";
+  let description = [{
+    `result[b, h, i, j] = body(b, h, i, j) ? input[b, h, i, j] : -infinity`. The
+    region has the arguments `(b, h, i, j: index)` and yields an `i1`.
+
+    ```mlir
+    %m = attn.mask %a {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } : tensor<2x16x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor4D:$input);
+  let results = (outs Attn_Tensor4D:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$input $body attr-dict `:` type($input)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def SoftmaxOp : Attn_SameShapeOp<"softmax"> {
+  let summary = "Softmax over the last dimension";
+  let description = [{
+    `result[..., j] = exp(x[..., j] - m) / sum over j of exp(x[..., j] - m)`
+    with `m` the row's maximum, in the accumulation type. A row that is all
+    minus infinity gives zeros.
+
+    ```mlir
+    %p = attn.softmax %m : tensor<2x16x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_FloatTensor:$input);
+  let results = (outs Attn_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input attr-dict `:` custom<SameShapeTypes>(type($input), type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def DropoutOp : Attn_SameShapeOp<"dropout", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "Drops elements at random, keyed by element";
+  let description = [{
+    `result[x] = keep(x) ? input[x] / (1 - p) : 0`, where `keep` is decided by
+    Philox-4x32-10 from `seed`, `offset` and the element's place, as the
+    dialect's description states. `0 <= p < 1`.
+
+    ```mlir
+    %d = attn.dropout %p, 0.1 seed(%seed, %offset) : tensor<2x16x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_FloatTensor:$input, F64Attr:$probability,
+                       I64:$seed, I64:$offset);
+  let results = (outs Attn_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $probability `seed` `(` $seed `,` $offset `)` attr-dict
+    `:` type($input)
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def ValuesOp : Attn_GraphOp<"values"> {
+  let summary = "Values averaged by the probabilities";
+  let description = [{
+    `o[b, h, i, d] = sum over j of p[b, h, i, j] * v[b, h floordiv G, j, d]`
+    with `p: [B, H, Sq, Sk]`, `v: [B, Hkv, Sk, Dv]` and the result
+    `[B, H, Sq, Dv]`. Summed in the accumulation type, rounded once.
+
+    ```mlir
+    %o = attn.values %p, %v : tensor<2x16x?x?xf32>, tensor<2x4x?x64xf16>
+                              -> tensor<2x16x?x64xf16>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor4D:$probabilities, Attn_Tensor4D:$value);
+  let results = (outs Attn_Tensor4D:$result);
+  let assemblyFormat = [{
+    $probabilities `,` $value attr-dict
+    `:` type($probabilities) `,` type($value) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// The work around attention
+//===----------------------------------------------------------------------===//
+
+def LayerNormOp : Attn_SameShapeOp<"layer_norm",
+    [AllTypesMatch<["input", "result"]>, AttrSizedOperandSegments]> {
+  let summary = "Layer normalisation over the last dimension";
+  let description = [{
+    `y = (x - mean) / sqrt(variance + epsilon) * weight + bias` with the mean
+    and the (biased) variance over the last dimension (Ba et al., "Layer
+    Normalization", arXiv 1607.06450), in the accumulation type. `weight` and
+    `bias` have the size of the last dimension.
+
+    ```mlir
+    %y = attn.layer_norm %x weight(%w : tensor<512xf32>)
+         bias(%c : tensor<512xf32>) epsilon(1.0e-5) : tensor<2x?x512xbf16>
+    ```
+  }];
+  let arguments = (ins Attn_FloatTensor:$input,
+                       Optional<1DTensorOf<[AnyFloat]>>:$weight,
+                       Optional<1DTensorOf<[AnyFloat]>>:$bias,
+                       F64Attr:$epsilon);
+  let results = (outs Attn_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input (`weight` `(` $weight^ `:` type($weight) `)`)?
+    (`bias` `(` $bias^ `:` type($bias) `)`)?
+    `epsilon` `(` $epsilon `)` attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+def RMSNormOp : Attn_SameShapeOp<"rms_norm",
+    [AllTypesMatch<["input", "result"]>]> {
+  let summary = "Root-mean-square normalisation over the last dimension";
+  let description = [{
+    `y = x / sqrt(mean(x^2) + epsilon) * weight` (Zhang and Sennrich, "Root Mean
+    Square Layer Normalization", arXiv 1910.07467), in the accumulation type.
+
+    ```mlir
+    %y = attn.rms_norm %x weight(%w : tensor<512xf32>) epsilon(1.0e-6)
+         : tensor<2x?x512xbf16>
+    ```
+  }];
+  let arguments = (ins Attn_FloatTensor:$input,
+                       Optional<1DTensorOf<[AnyFloat]>>:$weight,
+                       F64Attr:$epsilon);
+  let results = (outs Attn_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input (`weight` `(` $weight^ `:` type($weight) `)`)?
+    `epsilon` `(` $epsilon `)` attr-dict `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+def RopeOp : Attn_SameShapeOp<"rope", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "Rotary position embedding";
+  let description = [{
+    Rotates pairs of features by an angle that depends on the position (Su et
+    al., "RoFormer", arXiv 2104.09864). `x: [B, H, S, D]` with D even, `cos` and
+    `sin`: `[S, D/2]`. For pair `t < D/2` with elements `(x0, x1)`:
+
+        y0 = x0 * cos[s, t] - x1 * sin[s, t]
+        y1 = x1 * cos[s, t] + x0 * sin[s, t]
+
+    The pair is `(t, t + D/2)`, or `(2t, 2t + 1)` where `interleaved` is given.
+    In the accumulation type.
+
+    ```mlir
+    %y = attn.rope %x, %cos, %sin
+         : tensor<2x16x?x64xf16>, tensor<?x32xf32>, tensor<?x32xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor4D:$input, 2DTensorOf<[AnyFloat]>:$cos,
+                       2DTensorOf<[AnyFloat]>:$sin, UnitAttr:$interleaved);
+  let results = (outs Attn_Tensor4D:$result);
+  let assemblyFormat = [{
+    $input `,` $cos `,` $sin (`interleaved` $interleaved^)? attr-dict
+    `:` type($input) `,` type($cos) `,` type($sin)
+  }];
+  let hasVerifier = 1;
+}
+
+def ResidualAddOp : Attn_SameShapeOp<"residual_add",
+    [AllTypesMatch<["input", "result"]>, Commutative]> {
+  let summary = "Adds a residual";
+  let description = [{
+    `result[...] = input[...] + residual[...]`, in the accumulation type. The
+    residual has the shape of the input; its element type may differ.
+
+    ```mlir
+    %y = attn.residual_add %x, %r : tensor<2x?x512xbf16>, tensor<2x?x512xf32>
+    ```
+  }];
+  let arguments = (ins Attn_FloatTensor:$input, Attn_FloatTensor:$residual);
+  let results = (outs Attn_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $residual attr-dict `:` type($input) `,` type($residual)
+  }];
+  let hasVerifier = 1;
+}
+
+def ElementwiseOp : Attn_SameShapeOp<"elementwise", [SingleBlock]> {
+  let summary = "A scalar function of one element of each input";
+  let description = [{
+    `result[...] = body(inputs[0][...], inputs[1][...], ...)`. All inputs and
+    the result have one shape; the region's arguments are one element of each.
+
+    ```mlir
+    %y = attn.elementwise %x, %gate {
+    ^bb0(%a: f32, %g: f32):
+      %r = arith.mulf %a, %g : f32
+      attn.yield %r : f32
+    } : (tensor<2x?x512xf32>, tensor<2x?x512xf32>) -> tensor<2x?x512xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs AnyRankedTensor:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $inputs $body attr-dict `:` functional-type($inputs, $result)
+  }];
+  let hasVerifier = 1;
+}
+
+def YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator,
+    ParentOneOf<["ModifyOp", "MaskOp", "ElementwiseOp", "AttentionOp",
+                 "OnlineAttentionOp"]>]> {
+  let summary = "Ends a score, mask or elementwise region";
+  let arguments = (ins Attn_Scalar:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+//===----------------------------------------------------------------------===//
+// Fused
+//===----------------------------------------------------------------------===//
+
+def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
+  let summary = "Fused attention";
+  let description = [{
+    With `q: [B, H, Sq, D]`, `k: [B, Hkv, Sk, D]`, `v: [B, Hkv, Sk, Dv]`:
+
+        s[i, j] = score(scale * sum over d of q[i, d] * k[j, d], b, h, i, j)
+        s[i, j] = mask(b, h, i, j) ? s[i, j] : -infinity
+        lse[i]  = log(sum over j of exp(s[i, j]))
+        p[i, j] = dropout(exp(s[i, j] - lse[i]))
+        o[i, d] = sum over j of p[i, j] * v[j, d]
+
+    for every batch and head. Both regions are optional: an absent score region
+    is the identity, an absent mask region keeps all. The score region's score
+    and the optional `lse` result `[B, H, Sq]` have the accumulation type. The
+    dropout acts on the element `[b, h, i, j]` of a `[B, H, Sq, Sk]` tensor and
+    not on `lse`.
+
+    ```mlir
+    %o, %lse = attn.attention %q, %k, %v scale(0.125)
+        dropout(0.1, %seed, %offset)
+        score {
+        ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+          %r = math.tanh %s : f32
+          attn.yield %r : f32
+        }
+        mask {
+        ^bb0(%b: index, %h: index, %i: index, %j: index):
+          %keep = arith.cmpi sge, %i, %j : index
+          attn.yield %keep : i1
+        }
+        : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>
+          -> tensor<2x16x?x64xf16>, tensor<2x16x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor4D:$query, Attn_Tensor4D:$key,
+                       Attn_Tensor4D:$value, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$dropout, Optional<I64>:$seed,
+                       Optional<I64>:$offset,
+                       OptionalAttr<Attn_ScheduleAttr>:$schedule);
+  let results = (outs Attn_Tensor4D:$output,
+                      Optional<3DTensorOf<[F32, F64]>>:$lse);
+  let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `scale` `(` $scale `)`
+    (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
+    (`score` $score^)? (`mask` $mask^)? attr-dict
+    `:` type($query) `,` type($key) `,` type($value)
+    `->` type($output) (`,` type($lse)^)?
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    /// The type that products, softmax and the score region compute in.
+    ::mlir::FloatType getAccumulationType();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Online
+//===----------------------------------------------------------------------===//
+
+/// A destination-passing op on tensors (with results) or memrefs (without).
+class Attn_DestinationOp<string mnemonic, list<Trait> traits = []>
+    : Attn_Op<mnemonic, !listconcat(traits, [DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface>])>;
+
+def Attn_TensorOrMemRef : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
+
+def Attn_Tiling : DeclareOpInterfaceMethods<TilingInterface, [
+    "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation",
+    "getResultTilePosition", "generateResultTileValue",
+    "getIterationDomainTileFromResultTile"]>;
+
+def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
+    [AttrSizedOperandSegments, Attn_Tiling]> {
+  let summary = "One pass over keys with running accumulator, maximum and sum";
+  let description = [{
+    The recurrence of online softmax (Milakov and Gimelshein, arXiv 1805.02867;
+    Rabe and Staats, arXiv 2112.05682; Dao et al., FlashAttention, arXiv
+    2205.14135). With the scores `t = log2(e) * s` of the keys at hand, `s` as
+    in `attn.attention`:
+
+        m'      = max(m, max over j of t[j])
+        p[j]    = exp2(t[j] - m')
+        sum'    = sum * exp2(m - m') + sum over j of p[j]
+        acc'[d] = acc[d] * exp2(m - m') + sum over j of dropout(p[j]) * v[j, d]
+
+    `acc: [B, H, Sq, Dv]`, `max` and `sum`: `[B, H, Sq]`, all of the
+    accumulation type; `max` is in base 2. They start as 0, minus infinity and
+    0. The order of keys, and how they are cut into several ops, matters only to
+    rounding.
+
+    `update` says which running values a pass computes; the others are read or
+    ignored and are returned as they came. `all` is the single pass. Two passes
+    are `max_sum`, then `acc`; three are `max`, `sum`, `acc`: there `max` is
+    final, and a rescale by `exp2(m - m')` does not occur.
+
+    `at [b, h, i, j]` are the coordinates of the operands' first element in the
+    whole attention (absent: zeros), which regions and dropout are given.
+    `whole [H, Sq]` are the numbers of heads and queries of the whole, which
+    dropout needs to number its rows (absent: the operands' own).
+    `partial(%p)`: the mask region is applied only where `%p` is true; the
+    producer has proven that it keeps all of this tile otherwise.
+
+    Where `packed(%rows)` is given, the query is what `attn.pack_query` makes,
+    `[B, H, D, Q]` in the accumulation type with the scale applied (and
+    log2(e), if there is no score region), `Q` static; `acc`, `max` and `sum`
+    have `Q` rows. Rows from `%rows` on repeat the last row: they have its
+    coordinates, and their results are not used.
+
+    On tensors the op returns the new values; on memrefs it updates in place.
+
+    ```mlir
+    %acc1, %max1, %sum1 = attn.online_attention scale(0.125) update(all)
+        ins(%q, %k, %v : tensor<1x1x48x64xf16>, tensor<1x1x?x64xf16>,
+                         tensor<1x1x?x64xf16>)
+        outs(%acc, %max, %sum : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>,
+                                tensor<1x1x48xf32>)
+        at [%b, %h, %i, %j] partial(%p)
+        mask {
+        ^bb0(%b_: index, %h_: index, %i_: index, %j_: index):
+          %keep = arith.cmpi sge, %i_, %j_ : index
+          attn.yield %keep : i1
+        }
+        -> tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
+    ```
+  }];
+  let arguments = (ins Attn_TensorOrMemRef:$query, Attn_TensorOrMemRef:$key,
+                       Attn_TensorOrMemRef:$value, Attn_TensorOrMemRef:$acc,
+                       Attn_TensorOrMemRef:$max, Attn_TensorOrMemRef:$sum,
+                       Variadic<Index>:$at, Variadic<Index>:$whole,
+                       Optional<Index>:$rows, Optional<I1>:$partial,
+                       F64Attr:$scale, Attn_UpdateAttr:$update,
+                       OptionalAttr<F64Attr>:$dropout, Optional<I64>:$seed,
+                       Optional<I64>:$offset,
+                       OptionalAttr<Attn_ScheduleAttr>:$schedule);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    `scale` `(` $scale `)` `update` `(` $update `)`
+    (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
+    `ins` `(` $query `,` $key `,` $value `:`
+              type($query) `,` type($key) `,` type($value) `)`
+    `outs` `(` $acc `,` $max `,` $sum `:`
+               type($acc) `,` type($max) `,` type($sum) `)`
+    (`at` `[` $at^ `]`)? (`whole` `[` $whole^ `]`)?
+    (`packed` `(` $rows^ `)`)? (`partial` `(` $partial^ `)`)?
+    (`score` $score^)? (`mask` $mask^)? attr-dict (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FloatType getAccumulationType();
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+    bool updatesMax();
+    bool updatesSum();
+    bool updatesAcc();
+  }];
+}
+
+def FinalizeOp : Attn_DestinationOp<"finalize",
+    [AttrSizedOperandSegments, Attn_Tiling]> {
+  let summary = "Output and log-sum-exp from the running values";
+  let description = [{
+    `out[i, d] = acc[i, d] / sum[i]` rounded to the output's element type, and
+    `lse[i] = (max[i] + log2(sum[i])) * ln(2)`. Where `sum` is 0 or `max` is
+    minus infinity, which no kept key ever changed, the output is 0 and `lse` is
+    minus infinity.
+
+    ```mlir
+    %o, %l = attn.finalize
+        ins(%acc, %max, %sum : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>,
+                               tensor<1x1x48xf32>)
+        outs(%o0, %l0 : tensor<1x1x48x64xf16>, tensor<1x1x48xf32>)
+        -> tensor<1x1x48x64xf16>, tensor<1x1x48xf32>
+    ```
+  }];
+  let arguments = (ins Attn_TensorOrMemRef:$acc, Attn_TensorOrMemRef:$max,
+                       Attn_TensorOrMemRef:$sum, Attn_TensorOrMemRef:$output,
+                       Optional<Attn_TensorOrMemRef>:$lse);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `ins` `(` $acc `,` $max `,` $sum `:`
+              type($acc) `,` type($max) `,` type($sum) `)`
+    `outs` `(` $output (`,` $lse^)? `:` type($output) (`,` type($lse)^)? `)`
+    attr-dict (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+  }];
+}
+
+def PackQueryOp : Attn_DestinationOp<"pack_query"> {
+  let summary = "A tile of queries, scaled, widened, one query a lane";
+  let description = [{
+    `packed[b, h, d, q] = factor * query[b, h, min(q, Sq - 1), d]` in the
+    accumulation type: queries lie along vector lanes, so that the softmax of a
+    tile needs no horizontal operation. Columns beyond the last query repeat it.
+    `Sq` is at least 1.
+
+    ```mlir
+    %p = attn.pack_query by 0.18033688011112042
+         ins(%q : tensor<1x1x?x64xf16>) outs(%p0 : tensor<1x1x64x48xf32>)
+         -> tensor<1x1x64x48xf32>
+    ```
+  }];
+  let arguments = (ins Attn_TensorOrMemRef:$query, Attn_TensorOrMemRef:$packed,
+                       F64Attr:$factor);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `by` $factor `ins` `(` $query `:` type($query) `)`
+    `outs` `(` $packed `:` type($packed) `)` attr-dict (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable();
+  }];
+}
+
+#endif // FOVEA_DIALECT_ATTN_IR_ATTNOPS_TD
