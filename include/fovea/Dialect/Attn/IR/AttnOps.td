@@ -10,6 +10,7 @@
 
 include "fovea/Dialect/Attn/IR/AttnAttrs.td"
 include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -495,8 +496,7 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
   }];
 }
 
-def FinalizeOp : Attn_DestinationOp<"finalize",
-    [AttrSizedOperandSegments, Attn_Tiling]> {
+def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
   let summary = "Output and log-sum-exp from the running values";
   let description = [{
     `out[i, d] = acc[i, d] / sum[i]` rounded to the output's element type, and
