@@ -22,6 +22,9 @@ if(FOVEA_SANITIZE)
   target_link_options(FoveaOptions INTERFACE -fsanitize=address,undefined)
 endif()
 
+# Tools share the libraries' precompiled header, so they share their -fPIC.
+set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
+
 # One precompiled header for all libraries and tools: most of a file's compile
 # time is MLIR's headers.
 file(WRITE ${PROJECT_BINARY_DIR}/pch.cpp "")
@@ -48,6 +51,7 @@ function(fovea_add_tool name)
   target_link_libraries(${name} PRIVATE FoveaOptions ${ARG_LINK} MLIR LLVM)
   target_precompile_headers(${name} REUSE_FROM FoveaPCH)
   add_dependencies(${name} fovea-headers)
+  set_property(GLOBAL APPEND PROPERTY FOVEA_TOOLS ${name})
 endfunction()
 
 # fovea_tablegen(input.td output generator-flags...)

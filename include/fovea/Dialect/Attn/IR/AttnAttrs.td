@@ -78,12 +78,12 @@ def Attn_TargetAttr : Attn_Attr<"Target", "target"> {
     - `fast_memory`: the memory that a tile's inner loops run in (the L1 data
       cache); `near_memory`: the memory that keys and values of a head stay in
       (the L2 cache);
-    - `bandwidth`: main memory, in GB/s; `peak`: f32 multiply-adds, in GFLOP/s.
+    - `bandwidth`: main memory, in MB/s; `peak`: f32 multiply-adds, in GFLOP/s.
 
     ```mlir
     #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64,
                  vector_registers = 32, fast_memory = 32768,
-                 near_memory = 1048576, bandwidth = 12.0, peak = 300.0>
+                 near_memory = 1048576, bandwidth = 12000, peak = 300>
     ```
   }];
   let parameters = (ins
@@ -94,16 +94,16 @@ def Attn_TargetAttr : Attn_Attr<"Target", "target"> {
     "int64_t":$vectorRegisters,
     "int64_t":$fastMemory,
     "int64_t":$nearMemory,
-    "double":$bandwidth,
-    "double":$peak
+    "int64_t":$bandwidth,
+    "int64_t":$peak
   );
   let assemblyFormat = [{
     `<` $name `,` `arch` `=` $arch `,` `cores` `=` $cores
     `,` `vector_bytes` `=` $vectorBytes
     `,` `vector_registers` `=` $vectorRegisters
     `,` `fast_memory` `=` $fastMemory `,` `near_memory` `=` $nearMemory
-    `,` `bandwidth` `=` custom<Double>($bandwidth)
-    `,` `peak` `=` custom<Double>($peak) `>`
+    `,` `bandwidth` `=` $bandwidth
+    `,` `peak` `=` $peak `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -64,6 +64,10 @@ def Attn_Dialect : Dialect {
     "::mlir::tensor::TensorDialect"
   ];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+  }];
 }
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNBASE_TD

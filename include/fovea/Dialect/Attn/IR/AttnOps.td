@@ -22,7 +22,8 @@ class Attn_Op<string mnemonic, list<Trait> traits = []>
 /// An op of the graph: on tensors, without side effects.
 class Attn_GraphOp<string mnemonic, list<Trait> traits = []>
     : Attn_Op<mnemonic, !listconcat(traits, [Pure,
-        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface>])>;
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+            ["reifyResultShapes"]>])>;
 
 /// A graph op whose one result has the shape of its first operand.
 class Attn_SameShapeOp<string mnemonic, list<Trait> traits = []>
@@ -32,7 +33,7 @@ class Attn_SameShapeOp<string mnemonic, list<Trait> traits = []>
         ::mlir::OpBuilder &builder,
         ::mlir::ReifiedRankedShapedTypeDims &shapes) {
       shapes.push_back(
-          ::mlir::tensor::getMixedSizes(builder, getLoc(), getOperand(0)));
+          ::mlir::tensor::getMixedSizes(builder, getLoc(), getOperation()->getOperand(0)));
       return ::mlir::success();
     }
   }];
@@ -144,13 +145,13 @@ def SoftmaxOp : Attn_SameShapeOp<"softmax"> {
     minus infinity gives zeros.
 
     ```mlir
-    %p = attn.softmax %m : tensor<2x16x?x?xf32>
+    %p = attn.softmax %m : tensor<2x16x?x?xf32> -> tensor<2x16x?x?xf32>
     ```
   }];
   let arguments = (ins Attn_FloatTensor:$input);
   let results = (outs Attn_FloatTensor:$result);
   let assemblyFormat = [{
-    $input attr-dict `:` custom<SameShapeTypes>(type($input), type($result))
+    $input attr-dict `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -399,7 +400,8 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
 class Attn_DestinationOp<string mnemonic, list<Trait> traits = []>
     : Attn_Op<mnemonic, !listconcat(traits, [DestinationStyleOpInterface,
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface>])>;
+        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
+            ["reifyResultShapes"]>])>;
 
 def Attn_TensorOrMemRef : AnyTypeOf<[AnyRankedTensor, AnyStridedMemRef]>;
 
@@ -409,7 +411,7 @@ def Attn_Tiling : DeclareOpInterfaceMethods<TilingInterface, [
     "getIterationDomainTileFromResultTile"]>;
 
 def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
-    [AttrSizedOperandSegments, Attn_Tiling]> {
+    [AttrSizedOperandSegments]> {
   let summary = "One pass over keys with running accumulator, maximum and sum";
   let description = [{
     The recurrence of online softmax (Milakov and Gimelshein, arXiv 1805.02867;
@@ -474,7 +476,7 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
   let assemblyFormat = [{
-    `scale` `(` $scale `)` `update` `(` $update `)`
+    `scale` `(` $scale `)` `update` `(` `` $update `)`
     (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
     `ins` `(` $query `,` $key `,` $value `:`
               type($query) `,` type($key) `,` type($value) `)`
@@ -496,7 +498,7 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
   }];
 }
 
-def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
+def FinalizeOp : Attn_DestinationOp<"finalize"> {
   let summary = "Output and log-sum-exp from the running values";
   let description = [{
     `out[i, d] = acc[i, d] / sum[i]` rounded to the output's element type, and

@@ -1,0 +1,92 @@
+//===- AttnAttrs.cpp - Attributes of the attn dialect ---------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+
+/// Parses `QxK`.
+static ParseResult parseTileShape(AsmParser &parser, int64_t &queryTile,
+                                  int64_t &keyTile) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t, 2> shape;
+  if (parser.parseDimensionList(shape, /*allowDynamic=*/false,
+                                /*withTrailingX=*/false))
+    return failure();
+  if (shape.size() != 2)
+    return parser.emitError(loc, "expected a tile of 2 dimensions, queries x "
+                                 "keys, but got ")
+           << shape.size();
+  queryTile = shape[0];
+  keyTile = shape[1];
+  return success();
+}
+
+static void printTileShape(AsmPrinter &printer, int64_t queryTile,
+                           int64_t keyTile) {
+  printer << queryTile << "x" << keyTile;
+}
+
+#include "fovea/Dialect/Attn/IR/AttnEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+
+void AttnDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "fovea/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+      >();
+}
+
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t queryTile, int64_t keyTile,
+                                   WorkOrder order) {
+  if (queryTile < 1 || keyTile < 1)
+    return emitError() << "tile must have at least 1 query and 1 key, but is "
+                       << queryTile << "x" << keyTile;
+  return success();
+}
+
+LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef name, StringRef arch, int64_t cores,
+                                 int64_t vectorBytes, int64_t vectorRegisters,
+                                 int64_t fastMemory, int64_t nearMemory,
+                                 int64_t bandwidth, int64_t peak) {
+  if (name != "host")
+    return emitError() << "unknown target \"" << name
+                       << "\"; expected \"host\"";
+  if (arch != "avx512" && arch != "avx2" && arch != "generic")
+    return emitError() << "unknown arch \"" << arch
+                       << "\"; expected avx512, avx2 or generic";
+  std::pair<StringRef, int64_t> counts[] = {
+      {"cores", cores},
+      {"vector_bytes", vectorBytes},
+      {"vector_registers", vectorRegisters},
+      {"fast_memory", fastMemory},
+      {"near_memory", nearMemory},
+      {"bandwidth", bandwidth},
+      {"peak", peak}};
+  for (auto [key, value] : counts)
+    if (value < 1)
+      return emitError() << key << " must be at least 1, but is " << value;
+  if (vectorBytes != 16 && vectorBytes != 32 && vectorBytes != 64)
+    return emitError() << "vector_bytes must be 16, 32 or 64, but is "
+                       << vectorBytes;
+  return success();
+}
+
+TargetAttr fovea::attn::getTarget(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto target = op->getAttrOfType<TargetAttr>(kTargetAttrName))
+      return target;
+  return {};
+}

@@ -1,0 +1,191 @@
+//===- AttnDialect.cpp - The attn dialect ---------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+
+#include "fovea/Dialect/Attn/IR/AttnDialect.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"
+
+void AttnDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"
+      >();
+}
+
+FloatType fovea::attn::getAccumulationType(Type type) {
+  if (type.isF64())
+    return Float64Type::get(type.getContext());
+  return Float32Type::get(type.getContext());
+}
+
+SmallVector<Value> fovea::attn::getCaptures(Operation *op) {
+  SetVector<Value> captures;
+  getUsedValuesDefinedAbove(op->getRegions(), captures);
+  return captures.takeVector();
+}
+
+FloatType AttentionOp::getAccumulationType() {
+  for (Value operand : {getQuery(), getKey(), getValue()})
+    if (getElementTypeOrSelf(operand).isF64())
+      return Float64Type::get(getContext());
+  return Float32Type::get(getContext());
+}
+
+FloatType OnlineAttentionOp::getAccumulationType() {
+  return cast<FloatType>(getElementTypeOrSelf(getAcc()));
+}
+
+bool OnlineAttentionOp::updatesMax() {
+  return llvm::is_contained({Update::All, Update::Max, Update::MaxSum},
+                            getUpdate());
+}
+
+bool OnlineAttentionOp::updatesSum() {
+  return llvm::is_contained({Update::All, Update::Sum, Update::MaxSum},
+                            getUpdate());
+}
+
+bool OnlineAttentionOp::updatesAcc() {
+  return llvm::is_contained({Update::All, Update::Acc}, getUpdate());
+}
+
+//===----------------------------------------------------------------------===//
+// Destinations and effects
+//===----------------------------------------------------------------------===//
+
+MutableOperandRange OnlineAttentionOp::getDpsInitsMutable() {
+  return MutableOperandRange(getOperation(), getAccMutable().getOperandNumber(),
+                             3);
+}
+
+MutableOperandRange FinalizeOp::getDpsInitsMutable() {
+  return MutableOperandRange(
+      getOperation(), getOutputMutable().getOperandNumber(), getLse() ? 2 : 1);
+}
+
+MutableOperandRange PackQueryOp::getDpsInitsMutable() {
+  return MutableOperandRange(getOperation(),
+                             getPackedMutable().getOperandNumber(), 1);
+}
+
+/// On memrefs a destination-passing op reads its operands and writes its
+/// destinations; on tensors it has no effect. What its regions load, they read.
+static void
+addEffects(DestinationStyleOpInterface op,
+           SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+  for (Region &region : op->getRegions())
+    region.walk(
+        [&](MemoryEffectOpInterface nested) { nested.getEffects(effects); });
+}
+
+void OnlineAttentionOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+
+void FinalizeOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+
+void PackQueryOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes of results
+//===----------------------------------------------------------------------===//
+
+/// The sizes of `type`, dynamic ones taken from a dimension of a source.
+static SmallVector<OpFoldResult>
+mixedSizes(OpBuilder &builder, Location loc, ShapedType type,
+           ArrayRef<std::pair<Value, int64_t>> sources) {
+  SmallVector<OpFoldResult> sizes;
+  for (auto [dim, source] : llvm::enumerate(sources)) {
+    if (type.isDynamicDim(dim))
+      sizes.push_back(
+          tensor::getMixedSize(builder, loc, source.first, source.second));
+    else
+      sizes.push_back(builder.getIndexAttr(type.getDimSize(dim)));
+  }
+  return sizes;
+}
+
+LogicalResult ScoresOp::reifyResultShapes(OpBuilder &builder,
+                                          ReifiedRankedShapedTypeDims &shapes) {
+  Value q = getQuery(), k = getKey();
+  shapes.push_back(mixedSizes(builder, getLoc(), getType(),
+                              {{q, 0}, {q, 1}, {q, 2}, {k, 2}}));
+  return success();
+}
+
+LogicalResult ValuesOp::reifyResultShapes(OpBuilder &builder,
+                                          ReifiedRankedShapedTypeDims &shapes) {
+  Value p = getProbabilities(), v = getValue();
+  shapes.push_back(mixedSizes(builder, getLoc(), getType(),
+                              {{p, 0}, {p, 1}, {p, 2}, {v, 3}}));
+  return success();
+}
+
+LogicalResult
+AttentionOp::reifyResultShapes(OpBuilder &builder,
+                               ReifiedRankedShapedTypeDims &shapes) {
+  Value q = getQuery(), v = getValue();
+  shapes.push_back(mixedSizes(builder, getLoc(), getOutput().getType(),
+                              {{q, 0}, {q, 1}, {q, 2}, {v, 3}}));
+  if (getLse())
+    shapes.push_back(mixedSizes(builder, getLoc(), getLse().getType(),
+                                {{q, 0}, {q, 1}, {q, 2}}));
+  return success();
+}
+
+/// A destination-passing op's results have the shapes of its destinations.
+static LogicalResult reifyFromInits(OpBuilder &builder,
+                                    DestinationStyleOpInterface op,
+                                    ReifiedRankedShapedTypeDims &shapes) {
+  if (!op.hasPureTensorSemantics())
+    return failure();
+  for (Value init : op.getDpsInits())
+    shapes.push_back(tensor::getMixedSizes(builder, op.getLoc(), init));
+  return success();
+}
+
+LogicalResult
+OnlineAttentionOp::reifyResultShapes(OpBuilder &builder,
+                                     ReifiedRankedShapedTypeDims &shapes) {
+  return reifyFromInits(builder, *this, shapes);
+}
+
+LogicalResult
+FinalizeOp::reifyResultShapes(OpBuilder &builder,
+                              ReifiedRankedShapedTypeDims &shapes) {
+  return reifyFromInits(builder, *this, shapes);
+}
+
+LogicalResult
+PackQueryOp::reifyResultShapes(OpBuilder &builder,
+                               ReifiedRankedShapedTypeDims &shapes) {
+  return reifyFromInits(builder, *this, shapes);
+}

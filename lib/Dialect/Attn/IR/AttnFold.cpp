@@ -1,0 +1,179 @@
+//===- AttnFold.cpp - Folders and canonicalisations of the attn dialect ---===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+
+static Value yieldedValue(Region &region) {
+  return cast<YieldOp>(region.front().getTerminator()).getValue();
+}
+
+/// The region returns its first argument, the score, as it came.
+static bool isIdentity(Region &region) {
+  return !region.empty() && yieldedValue(region) == region.getArgument(0);
+}
+
+/// The mask region is the constant `keep`.
+static bool isConstantMask(Region &region, bool keep) {
+  return !region.empty() &&
+         matchPattern(yieldedValue(region), keep ? m_One() : m_Zero());
+}
+
+//===----------------------------------------------------------------------===//
+// The graph
+//===----------------------------------------------------------------------===//
+
+OpFoldResult ScaleOp::fold(FoldAdaptor) {
+  return getFactor().isExactlyValue(1.0) ? getInput() : OpFoldResult();
+}
+
+namespace {
+/// scale(scale(x, a), b) -> scale(x, a * b), where the product is as exact as
+/// the two steps: no intermediate rounding beyond the accumulation type's.
+struct MergeScales : OpRewritePattern<ScaleOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ScaleOp op,
+                                PatternRewriter &rewriter) const override {
+    auto inner = op.getInput().getDefiningOp<ScaleOp>();
+    if (!inner)
+      return failure();
+    APFloat product = inner.getFactor() * op.getFactor();
+    if (!product.isFinite())
+      return failure();
+    rewriter.replaceOpWithNewOp<ScaleOp>(
+        op, inner.getInput(),
+        rewriter.getF64FloatAttr(product.convertToDouble()));
+    return success();
+  }
+};
+} // namespace
+
+void ScaleOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *context) {
+  patterns.add<MergeScales>(context);
+}
+
+OpFoldResult ModifyOp::fold(FoldAdaptor) {
+  return isIdentity(getBody()) ? getInput() : OpFoldResult();
+}
+
+OpFoldResult MaskOp::fold(FoldAdaptor) {
+  return isConstantMask(getBody(), /*keep=*/true) ? getInput() : OpFoldResult();
+}
+
+OpFoldResult DropoutOp::fold(FoldAdaptor) {
+  return getProbability().isZero() ? getInput() : OpFoldResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Fused and online
+//===----------------------------------------------------------------------===//
+
+/// Drops regions and a dropout that change nothing.
+template <typename Op>
+static LogicalResult dropWithoutEffect(Op op, PatternRewriter &rewriter) {
+  bool score = isIdentity(op.getScore());
+  bool mask = isConstantMask(op.getMask(), /*keep=*/true);
+  bool dropout = op.getDropout() && op.getDropout()->isZero();
+  if (!score && !mask && !dropout)
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] {
+    if (score)
+      rewriter.eraseBlock(&op.getScore().front());
+    if (mask)
+      rewriter.eraseBlock(&op.getMask().front());
+    if constexpr (std::is_same_v<Op, OnlineAttentionOp>)
+      if (mask)
+        op.getPartialMutable().clear();
+    if (dropout) {
+      op.removeDropoutAttr();
+      op.getSeedMutable().clear();
+      op.getOffsetMutable().clear();
+    }
+  });
+  return success();
+}
+
+namespace {
+struct DropUnusedLse : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getLse() || !op.getLse().use_empty())
+      return failure();
+    OperationState state(op.getLoc(), op->getName(), op->getOperands(),
+                         op.getOutput().getType(), op->getAttrs());
+    for (Region &region : op->getRegions())
+      state.addRegion()->takeBody(region);
+    Operation *replacement = rewriter.create(state);
+    rewriter.replaceAllUsesWith(op.getOutput(), replacement->getResult(0));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// `partial(false)`: the mask keeps the whole tile; `partial(true)`: say
+/// nothing.
+struct FoldPartial : OpRewritePattern<OnlineAttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(OnlineAttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.getPartial())
+      return failure();
+    bool never = matchPattern(op.getPartial(), m_Zero());
+    if (!never && !matchPattern(op.getPartial(), m_One()))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getPartialMutable().clear();
+      if (never)
+        rewriter.eraseBlock(&op.getMask().front());
+    });
+    return success();
+  }
+};
+} // namespace
+
+void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                              MLIRContext *context) {
+  patterns.add<DropUnusedLse>(context);
+  patterns.add(+[](AttentionOp op, PatternRewriter &rewriter) {
+    return dropWithoutEffect(op, rewriter);
+  });
+}
+
+void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                    MLIRContext *context) {
+  patterns.add<FoldPartial>(context);
+  patterns.add(+[](OnlineAttentionOp op, PatternRewriter &rewriter) {
+    return dropWithoutEffect(op, rewriter);
+  });
+}
+
+/// A running value that the pass does not update is returned as it came.
+LogicalResult OnlineAttentionOp::fold(FoldAdaptor,
+                                      SmallVectorImpl<OpFoldResult> &results) {
+  bool updated[] = {updatesAcc(), updatesMax(), updatesSum()};
+  bool changed = false;
+  for (auto [result, init, isUpdated] :
+       llvm::zip(getResults(), getDpsInits(), updated))
+    changed |= !isUpdated && !result.use_empty();
+  if (!changed)
+    return failure();
+  for (auto [result, init, isUpdated] :
+       llvm::zip(getResults(), getDpsInits(), updated))
+    results.push_back(isUpdated ? result : init);
+  return success();
+}

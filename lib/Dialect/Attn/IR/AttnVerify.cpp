@@ -1,0 +1,580 @@
+//===- AttnVerify.cpp - Verifiers of the attn dialect ---------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One dimension of an operand or result, for messages.
+struct NamedSize {
+  StringRef name;
+  int64_t size;
+};
+} // namespace
+
+static int64_t sizeOf(Value value, int64_t dim) {
+  return cast<ShapedType>(value.getType()).getDimSize(dim);
+}
+
+/// Static sizes among `sizes` are equal; `what` names the dimension.
+static LogicalResult verifySame(Operation *op, StringRef what,
+                                ArrayRef<NamedSize> sizes) {
+  const NamedSize *first = nullptr;
+  for (const NamedSize &size : sizes) {
+    if (ShapedType::isDynamic(size.size))
+      continue;
+    if (!first)
+      first = &size;
+    else if (first->size != size.size)
+      return op->emitOpError()
+             << "expects " << first->name << " and " << size.name
+             << " to have the same " << what << ", but they have "
+             << first->size << " and " << size.size;
+  }
+  return success();
+}
+
+static LogicalResult verifySameShape(Operation *op, StringRef name0,
+                                     Value value0, StringRef name1,
+                                     Value value1) {
+  auto type0 = cast<ShapedType>(value0.getType());
+  auto type1 = cast<ShapedType>(value1.getType());
+  if (succeeded(verifyCompatibleShape(type0, type1)))
+    return success();
+  return op->emitOpError() << "expects " << name0 << " and " << name1
+                           << " to have the same shape, but they are " << type0
+                           << " and " << type1;
+}
+
+static LogicalResult verifyRank(Operation *op, StringRef name, Value value,
+                                int64_t rank) {
+  auto type = cast<ShapedType>(value.getType());
+  if (type.getRank() == rank)
+    return success();
+  return op->emitOpError() << "expects " << name << " to have rank " << rank
+                           << ", but it is " << type;
+}
+
+static LogicalResult verifyElementType(Operation *op, StringRef name,
+                                       Value value, Type expected) {
+  Type type = getElementTypeOrSelf(value);
+  if (type == expected)
+    return success();
+  return op->emitOpError() << "expects " << name << " to have element type "
+                           << expected << ", but it is " << value.getType();
+}
+
+/// `heads` query heads can share `kvHeads` heads of keys and values.
+static LogicalResult verifyGroups(Operation *op, int64_t heads,
+                                  int64_t kvHeads) {
+  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(kvHeads))
+    return success();
+  if (kvHeads == 0 ? heads == 0 : heads % kvHeads == 0)
+    return success();
+  return op->emitOpError()
+         << "expects the number of query heads to be a multiple of the number "
+            "of key and value heads, but they are "
+         << heads << " and " << kvHeads;
+}
+
+/// What `attn.attention` and `attn.online_attention` ask of query, key and
+/// value; `queryDim` is the query's dimension of features.
+static LogicalResult verifyAttentionOperands(Operation *op, Value query,
+                                             int64_t queryDim, Value key,
+                                             Value value) {
+  if (failed(verifySame(op, "batch size",
+                        {{"query", sizeOf(query, 0)},
+                         {"key", sizeOf(key, 0)},
+                         {"value", sizeOf(value, 0)}})) ||
+      failed(
+          verifySame(op, "number of heads",
+                     {{"key", sizeOf(key, 1)}, {"value", sizeOf(value, 1)}})) ||
+      failed(
+          verifySame(op, "number of keys",
+                     {{"key", sizeOf(key, 2)}, {"value", sizeOf(value, 2)}})) ||
+      failed(verifySame(
+          op, "head dim",
+          {{"query", sizeOf(query, queryDim)}, {"key", sizeOf(key, 3)}})))
+    return failure();
+  return verifyGroups(op, sizeOf(query, 1), sizeOf(key, 1));
+}
+
+//===----------------------------------------------------------------------===//
+// Regions and attributes
+//===----------------------------------------------------------------------===//
+
+/// The region has arguments of types `arguments`, yields `result` and holds
+/// ops without side effects only. `name` is how the op's syntax calls it.
+static LogicalResult verifyRegion(Operation *op, StringRef name, Region &region,
+                                  ArrayRef<Type> arguments, Type result) {
+  Block &block = region.front();
+  if (block.getNumArguments() != arguments.size())
+    return op->emitOpError()
+           << "expects the " << name << " region to have " << arguments.size()
+           << " arguments, but it has " << block.getNumArguments();
+  for (auto [index, argument, expected] :
+       llvm::enumerate(block.getArgumentTypes(), arguments))
+    if (argument != expected)
+      return op->emitOpError()
+             << "expects argument " << index << " of the " << name
+             << " region to be " << expected << ", but it is " << argument;
+  auto yield = dyn_cast_or_null<YieldOp>(
+      block.mightHaveTerminator() ? block.getTerminator() : nullptr);
+  if (!yield)
+    return op->emitOpError()
+           << "expects the " << name << " region to end with attn.yield";
+  if (yield.getValue().getType() != result)
+    return yield.emitOpError()
+           << "expects to yield " << result << " from the " << name
+           << " region, but yields " << yield.getValue().getType();
+  Operation *impure = nullptr;
+  block.walk([&](Operation *nested) {
+    // A load of a captured buffer is what tensor.extract becomes.
+    if (isMemoryEffectFree(nested) ||
+        hasSingleEffect<MemoryEffects::Read>(nested))
+      return WalkResult::advance();
+    impure = nested;
+    return WalkResult::interrupt();
+  });
+  if (impure) {
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "expects the " << name
+                              << " region to have no side effects";
+    diag.attachNote(impure->getLoc())
+        << "'" << impure->getName() << "' may have one";
+    return diag;
+  }
+  return success();
+}
+
+/// `extra` arguments in front of the coordinates `(b, h, i, j)`.
+static SmallVector<Type> withCoordinates(MLIRContext *context,
+                                         ArrayRef<Type> extra) {
+  SmallVector<Type> types(extra);
+  types.append(4, IndexType::get(context));
+  return types;
+}
+
+static LogicalResult verifyScoreAndMask(Operation *op, Region &score,
+                                        Region &mask, Type accumulation) {
+  MLIRContext *context = op->getContext();
+  if (!score.empty() &&
+      failed(verifyRegion(op, "score", score,
+                          withCoordinates(context, accumulation),
+                          accumulation)))
+    return failure();
+  if (!mask.empty() &&
+      failed(verifyRegion(op, "mask", mask, withCoordinates(context, {}),
+                          IntegerType::get(context, 1))))
+    return failure();
+  return success();
+}
+
+static LogicalResult verifyProbability(Operation *op, const APFloat &value) {
+  double probability = value.convertToDouble();
+  // Written so that NaN is rejected as well.
+  if (probability >= 0.0 && probability < 1.0)
+    return success();
+  return op->emitOpError()
+         << "expects a dropout probability in [0, 1), but got " << probability;
+}
+
+static LogicalResult verifyDropout(Operation *op,
+                                   std::optional<APFloat> probability,
+                                   Value seed, Value offset) {
+  if (probability.has_value() != bool(seed) || bool(seed) != bool(offset))
+    return op->emitOpError("expects a dropout probability, a seed and an "
+                           "offset together, or none of them");
+  if (probability)
+    return verifyProbability(op, *probability);
+  return success();
+}
+
+static LogicalResult verifyFinite(Operation *op, StringRef name,
+                                  const APFloat &value) {
+  if (value.isFinite())
+    return success();
+  return op->emitOpError() << "expects a finite " << name << ", but got "
+                           << value.convertToDouble();
+}
+
+/// The working set of one tile stays in the target's near memory.
+static LogicalResult verifySchedule(Operation *op,
+                                    std::optional<ScheduleAttr> schedule,
+                                    Type accumulation, int64_t headDim,
+                                    int64_t valueDim) {
+  TargetAttr target = getTarget(op);
+  if (!schedule || !target || ShapedType::isDynamic(headDim) ||
+      ShapedType::isDynamic(valueDim))
+    return success();
+  int64_t bytes = getTileBytes(*schedule, accumulation, headDim, valueDim);
+  if (bytes <= target.getNearMemory())
+    return success();
+  return op->emitOpError() << "has a schedule that does not fit the target: a "
+                           << "tile of " << schedule->getQueryTile() << "x"
+                           << schedule->getKeyTile() << " needs " << bytes
+                           << " bytes, but a core of \"" << target.getName()
+                           << "\" has " << target.getNearMemory();
+}
+
+int64_t fovea::attn::getTileBytes(ScheduleAttr schedule, Type accumulation,
+                                  int64_t headDim, int64_t valueDim) {
+  int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
+  // Queries, accumulator, keys, values and scores, and two row statistics.
+  int64_t elements = queries * (headDim + valueDim + 2) +
+                     keys * (headDim + valueDim) + queries * keys;
+  return elements * (accumulation.getIntOrFloatBitWidth() / 8);
+}
+
+LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() == kTargetAttrName &&
+      !isa<TargetAttr>(attribute.getValue()))
+    return op->emitOpError()
+           << "expects '" << kTargetAttrName
+           << "' to be an #attn.target, but it is " << attribute.getValue();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The graph
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScoresOp::verify() {
+  Value q = getQuery(), k = getKey(), s = getResult();
+  if (failed(verifySame(*this, "batch size",
+                        {{"query", sizeOf(q, 0)},
+                         {"key", sizeOf(k, 0)},
+                         {"result", sizeOf(s, 0)}})) ||
+      failed(verifySame(*this, "number of heads",
+                        {{"query", sizeOf(q, 1)}, {"result", sizeOf(s, 1)}})) ||
+      failed(verifySame(*this, "number of queries",
+                        {{"query", sizeOf(q, 2)}, {"result", sizeOf(s, 2)}})) ||
+      failed(verifySame(*this, "number of keys",
+                        {{"key", sizeOf(k, 2)}, {"result", sizeOf(s, 3)}})) ||
+      failed(verifySame(*this, "head dim",
+                        {{"query", sizeOf(q, 3)}, {"key", sizeOf(k, 3)}})))
+    return failure();
+  return verifyGroups(*this, sizeOf(q, 1), sizeOf(k, 1));
+}
+
+LogicalResult ScaleOp::verify() {
+  return verifyFinite(*this, "factor", getFactor());
+}
+
+LogicalResult ModifyOp::verify() {
+  Type element = getElementTypeOrSelf(getInput());
+  return verifyRegion(*this, "modify", getBody(),
+                      withCoordinates(getContext(), element), element);
+}
+
+LogicalResult MaskOp::verify() {
+  return verifyRegion(*this, "mask", getBody(),
+                      withCoordinates(getContext(), {}),
+                      IntegerType::get(getContext(), 1));
+}
+
+LogicalResult SoftmaxOp::verify() {
+  return verifySameShape(*this, "input", getInput(), "result", getResult());
+}
+
+LogicalResult DropoutOp::verify() {
+  return verifyProbability(*this, getProbability());
+}
+
+LogicalResult ValuesOp::verify() {
+  Value p = getProbabilities(), v = getValue(), o = getResult();
+  if (failed(verifySame(*this, "batch size",
+                        {{"probabilities", sizeOf(p, 0)},
+                         {"value", sizeOf(v, 0)},
+                         {"result", sizeOf(o, 0)}})) ||
+      failed(verifySame(
+          *this, "number of heads",
+          {{"probabilities", sizeOf(p, 1)}, {"result", sizeOf(o, 1)}})) ||
+      failed(verifySame(
+          *this, "number of queries",
+          {{"probabilities", sizeOf(p, 2)}, {"result", sizeOf(o, 2)}})) ||
+      failed(verifySame(
+          *this, "number of keys",
+          {{"probabilities", sizeOf(p, 3)}, {"value", sizeOf(v, 2)}})) ||
+      failed(verifySame(*this, "value dim",
+                        {{"value", sizeOf(v, 3)}, {"result", sizeOf(o, 3)}})))
+    return failure();
+  return verifyGroups(*this, sizeOf(p, 1), sizeOf(v, 1));
+}
+
+//===----------------------------------------------------------------------===//
+// The work around attention
+//===----------------------------------------------------------------------===//
+
+/// A normalisation's parameter has the size of the last dimension.
+static LogicalResult verifyParameter(Operation *op, StringRef name,
+                                     Value parameter, Value input) {
+  if (!parameter)
+    return success();
+  int64_t last = cast<ShapedType>(input.getType()).getRank() - 1;
+  return verifySame(
+      op, "size of the last dimension",
+      {{"input", sizeOf(input, last)}, {name, sizeOf(parameter, 0)}});
+}
+
+static LogicalResult verifyEpsilon(Operation *op, const APFloat &epsilon) {
+  if (epsilon.isFinite() && !epsilon.isNegative())
+    return success();
+  return op->emitOpError() << "expects a finite epsilon of at least 0, but got "
+                           << epsilon.convertToDouble();
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(verifyParameter(*this, "weight", getWeight(), getInput())) ||
+      failed(verifyParameter(*this, "bias", getBias(), getInput())))
+    return failure();
+  return verifyEpsilon(*this, getEpsilon());
+}
+
+LogicalResult RMSNormOp::verify() {
+  if (failed(verifyParameter(*this, "weight", getWeight(), getInput())))
+    return failure();
+  return verifyEpsilon(*this, getEpsilon());
+}
+
+LogicalResult RopeOp::verify() {
+  int64_t headDim = sizeOf(getInput(), 3);
+  if (!ShapedType::isDynamic(headDim) && headDim % 2 != 0)
+    return emitOpError() << "expects an even head dim, but it is " << headDim;
+  int64_t pairs = ShapedType::isDynamic(headDim) ? headDim : headDim / 2;
+  if (failed(verifySame(*this, "number of positions",
+                        {{"input", sizeOf(getInput(), 2)},
+                         {"cos", sizeOf(getCos(), 0)},
+                         {"sin", sizeOf(getSin(), 0)}})))
+    return failure();
+  return verifySame(*this, "number of pairs",
+                    {{"input", pairs},
+                     {"cos", sizeOf(getCos(), 1)},
+                     {"sin", sizeOf(getSin(), 1)}});
+}
+
+LogicalResult ResidualAddOp::verify() {
+  return verifySameShape(*this, "input", getInput(), "residual", getResidual());
+}
+
+LogicalResult ElementwiseOp::verify() {
+  if (getInputs().empty())
+    return emitOpError("expects at least one input");
+  SmallVector<Type> arguments;
+  for (Value input : getInputs()) {
+    if (failed(verifySameShape(*this, "an input", input, "the result",
+                               getResult())))
+      return failure();
+    arguments.push_back(getElementTypeOrSelf(input));
+  }
+  return verifyRegion(*this, "elementwise", getBody(), arguments,
+                      getElementTypeOrSelf(getResult()));
+}
+
+//===----------------------------------------------------------------------===//
+// Fused
+//===----------------------------------------------------------------------===//
+
+LogicalResult AttentionOp::verify() {
+  Value q = getQuery(), v = getValue(), o = getOutput();
+  if (failed(verifyAttentionOperands(*this, q, 3, getKey(), v)) ||
+      failed(verifySame(*this, "batch size",
+                        {{"query", sizeOf(q, 0)}, {"output", sizeOf(o, 0)}})) ||
+      failed(verifySame(*this, "number of heads",
+                        {{"query", sizeOf(q, 1)}, {"output", sizeOf(o, 1)}})) ||
+      failed(verifySame(*this, "number of queries",
+                        {{"query", sizeOf(q, 2)}, {"output", sizeOf(o, 2)}})) ||
+      failed(verifySame(*this, "value dim",
+                        {{"value", sizeOf(v, 3)}, {"output", sizeOf(o, 3)}})))
+    return failure();
+  Type accumulation = getAccumulationType();
+  if (Value lse = getLse()) {
+    if (failed(verifyElementType(*this, "lse", lse, accumulation)))
+      return failure();
+    StringRef names[] = {"batch size", "number of heads", "number of queries"};
+    for (auto [dim, name] : llvm::enumerate(names))
+      if (failed(verifySame(
+              *this, name,
+              {{"query", sizeOf(q, dim)}, {"lse", sizeOf(lse, dim)}})))
+        return failure();
+  }
+  if (failed(verifyFinite(*this, "scale", getScale())) ||
+      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
+      failed(verifySchedule(*this, getSchedule(), accumulation, sizeOf(q, 3),
+                            sizeOf(v, 3))))
+    return failure();
+  return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
+}
+
+//===----------------------------------------------------------------------===//
+// Online
+//===----------------------------------------------------------------------===//
+
+/// The op is on tensors with one result for each destination, of its type, or
+/// on memrefs with none.
+static LogicalResult verifyDestinations(DestinationStyleOpInterface op) {
+  bool tensors = false, memrefs = false;
+  for (Value operand : op->getOperands()) {
+    tensors |= isa<TensorType>(operand.getType());
+    memrefs |= isa<MemRefType>(operand.getType());
+  }
+  if (tensors && memrefs)
+    return op->emitOpError("expects all operands to be tensors or all to be "
+                           "memrefs, but both occur");
+  unsigned results = tensors ? op.getNumDpsInits() : 0;
+  if (op->getNumResults() != results)
+    return op->emitOpError() << "expects " << results << " results, but has "
+                             << op->getNumResults();
+  for (auto [init, result] : llvm::zip(op.getDpsInits(), op->getResults()))
+    if (init.getType() != result.getType())
+      return op->emitOpError()
+             << "expects a result to have its destination's type "
+             << init.getType() << ", but it is " << result.getType();
+  return success();
+}
+
+/// `acc: [B, H, Q, Dv]`, `max` and `sum`: `[B, H, Q]`, of one float type.
+static LogicalResult verifyRunningValues(Operation *op, Value acc, Value max,
+                                         Value sum) {
+  if (failed(verifyRank(op, "acc", acc, 4)) ||
+      failed(verifyRank(op, "max", max, 3)) ||
+      failed(verifyRank(op, "sum", sum, 3)))
+    return failure();
+  Type accumulation = getElementTypeOrSelf(acc);
+  if (!accumulation.isF32() && !accumulation.isF64())
+    return op->emitOpError()
+           << "expects acc to have element type f32 or f64, but it is "
+           << acc.getType();
+  if (failed(verifyElementType(op, "max", max, accumulation)) ||
+      failed(verifyElementType(op, "sum", sum, accumulation)))
+    return failure();
+  StringRef names[] = {"batch size", "number of heads", "number of queries"};
+  for (auto [dim, name] : llvm::enumerate(names))
+    if (failed(verifySame(op, name,
+                          {{"acc", sizeOf(acc, dim)},
+                           {"max", sizeOf(max, dim)},
+                           {"sum", sizeOf(sum, dim)}})))
+      return failure();
+  return success();
+}
+
+LogicalResult OnlineAttentionOp::verify() {
+  Value q = getQuery(), v = getValue(), acc = getAcc();
+  for (auto [name, value] : {std::pair<StringRef, Value>{"query", q},
+                             {"key", getKey()},
+                             {"value", v}}) {
+    if (failed(verifyRank(*this, name, value, 4)))
+      return failure();
+    if (!isa<FloatType>(getElementTypeOrSelf(value)))
+      return emitOpError() << "expects " << name
+                           << " to have a float element type, but it is "
+                           << value.getType();
+  }
+  bool packed = bool(getRows());
+  int64_t rowDim = packed ? 3 : 2, featureDim = packed ? 2 : 3;
+  if (failed(verifyDestinations(*this)) ||
+      failed(verifyRunningValues(*this, acc, getMax(), getSum())) ||
+      failed(verifyAttentionOperands(*this, q, featureDim, getKey(), v)) ||
+      failed(verifySame(*this, "batch size",
+                        {{"query", sizeOf(q, 0)}, {"acc", sizeOf(acc, 0)}})) ||
+      failed(verifySame(*this, "number of heads",
+                        {{"query", sizeOf(q, 1)}, {"acc", sizeOf(acc, 1)}})) ||
+      failed(verifySame(
+          *this, "number of queries",
+          {{"query", sizeOf(q, rowDim)}, {"acc", sizeOf(acc, 2)}})) ||
+      failed(verifySame(*this, "value dim",
+                        {{"value", sizeOf(v, 3)}, {"acc", sizeOf(acc, 3)}})))
+    return failure();
+  Type accumulation = getAccumulationType();
+  if (packed) {
+    if (failed(verifyElementType(*this, "a packed query", q, accumulation)))
+      return failure();
+    if (ShapedType::isDynamic(sizeOf(q, 3)))
+      return emitOpError("expects a packed query to have a static number of "
+                         "queries, but it is ")
+             << q.getType();
+  }
+  if (!getAt().empty() && getAt().size() != 4)
+    return emitOpError() << "expects 4 coordinates in `at`, but got "
+                         << getAt().size();
+  if (!getWhole().empty() && getWhole().size() != 2)
+    return emitOpError() << "expects 2 sizes in `whole`, but got "
+                         << getWhole().size();
+  if (getPartial() && getMask().empty())
+    return emitOpError("expects `partial` only with a mask region");
+  if (failed(verifyFinite(*this, "scale", getScale())) ||
+      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
+      failed(verifySchedule(*this, getSchedule(), accumulation,
+                            sizeOf(getKey(), 3), sizeOf(v, 3))))
+    return failure();
+  return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
+}
+
+LogicalResult FinalizeOp::verify() {
+  Value acc = getAcc(), output = getOutput(), lse = getLse();
+  if (failed(verifyDestinations(*this)) ||
+      failed(verifyRunningValues(*this, acc, getMax(), getSum())) ||
+      failed(verifyRank(*this, "output", output, 4)) ||
+      failed(verifySameShape(*this, "acc", acc, "output", output)))
+    return failure();
+  if (!isa<FloatType>(getElementTypeOrSelf(output)))
+    return emitOpError("expects output to have a float element type, but it "
+                       "is ")
+           << output.getType();
+  if (!lse)
+    return success();
+  if (failed(verifyRank(*this, "lse", lse, 3)) ||
+      failed(verifyElementType(*this, "lse", lse, getElementTypeOrSelf(acc))))
+    return failure();
+  return verifySameShape(*this, "max", getMax(), "lse", lse);
+}
+
+LogicalResult PackQueryOp::verify() {
+  Value query = getQuery(), packed = getPacked();
+  if (failed(verifyDestinations(*this)) ||
+      failed(verifyRank(*this, "query", query, 4)) ||
+      failed(verifyRank(*this, "packed", packed, 4)) ||
+      failed(verifySame(
+          *this, "batch size",
+          {{"query", sizeOf(query, 0)}, {"packed", sizeOf(packed, 0)}})) ||
+      failed(verifySame(
+          *this, "number of heads",
+          {{"query", sizeOf(query, 1)}, {"packed", sizeOf(packed, 1)}})) ||
+      failed(verifySame(
+          *this, "head dim",
+          {{"query", sizeOf(query, 3)}, {"packed", sizeOf(packed, 2)}})))
+    return failure();
+  Type element = getElementTypeOrSelf(query);
+  if (!isa<FloatType>(element))
+    return emitOpError("expects query to have a float element type, but it "
+                       "is ")
+           << query.getType();
+  Type packedElement = getElementTypeOrSelf(packed);
+  if (!packedElement.isF64() &&
+      failed(verifyElementType(*this, "packed", packed,
+                               fovea::attn::getAccumulationType(element))))
+    return failure();
+  int64_t queries = sizeOf(query, 2), columns = sizeOf(packed, 3);
+  if (ShapedType::isDynamic(columns))
+    return emitOpError("expects packed to have a static number of columns, "
+                       "but it is ")
+           << packed.getType();
+  if (!ShapedType::isDynamic(queries) && (queries < 1 || queries > columns))
+    return emitOpError() << "expects between 1 and " << columns
+                         << " queries, the columns of packed, but got "
+                         << queries;
+  return verifyFinite(*this, "factor", getFactor());
+}

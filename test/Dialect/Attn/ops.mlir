@@ -1,0 +1,134 @@
+// RUN: fovea-opt %s --verify-roundtrip | FileCheck %s
+// RUN: fovea-opt %s --mlir-print-op-generic | fovea-opt | FileCheck %s
+
+// CHECK-LABEL: func @graph
+func.func @graph(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>,
+                 %v: tensor<2x4x?x32xf16>, %slopes: tensor<16xf32>,
+                 %seed: i64, %offset: i64) -> tensor<2x16x?x32xf16> {
+  // CHECK: attn.scores %{{.*}}, %{{.*}} : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x?xf32>
+  %s = attn.scores %q, %k : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x?xf32>
+  // CHECK: attn.scale %{{.*}} by 1.250000e-01 : tensor<2x16x?x?xf32>
+  %t = attn.scale %s by 0.125 : tensor<2x16x?x?xf32>
+  // CHECK: attn.modify %{{.*}} {
+  // CHECK-NEXT: ^bb0(%[[S:.*]]: f32, %{{.*}}: index, %[[H:.*]]: index, %{{.*}}: index, %{{.*}}: index):
+  // CHECK-NEXT: tensor.extract %{{.*}}[%[[H]]]
+  %a = attn.modify %t {
+  ^bb0(%score: f32, %b: index, %h: index, %i: index, %j: index):
+    %slope = tensor.extract %slopes[%h] : tensor<16xf32>
+    %r = arith.mulf %score, %slope : f32
+    attn.yield %r : f32
+  } : tensor<2x16x?x?xf32>
+  // CHECK: attn.mask %{{.*}} {
+  // CHECK: attn.yield %{{.*}} : i1
+  // CHECK: } : tensor<2x16x?x?xf32>
+  %m = attn.mask %a {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<2x16x?x?xf32>
+  // CHECK: attn.softmax %{{.*}} : tensor<2x16x?x?xf32> -> tensor<2x16x?x?xf16>
+  %p = attn.softmax %m : tensor<2x16x?x?xf32> -> tensor<2x16x?x?xf16>
+  // CHECK: attn.dropout %{{.*}}, 1.000000e-01 seed(%{{.*}}, %{{.*}}) : tensor<2x16x?x?xf16>
+  %d = attn.dropout %p, 0.1 seed(%seed, %offset) : tensor<2x16x?x?xf16>
+  // CHECK: attn.values %{{.*}}, %{{.*}} : tensor<2x16x?x?xf16>, tensor<2x4x?x32xf16> -> tensor<2x16x?x32xf16>
+  %o = attn.values %d, %v : tensor<2x16x?x?xf16>, tensor<2x4x?x32xf16> -> tensor<2x16x?x32xf16>
+  return %o : tensor<2x16x?x32xf16>
+}
+
+// CHECK-LABEL: func @around
+func.func @around(%x: tensor<2x?x512xbf16>, %r: tensor<2x?x512xf32>, %w: tensor<512xf32>,
+                  %h: tensor<2x8x?x64xf32>, %cos: tensor<?x32xf32>, %sin: tensor<?x32xf32>)
+    -> (tensor<2x?x512xf32>, tensor<2x8x?x64xf32>) {
+  // CHECK: attn.layer_norm %{{.*}} weight(%{{.*}} : tensor<512xf32>) bias(%{{.*}} : tensor<512xf32>) epsilon(1.000000e-05) : tensor<2x?x512xbf16>
+  %a = attn.layer_norm %x weight(%w : tensor<512xf32>) bias(%w : tensor<512xf32>) epsilon(1.0e-5) : tensor<2x?x512xbf16>
+  // CHECK: attn.layer_norm %{{.*}} bias(%{{.*}} : tensor<512xf32>) epsilon
+  %b = attn.layer_norm %a bias(%w : tensor<512xf32>) epsilon(0.0) : tensor<2x?x512xbf16>
+  // CHECK: attn.rms_norm %{{.*}} epsilon(1.000000e-06) : tensor<2x?x512xbf16>
+  %c = attn.rms_norm %b epsilon(1.0e-6) : tensor<2x?x512xbf16>
+  // CHECK: attn.residual_add %{{.*}}, %{{.*}} : tensor<2x?x512xbf16>, tensor<2x?x512xf32>
+  %d = attn.residual_add %c, %r : tensor<2x?x512xbf16>, tensor<2x?x512xf32>
+  // CHECK: attn.elementwise %{{.*}}, %{{.*}} {
+  %e = attn.elementwise %d, %r {
+  ^bb0(%p: bf16, %q: f32):
+    %z = arith.extf %p : bf16 to f32
+    %y = arith.mulf %z, %q : f32
+    attn.yield %y : f32
+  } : (tensor<2x?x512xbf16>, tensor<2x?x512xf32>) -> tensor<2x?x512xf32>
+  // CHECK: attn.rope %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x8x?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+  %f = attn.rope %h, %cos, %sin : tensor<2x8x?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+  // CHECK: attn.rope %{{.*}}, %{{.*}}, %{{.*}} interleaved :
+  %g = attn.rope %f, %cos, %sin interleaved : tensor<2x8x?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+  return %e, %g : tensor<2x?x512xf32>, tensor<2x8x?x64xf32>
+}
+
+// CHECK-LABEL: func @fused
+func.func @fused(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>, %v: tensor<2x4x?x64xf16>,
+                 %seed: i64, %offset: i64) -> (tensor<2x16x?x64xf16>, tensor<2x16x?xf32>) {
+  // CHECK: attn.attention %{{.*}}, %{{.*}}, %{{.*}} scale(1.250000e-01) dropout(1.000000e-01, %{{.*}}, %{{.*}}) score {
+  // CHECK: ^bb0(%{{.*}}: f32, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index):
+  // CHECK: } mask {
+  // CHECK: schedule = #attn.schedule<tile = 48x64, order = longest_first>
+  // CHECK: -> tensor<2x16x?x64xf16>, tensor<2x16x?xf32>
+  %o, %lse = attn.attention %q, %k, %v scale(0.125) dropout(0.1, %seed, %offset)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %r = math.tanh %s : f32
+      attn.yield %r : f32
+    }
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 48x64, order = longest_first>}
+    : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>, tensor<2x16x?xf32>
+  // CHECK: attn.attention %{{.*}}, %{{.*}}, %{{.*}} scale(1.000000e+00) : tensor
+  %p = attn.attention %q, %k, %v scale(1.0)
+    : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
+  return %p, %lse : tensor<2x16x?x64xf16>, tensor<2x16x?xf32>
+}
+
+// CHECK-LABEL: func @online
+func.func @online(%q: tensor<1x1x48x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x64xf16>,
+                  %acc: tensor<1x1x48x64xf32>, %max: tensor<1x1x48xf32>, %sum: tensor<1x1x48xf32>,
+                  %qt: tensor<1x1x64x48xf32>, %o: tensor<1x1x48x64xf16>,
+                  %b: index, %h: index, %i: index, %j: index, %p: i1)
+    -> (tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>) {
+  // CHECK: attn.online_attention scale(1.250000e-01) update(all) ins(
+  // CHECK-SAME: at [%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] whole [%{{.*}}, %{{.*}}] partial(%{{.*}}) mask {
+  %0:3 = attn.online_attention scale(0.125) update(all)
+    ins(%q, %k, %v : tensor<1x1x48x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>)
+    outs(%acc, %max, %sum : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>)
+    at [%b, %h, %i, %j] whole [%h, %i] partial(%p)
+    mask {
+    ^bb0(%b_: index, %h_: index, %i_: index, %j_: index):
+      %keep = arith.cmpi sge, %i_, %j_ : index
+      attn.yield %keep : i1
+    } -> tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
+  // CHECK: attn.pack_query by 1.250000e-01 ins(%{{.*}} : tensor<1x1x48x64xf16>) outs(%{{.*}} : tensor<1x1x64x48xf32>) -> tensor<1x1x64x48xf32>
+  %pq = attn.pack_query by 0.125 ins(%q : tensor<1x1x48x64xf16>) outs(%qt : tensor<1x1x64x48xf32>) -> tensor<1x1x64x48xf32>
+  // CHECK: attn.online_attention scale(1.250000e-01) update(acc)
+  // CHECK-SAME: packed(%{{.*}}) ->
+  %1:3 = attn.online_attention scale(0.125) update(acc)
+    ins(%pq, %k, %v : tensor<1x1x64x48xf32>, tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>)
+    outs(%0#0, %0#1, %0#2 : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>)
+    packed(%i) -> tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
+  // CHECK: attn.finalize ins({{.*}}) outs(%{{.*}}, %{{.*}} : tensor<1x1x48x64xf16>, tensor<1x1x48xf32>) -> tensor<1x1x48x64xf16>, tensor<1x1x48xf32>
+  %2:2 = attn.finalize ins(%1#0, %1#1, %1#2 : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>)
+    outs(%o, %max : tensor<1x1x48x64xf16>, tensor<1x1x48xf32>) -> tensor<1x1x48x64xf16>, tensor<1x1x48xf32>
+  return %2#0, %2#1, %1#2 : tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
+}
+
+// CHECK-LABEL: func @online_memref
+func.func @online_memref(%q: memref<1x1x48x64xf16>, %k: memref<1x1x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>, %v: memref<1x1x?x64xf16>,
+                         %acc: memref<1x1x48x64xf32>, %max: memref<1x1x48xf32>, %sum: memref<1x1x48xf32>, %o: memref<1x1x48x64xf16>) {
+  // CHECK: attn.online_attention scale(1.250000e-01) update(all) ins({{.*}}) outs({{.*}}){{$}}
+  attn.online_attention scale(0.125) update(all)
+    ins(%q, %k, %v : memref<1x1x48x64xf16>, memref<1x1x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>, memref<1x1x?x64xf16>)
+    outs(%acc, %max, %sum : memref<1x1x48x64xf32>, memref<1x1x48xf32>, memref<1x1x48xf32>)
+  // CHECK: attn.finalize ins({{.*}}) outs(%{{.*}} : memref<1x1x48x64xf16>){{$}}
+  attn.finalize ins(%acc, %max, %sum : memref<1x1x48x64xf32>, memref<1x1x48xf32>, memref<1x1x48xf32>) outs(%o : memref<1x1x48x64xf16>)
+  return
+}
+
+// CHECK: module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>}
+module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>} {}

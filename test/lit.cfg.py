@@ -1,0 +1,35 @@
+# Configuration of Fovea's lit tests. FOVEA_ROUNDTRIP=1 in the environment turns
+# every fovea-opt run into a round-trip test as well.
+import os
+import shutil
+
+import lit.formats
+
+config.name = "Fovea"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "CMakeLists.txt", "lit.cfg.py"]
+config.test_source_root = os.path.dirname(__file__)
+
+path = [
+    os.path.join(config.fovea_binary_dir, "bin"),
+    config.llvm_tools_dir,
+    config.environment.get("PATH", ""),
+]
+config.environment["PATH"] = os.pathsep.join(path)
+config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
+# MLIR's own globals are never freed.
+config.environment["ASAN_OPTIONS"] = "detect_leaks=0"
+
+if os.environ.get("FOVEA_ROUNDTRIP") == "1":
+    config.substitutions.append(
+        (r"\bfovea-opt\b", "fovea-opt --verify-roundtrip")
+    )
+config.substitutions.append(("%examples", os.path.join(config.fovea_source_dir, "examples")))
+config.substitutions.append(("%python", shutil.which("python3") or "python3"))
+
+# Features are probed, never assumed.
+if shutil.which("ptxas"):
+    config.available_features.add("ptxas")
+if config.fovea_sanitize == "ON":
+    config.available_features.add("sanitize")
