@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Pipelines/Pipelines.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -16,8 +16,9 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<fovea::attn::AttnDialect>();
+  fovea::registerAllDialects(registry);
   mlir::registerAllPasses();
+  fovea::registerFoveaPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "Fovea's modular optimizer driver\n", registry));
 }

@@ -1,0 +1,81 @@
+//===- Pipelines.h - From an attention graph to LLVM IR ---------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The named pipelines, for fovea-opt and for the compile driver. They run on a
+// module of functions on tensors (attn, linalg, tensor, arith, math, scf,
+// func).
+//
+// After level `llvm` the module is in the LLVM dialect. A public function
+// `@f` has a C interface `_mlir_ciface_f` with these conventions:
+//   - a tensor operand is a memref descriptor with any strides but the
+//     innermost, which is 1; operands are never written;
+//   - a tensor result is a memref descriptor with the identity layout, whose
+//     buffer was allocated by the function and belongs to the caller; results
+//     alias neither operands nor each other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_PIPELINES_PIPELINES_H
+#define FOVEA_PIPELINES_PIPELINES_H
+
+namespace mlir {
+class DialectRegistry;
+class OpPassManager;
+} // namespace mlir
+
+namespace fovea {
+
+/// How attention is computed.
+enum class Strategy {
+  /// The graph as written, kernel by kernel; scores are in memory.
+  Unfused,
+  /// Fused, over the keys three times: maximum, sum, values.
+  ThreePass,
+  /// Fused, over the keys twice: online maximum and sum, values.
+  TwoPass,
+  /// Fused, over the keys once.
+  Fused,
+};
+
+/// Where the pipeline stops.
+enum class Level {
+  /// `attn.attention` (or the graph, if the strategy is `Unfused`).
+  Attn,
+  /// `attn.online_attention`, with schedules.
+  Fused,
+  /// Loops over tiles, on tensors.
+  Tiled,
+  /// The LLVM dialect.
+  LLVM,
+};
+
+struct HostOptions {
+  Strategy strategy = Strategy::Fused;
+  Level level = Level::LLVM;
+};
+
+/// Appends the passes that compile a module for the host. The module's
+/// `attn.target`, if there is one, describes the machine.
+void buildHostPipeline(mlir::OpPassManager &manager,
+                       const HostOptions &options = {});
+
+/// Appends the passes that compile a module to its reference: the unfused
+/// graph, every floating-point value in f64, scalar loops, libm. Floating-point
+/// operands keep their type, floating-point results are f64.
+void buildReferencePipeline(mlir::OpPassManager &manager);
+
+/// Registers the dialects, interface models and LLVM translations that the
+/// pipelines need.
+void registerAllDialects(mlir::DialectRegistry &registry);
+
+/// Registers the passes of Fovea, the passes of MLIR that the pipelines consist
+/// of, and the pipelines.
+void registerFoveaPasses();
+
+} // namespace fovea
+
+#endif // FOVEA_PIPELINES_PIPELINES_H
