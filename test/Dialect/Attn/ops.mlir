@@ -43,8 +43,8 @@ func.func @around(%x: tensor<2x?x512xbf16>, %r: tensor<2x?x512xf32>, %w: tensor<
   %a = attn.layer_norm %x weight(%w : tensor<512xf32>) bias(%w : tensor<512xf32>) epsilon(1.0e-5) : tensor<2x?x512xbf16>
   // CHECK: attn.layer_norm %{{.*}} bias(%{{.*}} : tensor<512xf32>) epsilon
   %b = attn.layer_norm %a bias(%w : tensor<512xf32>) epsilon(0.0) : tensor<2x?x512xbf16>
-  // CHECK: attn.rms_norm %{{.*}} epsilon(1.000000e-06) : tensor<2x?x512xbf16>
-  %c = attn.rms_norm %b epsilon(1.0e-6) : tensor<2x?x512xbf16>
+  // CHECK: attn.rms_norm %{{.*}} epsilon(1.000000e-03) : tensor<2x?x512xbf16>
+  %c = attn.rms_norm %b epsilon(0.001) : tensor<2x?x512xbf16>
   // CHECK: attn.residual_add %{{.*}}, %{{.*}} : tensor<2x?x512xbf16>, tensor<2x?x512xf32>
   %d = attn.residual_add %c, %r : tensor<2x?x512xbf16>, tensor<2x?x512xf32>
   // CHECK: attn.elementwise %{{.*}}, %{{.*}} {
@@ -94,7 +94,7 @@ func.func @online(%q: tensor<1x1x48x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tenso
                   %b: index, %h: index, %i: index, %j: index, %p: i1)
     -> (tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>) {
   // CHECK: attn.online_attention scale(1.250000e-01) update(all) ins(
-  // CHECK-SAME: at [%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] whole [%{{.*}}, %{{.*}}] partial(%{{.*}}) mask {
+  // CHECK-SAME: at[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] whole[%{{.*}}, %{{.*}}] partial(%{{.*}}) mask {
   %0:3 = attn.online_attention scale(0.125) update(all)
     ins(%q, %k, %v : tensor<1x1x48x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>)
     outs(%acc, %max, %sum : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>)
@@ -121,7 +121,7 @@ func.func @online(%q: tensor<1x1x48x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tenso
 // CHECK-LABEL: func @online_memref
 func.func @online_memref(%q: memref<1x1x48x64xf16>, %k: memref<1x1x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>, %v: memref<1x1x?x64xf16>,
                          %acc: memref<1x1x48x64xf32>, %max: memref<1x1x48xf32>, %sum: memref<1x1x48xf32>, %o: memref<1x1x48x64xf16>) {
-  // CHECK: attn.online_attention scale(1.250000e-01) update(all) ins({{.*}}) outs({{.*}}){{$}}
+  // CHECK: attn.online_attention scale(1.250000e-01) update(all) ins({{.*}}) outs({{.*}} : {{.*}}){{$}}
   attn.online_attention scale(0.125) update(all)
     ins(%q, %k, %v : memref<1x1x48x64xf16>, memref<1x1x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>, memref<1x1x?x64xf16>)
     outs(%acc, %max, %sum : memref<1x1x48x64xf32>, memref<1x1x48xf32>, memref<1x1x48xf32>)

@@ -8,12 +8,26 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace fovea::attn;
 
 #include "fovea/Dialect/Attn/IR/AttnDialect.cpp.inc"
+
+/// Parses the bare keyword of an update.
+static ParseResult parseUpdate(OpAsmParser &parser, UpdateAttr &update) {
+  auto value = FieldParser<Update>::parse(parser);
+  if (failed(value))
+    return failure();
+  update = UpdateAttr::get(parser.getContext(), *value);
+  return success();
+}
+
+static void printUpdate(OpAsmPrinter &printer, Operation *, UpdateAttr update) {
+  printer << stringifyUpdate(update.getValue());
+}
 
 #define GET_OP_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"

@@ -38,15 +38,16 @@ OpFoldResult ScaleOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// scale(scale(x, a), b) -> scale(x, a * b), where the product is as exact as
-/// the two steps: no intermediate rounding beyond the accumulation type's.
+/// scale(scale(x, a), b) -> scale(x, a * b), unless a 16-bit type rounds
+/// between the two steps or the product overflows.
 struct MergeScales : OpRewritePattern<ScaleOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ScaleOp op,
                                 PatternRewriter &rewriter) const override {
     auto inner = op.getInput().getDefiningOp<ScaleOp>();
-    if (!inner)
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!inner || getAccumulationType(element) != element)
       return failure();
     APFloat product = inner.getFactor() * op.getFactor();
     if (!product.isFinite())
@@ -144,6 +145,24 @@ struct FoldPartial : OpRewritePattern<OnlineAttentionOp> {
     return success();
   }
 };
+/// A running value that the pass does not update is returned as it came.
+struct ForwardUnchanged : OpRewritePattern<OnlineAttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(OnlineAttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    bool updated[] = {op.updatesAcc(), op.updatesMax(), op.updatesSum()};
+    bool changed = false;
+    for (auto [result, init, isUpdated] :
+         llvm::zip(op.getResults(), op.getDpsInits(), updated)) {
+      if (isUpdated || result.use_empty())
+        continue;
+      rewriter.replaceAllUsesWith(result, init);
+      changed = true;
+    }
+    return success(changed);
+  }
+};
 } // namespace
 
 void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
@@ -156,24 +175,8 @@ void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 
 void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                                     MLIRContext *context) {
-  patterns.add<FoldPartial>(context);
+  patterns.add<FoldPartial, ForwardUnchanged>(context);
   patterns.add(+[](OnlineAttentionOp op, PatternRewriter &rewriter) {
     return dropWithoutEffect(op, rewriter);
   });
-}
-
-/// A running value that the pass does not update is returned as it came.
-LogicalResult OnlineAttentionOp::fold(FoldAdaptor,
-                                      SmallVectorImpl<OpFoldResult> &results) {
-  bool updated[] = {updatesAcc(), updatesMax(), updatesSum()};
-  bool changed = false;
-  for (auto [result, init, isUpdated] :
-       llvm::zip(getResults(), getDpsInits(), updated))
-    changed |= !isUpdated && !result.use_empty();
-  if (!changed)
-    return failure();
-  for (auto [result, init, isUpdated] :
-       llvm::zip(getResults(), getDpsInits(), updated))
-    results.push_back(isUpdated ? result : init);
-  return success();
 }

@@ -28,7 +28,7 @@ def Attn_UpdateEnum : I32EnumAttr<"Update",
 }
 
 def Attn_UpdateAttr : EnumAttr<Attn_Dialect, Attn_UpdateEnum, "update"> {
-  let assemblyFormat = "$value";
+  let assemblyFormat = "`<` $value `>`";
 }
 
 def Attn_OrderEnum : I32EnumAttr<"WorkOrder",

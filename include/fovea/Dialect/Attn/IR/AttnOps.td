@@ -476,7 +476,7 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
   let assemblyFormat = [{
-    `scale` `(` $scale `)` `update` `(` `` $update `)`
+    `scale` `(` $scale `)` `update` `(` custom<Update>($update) `)`
     (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
     `ins` `(` $query `,` $key `,` $value `:`
               type($query) `,` type($key) `,` type($value) `)`
@@ -487,7 +487,6 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
     (`score` $score^)? (`mask` $mask^)? attr-dict (`->` type($results)^)?
   }];
   let hasVerifier = 1;
-  let hasFolder = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     ::mlir::FloatType getAccumulationType();

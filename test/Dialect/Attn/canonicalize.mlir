@@ -1,0 +1,150 @@
+// RUN: fovea-opt %s --canonicalize --split-input-file | FileCheck %s
+
+// CHECK-LABEL: func @scale
+// CHECK-NEXT: %[[T:.*]] = attn.scale %arg0 by 6.000000e+00
+// CHECK-NEXT: return %[[T]]
+func.func @scale(%s: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {
+  %a = attn.scale %s by 2.0 : tensor<1x1x8x8xf32>
+  %b = attn.scale %a by 1.0 : tensor<1x1x8x8xf32>
+  %c = attn.scale %b by 3.0 : tensor<1x1x8x8xf32>
+  return %c : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+// The product would overflow: two steps stay.
+// CHECK-LABEL: func @scale_overflow
+// CHECK-COUNT-2: attn.scale
+func.func @scale_overflow(%s: tensor<1x1x8x8xf64>) -> tensor<1x1x8x8xf64> {
+  %a = attn.scale %s by 1.0e200 : tensor<1x1x8x8xf64>
+  %b = attn.scale %a by 1.0e200 : tensor<1x1x8x8xf64>
+  return %b : tensor<1x1x8x8xf64>
+}
+
+// -----
+
+// A 16-bit result is rounded between the steps.
+// CHECK-LABEL: func @scale_rounded
+// CHECK-COUNT-2: attn.scale
+func.func @scale_rounded(%s: tensor<1x1x8x8xf16>) -> tensor<1x1x8x8xf16> {
+  %a = attn.scale %s by 0.3 : tensor<1x1x8x8xf16>
+  %b = attn.scale %a by 0.7 : tensor<1x1x8x8xf16>
+  return %b : tensor<1x1x8x8xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func @nothing_to_do
+// CHECK-NEXT: return %arg0
+func.func @nothing_to_do(%s: tensor<1x1x8x8xf32>, %seed: i64) -> tensor<1x1x8x8xf32> {
+  %a = attn.modify %s {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    attn.yield %x : f32
+  } : tensor<1x1x8x8xf32>
+  %true = arith.constant true
+  %m = attn.mask %a {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    attn.yield %true : i1
+  } : tensor<1x1x8x8xf32>
+  %d = attn.dropout %m, 0.0 seed(%seed, %seed) : tensor<1x1x8x8xf32>
+  return %d : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @something_to_do
+// CHECK: attn.modify
+// CHECK: attn.mask
+// CHECK: attn.dropout
+func.func @something_to_do(%s: tensor<1x1x8x8xf32>, %seed: i64) -> tensor<1x1x8x8xf32> {
+  %a = attn.modify %s {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %y = math.tanh %x : f32
+    attn.yield %y : f32
+  } : tensor<1x1x8x8xf32>
+  %m = attn.mask %a {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi ne, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x1x8x8xf32>
+  %d = attn.dropout %m, 0.5 seed(%seed, %seed) : tensor<1x1x8x8xf32>
+  return %d : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @attention
+// CHECK-NEXT: %[[O:.*]] = attn.attention %arg0, %arg0, %arg0 scale(1.000000e+00) : tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32> -> tensor<1x2x8x64xf32>
+// CHECK-NEXT: return %[[O]]
+func.func @attention(%q: tensor<1x2x8x64xf32>, %seed: i64) -> tensor<1x2x8x64xf32> {
+  %true = arith.constant true
+  %o, %l = attn.attention %q, %q, %q scale(1.0) dropout(0.0, %seed, %seed)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      attn.yield %s : f32
+    }
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      attn.yield %true : i1
+    } : tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32> -> tensor<1x2x8x64xf32>, tensor<1x2x8xf32>
+  return %o : tensor<1x2x8x64xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @attention_lse
+// CHECK: %{{.*}}, %{{.*}} = attn.attention
+func.func @attention_lse(%q: tensor<1x2x8x64xf32>) -> tensor<1x2x8xf32> {
+  %o, %l = attn.attention %q, %q, %q scale(1.0) : tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32> -> tensor<1x2x8x64xf32>, tensor<1x2x8xf32>
+  return %l : tensor<1x2x8xf32>
+}
+
+// -----
+
+// A value that a pass does not update comes back as it went in.
+// CHECK-LABEL: func @online_update
+// CHECK-SAME: (%[[Q:.*]]: tensor<1x1x8x64xf32>, %[[M:.*]]: tensor<1x1x8xf32>)
+// CHECK: %[[R:.*]]:3 = attn.online_attention
+// CHECK: return %[[Q]], %[[R]]#1, %[[M]]
+func.func @online_update(%q: tensor<1x1x8x64xf32>, %m: tensor<1x1x8xf32>) -> (tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>) {
+  %r:3 = attn.online_attention scale(1.0) update(max)
+    ins(%q, %q, %q : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>)
+    outs(%q, %m, %m : tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+    -> tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
+  return %r#0, %r#1, %r#2 : tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @online_never_partial
+// CHECK-NOT: mask
+// CHECK: attn.online_attention
+// CHECK-NOT: partial
+// CHECK-LABEL: func @online_always_partial
+// CHECK: attn.online_attention
+// CHECK-NOT: partial
+// CHECK-SAME: mask
+func.func @online_never_partial(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>) {
+  %p = arith.constant false
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%q, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) partial(%p)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    }
+  return
+}
+func.func @online_always_partial(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>) {
+  %p = arith.constant true
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%q, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) partial(%p)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    }
+  return
+}

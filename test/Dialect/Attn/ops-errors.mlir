@@ -1,0 +1,311 @@
+// RUN: fovea-opt %s --verify-diagnostics --split-input-file
+
+func.func @scores_heads(%q: tensor<2x6x8x64xf32>, %k: tensor<2x4x8x64xf32>) -> tensor<2x6x8x8xf32> {
+  // expected-error@+1 {{expects the number of query heads to be a multiple of the number of key and value heads, but they are 6 and 4}}
+  %s = attn.scores %q, %k : tensor<2x6x8x64xf32>, tensor<2x4x8x64xf32> -> tensor<2x6x8x8xf32>
+  return %s : tensor<2x6x8x8xf32>
+}
+
+// -----
+
+func.func @scores_head_dim(%q: tensor<2x4x8x64xf32>, %k: tensor<2x4x8x32xf32>) -> tensor<2x4x8x8xf32> {
+  // expected-error@+1 {{expects query and key to have the same head dim, but they have 64 and 32}}
+  %s = attn.scores %q, %k : tensor<2x4x8x64xf32>, tensor<2x4x8x32xf32> -> tensor<2x4x8x8xf32>
+  return %s : tensor<2x4x8x8xf32>
+}
+
+// -----
+
+func.func @scores_batch(%q: tensor<2x4x8x64xf32>, %k: tensor<3x4x8x64xf32>) -> tensor<2x4x8x8xf32> {
+  // expected-error@+1 {{expects query and key to have the same batch size, but they have 2 and 3}}
+  %s = attn.scores %q, %k : tensor<2x4x8x64xf32>, tensor<3x4x8x64xf32> -> tensor<2x4x8x8xf32>
+  return %s : tensor<2x4x8x8xf32>
+}
+
+// -----
+
+func.func @scores_result(%q: tensor<2x4x8x64xf32>, %k: tensor<2x4x9x64xf32>) -> tensor<2x4x8x8xf32> {
+  // expected-error@+1 {{expects key and result to have the same number of keys, but they have 9 and 8}}
+  %s = attn.scores %q, %k : tensor<2x4x8x64xf32>, tensor<2x4x9x64xf32> -> tensor<2x4x8x8xf32>
+  return %s : tensor<2x4x8x8xf32>
+}
+
+// -----
+
+func.func @scores_rank(%q: tensor<4x8x64xf32>, %k: tensor<2x4x9x64xf32>) -> tensor<2x4x8x9xf32> {
+  // expected-error@+1 {{operand #0 must be 4D tensor of 16-bit float or bfloat16 type or 32-bit float or 64-bit float values}}
+  %s = attn.scores %q, %k : tensor<4x8x64xf32>, tensor<2x4x9x64xf32> -> tensor<2x4x8x9xf32>
+  return %s : tensor<2x4x8x9xf32>
+}
+
+// -----
+
+func.func @scale_infinite(%s: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {
+  // expected-error@+1 {{expects a finite factor}}
+  %t = attn.scale %s by 0x7FF0000000000000 : tensor<1x1x8x8xf32>
+  return %t : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+func.func @modify_arguments(%s: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {
+  // expected-error@+1 {{expects the modify region to have 5 arguments, but it has 1}}
+  %t = attn.modify %s {
+  ^bb0(%x: f32):
+    attn.yield %x : f32
+  } : tensor<1x1x8x8xf32>
+  return %t : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+func.func @modify_argument_type(%s: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {
+  // expected-error@+1 {{expects argument 0 of the modify region to be 'f32', but it is 'f64'}}
+  %t = attn.modify %s {
+  ^bb0(%x: f64, %b: index, %h: index, %i: index, %j: index):
+    attn.yield %x : f64
+  } : tensor<1x1x8x8xf32>
+  return %t : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+func.func @mask_yield(%s: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {
+  %t = attn.mask %s {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    // expected-error@+1 {{expects to yield 'i1' from the mask region, but yields 'index'}}
+    attn.yield %i : index
+  } : tensor<1x1x8x8xf32>
+  return %t : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+func.func private @effect()
+func.func @mask_effects(%s: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {
+  // expected-error@+1 {{expects the mask region to have no side effects}}
+  %t = attn.mask %s {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    // expected-note@+1 {{'func.call' may have one}}
+    func.call @effect() : () -> ()
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x1x8x8xf32>
+  return %t : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+func.func @softmax_shape(%s: tensor<4x8xf32>) -> tensor<4x9xf32> {
+  // expected-error@+1 {{expects input and result to have the same shape, but they are 'tensor<4x8xf32>' and 'tensor<4x9xf32>'}}
+  %t = attn.softmax %s : tensor<4x8xf32> -> tensor<4x9xf32>
+  return %t : tensor<4x9xf32>
+}
+
+// -----
+
+func.func @dropout_probability(%s: tensor<4x8xf32>, %i: i64) -> tensor<4x8xf32> {
+  // expected-error@+1 {{expects a dropout probability in [0, 1), but got 1}}
+  %t = attn.dropout %s, 1.0 seed(%i, %i) : tensor<4x8xf32>
+  return %t : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @values_keys(%p: tensor<2x4x8x8xf32>, %v: tensor<2x4x9x64xf32>) -> tensor<2x4x8x64xf32> {
+  // expected-error@+1 {{expects probabilities and value to have the same number of keys, but they have 8 and 9}}
+  %o = attn.values %p, %v : tensor<2x4x8x8xf32>, tensor<2x4x9x64xf32> -> tensor<2x4x8x64xf32>
+  return %o : tensor<2x4x8x64xf32>
+}
+
+// -----
+
+func.func @layer_norm_weight(%x: tensor<4x8xf32>, %w: tensor<4xf32>) -> tensor<4x8xf32> {
+  // expected-error@+1 {{expects input and weight to have the same size of the last dimension, but they have 8 and 4}}
+  %y = attn.layer_norm %x weight(%w : tensor<4xf32>) epsilon(1.0e-5) : tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @rms_norm_epsilon(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error@+1 {{expects a finite epsilon of at least 0, but got -1}}
+  %y = attn.rms_norm %x epsilon(-1.0) : tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @rope_odd(%x: tensor<1x1x4x7xf32>, %t: tensor<4x3xf32>) -> tensor<1x1x4x7xf32> {
+  // expected-error@+1 {{expects an even head dim, but it is 7}}
+  %y = attn.rope %x, %t, %t : tensor<1x1x4x7xf32>, tensor<4x3xf32>, tensor<4x3xf32>
+  return %y : tensor<1x1x4x7xf32>
+}
+
+// -----
+
+func.func @rope_pairs(%x: tensor<1x1x4x8xf32>, %t: tensor<4x8xf32>) -> tensor<1x1x4x8xf32> {
+  // expected-error@+1 {{expects input and cos to have the same number of pairs, but they have 4 and 8}}
+  %y = attn.rope %x, %t, %t : tensor<1x1x4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+  return %y : tensor<1x1x4x8xf32>
+}
+
+// -----
+
+func.func @residual_shape(%x: tensor<4x8xf32>, %r: tensor<4x9xf32>) -> tensor<4x8xf32> {
+  // expected-error@+1 {{expects input and residual to have the same shape}}
+  %y = attn.residual_add %x, %r : tensor<4x8xf32>, tensor<4x9xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @elementwise_shape(%x: tensor<4x8xf32>) -> tensor<4x9xf32> {
+  // expected-error@+1 {{expects an input and the result to have the same shape}}
+  %y = attn.elementwise %x {
+  ^bb0(%a: f32):
+    attn.yield %a : f32
+  } : (tensor<4x8xf32>) -> tensor<4x9xf32>
+  return %y : tensor<4x9xf32>
+}
+
+// -----
+
+func.func @attention_keys(%q: tensor<1x2x8x64xf32>, %k: tensor<1x2x9x64xf32>, %v: tensor<1x2x8x64xf32>) -> tensor<1x2x8x64xf32> {
+  // expected-error@+1 {{expects key and value to have the same number of keys, but they have 9 and 8}}
+  %o = attn.attention %q, %k, %v scale(1.0) : tensor<1x2x8x64xf32>, tensor<1x2x9x64xf32>, tensor<1x2x8x64xf32> -> tensor<1x2x8x64xf32>
+  return %o : tensor<1x2x8x64xf32>
+}
+
+// -----
+
+func.func @attention_lse(%q: tensor<1x2x8x64xf64>) -> (tensor<1x2x8x64xf64>, tensor<1x2x8xf32>) {
+  // expected-error@+1 {{expects lse to have element type 'f64', but it is 'tensor<1x2x8xf32>'}}
+  %o, %l = attn.attention %q, %q, %q scale(1.0) : tensor<1x2x8x64xf64>, tensor<1x2x8x64xf64>, tensor<1x2x8x64xf64> -> tensor<1x2x8x64xf64>, tensor<1x2x8xf32>
+  return %o, %l : tensor<1x2x8x64xf64>, tensor<1x2x8xf32>
+}
+
+// -----
+
+func.func @attention_score_type(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
+  // expected-error@+1 {{expects argument 0 of the score region to be 'f32', but it is 'f16'}}
+  %o = attn.attention %q, %q, %q scale(1.0) score {
+  ^bb0(%s: f16, %b: index, %h: index, %i: index, %j: index):
+    attn.yield %s : f16
+  } : tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16> -> tensor<1x2x8x64xf16>
+  return %o : tensor<1x2x8x64xf16>
+}
+
+// -----
+
+func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
+  // expected-error@+1 {{expects a dropout probability, a seed and an offset together, or none of them}}
+  %o = "attn.attention"(%q, %q, %q) <{scale = 1.0 : f64, dropout = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> ({}, {})
+    : (tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16>
+  return %o : tensor<1x2x8x64xf16>
+}
+
+// -----
+
+// expected-error@+1 {{tile must have at least 1 query and 1 key, but is 0x64}}
+#schedule = #attn.schedule<tile = 0x64, order = linear>
+
+// -----
+
+// expected-error@+1 {{expected a tile of 2 dimensions, queries x keys, but got 3}}
+#schedule = #attn.schedule<tile = 8x64x2, order = linear>
+
+// -----
+
+module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>} {
+  func.func @schedule_fits(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
+    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 512x1024 needs 2887680 bytes, but a core of "host" has 1048576}}
+    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 512x1024, order = linear>}
+      : tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16> -> tensor<1x2x8x64xf16>
+    return %o : tensor<1x2x8x64xf16>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{unknown target "abacus"; expected "host"}}
+#target = #attn.target<"abacus", arch = "avx2", cores = 2, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>
+
+// -----
+
+// expected-error@+1 {{vector_bytes must be 16, 32 or 64, but is 48}}
+#target = #attn.target<"host", arch = "avx2", cores = 2, vector_bytes = 48, vector_registers = 16, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>
+
+// -----
+
+// expected-error@+1 {{expects 'attn.target' to be an #attn.target, but it is 3 : i64}}
+module attributes {attn.target = 3 : i64} {}
+
+// -----
+
+func.func @online_mixed(%q: tensor<1x1x8x64xf32>, %acc: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>) {
+  // expected-error@+1 {{expects all operands to be tensors or all to be memrefs, but both occur}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>)
+    outs(%acc, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @online_partial(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %p: i1) {
+  // expected-error@+1 {{expects `partial` only with a mask region}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%q, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    partial(%p)
+  return
+}
+
+// -----
+
+func.func @online_at(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %i: index) {
+  // expected-error@+1 {{expects 4 coordinates in `at`, but got 2}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%q, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    at [%i, %i]
+  return
+}
+
+// -----
+
+func.func @online_results(%q: tensor<1x1x8x64xf32>, %m: tensor<1x1x8xf32>) {
+  // expected-error@+1 {{expects 3 results, but has 0}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>)
+    outs(%q, %m, %m : tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+  return
+}
+
+// -----
+
+func.func @online_packed(%q: memref<1x1x64x?xf32>, %k: memref<1x1x8x64xf32>, %a: memref<1x1x?x64xf32>, %m: memref<1x1x?xf32>, %i: index) {
+  // expected-error@+1 {{expects a packed query to have a static number of queries}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %k, %k : memref<1x1x64x?xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%a, %m, %m : memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+    packed(%i)
+  return
+}
+
+// -----
+
+func.func @finalize_shape(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %o: memref<1x1x8x32xf32>) {
+  // expected-error@+1 {{expects acc and output to have the same shape}}
+  attn.finalize ins(%a, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%o : memref<1x1x8x32xf32>)
+  return
+}
+
+// -----
+
+func.func @pack_columns(%q: memref<1x1x49x64xf32>, %p: memref<1x1x64x48xf32>) {
+  // expected-error@+1 {{expects between 1 and 48 queries, the columns of packed, but got 49}}
+  attn.pack_query by 1.0 ins(%q : memref<1x1x49x64xf32>) outs(%p : memref<1x1x64x48xf32>)
+  return
+}
