@@ -1,0 +1,116 @@
+//===- HostRuntime.h - What compiled code needs on a host -------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions that compiled code calls, and how a caller of compiled code
+// bounds one call: its threads, its memory, its failures. This library depends
+// on neither LLVM nor MLIR, so that an object file that `fovea-compile` wrote
+// can be linked with it alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_RUNTIME_HOSTRUNTIME_H
+#define FOVEA_RUNTIME_HOSTRUNTIME_H
+
+#include <csetjmp>
+#include <cstdint>
+
+//===----------------------------------------------------------------------===//
+// Called by compiled code
+//===----------------------------------------------------------------------===//
+
+extern "C" {
+
+/// Calls `body(context, item)` once for each item in [0, items), in any order,
+/// on the caller and the pool's threads, and returns when all have returned.
+/// Items are handed out one by one. May be called from several threads at once;
+/// a call from within a body runs on the calling thread alone.
+void fovea_parallel_for(void (*body)(void *context, int64_t item),
+                        void *context, int64_t items);
+
+/// Memory of at least `size` bytes, aligned to 64 bytes. Inside of
+/// `Invocation::run` the memory belongs to the invocation, and where there is
+/// none the invocation fails; elsewhere the process ends with a message.
+void *_mlir_memref_to_llvm_alloc(uint64_t size);
+
+/// The same, aligned to `alignment` bytes (a power of two) or 64, whichever is
+/// more.
+void *_mlir_memref_to_llvm_aligned_alloc(uint64_t alignment, uint64_t size);
+
+/// Frees what the two functions above returned; null is allowed.
+void _mlir_memref_to_llvm_free(void *pointer);
+
+} // extern "C"
+
+namespace fovea::runtime {
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+/// How many threads, the caller among them, work on a parallel loop: the number
+/// set last; else that of the environment variable FOVEA_NUM_THREADS; else one
+/// for each core that the process may run on.
+int getNumThreads();
+
+/// Sets the number of threads, from the next parallel loop on. Less than 1
+/// means the default.
+void setNumThreads(int threads);
+
+//===----------------------------------------------------------------------===//
+// Invocations
+//===----------------------------------------------------------------------===//
+
+/// One call of compiled code: what it allocates, and how it fails.
+class Invocation {
+public:
+  Invocation() = default;
+  Invocation(const Invocation &) = delete;
+  Invocation &operator=(const Invocation &) = delete;
+
+  /// Frees what is live.
+  ~Invocation();
+
+  /// Calls `function(argument)`. Returns true if it returned. If it failed,
+  /// everything it allocated is freed, and `getMessage` says why. `function`
+  /// must not hold anything that a destructor has to release.
+  bool run(void (*function)(void *), void *argument);
+
+  /// Why the call failed.
+  const char *getMessage() const { return message; }
+
+  /// The most bytes that were live at one time.
+  uint64_t getPeakBytes() const { return peakBytes; }
+
+  /// Takes a live buffer out of the invocation: the caller frees it, with
+  /// `_mlir_memref_to_llvm_free`. Returns false if the pointer is not that of a
+  /// live buffer.
+  bool release(void *pointer);
+
+private:
+  friend struct MemoryAccess;
+
+  /// Live blocks, in a ring around this one.
+  struct Block {
+    Block *previous;
+    Block *next;
+  };
+
+  void freeAll();
+
+  Block live = {&live, &live};
+  uint64_t liveBytes = 0;
+  uint64_t peakBytes = 0;
+  char message[256] = "";
+};
+
+/// Ends the current invocation with a message, which is copied (at most 255
+/// bytes of it). Outside of an invocation the process ends.
+[[noreturn]] void fail(const char *message);
+
+} // namespace fovea::runtime
+
+#endif // FOVEA_RUNTIME_HOSTRUNTIME_H

@@ -1,0 +1,67 @@
+//===- HostTarget.h - The machine that compiled code runs on ----*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TARGET_HOSTTARGET_H
+#define FOVEA_TARGET_HOSTTARGET_H
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include <optional>
+#include <string>
+
+namespace fovea {
+
+/// Which instructions code for the host may use.
+enum class HostArch {
+  /// The best of the others that this machine has.
+  Native,
+  /// 64-byte vectors: AVX-512 F, BW, DQ, VL (x86-64-v4).
+  AVX512,
+  /// 32-byte vectors: AVX2, FMA, F16C (x86-64-v3).
+  AVX2,
+  /// What every processor of the family has.
+  Generic,
+};
+
+/// The arch named `native`, `avx512`, `avx2` or `generic`, or none.
+std::optional<HostArch> parseHostArch(llvm::StringRef name);
+
+/// What LLVM calls a processor, and the features beyond it (or not of it).
+struct HostProcessor {
+  std::string triple;
+  std::string cpu;
+  std::string features;
+};
+
+/// The processor to generate code for. `cpu`, one of LLVM's names, overrides
+/// what `arch` implies.
+HostProcessor getHostProcessor(HostArch arch, llvm::StringRef cpu = "");
+
+/// True if code for `arch` runs on this machine.
+bool isSupportedHere(HostArch arch);
+
+/// The model of this machine, with code limited to `arch`. The rates are
+/// guesses from clock, cores and vector width; see `measureHost`.
+attn::TargetAttr detectHost(mlir::MLIRContext *context,
+                            HostArch arch = HostArch::Native);
+
+/// Rates of this machine, measured with the threads that kernels use.
+struct HostRates {
+  /// Main memory, read and written, in GB/s.
+  double bandwidth;
+  /// Multiply-adds in f32 and f64, in GFLOP/s.
+  double peakF32;
+  double peakF64;
+};
+
+/// Measures the rates, in about half a second; later calls with the same
+/// number of threads return the same numbers.
+HostRates measureHost();
+
+} // namespace fovea
+
+#endif // FOVEA_TARGET_HOSTTARGET_H

@@ -1,0 +1,167 @@
+//===- HostRates.cpp - Measured rates of this machine ---------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two small kernels on all threads: chains of multiply-adds in registers, and
+// `a = b + factor * c` over arrays beyond the caches. The best of several
+// rounds is taken, for a peak is what the machine can do.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Runtime/HostRuntime.h"
+#include "fovea/Target/HostTarget.h"
+
+#include <chrono>
+#include <map>
+#include <mutex>
+
+using namespace fovea;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Independent chains: enough to cover latency times units, few enough to stay
+/// in registers.
+constexpr int kChains = 12;
+constexpr int kSteps = 1 << 16;
+
+template <typename Element, int bytes>
+struct VectorOf {
+  typedef Element type __attribute__((vector_size(bytes)));
+};
+
+template <typename Vector>
+[[gnu::always_inline]] inline void runChains(Vector *results) {
+  Vector chains[kChains];
+  Vector factor = {}, addend = {};
+  factor += 0.999f;
+  addend += 0.001f;
+#pragma clang loop unroll(full)
+  for (int c = 0; c < kChains; ++c)
+    chains[c] = factor * float(c);
+  for (int step = 0; step < kSteps; ++step) {
+#pragma clang loop unroll(full)
+    for (int c = 0; c < kChains; ++c)
+      chains[c] = __builtin_elementwise_fma(chains[c], factor, addend);
+  }
+  Vector sum = {};
+#pragma clang loop unroll(full)
+  for (int c = 0; c < kChains; ++c)
+    sum += chains[c];
+  *results = sum;
+}
+
+// One copy of the kernel for each width: the attribute lets the compiler use
+// the instructions, `isSupportedHere` decides whether it is called.
+#if defined(__x86_64__)
+template <typename Element>
+__attribute__((target("avx512f"))) void chains64(void *results) {
+  runChains(static_cast<typename VectorOf<Element, 64>::type *>(results));
+}
+template <typename Element>
+__attribute__((target("avx2,fma"))) void chains32(void *results) {
+  runChains(static_cast<typename VectorOf<Element, 32>::type *>(results));
+}
+#endif
+template <typename Element>
+void chains16(void *results) {
+#if defined(__x86_64__)
+  // Without FMA a multiply-add is two instructions.
+  typename VectorOf<Element, 16>::type chains[kChains], factor = {},
+                                                        addend = {};
+  factor += Element(0.999);
+  addend += Element(0.001);
+  for (int c = 0; c < kChains; ++c)
+    chains[c] = factor * Element(c);
+  for (int step = 0; step < kSteps; ++step) {
+#pragma clang loop unroll(full)
+    for (int c = 0; c < kChains; ++c)
+      chains[c] = chains[c] * factor + addend;
+  }
+  typename VectorOf<Element, 16>::type sum = {};
+  for (int c = 0; c < kChains; ++c)
+    sum += chains[c];
+  *static_cast<typename VectorOf<Element, 16>::type *>(results) = sum;
+#else
+  runChains(static_cast<typename VectorOf<Element, 16>::type *>(results));
+#endif
+}
+
+template <typename Element>
+double measurePeak() {
+  void (*kernel)(void *) = chains16<Element>;
+  int bytes = 16;
+#if defined(__x86_64__)
+  if (isSupportedHere(HostArch::AVX512))
+    kernel = chains64<Element>, bytes = 64;
+  else if (isSupportedHere(HostArch::AVX2))
+    kernel = chains32<Element>, bytes = 32;
+#endif
+  int threads = runtime::getNumThreads();
+  double operations = 2.0 * kChains * kSteps * (bytes / sizeof(Element));
+  double best = 0;
+  double end = now() + 0.12;
+  do {
+    double start = now();
+    fovea_parallel_for(
+        [](void *context, int64_t) {
+          alignas(64) char results[64];
+          (*static_cast<void (**)(void *)>(context))(results);
+          // Keeps the work.
+          asm volatile("" : : "r"(results) : "memory");
+        },
+        &kernel, threads * 4);
+    best = std::max(best, operations * threads * 4 / (now() - start));
+  } while (now() < end);
+  return best / 1e9;
+}
+
+double measureBandwidth() {
+  struct Arrays {
+    float *a, *b, *c;
+    int64_t chunk;
+  };
+  // 96 MB in all: beyond any last-level cache of a core's share.
+  constexpr int64_t size = int64_t(8) << 20;
+  constexpr int64_t chunks = 512;
+  std::unique_ptr<float[]> memory(new float[3 * size]());
+  Arrays arrays = {memory.get(), memory.get() + size, memory.get() + 2 * size,
+                   size / chunks};
+  double best = 0;
+  double end = now() + 0.2;
+  do {
+    double start = now();
+    fovea_parallel_for(
+        [](void *context, int64_t item) {
+          Arrays arrays = *static_cast<Arrays *>(context);
+          int64_t first = item * arrays.chunk;
+          for (int64_t i = first; i < first + arrays.chunk; ++i)
+            arrays.a[i] = arrays.b[i] + 0.5f * arrays.c[i];
+        },
+        &arrays, chunks);
+    // Read two, written one, and a written line is read first.
+    best = std::max(best, 4.0 * size * sizeof(float) / (now() - start));
+  } while (now() < end);
+  return best / 1e9;
+}
+
+} // namespace
+
+HostRates fovea::measureHost() {
+  static std::mutex mutex;
+  static std::map<int, HostRates> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto [found, inserted] = known.try_emplace(runtime::getNumThreads());
+  if (inserted)
+    found->second = {measureBandwidth(), measurePeak<float>(),
+                     measurePeak<double>()};
+  return found->second;
+}

@@ -1,0 +1,195 @@
+//===- HostTarget.cpp - What machine is this? -----------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Target/HostTarget.h"
+#include "fovea/Runtime/HostRuntime.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+
+using namespace fovea;
+
+namespace {
+
+/// What this machine is; found once.
+struct Host {
+  llvm::StringMap<bool> features;
+  HostArch best = HostArch::Generic;
+  int64_t level1 = 32 << 10;
+  int64_t level2 = 1 << 20;
+  double gigahertz = 2.5;
+
+  static const Host &get() {
+    static const Host host;
+    return host;
+  }
+
+private:
+  Host();
+  bool has(llvm::ArrayRef<llvm::StringRef> names) const {
+    return llvm::all_of(names, [&](llvm::StringRef name) {
+      auto found = features.find(name);
+      return found != features.end() && found->second;
+    });
+  }
+};
+
+/// A one-line file of the system, without the newline; empty if there is none.
+std::string readLine(const llvm::Twine &path) {
+  auto buffer = llvm::MemoryBuffer::getFileAsStream(path);
+  return buffer ? (*buffer)->getBuffer().split('\n').first.trim().str() : "";
+}
+
+/// The number of processors in a list such as `0-3,8-11`.
+int64_t countProcessors(llvm::StringRef list) {
+  int64_t count = 0;
+  llvm::SmallVector<llvm::StringRef> ranges;
+  list.split(ranges, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef range : ranges) {
+    auto [first, last] = range.split('-');
+    int64_t low, high;
+    if (first.getAsInteger(10, low))
+      continue;
+    count += last.getAsInteger(10, high) ? 1 : high - low + 1;
+  }
+  return std::max<int64_t>(count, 1);
+}
+
+Host::Host() {
+  for (auto &feature : llvm::sys::getHostCPUFeatures())
+    features[feature.getKey()] = feature.getValue();
+  if (has({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma"}))
+    best = HostArch::AVX512;
+  else if (has({"avx2", "fma", "f16c"}))
+    best = HostArch::AVX2;
+
+  // Hardware threads of one core share both caches without there being less of
+  // it for each core.
+  const std::string cpu = "/sys/devices/system/cpu/cpu0/";
+  int64_t threadsPerCore =
+      countProcessors(readLine(cpu + "topology/thread_siblings_list"));
+  for (int index = 0; index < 8; ++index) {
+    std::string cache = cpu + "cache/index" + std::to_string(index);
+    std::string size = readLine(cache + "/size");
+    std::string level = readLine(cache + "/level");
+    int64_t kilobytes;
+    llvm::StringRef digits(size);
+    if (!digits.consume_back("K") || digits.getAsInteger(10, kilobytes) ||
+        kilobytes <= 0)
+      continue;
+    int64_t cores = std::max<int64_t>(
+        countProcessors(readLine(cache + "/shared_cpu_list")) / threadsPerCore,
+        1);
+    if (level == "1" && readLine(cache + "/type") == "Data")
+      level1 = (kilobytes << 10) / cores;
+    if (level == "2")
+      level2 = (kilobytes << 10) / cores;
+  }
+
+  if (auto info = llvm::MemoryBuffer::getFileAsStream("/proc/cpuinfo")) {
+    llvm::StringRef text = (*info)->getBuffer();
+    size_t at = text.find("cpu MHz");
+    double megahertz;
+    if (at != llvm::StringRef::npos &&
+        !text.substr(at).split('\n').first.split(':').second.trim().getAsDouble(
+            megahertz) &&
+        megahertz > 0)
+      gigahertz = megahertz / 1000;
+  }
+}
+
+HostArch resolve(HostArch arch) {
+  return arch == HostArch::Native ? Host::get().best : arch;
+}
+
+} // namespace
+
+std::optional<HostArch> fovea::parseHostArch(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<HostArch>>(name)
+      .Case("native", HostArch::Native)
+      .Case("avx512", HostArch::AVX512)
+      .Case("avx2", HostArch::AVX2)
+      .Case("generic", HostArch::Generic)
+      .Default(std::nullopt);
+}
+
+bool fovea::isSupportedHere(HostArch arch) {
+  const Host &host = Host::get();
+  switch (resolve(arch)) {
+  case HostArch::AVX512:
+    return host.best == HostArch::AVX512;
+  case HostArch::AVX2:
+    return host.best == HostArch::AVX512 || host.best == HostArch::AVX2;
+  case HostArch::Native:
+  case HostArch::Generic:
+    return true;
+  }
+  llvm_unreachable("unknown arch");
+}
+
+HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
+  HostProcessor processor;
+  processor.triple = llvm::sys::getProcessTriple();
+  if (!cpu.empty()) {
+    processor.cpu = cpu.str();
+    return processor;
+  }
+  if (arch == HostArch::Native) {
+    processor.cpu = llvm::sys::getHostCPUName().str();
+    llvm::SmallVector<std::string> names;
+    for (auto &feature : Host::get().features)
+      names.push_back((feature.getValue() ? "+" : "-") +
+                      feature.getKey().str());
+    llvm::sort(names);
+    processor.features = llvm::join(names, ",");
+    return processor;
+  }
+  bool x86 = llvm::Triple(processor.triple).isX86();
+  switch (arch) {
+  case HostArch::AVX512:
+    processor.cpu = "x86-64-v4";
+    break;
+  case HostArch::AVX2:
+    processor.cpu = "x86-64-v3";
+    break;
+  case HostArch::Native:
+  case HostArch::Generic:
+    processor.cpu = x86 ? "x86-64" : "generic";
+    break;
+  }
+  return processor;
+}
+
+attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch) {
+  const Host &host = Host::get();
+  llvm::StringRef name;
+  int64_t vectorBytes, registers;
+  // Multiply-add units: two on the servers and desktops of the last decade.
+  int64_t units = 2;
+  switch (resolve(arch)) {
+  case HostArch::AVX512:
+    name = "avx512", vectorBytes = 64, registers = 32;
+    break;
+  case HostArch::AVX2:
+    name = "avx2", vectorBytes = 32, registers = 16;
+    break;
+  case HostArch::Native:
+  case HostArch::Generic:
+    name = "generic", vectorBytes = 16, registers = 16;
+    break;
+  }
+  int64_t cores = runtime::getNumThreads();
+  double peak = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);
+  // A core draws some 8 GB/s; a socket's channels end it at a few hundred.
+  double bandwidth = std::min(8.0 * double(cores), 300.0);
+  return attn::TargetAttr::get(context, "host", name, cores, vectorBytes,
+                               registers, host.level1, host.level2, bandwidth,
+                               peak);
+}
