@@ -8,6 +8,7 @@
 #include "fovea/Analysis/ScheduleModel.h"
 
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace fovea;
@@ -41,44 +42,63 @@ AttentionShape AttentionShape::get(AttentionOp op) {
   return shape;
 }
 
+/// The part of the multiply-add rate that a product reaches whose tile is
+/// `vectors` vectors of queries wide: three share a broadcast best.
+static double productEfficiency(int64_t vectors) {
+  if (vectors % 3 == 0)
+    return 0.95;
+  return vectors % 2 == 0 ? 0.9 : 0.75;
+}
+
 double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
                              int64_t queryTile, int64_t keyTile) {
-  // Vector operations per cycle: two multiply-adds, or one load and its use.
-  constexpr double kProductRate = 2.0, kVectorRate = 1.0;
-  // Per vector of scores: exponential, running sum, load and store.
+  // Multiply-adds on vectors per cycle.
+  constexpr double kProductRate = 2.0;
+  // Cycles per vector of scores: exponential, running sum, load and store.
   constexpr double kSoftmaxCycles = 9.0;
-  // Per vector: load, convert, store.
-  constexpr double kWidenCycles = 2.0;
-  // What missing the fast memory costs the products.
-  constexpr double kFastMemoryMiss = 1.08;
+  // Cycles per vector widened from 16 bit: load, convert, store.
+  constexpr double kWidenCycles = 3.0;
+  // Cycles per vector of a tile's queries and outputs: pack, finalise.
+  constexpr double kItemCycles = 4.0;
+  // Bytes per cycle from the near memory; half of it hides under arithmetic.
+  constexpr double kNearRate = 64.0;
+  // What each doubling beyond the fast memory costs the products.
+  constexpr double kFastMemoryMiss = 0.05;
 
   double lanes =
       double(target.getVectorBytes()) / double(shape.accumulationBytes);
   double features = double(shape.headDim + shape.valueDim);
+  double queries = double(queryTile), keys = double(keyTile);
+  // Of the tiles along a mask's edge, half is computed in vain.
   double keyTiles =
-      std::max(1.0, shape.visible * double(shape.keys) / double(keyTile));
+      std::max(1.0, std::ceil(shape.visible * double(shape.keys) / keys) +
+                        (shape.visible < 1.0 ? 0.5 : 0.0));
 
-  double products = double(queryTile) * keyTile * features / lanes /
-                    kProductRate;
-  int64_t tileBytes =
-      (queryTile * keyTile + (queryTile + keyTile) * int64_t(features)) *
-      shape.accumulationBytes;
-  if (tileBytes > target.getFastMemory())
-    products *= kFastMemoryMiss;
-  double softmax = double(queryTile) * keyTile / lanes * kSoftmaxCycles;
-  double rescale = double(queryTile) * shape.valueDim / lanes / kVectorRate;
+  double products = queries * keys * features / lanes / kProductRate /
+                    productEfficiency(int64_t(std::ceil(queries / lanes)));
+  double resident =
+      queries * (keys + features) * double(shape.accumulationBytes);
+  products *=
+      1.0 +
+      kFastMemoryMiss *
+          std::log2(std::max(1.0, resident / double(target.getFastMemory())));
+  double softmax = queries * keys / lanes * kSoftmaxCycles;
+  double rescale = queries * double(shape.valueDim) / lanes;
+  double fetch = keys * features * double(shape.elementBytes) / kNearRate;
   double widen = shape.elementBytes < shape.accumulationBytes
-                     ? keyTile * features / lanes * kWidenCycles
+                     ? keys * features / lanes * kWidenCycles
                      : 0.0;
-  double item = keyTiles * (products + softmax + rescale + widen) +
-                // Packing the queries, finalising the outputs.
-                double(queryTile) * features / lanes * 4.0;
+  double item = keyTiles * (products + softmax + rescale + fetch + widen) +
+                queries * features / lanes * kItemCycles;
 
   int64_t items = shape.batch * shape.heads *
                   int64_t(llvm::divideCeil(shape.queries, queryTile));
   double rounds = double(llvm::divideCeil(items, target.getCores()));
-  double cyclesPerSecond = double(target.getPeak()) * 1e9 /
-                           (double(target.getCores()) * lanes * 4.0);
+  // The peak counts two operations for each lane of each multiply-add.
+  double cyclesPerSecond =
+      double(target.getPeak()) * 1e9 /
+      (double(target.getCores()) * double(target.getVectorBytes()) / 4.0 * 2.0 *
+       kProductRate);
   return rounds * item / cyclesPerSecond;
 }
 
@@ -92,8 +112,8 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
   double bestSeconds = 0;
   for (int64_t vectors : {1, 2, 3, 6}) {
     for (int64_t keyTile : {16, 32, 64, 128}) {
-      auto candidate = ScheduleAttr::get(op.getContext(), lanes * vectors,
-                                         keyTile, order);
+      auto candidate =
+          ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order);
       if (getTileBytes(candidate, op.getAccumulationType(), shape.headDim,
                        shape.valueDim) > target.getNearMemory() &&
           best)
