@@ -411,7 +411,7 @@ def Attn_Tiling : DeclareOpInterfaceMethods<TilingInterface, [
     "getIterationDomainTileFromResultTile"]>;
 
 def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
-    [AttrSizedOperandSegments]> {
+    [AttrSizedOperandSegments, Attn_Tiling]> {
   let summary = "One pass over keys with running accumulator, maximum and sum";
   let description = [{
     The recurrence of online softmax (Milakov and Gimelshein, arXiv 1805.02867;
@@ -497,7 +497,7 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
   }];
 }
 
-def FinalizeOp : Attn_DestinationOp<"finalize"> {
+def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
   let summary = "Output and log-sum-exp from the running values";
   let description = [{
     `out[i, d] = acc[i, d] / sum[i]` rounded to the output's element type, and

@@ -48,28 +48,60 @@ def AttnFuse : Pass<"attn-fuse"> {
   ];
 }
 
-def AttnSelectSchedule : Pass<"attn-select-schedule"> {
-  let summary = "Attaches a schedule to every attention";
+def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
+  let summary = "Turns attn.attention into passes with running values";
   let description = [{
-    Gives each `attn.attention` that has none a `#attn.schedule`: among tiles
-    whose working set fits the target's near memory, the one with the least
-    time by the model in `Analysis/ScheduleModel.h` (vector operations of a
-    tile, widening of 16-bit keys and values, ragged last tiles, an even share
-    for every core). The target is the module's `attn.target`, or a common
-    machine where there is none. Attention with a mask is handed out longest
-    tile first.
+    Replaces the softmax of a whole row by the recurrence of
+    `attn.online_attention`, which reads the keys in any order and in any
+    pieces, and `attn.finalize`, which divides by the sum. The running values
+    begin as `linalg.fill` of zero and of minus infinity.
 
-    A schedule that is there, by hand or by an autotuner, stays.
+    `passes` is how often the keys are read:
+
+    - 1: maximum, sum and accumulator in one pass, the accumulator rescaled as
+      the maximum grows (FlashAttention);
+    - 2: maximum and sum together (Milakov and Gimelshein's online
+      denominator), then the values;
+    - 3: the textbook's maximum, sum, and values.
+
+    A schedule is carried to each pass, dropout to the one that reads values.
   }];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
   let options = [
-    Option<"queryTile", "query-tile", "int64_t", "0",
-           "Queries of a tile; 0: the model chooses">,
-    Option<"keyTile", "key-tile", "int64_t", "0",
-           "Keys of a tile; 0: the model chooses">
+    Option<"passes", "passes", "int", /*default=*/"1",
+           "Passes over the keys: 1, 2 or 3">
   ];
   let statistics = [
-    Statistic<"numSelected", "num-selected", "Number of schedules chosen">,
-    Statistic<"numKept", "num-kept", "Number of schedules that were there">
+    Statistic<"numRewritten", "num-rewritten",
+              "Number of attentions turned into running values">
+  ];
+}
+
+def AttnTile : Pass<"attn-tile"> {
+  let summary = "Tiles attention over queries and keys";
+  let description = [{
+    From each `attn.finalize` on tensors, through MLIR's tiling interface:
+
+    - an `scf.forall` over batches, query heads and tiles of queries, in which
+      the passes over the keys, their initial values and elementwise or
+      transposing producers of the queries are computed per tile;
+    - in it an `scf.for` over tiles of keys for each pass, which carries the
+      accumulator, the maximum and the sum.
+
+    Tile sizes and the order in which tiles of queries are handed out come from
+    the schedule of `attn.online_attention`, which must be there. A tile at the
+    ragged end is smaller; sizes that are static and divide stay static.
+  }];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numTiled", "num-tiled", "Number of attentions tiled">
   ];
 }
 

@@ -1,0 +1,351 @@
+//===- AttnTiling.cpp - Tiling of the destination-passing ops -------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The iteration domain of attn.online_attention is (b, h, i, j): batch, query
+// head and query are parallel, the key is a reduction that the op carries in
+// its destinations. That of attn.finalize is (b, h, i). Features are never
+// tiled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+using Fold = OpFoldResult;
+using utils::IteratorType;
+
+/// The size of dimension `dim` of a tensor or memref.
+static Fold sizeOf(OpBuilder &builder, Location loc, Value value, int64_t dim) {
+  if (isa<MemRefType>(value.getType()))
+    return memref::getMixedSize(builder, loc, value, dim);
+  return tensor::getMixedSize(builder, loc, value, dim);
+}
+
+/// Whether two sizes are known to be one: constants, values, or dimensions of
+/// one tensor or memref.
+static bool isSameSize(Fold a, Fold b) {
+  if (isEqualConstantIntOrValue(a, b))
+    return true;
+  auto dimOf = [](Fold size) -> std::pair<Value, std::optional<int64_t>> {
+    auto value = dyn_cast<Value>(size);
+    if (!value)
+      return {};
+    if (auto dim = value.getDefiningOp<tensor::DimOp>())
+      return {dim.getSource(), dim.getConstantIndex()};
+    if (auto dim = value.getDefiningOp<memref::DimOp>())
+      return {dim.getSource(), dim.getConstantIndex()};
+    return {};
+  };
+  return dimOf(a).second && dimOf(a) == dimOf(b);
+}
+
+static SmallVector<Range> domainOf(OpBuilder &builder, ArrayRef<Fold> sizes) {
+  Attribute zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  return llvm::map_to_vector(sizes,
+                             [&](Fold size) { return Range{zero, size, one}; });
+}
+
+/// The slice of `value` at `offsets` and `sizes`, which name its leading
+/// dimensions; later ones are taken whole. Appends the new op to `slices`.
+static Value sliceOf(OpBuilder &builder, Location loc, Value value,
+                     ArrayRef<Fold> offsets, ArrayRef<Fold> sizes,
+                     SmallVectorImpl<Operation *> &slices) {
+  int64_t rank = cast<ShapedType>(value.getType()).getRank();
+  SmallVector<Fold> allOffsets(offsets), allSizes(sizes);
+  for (int64_t dim = offsets.size(); dim < rank; ++dim) {
+    allOffsets.push_back(builder.getIndexAttr(0));
+    allSizes.push_back(sizeOf(builder, loc, value, dim));
+  }
+  SmallVector<Fold> strides(rank, builder.getIndexAttr(1));
+  Operation *slice;
+  if (isa<MemRefType>(value.getType()))
+    slice = memref::SubViewOp::create(builder, loc, value, allOffsets, allSizes,
+                                      strides);
+  else
+    slice = tensor::ExtractSliceOp::create(builder, loc, value, allOffsets,
+                                           allSizes, strides);
+  slices.push_back(slice);
+  return slice->getResult(0);
+}
+
+/// The part of `tile` (a whole tile along the features) that a consumer asked
+/// for: itself, or a slice of its features.
+static Value sliceFeatures(OpBuilder &builder, Location loc, Value tile,
+                           ArrayRef<Fold> offsets, ArrayRef<Fold> sizes) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  if (type.getRank() != 4 || (isZeroInteger(offsets[3]) &&
+                              getConstantIntValue(sizes[3]) ==
+                                  std::optional<int64_t>(type.getDimSize(3))))
+    return tile;
+  Attribute zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  SmallVector<Fold> tileOffsets{zero, zero, zero, offsets[3]};
+  SmallVector<Fold> strides(4, one);
+  return tensor::ExtractSliceOp::create(builder, loc, tile, tileOffsets,
+                                        llvm::to_vector(sizes), strides);
+}
+
+/// Result `number` of `op`, which is tiled along (b, h, i), at a tile of it.
+template <typename OpTy>
+static FailureOr<TilingResult>
+resultTile(OpTy op, OpBuilder &builder, unsigned number, ArrayRef<Fold> offsets,
+           ArrayRef<Fold> sizes) {
+  SmallVector<Fold> domainOffsets, domainSizes;
+  if (failed(op.getIterationDomainTileFromResultTile(
+          builder, number, offsets, sizes, domainOffsets, domainSizes)))
+    return failure();
+  FailureOr<TilingResult> tiled =
+      op.getTiledImplementation(builder, domainOffsets, domainSizes);
+  if (failed(tiled))
+    return failure();
+  Value value = sliceFeatures(builder, op.getLoc(), tiled->tiledValues[number],
+                              offsets, sizes);
+  tiled->tiledValues = {value};
+  return tiled;
+}
+
+/// Where a tile of the domain (b, h, i, ...) lies in a result [b, h, i] or
+/// [b, h, i, d], `result` being the destination of it.
+static void resultPosition(OpBuilder &builder, Location loc, Value result,
+                           ArrayRef<Fold> offsets, ArrayRef<Fold> sizes,
+                           SmallVector<Fold> &resultOffsets,
+                           SmallVector<Fold> &resultSizes) {
+  resultOffsets = llvm::to_vector(offsets.take_front(3));
+  resultSizes = llvm::to_vector(sizes.take_front(3));
+  if (cast<ShapedType>(result.getType()).getRank() == 4) {
+    resultOffsets.push_back(builder.getIndexAttr(0));
+    resultSizes.push_back(sizeOf(builder, loc, result, 3));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// OnlineAttentionOp
+//===----------------------------------------------------------------------===//
+
+SmallVector<IteratorType> OnlineAttentionOp::getLoopIteratorTypes() {
+  return {IteratorType::parallel, IteratorType::parallel,
+          IteratorType::parallel, IteratorType::reduction};
+}
+
+SmallVector<Range> OnlineAttentionOp::getIterationDomain(OpBuilder &builder) {
+  return domainOf(builder, {sizeOf(builder, getLoc(), getAcc(), 0),
+                            sizeOf(builder, getLoc(), getAcc(), 1),
+                            sizeOf(builder, getLoc(), getAcc(), 2),
+                            sizeOf(builder, getLoc(), getKey(), 2)});
+}
+
+/// The KV heads that `size` query heads from `offset` on read, in attention of
+/// `heads` query heads on `kvHeads`: fails where they are not whole groups.
+static LogicalResult kvHeadsOf(OpBuilder &builder, Location loc, Fold offset,
+                               Fold size, Fold heads, Fold kvHeads,
+                               Fold &kvOffset, Fold &kvSize) {
+  if (isSameSize(heads, kvHeads)) { // Groups of one head.
+    kvOffset = offset;
+    kvSize = size;
+    return success();
+  }
+  if (isZeroInteger(offset) && isSameSize(size, heads)) {
+    kvOffset = offset;
+    kvSize = kvHeads;
+    return success();
+  }
+
+  std::optional<int64_t> staticHeads = getConstantIntValue(heads);
+  std::optional<int64_t> staticKvHeads = getConstantIntValue(kvHeads);
+  std::optional<int64_t> staticSize = getConstantIntValue(size);
+  AffineExpr d0 = builder.getAffineDimExpr(0);
+  if (staticHeads && staticKvHeads && *staticKvHeads > 0) {
+    int64_t group = *staticHeads / *staticKvHeads;
+    if (group == 0 || (staticSize != 1 && (!staticSize || *staticSize % group)))
+      return failure();
+    kvOffset = affine::makeComposedFoldedAffineApply(
+        builder, loc, d0.floorDiv(group), {offset});
+    kvSize = builder.getIndexAttr(std::max<int64_t>(*staticSize / group, 1));
+    return success();
+  }
+
+  // A group of unknown size: one head at a time.
+  if (staticSize != 1)
+    return failure();
+  Value group = arith::DivUIOp::create(
+      builder, loc, getValueOrCreateConstantIndexOp(builder, loc, heads),
+      getValueOrCreateConstantIndexOp(builder, loc, kvHeads));
+  kvOffset = arith::DivUIOp::create(
+                 builder, loc,
+                 getValueOrCreateConstantIndexOp(builder, loc, offset), group)
+                 .getResult();
+  kvSize = builder.getIndexAttr(1);
+  return success();
+}
+
+FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(
+    OpBuilder &builder, ArrayRef<Fold> offsets, ArrayRef<Fold> sizes) {
+  Location loc = getLoc();
+  SmallVector<Fold> domain = llvm::map_to_vector(
+      getIterationDomain(builder), [](Range range) { return range.size; });
+  Fold kvOffset, kvSize;
+  if (failed(kvHeadsOf(builder, loc, offsets[1], sizes[1], domain[1],
+                       sizeOf(builder, loc, getKey(), 1), kvOffset, kvSize)))
+    return emitOpError("cannot be tiled by a number of heads that is neither "
+                       "1, nor all, nor a multiple of those that share one KV "
+                       "head");
+
+  ArrayRef<Fold> rowOffsets = offsets.take_front(3);
+  ArrayRef<Fold> rowSizes = sizes.take_front(3);
+  SmallVector<Fold> kvOffsets{offsets[0], kvOffset, offsets[3]};
+  SmallVector<Fold> kvSizes{sizes[0], kvSize, sizes[3]};
+  auto isWhole = [&](unsigned dim) {
+    return isZeroInteger(offsets[dim]) && isSameSize(sizes[dim], domain[dim]);
+  };
+  // A packed query lies the other way round, and has its rows all or none.
+  if (getRows() && !isWhole(2))
+    return emitOpError("cannot be tiled along packed queries");
+  size_t queryDims = getRows() ? 2 : 3;
+
+  TilingResult result;
+  auto slice = [&](Value value, ArrayRef<Fold> at, ArrayRef<Fold> size) {
+    return sliceOf(builder, loc, value, at, size, result.generatedSlices);
+  };
+  // Tiles of keys alone leave queries and running values as they are.
+  bool allRows = isWhole(0) && isWhole(1) && isWhole(2);
+  Value query = getQuery();
+  SmallVector<Value> inits = {getAcc(), getMax(), getSum()};
+  if (!allRows) {
+    query = slice(query, rowOffsets.take_front(queryDims),
+                  rowSizes.take_front(queryDims));
+    for (Value &init : inits)
+      init = slice(init, rowOffsets, rowSizes);
+  }
+  Value key = slice(getKey(), kvOffsets, kvSizes);
+  Value value = slice(getValue(), kvOffsets, kvSizes);
+
+  // Regions and dropout go on seeing the whole's coordinates.
+  SmallVector<Value> at, whole(getWhole());
+  if (getDropout() || !getScore().empty() || !getMask().empty()) {
+    AffineExpr d0 = builder.getAffineDimExpr(0),
+               d1 = builder.getAffineDimExpr(1);
+    for (auto [dim, offset] : llvm::enumerate(offsets)) {
+      Fold base = getAt().empty() ? Fold(builder.getIndexAttr(0))
+                                  : getAsOpFoldResult(getAt()[dim]);
+      at.push_back(getValueOrCreateConstantIndexOp(
+          builder, loc,
+          affine::makeComposedFoldedAffineApply(builder, loc, d0 + d1,
+                                                {base, offset})));
+    }
+  }
+  if (getDropout() && whole.empty())
+    for (Fold size : {domain[1], domain[2]})
+      whole.push_back(getValueOrCreateConstantIndexOp(builder, loc, size));
+
+  auto tiled = cast<OnlineAttentionOp>(builder.clone(*getOperation()));
+  tiled.getQueryMutable().assign(query);
+  tiled.getKeyMutable().assign(key);
+  tiled.getValueMutable().assign(value);
+  tiled.getAccMutable().assign(inits[0]);
+  tiled.getMaxMutable().assign(inits[1]);
+  tiled.getSumMutable().assign(inits[2]);
+  tiled.getAtMutable().assign(at);
+  tiled.getWholeMutable().assign(whole);
+  for (auto [opResult, init] : llvm::zip(tiled->getResults(), inits))
+    opResult.setType(init.getType());
+
+  result.tiledOps = {tiled};
+  result.tiledValues = llvm::to_vector_of<Value>(tiled->getResults());
+  return result;
+}
+
+LogicalResult OnlineAttentionOp::getResultTilePosition(
+    OpBuilder &builder, unsigned resultNumber, ArrayRef<Fold> offsets,
+    ArrayRef<Fold> sizes, SmallVector<Fold> &resultOffsets,
+    SmallVector<Fold> &resultSizes) {
+  resultPosition(builder, getLoc(), getDpsInits()[resultNumber], offsets, sizes,
+                 resultOffsets, resultSizes);
+  return success();
+}
+
+LogicalResult OnlineAttentionOp::getIterationDomainTileFromResultTile(
+    OpBuilder &builder, unsigned resultNumber, ArrayRef<Fold> offsets,
+    ArrayRef<Fold> sizes, SmallVectorImpl<Fold> &domainOffsets,
+    SmallVectorImpl<Fold> &domainSizes) {
+  domainOffsets.assign(offsets.begin(), offsets.begin() + 3);
+  domainSizes.assign(sizes.begin(), sizes.begin() + 3);
+  domainOffsets.push_back(builder.getIndexAttr(0));
+  domainSizes.push_back(sizeOf(builder, getLoc(), getKey(), 2));
+  return success();
+}
+
+FailureOr<TilingResult> OnlineAttentionOp::generateResultTileValue(
+    OpBuilder &builder, unsigned resultNumber, ArrayRef<Fold> offsets,
+    ArrayRef<Fold> sizes) {
+  return resultTile(*this, builder, resultNumber, offsets, sizes);
+}
+
+//===----------------------------------------------------------------------===//
+// FinalizeOp
+//===----------------------------------------------------------------------===//
+
+SmallVector<IteratorType> FinalizeOp::getLoopIteratorTypes() {
+  return SmallVector<IteratorType>(3, IteratorType::parallel);
+}
+
+SmallVector<Range> FinalizeOp::getIterationDomain(OpBuilder &builder) {
+  return domainOf(builder, {sizeOf(builder, getLoc(), getOutput(), 0),
+                            sizeOf(builder, getLoc(), getOutput(), 1),
+                            sizeOf(builder, getLoc(), getOutput(), 2)});
+}
+
+FailureOr<TilingResult>
+FinalizeOp::getTiledImplementation(OpBuilder &builder, ArrayRef<Fold> offsets,
+                                   ArrayRef<Fold> sizes) {
+  TilingResult result;
+  SmallVector<Value> operands;
+  for (Value operand : getOperands())
+    operands.push_back(sliceOf(builder, getLoc(), operand, offsets, sizes,
+                               result.generatedSlices));
+  auto inits = ArrayRef(operands).drop_front(3);
+  auto types = hasPureTensorSemantics()
+                   ? SmallVector<Type>(ValueRange(inits).getTypes())
+                   : SmallVector<Type>();
+  Operation *tiled = mlir::clone(builder, *this, types, operands);
+  result.tiledOps = {tiled};
+  result.tiledValues = llvm::to_vector_of<Value>(tiled->getResults());
+  return result;
+}
+
+LogicalResult
+FinalizeOp::getResultTilePosition(OpBuilder &builder, unsigned resultNumber,
+                                  ArrayRef<Fold> offsets, ArrayRef<Fold> sizes,
+                                  SmallVector<Fold> &resultOffsets,
+                                  SmallVector<Fold> &resultSizes) {
+  resultPosition(builder, getLoc(), getDpsInits()[resultNumber], offsets, sizes,
+                 resultOffsets, resultSizes);
+  return success();
+}
+
+LogicalResult FinalizeOp::getIterationDomainTileFromResultTile(
+    OpBuilder &builder, unsigned resultNumber, ArrayRef<Fold> offsets,
+    ArrayRef<Fold> sizes, SmallVectorImpl<Fold> &domainOffsets,
+    SmallVectorImpl<Fold> &domainSizes) {
+  domainOffsets.assign(offsets.begin(), offsets.begin() + 3);
+  domainSizes.assign(sizes.begin(), sizes.begin() + 3);
+  return success();
+}
+
+FailureOr<TilingResult>
+FinalizeOp::generateResultTileValue(OpBuilder &builder, unsigned resultNumber,
+                                    ArrayRef<Fold> offsets,
+                                    ArrayRef<Fold> sizes) {
+  return resultTile(*this, builder, resultNumber, offsets, sizes);
+}

@@ -1,0 +1,131 @@
+//===- OnlineSoftmax.cpp - attn-online-softmax: to running values ---------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNONLINESOFTMAX
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+using namespace fovea::attn;
+
+/// An uninitialised tensor of `type`, its dynamic sizes out of `sizes`.
+static Value emptyOf(OpBuilder &builder, Location loc, RankedTensorType type,
+                     ArrayRef<OpFoldResult> sizes) {
+  SmallVector<Value> dynamic;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      dynamic.push_back(
+          getValueOrCreateConstantIndexOp(builder, loc, sizes[dim]));
+  return tensor::EmptyOp::create(builder, loc, type, dynamic);
+}
+
+/// A tensor of `type` filled with `value`.
+static Value filledWith(OpBuilder &builder, Location loc, RankedTensorType type,
+                        ArrayRef<OpFoldResult> sizes, double value) {
+  auto element = cast<FloatType>(type.getElementType());
+  Value constant = arith::ConstantOp::create(
+      builder, loc, builder.getFloatAttr(element, value));
+  Value empty = emptyOf(builder, loc, type, sizes);
+  return linalg::FillOp::create(builder, loc, constant, empty).getResult(0);
+}
+
+/// The running values that each of `passes` passes over the keys updates.
+static ArrayRef<Update> updatesOf(int passes) {
+  static constexpr Update one[] = {Update::All};
+  static constexpr Update two[] = {Update::MaxSum, Update::Acc};
+  static constexpr Update three[] = {Update::Max, Update::Sum, Update::Acc};
+  return passes == 1   ? ArrayRef<Update>(one)
+         : passes == 2 ? ArrayRef<Update>(two)
+                       : ArrayRef<Update>(three);
+}
+
+static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
+                            int passes) {
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  ReifiedRankedShapedTypeDims shapes;
+  LogicalResult reified = op.reifyResultShapes(rewriter, shapes);
+  assert(succeeded(reified) && "attention knows its shapes");
+  (void)reified;
+  ArrayRef<OpFoldResult> sizes = shapes.front();
+
+  auto outputType = cast<RankedTensorType>(op.getOutput().getType());
+  FloatType accumulation = op.getAccumulationType();
+  auto accType = RankedTensorType::get(outputType.getShape(), accumulation);
+  auto rowType =
+      RankedTensorType::get(outputType.getShape().drop_back(), accumulation);
+  double minusInfinity = -std::numeric_limits<double>::infinity();
+  // In the order of the op's destinations: accumulator, maximum, sum.
+  SmallVector<Value> running = {
+      filledWith(rewriter, loc, accType, sizes, 0.0),
+      filledWith(rewriter, loc, rowType, sizes, minusInfinity),
+      filledWith(rewriter, loc, rowType, sizes, 0.0)};
+
+  for (Update update : updatesOf(passes)) {
+    bool updatesAcc = update == Update::All || update == Update::Acc;
+    bool drops = updatesAcc && op.getDropout();
+    auto pass = OnlineAttentionOp::create(
+        rewriter, loc, ValueRange(running).getTypes(), op.getQuery(),
+        op.getKey(), op.getValue(), running[0], running[1], running[2],
+        /*at=*/ValueRange(), /*whole=*/ValueRange(), /*rows=*/Value(),
+        /*partial=*/Value(), op.getScaleAttr(),
+        UpdateAttr::get(op.getContext(), update),
+        drops ? op.getDropoutAttr() : FloatAttr(),
+        drops ? op.getSeed() : Value(), drops ? op.getOffset() : Value(),
+        op.getScheduleAttr());
+    rewriter.cloneRegionBefore(op.getScore(), pass.getScore(),
+                               pass.getScore().end());
+    rewriter.cloneRegionBefore(op.getMask(), pass.getMask(),
+                               pass.getMask().end());
+    // What a pass does not update goes round it.
+    bool updated[] = {pass.updatesAcc(), pass.updatesMax(), pass.updatesSum()};
+    for (auto [value, result, isUpdated] :
+         llvm::zip(running, pass.getResults(), updated))
+      if (isUpdated)
+        value = result;
+  }
+
+  SmallVector<Value> inits = {emptyOf(rewriter, loc, outputType, sizes)};
+  if (op.getLse())
+    inits.push_back(emptyOf(rewriter, loc,
+                            cast<RankedTensorType>(op.getLse().getType()),
+                            sizes.drop_back()));
+  rewriter.replaceOpWithNewOp<FinalizeOp>(
+      op, ValueRange(inits).getTypes(), running[0], running[1], running[2],
+      inits[0], inits.size() == 2 ? inits[1] : Value());
+}
+
+namespace {
+struct AttnOnlineSoftmax final
+    : fovea::attn::impl::AttnOnlineSoftmaxBase<AttnOnlineSoftmax> {
+  using AttnOnlineSoftmaxBase::AttnOnlineSoftmaxBase;
+
+  void runOnOperation() override {
+    if (passes < 1 || passes > 3) {
+      getOperation()->emitError()
+          << "attn-online-softmax: expects option 'passes' to be 1, 2 or 3, "
+             "but it is "
+          << passes.getValue();
+      return signalPassFailure();
+    }
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](AttentionOp op) {
+      toRunningValues(rewriter, op, passes);
+      ++numRewritten;
+    });
+  }
+};
+} // namespace

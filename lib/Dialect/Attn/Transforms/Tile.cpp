@@ -1,0 +1,292 @@
+//===- Tile.cpp - attn-tile: loops over tiles of queries and keys ---------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/TilingInterfaceImpl.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNTILE
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+using namespace fovea::attn;
+
+/// The passes over keys that `finalize` ends, each after those that read it.
+static SmallVector<OnlineAttentionOp> passesOf(FinalizeOp finalize) {
+  SetVector<Operation *> passes;
+  SmallVector<Value> work(finalize->getOperands().take_front(3));
+  while (!work.empty()) {
+    auto pass = work.pop_back_val().getDefiningOp<OnlineAttentionOp>();
+    if (pass && passes.insert(pass))
+      llvm::append_range(work, pass.getDpsInits());
+  }
+  SmallVector<Operation *> sorted = passes.takeVector();
+  computeTopologicalSorting(sorted);
+  return llvm::map_to_vector(llvm::reverse(sorted), [](Operation *op) {
+    return cast<OnlineAttentionOp>(op);
+  });
+}
+
+/// Size `dim` of `value` if it is static, cut to at most it: so that a tile
+/// that covers a static dimension is static itself.
+static int64_t tileOf(int64_t wanted, Value value, int64_t dim) {
+  int64_t size = cast<ShapedType>(value.getType()).getDimSize(dim);
+  return ShapedType::isDynamic(size) || size == 0 ? wanted
+                                                  : std::min(wanted, size);
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of queries
+//===----------------------------------------------------------------------===//
+
+/// Whether the producer of a tile of queries or of running values is computed
+/// per tile rather than before the loops. Tiles of queries do not overlap, so
+/// an op whose only reader is the slice is not computed twice.
+static bool isFusableProducer(Operation *producer) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(producer);
+  if (!linalgOp || linalgOp.getNumReductionLoops() != 0 ||
+      producer->getNumResults() != 1)
+    return false;
+  return isa<linalg::FillOp>(producer) || producer->hasOneUse();
+}
+
+/// Computes `pass` per tile of `loop`, for all slices of its results there.
+static FailureOr<OnlineAttentionOp>
+fusePass(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForallOp loop) {
+  SmallVector<tensor::ExtractSliceOp> users;
+  for (Operation *user : pass->getUsers())
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
+        slice && slice->getBlock() == loop.getBody())
+      users.push_back(slice);
+  llvm::sort(users,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  tensor::ExtractSliceOp first = users.front();
+  rewriter.setInsertionPoint(first);
+  FailureOr<TilingResult> tile = pass.generateResultTileValue(
+      rewriter, cast<OpResult>(first.getSource()).getResultNumber(),
+      first.getMixedOffsets(), first.getMixedSizes());
+  if (failed(tile))
+    return failure();
+  auto tiled = cast<OnlineAttentionOp>(tile->tiledOps.front());
+  for (tensor::ExtractSliceOp slice : users)
+    rewriter.replaceOp(
+        slice,
+        tiled->getResult(cast<OpResult>(slice.getSource()).getResultNumber()));
+  return tiled;
+}
+
+/// Computes the producers of a tiled pass's operands per tile, where they need
+/// not stand before the loops, and their producers in turn.
+static void fuseProducers(RewriterBase &rewriter, OnlineAttentionOp pass,
+                          MutableArrayRef<LoopLikeOpInterface> loops) {
+  SmallVector<Operation *> slices;
+  for (Value operand : pass->getOperands())
+    if (Operation *slice = operand.getDefiningOp<tensor::ExtractSliceOp>())
+      slices.push_back(slice);
+  while (!slices.empty()) {
+    auto slice = dyn_cast<tensor::ExtractSliceOp>(slices.pop_back_val());
+    Operation *producer = slice ? slice.getSource().getDefiningOp() : nullptr;
+    if (!producer)
+      continue;
+    rewriter.setInsertionPoint(slice);
+    if (isa<tensor::EmptyOp>(producer)) {
+      rewriter.replaceOpWithNewOp<tensor::EmptyOp>(
+          slice, slice.getMixedSizes(), slice.getType().getElementType());
+    } else if (isFusableProducer(producer)) {
+      std::optional<scf::SCFFuseProducerOfSliceResult> fused =
+          scf::tileAndFuseProducerOfSlice(rewriter, slice, loops);
+      if (fused)
+        llvm::append_range(slices, fused->generatedSlices);
+    }
+  }
+}
+
+/// Hands the tiles of queries out from the last one: `iv` runs through
+/// multiples of `step` below `size`.
+static void reverseTiles(RewriterBase &rewriter, scf::ForallOp forall, Value iv,
+                         OpFoldResult size, int64_t step) {
+  rewriter.setInsertionPointToStart(forall.getBody());
+  AffineExpr d0 = rewriter.getAffineDimExpr(0),
+             s0 = rewriter.getAffineSymbolExpr(0);
+  AffineExpr last = (s0.ceilDiv(step) - 1) * step;
+  OpFoldResult reversed = affine::makeComposedFoldedAffineApply(
+      rewriter, forall.getLoc(), AffineMap::get(1, 1, last - d0), {iv, size});
+  Value value =
+      getValueOrCreateConstantIndexOp(rewriter, forall.getLoc(), reversed);
+  rewriter.replaceUsesWithIf(iv, value, [&](OpOperand &use) {
+    return use.getOwner() != value.getDefiningOp();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of keys
+//===----------------------------------------------------------------------===//
+
+/// Cuts one pass over keys, already a tile of queries, into tiles of `step`
+/// keys.
+static LogicalResult tileKeys(RewriterBase &rewriter, OnlineAttentionOp pass,
+                              int64_t step) {
+  Location loc = pass.getLoc();
+  rewriter.setInsertionPoint(pass);
+  SmallVector<OpFoldResult> sizes =
+      llvm::map_to_vector(pass.getIterationDomain(rewriter),
+                          [](Range range) { return range.size; });
+  OpFoldResult keys = sizes[3];
+
+  Value lower = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  Value upper = getValueOrCreateConstantIndexOp(rewriter, loc, keys);
+  Value stepValue = arith::ConstantIndexOp::create(rewriter, loc, step);
+  SmallVector<Value> inits(pass.getDpsInits());
+  auto loop = scf::ForOp::create(rewriter, loc, lower, upper, stepValue, inits);
+  rewriter.setInsertionPointToStart(loop.getBody());
+
+  // The last tile has the keys that are left.
+  std::optional<int64_t> staticKeys = getConstantIntValue(keys);
+  OpFoldResult size = rewriter.getIndexAttr(step);
+  if (!staticKeys || *staticKeys % step != 0) {
+    AffineExpr d0 = rewriter.getAffineDimExpr(0),
+               s0 = rewriter.getAffineSymbolExpr(0);
+    AffineMap map =
+        AffineMap::get(1, 1, {rewriter.getAffineConstantExpr(step), s0 - d0},
+                       rewriter.getContext());
+    size = affine::makeComposedFoldedAffineMin(
+        rewriter, loc, map, {loop.getInductionVar(), OpFoldResult(upper)});
+  }
+
+  // The op with the loop's values as destinations, a tile of which is made.
+  IRMapping mapping;
+  mapping.map(ValueRange(inits), loop.getRegionIterArgs());
+  auto whole =
+      cast<OnlineAttentionOp>(rewriter.clone(*pass.getOperation(), mapping));
+  rewriter.setInsertionPoint(whole);
+  Attribute zero = rewriter.getIndexAttr(0);
+  SmallVector<OpFoldResult> offsets{zero, zero, zero, loop.getInductionVar()};
+  SmallVector<OpFoldResult> tileSizes =
+      llvm::map_to_vector(whole.getIterationDomain(rewriter),
+                          [](Range range) { return range.size; });
+  tileSizes[3] = size;
+  FailureOr<TilingResult> tiled =
+      whole.getTiledImplementation(rewriter, offsets, tileSizes);
+  if (failed(tiled))
+    return failure();
+  rewriter.eraseOp(whole);
+  rewriter.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(rewriter, loc, tiled->tiledValues);
+  rewriter.replaceOp(pass, loop.getResults());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    AttnTileBase::getDependentDialects(registry);
+    linalg::registerTilingInterfaceExternalModels(registry);
+  }
+
+  void runOnOperation() override {
+    SmallVector<FinalizeOp> roots;
+    getOperation()->walk([&](FinalizeOp op) {
+      if (op.hasPureTensorSemantics() && !passesOf(op).empty())
+        roots.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (FinalizeOp root : roots)
+      if (failed(tile(rewriter, root)))
+        return signalPassFailure();
+    if (failed(cleanUp(rewriter)))
+      return signalPassFailure();
+  }
+
+  LogicalResult tile(RewriterBase &rewriter, FinalizeOp root);
+  LogicalResult cleanUp(RewriterBase &rewriter);
+};
+} // namespace
+
+LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
+  SmallVector<OnlineAttentionOp> passes = passesOf(root);
+  OnlineAttentionOp last = passes.front();
+  ScheduleAttr schedule = last.getScheduleAttr();
+  if (!schedule)
+    return last.emitOpError("has no schedule to tile it by: run "
+                            "attn-select-schedule, or write `schedule = "
+                            "#attn.schedule<...>`");
+  int64_t queryTile = tileOf(schedule.getQueryTile(), root.getOutput(), 2);
+  int64_t keyTile = tileOf(schedule.getKeyTile(), last.getKey(), 2);
+
+  rewriter.setInsertionPoint(root);
+  OpFoldResult queries =
+      tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
+  scf::SCFTilingOptions options;
+  options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
+  options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
+                        rewriter.getIndexAttr(queryTile)});
+  FailureOr<scf::SCFTilingResult> tiled =
+      scf::tileUsingSCF(rewriter, root, options);
+  if (failed(tiled))
+    return root.emitOpError("cannot be tiled");
+  rewriter.replaceOp(root, tiled->replacements);
+
+  auto forall = cast<scf::ForallOp>(tiled->loops.front());
+  SmallVector<OnlineAttentionOp> tiledPasses;
+  for (OnlineAttentionOp pass : passes) {
+    FailureOr<OnlineAttentionOp> tile = fusePass(rewriter, pass, forall);
+    if (failed(tile))
+      return failure();
+    tiledPasses.push_back(*tile);
+    if (pass.use_empty())
+      rewriter.eraseOp(pass);
+  }
+  for (OnlineAttentionOp pass : tiledPasses)
+    fuseProducers(rewriter, pass, tiled->loops);
+  for (OnlineAttentionOp pass : tiledPasses)
+    if (failed(tileKeys(rewriter, pass, keyTile)))
+      return failure();
+
+  if (schedule.getOrder() == WorkOrder::LongestFirst)
+    reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,
+                 queryTile);
+  ++numTiled;
+  return success();
+}
+
+/// Merges slices of slices, folds sizes, and drops what became unused.
+LogicalResult AttnTile::cleanUp(RewriterBase &rewriter) {
+  MLIRContext *context = &getContext();
+  RewritePatternSet patterns(context);
+  tensor::populateMergeConsecutiveInsertExtractSlicePatterns(patterns);
+  tensor::populateFoldTensorEmptyPatterns(patterns);
+  tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
+  affine::AffineApplyOp::getCanonicalizationPatterns(patterns, context);
+  affine::AffineMinOp::getCanonicalizationPatterns(patterns, context);
+  tensor::ExtractSliceOp::getCanonicalizationPatterns(patterns, context);
+  tensor::DimOp::getCanonicalizationPatterns(patterns, context);
+  if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    return failure();
+  DominanceInfo dominance(getOperation());
+  eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+  return success();
+}
