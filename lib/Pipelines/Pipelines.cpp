@@ -9,20 +9,57 @@
 
 #include "fovea/Conversion/Passes.h"
 
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+
+static void addCleanup(OpPassManager &manager) {
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+/// From memrefs, scf and vector to the LLVM dialect.
+static void addToLLVM(OpPassManager &manager) {
+  manager.addPass(fovea::createOutlineParallel());
+  manager.addPass(createConvertVectorToSCFPass());
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  addCleanup(manager);
+  manager.addPass(createSCFToControlFlowPass());
+  ConvertVectorToLLVMPassOptions vectorOptions;
+  vectorOptions.vectorTransposeLowering =
+      vector::VectorTransposeLowering::Shuffle16x16;
+  manager.addPass(createConvertVectorToLLVMPass(vectorOptions));
+  manager.addPass(fovea::createHostToLLVM());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+  addCleanup(manager);
+}
 
 void fovea::buildHostPipeline(OpPassManager &manager,
                               const HostOptions &options) {
   if (options.level == Level::Attn)
     return;
   manager.addPass(createAttnToLinalg());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  addCleanup(manager);
+  if (options.level != Level::LLVM)
+    return;
+  manager.addPass(createHostBufferize());
+  addCleanup(manager);
+  manager.addPass(createPlaceBuffers());
+  manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  addToLLVM(manager);
 }
 
 void fovea::buildReferencePipeline(OpPassManager &manager) {
   manager.addPass(createAttnToLinalg());
+  addCleanup(manager);
+  manager.addPass(createHostBufferize());
+  addCleanup(manager);
+  manager.addPass(createPlaceBuffers());
+  manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  addToLLVM(manager);
 }

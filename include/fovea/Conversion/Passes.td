@@ -36,4 +36,107 @@ def AttnToLinalg : Pass<"attn-to-linalg"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// host-bufferize
+//===----------------------------------------------------------------------===//
+
+def HostBufferize : Pass<"host-bufferize", "::mlir::ModuleOp"> {
+  let summary = "Bufferizes a module with the host's function boundaries";
+  let description = [{
+    One-shot bufferization with these function boundaries:
+
+    - a tensor argument becomes a memref with any strides but the innermost,
+      which is 1; it is never written;
+    - a tensor result of a public function becomes a memref with the identity
+      layout, allocated by the function; results alias neither arguments nor
+      each other, which costs a copy where the graph returns an argument, a
+      part of a tensor, or one tensor twice.
+
+    Copies are `linalg.generic`s.
+  }];
+  let dependentDialects = [
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect"
+  ];
+  let statistics = [
+    Statistic<"numResultCopies", "num-result-copies",
+              "Number of results that had to be copied">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// place-buffers
+//===----------------------------------------------------------------------===//
+
+def PlaceBuffers : Pass<"place-buffers", "::mlir::ModuleOp"> {
+  let summary = "Puts small buffers on the stack, frees others after last use";
+  let description = [{
+    Buffers of static size of at most `stack-limit` bytes become
+    `memref.alloca` at the start of the enclosing function, or of the body of
+    the enclosing outermost parallel loop; all in one such place take at most
+    `stack-total` bytes. Other buffers are deallocated after their last use.
+
+    A function in which a buffer leaves its block by a loop or branch falls back
+    to MLIR's ownership-based deallocation.
+  }];
+  let options = [
+    Option<"stackLimit", "stack-limit", "int64_t", "65536",
+           "Bytes of the largest buffer on the stack">,
+    Option<"stackTotal", "stack-total", "int64_t", "262144",
+           "Bytes of all buffers on the stack in one place">
+  ];
+  let dependentDialects = [
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numStack", "num-stack", "Number of buffers put on the stack">,
+    Statistic<"numFreed", "num-freed", "Number of buffers freed">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// outline-parallel
+//===----------------------------------------------------------------------===//
+
+def OutlineParallel : Pass<"outline-parallel", "::mlir::ModuleOp"> {
+  let summary = "Turns parallel loops into calls of the runtime's thread pool";
+  let description = [{
+    The body of every outermost, bufferised `scf.forall` becomes a private
+    function of a context and a call number,
+
+        void body(void *context, int64_t call);
+
+    and the loop a call of `fovea_parallel_for(body, context, calls)`, which
+    runs the calls in any order on any threads and returns when all are done.
+    The context is a struct on the caller's stack with what the body uses;
+    constants are copied into the body.
+
+    The loop's `fovea.grain` (an integer, default 1) says how many iterations
+    one call does. Iterations are numbered with the last dimension fastest.
+    Parallel loops within the body become sequential.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numOutlined", "num-outlined", "Number of loops outlined">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// convert-host-to-llvm
+//===----------------------------------------------------------------------===//
+
+def HostToLLVM : Pass<"convert-host-to-llvm", "::mlir::ModuleOp"> {
+  let summary = "Finishes the conversion of host code to the LLVM dialect";
+  let description = [{
+    Converts func, memref, arith, math, cf and index in one conversion. Buffers
+    are allocated by MLIR's generic functions (`_mlir_memref_to_llvm_alloc` and
+    so on), which the runtime defines. Public functions get a C interface.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 #endif // FOVEA_CONVERSION_PASSES_TD

@@ -90,3 +90,12 @@ TargetAttr fovea::attn::getTarget(Operation *op) {
       return target;
   return {};
 }
+
+TargetAttr fovea::attn::getTargetOrDefault(Operation *op) {
+  if (TargetAttr target = getTarget(op))
+    return target;
+  return TargetAttr::get(op->getContext(), "host", "avx512", /*cores=*/2,
+                         /*vectorBytes=*/64, /*vectorRegisters=*/32,
+                         /*fastMemory=*/32 << 10, /*nearMemory=*/1 << 20,
+                         /*bandwidth=*/12000, /*peak=*/300);
+}

@@ -35,6 +35,9 @@ inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
 /// The target of the module around `op`, or null.
 TargetAttr getTarget(mlir::Operation *op);
 
+/// The same, or a model of a common machine (AVX-512, 2 cores).
+TargetAttr getTargetOrDefault(mlir::Operation *op);
+
 /// The type that values of element type `type` are accumulated in.
 mlir::FloatType getAccumulationType(mlir::Type type);
 

@@ -48,6 +48,28 @@ def AttnFuse : Pass<"attn-fuse"> {
   ];
 }
 
+def AttnSelectSchedule : Pass<"attn-select-schedule"> {
+  let summary = "Attaches a schedule to every attention";
+  let description = [{
+    Gives each `attn.attention` that has none a `#attn.schedule`: among tiles
+    whose working set fits the target's near memory, the one with the least
+    time by the model in `Analysis/ScheduleModel.h` (vector operations of a
+    tile, widening of 16-bit keys and values, ragged last tiles, an even share
+    for every core). The target is the module's `attn.target`, or a common
+    machine where there is none. Attention with a mask is handed out longest
+    tile first.
+
+    A schedule that is there, by hand or by an autotuner, stays.
+  }];
+  let options = [
+    Option<"queryTile", "query-tile", "int64_t", "0",
+           "Queries of a tile; 0: the model chooses">,
+    Option<"keyTile", "key-tile", "int64_t", "0",
+           "Keys of a tile; 0: the model chooses">
+  ];
+  let statistics = [
+    Statistic<"numSelected", "num-selected", "Number of schedules chosen">,
+    Statistic<"numKept", "num-kept", "Number of schedules that were there">
 def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
   let summary = "Turns attn.attention into passes with running values";
   let description = [{

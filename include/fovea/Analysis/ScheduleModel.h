@@ -1,0 +1,50 @@
+//===- ScheduleModel.h - Time of attention under a schedule -----*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The model that schedules are chosen by: the cycles of one tile on one core,
+// from its vector operations, and the tiles that the busiest core gets. It
+// wants to rank schedules; its times are estimates.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_ANALYSIS_SCHEDULEMODEL_H
+#define FOVEA_ANALYSIS_SCHEDULEMODEL_H
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+namespace fovea {
+
+/// The sizes of one attention. Dynamic sizes are replaced by typical ones.
+struct AttentionShape {
+  int64_t batch;
+  int64_t heads;
+  int64_t queries;
+  int64_t keys;
+  int64_t headDim;
+  int64_t valueDim;
+  /// Bytes of an element of the keys and values, and of the accumulation type.
+  int64_t elementBytes;
+  int64_t accumulationBytes;
+  /// The part of the scores that a mask leaves, in [0, 1].
+  double visible = 1.0;
+
+  static AttentionShape get(attn::AttentionOp op);
+};
+
+/// Estimated seconds of one attention of `shape` on `target`, cut into tiles of
+/// `queryTile` x `keyTile`.
+double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
+                      int64_t queryTile, int64_t keyTile);
+
+/// The schedule with the least predicted time among those whose tile fits the
+/// target's near memory.
+attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
+                                  attn::TargetAttr target);
+
+} // namespace fovea
+
+#endif // FOVEA_ANALYSIS_SCHEDULEMODEL_H

@@ -1,0 +1,130 @@
+//===- ScheduleModel.cpp - Time of attention under a schedule -------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Analysis/ScheduleModel.h"
+
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// What a dynamic size is taken to be.
+static constexpr int64_t kTypicalHeads = 16;
+static constexpr int64_t kTypicalLength = 1024;
+static constexpr int64_t kTypicalHeadDim = 64;
+
+AttentionShape AttentionShape::get(AttentionOp op) {
+  auto size = [](Value value, int64_t dim, int64_t typical) {
+    int64_t size = cast<ShapedType>(value.getType()).getDimSize(dim);
+    return ShapedType::isDynamic(size) ? typical : size;
+  };
+  auto bytes = [](Type type) -> int64_t {
+    return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+  };
+  AttentionShape shape;
+  shape.batch = size(op.getQuery(), 0, 1);
+  shape.heads = size(op.getQuery(), 1, kTypicalHeads);
+  shape.queries = size(op.getQuery(), 2, kTypicalLength);
+  shape.keys = size(op.getKey(), 2, kTypicalLength);
+  shape.headDim = size(op.getQuery(), 3, kTypicalHeadDim);
+  shape.valueDim = size(op.getValue(), 3, kTypicalHeadDim);
+  shape.elementBytes = bytes(getElementTypeOrSelf(op.getKey()));
+  shape.accumulationBytes = bytes(op.getAccumulationType());
+  // Which part a mask leaves is the mask analysis's to say; half of the scores
+  // is causal masking, the most frequent one.
+  shape.visible = op.getMask().empty() ? 1.0 : 0.5;
+  return shape;
+}
+
+/// The part of the multiply-add rate that a product reaches whose tile is
+/// `vectors` vectors of queries wide: three share a broadcast best.
+static double productEfficiency(int64_t vectors) {
+  if (vectors % 3 == 0)
+    return 0.95;
+  return vectors % 2 == 0 ? 0.9 : 0.75;
+}
+
+double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
+                             int64_t queryTile, int64_t keyTile) {
+  // Multiply-adds on vectors per cycle.
+  constexpr double kProductRate = 2.0;
+  // Cycles per vector of scores: exponential, running sum, load and store.
+  constexpr double kSoftmaxCycles = 9.0;
+  // Cycles per vector widened from 16 bit: load, convert, store.
+  constexpr double kWidenCycles = 3.0;
+  // Cycles per vector of a tile's queries and outputs: pack, finalise.
+  constexpr double kItemCycles = 4.0;
+  // Bytes per cycle from the near memory; half of it hides under arithmetic.
+  constexpr double kNearRate = 64.0;
+  // What each doubling beyond the fast memory costs the products.
+  constexpr double kFastMemoryMiss = 0.05;
+
+  double lanes =
+      double(target.getVectorBytes()) / double(shape.accumulationBytes);
+  double features = double(shape.headDim + shape.valueDim);
+  double queries = double(queryTile), keys = double(keyTile);
+  // Of the tiles along a mask's edge, half is computed in vain.
+  double keyTiles =
+      std::max(1.0, std::ceil(shape.visible * double(shape.keys) / keys) +
+                        (shape.visible < 1.0 ? 0.5 : 0.0));
+
+  double products = queries * keys * features / lanes / kProductRate /
+                    productEfficiency(int64_t(std::ceil(queries / lanes)));
+  double resident =
+      queries * (keys + features) * double(shape.accumulationBytes);
+  products *=
+      1.0 +
+      kFastMemoryMiss *
+          std::log2(std::max(1.0, resident / double(target.getFastMemory())));
+  double softmax = queries * keys / lanes * kSoftmaxCycles;
+  double rescale = queries * double(shape.valueDim) / lanes;
+  double fetch = keys * features * double(shape.elementBytes) / kNearRate;
+  double widen = shape.elementBytes < shape.accumulationBytes
+                     ? keys * features / lanes * kWidenCycles
+                     : 0.0;
+  double item = keyTiles * (products + softmax + rescale + fetch + widen) +
+                queries * features / lanes * kItemCycles;
+
+  int64_t items = shape.batch * shape.heads *
+                  int64_t(llvm::divideCeil(shape.queries, queryTile));
+  double rounds = double(llvm::divideCeil(items, target.getCores()));
+  // The peak counts two operations for each lane of each multiply-add.
+  double cyclesPerSecond =
+      double(target.getPeak()) * 1e9 /
+      (double(target.getCores()) * double(target.getVectorBytes()) / 4.0 * 2.0 *
+       kProductRate);
+  return rounds * item / cyclesPerSecond;
+}
+
+ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
+  AttentionShape shape = AttentionShape::get(op);
+  WorkOrder order =
+      op.getMask().empty() ? WorkOrder::Linear : WorkOrder::LongestFirst;
+  int64_t lanes = target.getVectorBytes() / shape.accumulationBytes;
+
+  ScheduleAttr best;
+  double bestSeconds = 0;
+  for (int64_t vectors : {1, 2, 3, 6}) {
+    for (int64_t keyTile : {16, 32, 64, 128}) {
+      auto candidate =
+          ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order);
+      if (getTileBytes(candidate, op.getAccumulationType(), shape.headDim,
+                       shape.valueDim) > target.getNearMemory() &&
+          best)
+        continue;
+      double seconds =
+          predictSeconds(shape, target, candidate.getQueryTile(), keyTile);
+      if (best && seconds >= bestSeconds)
+        continue;
+      best = candidate;
+      bestSeconds = seconds;
+    }
+  }
+  return best;
+}

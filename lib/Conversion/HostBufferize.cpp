@@ -1,0 +1,125 @@
+//===- HostBufferize.cpp - host-bufferize ---------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Conversion/Passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
+#include "mlir/Dialect/Bufferization/Transforms/Transforms.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_HOSTBUFFERIZE
+#include "fovea/Conversion/Passes.h.inc"
+
+namespace {
+
+/// `type` as an argument: all strides and the offset unknown, but the innermost
+/// stride 1.
+MemRefType getArgumentType(TensorType type, Attribute memorySpace) {
+  auto ranked = cast<RankedTensorType>(type);
+  SmallVector<int64_t> strides(ranked.getRank(), ShapedType::kDynamic);
+  if (!strides.empty())
+    strides.back() = 1;
+  auto layout =
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
+  return MemRefType::get(ranked.getShape(), ranked.getElementType(), layout,
+                         memorySpace);
+}
+
+/// The allocation that `value` is all of, in the order of memory, or null.
+memref::AllocOp getWholeAllocation(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto alloc = dyn_cast<memref::AllocOp>(op))
+      return alloc;
+    if (!isa<memref::CastOp, memref::ExpandShapeOp, memref::CollapseShapeOp>(
+            op))
+      return nullptr;
+    value = op->getOperand(0);
+  }
+  return nullptr;
+}
+
+struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function.isPublic())
+        for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i)
+          if (isa<TensorType>(function.getArgument(i).getType()))
+            function.setArgAttr(
+                i, bufferization::BufferizationDialect::kWritableAttrName,
+                BoolAttr::get(&getContext(), false));
+
+    bufferization::OneShotBufferizationOptions options;
+    options.bufferizeFunctionBoundaries = true;
+    options.allowReturnAllocsFromLoops = true;
+    options.inferFunctionResultLayout = true;
+    options.functionArgTypeConverterFn =
+        [](bufferization::TensorLikeType type, Attribute memorySpace,
+           func::FuncOp, const bufferization::BufferizationOptions &) {
+          return cast<bufferization::BufferLikeType>(
+              getArgumentType(cast<TensorType>(type), memorySpace));
+        };
+    options.memCpyFn = [](OpBuilder &builder, Location loc, Value from,
+                          Value to) -> LogicalResult {
+      linalg::makeMemRefCopyOp(builder, loc, from, to);
+      return success();
+    };
+    bufferization::BufferizationState state;
+    if (failed(
+            bufferization::runOneShotModuleBufferize(module, options, state)))
+      return signalPassFailure();
+    bufferization::removeBufferizationAttributesInModule(module);
+
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function.isPublic() && !function.isDeclaration())
+        ownResults(function);
+  }
+
+  /// Makes every result of `function` a buffer of its own.
+  void ownResults(func::FuncOp function) {
+    SmallVector<func::ReturnOp> returns(function.getOps<func::ReturnOp>());
+    if (returns.size() != 1)
+      return;
+    func::ReturnOp ret = returns.front();
+    OpBuilder builder(ret);
+    DenseSet<Operation *> owned;
+    for (OpOperand &operand : ret->getOpOperands()) {
+      Value value = operand.get();
+      auto type = dyn_cast<MemRefType>(value.getType());
+      if (!type)
+        continue;
+      if (auto alloc = getWholeAllocation(value))
+        if (type.getLayout().isIdentity() &&
+            alloc->getBlock() == ret->getBlock() && owned.insert(alloc).second)
+          continue;
+      Location loc = ret.getLoc();
+      SmallVector<Value> sizes;
+      for (int64_t dim = 0; dim < type.getRank(); ++dim)
+        if (type.isDynamicDim(dim))
+          sizes.push_back(memref::DimOp::create(builder, loc, value, dim));
+      auto identity = MemRefType::get(type.getShape(), type.getElementType());
+      Value copy = memref::AllocOp::create(builder, loc, identity, sizes,
+                                           builder.getI64IntegerAttr(64));
+      linalg::makeMemRefCopyOp(builder, loc, value, copy);
+      operand.set(copy);
+      ++numResultCopies;
+    }
+    function.setType(builder.getFunctionType(function.getArgumentTypes(),
+                                             ret.getOperandTypes()));
+  }
+};
+
+} // namespace
+} // namespace fovea

@@ -1,0 +1,71 @@
+// RUN: fovea-opt %s --attn-select-schedule --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --attn-select-schedule="query-tile=32 key-tile=16" --split-input-file | FileCheck %s --check-prefix=HAND
+
+// Queries fill vectors of 16 lanes; a linear order where there is no mask.
+// CHECK-LABEL: func @full
+// CHECK: attn.attention
+// CHECK-SAME: schedule = #attn.schedule<tile = 48x64, order = linear>
+// HAND-LABEL: func @full
+// HAND: schedule = #attn.schedule<tile = 32x16, order = linear>
+func.func @full(%q: tensor<2x16x1024x64xf32>) -> tensor<2x16x1024x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x1024x64xf32>, tensor<2x16x1024x64xf32>, tensor<2x16x1024x64xf32> -> tensor<2x16x1024x64xf32>
+  return %o : tensor<2x16x1024x64xf32>
+}
+
+// -----
+
+// Wider blocks of queries share the widening of 16-bit keys and values.
+// CHECK-LABEL: func @narrow
+// CHECK: schedule = #attn.schedule<tile = 96x64, order = linear>
+func.func @narrow(%q: tensor<2x16x?x64xbf16>) -> tensor<2x16x?x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>
+  return %o : tensor<2x16x?x64xbf16>
+}
+
+// -----
+
+// One query needs one vector, and f64 has half the lanes.
+// CHECK-LABEL: func @decode
+// CHECK: schedule = #attn.schedule<tile = 8x
+func.func @decode(%q: tensor<2x16x1x64xf64>, %k: tensor<2x16x?x64xf64>) -> tensor<2x16x1x64xf64> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x16x1x64xf64>, tensor<2x16x?x64xf64>, tensor<2x16x?x64xf64> -> tensor<2x16x1x64xf64>
+  return %o : tensor<2x16x1x64xf64>
+}
+
+// -----
+
+// A mask gives tiles different lengths.
+// CHECK-LABEL: func @masked
+// CHECK: order = longest_first
+func.func @masked(%q: tensor<2x16x?x64xf32>) -> tensor<2x16x?x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<2x16x?x64xf32>, tensor<2x16x?x64xf32>, tensor<2x16x?x64xf32> -> tensor<2x16x?x64xf32>
+  return %o : tensor<2x16x?x64xf32>
+}
+
+// -----
+
+// What a person wrote stays.
+// CHECK-LABEL: func @by_hand
+// CHECK: schedule = #attn.schedule<tile = 8x8, order = linear>
+// HAND-LABEL: func @by_hand
+// HAND: schedule = #attn.schedule<tile = 8x8, order = linear>
+func.func @by_hand(%q: tensor<2x16x?x64xf32>) -> tensor<2x16x?x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 8x8, order = linear>} : tensor<2x16x?x64xf32>, tensor<2x16x?x64xf32>, tensor<2x16x?x64xf32> -> tensor<2x16x?x64xf32>
+  return %o : tensor<2x16x?x64xf32>
+}
+
+// -----
+
+// AVX2 has 8 lanes.
+// CHECK-LABEL: func @avx2
+// CHECK: schedule = #attn.schedule<tile = 24x128, order = linear>
+module attributes {attn.target = #attn.target<"host", arch = "avx2", cores = 4, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 262144, bandwidth = 12000, peak = 300>} {
+  func.func @avx2(%q: tensor<2x16x1024x64xf32>) -> tensor<2x16x1024x64xf32> {
+    %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x1024x64xf32>, tensor<2x16x1024x64xf32>, tensor<2x16x1024x64xf32> -> tensor<2x16x1024x64xf32>
+    return %o : tensor<2x16x1024x64xf32>
+  }
+}
