@@ -70,6 +70,9 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,
     Statistic<"numKept", "num-kept", "Number of schedules that were there">
+  ];
+}
+
 def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
   let summary = "Turns attn.attention into passes with running values";
   let description = [{
