@@ -151,9 +151,13 @@ HostJIT::create(std::unique_ptr<llvm::MemoryBuffer> object) {
     symbols[(*jit)->mangleAndIntern(name)] = {
         address,
         llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-  llvm::orc::JITDylib &library = (*jit)->getMainJITDylib();
-  if (llvm::Error error = library.define(absoluteSymbols(std::move(symbols))))
+  // A library of its own: what the module defines itself comes first.
+  llvm::orc::JITDylib &runtime =
+      (*jit)->getExecutionSession().createBareJITDylib("runtime");
+  if (llvm::Error error = runtime.define(absoluteSymbols(std::move(symbols))))
     return error;
+  llvm::orc::JITDylib &library = (*jit)->getMainJITDylib();
+  library.addToLinkOrder(runtime);
   if (llvm::Error error = (*jit)->addObjectFile(library, std::move(object)))
     return error;
   auto state = std::make_unique<State>();

@@ -1,0 +1,42 @@
+//===- Check.h - Is a result as exact as its type promises? -----*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DRIVER_CHECK_H
+#define FOVEA_DRIVER_CHECK_H
+
+#include "fovea/Driver/Tensor.h"
+
+namespace fovea {
+
+/// How far a result is from its reference.
+struct Comparison {
+  /// The largest difference of two elements.
+  double maxError = 0;
+  /// That, relative to the largest finite magnitude of the reference.
+  double relativeError = 0;
+  /// Elements of which one is infinite or NaN and the other is not the same,
+  /// and unequal integers.
+  int64_t mismatches = 0;
+  /// What `relativeError` may be.
+  double bound = 0;
+
+  bool passes() const { return mismatches == 0 && relativeError <= bound; }
+};
+
+/// The relative error that a result of this type may have: 1e-11 for f64, 2e-5
+/// for f32, 4e-3 for f16, 3.2e-2 for bf16, which is 8 roundings of the small
+/// types, and for the wide ones leaves room for sums in another order and for
+/// scores of some ten, whose error the exponential amplifies. Integers are
+/// exact.
+double getErrorBound(DType type);
+
+/// Compares a result with a reference of the same shape.
+Comparison compare(const Tensor &result, const Tensor &reference);
+
+} // namespace fovea
+
+#endif // FOVEA_DRIVER_CHECK_H

@@ -1,0 +1,128 @@
+//===- Program.h - Compile a text, look at its levels, run it ---*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the tools, the C API and Python are made of. Errors are values whose
+// message is fit for the user. All functions may be called from several
+// threads at once, on the same object too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DRIVER_PROGRAM_H
+#define FOVEA_DRIVER_PROGRAM_H
+
+#include "fovea/Driver/Tensor.h"
+#include "fovea/Pipelines/Pipelines.h"
+#include "fovea/Target/HostCodegen.h"
+
+namespace fovea {
+
+/// One operand or result of a function.
+struct ValueType {
+  /// As the text names it, without the `%`; empty for a result.
+  std::string name;
+  DType type;
+  /// Negative where dynamic.
+  llvm::SmallVector<int64_t, 4> shape;
+  /// A number instead of a tensor; its shape is empty.
+  bool scalar = false;
+};
+
+struct Signature {
+  std::string name;
+  llvm::SmallVector<ValueType, 4> operands;
+  llvm::SmallVector<ValueType, 2> results;
+  /// Why the function cannot be called; empty if it can.
+  std::string obstacle;
+};
+
+/// `f32 tensor of shape 2x16x?x64`, `i64 number`.
+std::string formatType(const ValueType &type);
+
+/// `operand 1 (%k) of @attend`.
+std::string formatOperand(const Signature &function, size_t index);
+
+/// The index of the function `name`; if the name is empty, of the only one. An
+/// error if there is no such function or it cannot be called.
+llvm::Expected<size_t> findFunction(llvm::ArrayRef<Signature> functions,
+                                    llvm::StringRef name);
+
+/// The strategy named `unfused`, `three-pass`, `two-pass` or `fused`, or none.
+std::optional<Strategy> parseStrategy(llvm::StringRef name);
+llvm::StringRef getName(Strategy strategy);
+
+struct CompileOptions {
+  Strategy strategy = Strategy::Fused;
+  HostArch arch = HostArch::Native;
+  /// A processor by LLVM's name, instead of the one that `arch` implies.
+  std::string cpu;
+  /// See `CodegenOptions`.
+  int optLevel = 1;
+};
+
+/// Compiled functions in memory, ready to run on this machine.
+class Executable {
+public:
+  ~Executable();
+
+  llvm::ArrayRef<Signature> getFunctions() const;
+
+  /// Memory that a call allocated.
+  struct Usage {
+    /// The most that was live at one time, in bytes, without the results.
+    int64_t temporaryBytes = 0;
+  };
+
+  /// Calls a function. Operands are only read. One whose elements do not lie
+  /// next to each other along the last dimension is copied first, any other is
+  /// used where it is. A number is given as a tensor of rank 0.
+  llvm::Error call(size_t function, llvm::ArrayRef<TensorView> operands,
+                   llvm::SmallVectorImpl<Tensor> &results,
+                   Usage *usage = nullptr) const;
+
+private:
+  friend class Program;
+  struct State;
+  explicit Executable(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+/// A module of functions on tensors.
+class Program {
+public:
+  /// Parses and verifies a text; `name` is for its error messages.
+  static llvm::Expected<std::unique_ptr<Program>> parse(llvm::StringRef text,
+                                                        llvm::StringRef name);
+  ~Program();
+
+  /// The public functions that have a body.
+  llvm::ArrayRef<Signature> getFunctions() const;
+
+  /// The module at a level, as text.
+  llvm::Expected<std::string> print(Level level,
+                                    const CompileOptions &options) const;
+
+  /// Machine code.
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+  emit(CodeKind kind, const CompileOptions &options) const;
+
+  /// Machine code, loaded.
+  llvm::Expected<std::unique_ptr<Executable>>
+  compile(const CompileOptions &options) const;
+
+  /// The reference: the graph as written, evaluated in f64. Results that are
+  /// floating-point tensors have the type f64.
+  llvm::Expected<std::unique_ptr<Executable>> compileReference() const;
+
+private:
+  struct State;
+  explicit Program(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_DRIVER_PROGRAM_H

@@ -1,0 +1,43 @@
+//===- Tool.h - What the command line tools share ---------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DRIVER_TOOL_H
+#define FOVEA_DRIVER_TOOL_H
+
+#include "fovea/Driver/Program.h"
+#include "llvm/Support/CommandLine.h"
+
+namespace fovea {
+
+/// The options that every tool has that compiles a file.
+struct CompileFlags {
+  explicit CompileFlags(llvm::cl::OptionCategory &category);
+
+  llvm::cl::opt<std::string> input;
+  llvm::cl::opt<std::string> target;
+  llvm::cl::opt<std::string> strategy;
+  llvm::cl::opt<std::string> arch;
+  llvm::cl::opt<std::string> cpu;
+  llvm::cl::opt<unsigned> optLevel;
+
+  /// The options by value; an error names the flag that is wrong.
+  llvm::Expected<CompileOptions> getOptions() const;
+
+  /// Reads and parses the input, `-` being standard input.
+  llvm::Expected<std::unique_ptr<Program>> parseInput() const;
+};
+
+/// Parses a command line of which the user sees `category` alone.
+void parseCommandLine(int argc, char **argv, llvm::cl::OptionCategory &category,
+                      llvm::StringRef overview);
+
+/// Prints an error as the tool's and returns the exit status.
+int reportError(llvm::StringRef tool, llvm::Error error);
+
+} // namespace fovea
+
+#endif // FOVEA_DRIVER_TOOL_H

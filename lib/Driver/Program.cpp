@@ -1,0 +1,348 @@
+//===- Program.cpp - Compile a text, look at its levels -------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgramState.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <mutex>
+
+using namespace fovea;
+
+namespace {
+
+/// Collects the errors of a context, with their notes, as text.
+class ErrorCollector {
+public:
+  explicit ErrorCollector(mlir::MLIRContext *context)
+      : handler(context, [this](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+            append(diagnostic);
+          return mlir::success();
+        }) {}
+
+  /// The errors so far, or `otherwise`.
+  llvm::Error take(const llvm::Twine &otherwise) {
+    if (text.empty())
+      return llvm::createStringError(otherwise);
+    return llvm::createStringError(llvm::StringRef(text).rtrim());
+  }
+
+private:
+  void append(mlir::Diagnostic &diagnostic) {
+    llvm::raw_string_ostream stream(text);
+    appendLine(stream, diagnostic, "error: ");
+    for (mlir::Diagnostic &note : diagnostic.getNotes())
+      appendLine(stream, note, "note: ");
+  }
+
+  static void appendLine(llvm::raw_ostream &stream,
+                         mlir::Diagnostic &diagnostic, llvm::StringRef kind) {
+    if (auto location =
+            diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
+      stream << location.getFilename().getValue() << ':' << location.getLine()
+             << ':' << location.getColumn() << ": ";
+    // The dump of a whole operation, which MLIR adds as a note, is no help.
+    std::string message = diagnostic.str();
+    if (llvm::StringRef(message).starts_with("see current operation"))
+      message = llvm::StringRef(message).split('\n').first.str();
+    stream << kind << message << '\n';
+  }
+
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+/// `%name` where an operand is declared in the text, without the `%`.
+std::string readName(llvm::StringRef text, mlir::Location location) {
+  auto place = location->findInstanceOf<mlir::FileLineColLoc>();
+  if (!place)
+    return "";
+  for (unsigned line = 1; line < place.getLine(); ++line)
+    text = text.split('\n').second;
+  text = text.split('\n').first.substr(place.getColumn() - 1);
+  if (!text.consume_front("%"))
+    return "";
+  return text
+      .take_while([](char c) {
+        return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.' || c == '-';
+      })
+      .str();
+}
+
+/// Describes a value, or returns why it cannot cross.
+std::optional<ValueType> describe(mlir::Type type) {
+  std::optional<DType> element = getDType(type);
+  if (!element)
+    return std::nullopt;
+  ValueType value = {"", *element, {}, /*scalar=*/true};
+  if (auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type)) {
+    value.scalar = false;
+    for (int64_t size : tensor.getShape())
+      value.shape.push_back(mlir::ShapedType::isDynamic(size) ? -1 : size);
+  }
+  return value;
+}
+
+Signature describe(mlir::func::FuncOp function, llvm::StringRef text) {
+  Signature signature;
+  signature.name = function.getName().str();
+  auto object = [&](const llvm::Twine &what, mlir::Type type) {
+    if (signature.obstacle.empty())
+      signature.obstacle =
+          llvm::formatv("{0} of @{1} is {2}; only tensors and numbers of f16, "
+                        "bf16, f32, f64, index and signless integers can be "
+                        "passed, and only tensors returned",
+                        what.str(), signature.name, type);
+  };
+  for (mlir::BlockArgument argument : function.getArguments()) {
+    std::optional<ValueType> value = describe(argument.getType());
+    if (!value) {
+      object("operand " + llvm::Twine(argument.getArgNumber()),
+             argument.getType());
+      continue;
+    }
+    value->name = readName(text, argument.getLoc());
+    signature.operands.push_back(std::move(*value));
+  }
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
+    std::optional<ValueType> value = describe(type);
+    if (!value || value->scalar)
+      object("result " + llvm::Twine(index), type);
+    else
+      signature.results.push_back(std::move(*value));
+  }
+  return signature;
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+std::string fovea::formatType(const ValueType &type) {
+  if (type.scalar)
+    return (getName(type.type) + " number").str();
+  if (type.shape.empty())
+    return (getName(type.type) + " tensor of rank 0").str();
+  return (getName(type.type) + " tensor of shape ").str() +
+         formatShape(type.shape);
+}
+
+std::string fovea::formatOperand(const Signature &function, size_t index) {
+  const std::string &name = function.operands[index].name;
+  return llvm::formatv("operand {0}{1} of @{2}", index,
+                       name.empty() ? "" : " (%" + name + ")", function.name);
+}
+
+std::optional<Strategy> fovea::parseStrategy(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<Strategy>>(name)
+      .Case("unfused", Strategy::Unfused)
+      .Case("three-pass", Strategy::ThreePass)
+      .Case("two-pass", Strategy::TwoPass)
+      .Case("fused", Strategy::Fused)
+      .Default(std::nullopt);
+}
+
+llvm::StringRef fovea::getName(Strategy strategy) {
+  switch (strategy) {
+  case Strategy::Unfused:
+    return "unfused";
+  case Strategy::ThreePass:
+    return "three-pass";
+  case Strategy::TwoPass:
+    return "two-pass";
+  case Strategy::Fused:
+    return "fused";
+  }
+  llvm_unreachable("unknown strategy");
+}
+
+llvm::Expected<size_t> fovea::findFunction(llvm::ArrayRef<Signature> functions,
+                                           llvm::StringRef name) {
+  size_t index = 0;
+  if (name.empty() && functions.size() != 1) {
+    if (functions.empty())
+      return llvm::createStringError("the module has no public function");
+    return llvm::createStringError(
+        "the module has several functions; name one of " +
+        llvm::join(llvm::map_range(functions,
+                                   [](const Signature &function) {
+                                     return "@" + function.name;
+                                   }),
+                   ", "));
+  }
+  if (!name.empty()) {
+    auto found = llvm::find_if(functions, [&](const Signature &function) {
+      return function.name == name;
+    });
+    if (found == functions.end())
+      return llvm::createStringError("the module has no public function @" +
+                                     name);
+    index = found - functions.begin();
+  }
+  if (!functions[index].obstacle.empty())
+    return llvm::createStringError(functions[index].obstacle);
+  return index;
+}
+
+//===----------------------------------------------------------------------===//
+// Program
+//===----------------------------------------------------------------------===//
+
+/// A context of its own, so that programs do not wait for each other; `mutex`
+/// keeps two users of one program apart.
+struct Program::State {
+  std::mutex mutex;
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  llvm::SmallVector<Signature, 1> signatures;
+
+  State(const mlir::DialectRegistry &registry)
+      : context(registry, mlir::MLIRContext::Threading::DISABLED) {}
+
+  /// A copy of the module after some passes.
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  lower(const CompileOptions &options,
+        llvm::function_ref<void(mlir::OpPassManager &)> build);
+
+  llvm::Expected<std::unique_ptr<Executable>>
+  load(mlir::ModuleOp lowered, const CompileOptions &options,
+       llvm::ArrayRef<Signature> signatures);
+};
+
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+Program::State::lower(const CompileOptions &options,
+                      llvm::function_ref<void(mlir::OpPassManager &)> build) {
+  ErrorCollector errors(&context);
+  mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
+  if (!(*copy)->hasAttr(attn::kTargetAttrName))
+    (*copy)->setAttr(attn::kTargetAttrName, detectHost(&context, options.arch));
+  mlir::PassManager manager(&context);
+  build(manager);
+  if (mlir::failed(manager.run(*copy)))
+    return errors.take("a pass failed without saying why");
+  return copy;
+}
+
+llvm::Expected<std::unique_ptr<Executable>>
+Program::State::load(mlir::ModuleOp lowered, const CompileOptions &options,
+                     llvm::ArrayRef<Signature> signatures) {
+  auto object = emitHostCode(
+      lowered, {getHostProcessor(options.arch, options.cpu), options.optLevel},
+      CodeKind::Object);
+  if (!object)
+    return object.takeError();
+  auto jit = HostJIT::create(std::move(*object));
+  if (!jit)
+    return jit.takeError();
+  auto result = std::make_unique<Executable::State>();
+  result->signatures.assign(signatures.begin(), signatures.end());
+  result->jit = std::move(*jit);
+  for (const Signature &function : signatures) {
+    HostJIT::PackedFunction entry = nullptr;
+    if (function.obstacle.empty()) {
+      auto found = result->jit->lookup(function.name);
+      if (!found)
+        return found.takeError();
+      entry = *found;
+    }
+    result->entries.push_back(entry);
+  }
+  return std::unique_ptr<Executable>(new Executable(std::move(result)));
+}
+
+Program::Program(std::unique_ptr<State> state) : state(std::move(state)) {}
+Program::~Program() = default;
+
+llvm::ArrayRef<Signature> Program::getFunctions() const {
+  return state->signatures;
+}
+
+llvm::Expected<std::unique_ptr<Program>> Program::parse(llvm::StringRef text,
+                                                        llvm::StringRef name) {
+  static const mlir::DialectRegistry *registry = [] {
+    auto *registry = new mlir::DialectRegistry;
+    registerAllDialects(*registry);
+    return registry;
+  }();
+  auto state = std::make_unique<State>(*registry);
+  ErrorCollector errors(&state->context);
+  state->module = mlir::parseSourceString<mlir::ModuleOp>(
+      text, mlir::ParserConfig(&state->context), name);
+  if (!state->module)
+    return errors.take(name + ": cannot be parsed");
+  for (auto function : state->module->getOps<mlir::func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      state->signatures.push_back(describe(function, text));
+  return std::unique_ptr<Program>(new Program(std::move(state)));
+}
+
+llvm::Expected<std::string>
+Program::print(Level level, const CompileOptions &options) const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
+    buildHostPipeline(manager, {options.strategy, level});
+  });
+  if (!module)
+    return module.takeError();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  (*module)->print(stream);
+  stream << '\n';
+  return text;
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+Program::emit(CodeKind kind, const CompileOptions &options) const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
+    buildHostPipeline(manager, {options.strategy, Level::LLVM});
+  });
+  if (!module)
+    return module.takeError();
+  return emitHostCode(
+      **module, {getHostProcessor(options.arch, options.cpu), options.optLevel},
+      kind);
+}
+
+llvm::Expected<std::unique_ptr<Executable>>
+Program::compile(const CompileOptions &options) const {
+  if (!isSupportedHere(options.arch))
+    return llvm::createStringError(
+        "this machine cannot run code for the chosen arch");
+  std::lock_guard<std::mutex> lock(state->mutex);
+  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
+    buildHostPipeline(manager, {options.strategy, Level::LLVM});
+  });
+  if (!module)
+    return module.takeError();
+  return state->load(**module, options, state->signatures);
+}
+
+llvm::Expected<std::unique_ptr<Executable>> Program::compileReference() const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  CompileOptions options;
+  auto module = state->lower(options, buildReferencePipeline);
+  if (!module)
+    return module.takeError();
+  llvm::SmallVector<Signature, 1> signatures(state->signatures);
+  for (Signature &function : signatures)
+    for (ValueType &result : function.results)
+      if (isFloat(result.type))
+        result.type = DType::F64;
+  return state->load(**module, options, signatures);
+}

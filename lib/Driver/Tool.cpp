@@ -1,0 +1,85 @@
+//===- Tool.cpp - What the command line tools share -----------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Driver/Tool.h"
+
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace fovea;
+namespace cl = llvm::cl;
+
+CompileFlags::CompileFlags(cl::OptionCategory &category)
+    : input(cl::Positional, cl::desc("IN.mlir"), cl::init("-"),
+            cl::cat(category)),
+      target("target", cl::desc("Machine to compile for: host (default)"),
+             cl::value_desc("name"), cl::init("host"), cl::cat(category)),
+      strategy("strategy",
+               cl::desc("How attention is computed: fused (default: over the "
+                        "keys once), two-pass, three-pass, unfused (the graph "
+                        "as written)"),
+               cl::value_desc("name"), cl::init("fused"), cl::cat(category)),
+      arch("arch",
+           cl::desc("Instructions to use: native (default), avx512, avx2, "
+                    "generic"),
+           cl::value_desc("name"), cl::init("native"), cl::cat(category)),
+      cpu("cpu", cl::desc("Processor to generate code for, by LLVM's name"),
+          cl::value_desc("name"), cl::cat(category)),
+      optLevel("opt-level",
+               cl::desc("Effort of code generation: 0, 1 (default), or 2 and 3 "
+                        "with LLVM's own passes"),
+               cl::value_desc("0-3"), cl::init(1), cl::cat(category)) {}
+
+llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
+  if (target != "host")
+    return llvm::createStringError("--target=" + target +
+                                   ": unknown target; expected host");
+  CompileOptions options;
+  std::optional<Strategy> parsedStrategy = parseStrategy(strategy);
+  if (!parsedStrategy)
+    return llvm::createStringError(
+        "--strategy=" + strategy +
+        ": unknown strategy; expected unfused, three-pass, two-pass or fused");
+  options.strategy = *parsedStrategy;
+  std::optional<HostArch> parsedArch = parseHostArch(arch);
+  if (!parsedArch)
+    return llvm::createStringError(
+        "--arch=" + arch +
+        ": unknown arch; expected native, avx512, avx2 or generic");
+  options.arch = *parsedArch;
+  options.cpu = cpu;
+  if (optLevel > 3)
+    return llvm::createStringError("--opt-level=" + llvm::Twine(optLevel) +
+                                   ": expected 0 to 3");
+  options.optLevel = int(optLevel);
+  return options;
+}
+
+llvm::Expected<std::unique_ptr<Program>> CompileFlags::parseInput() const {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
+  if (!buffer)
+    return llvm::createStringError("cannot read '" + input +
+                                   "': " + buffer.getError().message());
+  return Program::parse((*buffer)->getBuffer(),
+                        input == "-" ? "<stdin>" : llvm::StringRef(input));
+}
+
+void fovea::parseCommandLine(int argc, char **argv,
+                             cl::OptionCategory &category,
+                             llvm::StringRef overview) {
+  cl::HideUnrelatedOptions(category);
+  cl::SetVersionPrinter([](llvm::raw_ostream &stream) {
+    stream << "Fovea " FOVEA_VERSION " on LLVM " LLVM_VERSION_STRING "\n";
+  });
+  cl::ParseCommandLineOptions(argc, argv, overview);
+}
+
+int fovea::reportError(llvm::StringRef tool, llvm::Error error) {
+  llvm::errs() << tool << ": " << llvm::toString(std::move(error)) << '\n';
+  return 1;
+}

@@ -1,0 +1,296 @@
+//===- fovea-run.cpp - Runs, checks and measures a graph ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Driver/Check.h"
+#include "fovea/Driver/Inputs.h"
+#include "fovea/Driver/Npy.h"
+#include "fovea/Driver/Tool.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+
+using namespace fovea;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("fovea-run options");
+static CompileFlags flags(category);
+static cl::opt<std::string>
+    entry("entry", cl::desc("Function to run (default: the only one)"),
+          cl::value_desc("name"), cl::cat(category));
+static cl::list<std::string> inputs(
+    "input",
+    cl::desc("Operand, once for each in order: an .npy file, or a number "
+             "where the operand is one"),
+    cl::value_desc("file"), cl::cat(category));
+static cl::list<std::string>
+    outputs("output", cl::desc("File for a result, once for each in order"),
+            cl::value_desc("file.npy"), cl::cat(category));
+static cl::opt<bool>
+    bf16Bits("bf16-bits",
+             cl::desc("Read and write bf16 as its bits in unsigned 16-bit "
+                      "integers, for .npy has no bf16"),
+             cl::cat(category));
+static cl::opt<std::string>
+    randomSeed("random",
+               cl::desc("Random operands where no --input is given: normally "
+                        "distributed numbers, integers from --integers"),
+               cl::value_desc("seed"), cl::cat(category));
+static cl::opt<std::string>
+    integers("integers", cl::desc("Range of random integers (default: 0:7)"),
+             cl::value_desc("low:high"), cl::init("0:7"), cl::cat(category));
+static cl::list<std::string>
+    dims("dims",
+         cl::desc("Sizes of random operands: OPERAND:AxBxC by name or number, "
+                  "such as q:2x16x1024x64; or N for every dynamic size not "
+                  "given otherwise"),
+         cl::value_desc("sizes"), cl::CommaSeparated, cl::cat(category));
+static cl::opt<bool>
+    check("check",
+          cl::desc("Compare with the unfused graph evaluated in f64; fail "
+                   "beyond the bound of the result's type (f64 1e-11, f32 "
+                   "2e-5, f16 4e-3, bf16 3.2e-2, relative to the largest "
+                   "magnitude of the result)"),
+          cl::cat(category));
+static cl::opt<bool> timeRuns("time",
+                              cl::desc("Print the median time of warm runs"),
+                              cl::cat(category));
+
+namespace {
+
+/// The operands of a call.
+struct Operands {
+  std::vector<Tensor> tensors;
+  llvm::SmallVector<TensorView> views;
+};
+
+} // namespace
+
+/// The operand `index` from the text of its `--input`.
+static llvm::Expected<Tensor> readOperand(const Signature &function,
+                                          size_t index) {
+  const ValueType &type = function.operands[index];
+  auto tensor = [&]() -> llvm::Expected<Tensor> {
+    if (type.scalar)
+      return parseNumber(type.type, inputs[index]);
+    if (type.type == DType::BF16 && !bf16Bits)
+      return llvm::createStringError(
+          "it is bf16, which an .npy file cannot hold; with --bf16-bits an "
+          "unsigned 16-bit integer is read as the bits of one");
+    return readNpy(inputs[index], type.type == DType::BF16);
+  }();
+  if (!tensor)
+    return llvm::createStringError(formatOperand(function, index) + ": " +
+                                   llvm::toString(tensor.takeError()));
+  return tensor;
+}
+
+static llvm::Expected<Operands> makeOperands(const Signature &function) {
+  size_t count = function.operands.size();
+  if (inputs.size() > count)
+    return llvm::createStringError(
+        llvm::formatv("@{0} has {1} operands, got {2} --input flags",
+                      function.name, count, inputs.size()));
+  uint64_t seed = 0;
+  bool random = randomSeed.getNumOccurrences();
+  if (random && llvm::StringRef(randomSeed).getAsInteger(0, seed))
+    return llvm::createStringError("--random=" + randomSeed +
+                                   ": expected a number");
+  if (inputs.size() < count && !random)
+    return llvm::createStringError(llvm::formatv(
+        "{0} has no data: give --input={1} for each of the {2} "
+        "operands, or --random=SEED",
+        formatOperand(function, inputs.size()),
+        function.operands[inputs.size()].scalar ? "NUMBER" : "FILE.npy",
+        count));
+  IntegerRange range;
+  auto [low, high] = llvm::StringRef(integers).split(':');
+  if (low.getAsInteger(0, range.low) || high.getAsInteger(0, range.high) ||
+      range.low > range.high)
+    return llvm::createStringError("--integers=" + integers +
+                                   ": expected LOW:HIGH, such as 0:7");
+
+  Operands operands;
+  Signature rest = function;
+  for (size_t index = 0; index < inputs.size(); ++index) {
+    auto tensor = readOperand(function, index);
+    if (!tensor)
+      return tensor.takeError();
+    rest.operands[index].shape.assign(tensor->getShape().begin(),
+                                      tensor->getShape().end());
+    operands.tensors.push_back(std::move(*tensor));
+  }
+  if (inputs.size() < count) {
+    auto shapes = resolveShapes(rest, dims);
+    if (!shapes)
+      return shapes.takeError();
+    for (size_t index = inputs.size(); index < count; ++index) {
+      auto tensor = makeRandom(function.operands[index].type, (*shapes)[index],
+                               seed, index, range);
+      if (!tensor)
+        return llvm::createStringError(formatOperand(function, index) + ": " +
+                                       llvm::toString(tensor.takeError()));
+      operands.tensors.push_back(std::move(*tensor));
+    }
+  } else if (!dims.empty()) {
+    return llvm::createStringError(
+        "--dims gives sizes of random operands, and every operand has an "
+        "--input");
+  }
+  for (const Tensor &tensor : operands.tensors)
+    operands.views.push_back(tensor.getView());
+  return operands;
+}
+
+static void printResults(llvm::ArrayRef<Tensor> results) {
+  for (auto [index, result] : llvm::enumerate(results)) {
+    double sum = 0, low = 0, high = 0;
+    int64_t elements = result.getNumElements();
+    for (int64_t i = 0; i < elements; ++i) {
+      double value = result.read(i);
+      sum += value;
+      low = i ? std::min(low, value) : value;
+      high = i ? std::max(high, value) : value;
+    }
+    llvm::outs() << "result " << index << ": " << getName(result.getType())
+                 << ' ' << formatShape(result.getShape());
+    if (elements)
+      llvm::outs() << llvm::format(", mean %.6g, min %.6g, max %.6g",
+                                   sum / double(elements), low, high);
+    llvm::outs() << '\n';
+  }
+}
+
+/// Compares with the reference; an error says which result is beyond its bound.
+static llvm::Error checkResults(const Program &program, size_t function,
+                                llvm::ArrayRef<TensorView> operands,
+                                llvm::ArrayRef<Tensor> results) {
+  auto reference = program.compileReference();
+  if (!reference)
+    return reference.takeError();
+  llvm::SmallVector<Tensor, 0> expected;
+  if (llvm::Error error = (*reference)->call(function, operands, expected))
+    return error;
+  llvm::Error failure = llvm::Error::success();
+  for (auto [index, result] : llvm::enumerate(results)) {
+    if (result.getShape() != expected[index].getShape())
+      return llvm::joinErrors(
+          std::move(failure),
+          llvm::createStringError(llvm::formatv(
+              "check: result {0} has shape {1}, its reference {2}", index,
+              formatShape(result.getShape()),
+              formatShape(expected[index].getShape()))));
+    Comparison comparison = compare(result, expected[index]);
+    llvm::outs() << "check: result " << index
+                 << llvm::format(": max error %.3g, relative %.3g (bound %.3g)",
+                                 comparison.maxError, comparison.relativeError,
+                                 comparison.bound)
+                 << (comparison.passes() ? "\n" : ": FAILED\n");
+    if (comparison.passes())
+      continue;
+    std::string why =
+        comparison.mismatches
+            ? llvm::formatv("{0} of {1} elements differ in infinity, NaN or "
+                            "integer value",
+                            comparison.mismatches, result.getNumElements())
+                  .str()
+            : llvm::formatv("its relative error {0:e} is above {1:e}",
+                            comparison.relativeError, comparison.bound)
+                  .str();
+    failure = llvm::joinErrors(std::move(failure),
+                               llvm::createStringError("check: result " +
+                                                       llvm::Twine(index) +
+                                                       ": " + why));
+  }
+  return failure;
+}
+
+/// The median time of warm runs, in seconds.
+static llvm::Expected<std::pair<double, int>>
+measure(const Executable &executable, size_t function,
+        llvm::ArrayRef<TensorView> operands) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  double total = 0;
+  llvm::SmallVector<Tensor, 0> results;
+  do {
+    results.clear();
+    auto start = Clock::now();
+    if (llvm::Error error = executable.call(function, operands, results))
+      return std::move(error);
+    times.push_back(
+        std::chrono::duration<double>(Clock::now() - start).count());
+    total += times.back();
+  } while (times.size() < 5 || (total < 0.5 && times.size() < 10000));
+  llvm::sort(times);
+  return std::pair(times[times.size() / 2], int(times.size()));
+}
+
+static llvm::Error run() {
+  auto options = flags.getOptions();
+  if (!options)
+    return options.takeError();
+  auto program = flags.parseInput();
+  if (!program)
+    return program.takeError();
+  auto function = findFunction((*program)->getFunctions(), entry);
+  if (!function)
+    return function.takeError();
+  const Signature &signature = (*program)->getFunctions()[*function];
+  if (outputs.size() > signature.results.size())
+    return llvm::createStringError(llvm::formatv(
+        "@{0} has {1} results, got {2} --output flags", signature.name,
+        signature.results.size(), outputs.size()));
+  for (auto [index, path] : llvm::enumerate(outputs))
+    if (signature.results[index].type == DType::BF16 && !bf16Bits)
+      return llvm::createStringError(
+          llvm::formatv("result {0} is bf16, which an .npy file cannot hold; "
+                        "--bf16-bits writes its bits as unsigned 16-bit "
+                        "integers",
+                        index));
+  auto operands = makeOperands(signature);
+  if (!operands)
+    return operands.takeError();
+
+  auto executable = (*program)->compile(*options);
+  if (!executable)
+    return executable.takeError();
+  llvm::SmallVector<Tensor, 0> results;
+  if (llvm::Error error =
+          (*executable)->call(*function, operands->views, results))
+    return error;
+  printResults(results);
+  for (auto [index, path] : llvm::enumerate(outputs))
+    if (llvm::Error error = writeNpy(path, results[index]))
+      return llvm::createStringError("cannot write '" + path +
+                                     "': " + llvm::toString(std::move(error)));
+  if (check)
+    if (llvm::Error error =
+            checkResults(**program, *function, operands->views, results))
+      return error;
+  if (timeRuns) {
+    auto time = measure(**executable, *function, operands->views);
+    if (!time)
+      return time.takeError();
+    llvm::outs() << llvm::format("time: median %.3f ms of %d runs\n",
+                                 time->first * 1e3, time->second);
+  }
+  return llvm::Error::success();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  parseCommandLine(argc, argv, category,
+                   "Runs a graph of attention on this machine, checks and "
+                   "measures it\n");
+  if (llvm::Error error = run())
+    return reportError("fovea-run", std::move(error));
+  return 0;
+}
