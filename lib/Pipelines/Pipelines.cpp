@@ -66,6 +66,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
 }
 
 void fovea::buildReferencePipeline(OpPassManager &manager) {
+  manager.addPass(createPromoteToF64());
   manager.addPass(createAttnToLinalg());
   addCleanup(manager);
   manager.addPass(createHostBufferize());

@@ -139,4 +139,26 @@ def HostToLLVM : Pass<"convert-host-to-llvm", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+//===----------------------------------------------------------------------===//
+// promote-to-f64
+//===----------------------------------------------------------------------===//
+
+def PromoteToF64 : Pass<"promote-to-f64", "::mlir::ModuleOp"> {
+  let summary = "Computes everything that is floating-point in f64";
+  let description = [{
+    Makes the reference that results are checked against: every floating-point
+    type, constant and dense attribute becomes f64, and conversions between
+    floating-point types vanish, so that nothing is rounded in between. The
+    arguments of public functions keep their types and are extended on entry;
+    their results become f64.
+
+    What looks at the bits of a float (`arith.bitcast`) has no counterpart in
+    f64 and is an error.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
 #endif // FOVEA_CONVERSION_PASSES_TD
