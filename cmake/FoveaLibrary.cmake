@@ -64,3 +64,24 @@ macro(fovea_tablegen td)
     mlir_tablegen(${output} ${flags})
   endwhile()
 endmacro()
+
+# Reference pages, generated from TableGen descriptions. They are committed in
+# docs/reference; a test compares. `ninja fovea-docs` brings them up to date.
+add_custom_target(fovea-docs)
+
+# fovea_add_doc(input.td page generator-flags)
+function(fovea_add_doc td page flags)
+  separate_arguments(flags)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  tablegen(MLIR ${page}.md ${flags} "-I${PROJECT_SOURCE_DIR}/include")
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${page}.md)
+  set(built ${PROJECT_BINARY_DIR}/docs/${page}.md)
+  add_custom_command(OUTPUT ${built}
+    COMMAND ${CMAKE_COMMAND} -E copy ${generated} ${built} DEPENDS ${generated})
+  add_custom_target(fovea-doc-${page} ALL DEPENDS ${built})
+  add_custom_target(fovea-update-doc-${page}
+    COMMAND ${CMAKE_COMMAND} -E copy ${built}
+            ${PROJECT_SOURCE_DIR}/docs/reference/${page}.md
+    DEPENDS fovea-doc-${page})
+  add_dependencies(fovea-docs fovea-update-doc-${page})
+endfunction()

@@ -25,7 +25,12 @@ if os.environ.get("FOVEA_ROUNDTRIP") == "1":
     config.substitutions.append(
         (r"\bfovea-opt\b", "fovea-opt --verify-roundtrip")
     )
-config.substitutions.append(("%examples", os.path.join(config.fovea_source_dir, "examples")))
+for name, folder in {
+    "%examples": os.path.join(config.fovea_source_dir, "examples"),
+    "%docs": os.path.join(config.fovea_source_dir, "docs"),
+    "%build": config.fovea_binary_dir,
+}.items():
+    config.substitutions.append((name, folder))
 config.substitutions.append(("%python", shutil.which("python3") or "python3"))
 
 # Features are probed, never assumed.

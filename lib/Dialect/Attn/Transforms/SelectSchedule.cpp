@@ -29,7 +29,7 @@ struct SelectSchedule
       getOperation()->emitError()
           << "attn-select-schedule: query-tile and key-tile must be at least "
              "1, or 0 to choose, but are "
-          << queryTile << " and " << keyTile;
+          << queryTile.getValue() << " and " << keyTile.getValue();
       return signalPassFailure();
     }
     TargetAttr target = getTargetOrDefault(getOperation());

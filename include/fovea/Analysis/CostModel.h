@@ -1,0 +1,76 @@
+//===- CostModel.h - FLOPs, traffic and time of a graph ---------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Counts what a function on tensors computes and moves, for given sizes of its
+// operands, kernel by kernel, and bounds its time by the roofline (Williams et
+// al., CACM 2009).
+//
+// Conventions:
+//   - a floating-point addition, multiplication, comparison, division or
+//     elementary function is one FLOP;
+//   - a kernel of the unfused graph reads its operands from memory once and
+//     writes its result once;
+//   - a fused chain of normalisations and elementwise operations is one kernel:
+//     what is passed on within it moves no bytes;
+//   - fused attention reads the queries and writes the outputs once; it reads
+//     the keys and values of a head once where they fit the target's near
+//     memory, else once for every tile of queries. It skips what its mask
+//     leaves out, as far as that follows from positions alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_ANALYSIS_COSTMODEL_H
+#define FOVEA_ANALYSIS_COSTMODEL_H
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+/// One pass over memory.
+struct KernelCost {
+  std::string name;
+  double flops = 0;
+  double bytes = 0;
+  /// Predicted, on the target's cores together.
+  double seconds = 0;
+};
+
+struct Cost {
+  std::vector<KernelCost> kernels;
+
+  double flops() const;
+  double bytes() const;
+  double seconds() const;
+  /// FLOPs per byte.
+  double intensity() const;
+};
+
+/// How the kernels of a function are formed.
+enum class KernelForm {
+  /// One for each operation.
+  Unfused,
+  /// Chains of row operations are one kernel.
+  Fused,
+};
+
+/// The cost of `function`, whose tensor operands have the sizes `shapes` (one
+/// entry for each operand, empty for scalars), on `target`. Attention that is
+/// fused in the IR passes over the keys `passes` times. Fails with an error on
+/// the function where a size depends on data.
+mlir::FailureOr<Cost>
+estimateCost(mlir::func::FuncOp function,
+             mlir::ArrayRef<mlir::SmallVector<int64_t>> shapes,
+             attn::TargetAttr target, KernelForm form, int64_t passes = 1);
+
+} // namespace fovea
+
+#endif // FOVEA_ANALYSIS_COSTMODEL_H

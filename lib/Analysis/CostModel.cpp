@@ -1,0 +1,422 @@
+//===- CostModel.cpp - FLOPs, traffic and time of a graph -----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Analysis/CostModel.h"
+
+#include "fovea/Analysis/ScheduleModel.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+double Cost::flops() const {
+  return std::accumulate(
+      kernels.begin(), kernels.end(), 0.0,
+      [](double sum, const KernelCost &kernel) { return sum + kernel.flops; });
+}
+
+double Cost::bytes() const {
+  return std::accumulate(
+      kernels.begin(), kernels.end(), 0.0,
+      [](double sum, const KernelCost &kernel) { return sum + kernel.bytes; });
+}
+
+double Cost::seconds() const {
+  return std::accumulate(kernels.begin(), kernels.end(), 0.0,
+                         [](double sum, const KernelCost &kernel) {
+                           return sum + kernel.seconds;
+                         });
+}
+
+double Cost::intensity() const { return bytes() ? flops() / bytes() : 0.0; }
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Evaluates the sizes of tensors from those of a function's operands. Asks ops
+/// for the shapes of their results, which adds IR to the function.
+class SizeEvaluator {
+public:
+  SizeEvaluator(func::FuncOp function, ArrayRef<SmallVector<int64_t>> shapes)
+      : function(function), shapes(shapes) {}
+
+  std::optional<int64_t> size(Value value, int64_t dim);
+  std::optional<SmallVector<int64_t>> shape(Value value);
+
+private:
+  std::optional<int64_t> evaluate(OpFoldResult value);
+  std::optional<int64_t> evaluateOp(Operation *op);
+
+  func::FuncOp function;
+  ArrayRef<SmallVector<int64_t>> shapes;
+  DenseMap<Value, SmallVector<OpFoldResult>> reified;
+};
+} // namespace
+
+std::optional<int64_t> SizeEvaluator::size(Value value, int64_t dim) {
+  auto type = cast<ShapedType>(value.getType());
+  if (!type.isDynamicDim(dim))
+    return type.getDimSize(dim);
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != &function.front())
+      return std::nullopt;
+    return shapes[argument.getArgNumber()][dim];
+  }
+  auto result = cast<OpResult>(value);
+  if (auto init = dyn_cast<DestinationStyleOpInterface>(result.getOwner()))
+    return size(init.getTiedOpOperand(result)->get(), dim);
+  if (auto cast = dyn_cast<tensor::CastOp>(result.getOwner()))
+    return size(cast.getSource(), dim);
+  auto it = reified.find(value);
+  if (it == reified.end()) {
+    OpBuilder builder(result.getOwner());
+    ReifiedRankedShapedTypeDims dims;
+    if (failed(reifyResultShapes(builder, result.getOwner(), dims)))
+      return std::nullopt;
+    for (auto [other, sizes] : llvm::zip(result.getOwner()->getResults(), dims))
+      reified[other] = sizes;
+    it = reified.find(value);
+  }
+  OpFoldResult folded = it->second[dim];
+  return evaluate(folded);
+}
+
+std::optional<SmallVector<int64_t>> SizeEvaluator::shape(Value value) {
+  SmallVector<int64_t> sizes;
+  for (int64_t dim : llvm::seq(cast<ShapedType>(value.getType()).getRank())) {
+    std::optional<int64_t> evaluated = size(value, dim);
+    if (!evaluated)
+      return std::nullopt;
+    sizes.push_back(*evaluated);
+  }
+  return sizes;
+}
+
+std::optional<int64_t> SizeEvaluator::evaluate(OpFoldResult value) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return constant;
+  auto variable = dyn_cast<Value>(value);
+  if (!variable || !variable.getDefiningOp())
+    return std::nullopt;
+  return evaluateOp(variable.getDefiningOp());
+}
+
+std::optional<int64_t> SizeEvaluator::evaluateOp(Operation *op) {
+  if (auto dim = dyn_cast<tensor::DimOp>(op)) {
+    std::optional<int64_t> index = dim.getConstantIndex();
+    return index ? size(dim.getSource(), *index) : std::nullopt;
+  }
+  // Everything else that is made of sizes folds once its operands are known.
+  SmallVector<Attribute> operands;
+  for (Value operand : op->getOperands()) {
+    std::optional<int64_t> evaluated = evaluate(operand);
+    if (!evaluated)
+      return std::nullopt;
+    operands.push_back(IntegerAttr::get(operand.getType(), *evaluated));
+  }
+  SmallVector<OpFoldResult> results;
+  if (!isMemoryEffectFree(op) || failed(op->fold(operands, results)) ||
+      results.size() != 1)
+    return std::nullopt;
+  return getConstantIntValue(results.front());
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static double product(ArrayRef<int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), 1.0,
+                         std::multiplies<double>());
+}
+
+/// Floating-point operations of one evaluation of `region`.
+static double countFlops(Region &region) {
+  double count = 0;
+  region.walk([&](Operation *op) {
+    bool counts =
+        isa<math::MathDialect>(op->getDialect()) ||
+        isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp,
+            arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+            arith::MinNumFOp, arith::CmpFOp, arith::NegFOp, arith::RemFOp>(op);
+    count += counts && llvm::any_of(op->getOperandTypes(), [](Type type) {
+               return isa<FloatType>(getElementTypeOrSelf(type));
+             });
+  });
+  return count;
+}
+
+/// An op that works on rows, which a chain of such ops passes on.
+static bool isRowOp(Operation *op) {
+  return isa<LayerNormOp, RMSNormOp, RopeOp, ResidualAddOp, ElementwiseOp,
+             DropoutOp, ScaleOp, ModifyOp, MaskOp, SoftmaxOp>(op);
+}
+
+namespace {
+class CostEstimator {
+public:
+  CostEstimator(func::FuncOp function, ArrayRef<SmallVector<int64_t>> shapes,
+                TargetAttr target, KernelForm form, int64_t passes)
+      : function(function), sizes(function, shapes), target(target), form(form),
+        passes(passes) {}
+
+  FailureOr<Cost> run();
+
+private:
+  LogicalResult visit(Operation *op);
+  FailureOr<double> bytesOf(Value value);
+  FailureOr<double> flopsOf(Operation *op);
+  LogicalResult visitAttention(AttentionOp op);
+  double roofline(double flops, double bytes) const;
+
+  func::FuncOp function;
+  SizeEvaluator sizes;
+  TargetAttr target;
+  KernelForm form;
+  int64_t passes;
+  Cost cost;
+};
+} // namespace
+
+/// Seconds at the rates of the target, with the share of the peak that kernels
+/// which are not blocked for registers reach in practice.
+double CostEstimator::roofline(double flops, double bytes) const {
+  constexpr double kUsualShareOfPeak = 0.4;
+  double compute = flops / (double(target.getPeak()) * 1e9 * kUsualShareOfPeak);
+  double memory = bytes / (double(target.getBandwidth()) * 1e6);
+  return std::max(compute, memory);
+}
+
+FailureOr<double> CostEstimator::bytesOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return 0.0;
+  std::optional<SmallVector<int64_t>> shape = sizes.shape(value);
+  if (!shape)
+    return emitError(value.getLoc(),
+                     "cannot estimate the cost: a size depends on data");
+  Type element = type.getElementType();
+  double bytes = element.isIntOrFloat()
+                     ? std::ceil(element.getIntOrFloatBitWidth() / 8.0)
+                     : 8.0;
+  return product(*shape) * bytes;
+}
+
+FailureOr<double> CostEstimator::flopsOf(Operation *op) {
+  auto elements = [&](Value value) -> FailureOr<double> {
+    std::optional<SmallVector<int64_t>> shape = sizes.shape(value);
+    if (!shape)
+      return op->emitError("cannot estimate the cost: a size depends on data");
+    return product(*shape);
+  };
+  auto each = [&](Value value, double flops) -> FailureOr<double> {
+    FailureOr<double> count = elements(value);
+    return failed(count) ? count : FailureOr<double>(*count * flops);
+  };
+  return TypeSwitch<Operation *, FailureOr<double>>(op)
+      .Case([&](ScoresOp scores) {
+        std::optional<int64_t> depth = sizes.size(scores.getKey(), 3);
+        return each(scores.getResult(), 2.0 * double(depth.value_or(0)));
+      })
+      .Case([&](ValuesOp values) {
+        std::optional<int64_t> depth = sizes.size(values.getValue(), 2);
+        return each(values.getResult(), 2.0 * double(depth.value_or(0)));
+      })
+      .Case<ScaleOp, ResidualAddOp>(
+          [&](Operation *) { return each(op->getResult(0), 1); })
+      .Case<ModifyOp, ElementwiseOp>([&](Operation *) {
+        return each(op->getResult(0), countFlops(op->getRegion(0)));
+      })
+      // Maximum, difference, exponential, sum, quotient.
+      .Case([&](SoftmaxOp) { return each(op->getResult(0), 5); })
+      .Case([&](DropoutOp) { return each(op->getResult(0), 1); })
+      // Two sums of differences, their square, normalise, weight, bias.
+      .Case([&](LayerNormOp) { return each(op->getResult(0), 8); })
+      .Case([&](RMSNormOp) { return each(op->getResult(0), 4); })
+      .Case([&](RopeOp) { return each(op->getResult(0), 3); })
+      .Case([&](linalg::LinalgOp linalgOp) -> FailureOr<double> {
+        SmallVector<double> loops(linalgOp.getNumLoops(), 0.0);
+        for (OpOperand &operand : linalgOp->getOpOperands()) {
+          auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+          if (!type)
+            continue;
+          AffineMap map = linalgOp.getMatchingIndexingMap(&operand);
+          std::optional<SmallVector<int64_t>> shape =
+              sizes.shape(operand.get());
+          if (!shape)
+            return op->emitError(
+                "cannot estimate the cost: a size depends on data");
+          for (auto [result, size] : llvm::zip(map.getResults(), *shape))
+            if (auto dim = dyn_cast<AffineDimExpr>(result))
+              loops[dim.getPosition()] = double(size);
+        }
+        double iterations = 1;
+        for (double size : loops)
+          iterations *= size;
+        return iterations * countFlops(op->getRegion(0));
+      })
+      .Default([&](Operation *) -> FailureOr<double> {
+        return op->getNumResults() == 1 &&
+                       isa<TensorType>(op->getResultTypes()[0])
+                   ? each(op->getResult(0),
+                          OpTrait::hasElementwiseMappableTraits(op) ? 1 : 0)
+                   : FailureOr<double>(0.0);
+      });
+}
+
+LogicalResult CostEstimator::visitAttention(AttentionOp op) {
+  AttentionShape shape = AttentionShape::get(op);
+  auto query = sizes.shape(op.getQuery()), key = sizes.shape(op.getKey()),
+       value = sizes.shape(op.getValue());
+  if (!query || !key || !value)
+    return op->emitError("cannot estimate the cost: a size depends on data");
+  shape.batch = (*query)[0];
+  shape.heads = (*query)[1];
+  shape.queries = (*query)[2];
+  shape.headDim = (*query)[3];
+  shape.keys = (*key)[2];
+  shape.valueDim = (*value)[3];
+  ScheduleAttr schedule = op.getScheduleAttr();
+  if (!schedule)
+    schedule = selectSchedule(op, target);
+
+  double scores = shape.visible * double(shape.batch * shape.heads) *
+                  double(shape.queries) * double(shape.keys);
+  double keyTiles = std::ceil(shape.visible * double(shape.keys) /
+                              double(schedule.getKeyTile()));
+  double outputs = double(shape.batch * shape.heads) * double(shape.queries) *
+                   double(shape.valueDim);
+  double perScore = 2.0 * double(shape.headDim) + 1.0;
+  if (!op.getScore().empty())
+    perScore += countFlops(op.getScore());
+
+  KernelCost kernel;
+  kernel.name = "attention";
+  // Scores in every pass; maximum, difference, exponential and sum once;
+  // values; rescaling for each tile of keys; the final quotient.
+  kernel.flops = scores * (double(passes) * perScore + 4.0 +
+                           2.0 * double(shape.valueDim)) +
+                 outputs * ((passes == 1 ? keyTiles : 0.0) + 1.0);
+  for (Value operand :
+       llvm::concat<Value>(SmallVector<Value>{op.getQuery(), op.getOutput()},
+                           getCaptures(op))) {
+    FailureOr<double> bytes = bytesOf(operand);
+    if (failed(bytes))
+      return failure();
+    kernel.bytes += *bytes;
+  }
+  FailureOr<double> keyBytes = bytesOf(op.getKey()),
+                    valueBytes = bytesOf(op.getValue());
+  if (failed(keyBytes) || failed(valueBytes))
+    return failure();
+  double heads = double((*key)[0] * (*key)[1]);
+  double headBytes = heads ? (*keyBytes + *valueBytes) / heads : 0.0;
+  double reads = 1.0;
+  if (headBytes > double(target.getNearMemory()))
+    reads = double(llvm::divideCeil(shape.queries, schedule.getQueryTile())) *
+            double(shape.heads) / double((*key)[1]) * shape.visible;
+  kernel.bytes +=
+      std::max(1.0, reads) * (double(passes) * *keyBytes + *valueBytes);
+  kernel.seconds =
+      std::max(predictSeconds(shape, target, schedule.getQueryTile(),
+                              schedule.getKeyTile()) *
+                   (1.0 + 0.5 * double(passes - 1)),
+               kernel.bytes / (double(target.getBandwidth()) * 1e6));
+  cost.kernels.push_back(kernel);
+  return success();
+}
+
+LogicalResult CostEstimator::visit(Operation *op) {
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return visitAttention(attention);
+  // Views, constants and destinations move nothing.
+  if (isa<tensor::TensorDialect>(op->getDialect()) &&
+      !isa<tensor::PadOp, tensor::ConcatOp>(op))
+    return success();
+  if (isa<linalg::FillOp>(op) || op->hasTrait<OpTrait::ConstantLike>() ||
+      op->hasTrait<OpTrait::IsTerminator>() ||
+      llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+    return success();
+
+  KernelCost kernel;
+  kernel.name = op->getName().getStringRef().str();
+  FailureOr<double> flops = flopsOf(op);
+  if (failed(flops))
+    return failure();
+  kernel.flops = *flops;
+  bool chained = form == KernelForm::Fused && isRowOp(op);
+  auto producer = [&](Value value) {
+    Operation *defining = value.getDefiningOp();
+    return chained && defining && isRowOp(defining) && value.hasOneUse();
+  };
+  bool continues = false;
+  SmallVector<Value> inputs(op->getOperands());
+  if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
+    inputs = destination.getDpsInputs();
+  llvm::append_range(inputs, getCaptures(op));
+  for (Value input : inputs) {
+    if (producer(input)) {
+      continues = true;
+      continue;
+    }
+    FailureOr<double> bytes = bytesOf(input);
+    if (failed(bytes))
+      return failure();
+    kernel.bytes += *bytes;
+  }
+  for (Value result : op->getResults()) {
+    bool passedOn =
+        chained && result.hasOneUse() && isRowOp(*result.getUsers().begin());
+    if (passedOn)
+      continue;
+    FailureOr<double> bytes = bytesOf(result);
+    if (failed(bytes))
+      return failure();
+    kernel.bytes += *bytes;
+  }
+  if (continues && !cost.kernels.empty()) {
+    KernelCost &chain = cost.kernels.back();
+    chain.name += "+" + kernel.name;
+    chain.flops += kernel.flops;
+    chain.bytes += kernel.bytes;
+    chain.seconds = roofline(chain.flops, chain.bytes);
+    return success();
+  }
+  kernel.seconds = roofline(kernel.flops, kernel.bytes);
+  cost.kernels.push_back(kernel);
+  return success();
+}
+
+FailureOr<Cost> CostEstimator::run() {
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.front())
+    ops.push_back(&op);
+  for (Operation *op : ops)
+    if (failed(visit(op)))
+      return failure();
+  return cost;
+}
+
+FailureOr<Cost> fovea::estimateCost(func::FuncOp function,
+                                    ArrayRef<SmallVector<int64_t>> shapes,
+                                    TargetAttr target, KernelForm form,
+                                    int64_t passes) {
+  // Sizes are evaluated on a copy, since asking for them adds IR.
+  OwningOpRef<func::FuncOp> copy = function.clone();
+  return CostEstimator(*copy, shapes, target, form, passes).run();
+}
