@@ -61,7 +61,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   manager.addPass(createHostBufferize());
   addCleanup(manager);
   manager.addPass(createPlaceBuffers());
-  manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  manager.addPass(createLinalgToVector());
   addToLLVM(manager);
 }
 
@@ -72,6 +72,8 @@ void fovea::buildReferencePipeline(OpPassManager &manager) {
   manager.addPass(createHostBufferize());
   addCleanup(manager);
   manager.addPass(createPlaceBuffers());
-  manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  LinalgToVectorOptions scalars;
+  scalars.vectorBytes = 1;
+  manager.addPass(createLinalgToVector(scalars));
   addToLLVM(manager);
 }

@@ -161,4 +161,40 @@ def PromoteToF64 : Pass<"promote-to-f64", "::mlir::ModuleOp"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// convert-linalg-to-vector
+//===----------------------------------------------------------------------===//
+
+def LinalgToVector : Pass<"convert-linalg-to-vector"> {
+  let summary = "Turns bufferised linalg into parallel loops over vectors";
+  let description = [{
+    One loop nest for every linalg op on memrefs. One loop is cut into vectors:
+    the one along which memory is contiguous, which may be a reduction; then the
+    partial results are combined after the loop, so that a sum is not in the
+    order of the indices. What is left of it runs as scalars. Loads that are not
+    contiguous are gathered; an op that cannot be cut into vectors becomes
+    scalar loops.
+
+    An op outside of a parallel loop that does enough work gets one: its
+    parallel loops become an `scf.forall` with a `fovea.grain` (see
+    `outline-parallel`).
+
+    `memref.copy` is converted as the `linalg.generic` that it is.
+  }];
+  let options = [
+    Option<"vectorBytes", "vector-bytes", "int64_t", "0",
+           "Bytes of a vector; 0: those of the module's attn.target, or 64; 1: "
+           "scalars only">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+  let statistics = [
+    Statistic<"numVector", "num-vector", "Number of ops cut into vectors">,
+    Statistic<"numScalar", "num-scalar", "Number of ops that became scalars">
+  ];
+}
+
 #endif // FOVEA_CONVERSION_PASSES_TD

@@ -1,0 +1,777 @@
+//===- LinalgToVector.cpp - convert-linalg-to-vector ----------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_LINALGTOVECTOR
+#include "fovea/Conversion/Passes.h.inc"
+
+namespace {
+
+/// Work, in elements, that is worth a call of the thread pool.
+constexpr int64_t kWorkPerCall = 16384;
+/// What a size is taken for that is not known.
+constexpr int64_t kAssumedSize = 256;
+
+//===----------------------------------------------------------------------===//
+// Which loop is cut into vectors
+//===----------------------------------------------------------------------===//
+
+/// How an access moves along the vector loop.
+enum class Access { Uniform, Contiguous, Gather };
+
+/// How a memref accessed by `map` moves along loop `dim`.
+Access classify(MemRefType type, AffineMap map, unsigned dim) {
+  if (!map.isFunctionOfDim(dim))
+    return Access::Uniform;
+  for (AffineExpr expr : map.getResults().drop_back())
+    if (expr.isFunctionOfDim(dim))
+      return Access::Gather;
+  AffineExpr step = getAffineDimExpr(dim, map.getContext());
+  AffineExpr rest = simplifyAffineExpr(map.getResults().back() - step,
+                                       map.getNumDims(), map.getNumSymbols());
+  if (rest.isFunctionOfDim(dim))
+    return Access::Gather;
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  if (failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
+    return Access::Gather;
+  return Access::Contiguous;
+}
+
+/// Elements of which a vector in memory is what it is in a register.
+bool hasVectorMemory(Type type) {
+  return isa<FloatType, IndexType>(type) ||
+         (isa<IntegerType>(type) && type.getIntOrFloatBitWidth() % 8 == 0);
+}
+
+/// The vector reduction that does what the scalar op `combiner` does.
+std::optional<vector::CombiningKind> getKind(Operation *combiner) {
+  using vector::CombiningKind;
+  return llvm::TypeSwitch<Operation *, std::optional<CombiningKind>>(combiner)
+      .Case<arith::AddFOp, arith::AddIOp>(
+          [](Operation *) { return CombiningKind::ADD; })
+      .Case<arith::MulFOp, arith::MulIOp>(
+          [](Operation *) { return CombiningKind::MUL; })
+      .Case([](arith::MaximumFOp) { return CombiningKind::MAXIMUMF; })
+      .Case([](arith::MinimumFOp) { return CombiningKind::MINIMUMF; })
+      .Case([](arith::MaxNumFOp) { return CombiningKind::MAXNUMF; })
+      .Case([](arith::MinNumFOp) { return CombiningKind::MINNUMF; })
+      .Case([](arith::MaxSIOp) { return CombiningKind::MAXSI; })
+      .Case([](arith::MinSIOp) { return CombiningKind::MINSI; })
+      .Case([](arith::MaxUIOp) { return CombiningKind::MAXUI; })
+      .Case([](arith::MinUIOp) { return CombiningKind::MINUI; })
+      .Case([](arith::AndIOp) { return CombiningKind::AND; })
+      .Case([](arith::OrIOp) { return CombiningKind::OR; })
+      .Case([](arith::XOrIOp) { return CombiningKind::XOR; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+/// The one op that combines the running value of output `index`, or null.
+Operation *getCombiner(linalg::GenericOp op, unsigned index) {
+  SmallVector<Operation *> combiners;
+  if (!matchReduction(op.getRegionOutputArgs(), index, combiners) ||
+      combiners.size() != 1 || !getKind(combiners.front()) ||
+      !arith::getNeutralElement(combiners.front()))
+    return nullptr;
+  return combiners.front();
+}
+
+/// Whether the ops of the body have vector forms.
+bool hasVectorBody(linalg::GenericOp op) {
+  for (Operation &nested : op.getBody()->without_terminator()) {
+    if (isa<linalg::IndexOp, arith::ConstantOp>(nested))
+      continue;
+    bool isVectorElement = llvm::all_of(nested.getResultTypes(), [](Type type) {
+      return VectorType::isValidElementType(type);
+    });
+    if (!isVectorElement)
+      return false;
+    if (isa<memref::LoadOp>(nested) ||
+        OpTrait::hasElementwiseMappableTraits(&nested))
+      continue;
+    return false;
+  }
+  return true;
+}
+
+/// The loop that is cut into vectors of `lanes`; one lane: none is.
+struct VectorLoop {
+  unsigned dim = 0;
+  int64_t lanes = 1;
+};
+
+class Planner {
+public:
+  Planner(linalg::GenericOp op, int64_t vectorBytes)
+      : op(op), vectorBytes(vectorBytes), iterators(op.getIteratorTypesArray()),
+        sizes(op.getStaticLoopRanges()) {}
+
+  VectorLoop plan() {
+    VectorLoop best;
+    if (vectorBytes < 2 || !hasVectorBody(op))
+      return best;
+    int64_t lanes = std::max<int64_t>(2, vectorBytes / getWidestBytes());
+    std::optional<int64_t> bestCost;
+    for (unsigned dim = 0, e = sizes.size(); dim < e; ++dim) {
+      std::optional<int64_t> cost = getCost(dim);
+      if (!cost || (bestCost && *bestCost < *cost))
+        continue;
+      int64_t fitting = lanes;
+      if (!ShapedType::isDynamic(sizes[dim]))
+        fitting =
+            std::min<int64_t>(lanes, llvm::bit_floor<uint64_t>(sizes[dim]));
+      if (fitting < 2)
+        continue;
+      bestCost = cost;
+      best = {dim, fitting};
+    }
+    return best;
+  }
+
+private:
+  int64_t getWidestBytes() {
+    int64_t widest = 4;
+    auto consider = [&](Type type) {
+      if (type.isIntOrFloat())
+        widest = std::max<int64_t>(widest, type.getIntOrFloatBitWidth() / 8);
+    };
+    for (Value operand : op->getOperands())
+      consider(getElementTypeOrSelf(operand));
+    for (Operation &nested : op.getBody()->without_terminator())
+      llvm::for_each(nested.getResultTypes(), consider);
+    return widest;
+  }
+
+  /// Cost of cutting loop `dim`, or nothing if it cannot be cut.
+  std::optional<int64_t> getCost(unsigned dim) {
+    bool isReduction = linalg::isReductionIterator(iterators[dim]);
+    int64_t gathers = 0;
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto type = dyn_cast<MemRefType>(operand.get().getType());
+      if (!type)
+        continue;
+      Access access = classify(type, op.getMatchingIndexingMap(&operand), dim);
+      if (op.isDpsInit(&operand)) {
+        if (access != (isReduction ? Access::Uniform : Access::Contiguous))
+          return std::nullopt;
+        if (!hasVectorMemory(type.getElementType()))
+          return std::nullopt;
+      }
+      gathers +=
+          access == Access::Gather || (access == Access::Contiguous &&
+                                       !hasVectorMemory(type.getElementType()));
+    }
+    if (isReduction)
+      for (unsigned i = 0, e = op.getNumDpsInits(); i < e; ++i)
+        if (!getCombiner(op, i))
+          return std::nullopt;
+    return 2 * gathers + isReduction;
+  }
+
+  linalg::GenericOp op;
+  int64_t vectorBytes;
+  SmallVector<utils::IteratorType> iterators;
+  SmallVector<int64_t> sizes;
+};
+
+//===----------------------------------------------------------------------===//
+// The loops
+//===----------------------------------------------------------------------===//
+
+/// Emits the loops of one generic.
+class LoopEmitter {
+public:
+  LoopEmitter(linalg::GenericOp op, VectorLoop vector)
+      : op(op), vector(vector), builder(op), loc(op.getLoc()),
+        iterators(op.getIteratorTypesArray()) {
+    for (Range range : cast<linalg::LinalgOp>(op.getOperation())
+                           .createLoopRanges(builder, loc))
+      sizes.push_back(range.size);
+    ivs.resize(sizes.size());
+    for (unsigned dim = 0; dim < sizes.size(); ++dim) {
+      if (dim == vector.dim && isVector())
+        continue;
+      (isReduction(dim) ? reductions : outer).push_back(dim);
+    }
+  }
+
+  void emit() {
+    if (op->getParentOfType<scf::ForallOp>() || !isWorthThreads())
+      emitSequential();
+    else
+      emitParallel();
+  }
+
+private:
+  bool isVector() const { return vector.lanes > 1; }
+  bool isReduction(unsigned dim) const {
+    return linalg::isReductionIterator(iterators[dim]);
+  }
+  bool isVectorReduction() const {
+    return isVector() && isReduction(vector.dim);
+  }
+  bool hasReductions() const {
+    return !reductions.empty() || isVectorReduction();
+  }
+
+  Value index(OpFoldResult value) {
+    return getValueOrCreateConstantIndexOp(builder, loc, value);
+  }
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+
+  /// The static size of a loop, or a guess.
+  int64_t estimate(unsigned dim) {
+    return getConstantIntValue(sizes[dim]).value_or(kAssumedSize);
+  }
+
+  bool isWorthThreads() {
+    if (outer.empty() && (!isVector() || isVectorReduction()))
+      return false;
+    int64_t work = 1;
+    for (unsigned dim = 0; dim < sizes.size(); ++dim) {
+      if (!getConstantIntValue(sizes[dim]))
+        return true;
+      work *= estimate(dim);
+      if (work > kWorkPerCall)
+        return true;
+    }
+    return false;
+  }
+
+  /// The parallel loops as one scf.forall; a vector loop that is parallel is
+  /// its last dimension, in long blocks.
+  void emitParallel() {
+    SmallVector<OpFoldResult> lower, upper, step;
+    for (unsigned dim : outer) {
+      lower.push_back(builder.getIndexAttr(0));
+      upper.push_back(sizes[dim]);
+      step.push_back(builder.getIndexAttr(1));
+    }
+    bool inBlocks = isVector() && !isVectorReduction();
+    int64_t inner = 1;
+    for (unsigned dim : reductions)
+      inner *= std::max<int64_t>(1, estimate(dim));
+    if (isVector())
+      inner *= std::max<int64_t>(1, estimate(vector.dim));
+    if (inBlocks) {
+      lower.push_back(builder.getIndexAttr(0));
+      upper.push_back(sizes[vector.dim]);
+      step.push_back(builder.getIndexAttr(kWorkPerCall));
+    }
+    auto forall = scf::ForallOp::create(builder, loc, lower, upper, step,
+                                        ValueRange(), std::nullopt);
+    forall->setAttr("fovea.grain", builder.getI64IntegerAttr(std::max<int64_t>(
+                                       1, kWorkPerCall / inner)));
+    builder.setInsertionPoint(forall.getBody()->getTerminator());
+    for (auto [i, dim] : llvm::enumerate(outer))
+      ivs[dim] = forall.getInductionVar(i);
+    if (!inBlocks) {
+      emitItem();
+      return;
+    }
+    Value begin = forall.getInductionVars().back();
+    if (auto size = getConstantIntValue(sizes[vector.dim]);
+        size && *size <= kWorkPerCall) {
+      emitItem();
+      return;
+    }
+    Value end =
+        arith::AddIOp::create(builder, loc, begin, constant(kWorkPerCall));
+    end = arith::MinSIOp::create(builder, loc, end, index(sizes[vector.dim]));
+    emitVectorSpan(begin, end);
+  }
+
+  void emitSequential(unsigned position = 0) {
+    if (position == outer.size()) {
+      emitItem();
+      return;
+    }
+    unsigned dim = outer[position];
+    inLoop(sizes[dim], {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
+      ivs[dim] = iv;
+      emitSequential(position + 1);
+      return {};
+    });
+  }
+
+  using LoopBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
+
+  /// A loop from 0 to `size`, or just its body if `size` is 1.
+  SmallVector<Value> inLoop(OpFoldResult size, ValueRange inits,
+                            LoopBody body) {
+    if (isConstantIntValue(size, 1))
+      return body(constant(0), inits);
+    return inLoop(constant(0), index(size), 1, inits, body);
+  }
+
+  SmallVector<Value> inLoop(Value lower, Value upper, int64_t step,
+                            ValueRange inits, LoopBody body) {
+    auto loop =
+        scf::ForOp::create(builder, loc, lower, upper, constant(step), inits);
+    OpBuilder::InsertionGuard guard(builder);
+    // Without results, the loop already has its terminator.
+    if (inits.empty())
+      builder.setInsertionPoint(loop.getBody()->getTerminator());
+    else
+      builder.setInsertionPointToEnd(loop.getBody());
+    SmallVector<Value> results =
+        body(loop.getInductionVar(), loop.getRegionIterArgs());
+    if (!inits.empty())
+      scf::YieldOp::create(builder, loc, results);
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  /// One iteration of the outer loops.
+  void emitItem() {
+    if (isVectorReduction())
+      emitVectorReduction();
+    else if (isVector())
+      emitVectorSpan(constant(0), index(sizes[vector.dim]));
+    else
+      emitElement(1);
+  }
+
+  /// The end of the part of [begin, end) that is whole vectors.
+  Value getVectorEnd(Value begin, Value end) {
+    Value span = end;
+    if (!matchPattern(begin, m_Zero()))
+      span = arith::SubIOp::create(builder, loc, end, begin);
+    if (auto size = getConstantIntValue(span))
+      return constant(*size - *size % vector.lanes);
+    Value rest =
+        arith::RemUIOp::create(builder, loc, span, constant(vector.lanes));
+    return arith::SubIOp::create(builder, loc, end, rest);
+  }
+
+  /// The parallel vector loop over [begin, end).
+  void emitVectorSpan(Value begin, Value end) {
+    Value middle = getVectorEnd(begin, end);
+    inLoop(begin, middle, vector.lanes, {},
+           [&](Value iv, ValueRange) -> SmallVector<Value> {
+             ivs[vector.dim] = iv;
+             emitElement(vector.lanes);
+             return {};
+           });
+    auto staticMiddle = getConstantIntValue(middle);
+    if (staticMiddle && staticMiddle == getConstantIntValue(end))
+      return;
+    inLoop(middle, end, 1, {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
+      ivs[vector.dim] = iv;
+      emitElement(1);
+      return {};
+    });
+  }
+
+  /// One element, or one vector of them, of every output.
+  void emitElement(int64_t lanes) {
+    SmallVector<Value> results;
+    if (hasReductions()) {
+      SmallVector<Value> running;
+      for (OpOperand &init : op.getDpsInitsMutable())
+        running.push_back(load(init, lanes));
+      results = emitReductions(0, running, [&](ValueRange values) {
+        return emitBody(lanes, values);
+      });
+    } else {
+      results = emitBody(lanes, {});
+    }
+    for (auto [init, result] :
+         llvm::zip_equal(op.getDpsInitsMutable(), results))
+      store(init, result, lanes);
+  }
+
+  using Step = llvm::function_ref<SmallVector<Value>(ValueRange)>;
+
+  /// `step` in the loops of `reductions` from `position` on.
+  SmallVector<Value> emitReductions(unsigned position, ValueRange running,
+                                    Step step) {
+    if (position == reductions.size())
+      return step(running);
+    unsigned dim = reductions[position];
+    return inLoop(sizes[dim], running, [&](Value iv, ValueRange values) {
+      ivs[dim] = iv;
+      return emitReductions(position + 1, values, step);
+    });
+  }
+
+  /// The reduction along vectors: running vectors and, for what is left,
+  /// running scalars, which start as the outputs and end in them.
+  void emitVectorReduction() {
+    SmallVector<Value> running;
+    unsigned outputs = op.getNumDpsInits();
+    SmallVector<vector::CombiningKind> kinds;
+    for (unsigned i = 0; i < outputs; ++i) {
+      Operation *combiner = getCombiner(op, i);
+      kinds.push_back(*getKind(combiner));
+      TypedAttr neutral = *arith::getNeutralElement(combiner);
+      auto type = VectorType::get(vector.lanes, neutral.getType());
+      running.push_back(arith::ConstantOp::create(
+          builder, loc, DenseElementsAttr::get(type, Attribute(neutral))));
+    }
+    for (OpOperand &init : op.getDpsInitsMutable())
+      running.push_back(load(init, 1));
+    Value end = index(sizes[vector.dim]);
+    Value middle = getVectorEnd(constant(0), end);
+    bool hasRest = !getConstantIntValue(end) ||
+                   getConstantIntValue(end) != getConstantIntValue(middle);
+
+    running = emitReductions(0, running, [&](ValueRange values) {
+      SmallVector<Value> next =
+          inLoop(constant(0), middle, vector.lanes, values.take_front(outputs),
+                 [&](Value iv, ValueRange vectors) {
+                   ivs[vector.dim] = iv;
+                   return emitBody(vector.lanes, vectors);
+                 });
+      SmallVector<Value> scalars(values.drop_front(outputs));
+      if (hasRest)
+        scalars =
+            inLoop(middle, end, 1, scalars, [&](Value iv, ValueRange rest) {
+              ivs[vector.dim] = iv;
+              return emitBody(1, rest);
+            });
+      next.append(scalars);
+      return next;
+    });
+    for (auto [i, init] : llvm::enumerate(op.getDpsInitsMutable())) {
+      Value result = vector::ReductionOp::create(
+          builder, loc, kinds[i], running[i], running[outputs + i],
+          arith::FastMathFlags::reassoc);
+      store(init, result, 1);
+    }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Memory
+  //===--------------------------------------------------------------------===//
+
+  /// The indices of an access by `map`, `lane` elements further on.
+  SmallVector<Value> getIndices(AffineMap map, int64_t lane = 0) {
+    SmallVector<OpFoldResult> operands(ivs.begin(), ivs.end());
+    SmallVector<Value> indices;
+    AffineExpr step = builder.getAffineDimExpr(vector.dim);
+    for (AffineExpr expr : map.getResults()) {
+      if (lane != 0)
+        expr = expr.replace(step, step + lane);
+      OpFoldResult value = affine::makeComposedFoldedAffineApply(
+          builder, loc, AffineMap::get(map.getNumDims(), 0, expr), operands);
+      indices.push_back(index(value));
+    }
+    return indices;
+  }
+
+  Value load(OpOperand &operand, int64_t lanes) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    if (!type)
+      return operand.get();
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    Access access =
+        lanes == 1 ? Access::Uniform : classify(type, map, vector.dim);
+    if (access == Access::Uniform)
+      return memref::LoadOp::create(builder, loc, operand.get(),
+                                    getIndices(map));
+    auto vectorType = VectorType::get(lanes, type.getElementType());
+    if (access == Access::Contiguous && hasVectorMemory(type.getElementType()))
+      return vector::LoadOp::create(builder, loc, vectorType, operand.get(),
+                                    getIndices(map));
+    SmallVector<Value> elements;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      elements.push_back(memref::LoadOp::create(builder, loc, operand.get(),
+                                                getIndices(map, lane)));
+    return vector::FromElementsOp::create(builder, loc, vectorType, elements);
+  }
+
+  void store(OpOperand &operand, Value value, int64_t lanes) {
+    SmallVector<Value> indices =
+        getIndices(op.getMatchingIndexingMap(&operand));
+    if (lanes == 1)
+      memref::StoreOp::create(builder, loc, value, operand.get(), indices);
+    else
+      vector::StoreOp::create(builder, loc, widen(value, lanes), operand.get(),
+                              indices);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The body
+  //===--------------------------------------------------------------------===//
+
+  Value widen(Value value, int64_t lanes) {
+    if (isa<VectorType>(value.getType()))
+      return value;
+    auto type = VectorType::get(lanes, value.getType());
+    return vector::BroadcastOp::create(builder, loc, type, value);
+  }
+
+  /// Copies the body for `lanes` elements; `running` are the outputs' values,
+  /// or nothing: then they are loaded where the body asks for them. A value
+  /// that is the same in all lanes stays a scalar.
+  SmallVector<Value> emitBody(int64_t lanes, ValueRange running) {
+    DenseMap<Value, Value> values;
+    Block *body = op.getBody();
+    for (auto [operand, argument] :
+         llvm::zip_equal(op->getOpOperands(), body->getArguments())) {
+      if (argument.use_empty())
+        continue;
+      if (op.isDpsInit(&operand) && !running.empty())
+        values[argument] =
+            running[operand.getOperandNumber() - op.getNumDpsInputs()];
+      else
+        values[argument] = load(operand, lanes);
+    }
+    auto lookup = [&](Value value) {
+      auto found = values.find(value);
+      return found == values.end() ? value : found->second;
+    };
+    auto isVarying = [](Value value) {
+      return isa<VectorType>(value.getType());
+    };
+    for (Operation &nested : body->without_terminator()) {
+      if (auto indexOp = dyn_cast<linalg::IndexOp>(nested)) {
+        Value iv = ivs[indexOp.getDim()];
+        if (lanes > 1 && indexOp.getDim() == vector.dim) {
+          auto type = VectorType::get(lanes, builder.getIndexType());
+          iv =
+              arith::AddIOp::create(builder, loc, widen(iv, lanes),
+                                    vector::StepOp::create(builder, loc, type));
+        }
+        values[indexOp] = iv;
+        continue;
+      }
+      SmallVector<Value> operands =
+          llvm::map_to_vector(nested.getOperands(), lookup);
+      if (llvm::none_of(operands, isVarying)) {
+        IRMapping mapping;
+        mapping.map(nested.getOperands(), operands);
+        for (Region &region : nested.getRegions())
+          region.walk([&](Operation *inner) {
+            for (Value value : inner->getOperands())
+              if (Value known = values.lookup(value))
+                mapping.map(value, known);
+          });
+        Operation *copy = builder.clone(nested, mapping);
+        for (auto [from, to] :
+             llvm::zip_equal(nested.getResults(), copy->getResults()))
+          values[from] = to;
+        continue;
+      }
+      if (auto loadOp = dyn_cast<memref::LoadOp>(nested)) {
+        values[loadOp] = emitLoad(loadOp, operands, lanes);
+        continue;
+      }
+      // A select by a scalar condition is one branch for all lanes.
+      bool keepCondition =
+          isa<arith::SelectOp>(nested) && !isVarying(operands.front());
+      for (Value &operand : MutableArrayRef(operands).drop_front(keepCondition))
+        operand = widen(operand, lanes);
+      SmallVector<Type> types;
+      for (Type type : nested.getResultTypes())
+        types.push_back(VectorType::get(lanes, type));
+      Operation *copy = builder.create(loc, nested.getName().getIdentifier(),
+                                       operands, types, nested.getAttrs());
+      for (auto [from, to] :
+           llvm::zip_equal(nested.getResults(), copy->getResults()))
+        values[from] = to;
+    }
+    SmallVector<Value> results;
+    for (Value value : body->getTerminator()->getOperands()) {
+      Value result = lookup(value);
+      // A running vector must stay one.
+      results.push_back(lanes > 1 && !running.empty() ? widen(result, lanes)
+                                                      : result);
+    }
+    return results;
+  }
+
+  /// `value` minus the first lane's, if that is 0, 1, 2, ...: then the first
+  /// lane's value; else null.
+  Value getConsecutiveStart(Value value) {
+    if (auto add = value.getDefiningOp<arith::AddIOp>()) {
+      auto broadcast = add.getLhs().getDefiningOp<vector::BroadcastOp>();
+      Value other = add.getRhs();
+      if (!broadcast) {
+        broadcast = add.getRhs().getDefiningOp<vector::BroadcastOp>();
+        other = add.getLhs();
+      }
+      if (!broadcast || isa<VectorType>(broadcast.getSource().getType()))
+        return nullptr;
+      if (other.getDefiningOp<vector::StepOp>())
+        return broadcast.getSource();
+      if (Value start = getConsecutiveStart(other))
+        return arith::AddIOp::create(builder, loc, start,
+                                     broadcast.getSource());
+    }
+    if (auto sub = value.getDefiningOp<arith::SubIOp>()) {
+      auto broadcast = sub.getRhs().getDefiningOp<vector::BroadcastOp>();
+      if (!broadcast || isa<VectorType>(broadcast.getSource().getType()))
+        return nullptr;
+      if (Value start = getConsecutiveStart(sub.getLhs()))
+        return arith::SubIOp::create(builder, loc, start,
+                                     broadcast.getSource());
+    }
+    return nullptr;
+  }
+
+  /// A load of the body, some of whose indices are vectors.
+  Value emitLoad(memref::LoadOp loadOp, ArrayRef<Value> operands,
+                 int64_t lanes) {
+    Value source = operands.front();
+    MemRefType type = loadOp.getMemRefType();
+    auto vectorType = VectorType::get(lanes, type.getElementType());
+    SmallVector<Value> indices(operands.drop_front());
+    bool onlyLast = llvm::none_of(ArrayRef(indices).drop_back(), [](Value v) {
+      return isa<VectorType>(v.getType());
+    });
+    int64_t offset;
+    SmallVector<int64_t> strides;
+    bool isUnit = succeeded(type.getStridesAndOffset(strides, offset)) &&
+                  strides.back() == 1;
+    if (onlyLast && isUnit && hasVectorMemory(type.getElementType()))
+      if (Value start = getConsecutiveStart(indices.back())) {
+        indices.back() = start;
+        return vector::LoadOp::create(builder, loc, vectorType, source,
+                                      indices);
+      }
+    SmallVector<Value> elements;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      SmallVector<Value> place;
+      for (Value value : indices)
+        place.push_back(
+            isa<VectorType>(value.getType())
+                ? vector::ExtractOp::create(builder, loc, value, lane)
+                      .getResult()
+                : value);
+      elements.push_back(memref::LoadOp::create(builder, loc, source, place));
+    }
+    return vector::FromElementsOp::create(builder, loc, vectorType, elements);
+  }
+
+  linalg::GenericOp op;
+  VectorLoop vector;
+  OpBuilder builder;
+  Location loc;
+  SmallVector<utils::IteratorType> iterators;
+  SmallVector<OpFoldResult> sizes;
+  /// The parallel and the reduction loops, without the vector loop.
+  SmallVector<unsigned> outer, reductions;
+  /// The index of every loop, at the place where code is emitted.
+  SmallVector<Value> ivs;
+};
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Whether every iteration of the parallel loops writes its own elements, which
+/// do not depend on a reduction loop.
+bool writesApart(linalg::GenericOp op) {
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (OpOperand &init : op.getDpsInitsMutable()) {
+    AffineMap map = op.getMatchingIndexingMap(&init);
+    if (!map.isProjectedPermutation())
+      return false;
+    for (unsigned dim = 0; dim < iterators.size(); ++dim)
+      if (map.isFunctionOfDim(dim) !=
+          linalg::isParallelIterator(iterators[dim]))
+        return false;
+  }
+  return true;
+}
+
+/// Replaces affine.apply in the body by arithmetic, which has vector forms, and
+/// moves loop indices out of the body's regions.
+void prepareBody(linalg::GenericOp op) {
+  op.getBody()->walk([&](linalg::IndexOp index) {
+    if (index->getBlock() != op.getBody())
+      index->moveBefore(&op.getBody()->front());
+  });
+  op.getBody()->walk([](affine::AffineApplyOp apply) {
+    OpBuilder builder(apply);
+    if (auto values = affine::expandAffineMap(
+            builder, apply.getLoc(), apply.getAffineMap(),
+            llvm::to_vector<8>(apply.getMapOperands()))) {
+      apply.getResult().replaceAllUsesWith(values->front());
+      apply.erase();
+    }
+  });
+}
+
+struct LinalgToVector final : impl::LinalgToVectorBase<LinalgToVector> {
+  using LinalgToVectorBase::LinalgToVectorBase;
+
+  void runOnOperation() override {
+    int64_t bytes = vectorBytes;
+    if (bytes == 0) {
+      attn::TargetAttr target = attn::getTarget(getOperation());
+      bytes = target ? target.getVectorBytes() : 64;
+    }
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](memref::CopyOp copy) {
+      rewriter.setInsertionPoint(copy);
+      linalg::makeMemRefCopyOp(rewriter, copy.getLoc(), copy.getSource(),
+                               copy.getTarget());
+      copy.erase();
+    });
+    SmallVector<linalg::LinalgOp> ops;
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (op.hasPureBufferSemantics())
+        ops.push_back(op);
+    });
+    for (linalg::LinalgOp op : ops) {
+      auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
+      rewriter.setInsertionPoint(op);
+      if (!generic) {
+        FailureOr<linalg::GenericOp> generalised =
+            linalg::generalizeNamedOp(rewriter, op);
+        if (failed(generalised)) {
+          op.emitOpError("has no loops to be converted to");
+          return signalPassFailure();
+        }
+        generic = *generalised;
+      }
+      convert(rewriter, generic, bytes);
+    }
+  }
+
+  void convert(IRRewriter &rewriter, linalg::GenericOp op, int64_t bytes) {
+    if (!writesApart(op)) {
+      rewriter.setInsertionPoint(op);
+      (void)linalg::linalgOpToLoops(rewriter, op);
+      rewriter.eraseOp(op);
+      ++numScalar;
+      return;
+    }
+    prepareBody(op);
+    VectorLoop vector = Planner(op, bytes).plan();
+    LoopEmitter(op, vector).emit();
+    ++(vector.lanes > 1 ? numVector : numScalar);
+    rewriter.eraseOp(op);
+  }
+};
+
+} // namespace
+} // namespace fovea
