@@ -157,6 +157,15 @@ std::optional<Strategy> fovea::parseStrategy(llvm::StringRef name) {
       .Default(std::nullopt);
 }
 
+std::optional<Level> fovea::parseLevel(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<Level>>(name)
+      .Case("attn", Level::Attn)
+      .Case("fused", Level::Fused)
+      .Case("tiled", Level::Tiled)
+      .Case("llvm", Level::LLVM)
+      .Default(std::nullopt);
+}
+
 llvm::StringRef fovea::getName(Strategy strategy) {
   switch (strategy) {
   case Strategy::Unfused:

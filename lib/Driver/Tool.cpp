@@ -7,8 +7,8 @@
 
 #include "fovea/Driver/Tool.h"
 
-#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace fovea;
@@ -72,6 +72,8 @@ llvm::Expected<std::unique_ptr<Program>> CompileFlags::parseInput() const {
 void fovea::parseCommandLine(int argc, char **argv,
                              cl::OptionCategory &category,
                              llvm::StringRef overview) {
+  llvm::setBugReportMsg("This is a bug in Fovea; please report it with the "
+                        "command and its input.\n");
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter([](llvm::raw_ostream &stream) {
     stream << "Fovea " FOVEA_VERSION " on LLVM " LLVM_VERSION_STRING "\n";

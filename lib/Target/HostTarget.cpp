@@ -168,6 +168,7 @@ HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
 }
 
 attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch) {
+  context->loadDialect<attn::AttnDialect>();
   const Host &host = Host::get();
   llvm::StringRef name;
   int64_t vectorBytes, registers;

@@ -30,22 +30,16 @@ static llvm::Expected<std::string> compile() {
   auto options = flags.getOptions();
   if (!options)
     return options.takeError();
-  static const std::pair<llvm::StringRef, Level> levels[] = {
-      {"attn", Level::Attn},
-      {"fused", Level::Fused},
-      {"tiled", Level::Tiled},
-      {"llvm", Level::LLVM}};
-  auto *level = llvm::find_if(
-      levels, [](auto &candidate) { return candidate.first == emit; });
-  if (level == std::end(levels) && emit != "asm" && emit != "obj")
+  std::optional<Level> level = parseLevel(emit);
+  if (!level && emit != "asm" && emit != "obj")
     return llvm::createStringError("--emit=" + emit +
                                    ": unknown level; expected attn, fused, "
                                    "tiled, llvm, asm or obj");
   auto program = flags.parseInput();
   if (!program)
     return program.takeError();
-  if (level != std::end(levels))
-    return (*program)->print(level->second, *options);
+  if (level)
+    return (*program)->print(*level, *options);
   auto code = (*program)->emit(
       emit == "asm" ? CodeKind::Assembly : CodeKind::Object, *options);
   if (!code)

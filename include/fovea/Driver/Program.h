@@ -63,6 +63,9 @@ struct CompileOptions {
   int optLevel = 1;
 };
 
+/// The level of the text named `attn`, `fused`, `tiled` or `llvm`, or none.
+std::optional<Level> parseLevel(llvm::StringRef name);
+
 /// Compiled functions in memory, ready to run on this machine.
 class Executable {
 public:

@@ -1,0 +1,205 @@
+/*===- fovea-c/fovea.h - Fovea's C API ---------------------------*- C -*-===*\
+|*                                                                            *|
+|* Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.         *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+|*===----------------------------------------------------------------------===*|
+|*                                                                            *|
+|* The one binary interface that other languages use.                         *|
+|*                                                                            *|
+|* Errors are values: a function that can fail returns a fovea_status, which  *|
+|* is null on success and otherwise belongs to the caller. Strings are UTF-8. *|
+|* All functions may be called from several threads at once, on the same      *|
+|* objects too; only destruction must come last.                              *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef FOVEA_C_FOVEA_H
+#define FOVEA_C_FOVEA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FOVEA_API __attribute__((visibility("default")))
+#else
+#define FOVEA_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*===- Errors -------------------------------------------------------------===*/
+
+typedef struct fovea_status fovea_status;
+
+typedef enum fovea_code {
+  /** An option, a name, an index or an operand is not what it must be. */
+  FOVEA_INVALID_ARGUMENT = 1,
+  /** The text does not parse, verify or compile. */
+  FOVEA_COMPILE_ERROR = 2,
+  /** Compiled code failed: memory is short, or sizes do not agree. */
+  FOVEA_RUNTIME_ERROR = 3
+} fovea_code;
+
+FOVEA_API fovea_code fovea_status_get_code(const fovea_status *status);
+
+/** Lives as long as the status. */
+FOVEA_API const char *fovea_status_get_message(const fovea_status *status);
+
+/** Null is allowed, here and in all functions that destroy. */
+FOVEA_API void fovea_status_destroy(fovea_status *status);
+
+/*===- The library --------------------------------------------------------===*/
+
+/** Such as "0.1.0". */
+FOVEA_API const char *fovea_get_version(void);
+
+/** Threads, the caller among them, that a call of compiled code uses. */
+FOVEA_API int fovea_get_num_threads(void);
+
+/** Sets the above for the whole process; less than 1 means the default, which
+    is FOVEA_NUM_THREADS or one for each core that the process may use. */
+FOVEA_API void fovea_set_num_threads(int threads);
+
+/*===- Text that the library returns --------------------------------------===*/
+
+typedef struct fovea_buffer fovea_buffer;
+
+/** The bytes, and a zero behind them. */
+FOVEA_API const char *fovea_buffer_get_data(const fovea_buffer *buffer);
+FOVEA_API size_t fovea_buffer_get_size(const fovea_buffer *buffer);
+FOVEA_API void fovea_buffer_destroy(fovea_buffer *buffer);
+
+/*===- Contexts and modules -----------------------------------------------===*/
+
+/** Where modules are compiled. Modules of one context with the same text and
+    options share their code while one of them lives. */
+typedef struct fovea_context fovea_context;
+
+FOVEA_API fovea_status *fovea_context_create(fovea_context **context);
+
+/** Its modules stay usable. */
+FOVEA_API void fovea_context_destroy(fovea_context *context);
+
+/** Null and zero members mean the default. */
+typedef struct fovea_options {
+  /** "host" (default). */
+  const char *target;
+  /** "fused" (default), "two-pass", "three-pass" or "unfused". */
+  const char *strategy;
+  /** "native" (default), "avx512", "avx2" or "generic". */
+  const char *arch;
+  /** A processor by LLVM's name, instead of the one that arch implies. */
+  const char *cpu;
+  /** Effort of code generation, 1 to 4 for `--opt-level` 0 to 3. */
+  int opt_level;
+} fovea_options;
+
+typedef struct fovea_module fovea_module;
+
+/** Compiles the public functions of a text. `options` may be null. */
+FOVEA_API fovea_status *fovea_compile(fovea_context *context, const char *text,
+                                      size_t length,
+                                      const fovea_options *options,
+                                      fovea_module **module);
+
+FOVEA_API void fovea_module_destroy(fovea_module *module);
+
+/** The module at a level: "attn", "fused", "tiled", "llvm", "asm" or "obj". */
+FOVEA_API fovea_status *fovea_module_emit(const fovea_module *module,
+                                          const char *level,
+                                          fovea_buffer **buffer);
+
+/*===- Functions ----------------------------------------------------------===*/
+
+/** Numbers of the public functions are 0 to this, in the order of the text. */
+FOVEA_API size_t fovea_module_get_num_functions(const fovea_module *module);
+
+/** Null if there is no such function. */
+FOVEA_API const char *fovea_module_get_function_name(const fovea_module *module,
+                                                     size_t function);
+
+/** The number of a function; `name` may be null where there is only one. */
+FOVEA_API fovea_status *fovea_module_find_function(const fovea_module *module,
+                                                   const char *name,
+                                                   size_t *function);
+
+#define FOVEA_MAX_RANK 8
+
+/** Element types. A bool is a byte, 0 or 1; an index is an i64. */
+typedef enum fovea_dtype {
+  FOVEA_F16 = 0,
+  FOVEA_BF16 = 1,
+  FOVEA_F32 = 2,
+  FOVEA_F64 = 3,
+  FOVEA_BOOL = 4,
+  FOVEA_I8 = 5,
+  FOVEA_I16 = 6,
+  FOVEA_I32 = 7,
+  FOVEA_I64 = 8
+} fovea_dtype;
+
+/** The type of an operand or a result. */
+typedef struct fovea_type {
+  int32_t dtype;
+  int32_t rank;
+  /** 1 if it is a number and not a tensor; its rank is 0. */
+  int32_t is_scalar;
+  int32_t reserved;
+  /** Negative where dynamic. */
+  int64_t shape[FOVEA_MAX_RANK];
+  /** As the text names it, without the %, or empty; lives as long as the
+      module. */
+  const char *name;
+} fovea_type;
+
+FOVEA_API size_t fovea_module_get_num_operands(const fovea_module *module,
+                                               size_t function);
+FOVEA_API size_t fovea_module_get_num_results(const fovea_module *module,
+                                              size_t function);
+FOVEA_API fovea_status *
+fovea_module_get_operand_type(const fovea_module *module, size_t function,
+                              size_t index, fovea_type *type);
+FOVEA_API fovea_status *
+fovea_module_get_result_type(const fovea_module *module, size_t function,
+                             size_t index, fovea_type *type);
+
+/*===- Calls --------------------------------------------------------------===*/
+
+/** A tensor in memory. The element at (i, j, ...) lies at
+    data + (i * strides[0] + j * strides[1] + ...) * size of an element. */
+typedef struct fovea_tensor {
+  void *data;
+  int32_t dtype;
+  int32_t rank;
+  int64_t shape[FOVEA_MAX_RANK];
+  int64_t strides[FOVEA_MAX_RANK];
+  /** Of a result: what fovea_tensor_release needs. Not read of an operand. */
+  void *owner;
+} fovea_tensor;
+
+/** Calls a function. Operands are only read; one whose elements are not
+    neighbours along the last dimension is copied first, any other is used where
+    it is, whatever its strides. A number is a tensor of rank 0. `results` has
+    room for all results; each belongs to the caller, lies in row-major order
+    and is released by fovea_tensor_release. On failure there are none. */
+FOVEA_API fovea_status *fovea_module_call(const fovea_module *module,
+                                          size_t function,
+                                          const fovea_tensor *operands,
+                                          size_t num_operands,
+                                          fovea_tensor *results,
+                                          size_t num_results);
+
+/** Frees a result's memory. */
+FOVEA_API void fovea_tensor_release(fovea_tensor *tensor);
+
+/** The same, by the tensor's owner. */
+FOVEA_API void fovea_owner_release(void *owner);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FOVEA_C_FOVEA_H */

@@ -1,0 +1,356 @@
+//===- CAPI.cpp - Fovea's C API -------------------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea-c/fovea.h"
+
+#include "fovea/Driver/Program.h"
+#include "fovea/Runtime/HostRuntime.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <mutex>
+
+using namespace fovea;
+
+struct fovea_status {
+  fovea_code code;
+  std::string message;
+};
+
+struct fovea_buffer {
+  std::string text;
+};
+
+namespace {
+
+/// What modules of equal text and options share.
+struct Compiled {
+  std::unique_ptr<Program> program;
+  std::unique_ptr<Executable> executable;
+  CompileOptions options;
+};
+
+static_assert(int(DType::F16) == FOVEA_F16 && int(DType::BF16) == FOVEA_BF16 &&
+              int(DType::F32) == FOVEA_F32 && int(DType::F64) == FOVEA_F64 &&
+              int(DType::Bool) == FOVEA_BOOL && int(DType::I8) == FOVEA_I8 &&
+              int(DType::I16) == FOVEA_I16 && int(DType::I32) == FOVEA_I32 &&
+              int(DType::I64) == FOVEA_I64);
+
+} // namespace
+
+struct fovea_context {
+  std::mutex mutex;
+  llvm::StringMap<std::weak_ptr<Compiled>> compiled;
+};
+
+struct fovea_module {
+  std::shared_ptr<Compiled> compiled;
+
+  llvm::ArrayRef<Signature> getFunctions() const {
+    return compiled->executable->getFunctions();
+  }
+};
+
+static fovea_status *fail(fovea_code code, const llvm::Twine &message) {
+  return new fovea_status{code, message.str()};
+}
+
+static fovea_status *fail(fovea_code code, llvm::Error error) {
+  return new fovea_status{code, llvm::toString(std::move(error))};
+}
+
+//===----------------------------------------------------------------------===//
+// Errors, the library, buffers
+//===----------------------------------------------------------------------===//
+
+fovea_code fovea_status_get_code(const fovea_status *status) {
+  return status->code;
+}
+const char *fovea_status_get_message(const fovea_status *status) {
+  return status->message.c_str();
+}
+void fovea_status_destroy(fovea_status *status) { delete status; }
+
+const char *fovea_get_version(void) { return FOVEA_VERSION; }
+int fovea_get_num_threads(void) { return runtime::getNumThreads(); }
+void fovea_set_num_threads(int threads) { runtime::setNumThreads(threads); }
+
+const char *fovea_buffer_get_data(const fovea_buffer *buffer) {
+  return buffer->text.c_str();
+}
+size_t fovea_buffer_get_size(const fovea_buffer *buffer) {
+  return buffer->text.size();
+}
+void fovea_buffer_destroy(fovea_buffer *buffer) { delete buffer; }
+
+//===----------------------------------------------------------------------===//
+// Contexts and modules
+//===----------------------------------------------------------------------===//
+
+fovea_status *fovea_context_create(fovea_context **context) {
+  *context = new fovea_context;
+  return nullptr;
+}
+void fovea_context_destroy(fovea_context *context) { delete context; }
+
+/// Reads the options; `key` becomes different for different ones.
+static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
+                                                  std::string &key) {
+  fovea_options options = given ? *given : fovea_options();
+  auto get = [&](const char *value, const char *otherwise) {
+    llvm::StringRef result = value && *value ? value : otherwise;
+    key += (llvm::Twine(result.size()) + ":" + result + ";").str();
+    return result;
+  };
+  llvm::StringRef target = get(options.target, "host");
+  llvm::StringRef strategy = get(options.strategy, "fused");
+  llvm::StringRef arch = get(options.arch, "native");
+  CompileOptions result;
+  result.cpu = get(options.cpu, "").str();
+  result.optLevel = options.opt_level ? options.opt_level - 1 : 1;
+  key += llvm::utostr(unsigned(result.optLevel)) + ";";
+  if (target != "host")
+    return llvm::createStringError("unknown target '" + target +
+                                   "'; expected host");
+  std::optional<Strategy> parsedStrategy = parseStrategy(strategy);
+  if (!parsedStrategy)
+    return llvm::createStringError(
+        "unknown strategy '" + strategy +
+        "'; expected unfused, three-pass, two-pass or fused");
+  result.strategy = *parsedStrategy;
+  std::optional<HostArch> parsedArch = parseHostArch(arch);
+  if (!parsedArch)
+    return llvm::createStringError(
+        "unknown arch '" + arch +
+        "'; expected native, avx512, avx2 or generic");
+  result.arch = *parsedArch;
+  if (result.optLevel < 0 || result.optLevel > 3)
+    return llvm::createStringError("opt_level is " +
+                                   llvm::Twine(options.opt_level) +
+                                   "; expected 0 for the default, or 1 to 4");
+  return result;
+}
+
+/// All ranks must fit the structures of this interface.
+static llvm::Error checkRanks(llvm::ArrayRef<Signature> functions) {
+  auto check = [](const Signature &function,
+                  llvm::ArrayRef<ValueType> types) -> llvm::Error {
+    for (const ValueType &type : types)
+      if (type.shape.size() > FOVEA_MAX_RANK)
+        return llvm::createStringError(
+            llvm::formatv("@{0} has a tensor of rank {1}; expected at most {2}",
+                          function.name, type.shape.size(), FOVEA_MAX_RANK));
+    return llvm::Error::success();
+  };
+  for (const Signature &function : functions) {
+    if (llvm::Error error = check(function, function.operands))
+      return error;
+    if (llvm::Error error = check(function, function.results))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+fovea_status *fovea_compile(fovea_context *context, const char *text,
+                            size_t length, const fovea_options *options,
+                            fovea_module **module) {
+  *module = nullptr;
+  std::string key;
+  auto parsed = readOptions(options, key);
+  if (!parsed)
+    return fail(FOVEA_INVALID_ARGUMENT, parsed.takeError());
+  key.append(text, length);
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    if (auto known = context->compiled.lookup(key).lock()) {
+      *module = new fovea_module{std::move(known)};
+      return nullptr;
+    }
+  }
+  // Without the lock: two threads that compile the same text at the same time
+  // both do the work, and threads with different texts do not wait.
+  auto program = Program::parse(llvm::StringRef(text, length), "<text>");
+  if (!program)
+    return fail(FOVEA_COMPILE_ERROR, program.takeError());
+  if (llvm::Error error = checkRanks((*program)->getFunctions()))
+    return fail(FOVEA_COMPILE_ERROR, std::move(error));
+  auto executable = (*program)->compile(*parsed);
+  if (!executable)
+    return fail(FOVEA_COMPILE_ERROR, executable.takeError());
+  auto compiled = std::make_shared<Compiled>();
+  compiled->program = std::move(*program);
+  compiled->executable = std::move(*executable);
+  compiled->options = *parsed;
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    // Forget what nobody holds any more.
+    llvm::SmallVector<std::string> expired;
+    for (auto &entry : context->compiled)
+      if (entry.getValue().expired())
+        expired.push_back(entry.getKey().str());
+    for (const std::string &old : expired)
+      context->compiled.erase(old);
+    context->compiled[key] = compiled;
+  }
+  *module = new fovea_module{std::move(compiled)};
+  return nullptr;
+}
+
+void fovea_module_destroy(fovea_module *module) { delete module; }
+
+fovea_status *fovea_module_emit(const fovea_module *module, const char *level,
+                                fovea_buffer **buffer) {
+  *buffer = nullptr;
+  llvm::StringRef name(level);
+  const Compiled &compiled = *module->compiled;
+  if (std::optional<Level> parsed = parseLevel(name)) {
+    auto text = compiled.program->print(*parsed, compiled.options);
+    if (!text)
+      return fail(FOVEA_COMPILE_ERROR, text.takeError());
+    *buffer = new fovea_buffer{std::move(*text)};
+    return nullptr;
+  }
+  if (name != "asm" && name != "obj")
+    return fail(FOVEA_INVALID_ARGUMENT,
+                "unknown level '" + name +
+                    "'; expected attn, fused, tiled, llvm, asm or obj");
+  auto code = compiled.program->emit(
+      name == "asm" ? CodeKind::Assembly : CodeKind::Object, compiled.options);
+  if (!code)
+    return fail(FOVEA_COMPILE_ERROR, code.takeError());
+  *buffer = new fovea_buffer{(*code)->getBuffer().str()};
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+size_t fovea_module_get_num_functions(const fovea_module *module) {
+  return module->getFunctions().size();
+}
+
+const char *fovea_module_get_function_name(const fovea_module *module,
+                                           size_t function) {
+  if (function >= module->getFunctions().size())
+    return nullptr;
+  return module->getFunctions()[function].name.c_str();
+}
+
+fovea_status *fovea_module_find_function(const fovea_module *module,
+                                         const char *name, size_t *function) {
+  auto found = findFunction(module->getFunctions(), name ? name : "");
+  if (!found)
+    return fail(FOVEA_INVALID_ARGUMENT, found.takeError());
+  *function = *found;
+  return nullptr;
+}
+
+size_t fovea_module_get_num_operands(const fovea_module *module,
+                                     size_t function) {
+  auto functions = module->getFunctions();
+  return function < functions.size() ? functions[function].operands.size() : 0;
+}
+
+size_t fovea_module_get_num_results(const fovea_module *module,
+                                    size_t function) {
+  auto functions = module->getFunctions();
+  return function < functions.size() ? functions[function].results.size() : 0;
+}
+
+static fovea_status *getType(llvm::ArrayRef<ValueType> types, size_t index,
+                             fovea_type *result) {
+  if (index >= types.size())
+    return fail(
+        FOVEA_INVALID_ARGUMENT,
+        llvm::formatv("index {0} is not below {1}", index, types.size()).str());
+  const ValueType &type = types[index];
+  *result = {};
+  result->dtype = int32_t(type.type);
+  result->rank = int32_t(type.shape.size());
+  result->is_scalar = type.scalar;
+  llvm::copy(type.shape, result->shape);
+  result->name = type.name.c_str();
+  return nullptr;
+}
+
+fovea_status *fovea_module_get_operand_type(const fovea_module *module,
+                                            size_t function, size_t index,
+                                            fovea_type *type) {
+  if (function >= module->getFunctions().size())
+    return fail(FOVEA_INVALID_ARGUMENT, "there is no such function");
+  return getType(module->getFunctions()[function].operands, index, type);
+}
+
+fovea_status *fovea_module_get_result_type(const fovea_module *module,
+                                           size_t function, size_t index,
+                                           fovea_type *type) {
+  if (function >= module->getFunctions().size())
+    return fail(FOVEA_INVALID_ARGUMENT, "there is no such function");
+  return getType(module->getFunctions()[function].results, index, type);
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+fovea_status *fovea_module_call(const fovea_module *module, size_t function,
+                                const fovea_tensor *operands,
+                                size_t numOperands, fovea_tensor *results,
+                                size_t numResults) {
+  auto functions = module->getFunctions();
+  if (function >= functions.size() || !functions[function].obstacle.empty())
+    return fail(FOVEA_INVALID_ARGUMENT,
+                function < functions.size()
+                    ? llvm::Twine(functions[function].obstacle)
+                    : "there is no such function");
+  if (numResults != functions[function].results.size())
+    return fail(FOVEA_INVALID_ARGUMENT,
+                llvm::formatv("@{0}: expected room for {1} results, got {2}",
+                              functions[function].name,
+                              functions[function].results.size(), numResults)
+                    .str());
+  llvm::SmallVector<TensorView, 8> views;
+  for (size_t i = 0; i < numOperands; ++i) {
+    const fovea_tensor &operand = operands[i];
+    if (operand.dtype < 0 || operand.dtype > FOVEA_I64 || operand.rank < 0 ||
+        operand.rank > FOVEA_MAX_RANK)
+      return fail(FOVEA_INVALID_ARGUMENT,
+                  llvm::formatv("operand {0} of @{1}: no such dtype ({2}) or "
+                                "rank ({3})",
+                                i, functions[function].name, operand.dtype,
+                                operand.rank)
+                      .str());
+    views.push_back({DType(operand.dtype),
+                     operand.data,
+                     {operand.shape, size_t(operand.rank)},
+                     {operand.strides, size_t(operand.rank)}});
+  }
+  llvm::SmallVector<Tensor, 2> tensors;
+  if (llvm::Error error =
+          module->compiled->executable->call(function, views, tensors))
+    return fail(FOVEA_RUNTIME_ERROR, std::move(error));
+  for (auto [index, tensor] : llvm::enumerate(tensors)) {
+    fovea_tensor &result = results[index];
+    TensorView view = tensor.getView();
+    result.data = view.data;
+    result.dtype = int32_t(view.type);
+    result.rank = int32_t(view.shape.size());
+    llvm::copy(view.shape, result.shape);
+    llvm::copy(view.strides, result.strides);
+    result.owner = new Tensor(std::move(tensor));
+  }
+  return nullptr;
+}
+
+void fovea_tensor_release(fovea_tensor *tensor) {
+  fovea_owner_release(tensor->owner);
+  tensor->owner = nullptr;
+}
+
+void fovea_owner_release(void *owner) { delete static_cast<Tensor *>(owner); }

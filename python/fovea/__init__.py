@@ -1,0 +1,218 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fovea compiles graphs of attention to fused kernels.
+
+    attend = fovea.compile(text)      # MLIR: attn, linalg, tensor, arith, math
+    output = attend(q, k, v)          # NumPy arrays or PyTorch tensors
+    print(attend.mlir("tiled"))       # any level on the way to the machine
+
+Arrays are used where they are, without a copy, whatever their strides, if
+elements are neighbours along the last dimension; others are copied first.
+Results are of the kind that the operands are. Everything may be used from
+several threads at once.
+"""
+
+import ctypes
+import struct
+
+import numpy
+
+from . import _arrays, _library
+from ._library import Error, check, create, lib
+
+__all__ = ["Error", "Function", "compile", "get_num_threads",
+           "set_num_threads"]
+
+__version__ = lib.fovea_get_version().decode()
+
+_context = create(lib.fovea_context_create)
+
+
+def get_num_threads():
+    """How many threads a call uses."""
+    return lib.fovea_get_num_threads()
+
+
+def set_num_threads(threads):
+    """Sets how many threads a call uses; 0 means one for each core."""
+    lib.fovea_set_num_threads(threads)
+
+
+def compile(text, target="host", *, entry=None, strategy="fused",
+            arch="native", cpu=None, opt_level=None):
+    """Compiles a module of functions on tensors, given as MLIR's text.
+
+    Returns the function `entry`, or the only one, as a `Function`.
+
+    target: "host".
+    strategy: how attention is computed: "fused" (over the keys once),
+        "two-pass", "three-pass", or "unfused" (the graph as written).
+    arch: "native", "avx512", "avx2" or "generic".
+    cpu: a processor by LLVM's name, instead of the one that `arch` implies.
+    opt_level: effort of code generation, 0 to 3.
+    """
+    if opt_level is not None and opt_level not in range(4):
+        raise Error(f"opt_level is {opt_level}; expected 0 to 3")
+    encode = lambda value: None if value is None else str(value).encode()
+    options = _library.Options(
+        encode(target), encode(strategy), encode(arch), encode(cpu),
+        0 if opt_level is None else opt_level + 1)
+    data = text.encode()
+    module = _Module(create(lib.fovea_compile, _context, data, len(data),
+                            ctypes.byref(options)))
+    number = ctypes.c_size_t()
+    check(lib.fovea_module_find_function(module.handle, encode(entry),
+                                         ctypes.byref(number)))
+    return Function(module, number.value)
+
+
+class _Module:
+    """Holds a compiled module for its functions."""
+
+    def __init__(self, handle):
+        self.handle = handle
+
+    def __del__(self, destroy=lib.fovea_module_destroy):
+        destroy(self.handle)
+
+
+class _Type:
+    """The type of an operand or a result."""
+
+    def __init__(self, get, module, function, index):
+        raw = _library.Type()
+        check(get(module, function, index, ctypes.byref(raw)))
+        self.number = raw.dtype
+        self.dtype = _library.DTYPE_NAMES[raw.dtype]
+        self.rank = raw.rank
+        self.is_scalar = bool(raw.is_scalar)
+        self.shape = tuple(
+            None if size < 0 else size for size in raw.shape[:raw.rank])
+        self.name = raw.name.decode()
+
+    def __str__(self):
+        if self.is_scalar:
+            return f"{self.dtype} number"
+        sizes = "x".join("?" if size is None else str(size)
+                         for size in self.shape)
+        return f"{self.dtype} tensor of shape {sizes}"
+
+
+class Function:
+    """A compiled function; call it with one argument for each operand."""
+
+    def __init__(self, module, number):
+        self._module = module
+        self._number = number
+        handle = module.handle
+        self.name = lib.fovea_module_get_function_name(handle, number).decode()
+        #: The types of the operands: `name`, `dtype`, `shape` (None where
+        #: dynamic), `is_scalar`.
+        self.operands = [
+            _Type(lib.fovea_module_get_operand_type, handle, number, index)
+            for index in range(
+                lib.fovea_module_get_num_operands(handle, number))
+        ]
+        #: The types of the results.
+        self.results = [
+            _Type(lib.fovea_module_get_result_type, handle, number, index)
+            for index in range(lib.fovea_module_get_num_results(handle, number))
+        ]
+        self._wanted = [operand.number for operand in self.operands]
+        self._pack = struct.Struct("".join(
+            _library.tensor_format(operand.rank) + "8x"
+            for operand in self.operands)).pack
+        self._unpack = struct.Struct("".join(
+            _library.tensor_format(result.rank) + "P"
+            for result in self.results))
+        self._ranks = [operand.rank for operand in self.operands]
+        self._result_ranks = [result.rank for result in self.results]
+        self._results_type = ctypes.c_char * self._unpack.size
+
+    def __call__(self, *operands):
+        if len(operands) != len(self._wanted):
+            raise Error(f"@{self.name}: expected {len(self._wanted)} operands, "
+                        f"got {len(operands)}")
+        torch = _arrays.get_torch()
+        words = []
+        keepers = []
+        write = _arrays.write_numpy
+        for index, operand in enumerate(operands):
+            wanted = self._wanted[index]
+            try:
+                if torch and isinstance(operand, torch.Tensor):
+                    read = torch.read(operand, wanted)
+                    write = torch.write
+                elif isinstance(operand, numpy.ndarray):
+                    read = _arrays.read_numpy(operand, wanted)
+                elif self.operands[index].is_scalar:
+                    read = _arrays.read_numpy(
+                        _arrays.make_number(operand, wanted), wanted)
+                else:
+                    read = _arrays.read_other(operand, wanted)
+            except Error as error:
+                raise Error(f"{self._describe(index)}: {error}") from None
+            data, number, shape, strides, keeper = read
+            rank = len(shape)
+            if rank != self._ranks[index]:
+                raise Error(
+                    f"{self._describe(index)}: expected "
+                    f"{self.operands[index]}, got a tensor of rank {rank}")
+            words.append(data)
+            words.append(number)
+            words.append(rank)
+            words += shape
+            words += strides
+            keepers.append(keeper)
+        results = self._results_type()
+        check(lib.fovea_module_call(
+            self._module.handle, self._number, self._pack(*words),
+            len(keepers), ctypes.addressof(results), len(self.results)))
+        words = self._unpack.unpack_from(results)
+        arrays = []
+        at = 0
+        for rank in self._result_ranks:
+            end = at + 3 + 2 * rank
+            arrays.append(write(words[at], words[at + 1],
+                                words[at + 3:at + 3 + rank], words[end]))
+            at = end + 1
+        if len(arrays) == 1:
+            return arrays[0]
+        return tuple(arrays)
+
+    def _describe(self, index):
+        name = self.operands[index].name
+        return (f"operand {index}{f' (%{name})' if name else ''} of "
+                f"@{self.name}")
+
+    def mlir(self, level="attn"):
+        """The module's text at a level: "attn", "fused", "tiled" or "llvm"."""
+        if level in ("asm", "obj"):
+            raise Error(f"unknown level '{level}'; expected attn, fused, tiled "
+                        "or llvm")
+        return self._emit(level).decode()
+
+    @property
+    def asm(self):
+        """The module's machine code as assembly text."""
+        return self._emit("asm").decode()
+
+    @property
+    def obj(self):
+        """The module's machine code as the bytes of an object file."""
+        return self._emit("obj")
+
+    def _emit(self, level):
+        buffer = create(lib.fovea_module_emit, self._module.handle,
+                        level.encode())
+        try:
+            return ctypes.string_at(lib.fovea_buffer_get_data(buffer),
+                                    lib.fovea_buffer_get_size(buffer))
+        finally:
+            lib.fovea_buffer_destroy(buffer)
+
+    def __repr__(self):
+        operands = ", ".join(map(str, self.operands))
+        results = ", ".join(map(str, self.results))
+        return f"<fovea.Function @{self.name}({operands}) -> ({results})>"
+
