@@ -28,6 +28,7 @@ if os.environ.get("FOVEA_ROUNDTRIP") == "1":
 for name, folder in {
     "%examples": os.path.join(config.fovea_source_dir, "examples"),
     "%docs": os.path.join(config.fovea_source_dir, "docs"),
+    "%source": config.fovea_source_dir,
     "%build": config.fovea_binary_dir,
 }.items():
     config.substitutions.append((name, folder))

@@ -189,6 +189,8 @@ private:
   TargetAttr target;
   KernelForm form;
   int64_t passes;
+  /// Results that stay within a chain of row ops.
+  llvm::SmallDenseSet<Value> passedOn;
   Cost cost;
 };
 } // namespace
@@ -308,13 +310,16 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   KernelCost kernel;
   kernel.name = "attention";
   // Scores in every pass; maximum, difference, exponential and sum once;
-  // values; rescaling for each tile of keys; the final quotient.
-  kernel.flops = scores * (double(passes) * perScore + 4.0 +
-                           2.0 * double(shape.valueDim)) +
-                 outputs * ((passes == 1 ? keyTiles : 0.0) + 1.0);
-  for (Value operand :
-       llvm::concat<Value>(SmallVector<Value>{op.getQuery(), op.getOutput()},
-                           getCaptures(op))) {
+  // values; for each tile of keys a factor, applied to sum and accumulator; the
+  // final quotient.
+  double rows = double(shape.batch * shape.heads) * double(shape.queries);
+  kernel.flops =
+      scores *
+          (double(passes) * perScore + 4.0 + 2.0 * double(shape.valueDim)) +
+      (passes == 1 ? keyTiles * (outputs + 3.0 * rows) : 0.0) + outputs;
+  SmallVector<Value> moved = {op.getQuery(), op.getOutput()};
+  llvm::append_range(moved, getCaptures(op));
+  for (Value operand : moved) {
     FailureOr<double> bytes = bytesOf(operand);
     if (failed(bytes))
       return failure();
@@ -359,18 +364,13 @@ LogicalResult CostEstimator::visit(Operation *op) {
   if (failed(flops))
     return failure();
   kernel.flops = *flops;
-  bool chained = form == KernelForm::Fused && isRowOp(op);
-  auto producer = [&](Value value) {
-    Operation *defining = value.getDefiningOp();
-    return chained && defining && isRowOp(defining) && value.hasOneUse();
-  };
   bool continues = false;
   SmallVector<Value> inputs(op->getOperands());
   if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
     inputs = destination.getDpsInputs();
   llvm::append_range(inputs, getCaptures(op));
   for (Value input : inputs) {
-    if (producer(input)) {
+    if (passedOn.contains(input)) {
       continues = true;
       continue;
     }
@@ -380,9 +380,7 @@ LogicalResult CostEstimator::visit(Operation *op) {
     kernel.bytes += *bytes;
   }
   for (Value result : op->getResults()) {
-    bool passedOn =
-        chained && result.hasOneUse() && isRowOp(*result.getUsers().begin());
-    if (passedOn)
+    if (passedOn.contains(result))
       continue;
     FailureOr<double> bytes = bytesOf(result);
     if (failed(bytes))
@@ -403,9 +401,16 @@ LogicalResult CostEstimator::visit(Operation *op) {
 }
 
 FailureOr<Cost> CostEstimator::run() {
+  // Before sizes are asked for, which adds ops and uses.
   SmallVector<Operation *> ops;
-  for (Operation &op : function.front())
+  for (Operation &op : function.front()) {
     ops.push_back(&op);
+    if (form == KernelForm::Unfused || !isRowOp(&op))
+      continue;
+    Value result = op.getResult(0);
+    if (result.hasOneUse() && isRowOp(*result.getUsers().begin()))
+      passedOn.insert(result);
+  }
   for (Operation *op : ops)
     if (failed(visit(op)))
       return failure();

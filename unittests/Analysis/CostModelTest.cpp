@@ -1,0 +1,175 @@
+//===- CostModelTest.cpp - Counts and choices of the models ---------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Analysis/CostModel.h"
+#include "fovea/Analysis/ScheduleModel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+namespace {
+
+class CostModelTest : public ::testing::Test {
+protected:
+  CostModelTest() {
+    context.loadDialect<AttnDialect, arith::ArithDialect, func::FuncDialect,
+                        linalg::LinalgDialect, tensor::TensorDialect>();
+  }
+
+  func::FuncOp parse(StringRef text) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    return *module->getOps<func::FuncOp>().begin();
+  }
+
+  Cost estimate(StringRef text, ArrayRef<SmallVector<int64_t>> shapes,
+                KernelForm form, int64_t passes = 1) {
+    func::FuncOp function = parse(text);
+    FailureOr<Cost> cost = estimateCost(
+        function, shapes, getTargetOrDefault(function), form, passes);
+    EXPECT_TRUE(succeeded(cost));
+    return succeeded(cost) ? *cost : Cost();
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+constexpr StringLiteral kGraph = R"(
+func.func @f(%q: tensor<2x4x?x64xf32>, %k: tensor<2x2x?x64xf32>, %v: tensor<2x2x?x32xf32>) -> tensor<2x4x?x32xf32> {
+  %s = attn.scores %q, %k : tensor<2x4x?x64xf32>, tensor<2x2x?x64xf32> -> tensor<2x4x?x?xf32>
+  %t = attn.scale %s by 0.125 : tensor<2x4x?x?xf32>
+  %p = attn.softmax %t : tensor<2x4x?x?xf32> -> tensor<2x4x?x?xf32>
+  %o = attn.values %p, %v : tensor<2x4x?x?xf32>, tensor<2x2x?x32xf32> -> tensor<2x4x?x32xf32>
+  return %o : tensor<2x4x?x32xf32>
+})";
+
+constexpr StringLiteral kFused = R"(
+func.func @f(%q: tensor<2x4x?x64xf32>, %k: tensor<2x2x?x64xf32>, %v: tensor<2x2x?x32xf32>) -> tensor<2x4x?x32xf32> {
+  %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 48x64, order = linear>}
+    : tensor<2x4x?x64xf32>, tensor<2x2x?x64xf32>, tensor<2x2x?x32xf32> -> tensor<2x4x?x32xf32>
+  return %o : tensor<2x4x?x32xf32>
+})";
+
+constexpr StringLiteral kChain = R"(
+func.func @f(%x: tensor<?x512xf32>, %r: tensor<?x512xf32>, %seed: i64) -> tensor<?x512xf32> {
+  %n = attn.layer_norm %x epsilon(1.0e-5) : tensor<?x512xf32>
+  %d = attn.dropout %n, 0.1 seed(%seed, %seed) : tensor<?x512xf32>
+  %y = attn.residual_add %d, %r : tensor<?x512xf32>, tensor<?x512xf32>
+  return %y : tensor<?x512xf32>
+})";
+
+SmallVector<SmallVector<int64_t>> attentionShapes(int64_t queries,
+                                                  int64_t keys) {
+  return {{2, 4, queries, 64}, {2, 2, keys, 64}, {2, 2, keys, 32}};
+}
+
+TEST_F(CostModelTest, UnfusedGraphCountsEveryKernel) {
+  Cost cost = estimate(kGraph, attentionShapes(100, 200), KernelForm::Unfused);
+  ASSERT_EQ(cost.kernels.size(), 4u);
+  double scores = 2 * 4 * 100 * 200;
+  EXPECT_EQ(cost.kernels[0].flops, scores * 2 * 64);
+  EXPECT_EQ(cost.kernels[1].flops, scores);
+  EXPECT_EQ(cost.kernels[2].flops, scores * 5);
+  EXPECT_EQ(cost.kernels[3].flops, 2 * 4 * 100 * 32 * 2.0 * 200);
+  EXPECT_EQ(cost.kernels[0].bytes,
+            4 * (2 * 4 * 100 * 64 + 2 * 2 * 200 * 64 + scores));
+  EXPECT_EQ(cost.kernels[2].bytes, 4 * 2 * scores);
+}
+
+TEST_F(CostModelTest, FusionMovesTheOperandsAlone) {
+  Cost cost = estimate(kFused, attentionShapes(100, 200), KernelForm::Fused);
+  ASSERT_EQ(cost.kernels.size(), 1u);
+  EXPECT_EQ(cost.bytes(),
+            4.0 * (2 * 4 * 100 * (64 + 32) + 2 * 2 * 200 * (64 + 32)));
+}
+
+TEST_F(CostModelTest, FusionMovesLessAndComputesALittleMore) {
+  // The textbook's table: about the same arithmetic (the accumulator's
+  // rescaling against a quotient for every score), far less traffic.
+  auto shapes = attentionShapes(1024, 1024);
+  Cost unfused = estimate(kGraph, shapes, KernelForm::Unfused);
+  Cost fused = estimate(kFused, shapes, KernelForm::Fused);
+  EXPECT_NEAR(fused.flops() / unfused.flops(), 1.0, 0.02);
+  EXPECT_GT(unfused.bytes(), 9 * fused.bytes());
+  EXPECT_GT(fused.intensity(), unfused.intensity());
+}
+
+TEST_F(CostModelTest, MorePassesComputeScoresAgain) {
+  auto shapes = attentionShapes(512, 512);
+  double one = estimate(kFused, shapes, KernelForm::Fused, 1).flops();
+  double two = estimate(kFused, shapes, KernelForm::Fused, 2).flops();
+  double three = estimate(kFused, shapes, KernelForm::Fused, 3).flops();
+  EXPECT_LT(one, two);
+  EXPECT_LT(two, three);
+}
+
+TEST_F(CostModelTest, AChainOfRowsIsOneKernel) {
+  SmallVector<SmallVector<int64_t>> shapes = {{100, 512}, {100, 512}, {}};
+  Cost unfused = estimate(kChain, shapes, KernelForm::Unfused);
+  Cost fused = estimate(kChain, shapes, KernelForm::Fused);
+  double tensor = 4 * 100 * 512;
+  EXPECT_EQ(unfused.kernels.size(), 3u);
+  EXPECT_EQ(unfused.bytes(), 7 * tensor);
+  ASSERT_EQ(fused.kernels.size(), 1u);
+  EXPECT_EQ(fused.bytes(), 3 * tensor);
+  EXPECT_EQ(fused.flops(), unfused.flops());
+}
+
+TEST_F(CostModelTest, EmptyOperandsCostNothing) {
+  Cost cost = estimate(kGraph, attentionShapes(0, 0), KernelForm::Unfused);
+  EXPECT_EQ(cost.flops(), 0);
+  EXPECT_EQ(cost.bytes(), 0);
+  EXPECT_EQ(cost.intensity(), 0);
+}
+
+class ScheduleModelTest : public CostModelTest {
+protected:
+  AttentionShape shape{
+      /*batch=*/2,        /*heads=*/16,           /*queries=*/1024,
+      /*keys=*/1024,      /*headDim=*/64,         /*valueDim=*/64,
+      /*elementBytes=*/4, /*accumulationBytes=*/4};
+  func::FuncOp function = parse(kFused);
+  TargetAttr target = getTargetOrDefault(function);
+};
+
+TEST_F(ScheduleModelTest, TimeGrowsWithWork) {
+  double base = predictSeconds(shape, target, 48, 64);
+  AttentionShape longer = shape;
+  longer.keys = 2048;
+  EXPECT_NEAR(predictSeconds(longer, target, 48, 64) / base, 2.0, 0.05);
+  AttentionShape causal = shape;
+  causal.visible = 0.5;
+  EXPECT_LT(predictSeconds(causal, target, 48, 64), 0.6 * base);
+}
+
+TEST_F(ScheduleModelTest, PredictsWithinReachOfThePeak) {
+  double flops = 4.0 * 2 * 16 * 1024 * 1024 * 64;
+  double rate = flops / predictSeconds(shape, target, 48, 64) / 1e9;
+  EXPECT_GT(rate, 0.5 * double(target.getPeak()));
+  EXPECT_LT(rate, double(target.getPeak()));
+}
+
+TEST_F(ScheduleModelTest, ChoosesATileThatFits) {
+  function.walk([&](AttentionOp op) {
+    ScheduleAttr schedule = selectSchedule(op, target);
+    EXPECT_LE(getTileBytes(schedule, op.getAccumulationType(), 64, 32),
+              target.getNearMemory());
+    EXPECT_EQ(schedule.getQueryTile() % 16, 0);
+    EXPECT_EQ(schedule.getOrder(), WorkOrder::Linear);
+  });
+}
+
+} // namespace
