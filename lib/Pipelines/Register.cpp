@@ -7,6 +7,7 @@
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Pipelines/Pipelines.h"
 
@@ -64,6 +65,7 @@ void fovea::registerAllDialects(DialectRegistry &registry) {
                   scf::SCFDialect, tensor::TensorDialect, ub::UBDialect,
                   vector::VectorDialect>();
 
+  attn::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(
       registry);

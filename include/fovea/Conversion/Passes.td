@@ -37,6 +37,55 @@ def AttnToLinalg : Pass<"attn-to-linalg"> {
 }
 
 //===----------------------------------------------------------------------===//
+// convert-attn-to-vector
+//===----------------------------------------------------------------------===//
+
+def ConvertAttnToVector
+    : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
+  let summary = "Writes attn.online_attention on memrefs as loops over vectors";
+  let description = [{
+    `attn.online_attention`, `attn.finalize` and `attn.pack_query` on memrefs
+    become scf loops over vector ops. Queries lie in the lanes, so that no step
+    of the softmax needs a horizontal operation. For each block of keys:
+
+    - scores `P[key][query]` in register tiles of keys times vectors of queries;
+      with 64-byte vectors and 32 registers, 8 keys times 3 vectors;
+    - the score region, and the mask region where `partial` holds, each in one
+      loop over P. Of a region, what depends on the query or the score becomes
+      vector ops, what depends on the key alone stays scalar, and what depends
+      on neither is taken out of the loop. A region that is not elementwise is
+      applied one score after another;
+    - the softmax in one pass over P, with 2^x by a polynomial;
+    - dropout;
+    - `acc = acc * alpha + P^T V` in register tiles of queries times vectors of
+      features (6 times 4).
+
+    Keys and values of another element type, or without contiguous features, are
+    converted tile by tile into scratch. Scratch of fixed size is on the stack of
+    the enclosing parallel loop or function.
+
+    An op that is not packed (`attn-pack-queries`) is packed in place, tile by
+    tile, which costs copies of its running values.
+  }];
+  let options = [
+    Option<"vectorBytes", "vector-bytes", "int64_t", "0",
+           "Bytes of a vector register; 0: the target's, or 64">,
+    Option<"vectorRegisters", "vector-registers", "int64_t", "0",
+           "Number of vector registers; 0: the target's, or 32">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+  let statistics = [
+    Statistic<"numConverted", "num-converted", "Number of ops converted">,
+    Statistic<"numUnpacked", "num-unpacked",
+              "Number of ops that had to be packed in place">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // host-bufferize
 //===----------------------------------------------------------------------===//
 

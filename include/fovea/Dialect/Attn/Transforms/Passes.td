@@ -130,4 +130,31 @@ def AttnTile : Pass<"attn-tile"> {
   ];
 }
 
+def AttnPackQueries : Pass<"attn-pack-queries"> {
+  let summary = "Packs tiles of queries for a vector unit";
+  let description = [{
+    For hosts, after `attn-tile`: the query of each `attn.online_attention`
+    whose number of queries has a known bound of at most 1024 is packed by
+    `attn.pack_query` in front of the loops over keys, one query a vector lane.
+    The running values get that bound, rounded up to whole vectors, as a static
+    number of rows, in all passes over the keys and in the loops and branches
+    around them; `attn.finalize` reads the rows that exist.
+
+    An op without such a bound, on memrefs, or packed already, stays.
+  }];
+  let options = [
+    Option<"vectorBytes", "vector-bytes", "int64_t", "0",
+           "Bytes of a vector register; 0: the target's, or 64">
+  ];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numPacked", "num-packed", "Number of passes over keys packed">,
+    Statistic<"numUnbounded", "num-unbounded",
+              "Number of passes without a bound on their queries">
+  ];
+}
+
 #endif // FOVEA_DIALECT_ATTN_TRANSFORMS_PASSES_TD

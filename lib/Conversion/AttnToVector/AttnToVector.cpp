@@ -1,0 +1,104 @@
+//===- AttnToVector.cpp - attn on memrefs as loops over vectors -----------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OnlineKernel.h"
+
+#include "fovea/Conversion/Passes.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace fovea {
+#define GEN_PASS_DEF_CONVERTATTNTOVECTOR
+#include "fovea/Conversion/Passes.h.inc"
+} // namespace fovea
+
+using namespace mlir;
+using namespace fovea::attn;
+
+/// Vectors of queries of a tile, where no packing pass has chosen it.
+static constexpr int64_t kUnpackedVectors = 3;
+
+/// What the code below cannot do without.
+static LogicalResult verifyOperands(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (isa<TensorType>(operand.get().getType()))
+      return op->emitOpError("operand #")
+             << operand.getOperandNumber() << " must be a memref, but is "
+             << operand.get().getType() << "; bufferize first";
+  // Running values are read and written by vectors.
+  auto verifyContiguous = [&](Value memref, StringRef name) -> LogicalResult {
+    if (cast<MemRefType>(memref.getType()).isLastDimUnitStride())
+      return success();
+    return op->emitOpError() << name << " must have a last stride of 1, but is "
+                             << memref.getType();
+  };
+  auto online = dyn_cast<OnlineAttentionOp>(op);
+  if (!online || !online.getRows())
+    return success();
+  if (failed(verifyContiguous(online.getQuery(), "the packed query")) ||
+      failed(verifyContiguous(online.getAcc(), "the accumulator")) ||
+      failed(verifyContiguous(online.getMax(), "the maximum")) ||
+      failed(verifyContiguous(online.getSum(), "the sum")))
+    return failure();
+  return success();
+}
+
+namespace {
+
+struct ConvertAttnToVector
+    : public fovea::impl::ConvertAttnToVectorBase<ConvertAttnToVector> {
+  using ConvertAttnToVectorBase::ConvertAttnToVectorBase;
+
+  void runOnOperation() override {
+    VectorUnit unit;
+    if (TargetAttr target = getTarget(getOperation())) {
+      unit.bytes = target.getVectorBytes();
+      unit.registers = target.getVectorRegisters();
+    }
+    if (vectorBytes)
+      unit.bytes = vectorBytes;
+    if (vectorRegisters)
+      unit.registers = vectorRegisters;
+
+    SmallVector<Operation *> ops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<OnlineAttentionOp, FinalizeOp, PackQueryOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops)
+      if (failed(verifyOperands(op)))
+        return signalPassFailure();
+
+    for (Operation *&op : ops) {
+      auto online = dyn_cast<OnlineAttentionOp>(op);
+      if (!online || online.getRows())
+        continue;
+      KernelBuilder b(op->getLoc(), op);
+      int64_t lanes = unit.lanes(online.getAccumulationType());
+      op = packOperands(b, online, kUnpackedVectors * lanes);
+      ++numUnpacked;
+    }
+    // Packing has made new pack_query ops.
+    ops.clear();
+    getOperation()->walk([&](Operation *op) {
+      if (isa<OnlineAttentionOp, FinalizeOp, PackQueryOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      KernelBuilder b(op->getLoc(), op);
+      if (auto online = dyn_cast<OnlineAttentionOp>(op))
+        emitOnlineAttention(b, online, unit);
+      else if (auto finalize = dyn_cast<FinalizeOp>(op))
+        emitFinalize(b, finalize, unit);
+      else
+        emitPackQuery(b, cast<PackQueryOp>(op), unit);
+      ++numConverted;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,96 @@
+//===- Dropout.cpp - Dropout of a block of weights ------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OnlineKernel.h"
+
+#include "fovea/Conversion/Philox.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// Words of one counter's result: columns that share it.
+static constexpr int64_t kWords = 4;
+
+/// The `word`-th 32 bits of 64-bit integers.
+static Value getWord(KernelBuilder &b, Value wide, int64_t word) {
+  Type type = wide.getType();
+  Type narrow = b.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(type))
+    narrow = vector.clone(narrow);
+  if (word)
+    wide = arith::ShRUIOp::create(b, wide, b.constantInt(type, 32 * word));
+  return arith::TruncIOp::create(b, narrow, wide);
+}
+
+/// The counters of column 0 of the queries from `column` on.
+static std::array<Value, 4> getCounters(OnlineKernel &kernel, Value column) {
+  KernelBuilder &b = kernel.b;
+  OnlineAttentionOp op = kernel.op;
+  auto wide = VectorType::get({kernel.shape.lanes}, b.getI64Type());
+  SmallVector<Value> whole(op.getWhole());
+  if (whole.empty())
+    whole = {b.dim(op.getQuery(), 1), op.getRows()};
+  Value first =
+      b.add(b.mul(b.add(b.mul(kernel.at[0], whole[0]), kernel.at[1]), whole[1]),
+            b.add(kernel.at[2], column));
+  SmallVector<int64_t> order(kernel.shape.lanes);
+  std::iota(order.begin(), order.end(), 0);
+  Value row = arith::AddIOp::create(
+      b, b.splat(wide, arith::IndexCastOp::create(b, b.getI64Type(), first)),
+      arith::ConstantOp::create(
+          b, DenseElementsAttr::get(wide, ArrayRef<int64_t>(order))));
+  Value high = arith::AddIOp::create(
+      b, b.splat(wide, op.getOffset()),
+      arith::ShRUIOp::create(b, row, b.constantInt(wide, 32)));
+  auto words = VectorType::get({kernel.shape.lanes}, b.getI32Type());
+  return {b.constantInt(words, 0), getWord(b, row, 0), getWord(b, high, 0),
+          getWord(b, high, 1)};
+}
+
+void fovea::attn::emitDropout(OnlineKernel &kernel) {
+  KernelBuilder &b = kernel.b;
+  int64_t lanes = kernel.shape.lanes;
+  auto words = VectorType::get({lanes}, b.getI32Type());
+  double probability = kernel.op.getDropout()->convertToDouble();
+  Value threshold =
+      b.constantInt(words, int32_t(getDropoutThreshold(probability)));
+  Value zero = b.constant(kernel.vector, 0.0);
+  Value factor = b.constant(kernel.vector, 1.0 / (1.0 - probability));
+  std::array<Value, 2> seed = {
+      b.splat(words, getWord(b, kernel.op.getSeed(), 0)),
+      b.splat(words, getWord(b, kernel.op.getSeed(), 1))};
+  Value firstKey = kernel.at[3];
+  Value end = b.add(firstKey, kernel.keys);
+
+  b.loop(b.index(0), kernel.rows, lanes, [&](Value column) {
+    std::array<Value, 4> counter = getCounters(kernel, column);
+    b.loop(b.floorDiv(firstKey, kWords), b.ceilDiv(end, kWords), 1,
+           [&](Value quad) {
+             counter[0] = b.splat(
+                 words, arith::IndexCastOp::create(b, b.getI32Type(), quad));
+             std::array<Value, 4> random =
+                 emitPhilox(b, b.getLoc(), counter, seed);
+             for (int64_t word = 0; word < kWords; ++word) {
+               Value key = b.sub(b.add(b.mul(quad, kWords), word), firstKey);
+               // Unsigned: a key in front of the block is beyond it, too.
+               Value isInBlock = arith::CmpIOp::create(
+                   b, arith::CmpIPredicate::ult, key, kernel.keys);
+               b.when(isInBlock, [&] {
+                 Value weight =
+                     b.loadVector(kernel.vector, kernel.scores, {key, column});
+                 Value keep = arith::CmpIOp::create(
+                     b, arith::CmpIPredicate::uge, random[word], threshold);
+                 b.store(arith::SelectOp::create(
+                             b, keep, arith::MulFOp::create(b, weight, factor),
+                             zero),
+                         kernel.scores, {key, column});
+               });
+             }
+           });
+  });
+}

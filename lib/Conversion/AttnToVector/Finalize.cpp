@@ -1,0 +1,80 @@
+//===- Finalize.cpp - attn.finalize as loops over vectors -----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OnlineKernel.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace fovea::attn;
+
+/// Output and log-sum-exp of one row.
+static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
+                    ValueRange row) {
+  Type type = getElementTypeOrSelf(op.getAcc().getType());
+  Type outputType = getElementTypeOrSelf(op.getOutput().getType());
+  const double infinity = std::numeric_limits<double>::infinity();
+  Value max = b.load(op.getMax(), row);
+  Value sum = b.load(op.getSum(), row);
+  Value zero = b.constant(type, 0.0);
+  Value lowest = b.constant(type, -infinity);
+  // Unordered: a NaN reaches the output.
+  Value hasKey = arith::AndIOp::create(
+      b, arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, max, lowest),
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero));
+
+  if (Value lse = op.getLse()) {
+    Value base2 = arith::AddFOp::create(b, max, math::Log2Op::create(b, sum));
+    Value natural =
+        arith::MulFOp::create(b, base2, b.constant(type, 0.69314718055994531));
+    b.store(arith::SelectOp::create(b, hasKey, natural, lowest), lse, row);
+  }
+
+  Value inverse = arith::DivFOp::create(b, b.constant(type, 1.0), sum);
+  auto emit = [&](Value feature, Type loaded) {
+    SmallVector<Value> indices(row);
+    indices.push_back(feature);
+    Value value, kept = hasKey, factor = inverse, none = zero;
+    if (auto vector = dyn_cast<VectorType>(loaded)) {
+      value = b.loadVector(vector, op.getAcc(), indices);
+      factor = b.splat(vector, inverse);
+      none = b.constant(vector, 0.0);
+    } else {
+      value = b.load(op.getAcc(), indices);
+    }
+    Value quotient = arith::MulFOp::create(b, value, factor);
+    Value result = arith::SelectOp::create(b, kept, quotient, none);
+    b.store(b.convert(result, outputType), op.getOutput(), indices);
+  };
+
+  Value features = b.dim(op.getOutput(), 3), done = b.index(0);
+  auto isContiguous = [](Value memref) {
+    return cast<MemRefType>(memref.getType()).isLastDimUnitStride();
+  };
+  if (isContiguous(op.getAcc()) && isContiguous(op.getOutput())) {
+    done = b.roundDown(features, lanes);
+    b.loop(b.index(0), done, lanes, [&](Value feature) {
+      emit(feature, VectorType::get({lanes}, type));
+    });
+  }
+  b.loop(done, features, 1, [&](Value feature) { emit(feature, type); });
+}
+
+void fovea::attn::emitFinalize(KernelBuilder &b, FinalizeOp op,
+                               const VectorUnit &unit) {
+  int64_t lanes = unit.lanes(getElementTypeOrSelf(op.getAcc().getType()));
+  Value zero = b.index(0);
+  b.loop(zero, b.dim(op.getOutput(), 0), 1, [&](Value batch) {
+    b.loop(zero, b.dim(op.getOutput(), 1), 1, [&](Value head) {
+      b.loop(zero, b.dim(op.getOutput(), 2), 1,
+             [&](Value row) { emitRow(b, op, lanes, {batch, head, row}); });
+    });
+  });
+  op.erase();
+}

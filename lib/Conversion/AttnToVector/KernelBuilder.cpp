@@ -1,0 +1,150 @@
+//===- KernelBuilder.cpp - Builds loops, indices and vectors --------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+
+static constexpr arith::IntegerOverflowFlags kNoWrap =
+    arith::IntegerOverflowFlags::nsw;
+
+Value KernelBuilder::index(int64_t value) {
+  return arith::ConstantIndexOp::create(*this, value);
+}
+
+Value KernelBuilder::add(Value a, Value b) {
+  return fold<arith::AddIOp>(a, b, kNoWrap);
+}
+
+Value KernelBuilder::sub(Value a, Value b) {
+  return fold<arith::SubIOp>(a, b, kNoWrap);
+}
+
+Value KernelBuilder::mul(Value a, Value b) {
+  return fold<arith::MulIOp>(a, b, kNoWrap);
+}
+
+Value KernelBuilder::min(Value a, Value b) {
+  return fold<arith::MinSIOp>(a, b);
+}
+
+Value KernelBuilder::max(Value a, Value b) {
+  return fold<arith::MaxSIOp>(a, b);
+}
+
+// Sizes are not negative: unsigned division is a shift for powers of two.
+Value KernelBuilder::floorDiv(Value a, int64_t b) {
+  return fold<arith::DivUIOp>(a, index(b));
+}
+
+Value KernelBuilder::ceilDiv(Value a, int64_t b) {
+  return floorDiv(add(a, b - 1), b);
+}
+
+Value KernelBuilder::dim(Value memref, int64_t dim) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (!type.isDynamicDim(dim))
+    return index(type.getDimSize(dim));
+  return memref::DimOp::create(*this, memref, dim);
+}
+
+SmallVector<Value> KernelBuilder::loop(Value lower, Value upper, int64_t step,
+                                       ValueRange inits, LoopBody body) {
+  std::optional<int64_t> lo = getConstantIntValue(lower);
+  std::optional<int64_t> hi = getConstantIntValue(upper);
+  if (lo && hi && *hi <= *lo)
+    return SmallVector<Value>(inits);
+  if (lo && hi && *hi - *lo <= step)
+    return body(lower, inits);
+  auto loop = scf::ForOp::create(*this, lower, upper, index(step), inits);
+  OpBuilder::InsertionGuard guard(*this);
+  // Without carried values the builder has already placed the terminator.
+  if (inits.empty())
+    setInsertionPoint(loop.getBody()->getTerminator());
+  else
+    setInsertionPointToEnd(loop.getBody());
+  SmallVector<Value> next =
+      body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!inits.empty())
+    scf::YieldOp::create(*this, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+void KernelBuilder::loop(Value lower, Value upper, int64_t step,
+                         llvm::function_ref<void(Value)> body) {
+  loop(lower, upper, step, {}, [&](Value iv, ValueRange) {
+    body(iv);
+    return SmallVector<Value>();
+  });
+}
+
+void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(*this, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPoint(branch.thenYield());
+  body();
+}
+
+Value KernelBuilder::constant(Type type, double value) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(type));
+  TypedAttr attr = getFloatAttr(element, value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector, Attribute(attr));
+  return arith::ConstantOp::create(*this, attr);
+}
+
+Value KernelBuilder::constantInt(Type type, int64_t value) {
+  TypedAttr attr = getIntegerAttr(getElementTypeOrSelf(type), value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector, Attribute(attr));
+  return arith::ConstantOp::create(*this, attr);
+}
+
+Value KernelBuilder::splat(VectorType type, Value scalar) {
+  if (scalar.getType() == type)
+    return scalar;
+  return vector::BroadcastOp::create(*this, type, scalar);
+}
+
+Value KernelBuilder::convert(Value value, Type element) {
+  Type from = getElementTypeOrSelf(value.getType());
+  if (from == element)
+    return value;
+  Type type = element;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    type = vector.clone(element);
+  if (element.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth())
+    return arith::ExtFOp::create(*this, type, value);
+  if (element.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
+    return arith::TruncFOp::create(*this, type, value);
+  // f16 and bf16: by way of f32.
+  return convert(convert(value, getF32Type()), element);
+}
+
+Value KernelBuilder::maxOrSecond(Value a, Value b) {
+  Value greater = arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, a, b);
+  return arith::SelectOp::create(*this, greater, a, b);
+}
+
+Value KernelBuilder::load(Value memref, ValueRange indices) {
+  return memref::LoadOp::create(*this, memref, indices);
+}
+
+Value KernelBuilder::loadVector(VectorType type, Value memref,
+                                ValueRange indices) {
+  return vector::LoadOp::create(*this, type, memref, indices);
+}
+
+void KernelBuilder::store(Value value, Value memref, ValueRange indices) {
+  if (isa<VectorType>(value.getType()))
+    vector::StoreOp::create(*this, value, memref, indices);
+  else
+    memref::StoreOp::create(*this, value, memref, indices);
+}

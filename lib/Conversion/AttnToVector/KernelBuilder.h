@@ -1,0 +1,94 @@
+//===- KernelBuilder.h - Builds loops, indices and vectors ------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_ATTNTOVECTOR_KERNELBUILDER_H
+#define FOVEA_LIB_CONVERSION_ATTNTOVECTOR_KERNELBUILDER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace fovea::attn {
+
+/// A builder for kernels: index arithmetic that does not wrap and folds,
+/// counted loops, element conversion, vectors. All indices are elements.
+class KernelBuilder : public mlir::ImplicitLocOpBuilder {
+public:
+  using Value = mlir::Value;
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  /// Creates an op, or what it folds to.
+  template <typename OpTy, typename... Args>
+  Value fold(Args &&...args) {
+    return createOrFold<OpTy>(std::forward<Args>(args)...);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Indices
+  //===--------------------------------------------------------------------===//
+
+  Value index(int64_t value);
+  Value add(Value a, Value b);
+  Value add(Value a, int64_t b) { return add(a, index(b)); }
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  Value mul(Value a, int64_t b) { return mul(a, index(b)); }
+  Value min(Value a, Value b);
+  Value max(Value a, Value b);
+  /// `a / b` rounded down or up, for `a >= 0` and `b > 0`.
+  Value floorDiv(Value a, int64_t b);
+  Value ceilDiv(Value a, int64_t b);
+  /// The largest multiple of `b` that is not above `a`.
+  Value roundDown(Value a, int64_t b) { return mul(floorDiv(a, b), b); }
+  /// Size `dim` of a memref, a constant where it is static.
+  Value dim(Value memref, int64_t dim);
+
+  //===--------------------------------------------------------------------===//
+  // Control
+  //===--------------------------------------------------------------------===//
+
+  using LoopBody = llvm::function_ref<llvm::SmallVector<Value>(
+      Value iv, mlir::ValueRange carried)>;
+
+  /// `for iv = lower to upper step step`, carrying `inits`; the body returns
+  /// the values of the next iteration. A loop that is known to run once, or
+  /// never, is not created: the body, if any, is built in place.
+  llvm::SmallVector<Value> loop(Value lower, Value upper, int64_t step,
+                                mlir::ValueRange inits, LoopBody body);
+  void loop(Value lower, Value upper, int64_t step,
+            llvm::function_ref<void(Value iv)> body);
+
+  /// Runs `body` where `condition` holds.
+  void when(Value condition, llvm::function_ref<void()> body);
+
+  //===--------------------------------------------------------------------===//
+  // Values
+  //===--------------------------------------------------------------------===//
+
+  /// A floating-point constant of a scalar type, or of a vector type's lanes.
+  Value constant(mlir::Type type, double value);
+  /// An integer constant of a scalar type, or of a vector type's lanes.
+  Value constantInt(mlir::Type type, int64_t value);
+  /// `scalar` in all lanes of `type`; a value of that type is returned as is.
+  Value splat(mlir::VectorType type, Value scalar);
+  /// A float, or a vector of floats, converted to the element type `element`.
+  Value convert(Value value, mlir::Type element);
+  /// The greater one; `b` where either is NaN. One instruction where
+  /// `arith.maximumf` is several.
+  Value maxOrSecond(Value a, Value b);
+
+  Value load(Value memref, mlir::ValueRange indices);
+  Value loadVector(mlir::VectorType type, Value memref,
+                   mlir::ValueRange indices);
+  void store(Value value, Value memref, mlir::ValueRange indices);
+};
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_CONVERSION_ATTNTOVECTOR_KERNELBUILDER_H

@@ -1,0 +1,255 @@
+//===- OnlineAttention.cpp - attn.online_attention as loops over vectors --===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OnlineKernel.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+
+/// Keys of a block where nothing else says how many there are.
+static constexpr int64_t kDefaultBlockKeys = 64;
+/// A block's scratch stays in cache: more keys are taken in several blocks.
+static constexpr int64_t kMaxBlockKeys = 256;
+/// Scratch above this is not put on a stack.
+static constexpr int64_t kMaxStackBytes = 128 * 1024;
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+static int64_t getBlockKeys(OnlineAttentionOp op) {
+  int64_t keys = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
+  if (!ShapedType::isDynamic(keys) && keys > 0 && keys <= kMaxBlockKeys)
+    return keys;
+  if (ScheduleAttr schedule = op.getScheduleAttr())
+    return std::min(schedule.getKeyTile(), kMaxBlockKeys);
+  return kDefaultBlockKeys;
+}
+
+TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
+  Type type = op.getAccumulationType();
+  TileShape shape;
+  shape.queries = cast<MemRefType>(op.getQuery().getType()).getDimSize(3);
+  shape.lanes = unit.lanesDividing(type, shape.queries);
+
+  // Score tile: each broadcast of a key's feature serves `groupVectors`
+  // products.
+  int64_t vectors = shape.queries / shape.lanes;
+  int64_t budget = unit.accumulators();
+  for (int64_t candidate : {3, 4, 2, 1})
+    if (vectors % candidate == 0) {
+      shape.groupVectors = candidate;
+      break;
+    }
+  shape.groups = vectors / shape.groupVectors;
+  shape.blockKeys = getBlockKeys(op);
+  shape.tileKeys = std::max<int64_t>(1, budget / shape.groupVectors);
+  // A tile that divides the block computes no key twice.
+  for (int64_t keys = shape.tileKeys; 2 * keys > shape.tileKeys; --keys)
+    if (shape.blockKeys % keys == 0) {
+      shape.tileKeys = keys;
+      break;
+    }
+
+  // Value tile: the fewest loads for each product, `tileRows + valueVectors`
+  // for `tileRows * valueVectors`. The rows divide the tile's.
+  int64_t features = cast<MemRefType>(op.getValue().getType()).getDimSize(3);
+  int64_t needed =
+      ShapedType::isDynamic(features)
+          ? 4
+          : std::max<int64_t>(1, (features + shape.lanes - 1) / shape.lanes);
+  shape.tileRows = 1;
+  shape.valueVectors = 1;
+  auto loads = [](int64_t rows, int64_t width) {
+    return double(rows + width) / double(rows * width);
+  };
+  for (int64_t width = 1; width <= std::min<int64_t>(needed, budget); ++width)
+    for (int64_t rows = 1; rows * width <= budget; ++rows)
+      if (shape.queries % rows == 0 &&
+          loads(rows, width) <= loads(shape.tileRows, shape.valueVectors)) {
+        shape.tileRows = rows;
+        shape.valueVectors = width;
+      }
+  return shape;
+}
+
+//===----------------------------------------------------------------------===//
+// Scratch and copies
+//===----------------------------------------------------------------------===//
+
+Value fovea::attn::allocateScratch(KernelBuilder &b, Operation *op,
+                                   ArrayRef<int64_t> shape, Type element,
+                                   ValueRange dynamicSizes) {
+  auto type = MemRefType::get(shape, element);
+  IntegerAttr alignment = b.getI64IntegerAttr(64);
+  OpBuilder::InsertionGuard guard(b);
+  if (type.hasStaticShape() &&
+      type.getNumElements() * element.getIntOrFloatBitWidth() / 8 <=
+          kMaxStackBytes) {
+    // Not in a loop: the stack is given back only when the function returns.
+    Operation *scope = op->getParentOp();
+    while (!isa<scf::ForallOp, scf::ParallelOp, FunctionOpInterface>(scope))
+      scope = scope->getParentOp();
+    b.setInsertionPointToStart(&scope->getRegion(0).front());
+    return memref::AllocaOp::create(b, type, alignment);
+  }
+  Value memory = memref::AllocOp::create(b, type, dynamicSizes, alignment);
+  b.setInsertionPointAfter(op);
+  memref::DeallocOp::create(b, memory);
+  return memory;
+}
+
+bool fovea::attn::isReadableAs(Value operand, Type type) {
+  auto memref = cast<MemRefType>(operand.getType());
+  return memref.getElementType() == type && memref.isLastDimUnitStride();
+}
+
+void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
+                              ValueRange row, Value first, Value count,
+                              Value target, Value targetRow) {
+  auto type = cast<MemRefType>(source.getType());
+  Type element = cast<MemRefType>(target.getType()).getElementType();
+  auto copy = [&](Value feature, Type loaded) {
+    SmallVector<Value> from(row);
+    from.push_back(b.add(first, feature));
+    Value value;
+    if (auto vector = dyn_cast<VectorType>(loaded))
+      value = b.loadVector(vector, source, from);
+    else
+      value = b.load(source, from);
+    b.store(b.convert(value, element), target, {targetRow, feature});
+  };
+
+  Value done = b.index(0);
+  if (type.isLastDimUnitStride() && lanes > 1) {
+    auto vector = VectorType::get({lanes}, type.getElementType());
+    // Four vectors a step where the row is known to consist of such.
+    std::optional<int64_t> size = getConstantIntValue(count);
+    int64_t vectors = size && *size % (4 * lanes) == 0 ? 4 : 1;
+    done = b.roundDown(count, lanes);
+    b.loop(b.index(0), done, vectors * lanes, [&](Value feature) {
+      for (int64_t v = 0; v < vectors; ++v)
+        copy(b.add(feature, v * lanes), vector);
+    });
+  }
+  b.loop(done, count, 1,
+         [&](Value feature) { copy(feature, type.getElementType()); });
+}
+
+//===----------------------------------------------------------------------===//
+// Groups of queries
+//===----------------------------------------------------------------------===//
+
+void OnlineKernel::forGroups(llvm::function_ref<void(Value)> body) {
+  b.loop(b.index(0), usedGroups, 1,
+         [&](Value group) { body(b.mul(group, shape.groupQueries())); });
+}
+
+static SmallVector<Value> groupIndices(OnlineKernel &kernel, Value row,
+                                       Value column, int64_t v) {
+  SmallVector<Value> indices;
+  if (row)
+    indices.push_back(row);
+  indices.push_back(kernel.b.add(column, v * kernel.shape.lanes));
+  return indices;
+}
+
+SmallVector<Value> OnlineKernel::loadGroup(Value memref, Value row,
+                                           Value column) {
+  SmallVector<Value> vectors;
+  for (int64_t v = 0; v < shape.groupVectors; ++v)
+    vectors.push_back(
+        b.loadVector(vector, memref, groupIndices(*this, row, column, v)));
+  return vectors;
+}
+
+void OnlineKernel::storeGroup(ValueRange vectors, Value memref, Value row,
+                              Value column) {
+  for (auto [v, value] : llvm::enumerate(vectors))
+    b.store(value, memref, groupIndices(*this, row, column, v));
+}
+
+//===----------------------------------------------------------------------===//
+// The op
+//===----------------------------------------------------------------------===//
+
+/// Work on the block of keys that `kernel` is set to.
+static void emitBlock(OnlineKernel &kernel) {
+  KernelBuilder &b = kernel.b;
+  OnlineAttentionOp op = kernel.op;
+  emitScoreProduct(kernel);
+  if (!op.getScore().empty())
+    emitScoreRegion(kernel);
+  if (!op.getMask().empty()) {
+    if (Value partial = op.getPartial())
+      b.when(partial, [&] { emitMaskRegion(kernel); });
+    else
+      emitMaskRegion(kernel);
+  }
+  emitSoftmax(kernel);
+  if (!op.updatesAcc())
+    return;
+  if (op.getDropout())
+    emitDropout(kernel);
+  emitValueProduct(kernel);
+}
+
+void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
+                                      const VectorUnit &unit) {
+  TileShape shape = TileShape::get(op, unit);
+  FloatType type = op.getAccumulationType();
+  OnlineKernel kernel{b, op, shape, VectorType::get({shape.lanes}, type)};
+  kernel.rows = op.getRows();
+  kernel.usedGroups = shape.groups == 1
+                          ? b.index(1)
+                          : b.ceilDiv(kernel.rows, shape.groupQueries());
+
+  int64_t scoreRows =
+      llvm::divideCeil(shape.blockKeys, shape.tileKeys) * shape.tileKeys;
+  kernel.scores = allocateScratch(b, op, {scoreRows, shape.queries}, type);
+  if (op.updatesMax())
+    kernel.blockMax = allocateScratch(b, op, {shape.queries}, type);
+  if (op.updatesMax() && op.updatesAcc())
+    kernel.alpha = allocateScratch(b, op, {shape.queries}, type);
+  if (!isReadableAs(op.getKey(), type)) {
+    int64_t features = cast<MemRefType>(op.getKey().getType()).getDimSize(3);
+    SmallVector<Value> size;
+    if (ShapedType::isDynamic(features))
+      size.push_back(b.dim(op.getKey(), 3));
+    kernel.keyTile =
+        allocateScratch(b, op, {shape.tileKeys, features}, type, size);
+  }
+  if (op.updatesAcc() && !isReadableAs(op.getValue(), type))
+    kernel.valueTile = allocateScratch(
+        b, op, {shape.blockKeys, shape.valueVectors * shape.lanes}, type);
+
+  Value zero = b.index(0);
+  SmallVector<Value, 4> at(op.getAt());
+  if (at.empty())
+    at.assign(4, zero);
+  Value heads = b.dim(op.getQuery(), 1);
+  Value kvHeads = b.max(b.dim(op.getKey(), 1), b.index(1));
+  Value headsPerKvHead = b.fold<arith::DivUIOp>(heads, kvHeads);
+  Value keys = b.dim(op.getKey(), 2);
+  b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
+    b.loop(zero, heads, 1, [&](Value head) {
+      kernel.batch = batch;
+      kernel.head = head;
+      kernel.kvHead = b.fold<arith::DivUIOp>(head, headsPerKvHead);
+      b.loop(zero, keys, shape.blockKeys, [&](Value firstKey) {
+        kernel.firstKey = firstKey;
+        kernel.keys = b.min(b.index(shape.blockKeys), b.sub(keys, firstKey));
+        kernel.at = {b.add(at[0], batch), b.add(at[1], head), at[2],
+                     b.add(at[3], firstKey)};
+        emitBlock(kernel);
+      });
+    });
+  });
+  op.erase();
+}

@@ -1,0 +1,89 @@
+//===- PackQuery.cpp - attn.pack_query as loops over vectors --------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OnlineKernel.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+
+/// Transposes a square of lanes: blocks of 1, 2, 4, ... lanes change places
+/// across the diagonal.
+static SmallVector<Value> emitTranspose(KernelBuilder &b,
+                                        SmallVector<Value> rows) {
+  int64_t size = rows.size();
+  for (int64_t block = 1; block < size; block *= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < size; ++lane) {
+      bool isHigh = lane & block;
+      low.push_back(isHigh ? size + lane - block : lane);
+      high.push_back(isHigh ? size + lane : lane + block);
+    }
+    for (int64_t row = 0; row < size; ++row) {
+      if (row & block)
+        continue;
+      Value first = rows[row], second = rows[row + block];
+      rows[row] = vector::ShuffleOp::create(b, first, second, low);
+      rows[row + block] = vector::ShuffleOp::create(b, first, second, high);
+    }
+  }
+  return rows;
+}
+
+/// Packs queries `first ...`, one for each lane, of one head.
+static void emitLanes(KernelBuilder &b, PackQueryOp op, int64_t lanes,
+                      Value batch, Value head, Value first) {
+  auto queryType = cast<MemRefType>(op.getQuery().getType());
+  Type type = getElementTypeOrSelf(op.getPacked().getType());
+  double factor = op.getFactor().convertToDouble();
+  Value features = b.dim(op.getQuery(), 3);
+  Value lastRow = b.sub(b.dim(op.getQuery(), 2), b.index(1));
+  auto rowOf = [&](Value lane) { return b.min(b.add(first, lane), lastRow); };
+
+  Value done = b.index(0);
+  if (queryType.isLastDimUnitStride() && lanes > 1) {
+    done = b.roundDown(features, lanes);
+    auto loaded = VectorType::get({lanes}, queryType.getElementType());
+    Value scale = b.constant(VectorType::get({lanes}, type), factor);
+    SmallVector<Value> rows;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      rows.push_back(rowOf(b.index(lane)));
+    b.loop(b.index(0), done, lanes, [&](Value feature) {
+      SmallVector<Value> square;
+      for (Value row : rows)
+        square.push_back(b.convert(
+            b.loadVector(loaded, op.getQuery(), {batch, head, row, feature}),
+            type));
+      for (auto [f, column] :
+           llvm::enumerate(emitTranspose(b, std::move(square))))
+        b.store(arith::MulFOp::create(b, column, scale), op.getPacked(),
+                {batch, head, b.add(feature, f), first});
+    });
+  }
+  b.loop(done, features, 1, [&](Value feature) {
+    b.loop(b.index(0), b.index(lanes), 1, [&](Value lane) {
+      Value value = b.convert(
+          b.load(op.getQuery(), {batch, head, rowOf(lane), feature}), type);
+      b.store(arith::MulFOp::create(b, value, b.constant(type, factor)),
+              op.getPacked(), {batch, head, feature, b.add(first, lane)});
+    });
+  });
+}
+
+void fovea::attn::emitPackQuery(KernelBuilder &b, PackQueryOp op,
+                                const VectorUnit &unit) {
+  auto packed = cast<MemRefType>(op.getPacked().getType());
+  int64_t queries = packed.getDimSize(3);
+  int64_t lanes = unit.lanesDividing(packed.getElementType(), queries);
+  Value zero = b.index(0);
+  b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
+    b.loop(zero, b.dim(op.getQuery(), 1), 1, [&](Value head) {
+      b.loop(zero, b.index(queries), lanes,
+             [&](Value first) { emitLanes(b, op, lanes, batch, head, first); });
+    });
+  });
+  op.erase();
+}

@@ -1,0 +1,179 @@
+//===- Regions.cpp - Score and mask regions on a block of scores ----------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneRegion.h"
+#include "OnlineKernel.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace fovea::attn;
+
+namespace {
+
+/// A region's block arguments: `(score?, b, h, i, j)`.
+struct Arguments {
+  Value score, b, h, i, j;
+
+  explicit Arguments(Region &region) {
+    ValueRange all = region.getArguments();
+    if (all.size() == 5) {
+      score = all.front();
+      all = all.drop_front();
+    }
+    b = all[0];
+    h = all[1];
+    i = all[2];
+    j = all[3];
+  }
+};
+
+/// What becomes of scores and the region's result; scalars or vectors.
+using Combine = llvm::function_ref<Value(Value score, Value yielded)>;
+
+} // namespace
+
+/// The coordinates of the `v`-th vector of queries from `column` on.
+static LaneRegion::Queries getQueries(OnlineKernel &kernel, Value column,
+                                      int64_t v) {
+  KernelBuilder &b = kernel.b;
+  int64_t lanes = kernel.shape.lanes;
+  auto type = VectorType::get({lanes}, b.getIndexType());
+  SmallVector<int64_t> order(lanes);
+  std::iota(order.begin(), order.end(), 0);
+  Value iota = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(type, ArrayRef<int64_t>(order)));
+
+  LaneRegion::Queries queries;
+  Value row = b.add(column, v * lanes);
+  queries.first = b.add(kernel.at[2], row);
+  Value end = b.sub(b.add(kernel.at[2], kernel.rows), b.index(1));
+  queries.last = b.min(b.add(queries.first, lanes - 1), end);
+  queries.coordinates = arith::MinSIOp::create(
+      b, arith::AddIOp::create(b, b.splat(type, queries.first), iota),
+      b.splat(type, end));
+  queries.mask =
+      vector::CreateMaskOp::create(b, VectorType::get({lanes}, b.getI1Type()),
+                                   ValueRange{b.sub(kernel.rows, row)});
+  return queries;
+}
+
+/// Takes the block's maxima again, from the scores as they are now.
+static void emitBlockMax(OnlineKernel &kernel) {
+  KernelBuilder &b = kernel.b;
+  SmallVector<Value> lowest(
+      kernel.shape.groupVectors,
+      b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
+  kernel.forGroups([&](Value column) {
+    SmallVector<Value> maxima = b.loop(
+        b.index(0), kernel.keys, 1, lowest, [&](Value key, ValueRange carried) {
+          SmallVector<Value> next =
+              kernel.loadGroup(kernel.scores, key, column);
+          for (auto [score, maximum] : llvm::zip(next, carried))
+            score = b.maxOrSecond(score, maximum);
+          return next;
+        });
+    kernel.storeGroup(maxima, kernel.blockMax, Value(), column);
+  });
+}
+
+/// Any region: one score after another.
+static void emitPerElement(OnlineKernel &kernel, Region &region,
+                           Combine combine) {
+  KernelBuilder &b = kernel.b;
+  Arguments arguments(region);
+  b.loop(b.index(0), kernel.keys, 1, [&](Value key) {
+    b.loop(b.index(0), kernel.rows, 1, [&](Value row) {
+      Value score = b.load(kernel.scores, {key, row});
+      IRMapping mapping;
+      if (arguments.score)
+        mapping.map(arguments.score, score);
+      mapping.map(arguments.b, kernel.at[0]);
+      mapping.map(arguments.h, kernel.at[1]);
+      mapping.map(arguments.i, b.add(kernel.at[2], row));
+      mapping.map(arguments.j, b.add(kernel.at[3], key));
+      for (Operation &op : region.front().without_terminator())
+        b.clone(op, mapping);
+      Value yielded = mapping.lookupOrDefault(
+          region.front().getTerminator()->getOperand(0));
+      b.store(combine(score, yielded), kernel.scores, {key, row});
+    });
+  });
+  if (kernel.op.updatesMax())
+    emitBlockMax(kernel);
+}
+
+static void emitInLanes(OnlineKernel &kernel, Region &region, Combine combine) {
+  KernelBuilder &b = kernel.b;
+  Arguments arguments(region);
+  int64_t groupVectors = kernel.shape.groupVectors;
+  SmallVector<Value> inits;
+  if (kernel.op.updatesMax())
+    inits.assign(
+        groupVectors,
+        b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
+
+  kernel.forGroups([&](Value column) {
+    LaneRegion lanes(b, region, kernel.shape.lanes, groupVectors);
+    lanes.bindUniform(arguments.b, kernel.at[0]);
+    lanes.bindUniform(arguments.h, kernel.at[1]);
+    SmallVector<LaneRegion::Queries> queries;
+    for (int64_t v = 0; v < groupVectors; ++v)
+      queries.push_back(getQueries(kernel, column, v));
+    lanes.bindQueries(arguments.i, queries);
+    lanes.emitBound();
+
+    SmallVector<Value> maxima = b.loop(
+        b.index(0), kernel.keys, 1, inits, [&](Value key, ValueRange carried) {
+          SmallVector<Value> scores =
+              kernel.loadGroup(kernel.scores, key, column);
+          lanes.bindUniform(arguments.j, b.add(kernel.at[3], key));
+          if (arguments.score)
+            lanes.bindLanes(arguments.score, scores);
+          lanes.emitBound();
+          for (auto [score, yielded] : llvm::zip(scores, lanes.getYielded()))
+            score = combine(score, yielded);
+          kernel.storeGroup(scores, kernel.scores, key, column);
+          SmallVector<Value> next(carried);
+          for (auto [maximum, score] : llvm::zip(next, scores))
+            maximum = b.maxOrSecond(score, maximum);
+          return next;
+        });
+    kernel.storeGroup(maxima, kernel.blockMax, Value(), column);
+  });
+}
+
+static void emitRegion(OnlineKernel &kernel, Region &region, Combine combine) {
+  Arguments arguments(region);
+  SmallVector<Value> varying = {arguments.i};
+  if (arguments.score)
+    varying.push_back(arguments.score);
+  if (LaneRegion::isVectorizable(region, varying))
+    emitInLanes(kernel, region, combine);
+  else
+    emitPerElement(kernel, region, combine);
+}
+
+void fovea::attn::emitScoreRegion(OnlineKernel &kernel) {
+  KernelBuilder &b = kernel.b;
+  emitRegion(kernel, kernel.op.getScore(), [&](Value, Value yielded) -> Value {
+    return arith::MulFOp::create(
+        b, yielded, b.constant(yielded.getType(), 1.4426950408889634));
+  });
+}
+
+void fovea::attn::emitMaskRegion(OnlineKernel &kernel) {
+  KernelBuilder &b = kernel.b;
+  emitRegion(kernel, kernel.op.getMask(),
+             [&](Value score, Value keep) -> Value {
+               Value masked = b.constant(
+                   score.getType(), -std::numeric_limits<double>::infinity());
+               return arith::SelectOp::create(b, keep, score, masked);
+             });
+}

@@ -1,0 +1,133 @@
+//===- Softmax.cpp - The online softmax of a block of scores --------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OnlineKernel.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace fovea::attn;
+
+namespace {
+
+/// What `2^x = 2^n * 2^f`, with n the integer nearest to x, needs in one type.
+struct Exp2Constants {
+  /// 1.5 * 2^p, p the bits of the significand: x + magic, rounded, has n in its
+  /// lowest bits.
+  double magic;
+  int64_t significandBits;
+  /// Below it the result is 0.
+  double lowest;
+  /// Minimax polynomial of 2^f on [-0.5, 0.5] by relative error (Remez).
+  ArrayRef<double> coefficients;
+};
+
+} // namespace
+
+static constexpr double kExp2F32[] = {1.000000072,    0.693146967,
+                                      0.2402211973,   0.05550713311,
+                                      0.009675541257, 0.001327646198};
+static constexpr double kExp2F64[] = {
+    0.9999999999999999971,    0.6931471805599453305,
+    0.240226506959101562,     0.05550410866481992124,
+    0.009618129107588335793,  0.00133335581467899904,
+    0.0001540353046251459519, 0.00001525273348993422089,
+    1.32154330893601295e-6,   1.017819804076137214e-7,
+    7.074105691995071883e-9,  4.435280238502226643e-10};
+
+Value fovea::attn::emitExp2OfNonPositive(KernelBuilder &b, Value x) {
+  Type type = x.getType();
+  Type element = getElementTypeOrSelf(type);
+  const Exp2Constants k = element.isF64()
+                              ? Exp2Constants{0x1.8p52, 52, -1000.0, kExp2F64}
+                              : Exp2Constants{0x1.8p23, 23, -100.0, kExp2F32};
+  Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
+  if (auto vector = dyn_cast<VectorType>(type))
+    bits = vector.clone(bits);
+
+  Value magic = b.constant(type, k.magic);
+  Value shifted = arith::AddFOp::create(b, x, magic);
+  Value n = arith::SubFOp::create(b, shifted, magic);
+  Value f = arith::SubFOp::create(b, x, n);
+  Value power = b.constant(type, k.coefficients.back());
+  for (double c : llvm::reverse(k.coefficients.drop_back()))
+    power = vector::FMAOp::create(b, power, f, b.constant(type, c));
+  Value exponent =
+      arith::ShLIOp::create(b, arith::BitcastOp::create(b, bits, shifted),
+                            b.constantInt(bits, k.significandBits));
+  Value scaled = arith::AddIOp::create(
+      b, arith::BitcastOp::create(b, bits, power), exponent);
+  // Unordered: a NaN stays one.
+  Value inRange = arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x,
+                                        b.constant(type, k.lowest));
+  Value result =
+      arith::SelectOp::create(b, inRange, scaled, b.constantInt(bits, 0));
+  return arith::BitcastOp::create(b, type, result);
+}
+
+void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
+  KernelBuilder &b = kernel.b;
+  OnlineAttentionOp op = kernel.op;
+  const double infinity = std::numeric_limits<double>::infinity();
+  Value lowest = b.constant(kernel.vector, -infinity);
+  Value zero = b.constant(kernel.vector, 0.0);
+  bool needsWeights = op.updatesSum() || op.updatesAcc();
+
+  kernel.forGroups([&](Value column) {
+    auto stateAt = [&](int64_t v) {
+      return SmallVector<Value>{kernel.batch, kernel.head,
+                                b.add(column, v * kernel.shape.lanes)};
+    };
+    SmallVector<Value> blockMax;
+    if (op.updatesMax())
+      blockMax = kernel.loadGroup(kernel.blockMax, Value(), column);
+    SmallVector<Value> shift, alpha, sums;
+    for (int64_t v = 0; v < kernel.shape.groupVectors; ++v) {
+      Value oldMax = b.loadVector(kernel.vector, op.getMax(), stateAt(v));
+      Value max = oldMax;
+      if (op.updatesMax()) {
+        max = b.maxOrSecond(blockMax[v], oldMax);
+        b.store(max, op.getMax(), stateAt(v));
+      }
+      if (!needsWeights)
+        continue;
+      // No key is kept so far: any finite shift makes the weights 0, not NaN.
+      Value none =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
+      shift.push_back(arith::SelectOp::create(b, none, zero, max));
+      if (op.updatesMax())
+        alpha.push_back(emitExp2OfNonPositive(
+            b, arith::SubFOp::create(b, oldMax, shift.back())));
+      if (!op.updatesSum())
+        continue;
+      Value sum = b.loadVector(kernel.vector, op.getSum(), stateAt(v));
+      sums.push_back(
+          op.updatesMax() ? arith::MulFOp::create(b, sum, alpha.back()) : sum);
+    }
+    if (!needsWeights)
+      return;
+    if (kernel.alpha)
+      kernel.storeGroup(alpha, kernel.alpha, Value(), column);
+
+    sums = b.loop(
+        b.index(0), kernel.keys, 1, sums, [&](Value key, ValueRange carried) {
+          SmallVector<Value> weights =
+              kernel.loadGroup(kernel.scores, key, column);
+          for (auto [weight, m] : llvm::zip(weights, shift))
+            weight =
+                emitExp2OfNonPositive(b, arith::SubFOp::create(b, weight, m));
+          if (op.updatesAcc())
+            kernel.storeGroup(weights, kernel.scores, key, column);
+          SmallVector<Value> next(carried);
+          for (auto [sum, weight] : llvm::zip(next, weights))
+            sum = arith::AddFOp::create(b, sum, weight);
+          return next;
+        });
+    for (auto [v, sum] : llvm::enumerate(sums))
+      b.store(sum, op.getSum(), stateAt(v));
+  });
+}

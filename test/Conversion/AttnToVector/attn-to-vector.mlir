@@ -1,0 +1,193 @@
+// RUN: fovea-opt %s --convert-attn-to-vector --canonicalize --cse --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --convert-attn-to-vector="vector-bytes=32 vector-registers=16" --canonicalize --cse --split-input-file | FileCheck %s --check-prefix=AVX2
+
+// One block of 64 keys. Score tile: 8 keys times 3 vectors of 16 queries, two
+// features a step; softmax in one loop; value tile: 6 queries times 4 vectors.
+
+// CHECK-LABEL: func @block
+// CHECK-DAG: %[[P:.*]] = memref.alloca() {alignment = 64 : i64} : memref<64x48xf32>
+// CHECK-DAG: %[[C2:.*]] = arith.constant 2 : index
+// CHECK-DAG: %[[C6:.*]] = arith.constant 6 : index
+// CHECK-DAG: %[[C8:.*]] = arith.constant 8 : index
+// CHECK: scf.for {{.*}} step %[[C8]]
+// CHECK:   scf.for {{.*}} step %[[C2]] iter_args
+// CHECK-COUNT-48: vector.fma {{.*}} : vector<16xf32>
+// CHECK-NOT: vector.fma
+// CHECK:   scf.yield
+// CHECK-COUNT-24: vector.store {{.*}}, %[[P]]
+// CHECK: arith.cmpf oeq
+// CHECK: scf.for
+// CHECK-COUNT-3: vector.load %[[P]]
+// CHECK-COUNT-15: vector.fma
+// CHECK-COUNT-3: vector.store {{.*}}, %[[P]]
+// CHECK: scf.for {{.*}} step %[[C6]]
+// CHECK:   scf.for
+// CHECK-COUNT-24: vector.fma {{.*}} : vector<16xf32>
+// CHECK-NOT: vector.fma
+
+// With 16 registers of 8 lanes: 4 keys times 3 vectors; 4 queries times 3.
+
+// AVX2-LABEL: func @block
+// AVX2-COUNT-24: vector.fma {{.*}} : vector<8xf32>
+// AVX2-NOT: vector.fma
+// AVX2: scf.yield
+func.func @block(%q: memref<1x1x64x48xf32>, %k: memref<1x1x64x64xf32>,
+    %v: memref<1x1x64x64xf32>, %acc: memref<1x1x48x64xf32>,
+    %max: memref<1x1x48xf32>, %sum: memref<1x1x48xf32>, %rows: index) {
+  attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x64x48xf32>, memref<1x1x64x64xf32>, memref<1x1x64x64xf32>)
+      outs(%acc, %max, %sum : memref<1x1x48x64xf32>, memref<1x1x48xf32>, memref<1x1x48xf32>)
+      packed(%rows)
+  return
+}
+
+// -----
+
+// The maximum alone: no exponential, no values.
+
+// CHECK-LABEL: func @max
+// CHECK-NOT: memref.load %{{.*}} : memref<1x1x?x8xf32>
+// CHECK-NOT: arith.shli
+// CHECK: return
+func.func @max(%q: memref<1x1x4x16xf32>, %k: memref<1x1x?x4xf32>,
+    %v: memref<1x1x?x8xf32>, %acc: memref<1x1x16x8xf32>,
+    %max: memref<1x1x16xf32>, %sum: memref<1x1x16xf32>, %rows: index) {
+  attn.online_attention scale(0.125) update(max)
+      ins(%q, %k, %v : memref<1x1x4x16xf32>, memref<1x1x?x4xf32>, memref<1x1x?x8xf32>)
+      outs(%acc, %max, %sum : memref<1x1x16x8xf32>, memref<1x1x16xf32>, memref<1x1x16xf32>)
+      packed(%rows)
+  return
+}
+
+// -----
+
+// f16 keys and values are converted into scratch; 8 of 16 features are stored
+// under a mask; f64 would have f64 vectors.
+
+// CHECK-LABEL: func @half
+// CHECK: arith.extf %{{.*}} : vector<16xf16> to vector<16xf32>
+// CHECK: vector.maskedload
+// CHECK: vector.maskedstore
+func.func @half(%q: memref<1x1x16x16xf32>, %k: memref<1x1x?x16xf16>,
+    %v: memref<1x1x?x24xf16>, %acc: memref<1x1x16x24xf32>,
+    %max: memref<1x1x16xf32>, %sum: memref<1x1x16xf32>, %rows: index) {
+  attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x16x16xf32>, memref<1x1x?x16xf16>, memref<1x1x?x24xf16>)
+      outs(%acc, %max, %sum : memref<1x1x16x24xf32>, memref<1x1x16xf32>, memref<1x1x16xf32>)
+      packed(%rows)
+  return
+}
+
+// -----
+
+// Regions: what depends on the query becomes vectors, in front of the loop over
+// keys where it can; the mask is applied under the branch.
+
+// CHECK-LABEL: func @regions
+// CHECK-SAME: %[[SLOPES:[a-z0-9]*]]: memref<2xf32>, %[[IDS:[a-z0-9]*]]: memref<?xi32>
+// CHECK: %[[SLOPE:.*]] = memref.load %[[SLOPES]]
+// CHECK: scf.for
+// CHECK:   vector.broadcast %[[SLOPE]]
+// CHECK:   arith.mulf {{.*}} : vector<16xf32>
+// CHECK: scf.if
+// CHECK:   %[[ID:.*]] = vector.maskedload %[[IDS]]
+// CHECK:   scf.for
+// CHECK:     %[[OTHER:.*]] = memref.load %[[IDS]]
+// CHECK:     %[[SPLAT:.*]] = vector.broadcast %[[OTHER]] : i32 to vector<16xi32>
+// CHECK:     arith.cmpi eq, %[[ID]], %[[SPLAT]] : vector<16xi32>
+func.func @regions(%slopes: memref<2xf32>, %ids: memref<?xi32>,
+    %q: memref<1x1x4x16xf32>, %k: memref<1x1x?x4xf32>,
+    %v: memref<1x1x?x16xf32>, %acc: memref<1x1x16x16xf32>,
+    %max: memref<1x1x16xf32>, %sum: memref<1x1x16xf32>, %rows: index, %p: i1) {
+  attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x4x16xf32>, memref<1x1x?x4xf32>, memref<1x1x?x16xf32>)
+      outs(%acc, %max, %sum : memref<1x1x16x16xf32>, memref<1x1x16xf32>, memref<1x1x16xf32>)
+      packed(%rows) partial(%p)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = memref.load %slopes[%h] : memref<2xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = memref.load %ids[%i] : memref<?xi32>
+        %y = memref.load %ids[%j] : memref<?xi32>
+        %e = arith.cmpi eq, %x, %y : i32
+        attn.yield %e : i1
+      }
+  return
+}
+
+// -----
+
+// A region with a branch is applied score by score.
+
+// CHECK-LABEL: func @branch
+// CHECK: scf.for
+// CHECK:   scf.for
+// CHECK:     memref.load
+// CHECK:     scf.if
+// CHECK:     memref.store
+func.func @branch(%q: memref<1x1x4x16xf32>, %k: memref<1x1x?x4xf32>,
+    %v: memref<1x1x?x16xf32>, %acc: memref<1x1x16x16xf32>,
+    %max: memref<1x1x16xf32>, %sum: memref<1x1x16xf32>, %rows: index) {
+  attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x4x16xf32>, memref<1x1x?x4xf32>, memref<1x1x?x16xf32>)
+      outs(%acc, %max, %sum : memref<1x1x16x16xf32>, memref<1x1x16xf32>, memref<1x1x16xf32>)
+      packed(%rows)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c = arith.cmpi slt, %i, %j : index
+        %r = scf.if %c -> f32 {
+          %n = arith.negf %s : f32
+          scf.yield %n : f32
+        } else {
+          scf.yield %s : f32
+        }
+        attn.yield %r : f32
+      }
+  return
+}
+
+// -----
+
+// An op that is not packed is packed tile by tile.
+
+// CHECK-LABEL: func @unpacked
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<1x1x4x48xf32>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<1x1x48x16xf32>
+// CHECK-NOT: attn.
+func.func @unpacked(%q: memref<2x4x?x4xf32>, %k: memref<2x2x?x4xf32>,
+    %v: memref<2x2x?x16xf32>, %acc: memref<2x4x?x16xf32>,
+    %max: memref<2x4x?xf32>, %sum: memref<2x4x?xf32>) {
+  attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : memref<2x4x?x4xf32>, memref<2x2x?x4xf32>, memref<2x2x?x16xf32>)
+      outs(%acc, %max, %sum : memref<2x4x?x16xf32>, memref<2x4x?xf32>, memref<2x4x?xf32>)
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @finalize
+// CHECK: math.log2
+// CHECK: vector.load
+// CHECK: arith.truncf {{.*}} : vector<16xf32> to vector<16xf16>
+// CHECK: vector.store
+func.func @finalize(%acc: memref<1x1x?x64xf32>, %max: memref<1x1x?xf32>, %sum: memref<1x1x?xf32>,
+    %o: memref<1x1x?x64xf16>, %l: memref<1x1x?xf32>) {
+  attn.finalize ins(%acc, %max, %sum : memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+      outs(%o, %l : memref<1x1x?x64xf16>, memref<1x1x?xf32>)
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @pack
+// CHECK-COUNT-16: arith.extf {{.*}} : vector<16xf16> to vector<16xf32>
+// CHECK-COUNT-64: vector.shuffle
+// CHECK-COUNT-16: vector.store
+func.func @pack(%q: memref<1x1x?x64xf16>, %p: memref<1x1x64x48xf32>) {
+  attn.pack_query by 0.5 ins(%q : memref<1x1x?x64xf16>) outs(%p : memref<1x1x64x48xf32>)
+  return
+}
