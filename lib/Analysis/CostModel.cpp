@@ -296,6 +296,9 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
   if (!schedule)
     schedule = selectSchedule(op, target);
+  if (!schedule)
+    return op->emitError(
+        "cannot estimate the cost: no tile of this head dim fits the target");
 
   double scores = shape.visible * double(shape.batch * shape.heads) *
                   double(shape.queries) * double(shape.keys);

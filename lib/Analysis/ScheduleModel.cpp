@@ -115,8 +115,7 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
       auto candidate =
           ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order);
       if (getTileBytes(candidate, op.getAccumulationType(), shape.headDim,
-                       shape.valueDim) > target.getNearMemory() &&
-          best)
+                       shape.valueDim) > target.getNearMemory())
         continue;
       double seconds =
           predictSeconds(shape, target, candidate.getQueryTile(), keyTile);

@@ -41,7 +41,7 @@ double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
                       int64_t queryTile, int64_t keyTile);
 
 /// The schedule with the least predicted time among those whose tile fits the
-/// target's near memory.
+/// target's near memory; null if none does.
 attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
                                   attn::TargetAttr target);
 

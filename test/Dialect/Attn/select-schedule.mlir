@@ -69,3 +69,13 @@ module attributes {attn.target = #attn.target<"host", arch = "avx2", cores = 4, 
     return %o : tensor<2x16x1024x64xf32>
   }
 }
+
+// -----
+
+// No tile of such a head dim fits; it is left to be written out.
+// CHECK-LABEL: func @unfit
+// CHECK-NOT: schedule
+func.func @unfit(%q: tensor<1x1x8x100000xf32>) -> tensor<1x1x8x100000xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x1x8x100000xf32>, tensor<1x1x8x100000xf32>, tensor<1x1x8x100000xf32> -> tensor<1x1x8x100000xf32>
+  return %o : tensor<1x1x8x100000xf32>
+}

@@ -123,6 +123,8 @@ struct AttnOnlineSoftmax final
     }
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) {
+      if (scheduledOnly && !op.getSchedule())
+        return;
       toRunningValues(rewriter, op, passes);
       ++numRewritten;
     });

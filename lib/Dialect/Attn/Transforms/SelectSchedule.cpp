@@ -10,6 +10,8 @@
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
+#include "mlir/IR/Remarks.h"
+
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNSELECTSCHEDULE
 #include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
@@ -39,6 +41,14 @@ struct SelectSchedule
         return WalkResult::advance();
       }
       ScheduleAttr chosen = selectSchedule(op, target);
+      if (!chosen) {
+        remark::missed(op.getLoc(), remark::RemarkOpts::name("unfit").category(
+                                        "attn-select-schedule"))
+            << "no tile of this head dim fits the target; attention is "
+               "written out, kernel by kernel";
+        ++numUnfit;
+        return WalkResult::advance();
+      }
       op.setScheduleAttr(withOptions(chosen));
       ++numSelected;
       return failed(op.verify()) ? WalkResult::interrupt()

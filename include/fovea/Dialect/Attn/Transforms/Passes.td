@@ -59,7 +59,9 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     machine where there is none. Attention with a mask is handed out longest
     tile first.
 
-    A schedule that is there, by hand or by an autotuner, stays.
+    A schedule that is there, by hand or by an autotuner, stays. Where not even
+    the smallest tile fits, as with head dims of many thousands, attention gets
+    no schedule and a missed remark says so.
   }];
   let options = [
     Option<"queryTile", "query-tile", "int64_t", "0",
@@ -69,7 +71,8 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
   ];
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,
-    Statistic<"numKept", "num-kept", "Number of schedules that were there">
+    Statistic<"numKept", "num-kept", "Number of schedules that were there">,
+    Statistic<"numUnfit", "num-unfit", "Number of attentions that no tile fits">
   ];
 }
 
@@ -97,7 +100,10 @@ def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
   ];
   let options = [
     Option<"passes", "passes", "int", /*default=*/"1",
-           "Passes over the keys: 1, 2 or 3">
+           "Passes over the keys: 1, 2 or 3">,
+    Option<"scheduledOnly", "scheduled-only", "bool", /*default=*/"false",
+           "Leave attention that has no schedule, which no tile of the target "
+           "fits, to be written out">
   ];
   let statistics = [
     Statistic<"numRewritten", "num-rewritten",
