@@ -4,24 +4,157 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The pass itself. Its rooms: FuseAxes (reshapes as products of axes),
+// FuseScalars (one element as a scalar graph), FuseContraction and FuseSoftmax
+// (what to look for), FuseOperands (Q, K and V in attention's layout), FuseMask
+// and FuseRegions (scale, mask and score), FusePlan (all of it put together).
+//
+//===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "FusePlan.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNFUSE
 #include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+using namespace mlir;
+using namespace fovea::attn;
+using namespace fovea::attn::fuse;
+
+/// Whether probabilities may pass through `op` on the way to the values.
+static bool isPassage(Operation *op) {
+  if (auto linalg = dyn_cast<linalg::LinalgOp>(op))
+    return linalg.hasPureTensorSemantics() &&
+           linalg.getNumReductionLoops() == 0;
+  return isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+             DropoutOp, ScaleOp, ModifyOp, MaskOp, ElementwiseOp,
+             ResidualAddOp>(op) ||
+         OpTrait::hasElementwiseMappableTraits(op);
+}
+
+/// Contractions that the result of `softmax` reaches, and by which input.
+static SmallVector<std::pair<Operation *, unsigned>>
+findContractions(Operation *softmax) {
+  constexpr size_t kMaxVisited = 128;
+  SmallVector<std::pair<Operation *, unsigned>> found;
+  SetVector<Operation *> visited;
+  visited.insert(softmax);
+  for (size_t next = 0; next < visited.size() && next < kMaxVisited; ++next) {
+    for (OpOperand &use : visited[next]->getUses()) {
+      Operation *user = use.getOwner();
+      if (isContractionLike(user)) {
+        if (use.getOperandNumber() < 2)
+          found.push_back({user, use.getOperandNumber()});
+      } else if (isPassage(user)) {
+        visited.insert(user);
+      }
+    }
+  }
+  return found;
+}
+
+/// Sizes of intermediate results must not be what keeps them alive.
+static void resolveSizes(Operation *root) {
+  SmallVector<Operation *> dims;
+  root->walk([&](tensor::DimOp op) { dims.push_back(op); });
+  if (dims.empty())
+    return;
+  RewritePatternSet patterns(root->getContext());
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
+  memref::populateResolveShapedTypeResultDimsPatterns(patterns);
+  GreedyRewriteConfig config;
+  config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
+  (void)applyOpPatternsGreedily(dims, std::move(patterns), config);
+}
+
+/// Lets reshapes and transposes around a fusion cancel those of the graph.
+static void cancelReshapes(MLIRContext *context, ArrayRef<Operation *> ops) {
+  if (ops.empty())
+    return;
+  RewritePatternSet patterns(context);
+  tensor::CastOp::getCanonicalizationPatterns(patterns, context);
+  tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
+  tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
+  linalg::TransposeOp::getCanonicalizationPatterns(patterns, context);
+  GreedyRewriteConfig config;
+  config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
+  (void)applyOpPatternsGreedily(ops, std::move(patterns), config);
+}
 
 namespace {
-struct AttnFuse final : impl::AttnFuseBase<AttnFuse> {
+struct AttnFuse final : fovea::attn::impl::AttnFuseBase<AttnFuse> {
   void runOnOperation() override {
-    getOperation()->walk([&](SoftmaxOp softmax) { ++numRejected; });
+    Operation *root = getOperation();
+    resolveSizes(root);
+    SmallVector<Operation *> softmaxes;
+    root->walk([&](Operation *op) {
+      if (isSoftmaxLike(op))
+        softmaxes.push_back(op);
+    });
+    for (Operation *softmax : softmaxes)
+      if (!erased.contains(softmax))
+        fuse(softmax);
+    cancelReshapes(&getContext(), created.getArrayRef());
+    created.clear();
+    erased.clear();
   }
+
+private:
+  void fuse(Operation *softmax) {
+    Location loc = softmax->getLoc();
+    std::string function;
+    if (auto parent = softmax->getParentOfType<FunctionOpInterface>())
+      function = parent.getName().str();
+    auto options = [&](StringRef name) {
+      return remark::RemarkOpts::name(name)
+          .category(getArgument())
+          .function(function);
+    };
+    std::string why, firstWhy;
+    for (auto [op, input] : findContractions(softmax)) {
+      std::unique_ptr<Plan> plan = Plan::create(op, input, why);
+      if (!plan) {
+        if (firstWhy.empty())
+          firstWhy = why;
+        continue;
+      }
+      if (plan->hasFiniteMask())
+        remark::missed(loc, options("finite-mask"))
+            << "a mask by a finite constant stays in the score region: no key "
+               "is proven to be kept in every row";
+      SmallVector<Operation *> gone, made;
+      plan->build(gone, made);
+      // Memory of an erased op may be that of a later one, so that `created` is
+      // kept to ops that live.
+      created.insert(made.begin(), made.end());
+      for (Operation *op : gone) {
+        created.remove(op);
+        erased.insert(op);
+      }
+      ++numFused;
+      remark::passed(loc, options("softmax")) << "fused into attn.attention";
+      return;
+    }
+    ++numRejected;
+    if (firstWhy.empty())
+      firstWhy = "its result does not reach a contraction with values";
+    remark::missed(loc, options("softmax"))
+        << "softmax is not fused into attention: " + firstWhy;
+  }
+
+  /// Softmaxes that went with another's attention.
+  DenseSet<Operation *> erased;
+  SetVector<Operation *> created;
 };
 } // namespace
-} // namespace fovea::attn

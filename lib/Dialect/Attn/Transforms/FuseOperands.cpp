@@ -1,0 +1,328 @@
+//===- FuseOperands.cpp - Operands in attention's layout ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FuseOperands.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace fovea::attn::fuse {
+
+//===----------------------------------------------------------------------===//
+// Where an operand comes from
+//===----------------------------------------------------------------------===//
+
+/// The leaf that `scalar` is a widening or a constant multiple of. Other leaves
+/// are looked into in search of constants.
+static std::optional<Source> getFactors(ScalarGraph &graph, Value scalar) {
+  auto constant = [&](Value value) -> std::optional<double> {
+    if (const Leaf *leaf = graph.lookupLeaf(value)) {
+      Leaf copy = *leaf;
+      value = graph.read(copy.tensor, copy.access);
+    }
+    std::optional<double> factor = getConstantFloat(stripCasts(value));
+    if (factor && !std::isfinite(*factor))
+      return std::nullopt;
+    return factor;
+  };
+  double factor = 1.0;
+  while (!graph.lookupLeaf(scalar)) {
+    Operation *op = scalar.getDefiningOp();
+    if (!op)
+      return std::nullopt;
+    // What is wider than an accumulator must stay as wide.
+    if (isa<arith::ExtFOp>(op) && !scalar.getType().isF64()) {
+      scalar = op->getOperand(0);
+    } else if (isa<arith::NegFOp>(op)) {
+      factor = -factor;
+      scalar = op->getOperand(0);
+    } else if (isa<arith::MulFOp>(op)) {
+      std::optional<double> rhs = constant(op->getOperand(1));
+      std::optional<double> lhs =
+          rhs ? std::nullopt : constant(op->getOperand(0));
+      if (!rhs && !lhs)
+        return std::nullopt;
+      factor *= rhs ? *rhs : *lhs;
+      scalar = op->getOperand(rhs ? 0 : 1);
+    } else if (isa<arith::DivFOp>(op)) {
+      std::optional<double> divisor = constant(op->getOperand(1));
+      if (!divisor || *divisor == 0.0)
+        return std::nullopt;
+      factor /= *divisor;
+      scalar = op->getOperand(0);
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (!isa<FloatType>(scalar.getType()) || !std::isfinite(factor))
+    return std::nullopt;
+  const Leaf *leaf = graph.lookupLeaf(scalar);
+  return Source{leaf->tensor, leaf->access, factor};
+}
+
+SmallVector<Source> getSources(ScalarGraph &graph, Value operand,
+                               const Access &access, bool allowFactor) {
+  SmallVector<Source> result = {{operand, graph.getAxes().flatten(access)}};
+  while (true) {
+    Source last = result.back();
+    Value scalar = graph.readOnce(last.tensor, last.access);
+    std::optional<Source> next =
+        scalar ? getFactors(graph, scalar) : std::nullopt;
+    if (!next || (!allowFactor && next->factor != 1.0))
+      break;
+    next->factor *= last.factor;
+    if (!std::isfinite(next->factor))
+      break;
+    result.push_back(*next);
+  }
+  return result;
+}
+
+bool hasAxis(const Access &access, Axis axis) {
+  return llvm::any_of(
+      access, [&](const Axes &list) { return llvm::is_contained(list, axis); });
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+static Axes concat(ArrayRef<Axes> lists) {
+  Axes result;
+  for (const Axes &list : lists)
+    result.append(list);
+  return result;
+}
+
+/// Whether a dimension of axes `list` can be expanded, which infers at most one
+/// size.
+static bool isExpandable(AxisTable &axes, const Axes &list) {
+  return llvm::count_if(list, [&](Axis axis) {
+           return ShapedType::isDynamic(axes.size(axis));
+         }) <= 1;
+}
+
+static RankedTensorType getType(AxisTable &axes, ArrayRef<Axes> lists,
+                                Type element) {
+  auto shape = llvm::map_to_vector(
+      lists, [&](const Axes &list) { return axes.size(list); });
+  return RankedTensorType::get(shape, element);
+}
+
+static Value castTo(OpBuilder &builder, Location loc, Value value,
+                    RankedTensorType type) {
+  if (value.getType() == type)
+    return value;
+  return tensor::CastOp::create(builder, loc, type, value);
+}
+
+/// Groups `fine` dimensions, in order, to as many as `lists` has, by how many
+/// non-unit axes each list holds. Dimensions of size one in `coarse` (empty
+/// lists) go to a neighbour; without any dimension, there are no groups.
+static SmallVector<ReassociationIndices> groupUnits(ArrayRef<Axes> lists) {
+  SmallVector<ReassociationIndices> groups;
+  ReassociationIndices pending;
+  for (auto [dim, list] : llvm::enumerate(lists)) {
+    pending.push_back(dim);
+    if (list.empty())
+      continue;
+    groups.push_back(pending);
+    pending.clear();
+  }
+  if (!groups.empty())
+    groups.back().append(pending);
+  return groups;
+}
+
+/// `value` with dimensions `from` to one dimension for each axis, or, if
+/// `reverse`, from that to dimensions `from`.
+static Value toAxes(OpBuilder &builder, Location loc, AxisTable &axes,
+                    Value value, ArrayRef<Axes> from, bool reverse) {
+  Type element = getElementTypeOrSelf(value.getType());
+  SmallVector<Axes> lists, fine;
+  for (const Axes &list : from) {
+    if (!list.empty())
+      lists.push_back(list);
+    for (Axis axis : list)
+      fine.push_back({axis});
+  }
+  RankedTensorType whole = getType(axes, from, element);
+  RankedTensorType units = getType(axes, lists, element);
+  RankedTensorType single = getType(axes, fine, element);
+  SmallVector<ReassociationIndices> unitGroups = groupUnits(from);
+  SmallVector<ReassociationIndices> axisGroups;
+  int64_t next = 0;
+  for (const Axes &list : lists) {
+    ReassociationIndices &group = axisGroups.emplace_back();
+    for (size_t index = 0; index < list.size(); ++index)
+      group.push_back(next++);
+  }
+  bool hasUnits = lists.size() != from.size();
+  bool hasProducts = fine.size() != lists.size();
+  auto expand = [&](Value value, RankedTensorType type,
+                    ArrayRef<ReassociationIndices> groups) -> Value {
+    return tensor::ExpandShapeOp::create(builder, loc, type, value, groups);
+  };
+  auto collapse = [&](Value value, RankedTensorType type,
+                      ArrayRef<ReassociationIndices> groups) -> Value {
+    return tensor::CollapseShapeOp::create(builder, loc, type, value, groups);
+  };
+  if (reverse) {
+    value = castTo(builder, loc, value, single);
+    if (hasProducts)
+      value = collapse(value, units, axisGroups);
+    return hasUnits ? expand(value, whole, unitGroups) : value;
+  }
+  value = castTo(builder, loc, value, whole);
+  if (hasUnits)
+    value = collapse(value, units, unitGroups);
+  return hasProducts ? expand(value, single, axisGroups) : value;
+}
+
+/// `value` with one dimension for each axis of `from`, transposed to `to`.
+static Value transpose(OpBuilder &builder, Location loc, AxisTable &axes,
+                       Value value, const Axes &from, const Axes &to) {
+  if (from == to)
+    return value;
+  auto permutation = llvm::map_to_vector(to, [&](Axis axis) -> int64_t {
+    return llvm::find(from, axis) - from.begin();
+  });
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, value);
+  SmallVector<OpFoldResult> permuted =
+      llvm::map_to_vector(permutation, [&](int64_t dim) { return sizes[dim]; });
+  Value init = tensor::EmptyOp::create(builder, loc, permuted,
+                                       getElementTypeOrSelf(value.getType()));
+  return linalg::TransposeOp::create(builder, loc, value, init, permutation)
+      ->getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Operands and results
+//===----------------------------------------------------------------------===//
+
+/// A tensor one of whose dimensions is exactly `axis`, and that dimension.
+static std::optional<std::pair<Value, int64_t>>
+findSize(AxisTable &axes, Axis axis, ArrayRef<Source> sizes) {
+  for (const Source &source : sizes)
+    for (auto [dim, list] : llvm::enumerate(source.access))
+      if (list.size() == 1 && list.front() == axis)
+        return std::pair<Value, int64_t>(source.tensor, dim);
+  return std::nullopt;
+}
+
+std::optional<Source> chooseSource(AxisTable &axes, ArrayRef<Source> sources,
+                                   const Layout &layout,
+                                   ArrayRef<Source> sizes) {
+  Axes target = concat(layout);
+  const Source *best = nullptr;
+  unsigned bestCost = 0;
+  // A broadcast that must be made costs most, then an operand that is wider
+  // than need be, then data movement, then a reshape.
+  for (const Source &source : sources) {
+    Axes present = concat(source.access);
+    auto isTarget = [&](Axis axis) { return llvm::is_contained(target, axis); };
+    if (!llvm::all_of(present, isTarget) ||
+        !llvm::all_of(source.access, [&](const Axes &list) {
+          return isExpandable(axes, list);
+        }))
+      continue;
+    unsigned cost = 0;
+    Axes order;
+    bool isBuildable = true;
+    for (Axis axis : target) {
+      if (llvm::is_contained(present, axis)) {
+        order.push_back(axis);
+        continue;
+      }
+      cost += 1000;
+      isBuildable &= !ShapedType::isDynamic(axes.size(axis)) ||
+                     findSize(axes, axis, sizes).has_value();
+    }
+    // A duplicate (a diagonal) is no view.
+    if (!isBuildable || order.size() != present.size())
+      continue;
+    cost +=
+        getElementTypeOrSelf(source.tensor.getType()).getIntOrFloatBitWidth();
+    cost += order != present ? 10 : 0;
+    cost += source.access != Access(layout.begin(), layout.end()) ? 1 : 0;
+    // The same cost further back means work in between that is not needed.
+    if (best && cost > bestCost)
+      continue;
+    best = &source;
+    bestCost = cost;
+  }
+  if (!best)
+    return std::nullopt;
+  return *best;
+}
+
+Value buildOperand(OpBuilder &builder, Location loc, AxisTable &axes,
+                   const Source &source, const Layout &layout,
+                   ArrayRef<Source> sizes) {
+  Type element = getElementTypeOrSelf(source.tensor.getType());
+  RankedTensorType type = getType(axes, layout, element);
+  if (ArrayRef(source.access) == ArrayRef(layout))
+    return castTo(builder, loc, source.tensor, type);
+  Axes target = concat(layout), order = concat(source.access);
+  Value value = toAxes(builder, loc, axes, source.tensor, source.access, false);
+  Axes missing;
+  for (Axis axis : target)
+    if (!llvm::is_contained(order, axis))
+      missing.push_back(axis);
+  if (!missing.empty()) {
+    // The new dimensions come first.
+    SmallVector<OpFoldResult> shape;
+    for (Axis axis : missing) {
+      if (!ShapedType::isDynamic(axes.size(axis))) {
+        shape.push_back(builder.getIndexAttr(axes.size(axis)));
+        continue;
+      }
+      auto [tensor, dim] = *findSize(axes, axis, sizes);
+      shape.push_back(tensor::getMixedSize(builder, loc, tensor, dim));
+    }
+    llvm::append_range(shape, tensor::getMixedSizes(builder, loc, value));
+    Value init = tensor::EmptyOp::create(builder, loc, shape, element);
+    auto dims = llvm::to_vector(
+        llvm::seq<int64_t>(0, static_cast<int64_t>(missing.size())));
+    value = linalg::BroadcastOp::create(builder, loc, value, init, dims)
+                ->getResult(0);
+    missing.append(order);
+    order = missing;
+  }
+  value = transpose(builder, loc, axes, value, order, target);
+  return toAxes(builder, loc, axes, value, layout, true);
+}
+
+bool canBuildResult(AxisTable &axes, const Layout &layout,
+                    const Access &access) {
+  auto isLayoutExpandable = llvm::all_of(
+      layout, [&](const Axes &list) { return isExpandable(axes, list); });
+  if (!isLayoutExpandable)
+    return false;
+  Axes from = concat(layout), to = concat(access);
+  return from.size() == to.size() && llvm::all_of(to, [&](Axis axis) {
+           return llvm::count(to, axis) == 1 && llvm::is_contained(from, axis);
+         });
+}
+
+Value buildResult(OpBuilder &builder, Location loc, AxisTable &axes,
+                  Value result, const Layout &layout, const Access &access,
+                  RankedTensorType type) {
+  if (ArrayRef(access) != ArrayRef(layout)) {
+    result = toAxes(builder, loc, axes, result, layout, false);
+    result =
+        transpose(builder, loc, axes, result, concat(layout), concat(access));
+    result = toAxes(builder, loc, axes, result, access, true);
+  }
+  return castTo(builder, loc, result, type);
+}
+
+} // namespace fovea::attn::fuse

@@ -1,0 +1,265 @@
+//===- FuseSoftmax.cpp - Softmax as one op or as its steps ----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FuseSoftmax.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <numbers>
+
+using namespace mlir;
+
+namespace fovea::attn::fuse {
+
+namespace {
+/// Matches one probability.
+class Matcher {
+public:
+  Matcher(ScalarGraph &graph, ArrayRef<Axis> keys, std::string &why)
+      : graph(graph), keys(graph.getAxes().flatten(keys)), why(why) {}
+
+  /// The score behind probability `p`, or null.
+  Value match(Value p) {
+    p = stripCasts(p);
+    if (const Leaf *leaf = graph.lookupLeaf(p)) {
+      if (auto softmax = leaf->tensor.getDefiningOp<SoftmaxOp>())
+        return matchOp(softmax.getInput(), leaf->access,
+                       leaf->access.size() - 1);
+      if (auto softmax = leaf->tensor.getDefiningOp<linalg::SoftmaxOp>())
+        return matchOp(softmax.getInput(), leaf->access,
+                       softmax.getDimension());
+    }
+    if (Value score = matchQuotient(p))
+      return score;
+    if (Value score = matchLogarithm(p))
+      return score;
+    if (why.empty())
+      why = "what is multiplied with the values is not a softmax, cast, "
+            "reshaped, or dropped out, but something else";
+    return nullptr;
+  }
+
+private:
+  Value matchOp(Value input, const Access &access, unsigned dim) {
+    for (auto [index, list] : llvm::enumerate(access)) {
+      bool isKeys = list == keys;
+      bool meets = llvm::any_of(
+          list, [&](Axis axis) { return llvm::is_contained(keys, axis); });
+      if (index == dim ? !isKeys : meets)
+        return reject("the softmax is not over the dimension that the "
+                      "contraction with values sums over");
+    }
+    return graph.read(input, access);
+  }
+
+  /// `exp(z) / sum exp(z)`, or times the reciprocal.
+  Value matchQuotient(Value p) {
+    if (auto division = p.getDefiningOp<arith::DivFOp>()) {
+      Value numerator = stripCasts(division.getLhs());
+      if (Value sum = getSum(division.getRhs()))
+        return compare(numerator, sum);
+      return nullptr;
+    }
+    if (auto product = p.getDefiningOp<arith::MulFOp>()) {
+      for (auto [factor, other] :
+           {std::pair(product.getLhs(), product.getRhs()),
+            std::pair(product.getRhs(), product.getLhs())})
+        if (Value denominator = getReciprocal(factor))
+          if (Value sum = getSum(denominator))
+            return compare(stripCasts(other), sum);
+    }
+    return nullptr;
+  }
+
+  /// `exp(z - log(sum exp(z)))`, or `exp(x - (m + log(sum exp(x - m))))`.
+  Value matchLogarithm(Value p) {
+    auto exp = p.getDefiningOp<math::ExpOp>();
+    auto difference =
+        exp ? stripCasts(exp.getOperand()).getDefiningOp<arith::SubFOp>()
+            : nullptr;
+    if (!difference)
+      return nullptr;
+    Value x = stripCasts(difference.getLhs());
+    Value row = stripCasts(difference.getRhs());
+    if (auto log = row.getDefiningOp<math::LogOp>()) {
+      Value sum = getSum(log.getOperand());
+      auto summed = sum ? sum.getDefiningOp<math::ExpOp>() : nullptr;
+      if (summed && stripCasts(summed.getOperand()) == x)
+        return getScore(sum);
+      return nullptr;
+    }
+    auto add = row.getDefiningOp<arith::AddFOp>();
+    if (!add)
+      return nullptr;
+    for (auto [max, other] : {std::pair(add.getLhs(), add.getRhs()),
+                              std::pair(add.getRhs(), add.getLhs())}) {
+      auto log = stripCasts(other).getDefiningOp<math::LogOp>();
+      Value sum = log ? getSum(log.getOperand()) : nullptr;
+      auto summed = sum ? sum.getDefiningOp<math::ExpOp>() : nullptr;
+      auto shifted =
+          summed
+              ? stripCasts(summed.getOperand()).getDefiningOp<arith::SubFOp>()
+              : nullptr;
+      if (shifted && stripCasts(shifted.getLhs()) == x &&
+          stripCasts(shifted.getRhs()) == stripCasts(max))
+        return getScore(sum);
+    }
+    return nullptr;
+  }
+
+  /// What `1 / x` and `x ^ -1` divide by, or null.
+  static Value getReciprocal(Value factor) {
+    factor = stripCasts(factor);
+    if (auto division = factor.getDefiningOp<arith::DivFOp>())
+      return getConstantFloat(division.getLhs()) == 1.0 ? division.getRhs()
+                                                        : nullptr;
+    if (auto power = factor.getDefiningOp<math::PowFOp>())
+      return getConstantFloat(power.getRhs()) == -1.0 ? power.getLhs()
+                                                      : nullptr;
+    return nullptr;
+  }
+
+  /// What `denominator` sums along the keys, or null.
+  Value getSum(Value denominator) {
+    const Leaf *leaf = graph.lookupLeaf(stripCasts(denominator));
+    if (!leaf || !isReduction(leaf->tensor.getDefiningOp()))
+      return nullptr;
+    Leaf sum = *leaf;
+    for (const Axes &list : sum.access)
+      for (Axis axis : list)
+        if (llvm::is_contained(keys, axis))
+          return reject("the softmax is not over the dimension that the "
+                        "contraction with values sums over");
+    std::optional<Value> summand =
+        matchSum(graph, sum.tensor, sum.access, keys);
+    return summand ? stripCasts(*summand) : nullptr;
+  }
+
+  Value compare(Value numerator, Value sum) {
+    if (numerator != sum)
+      return reject("the denominator is not the sum of the numerators");
+    return getScore(numerator);
+  }
+
+  /// The exponent of `exponential`, less the row's maximum.
+  Value getScore(Value exponential) {
+    Operation *op = exponential.getDefiningOp();
+    if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(op))
+      return reject("the numerators are not exponentials");
+    DenseSet<Value> varying = graph.varying(keys);
+    DenseSet<Value> reduced = graph.dependents([&](BlockArgument argument) {
+      const Leaf *leaf = graph.lookupLeaf(argument);
+      return leaf && isReduction(leaf->tensor.getDefiningOp());
+    });
+    auto isRowTerm = [&](Value value) {
+      return !varying.contains(value) && reduced.contains(value);
+    };
+    Value score = dropRowTerms(op->getOperand(0), isRowTerm);
+    if (isa<math::Exp2Op>(op))
+      score = graph.create<arith::MulFOp>(
+          op->getLoc(), score,
+          graph.createFloat(op->getLoc(), score.getType(), std::numbers::ln2));
+    return score;
+  }
+
+  /// Softmax does not change by what is added to a whole row.
+  Value dropRowTerms(Value x, function_ref<bool(Value)> isRowTerm) {
+    Operation *op = x.getDefiningOp();
+    if (!op)
+      return x;
+    if (isa<arith::SubFOp, arith::AddFOp>(op) && isRowTerm(op->getOperand(1)))
+      return dropRowTerms(op->getOperand(0), isRowTerm);
+    if (isa<arith::AddFOp>(op) && isRowTerm(op->getOperand(0)))
+      return dropRowTerms(op->getOperand(1), isRowTerm);
+    bool isScaled = isa<arith::MulFOp, arith::DivFOp>(op) &&
+                    getConstantFloat(op->getOperand(1));
+    if (!isScaled && !isa<arith::ExtFOp, arith::TruncFOp>(op))
+      return x;
+    Value inner = dropRowTerms(op->getOperand(0), isRowTerm);
+    if (inner == op->getOperand(0))
+      return x;
+    SmallVector<Value> operands(op->getOperands());
+    operands[0] = inner;
+    return graph.createLike(op, operands, x.getType());
+  }
+
+  Value reject(StringRef reason) {
+    if (why.empty())
+      why = reason.str();
+    return nullptr;
+  }
+
+  ScalarGraph &graph;
+  Axes keys;
+  std::string &why;
+};
+} // namespace
+
+std::optional<Softmax> matchSoftmax(ScalarGraph &graph, Value p,
+                                    ArrayRef<Axis> keys, std::string &why) {
+  Softmax result;
+  p = stripCasts(p);
+  if (const Leaf *leaf = graph.lookupLeaf(p)) {
+    if (auto dropout = leaf->tensor.getDefiningOp<DropoutOp>()) {
+      result.dropout = dropout;
+      result.dropoutAccess = leaf->access;
+      p = graph.read(dropout.getInput(), result.dropoutAccess);
+    }
+  }
+  result.score = Matcher(graph, keys, why).match(p);
+  if (!result.score)
+    return std::nullopt;
+  return result;
+}
+
+bool isSoftmaxLike(Operation *op) {
+  if (isa<SoftmaxOp, linalg::SoftmaxOp>(op))
+    return true;
+  if (!isReduction(op))
+    return false;
+  auto linalg = cast<linalg::LinalgOp>(op);
+  auto isExponential = [](Operation *op) {
+    return isa<math::ExpOp, math::Exp2Op>(op);
+  };
+  auto hasExponential = [&](Operation *op) {
+    if (!op)
+      return false;
+    if (isExponential(op))
+      return true;
+    auto structured = dyn_cast<linalg::LinalgOp>(op);
+    if (structured)
+      return llvm::any_of(*structured.getBlock(), [&](Operation &nested) {
+        return isExponential(&nested);
+      });
+    auto elementwise = dyn_cast<ElementwiseOp>(op);
+    return elementwise &&
+           llvm::any_of(elementwise.getBody().front(), [&](Operation &nested) {
+             return isExponential(&nested);
+           });
+  };
+  bool adds = llvm::any_of(*linalg.getBlock(), [](Operation &nested) {
+    return isa<arith::AddFOp>(nested);
+  });
+  if (!adds)
+    return false;
+  if (hasExponential(op))
+    return true;
+  return llvm::any_of(linalg.getDpsInputs(), [&](Value input) {
+    Operation *def = input.getDefiningOp();
+    // Through a cast or a view.
+    for (unsigned steps = 0; def && !hasExponential(def) && steps < 4;
+         ++steps) {
+      if (def->getNumOperands() == 0)
+        return false;
+      def = def->getOperand(0).getDefiningOp();
+    }
+    return hasExponential(def);
+  });
+}
+
+} // namespace fovea::attn::fuse

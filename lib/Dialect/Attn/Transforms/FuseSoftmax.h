@@ -1,0 +1,39 @@
+//===- FuseSoftmax.h - Softmax as one op or as its steps --------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_FUSESOFTMAX_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_FUSESOFTMAX_H
+
+#include "FuseContraction.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include <string>
+
+namespace fovea::attn::fuse {
+
+struct Softmax {
+  /// What is exponentiated, less the row's maximum, in any float type.
+  mlir::Value score;
+  /// The dropout after it, if any, and where that is read.
+  DropoutOp dropout;
+  Access dropoutAccess;
+};
+
+/// Explains probability `p`, read for the values that are contracted along
+/// `keys`, as a softmax along `keys`: attn.softmax, linalg.softmax, or
+/// exponentials divided by their sum, less any term that is the same for a
+/// whole row. `why` says what is in the way otherwise.
+std::optional<Softmax> matchSoftmax(ScalarGraph &graph, mlir::Value p,
+                                    llvm::ArrayRef<Axis> keys,
+                                    std::string &why);
+
+/// Whether `op` is a softmax, or sums exponentials along a row.
+bool isSoftmaxLike(mlir::Operation *op);
+
+} // namespace fovea::attn::fuse
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_FUSESOFTMAX_H
