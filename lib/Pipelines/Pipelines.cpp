@@ -11,7 +11,7 @@
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -50,17 +50,28 @@ static void addToLLVM(OpPassManager &manager) {
   addCleanup(manager);
 }
 
+/// From linalg on tensors to linalg on memrefs, buffers placed.
+static void addBufferization(OpPassManager &manager) {
+  manager.addPass(bufferization::createEmptyTensorEliminationPass());
+  manager.addPass(fovea::createHostBufferize());
+  addCleanup(manager);
+  manager.addPass(fovea::createPlaceBuffers());
+}
+
 void fovea::buildHostPipeline(OpPassManager &manager,
                               const HostOptions &options) {
   if (options.level == Level::Attn)
     return;
   manager.addPass(createAttnToLinalg());
+  manager.addPass(createLinalgPrepare());
+  addCleanup(manager);
+  LinalgFuseRowsOptions fusion;
+  fusion.scope = options.strategy == Strategy::Unfused ? "op" : "graph";
+  manager.addPass(createLinalgFuseRows(fusion));
   addCleanup(manager);
   if (options.level != Level::LLVM)
     return;
-  manager.addPass(createHostBufferize());
-  addCleanup(manager);
-  manager.addPass(createPlaceBuffers());
+  addBufferization(manager);
   manager.addPass(createLinalgToVector());
   addToLLVM(manager);
 }
@@ -68,10 +79,9 @@ void fovea::buildHostPipeline(OpPassManager &manager,
 void fovea::buildReferencePipeline(OpPassManager &manager) {
   manager.addPass(createPromoteToF64());
   manager.addPass(createAttnToLinalg());
+  manager.addPass(createLinalgPrepare());
   addCleanup(manager);
-  manager.addPass(createHostBufferize());
-  addCleanup(manager);
-  manager.addPass(createPlaceBuffers());
+  addBufferization(manager);
   LinalgToVectorOptions scalars;
   scalars.vectorBytes = 1;
   manager.addPass(createLinalgToVector(scalars));

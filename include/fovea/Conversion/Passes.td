@@ -86,6 +86,60 @@ def ConvertAttnToVector
 }
 
 //===----------------------------------------------------------------------===//
+// linalg-prepare
+//===----------------------------------------------------------------------===//
+
+def LinalgPrepare : Pass<"linalg-prepare"> {
+  let summary = "Writes all work on tensors as linalg.generic";
+  let description = [{
+    What the later passes need not know: named linalg ops and arith and math ops
+    on whole tensors become `linalg.generic`; `linalg.softmax` and the like,
+    `linalg.pack` and `linalg.unpack`, `tensor.pad` and `tensor.concat` are
+    decomposed; operands that are splat constants move into bodies.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// linalg-fuse-rows
+//===----------------------------------------------------------------------===//
+
+def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
+  let summary = "Fuses elementwise ops and norms into one pass over rows";
+  let description = [{
+    Ops that agree in their leading, parallel loops (the rows) and read each
+    other's results row by row become one `scf.forall` over the rows, in which
+    every op works on one row. What only the group uses never exists as a whole;
+    what others use is written row by row. So LayerNorm, dropout and a residual
+    add are one kernel that reads and writes memory once.
+
+    A group is connected, no op outside of it lies between two of its ops, and a
+    row has at most 65536 elements, as far as sizes are known. Contractions are
+    in no group. Reshapes between the ops are moved out of the way first. Within
+    a group elementwise ops are fused into their one consumer.
+
+    With `scope=op` only the ops that one graph op became (`fovea.kernel`) are
+    fused: the unfused baseline, kernel by kernel.
+  }];
+  let options = [
+    Option<"scope", "scope", "std::string", "\"graph\"",
+           "What is fused: `graph`, or `op` for the ops of one graph op">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numGroups", "num-groups", "Number of kernels made by fusion">,
+    Statistic<"numFused", "num-fused", "Number of ops fused into them">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // host-bufferize
 //===----------------------------------------------------------------------===//
 
