@@ -8,6 +8,7 @@
 #include "fovea/Pipelines/Pipelines.h"
 
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -58,20 +59,59 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(fovea::createPlaceBuffers());
 }
 
+static int getPasses(fovea::Strategy strategy) {
+  switch (strategy) {
+  case fovea::Strategy::ThreePass:
+    return 3;
+  case fovea::Strategy::TwoPass:
+    return 2;
+  case fovea::Strategy::Unfused:
+  case fovea::Strategy::Fused:
+    return 1;
+  }
+  llvm_unreachable("unknown strategy");
+}
+
+/// From the graph to loops over tiles of attention, or less far. What does not
+/// become attention stays as it is.
+static void addAttention(OpPassManager &manager,
+                         const fovea::HostOptions &options) {
+  manager.addPass(fovea::attn::createAttnFuse());
+  addCleanup(manager);
+  if (options.level == fovea::Level::Attn)
+    return;
+  manager.addPass(fovea::attn::createAttnSelectSchedule());
+  fovea::attn::AttnOnlineSoftmaxOptions online;
+  online.passes = getPasses(options.strategy);
+  online.scheduledOnly = true;
+  manager.addPass(fovea::attn::createAttnOnlineSoftmax(online));
+  addCleanup(manager);
+  if (options.level == fovea::Level::Fused)
+    return;
+  manager.addPass(fovea::attn::createAttnTile());
+  addCleanup(manager);
+}
+
 void fovea::buildHostPipeline(OpPassManager &manager,
                               const HostOptions &options) {
-  if (options.level == Level::Attn)
+  bool isUnfused = options.strategy == Strategy::Unfused;
+  if (!isUnfused)
+    addAttention(manager, options);
+  if (options.level == Level::Attn || options.level == Level::Fused)
     return;
+  if (!isUnfused && options.level != Level::Tiled)
+    manager.addPass(attn::createAttnPackQueries());
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());
   addCleanup(manager);
   LinalgFuseRowsOptions fusion;
-  fusion.scope = options.strategy == Strategy::Unfused ? "op" : "graph";
+  fusion.scope = isUnfused ? "op" : "graph";
   manager.addPass(createLinalgFuseRows(fusion));
   addCleanup(manager);
-  if (options.level != Level::LLVM)
+  if (options.level == Level::Tiled)
     return;
   addBufferization(manager);
+  manager.addPass(createConvertAttnToVector());
   manager.addPass(createLinalgToVector());
   addToLLVM(manager);
 }
