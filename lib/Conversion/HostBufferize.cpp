@@ -12,8 +12,6 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
 #include "mlir/Dialect/Bufferization/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -71,11 +69,6 @@ struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
           return cast<bufferization::BufferLikeType>(
               getArgumentType(cast<TensorType>(type), memorySpace));
         };
-    options.memCpyFn = [](OpBuilder &builder, Location loc, Value from,
-                          Value to) -> LogicalResult {
-      linalg::makeMemRefCopyOp(builder, loc, from, to);
-      return success();
-    };
     bufferization::BufferizationState state;
     if (failed(
             bufferization::runOneShotModuleBufferize(module, options, state)))
@@ -112,7 +105,7 @@ struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
       auto identity = MemRefType::get(type.getShape(), type.getElementType());
       Value copy = memref::AllocOp::create(builder, loc, identity, sizes,
                                            builder.getI64IntegerAttr(64));
-      linalg::makeMemRefCopyOp(builder, loc, value, copy);
+      memref::CopyOp::create(builder, loc, value, copy);
       operand.set(copy);
       ++numResultCopies;
     }

@@ -732,8 +732,9 @@ struct LinalgToVector final : impl::LinalgToVectorBase<LinalgToVector> {
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](memref::CopyOp copy) {
       rewriter.setInsertionPoint(copy);
-      linalg::makeMemRefCopyOp(rewriter, copy.getLoc(), copy.getSource(),
-                               copy.getTarget());
+      if (copy.getSource() != copy.getTarget())
+        linalg::makeMemRefCopyOp(rewriter, copy.getLoc(), copy.getSource(),
+                                 copy.getTarget());
       copy.erase();
     });
     SmallVector<linalg::LinalgOp> ops;

@@ -154,12 +154,10 @@ def HostBufferize : Pass<"host-bufferize", "::mlir::ModuleOp"> {
       layout, allocated by the function; results alias neither arguments nor
       each other, which costs a copy where the graph returns an argument, a
       part of a tensor, or one tensor twice.
-
-    Copies are `linalg.generic`s.
   }];
   let dependentDialects = [
     "::mlir::bufferization::BufferizationDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect"
+    "::mlir::memref::MemRefDialect"
   ];
   let statistics = [
     Statistic<"numResultCopies", "num-result-copies",
@@ -282,7 +280,8 @@ def LinalgToVector : Pass<"convert-linalg-to-vector"> {
     parallel loops become an `scf.forall` with a `fovea.grain` (see
     `outline-parallel`).
 
-    `memref.copy` is converted as the `linalg.generic` that it is.
+    `memref.copy` is converted as the `linalg.generic` that it is; from a buffer
+    to itself it vanishes.
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "0",
