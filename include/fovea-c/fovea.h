@@ -198,6 +198,9 @@ FOVEA_API void fovea_tensor_release(fovea_tensor *tensor);
 /** The same, by the tensor's owner. */
 FOVEA_API void fovea_owner_release(void *owner);
 
+/** A result as a DLManagedTensor of DLPack 0.8, whose deleter releases it. */
+FOVEA_API void *fovea_owner_to_dlpack(void *owner);
+
 #ifdef __cplusplus
 }
 #endif

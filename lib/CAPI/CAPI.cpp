@@ -64,6 +64,15 @@ static fovea_status *fail(fovea_code code, llvm::Error error) {
   return new fovea_status{code, llvm::toString(std::move(error))};
 }
 
+/// An error's code and message.
+static std::pair<std::error_code, std::string> split(llvm::Error error) {
+  std::pair<std::error_code, std::string> result;
+  llvm::handleAllErrors(std::move(error), [&](const llvm::ErrorInfoBase &info) {
+    result = {info.convertToErrorCode(), info.message()};
+  });
+  return result;
+}
+
 //===----------------------------------------------------------------------===//
 // Errors, the library, buffers
 //===----------------------------------------------------------------------===//
@@ -333,8 +342,12 @@ fovea_status *fovea_module_call(const fovea_module *module, size_t function,
   }
   llvm::SmallVector<Tensor, 2> tensors;
   if (llvm::Error error =
-          module->compiled->executable->call(function, views, tensors))
-    return fail(FOVEA_RUNTIME_ERROR, std::move(error));
+          module->compiled->executable->call(function, views, tensors)) {
+    auto [code, message] = split(std::move(error));
+    return fail(code == std::errc::invalid_argument ? FOVEA_INVALID_ARGUMENT
+                                                    : FOVEA_RUNTIME_ERROR,
+                message);
+  }
   for (auto [index, tensor] : llvm::enumerate(tensors)) {
     fovea_tensor &result = results[index];
     TensorView view = tensor.getView();
@@ -354,3 +367,63 @@ void fovea_tensor_release(fovea_tensor *tensor) {
 }
 
 void fovea_owner_release(void *owner) { delete static_cast<Tensor *>(owner); }
+
+//===----------------------------------------------------------------------===//
+// DLPack
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// DLManagedTensor of DLPack 0.8, whose layout is its interface, followed by
+/// what it refers to.
+struct ManagedTensor {
+  struct {
+    void *data;
+    struct {
+      int32_t type;
+      int32_t id;
+    } device;
+    int32_t rank;
+    struct {
+      uint8_t code;
+      uint8_t bits;
+      uint16_t lanes;
+    } dtype;
+    int64_t *shape;
+    int64_t *strides;
+    uint64_t byteOffset;
+  } tensor;
+  void *context;
+  void (*deleter)(ManagedTensor *);
+
+  std::unique_ptr<Tensor> owner;
+};
+
+constexpr int32_t kDLPackCPU = 1;
+
+/// The codes of integers, floats, bf16 and bool.
+uint8_t getDLPackCode(DType type) {
+  if (type == DType::BF16)
+    return 4;
+  if (type == DType::Bool)
+    return 6;
+  return isFloat(type) ? 2 : 0;
+}
+
+} // namespace
+
+void *fovea_owner_to_dlpack(void *owner) {
+  auto *managed = new ManagedTensor{};
+  managed->owner.reset(static_cast<Tensor *>(owner));
+  TensorView view = managed->owner->getView();
+  managed->tensor.data = view.data;
+  managed->tensor.device = {kDLPackCPU, 0};
+  managed->tensor.rank = int32_t(view.shape.size());
+  managed->tensor.dtype = {getDLPackCode(view.type),
+                           uint8_t(8 * getSize(view.type)), 1};
+  // DLPack's pointers are not const, and nobody writes through them.
+  managed->tensor.shape = const_cast<int64_t *>(view.shape.data());
+  managed->tensor.strides = const_cast<int64_t *>(view.strides.data());
+  managed->deleter = [](ManagedTensor *self) { delete self; };
+  return managed;
+}

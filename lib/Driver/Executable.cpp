@@ -39,6 +39,11 @@ void copyElements(const TensorView &view, size_t dim, const char *source,
     copyElements(view, dim + 1, source + i * view.strides[dim] * size, target);
 }
 
+llvm::Error reject(const llvm::Twine &message) {
+  return llvm::createStringError(
+      std::make_error_code(std::errc::invalid_argument), message);
+}
+
 llvm::Error checkOperand(const Signature &function, size_t index,
                          const TensorView &view) {
   const ValueType &expected = function.operands[index];
@@ -93,9 +98,9 @@ llvm::Error Executable::call(size_t index, llvm::ArrayRef<TensorView> operands,
                              Usage *usage) const {
   const Signature &function = state->signatures[index];
   if (operands.size() != function.operands.size())
-    return llvm::createStringError(
-        llvm::formatv("@{0}: expected {1} operands, got {2}", function.name,
-                      function.operands.size(), operands.size()));
+    return reject(llvm::formatv("@{0}: expected {1} operands, got {2}",
+                                function.name, function.operands.size(),
+                                operands.size()));
 
   // Descriptors: of the results in a row, then of each operand.
   size_t numWords = 0;

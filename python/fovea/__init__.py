@@ -14,8 +14,9 @@ several threads at once.
 
 import ctypes
 import struct
+from ctypes import c_char
 
-import numpy
+from numpy import ndarray
 
 from . import _arrays, _library
 from ._library import Error, check, create, lib
@@ -118,67 +119,81 @@ class Function:
             _Type(lib.fovea_module_get_result_type, handle, number, index)
             for index in range(lib.fovea_module_get_num_results(handle, number))
         ]
-        self._wanted = [operand.number for operand in self.operands]
         self._pack = struct.Struct("".join(
             _library.tensor_format(operand.rank) + "8x"
             for operand in self.operands)).pack
         self._unpack = struct.Struct("".join(
             _library.tensor_format(result.rank) + "P"
-            for result in self.results))
-        self._ranks = [operand.rank for operand in self.operands]
+            for result in self.results)).unpack_from
+        self._expected = [(operand.number, operand.rank)
+                          for operand in self.operands]
         self._result_ranks = [result.rank for result in self.results]
-        self._results_type = ctypes.c_char * self._unpack.size
+        self._memory = ctypes.c_char * (
+            _library.TENSOR_SIZE * len(self.results))
 
     def __call__(self, *operands):
-        if len(operands) != len(self._wanted):
-            raise Error(f"@{self.name}: expected {len(self._wanted)} operands, "
+        expected = self._expected
+        if len(operands) != len(expected):
+            raise Error(f"@{self.name}: expected {len(expected)} operands, "
                         f"got {len(operands)}")
-        torch = _arrays.get_torch()
+        torch = _arrays.torch or _arrays.find_torch()
+        write = _arrays.write_numpy
         words = []
         keepers = []
-        write = _arrays.write_numpy
+        # Arrays of exactly the usual kinds and types take a short way.
         for index, operand in enumerate(operands):
-            wanted = self._wanted[index]
-            try:
-                if torch and isinstance(operand, torch.Tensor):
-                    read = torch.read(operand, wanted)
-                    write = torch.write
-                elif isinstance(operand, numpy.ndarray):
-                    read = _arrays.read_numpy(operand, wanted)
-                elif self.operands[index].is_scalar:
-                    read = _arrays.read_numpy(
-                        _arrays.make_number(operand, wanted), wanted)
-                else:
-                    read = _arrays.read_other(operand, wanted)
-            except Error as error:
-                raise Error(f"{self._describe(index)}: {error}") from None
-            data, number, shape, strides, keeper = read
-            rank = len(shape)
-            if rank != self._ranks[index]:
-                raise Error(
-                    f"{self._describe(index)}: expected "
-                    f"{self.operands[index]}, got a tensor of rank {rank}")
-            words.append(data)
-            words.append(number)
-            words.append(rank)
-            words += shape
-            words += strides
-            keepers.append(keeper)
-        results = self._results_type()
-        check(lib.fovea_module_call(
+            number, rank = expected[index]
+            kind = type(operand)
+            if kind is ndarray:
+                flags = operand.flags
+                if (operand.dtype is _arrays.NUMPY_DTYPES[number]
+                        and operand.ndim == rank and flags.c_contiguous
+                        and flags.writeable and operand.size):
+                    size = operand.itemsize
+                    words += (ctypes.addressof(c_char.from_buffer(operand)),
+                              number, rank, *operand.shape)
+                    words += [stride // size for stride in operand.strides]
+                    continue
+            elif torch and isinstance(operand, torch.Tensor):
+                write = torch.write
+                if (operand.dtype is torch.dtypes[number] and operand.is_cpu
+                        and not operand.requires_grad):
+                    shape = operand.shape
+                    if len(shape) == rank:
+                        words += (operand.data_ptr(), number, rank, *shape,
+                                  *operand.stride())
+                        continue
+            words += self._read(index, operand, torch, keepers)
+        results = self._memory()
+        status = lib.fovea_module_call(
             self._module.handle, self._number, self._pack(*words),
-            len(keepers), ctypes.addressof(results), len(self.results)))
-        words = self._unpack.unpack_from(results)
+            len(expected), results, len(self._result_ranks))
+        if status:
+            check(status)
+        words = self._unpack(results)
         arrays = []
         at = 0
         for rank in self._result_ranks:
-            end = at + 3 + 2 * rank
             arrays.append(write(words[at], words[at + 1],
-                                words[at + 3:at + 3 + rank], words[end]))
-            at = end + 1
-        if len(arrays) == 1:
-            return arrays[0]
-        return tuple(arrays)
+                                words[at + 3:at + 3 + rank],
+                                words[at + 3 + 2 * rank]))
+            at += 4 + 2 * rank
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+    def _read(self, index, operand, torch, keepers):
+        """An operand of any kind, as the words that describe it."""
+        expected = self.operands[index]
+        try:
+            data, number, shape, strides, keeper = _arrays.read(
+                operand, expected.number, expected.is_scalar, torch)
+        except Error as error:
+            raise Error(f"{self._describe(index)}: {error}") from None
+        rank = len(shape)
+        if rank != expected.rank:
+            raise Error(f"{self._describe(index)}: expected {expected}, got a "
+                        f"tensor of rank {rank}")
+        keepers.append(keeper)
+        return (data, number, rank, *shape, *strides)
 
     def _describe(self, index):
         name = self.operands[index].name

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """NumPy arrays, PyTorch tensors and whatever speaks DLPack, as memory.
 
-A reader turns an operand into (address, dtype number, sizes, strides in
-elements, keeper), where the keeper holds the memory for the time of the call. A
-writer turns a result's memory into an array of the kind that the operands were.
+An operand is read as (address, dtype number, sizes, strides in elements,
+keeper), where the keeper holds the memory for the time of the call. A result is
+written as an array of the kind that the operands were.
 """
 
 import sys
@@ -14,9 +14,10 @@ import numpy
 from . import _library
 from ._library import Error
 
-_NUMPY_DTYPES = (
+#: By dtype number.
+NUMPY_DTYPES = (
     numpy.dtype(numpy.float16),
-    numpy.dtype(numpy.uint16),  # bf16 as its bits
+    None,  # bf16
     numpy.dtype(numpy.float32),
     numpy.dtype(numpy.float64),
     numpy.dtype(numpy.bool_),
@@ -27,43 +28,40 @@ _NUMPY_DTYPES = (
 )
 
 # Integers are signless: unsigned ones are taken by their bits.
-_FROM_NUMPY = {
-    dtype: number
-    for number, dtype in enumerate(_NUMPY_DTYPES)
-    if number != _library.BF16
-}
-_FROM_NUMPY.update({
+_NUMBERS = {dtype: number for number, dtype in enumerate(NUMPY_DTYPES) if dtype}
+_NUMBERS.update({
     numpy.dtype(numpy.uint8): _library.I8,
     numpy.dtype(numpy.uint16): _library.I16,
     numpy.dtype(numpy.uint32): _library.I32,
     numpy.dtype(numpy.uint64): _library.I64,
 })
 
+# NumPy has no bf16: its bits.
+_TYPESTRS = tuple(dtype.str if dtype else "<u2" for dtype in NUMPY_DTYPES)
 
-def read_numpy(array, wanted):
+
+def has_whole_strides(array):
+    """Whether the array's strides are multiples of its element."""
+    size = array.itemsize
+    return all(stride % size == 0 for stride in array.strides)
+
+
+def _read_numpy(array, wanted):
     dtype = array.dtype
-    number = _FROM_NUMPY.get(dtype)
+    number = _NUMBERS.get(dtype)
+    if number is None and dtype.newbyteorder("=") in _NUMBERS:
+        array = array.astype(dtype.newbyteorder("="))
+        number = _NUMBERS[array.dtype]
+    if wanted == _library.BF16 and (dtype == numpy.uint16
+                                    or dtype.name == "bfloat16"):
+        number = wanted
     if number is None:
-        if dtype.name == "bfloat16":  # of the ml_dtypes package
-            number = _library.BF16
-        elif dtype.newbyteorder("=") in _FROM_NUMPY:
-            return read_numpy(array.astype(dtype.newbyteorder("=")), wanted)
-        else:
-            raise Error(f"dtype {dtype} is not supported")
-    elif wanted == _library.BF16 and dtype == numpy.uint16:
-        number = _library.BF16
-    itemsize = dtype.itemsize
-    strides = array.strides
-    if any(stride % itemsize for stride in strides):
-        array = numpy.ascontiguousarray(array)
-        strides = array.strides
-    return (
-        array.__array_interface__["data"][0],
-        number,
-        array.shape,
-        tuple(stride // itemsize for stride in strides),
-        array,
-    )
+        raise Error(f"dtype {dtype} is not supported")
+    if not has_whole_strides(array):
+        array = array.copy()
+    size = array.itemsize
+    return (array.__array_interface__["data"][0], number, array.shape,
+            [stride // size for stride in array.strides], array)
 
 
 class _Memory:
@@ -85,84 +83,87 @@ class _Memory:
         release(self.owner)
 
 
-_TYPESTRS = tuple(dtype.str for dtype in _NUMPY_DTYPES)
-
-
 def write_numpy(data, number, shape, owner):
     return numpy.asarray(_Memory(data, _TYPESTRS[number], shape, owner))
 
 
 class _Torch:
-    """PyTorch's side; made once PyTorch has been imported by somebody."""
+    """PyTorch's side."""
 
     def __init__(self, torch):
         self.Tensor = torch.Tensor
-        self.grad_enabled = torch.is_grad_enabled
-        self.from_numpy = torch.from_numpy
-        self.bfloat16 = torch.bfloat16
-        names = ("float16", "bfloat16", "float32", "float64", "bool", "int8",
-                 "int16", "int32", "int64")
-        self.numbers = {
-            getattr(torch, name): number for number, name in enumerate(names)
+        #: By dtype number.
+        self.dtypes = (torch.float16, torch.bfloat16, torch.float32,
+                       torch.float64, torch.bool, torch.int8, torch.int16,
+                       torch.int32, torch.int64)
+        self._numbers = {
+            dtype: number for number, dtype in enumerate(self.dtypes)
         }
-        self.numbers[torch.uint8] = _library.I8
+        self._numbers[torch.uint8] = _library.I8
+        self._strided = torch.strided
+        self._is_grad_enabled = torch.is_grad_enabled
+        self._from_dlpack = torch.utils.dlpack.from_dlpack
 
-    def read(self, tensor, wanted):
-        number = self.numbers.get(tensor.dtype)
+    def read(self, tensor):
+        number = self._numbers.get(tensor.dtype)
         if number is None:
             raise Error(f"dtype {tensor.dtype} is not supported")
-        if not tensor.is_cpu:
-            raise Error(
-                f"the tensor is on {tensor.device}; expected one on the CPU")
-        if tensor.requires_grad and self.grad_enabled():
+        if not tensor.is_cpu or tensor.layout is not self._strided:
+            raise Error(f"expected a dense tensor on the CPU, got a "
+                        f"{tensor.layout} one on {tensor.device}")
+        if tensor.requires_grad and self._is_grad_enabled():
             raise Error(
                 "the tensor requires a gradient, which is not computed; "
                 "detach it or call within torch.no_grad()")
         return tensor.data_ptr(), number, tensor.shape, tensor.stride(), tensor
 
     def write(self, data, number, shape, owner):
-        if number == _library.BF16:
-            memory = _Memory(data, "<i2", shape, owner)
-            return self.from_numpy(numpy.asarray(memory)).view(self.bfloat16)
-        return self.from_numpy(write_numpy(data, number, shape, owner))
+        return self._from_dlpack(_library.new_capsule(
+            _library.lib.fovea_owner_to_dlpack(owner), b"dltensor", None))
 
 
-_torch = None
+#: PyTorch's side, once somebody has imported PyTorch.
+torch = None
 
 
-def get_torch():
-    """PyTorch's side, or None where nobody has imported PyTorch."""
-    global _torch
-    if _torch is None and "torch" in sys.modules:
-        _torch = _Torch(sys.modules["torch"])
-    return _torch
+def find_torch():
+    global torch
+    if torch is None and "torch" in sys.modules:
+        torch = _Torch(sys.modules["torch"])
+    return torch
 
 
-def read_other(operand, wanted):
-    """An operand that is neither NumPy's nor PyTorch's."""
-    if hasattr(operand, "__dlpack__"):
-        return read_numpy(numpy.from_dlpack(operand), wanted)
-    if hasattr(operand, "__array_interface__") or hasattr(
-            operand, "__array__"):
-        return read_numpy(numpy.asarray(operand), wanted)
-    raise Error(
-        f"expected a NumPy array, a PyTorch tensor or an object with "
-        f"__dlpack__, got {type(operand).__name__}")
-
-
-def make_number(value, wanted):
+def _make_number(value, wanted):
     """A Python number as an array of rank 0."""
-    dtype = _NUMPY_DTYPES[wanted]
-    name = _library.DTYPE_NAMES[wanted]
-    if isinstance(value, (bool, int, float, numpy.generic)):
+    dtype = NUMPY_DTYPES[wanted]
+    if dtype and isinstance(value, (bool, int, float, numpy.generic)):
         kind = numpy.asarray(value).dtype.kind
         if dtype.kind == "f" and kind in "biuf":
             return numpy.array(value, dtype)
-        if wanted != _library.BF16 and kind in "biu":
+        if kind in "biu":
             try:
                 array = numpy.array(value, dtype)
             except OverflowError:
                 array = None
             if array is not None and int(array) == int(value):
                 return array
-    raise Error(f"expected a number of type {name}, got {value!r}")
+    raise Error(f"expected a number of type {_library.DTYPE_NAMES[wanted]}, "
+                f"got {value!r}")
+
+
+def read(operand, wanted, is_scalar, torch):
+    """An operand of any kind, of which the dtype `wanted` is expected."""
+    if torch and isinstance(operand, torch.Tensor):
+        return torch.read(operand)
+    if is_scalar and not isinstance(operand, numpy.ndarray):
+        operand = _make_number(operand, wanted)
+    if not isinstance(operand, numpy.ndarray):
+        if hasattr(operand, "__dlpack__"):
+            operand = numpy.from_dlpack(operand)
+        elif hasattr(operand, "__array_interface__"):
+            operand = numpy.asarray(operand)
+        else:
+            raise Error(
+                "expected a NumPy array, a PyTorch tensor or an object with "
+                f"__dlpack__, got {type(operand).__name__}")
+    return _read_numpy(operand, wanted)

@@ -40,6 +40,10 @@ class Type(ctypes.Structure):
     ]
 
 
+#: Bytes of a fovea_tensor.
+TENSOR_SIZE = 24 + 2 * 8 * MAX_RANK
+
+
 def tensor_format(rank):
     """The members of a fovea_tensor of this rank, for the struct module: data,
     dtype, rank, sizes, strides, and 8 bytes of owner."""
@@ -98,6 +102,7 @@ def _load():
         ("fovea_module_call", pointer,
          [pointer, size, pointer, size, pointer, size]),
         ("fovea_owner_release", None, [pointer]),
+        ("fovea_owner_to_dlpack", pointer, [pointer]),
     ):
         function = getattr(library, name)
         function.restype = result
@@ -106,6 +111,11 @@ def _load():
 
 
 lib = _load()
+
+
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype = ctypes.py_object
+new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 def check(status):

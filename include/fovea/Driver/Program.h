@@ -81,7 +81,8 @@ public:
 
   /// Calls a function. Operands are only read. One whose elements do not lie
   /// next to each other along the last dimension is copied first, any other is
-  /// used where it is. A number is given as a tensor of rank 0.
+  /// used where it is. A number is given as a tensor of rank 0. The error has
+  /// the code `invalid_argument` where the operands are to blame.
   llvm::Error call(size_t function, llvm::ArrayRef<TensorView> operands,
                    llvm::SmallVectorImpl<Tensor> &results,
                    Usage *usage = nullptr) const;
