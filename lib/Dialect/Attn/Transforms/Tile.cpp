@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TileKeys.h"
+
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
@@ -139,64 +141,6 @@ static void reverseTiles(RewriterBase &rewriter, scf::ForallOp forall, Value iv,
 }
 
 //===----------------------------------------------------------------------===//
-// Tiles of keys
-//===----------------------------------------------------------------------===//
-
-/// Cuts one pass over keys, already a tile of queries, into tiles of `step`
-/// keys.
-static LogicalResult tileKeys(RewriterBase &rewriter, OnlineAttentionOp pass,
-                              int64_t step) {
-  Location loc = pass.getLoc();
-  rewriter.setInsertionPoint(pass);
-  SmallVector<OpFoldResult> sizes =
-      llvm::map_to_vector(pass.getIterationDomain(rewriter),
-                          [](Range range) { return range.size; });
-  OpFoldResult keys = sizes[3];
-
-  Value lower = arith::ConstantIndexOp::create(rewriter, loc, 0);
-  Value upper = getValueOrCreateConstantIndexOp(rewriter, loc, keys);
-  Value stepValue = arith::ConstantIndexOp::create(rewriter, loc, step);
-  SmallVector<Value> inits(pass.getDpsInits());
-  auto loop = scf::ForOp::create(rewriter, loc, lower, upper, stepValue, inits);
-  rewriter.setInsertionPointToStart(loop.getBody());
-
-  // The last tile has the keys that are left.
-  std::optional<int64_t> staticKeys = getConstantIntValue(keys);
-  OpFoldResult size = rewriter.getIndexAttr(step);
-  if (!staticKeys || *staticKeys % step != 0) {
-    AffineExpr d0 = rewriter.getAffineDimExpr(0),
-               s0 = rewriter.getAffineSymbolExpr(0);
-    AffineMap map =
-        AffineMap::get(1, 1, {rewriter.getAffineConstantExpr(step), s0 - d0},
-                       rewriter.getContext());
-    size = affine::makeComposedFoldedAffineMin(
-        rewriter, loc, map, {loop.getInductionVar(), OpFoldResult(upper)});
-  }
-
-  // The op with the loop's values as destinations, a tile of which is made.
-  IRMapping mapping;
-  mapping.map(ValueRange(inits), loop.getRegionIterArgs());
-  auto whole =
-      cast<OnlineAttentionOp>(rewriter.clone(*pass.getOperation(), mapping));
-  rewriter.setInsertionPoint(whole);
-  Attribute zero = rewriter.getIndexAttr(0);
-  SmallVector<OpFoldResult> offsets{zero, zero, zero, loop.getInductionVar()};
-  SmallVector<OpFoldResult> tileSizes =
-      llvm::map_to_vector(whole.getIterationDomain(rewriter),
-                          [](Range range) { return range.size; });
-  tileSizes[3] = size;
-  FailureOr<TilingResult> tiled =
-      whole.getTiledImplementation(rewriter, offsets, tileSizes);
-  if (failed(tiled))
-    return failure();
-  rewriter.eraseOp(whole);
-  rewriter.setInsertionPointToEnd(loop.getBody());
-  scf::YieldOp::create(rewriter, loc, tiled->tiledValues);
-  rewriter.replaceOp(pass, loop.getResults());
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -237,6 +181,11 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   int64_t queryTile = tileOf(schedule.getQueryTile(), root.getOutput(), 2);
   int64_t keyTile = tileOf(schedule.getKeyTile(), last.getKey(), 2);
 
+  // The passes of one attention have one mask.
+  rewriter.setInsertionPoint(passes.back());
+  MaskTables tables(rewriter, passes.back(), queryTile, keyTile);
+  numTables += tables.size();
+
   rewriter.setInsertionPoint(root);
   OpFoldResult queries =
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
@@ -262,9 +211,13 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   }
   for (OnlineAttentionOp pass : tiledPasses)
     fuseProducers(rewriter, pass, tiled->loops);
-  for (OnlineAttentionOp pass : tiledPasses)
-    if (failed(tileKeys(rewriter, pass, keyTile)))
+  for (OnlineAttentionOp pass : tiledPasses) {
+    FailureOr<KeyLoopInfo> info = tileKeys(rewriter, pass, keyTile, tables);
+    if (failed(info))
       return failure();
+    if (info->hasMask)
+      ++(info->isExact ? numExactBounds : numTileTests);
+  }
 
   if (schedule.getOrder() == WorkOrder::LongestFirst)
     reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,

@@ -125,6 +125,17 @@ def AttnTile : Pass<"attn-tile"> {
     Tile sizes and the order in which tiles of queries are handed out come from
     the schedule of `attn.online_attention`, which must be there. A tile at the
     ragged end is smaller; sizes that are static and divide stay static.
+
+    What the mask leaves is found by `Analysis/MaskAnalysis.h`:
+
+    - the key loop runs from the first to the last tile of keys that the mask
+      keeps something of, for this tile of queries;
+    - where tiles between them may be empty, each is tested, and skipped by an
+      `scf.if`;
+    - the mask is applied in tiles that it does not keep whole: `partial`;
+    - captured tensors that are indexed by the query or the key, such as document
+      ids or padding masks, get tables of their extremes by tile, filled by an
+      `scf.forall` before the tiles of queries.
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
@@ -132,7 +143,13 @@ def AttnTile : Pass<"attn-tile"> {
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
-    Statistic<"numTiled", "num-tiled", "Number of attentions tiled">
+    Statistic<"numTiled", "num-tiled", "Number of attentions tiled">,
+    Statistic<"numExactBounds", "num-exact-bounds",
+              "Number of masked key loops whose bounds leave no tile to skip">,
+    Statistic<"numTileTests", "num-tile-tests",
+              "Number of masked key loops that test each tile">,
+    Statistic<"numTables", "num-tables",
+              "Number of tables of captured tensors' extremes">
   ];
 }
 

@@ -1,0 +1,478 @@
+//===- MaskAnalysis.cpp - Which tiles a mask keeps ------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The public face of the analysis, and rule R6: keys by solving comparisons.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MaskIntervals.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace fovea;
+using Impl = MaskEvaluator::Impl;
+using Fold = OpFoldResult;
+using arith::CmpIPredicate;
+
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Keys that may be kept: from `lower`, if there is one, to below `upper`, if
+/// there is one. `exact` as in KeyBounds.
+struct KeySet {
+  std::optional<Fold> lower, upper;
+  bool exact = true;
+};
+
+/// Solves conditions for the key over the box of `rows`.
+class KeySolver {
+public:
+  explicit KeySolver(Impl &rows)
+      : rows(rows), math(rows.math), first(rows.box.key.first),
+        end(math.add(rows.box.key.last, math.constant(1))) {}
+
+  /// Where `condition` (or its opposite) may hold for some row.
+  KeySet solve(Value condition, bool negate);
+
+  Fold lowerOf(const KeySet &set) const { return set.lower.value_or(first); }
+  Fold upperOf(const KeySet &set) const { return set.upper.value_or(end); }
+  KeyBounds bounds(const KeySet &set) {
+    Fold lower = set.lower ? math.max(*set.lower, first) : first;
+    Fold upper = set.upper ? math.min(*set.upper, end) : end;
+    // Nothing stays nothing when the lower bound is rounded down to a tile.
+    if (set.lower)
+      upper = math.select(math.less(lower, upper), upper, first);
+    return {lower, upper, set.exact};
+  }
+
+private:
+  enum class Side { AtMost, AtLeast };
+
+  KeySet compare(arith::CmpIOp op, bool negate);
+  KeySet compareSigned(CmpIPredicate predicate, Value lhs, Value rhs);
+  /// Where `value` may be at most, or at least, some number of `bound`.
+  KeySet solve(Value value, Side side, Interval bound);
+  /// Where `form - bound` may be at most 0.
+  KeySet solve(const LinearForm &form, const Interval &bound);
+
+  KeySet everything() { return {std::nullopt, std::nullopt, false}; }
+  KeySet allOrNothing(Fold any) {
+    if (IndexMath::isTrue(any))
+      return {};
+    return {std::nullopt, math.select(any, end, first), true};
+  }
+  KeySet intersect(const KeySet &a, const KeySet &b);
+  KeySet unite(const KeySet &a, const KeySet &b);
+  KeySet where(Fold sound, KeySet set);
+  Interval plus(const Interval &a, int64_t b);
+  Interval negated(const Interval &a);
+
+  Impl &rows;
+  IndexMath &math;
+  Fold first, end;
+};
+} // namespace
+
+KeySet KeySolver::intersect(const KeySet &a, const KeySet &b) {
+  KeySet result{a.lower, a.upper, a.exact && b.exact};
+  if (b.lower)
+    result.lower = a.lower ? math.max(*a.lower, *b.lower) : *b.lower;
+  if (b.upper)
+    result.upper = a.upper ? math.min(*a.upper, *b.upper) : *b.upper;
+  return result;
+}
+
+KeySet KeySolver::unite(const KeySet &a, const KeySet &b) {
+  bool exact = a.exact && b.exact;
+  if (!a.lower && !b.lower) {
+    if (!a.upper || !b.upper)
+      return {std::nullopt, std::nullopt, exact};
+    return {std::nullopt, math.max(*a.upper, *b.upper), exact};
+  }
+  if (!a.upper && !b.upper) {
+    if (!a.lower || !b.lower)
+      return {std::nullopt, std::nullopt, exact};
+    return {math.min(*a.lower, *b.lower), std::nullopt, exact};
+  }
+  // The hull, with tiles between the two that neither keeps.
+  Fold aEmpty = math.lessEqual(upperOf(a), lowerOf(a));
+  Fold bEmpty = math.lessEqual(upperOf(b), lowerOf(b));
+  auto pick = [&](Fold x, Fold y, Fold both) {
+    return math.select(aEmpty, y, math.select(bEmpty, x, both));
+  };
+  return {pick(lowerOf(a), lowerOf(b), math.min(lowerOf(a), lowerOf(b))),
+          pick(upperOf(a), upperOf(b), math.max(upperOf(a), upperOf(b))),
+          false};
+}
+
+/// `set` where what it was derived from is sound, else everything.
+KeySet KeySolver::where(Fold sound, KeySet set) {
+  if (IndexMath::isTrue(sound))
+    return set;
+  if (set.lower)
+    set.lower = math.select(sound, *set.lower, first);
+  if (set.upper)
+    set.upper = math.select(sound, *set.upper, end);
+  return set;
+}
+
+Interval KeySolver::plus(const Interval &a, int64_t b) {
+  return {math.add(a.lo, math.constant(b)), math.add(a.hi, math.constant(b)),
+          a.min + b, a.max + b, a.sound};
+}
+
+Interval KeySolver::negated(const Interval &a) {
+  Fold zero = math.constant(0);
+  return {math.sub(zero, a.hi), math.sub(zero, a.lo), -a.max, -a.min, a.sound};
+}
+
+KeySet KeySolver::solve(Value condition, bool negate) {
+  if (!rows.dependsOn(condition, Coordinate::Key)) {
+    Truth truth = rows.condition(condition);
+    if (negate)
+      truth = truthNot(math, truth);
+    return allOrNothing(truth.any);
+  }
+  Operation *op = condition.getDefiningOp();
+  if (!op || rows.tabled.contains(condition))
+    return everything();
+  auto operand = [&](unsigned number, bool negateIt) {
+    return solve(op->getOperand(number), negateIt);
+  };
+  if (isa<arith::AndIOp, arith::OrIOp>(op)) {
+    bool isAnd = isa<arith::AndIOp>(op) != negate;
+    KeySet a = operand(0, negate), b = operand(1, negate);
+    return isAnd ? intersect(a, b) : unite(a, b);
+  }
+  if (isa<arith::XOrIOp>(op) && matchPattern(op->getOperand(1), m_One()))
+    return operand(0, !negate);
+  if (auto select = dyn_cast<arith::SelectOp>(op);
+      select && select.getCondition().getType().isInteger(1))
+    return unite(intersect(operand(0, false), operand(1, negate)),
+                 intersect(operand(0, true), operand(2, negate)));
+  if (auto cmp = dyn_cast<arith::CmpIOp>(op))
+    return compare(cmp, negate);
+  return everything();
+}
+
+KeySet KeySolver::compare(arith::CmpIOp op, bool negate) {
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  CmpIPredicate predicate = op.getPredicate();
+  if (negate)
+    predicate = arith::invertPredicate(predicate);
+  if (lhs.getType().isInteger(1))
+    return everything();
+
+  switch (predicate) {
+  case CmpIPredicate::ugt:
+  case CmpIPredicate::uge:
+    std::swap(lhs, rhs);
+    [[fallthrough]];
+  case CmpIPredicate::ult:
+  case CmpIPredicate::ule: {
+    bool isStrict =
+        predicate == CmpIPredicate::ult || predicate == CmpIPredicate::ugt;
+    CmpIPredicate isSigned = isStrict ? CmpIPredicate::slt : CmpIPredicate::sle;
+    Interval a = rows.integer(lhs), b = rows.integer(rhs);
+    KeySet less = compareSigned(isSigned, lhs, rhs);
+    if (a.min >= 0 && b.min >= 0)
+      return less;
+    Interval zero = rows.point(0);
+    // From 0 on, if the right side is not negative ...
+    if (b.min >= 0)
+      return where(a.sound, intersect(solve(lhs, Side::AtLeast, zero), less));
+    // ... and, if the left one is not, also all that is negative.
+    if (a.min >= 0)
+      return where(b.sound,
+                   unite(solve(rhs, Side::AtMost, rows.point(-1)), less));
+    return everything();
+  }
+  default:
+    return compareSigned(predicate, lhs, rhs);
+  }
+}
+
+KeySet KeySolver::compareSigned(CmpIPredicate predicate, Value lhs, Value rhs) {
+  switch (predicate) {
+  case CmpIPredicate::sgt:
+    return compareSigned(CmpIPredicate::slt, rhs, lhs);
+  case CmpIPredicate::sge:
+    return compareSigned(CmpIPredicate::sle, rhs, lhs);
+  case CmpIPredicate::eq:
+    return intersect(compareSigned(CmpIPredicate::sle, lhs, rhs),
+                     compareSigned(CmpIPredicate::sle, rhs, lhs));
+  case CmpIPredicate::ne:
+    return everything();
+  default:
+    break;
+  }
+  // lhs <= rhs - strict.
+  int64_t strict = predicate == CmpIPredicate::slt;
+  Interval a = rows.integer(lhs), b = rows.integer(rhs);
+  Fold sound = rows.bothSound(a, b);
+  auto isSafe = [](const Interval &x) {
+    return x.min >= -kSafe && x.max <= kSafe;
+  };
+  if (isSafe(a) && isSafe(b)) {
+    std::optional<LinearForm> form = rows.linearize(lhs, rhs);
+    if (!form)
+      return everything();
+    return where(sound, solve(*form, rows.point(-strict)));
+  }
+  // The key against anything.
+  Value key = rows.mask.getArgument(static_cast<unsigned>(Coordinate::Key));
+  if (lhs == key && !rows.dependsOn(rhs, Coordinate::Key)) {
+    Fold last = math.min(b.hi, rows.box.key.last);
+    Fold upper = strict ? b.hi : math.add(last, math.constant(1));
+    return where(sound, {std::nullopt, upper, true});
+  }
+  if (rhs == key && !rows.dependsOn(lhs, Coordinate::Key)) {
+    Fold before = math.max(a.lo, math.sub(first, math.constant(1)));
+    Fold lower = strict ? math.add(before, math.constant(1)) : a.lo;
+    return where(sound, {lower, std::nullopt, true});
+  }
+  // One side may be anything: cut it to where it still decides.
+  auto cut = [&](const Interval &x, const Interval &to) {
+    int64_t low = to.min - 2, high = to.max + 2;
+    auto clamp = [&](Fold end) {
+      return math.max(math.constant(low), math.min(end, math.constant(high)));
+    };
+    Fold lo = clamp(x.lo), hi = x.lo == x.hi ? lo : clamp(x.hi);
+    return Interval{lo, hi, std::clamp(x.min, low, high),
+                    std::clamp(x.max, low, high), x.sound};
+  };
+  if (isSafe(a) && !rows.dependsOn(rhs, Coordinate::Key))
+    return where(sound, solve(lhs, Side::AtMost, plus(cut(b, a), -strict)));
+  if (isSafe(b) && !rows.dependsOn(lhs, Coordinate::Key))
+    return where(sound, solve(rhs, Side::AtLeast, plus(cut(a, b), strict)));
+  return everything();
+}
+
+KeySet KeySolver::solve(Value value, Side side, Interval bound) {
+  std::optional<LinearForm> form = rows.linearize(value, Value());
+  if (!form)
+    return everything();
+  if (side == Side::AtMost)
+    return solve(*form, bound);
+  return solve(form->negated(), negated(bound));
+}
+
+KeySet KeySolver::solve(const LinearForm &form, const Interval &bound) {
+  LinearForm others = form;
+  Value keyed;
+  int64_t factor = 0;
+  for (auto [value, valueFactor] : form.terms) {
+    if (!rows.dependsOn(value, Coordinate::Key))
+      continue;
+    if (keyed)
+      return everything();
+    keyed = value;
+    factor = valueFactor;
+    others.terms.erase(value);
+  }
+  std::optional<Interval> rest = rows.evaluate(others);
+  if (!rest || bound.min < -kSafe || bound.max > kSafe)
+    return everything();
+  // factor * keyed <= bound - rest, for the most generous row.
+  Fold room = math.sub(bound.hi, rest->lo);
+  if (!keyed)
+    return allOrNothing(math.lessEqual(math.constant(0), room));
+  int64_t roomMin = bound.min - rest->max, roomMax = bound.max - rest->min;
+  Side side = Side::AtMost;
+  if (factor < 0) {
+    side = Side::AtLeast;
+    room = math.sub(math.constant(0), room);
+    std::tie(roomMin, roomMax) = std::pair(-roomMax, -roomMin);
+    factor = -factor;
+  }
+  Fold limit = side == Side::AtMost ? math.floorDiv(room, math.constant(factor))
+                                    : math.ceilDiv(room, math.constant(factor));
+
+  if (isa<BlockArgument>(keyed)) {
+    if (side == Side::AtMost)
+      return {std::nullopt, math.add(limit, math.constant(1)), true};
+    return {limit, std::nullopt, true};
+  }
+
+  // Undo an operation that is not linear. `limit` is cut to where it still
+  // decides, so that multiplying it cannot wrap.
+  Interval range = rows.integer(keyed);
+  Operation *op = keyed.getDefiningOp();
+  if (!op || range.min < -kSafe || range.max > kSafe)
+    return everything();
+  if (factor != 1 || roomMin < range.min - 1 || roomMax > range.max + 1) {
+    limit = math.min(math.max(limit, math.constant(range.min - 1)),
+                     math.constant(range.max + 1));
+  }
+  auto boundAt = [&](Fold value) {
+    return Interval{value, value, range.min - 1, range.max + 1,
+                    math.boolean(true)};
+  };
+
+  if (isa<arith::MinSIOp, arith::MaxSIOp>(op)) {
+    KeySet a = solve(op->getOperand(0), side, boundAt(limit));
+    KeySet b = solve(op->getOperand(1), side, boundAt(limit));
+    bool isBoth = isa<arith::MaxSIOp>(op) == (side == Side::AtMost);
+    return isBoth ? intersect(a, b) : unite(a, b);
+  }
+  if (isa<math::AbsIOp>(op)) {
+    Value operand = op->getOperand(0);
+    Interval above = boundAt(limit), below = negated(above);
+    if (side == Side::AtMost)
+      return intersect(solve(operand, Side::AtMost, above),
+                       solve(operand, Side::AtLeast, below));
+    return unite(solve(operand, Side::AtLeast, above),
+                 solve(operand, Side::AtMost, below));
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    Value choice = select.getCondition();
+    if (!choice.getType().isInteger(1))
+      return everything();
+    KeySet a = solve(select.getTrueValue(), side, boundAt(limit));
+    KeySet b = solve(select.getFalseValue(), side, boundAt(limit));
+    return unite(intersect(solve(choice, false), a),
+                 intersect(solve(choice, true), b));
+  }
+
+  // Quotients by a constant.
+  APInt divisor;
+  if (op->getNumOperands() != 2 ||
+      !matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) ||
+      divisor.getSignificantBits() > 62)
+    return everything();
+  int64_t step = divisor.getSExtValue();
+  bool isNatural = rows.integer(op->getOperand(0)).min >= 0;
+  bool isFloor = isa<arith::FloorDivSIOp>(op) ||
+                 (isNatural && isa<arith::DivSIOp, arith::DivUIOp>(op));
+  bool isCeil =
+      isa<arith::CeilDivSIOp>(op) || (isNatural && isa<arith::CeilDivUIOp>(op));
+  if ((isa<arith::ShRUIOp>(op) && isNatural) || isa<arith::ShRSIOp>(op)) {
+    if (step < 0 || step > 31)
+      return everything();
+    step = int64_t(1) << step;
+    isFloor = true;
+  }
+  __int128 reach =
+      __int128(std::max(std::abs(range.min), std::abs(range.max)) + 2) * step;
+  if (step < 1 || (!isFloor && !isCeil) || reach > kSafe)
+    return everything();
+  Fold scaled = math.mul(limit, math.constant(step));
+  // floor(x / s) <= l where x <= l s + s - 1; ceil(x / s) >= l where
+  // x >= l s - s + 1.
+  if (isFloor && side == Side::AtMost)
+    scaled = math.add(scaled, math.constant(step - 1));
+  if (isCeil && side == Side::AtLeast)
+    scaled = math.sub(scaled, math.constant(step - 1));
+  Interval scaledBound{scaled, scaled, -int64_t(reach), int64_t(reach),
+                       math.boolean(true)};
+  return solve(op->getOperand(0), side, scaledBound);
+}
+
+//===----------------------------------------------------------------------===//
+// The public face
+//===----------------------------------------------------------------------===//
+
+const Span &MaskBox::operator[](Coordinate coordinate) const {
+  switch (coordinate) {
+  case Coordinate::Batch:
+    return batch;
+  case Coordinate::Head:
+    return head;
+  case Coordinate::Row:
+    return row;
+  case Coordinate::Key:
+    return key;
+  }
+  llvm_unreachable("four coordinates");
+}
+
+/// An evaluator over every box.
+static Impl anywhere(Region &mask) {
+  IndexMath constants(mask.getContext());
+  Span span{constants.constant(0), constants.constant(kMaxPosition)};
+  return Impl(mask, {span, span, span, span}, constants, /*rows=*/nullptr);
+}
+
+unsigned fovea::coordinatesOf(Region &mask, Value value) {
+  return anywhere(mask).coordinatesOf(value);
+}
+
+SmallVector<TabledValue> fovea::tabledValues(Region &mask) {
+  Impl impl = anywhere(mask);
+  return llvm::map_to_vector(impl.tabled, [&](Value value) {
+    return TabledValue{value, impl.coordinatesOf(value)};
+  });
+}
+
+Value fovea::computeAt(OpBuilder &builder, Region &mask, Value value,
+                       llvm::function_ref<Value(Coordinate)> coordinate,
+                       IRMapping &computed) {
+  if (!mask.isAncestor(value.getParentRegion()))
+    return value;
+  if (Value known = computed.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op) {
+    unsigned number = cast<BlockArgument>(value).getArgNumber();
+    computed.map(value, coordinate(static_cast<Coordinate>(number)));
+    return computed.lookup(value);
+  }
+  SetVector<Value> uses;
+  uses.insert(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), uses);
+  for (Value use : uses)
+    computeAt(builder, mask, use, coordinate, computed);
+  builder.clone(*op, computed);
+  return computed.lookup(value);
+}
+
+MaskEvaluator::MaskEvaluator(Region &mask, const MaskBox &box)
+    : impl(std::make_unique<Impl>(mask, box, IndexMath(mask.getContext()),
+                                  /*rows=*/nullptr)) {}
+
+MaskEvaluator::MaskEvaluator(Region &mask, const MaskBox &box,
+                             OpBuilder builder, Location loc)
+    : impl(std::make_unique<Impl>(mask, box, IndexMath(builder, loc),
+                                  /*rows=*/nullptr)) {}
+
+MaskEvaluator::MaskEvaluator(MaskEvaluator &rows, Span keys, OpBuilder builder)
+    : impl(std::make_unique<Impl>(
+          rows.impl->mask,
+          MaskBox{rows.impl->box.batch, rows.impl->box.head, rows.impl->box.row,
+                  keys},
+          IndexMath(builder, rows.impl->math.getLoc()), rows.impl.get())) {}
+
+MaskEvaluator::~MaskEvaluator() = default;
+
+void MaskEvaluator::setLookup(Lookup lookup) {
+  impl->lookup = std::move(lookup);
+}
+
+Truth MaskEvaluator::evaluate() {
+  return impl->condition(impl->yieldedValue());
+}
+
+TileKind MaskEvaluator::classify() {
+  Truth truth = evaluate();
+  if (IndexMath::isFalse(truth.any))
+    return TileKind::Empty;
+  return IndexMath::isTrue(truth.all) ? TileKind::Full : TileKind::Partial;
+}
+
+KeyBounds MaskEvaluator::keyBounds() {
+  // All that tiles of keys will ask these rows for.
+  evaluate();
+  KeySolver solver(*impl);
+  return solver.bounds(solver.solve(impl->yieldedValue(), /*negate=*/false));
+}

@@ -1,0 +1,34 @@
+//===- TileKeys.h - The loop over tiles of keys -----------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEKEYS_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEKEYS_H
+
+#include "MaskTables.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+namespace fovea::attn {
+
+/// What became of the mask of a tiled pass.
+struct KeyLoopInfo {
+  bool hasMask = false;
+  /// The loop's bounds leave no tile to skip (KeyBounds::exact).
+  bool isExact = true;
+};
+
+/// Cuts `pass`, already a tile of queries, into an `scf.for` over tiles of
+/// `keyTile` keys. From its mask come the bounds of the loop, the condition
+/// under which a tile is skipped, unless the bounds are exact, and the
+/// condition under which the mask is applied to it. Replaces and erases `pass`.
+mlir::FailureOr<KeyLoopInfo> tileKeys(mlir::RewriterBase &rewriter,
+                                      OnlineAttentionOp pass, int64_t keyTile,
+                                      const MaskTables &tables);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEKEYS_H
