@@ -223,10 +223,12 @@ struct Program::State {
   State(const mlir::DialectRegistry &registry)
       : context(registry, mlir::MLIRContext::Threading::DISABLED) {}
 
-  /// A copy of the module after some passes.
+  /// A copy of the module after some passes, on this machine unless the module
+  /// names a target.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lower(const CompileOptions &options,
-        llvm::function_ref<void(mlir::OpPassManager &)> build);
+        llvm::function_ref<void(mlir::OpPassManager &)> build,
+        const HostRates *rates = nullptr);
 
   llvm::Expected<std::unique_ptr<Executable>>
   load(mlir::ModuleOp lowered, const CompileOptions &options,
@@ -235,11 +237,13 @@ struct Program::State {
 
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 Program::State::lower(const CompileOptions &options,
-                      llvm::function_ref<void(mlir::OpPassManager &)> build) {
+                      llvm::function_ref<void(mlir::OpPassManager &)> build,
+                      const HostRates *rates) {
   ErrorCollector errors(&context);
   mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
-  if (!(*copy)->hasAttr(attn::kTargetAttrName))
-    (*copy)->setAttr(attn::kTargetAttrName, detectHost(&context, options.arch));
+  if (rates || !(*copy)->hasAttr(attn::kTargetAttrName))
+    (*copy)->setAttr(attn::kTargetAttrName,
+                     detectHost(&context, options.arch, rates));
   mlir::PassManager manager(&context);
   build(manager);
   if (mlir::failed(manager.run(*copy)))
@@ -340,6 +344,35 @@ Program::compile(const CompileOptions &options) const {
   if (!module)
     return module.takeError();
   return state->load(**module, options, state->signatures);
+}
+
+llvm::Expected<Cost>
+Program::estimate(size_t function,
+                  llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
+                  const CompileOptions &options, const HostRates &rates) const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  ErrorCollector errors(&state->context);
+  // At this level attention is one op, or the graph is as it was written.
+  auto module = state->lower(
+      options,
+      [&](mlir::OpPassManager &manager) {
+        buildHostPipeline(manager, {options.strategy, Level::Attn});
+      },
+      &rates);
+  if (!module)
+    return module.takeError();
+  auto op = (*module)->lookupSymbol<mlir::func::FuncOp>(
+      state->signatures[function].name);
+  bool unfused = options.strategy == Strategy::Unfused;
+  int64_t passes = options.strategy == Strategy::ThreePass ? 3
+                   : options.strategy == Strategy::TwoPass ? 2
+                                                           : 1;
+  auto cost =
+      estimateCost(op, shapes, attn::getTarget(op),
+                   unfused ? KernelForm::Unfused : KernelForm::Fused, passes);
+  if (mlir::failed(cost))
+    return errors.take("the cost of the function cannot be estimated");
+  return *cost;
 }
 
 llvm::Expected<std::unique_ptr<Executable>> Program::compileReference() const {

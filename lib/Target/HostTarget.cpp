@@ -167,7 +167,8 @@ HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
   return processor;
 }
 
-attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch) {
+attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
+                                   const HostRates *rates) {
   context->loadDialect<attn::AttnDialect>();
   const Host &host = Host::get();
   llvm::StringRef name;
@@ -187,10 +188,14 @@ attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch) {
     break;
   }
   int64_t cores = runtime::getNumThreads();
-  double peak = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);
   // A core draws some 8 GB/s; a socket's channels end it at a few hundred.
-  double bandwidth = std::min(8.0 * double(cores), 300.0);
-  return attn::TargetAttr::get(context, "host", name, cores, vectorBytes,
-                               registers, host.level1, host.level2, bandwidth,
-                               peak);
+  HostRates guess;
+  guess.bandwidth = std::min(8.0 * double(cores), 300.0);
+  guess.peakF32 = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);
+  if (!rates)
+    rates = &guess;
+  return attn::TargetAttr::get(
+      context, "host", name, cores, vectorBytes, registers, host.level1,
+      host.level2, std::max(int64_t(rates->bandwidth * 1e3), int64_t(1)),
+      std::max(int64_t(rates->peakF32), int64_t(1)));
 }

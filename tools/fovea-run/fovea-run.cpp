@@ -8,14 +8,13 @@
 #include "fovea/Driver/Check.h"
 #include "fovea/Driver/Inputs.h"
 #include "fovea/Driver/Npy.h"
+#include "fovea/Driver/Report.h"
 #include "fovea/Driver/Tool.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <chrono>
 
 using namespace fovea;
 namespace cl = llvm::cl;
@@ -60,8 +59,16 @@ static cl::opt<bool>
                    "magnitude of the result)"),
           cl::cat(category));
 static cl::opt<bool> timeRuns("time",
-                              cl::desc("Print the median time of warm runs"),
+                              cl::desc("Print the median time of warm runs, "
+                                       "the rate, and its share of the "
+                                       "machine's measured peak"),
                               cl::cat(category));
+static cl::opt<bool>
+    report("report",
+           cl::desc("Compare all strategies: FLOPs, bytes moved, intensity, "
+                    "temporary memory, the roofline's bound, predicted and "
+                    "measured time"),
+           cl::cat(category));
 
 namespace {
 
@@ -212,25 +219,32 @@ static llvm::Error checkResults(const Program &program, size_t function,
   return failure;
 }
 
-/// The median time of warm runs, in seconds.
-static llvm::Expected<std::pair<double, int>>
-measure(const Executable &executable, size_t function,
-        llvm::ArrayRef<TensorView> operands) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> times;
-  double total = 0;
-  llvm::SmallVector<Tensor, 0> results;
-  do {
-    results.clear();
-    auto start = Clock::now();
-    if (llvm::Error error = executable.call(function, operands, results))
-      return std::move(error);
-    times.push_back(
-        std::chrono::duration<double>(Clock::now() - start).count());
-    total += times.back();
-  } while (times.size() < 5 || (total < 0.5 && times.size() < 10000));
-  llvm::sort(times);
-  return std::pair(times[times.size() / 2], int(times.size()));
+/// Prints the time, the rate and the share of the machine's peak.
+static llvm::Error printTime(const Program &program,
+                             const Executable &executable, size_t function,
+                             llvm::ArrayRef<TensorView> operands,
+                             const CompileOptions &options) {
+  auto timing = measure(executable, function, operands);
+  if (!timing)
+    return timing.takeError();
+  llvm::outs() << llvm::format("time: median %.3f ms of %d runs",
+                               timing->seconds * 1e3, timing->runs);
+  HostRates rates = measureHost();
+  llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
+  for (const TensorView &operand : operands)
+    shapes.emplace_back(operand.shape);
+  auto cost = program.estimate(function, shapes, options, rates);
+  if (!cost) {
+    llvm::outs() << '\n';
+    return cost.takeError();
+  }
+  bool f64 = computesInF64(program.getFunctions()[function]);
+  double peak = f64 ? rates.peakF64 : rates.peakF32;
+  double rate = cost->flops() / timing->seconds / 1e9;
+  llvm::outs() << llvm::format(
+      "; %.3f GFLOP, %.1f GFLOP/s, %.0f%% of the measured %s peak of %.1f\n",
+      cost->flops() / 1e9, rate, 100 * rate / peak, f64 ? "f64" : "f32", peak);
+  return llvm::Error::success();
 }
 
 static llvm::Error run() {
@@ -275,12 +289,15 @@ static llvm::Error run() {
     if (llvm::Error error =
             checkResults(**program, *function, operands->views, results))
       return error;
-  if (timeRuns) {
-    auto time = measure(**executable, *function, operands->views);
-    if (!time)
-      return time.takeError();
-    llvm::outs() << llvm::format("time: median %.3f ms of %d runs\n",
-                                 time->first * 1e3, time->second);
+  if (timeRuns)
+    if (llvm::Error error = printTime(**program, **executable, *function,
+                                      operands->views, *options))
+      return error;
+  if (report) {
+    auto made = makeReport(**program, *function, operands->views, *options);
+    if (!made)
+      return made.takeError();
+    llvm::outs() << made->formatText();
   }
   return llvm::Error::success();
 }

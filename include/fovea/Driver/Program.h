@@ -14,6 +14,7 @@
 #ifndef FOVEA_DRIVER_PROGRAM_H
 #define FOVEA_DRIVER_PROGRAM_H
 
+#include "fovea/Analysis/CostModel.h"
 #include "fovea/Driver/Tensor.h"
 #include "fovea/Pipelines/Pipelines.h"
 #include "fovea/Target/HostCodegen.h"
@@ -116,6 +117,13 @@ public:
   /// Machine code, loaded.
   llvm::Expected<std::unique_ptr<Executable>>
   compile(const CompileOptions &options) const;
+
+  /// What a call of a function with operands of these shapes computes and
+  /// moves, kernel by kernel, and how long that takes by the model of this
+  /// machine with these rates.
+  llvm::Expected<Cost>
+  estimate(size_t function, llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
+           const CompileOptions &options, const HostRates &rates) const;
 
   /// The reference: the graph as written, evaluated in f64. Results that are
   /// floating-point tensors have the type f64.

@@ -44,11 +44,6 @@ HostProcessor getHostProcessor(HostArch arch, llvm::StringRef cpu = "");
 /// True if code for `arch` runs on this machine.
 bool isSupportedHere(HostArch arch);
 
-/// The model of this machine, with code limited to `arch`. The rates are
-/// guesses from clock, cores and vector width; see `measureHost`.
-attn::TargetAttr detectHost(mlir::MLIRContext *context,
-                            HostArch arch = HostArch::Native);
-
 /// Rates of this machine, measured with the threads that kernels use.
 struct HostRates {
   /// Main memory, read and written, in GB/s.
@@ -57,6 +52,12 @@ struct HostRates {
   double peakF32;
   double peakF64;
 };
+
+/// The model of this machine, with code limited to `arch`. Without `rates` they
+/// are guesses from clock, cores and vector width.
+attn::TargetAttr detectHost(mlir::MLIRContext *context,
+                            HostArch arch = HostArch::Native,
+                            const HostRates *rates = nullptr);
 
 /// Measures the rates, in about half a second; later calls with the same
 /// number of threads return the same numbers.

@@ -1,0 +1,63 @@
+//===- Report.h - Strategies side by side -----------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The textbook's comparison on one's own graph and machine: what each strategy
+// computes, moves and allocates, what the roofline allows, and what it takes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DRIVER_REPORT_H
+#define FOVEA_DRIVER_REPORT_H
+
+#include "fovea/Driver/Program.h"
+
+namespace fovea {
+
+/// The median of several warm calls.
+struct Timing {
+  double seconds = 0;
+  int runs = 0;
+};
+
+/// Calls a function for about half a second, at least five times.
+llvm::Expected<Timing> measure(const Executable &executable, size_t function,
+                               llvm::ArrayRef<TensorView> operands);
+
+/// One strategy of the comparison.
+struct StrategyReport {
+  Strategy strategy;
+  Cost cost;
+  /// No kernel can be faster than its FLOPs at the machine's peak or its bytes
+  /// at the machine's bandwidth, in seconds.
+  double rooflineSeconds = 0;
+  int64_t temporaryBytes = 0;
+  Timing timing;
+};
+
+struct Report {
+  HostRates rates;
+  int threads = 0;
+  std::vector<StrategyReport> strategies;
+
+  /// A table for people.
+  std::string formatText() const;
+  /// The same numbers for programs: bytes, seconds, FLOPs.
+  std::string formatJSON() const;
+};
+
+/// Whether the rate that counts is that of f64.
+bool computesInF64(const Signature &function);
+
+/// Compiles, runs and models a function with every strategy. `options.strategy`
+/// is not read.
+llvm::Expected<Report> makeReport(const Program &program, size_t function,
+                                  llvm::ArrayRef<TensorView> operands,
+                                  CompileOptions options);
+
+} // namespace fovea
+
+#endif // FOVEA_DRIVER_REPORT_H

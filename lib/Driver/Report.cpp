@@ -1,0 +1,176 @@
+//===- Report.cpp - Strategies side by side -------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Driver/Report.h"
+#include "fovea/Runtime/HostRuntime.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+
+using namespace fovea;
+
+llvm::Expected<Timing> fovea::measure(const Executable &executable,
+                                      size_t function,
+                                      llvm::ArrayRef<TensorView> operands) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  double total = 0;
+  llvm::SmallVector<Tensor, 0> results;
+  // The first call warms caches and threads, and does not count.
+  if (llvm::Error error = executable.call(function, operands, results))
+    return std::move(error);
+  do {
+    results.clear();
+    auto start = Clock::now();
+    if (llvm::Error error = executable.call(function, operands, results))
+      return std::move(error);
+    times.push_back(
+        std::chrono::duration<double>(Clock::now() - start).count());
+    total += times.back();
+  } while (times.size() < 5 || (total < 0.5 && times.size() < 10000));
+  llvm::sort(times);
+  return Timing{times[times.size() / 2], int(times.size())};
+}
+
+bool fovea::computesInF64(const Signature &function) {
+  return llvm::any_of(function.operands, [](const ValueType &type) {
+    return !type.scalar && type.type == DType::F64;
+  });
+}
+
+static double getRoofline(const Cost &cost, double flopRate, double byteRate) {
+  double seconds = 0;
+  for (const KernelCost &kernel : cost.kernels)
+    seconds += std::max(kernel.flops / flopRate, kernel.bytes / byteRate);
+  return seconds;
+}
+
+llvm::Expected<Report> fovea::makeReport(const Program &program,
+                                         size_t function,
+                                         llvm::ArrayRef<TensorView> operands,
+                                         CompileOptions options) {
+  Report report;
+  report.rates = measureHost();
+  report.threads = runtime::getNumThreads();
+  HostRates rates = report.rates;
+  if (computesInF64(program.getFunctions()[function]))
+    rates.peakF32 = rates.peakF64;
+  llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
+  for (const TensorView &operand : operands)
+    shapes.emplace_back(operand.shape);
+
+  for (Strategy strategy : {Strategy::Unfused, Strategy::ThreePass,
+                            Strategy::TwoPass, Strategy::Fused}) {
+    options.strategy = strategy;
+    StrategyReport entry;
+    entry.strategy = strategy;
+    auto cost = program.estimate(function, shapes, options, rates);
+    if (!cost)
+      return cost.takeError();
+    entry.cost = std::move(*cost);
+    entry.rooflineSeconds =
+        getRoofline(entry.cost, rates.peakF32 * 1e9, rates.bandwidth * 1e9);
+    auto executable = program.compile(options);
+    if (!executable)
+      return executable.takeError();
+    llvm::SmallVector<Tensor, 0> results;
+    Executable::Usage usage;
+    if (llvm::Error error =
+            (*executable)->call(function, operands, results, &usage))
+      return std::move(error);
+    entry.temporaryBytes = usage.temporaryBytes;
+    auto timing = measure(**executable, function, operands);
+    if (!timing)
+      return timing.takeError();
+    entry.timing = *timing;
+    report.strategies.push_back(std::move(entry));
+  }
+  return report;
+}
+
+std::string Report::formatText() const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << llvm::format(
+      "machine: %d threads, %.1f GB/s and %.1f GFLOP/s (f32; f64 %.1f), "
+      "measured\n\n",
+      threads, rates.bandwidth, rates.peakF32, rates.peakF64);
+  auto row = [&](const char *name, const char *format, auto get) {
+    stream << llvm::format("%-24s", name);
+    for (const StrategyReport &entry : strategies)
+      stream << llvm::format(format, get(entry));
+    stream << '\n';
+  };
+  using Entry = const StrategyReport &;
+  row("", "%12s", [](Entry entry) { return getName(entry.strategy).data(); });
+  row("kernels", "%12d",
+      [](Entry entry) { return int(entry.cost.kernels.size()); });
+  row("GFLOP", "%12.3f", [](Entry entry) { return entry.cost.flops() / 1e9; });
+  row("MB moved", "%12.2f",
+      [](Entry entry) { return entry.cost.bytes() / 1e6; });
+  row("FLOP per byte", "%12.1f",
+      [](Entry entry) { return entry.cost.intensity(); });
+  row("temporary memory, MB", "%12.2f",
+      [](Entry entry) { return double(entry.temporaryBytes) / 1e6; });
+  row("roofline bound, ms", "%12.3f",
+      [](Entry entry) { return entry.rooflineSeconds * 1e3; });
+  row("predicted, ms", "%12.3f",
+      [](Entry entry) { return entry.cost.seconds() * 1e3; });
+  row("measured, ms", "%12.3f",
+      [](Entry entry) { return entry.timing.seconds * 1e3; });
+  row("measured, GFLOP/s", "%12.1f", [](Entry entry) {
+    return entry.cost.flops() / entry.timing.seconds / 1e9;
+  });
+
+  const StrategyReport &first = strategies.front();
+  const StrategyReport &last = strategies.back();
+  auto ratio = [](double a, double b) { return b > 0 ? a / b : 0; };
+  stream << llvm::format(
+      "\nfused against unfused: %.2f x the FLOPs, %.1f times less traffic, "
+      "%.1f times faster\n",
+      ratio(last.cost.flops(), first.cost.flops()),
+      ratio(first.cost.bytes(), last.cost.bytes()),
+      ratio(first.timing.seconds, last.timing.seconds));
+  return text;
+}
+
+std::string Report::formatJSON() const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream, 2);
+  json.object([&] {
+    json.attribute("threads", threads);
+    json.attribute("bandwidth", rates.bandwidth * 1e9);
+    json.attribute("peak_f32", rates.peakF32 * 1e9);
+    json.attribute("peak_f64", rates.peakF64 * 1e9);
+    json.attributeObject("strategies", [&] {
+      for (const StrategyReport &entry : strategies)
+        json.attributeObject(getName(entry.strategy), [&] {
+          json.attribute("flops", entry.cost.flops());
+          json.attribute("bytes", entry.cost.bytes());
+          json.attribute("intensity", entry.cost.intensity());
+          json.attribute("temporary_bytes", entry.temporaryBytes);
+          json.attribute("roofline_seconds", entry.rooflineSeconds);
+          json.attribute("predicted_seconds", entry.cost.seconds());
+          json.attribute("measured_seconds", entry.timing.seconds);
+          json.attributeArray("kernels", [&] {
+            for (const KernelCost &kernel : entry.cost.kernels)
+              json.object([&] {
+                json.attribute("name", kernel.name);
+                json.attribute("flops", kernel.flops);
+                json.attribute("bytes", kernel.bytes);
+                json.attribute("seconds", kernel.seconds);
+              });
+          });
+        });
+    });
+  });
+  return text;
+}
