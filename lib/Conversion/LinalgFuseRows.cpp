@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostUtils.h"
 #include "fovea/Conversion/Passes.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -28,11 +29,8 @@ namespace fovea {
 
 namespace {
 
+/// Elements of the largest row.
 constexpr int64_t kLargestRow = 65536;
-/// Elements that are worth a call of the thread pool.
-constexpr int64_t kWorkPerCall = 16384;
-/// What a size is taken for that is not known.
-constexpr int64_t kAssumedSize = 256;
 
 //===----------------------------------------------------------------------===//
 // Which ops work by rows

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostUtils.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
@@ -30,11 +31,6 @@ namespace fovea {
 #include "fovea/Conversion/Passes.h.inc"
 
 namespace {
-
-/// Work, in elements, that is worth a call of the thread pool.
-constexpr int64_t kWorkPerCall = 16384;
-/// What a size is taken for that is not known.
-constexpr int64_t kAssumedSize = 256;
 
 //===----------------------------------------------------------------------===//
 // Which loop is cut into vectors
@@ -134,16 +130,15 @@ public:
     VectorLoop best;
     if (vectorBytes < 2 || !hasVectorBody(op))
       return best;
-    int64_t lanes = std::max<int64_t>(2, vectorBytes / getWidestBytes());
     std::optional<int64_t> bestCost;
     for (unsigned dim = 0, e = sizes.size(); dim < e; ++dim) {
       std::optional<int64_t> cost = getCost(dim);
       if (!cost || (bestCost && *bestCost < *cost))
         continue;
-      int64_t fitting = lanes;
+      int64_t fitting = std::max<int64_t>(2, vectorBytes / getWidestBytes(dim));
       if (!ShapedType::isDynamic(sizes[dim]))
         fitting =
-            std::min<int64_t>(lanes, llvm::bit_floor<uint64_t>(sizes[dim]));
+            std::min<int64_t>(fitting, llvm::bit_floor<uint64_t>(sizes[dim]));
       if (fitting < 2)
         continue;
       bestCost = cost;
@@ -153,16 +148,31 @@ public:
   }
 
 private:
-  int64_t getWidestBytes() {
+  /// Bytes of the widest element that differs from lane to lane, at least 4.
+  int64_t getWidestBytes(unsigned dim) {
     int64_t widest = 4;
-    auto consider = [&](Type type) {
+    DenseSet<Value> varying;
+    auto add = [&](Value value, Type type) {
+      varying.insert(value);
       if (type.isIntOrFloat())
         widest = std::max<int64_t>(widest, type.getIntOrFloatBitWidth() / 8);
     };
-    for (Value operand : op->getOperands())
-      consider(getElementTypeOrSelf(operand));
-    for (Operation &nested : op.getBody()->without_terminator())
-      llvm::for_each(nested.getResultTypes(), consider);
+    for (auto [operand, argument] :
+         llvm::zip_equal(op->getOpOperands(), op.getBody()->getArguments())) {
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      if (map.isFunctionOfDim(dim) || op.isDpsInit(&operand))
+        add(argument, argument.getType());
+    }
+    for (Operation &nested : op.getBody()->without_terminator()) {
+      auto index = dyn_cast<linalg::IndexOp>(nested);
+      bool varies = index ? index.getDim() == dim
+                          : llvm::any_of(nested.getOperands(), [&](Value v) {
+                              return varying.contains(v);
+                            });
+      if (varies)
+        for (Value result : nested.getResults())
+          add(result, result.getType());
+    }
     return widest;
   }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostUtils.h"
 #include "fovea/Conversion/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -13,7 +14,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -23,23 +23,6 @@ namespace fovea {
 #include "fovea/Conversion/Passes.h.inc"
 
 namespace {
-
-/// The block at whose start stack buffers for `op` belong: that of the
-/// enclosing outermost parallel loop, or the function's first.
-Block *getStackBlock(Operation *op) {
-  Block *block = nullptr;
-  for (Operation *parent = op->getParentOp(); parent;
-       parent = parent->getParentOp()) {
-    if (auto forall = dyn_cast<scf::ForallOp>(parent)) {
-      block = forall.getBody();
-    } else if (auto function = dyn_cast<FunctionOpInterface>(parent)) {
-      if (!block)
-        block = &function.getFunctionBody().front();
-      break;
-    }
-  }
-  return block;
-}
 
 /// Bytes of a buffer of static size, or nothing.
 std::optional<int64_t> getStaticBytes(MemRefType type) {

@@ -112,6 +112,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
     return;
   addBufferization(manager);
   manager.addPass(createConvertAttnToVector());
+  manager.addPass(createContractionToVector());
   manager.addPass(createLinalgToVector());
   addToLLVM(manager);
 }

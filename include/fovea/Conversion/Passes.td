@@ -263,6 +263,41 @@ def PromoteToF64 : Pass<"promote-to-f64", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// convert-contraction-to-vector
+//===----------------------------------------------------------------------===//
+
+def ContractionToVector : Pass<"convert-contraction-to-vector"> {
+  let summary = "Turns bufferised contractions into blocked vector kernels";
+  let description = [{
+    A `linalg.generic` on memrefs that sums the products of two operands (any
+    matrix product, batched, transposed or grouped) becomes an `scf.forall` over
+    blocks of the result. For each block of the summation, the operands' blocks
+    are copied to the stack, converted to the type of the sum (at least f32),
+    the right one in panels of two vectors; a tile of the result, 12 rows (6 if
+    the target has fewer than 32 vector registers) times a panel, is summed in
+    registers. The copies are `linalg.generic`s, for `convert-linalg-to-vector`.
+
+    A `linalg.generic` that fills the result before is done block by block.
+    Products of vectors, and those of integers, stay.
+  }];
+  let options = [
+    Option<"vectorBytes", "vector-bytes", "int64_t", "0",
+           "Bytes of a vector; 0: those of the module's attn.target, or 64">,
+    Option<"vectorRegisters", "vector-registers", "int64_t", "0",
+           "Number of vector registers; 0: those of the target, or 32">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+  let statistics = [
+    Statistic<"numConverted", "num-converted",
+              "Number of contractions converted">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // convert-linalg-to-vector
 //===----------------------------------------------------------------------===//
 
