@@ -1,0 +1,174 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention on the host against float64, within the bounds of attention.py."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import fovea
+from attention import MASKS, MODIFICATIONS, Case, check
+
+# (batch, queries, keys): nothing, one, tiles and not, more queries than keys.
+SHAPES = [(1, 1, 1), (2, 37, 37), (1, 64, 64), (1, 100, 33), (2, 5, 130),
+          (1, 129, 257), (1, 0, 8), (1, 8, 0), (0, 4, 4)]
+SQUARE_SHAPES = [(1, 1, 1), (2, 37, 37), (1, 64, 64), (2, 130, 130),
+                 (1, 0, 0)]
+
+
+def square(case):
+    mask = MASKS[case.mask]
+    return bool(mask and mask.square)
+
+
+@functools.lru_cache(maxsize=None)
+def compiled(case, strategy):
+    return fovea.compile(case.text, strategy=strategy)
+
+
+def run(case, shape, strategy="fused"):
+    operands = case.make_operands(*shape)
+    results = compiled(case, strategy)(*operands)
+    if not isinstance(results, tuple):
+        results = (results,)
+    expected = case.reference(operands)
+    assert len(results) == len(expected)
+    for index, (result, reference) in enumerate(zip(results, expected)):
+        check(result, reference, case.dtype if index == 0 else case.accumulator)
+
+
+def name(value):
+    if isinstance(value, Case):
+        default = Case()
+        return "-".join(
+            f"{key}={getattr(value, key)}" for key in vars(default)
+            if getattr(value, key) != getattr(default, key)) or "plain"
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def expand(cases, shapes=SHAPES, square_shapes=SQUARE_SHAPES):
+    return [(case, shape) for case in cases
+            for shape in (square_shapes if square(case) else shapes)]
+
+
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(mask=mask) for mask in MASKS]
+    + [Case(modification=m) for m in MODIFICATIONS if m != "none"]
+    + [Case(modification="alibi", mask="causal"),
+       Case(modification="soft_cap", mask="window"),
+       Case(modification="bias", mask="padding"),
+       Case(modification="relative", mask="causal_documents")]), ids=name)
+def test_regions(case, shape):
+    """Every score modification and mask."""
+    run(case, shape)
+
+
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(dtype=dtype, mask=mask, modification=m)
+     for dtype in ("f64", "f16", "bf16")
+     for mask, m in (("none", "none"), ("causal", "none"),
+                     ("window", "alibi"), ("documents", "soft_cap"))],
+    [(1, 1, 1), (2, 37, 37), (1, 100, 33), (1, 129, 257), (1, 8, 0)]), ids=name)
+def test_dtypes(case, shape):
+    run(case, shape)
+
+
+@pytest.mark.parametrize("strategy", ["unfused", "three-pass", "two-pass"])
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(), Case(mask="causal"), Case(mask="padding", modification="alibi"),
+     Case(mask="nothing"), Case(dtype="f16", mask="causal"),
+     Case(dtype="bf16", modification="soft_cap"),
+     Case(dtype="f64", mask="window"),
+     Case(mask="causal", lse=True), Case(mask="window", dropout=0.25)],
+    [(2, 37, 37), (1, 100, 33), (1, 5, 130), (1, 8, 0)]), ids=name)
+def test_strategies(case, shape, strategy):
+    run(case, shape, strategy)
+
+
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(heads=1, kv_heads=1, dim=64, value_dim=64, mask="causal"),
+     Case(heads=6, kv_heads=1), Case(heads=6, kv_heads=2),
+     Case(heads=3, kv_heads=3),
+     Case(dim=1, value_dim=1), Case(dim=8, value_dim=8),
+     Case(dim=40, value_dim=24), Case(dim=64, value_dim=128, mask="causal"),
+     Case(dim=80, value_dim=80), Case(dim=128, value_dim=128),
+     Case(dim=96, value_dim=17, dtype="f16"),
+     Case(dim=256, value_dim=256, dtype="bf16", mask="causal"),
+     Case(dim=33, value_dim=47, dtype="f64")],
+    [(1, 3, 7), (2, 50, 65), (1, 97, 128)]), ids=name)
+def test_sizes(case, shape):
+    """Grouped heads, odd and unequal head dimensions."""
+    run(case, shape)
+
+
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(lse=True), Case(lse=True, mask="causal"),
+     Case(lse=True, mask="nothing"), Case(lse=True, dtype="f16"),
+     Case(lse=True, dtype="f64", mask="padding"),
+     Case(lse=True, modification="soft_cap"),
+     Case(lse=True, dropout=0.5, mask="causal")],
+    [(1, 1, 1), (2, 37, 37), (1, 100, 33), (1, 8, 0)]), ids=name)
+def test_log_sum_exp(case, shape):
+    run(case, shape)
+
+
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(dropout=0.1), Case(dropout=0.5, mask="causal"),
+     Case(dropout=0.3, dtype="bf16"),
+     Case(dropout=0.9, modification="alibi", mask="window")],
+    [(1, 1, 1), (2, 37, 37), (1, 100, 33), (2, 5, 130)]), ids=name)
+def test_dropout(case, shape):
+    run(case, shape)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 37, 37), (1, 96, 128),
+                                   (1, 100, 33), (1, 0, 8), (1, 8, 0)], ids=name)
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_static_sizes(shape, dtype):
+    run(Case(static=shape, dtype=dtype, mask="causal"), shape)
+
+
+@pytest.mark.parametrize("strategy", ["fused", "unfused"])
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_strided_operands(dtype, strategy):
+    """Operands that are views: heads and positions exchanged, every second
+    position, the last dimension not contiguous, reversed, not writable."""
+    case = Case(dtype=dtype, mask="causal")
+    q, k, v = case.make_operands(2, 40, 48)
+    views = {
+        "transposed": [np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
+                       for x in (q, k, v)],
+        "stepped": [np.repeat(x, 2, axis=2)[:, :, ::2] for x in (q, k, v)],
+        "inner": [np.ascontiguousarray(x.swapaxes(2, 3)).swapaxes(2, 3)
+                  for x in (q, k, v)],
+        "reversed": [np.ascontiguousarray(x[:, ::-1, ::-1])[:, ::-1, ::-1]
+                     for x in (q, k, v)],
+        "packed": [np.concatenate([x, x], -1)[..., :x.shape[-1]]
+                   for x in (q, k, v)],
+        "broadcast": [np.broadcast_to(x[:1], x.shape) for x in (q, k, v)],
+    }
+    function = compiled(case, strategy)
+    for kind, operands in views.items():
+        for operand in operands:
+            operand.flags.writeable = False
+        expected, = case.reference(operands)
+        check(function(*operands), expected, dtype)
+
+
+def test_large_scores():
+    """Scores of several hundred: the maximum keeps the exponential finite."""
+    case = Case(mask="causal")
+    operands = case.make_operands(1, 64, 64)
+    operands[0] = operands[0] * 100
+    output = compiled(case, "fused")(*operands)
+    expected, = case.reference(operands)
+    # Scores of 500 in f32 are off by 3e-5, and so are the probabilities.
+    assert np.abs(output - expected).max() < 5e-4
+
+
+def test_strategies_agree_with_many_queries_and_keys():
+    """More tiles than threads, in every strategy."""
+    case = Case(mask="causal", heads=2, kv_heads=1, dim=64, value_dim=64)
+    for strategy in ("fused", "two-pass", "three-pass"):
+        run(case, (1, 700, 900), strategy)
