@@ -293,6 +293,7 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   shape.headDim = (*query)[3];
   shape.keys = (*key)[2];
   shape.valueDim = (*value)[3];
+  shape.visible = estimateVisible(op.getMask(), shape.queries, shape.keys);
   ScheduleAttr schedule = op.getScheduleAttr();
   if (!schedule)
     schedule = selectSchedule(op, target);

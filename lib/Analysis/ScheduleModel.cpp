@@ -7,6 +7,8 @@
 
 #include "fovea/Analysis/ScheduleModel.h"
 
+#include "fovea/Analysis/MaskAnalysis.h"
+
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -36,10 +38,35 @@ AttentionShape AttentionShape::get(AttentionOp op) {
   shape.valueDim = size(op.getValue(), 3, kTypicalHeadDim);
   shape.elementBytes = bytes(getElementTypeOrSelf(op.getKey()));
   shape.accumulationBytes = bytes(op.getAccumulationType());
-  // Which part a mask leaves is the mask analysis's to say; half of the scores
-  // is causal masking, the most frequent one.
-  shape.visible = op.getMask().empty() ? 1.0 : 0.5;
+  shape.visible = estimateVisible(op.getMask(), shape.queries, shape.keys);
   return shape;
+}
+
+double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
+  // Blocks of rows as tall as a usual tile, at most this many of them.
+  constexpr int64_t kRows = 48, kSamples = 64;
+  if (mask.empty() || queries <= 0 || keys <= 0)
+    return 1.0;
+  Builder builder(mask.getContext());
+  auto span = [&](int64_t first, int64_t last) {
+    return Span{builder.getIndexAttr(first), builder.getIndexAttr(last)};
+  };
+  int64_t blocks = llvm::divideCeil(queries, kRows);
+  int64_t step = llvm::divideCeil(blocks, kSamples);
+  double kept = 0, visited = 0;
+  for (int64_t block = 0; block < blocks; block += step) {
+    int64_t first = block * kRows;
+    int64_t last = std::min(first + kRows, queries) - 1;
+    MaskEvaluator evaluator(
+        mask, {span(0, 0), span(0, 0), span(first, last), span(0, keys - 1)});
+    KeyBounds bounds = evaluator.keyBounds();
+    auto lower = getConstantIntValue(bounds.lower);
+    auto upper = getConstantIntValue(bounds.upper);
+    kept += lower && upper ? double(std::max<int64_t>(*upper - *lower, 0))
+                           : double(keys);
+    visited += double(keys);
+  }
+  return kept / visited;
 }
 
 /// The part of the multiply-add rate that a product reaches whose tile is

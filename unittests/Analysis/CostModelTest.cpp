@@ -135,6 +135,22 @@ TEST_F(CostModelTest, EmptyOperandsCostNothing) {
   EXPECT_EQ(cost.intensity(), 0);
 }
 
+TEST_F(CostModelTest, CausalAttentionComputesHalf) {
+  constexpr StringLiteral text = R"(
+func.func @f(%q: tensor<1x4x?x64xf32>) -> tensor<1x4x?x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 48x64, order = linear>}
+    : tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32> -> tensor<1x4x?x64xf32>
+  return %o : tensor<1x4x?x64xf32>
+})";
+  double flops = estimate(text, {{1, 4, 4096, 64}}, KernelForm::Fused).flops();
+  double full = 4.0 * 4 * 4096 * 4096 * 64;
+  EXPECT_NEAR(flops / full, 0.5, 0.03);
+}
+
 class ScheduleModelTest : public CostModelTest {
 protected:
   AttentionShape shape{

@@ -35,6 +35,11 @@ struct AttentionShape {
   static AttentionShape get(attn::AttentionOp op);
 };
 
+/// The part of the keys, in [0, 1], between the bounds that the mask analysis
+/// finds for blocks of queries, in the first batch and head. What captured
+/// values decide counts as kept.
+double estimateVisible(mlir::Region &mask, int64_t queries, int64_t keys);
+
 /// Estimated seconds of one attention of `shape` on `target`, cut into tiles of
 /// `queryTile` x `keyTile`.
 double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
