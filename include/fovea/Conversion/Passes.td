@@ -86,6 +86,32 @@ def ConvertAttnToVector
 }
 
 //===----------------------------------------------------------------------===//
+// expand-math
+//===----------------------------------------------------------------------===//
+
+def ExpandMath : Pass<"expand-math"> {
+  let summary = "Writes elementary functions as arithmetic that vectorises";
+  let description = [{
+    `math.exp`, `exp2`, `log`, `log2`, `log10`, `log1p`, `tanh` and `erf` on f32
+    and f64, scalars and vectors, become arithmetic: the machine's library would
+    be called element by element. f16 and bf16 are computed in f32; `erf` on f64
+    is left to the library.
+
+    Largest errors, in units in the last place, measured against long double:
+    `exp`, `log` 1; `exp2` 1.5; `log2`, `log1p` 2; `log10` 2.5; `tanh` 6 (f64:
+    1.5); `erf` 6.5. Arguments of all magnitudes, infinities and NaN are right;
+    results go to subnormal numbers and to infinity where they should.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Number of functions expanded">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // linalg-prepare
 //===----------------------------------------------------------------------===//
 

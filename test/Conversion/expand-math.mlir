@@ -1,0 +1,50 @@
+// RUN: fovea-opt %s --expand-math | FileCheck %s
+
+// CHECK-LABEL: func @vector
+// CHECK-NOT: math.exp
+// CHECK-COUNT-8: vector.fma {{.*}} : vector<16xf32>
+// CHECK: return
+func.func @vector(%x: vector<16xf32>) -> vector<16xf32> {
+  %y = math.exp %x : vector<16xf32>
+  return %y : vector<16xf32>
+}
+
+// A scalar has no vector.fma.
+
+// CHECK-LABEL: func @scalar
+// CHECK-NOT: math.log2
+// CHECK: arith.divf {{.*}} : f64
+// CHECK-NOT: vector.fma
+// CHECK: return
+func.func @scalar(%x: f64) -> f64 {
+  %y = math.log2 %x : f64
+  return %y : f64
+}
+
+// Narrow types are computed in f32.
+
+// CHECK-LABEL: func @narrow
+// CHECK: %[[X:.*]] = arith.extf %{{.*}} : vector<8xbf16> to vector<8xf32>
+// CHECK-NOT: math.tanh
+// CHECK: arith.divf {{.*}} : vector<8xf32>
+// CHECK: arith.truncf %{{.*}} : vector<8xf32> to vector<8xbf16>
+func.func @narrow(%x: vector<8xbf16>) -> vector<8xbf16> {
+  %y = math.tanh %x : vector<8xbf16>
+  return %y : vector<8xbf16>
+}
+
+// Left alone: instructions of the machine, what has no expansion, other types.
+
+// CHECK-LABEL: func @others
+// CHECK-NEXT: math.sqrt
+// CHECK-NEXT: math.atan2
+// CHECK-NEXT: math.erf
+// CHECK-NEXT: math.exp
+// CHECK-NEXT: return
+func.func @others(%x: f32, %d: f64, %t: tensor<4xf32>) -> (f32, f32, f64, tensor<4xf32>) {
+  %a = math.sqrt %x : f32
+  %b = math.atan2 %a, %x : f32
+  %c = math.erf %d : f64
+  %e = math.exp %t : tensor<4xf32>
+  return %a, %b, %c, %e : f32, f32, f64, tensor<4xf32>
+}
