@@ -114,6 +114,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   manager.addPass(createConvertAttnToVector());
   manager.addPass(createContractionToVector());
   manager.addPass(createLinalgToVector());
+  manager.addPass(createExpandMath());
   addToLLVM(manager);
 }
 
