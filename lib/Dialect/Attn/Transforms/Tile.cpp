@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileKeys.h"
+#include "TileTransposes.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -97,12 +98,15 @@ fusePass(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForallOp loop) {
   return tiled;
 }
 
-/// Computes the producers of a tiled pass's operands per tile, where they need
-/// not stand before the loops, and their producers in turn.
+/// Computes the producers of a tiled pass's queries and running values per
+/// tile, where they need not stand before the loops, and their producers in
+/// turn.
 static void fuseProducers(RewriterBase &rewriter, OnlineAttentionOp pass,
                           MutableArrayRef<LoopLikeOpInterface> loops) {
+  // Keys and values are read by many tiles of queries.
   SmallVector<Operation *> slices;
-  for (Value operand : pass->getOperands())
+  for (Value operand :
+       {pass.getQuery(), pass.getAcc(), pass.getMax(), pass.getSum()})
     if (Operation *slice = operand.getDefiningOp<tensor::ExtractSliceOp>())
       slices.push_back(slice);
   while (!slices.empty()) {
@@ -114,7 +118,7 @@ static void fuseProducers(RewriterBase &rewriter, OnlineAttentionOp pass,
     if (isa<tensor::EmptyOp>(producer)) {
       rewriter.replaceOpWithNewOp<tensor::EmptyOp>(
           slice, slice.getMixedSizes(), slice.getType().getElementType());
-    } else if (isFusableProducer(producer)) {
+    } else if (isFusableProducer(producer) && !isViewOfTranspose(slice)) {
       std::optional<scf::SCFFuseProducerOfSliceResult> fused =
           scf::tileAndFuseProducerOfSlice(rewriter, slice, loops);
       if (fused)
@@ -219,6 +223,7 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
       ++(info->isExact ? numExactBounds : numTileTests);
   }
 
+  fuseTransposeOfResult(rewriter, forall, 0);
   if (schedule.getOrder() == WorkOrder::LongestFirst)
     reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,
                  queryTile);
@@ -238,6 +243,11 @@ LogicalResult AttnTile::cleanUp(RewriterBase &rewriter) {
   tensor::ExtractSliceOp::getCanonicalizationPatterns(patterns, context);
   tensor::DimOp::getCanonicalizationPatterns(patterns, context);
   if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    return failure();
+  // Slices of slices are merged by now.
+  RewritePatternSet transposes(context);
+  populateSliceOfTransposePatterns(transposes);
+  if (failed(applyPatternsGreedily(getOperation(), std::move(transposes))))
     return failure();
   DominanceInfo dominance(getOperation());
   eliminateCommonSubExpressions(rewriter, dominance, getOperation());

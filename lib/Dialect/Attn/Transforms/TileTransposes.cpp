@@ -1,0 +1,219 @@
+//===- TileTransposes.cpp - Transposed operands as views of tiles ---------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileTransposes.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using Fold = OpFoldResult;
+
+namespace {
+/// `result` is `input` with dimension `r` taken from `permutation[r]`.
+struct Transposition {
+  Operation *op;
+  Value input;
+  SmallVector<int64_t> permutation;
+
+  static std::optional<Transposition> get(Operation *op);
+};
+} // namespace
+
+std::optional<Transposition> Transposition::get(Operation *op) {
+  if (auto transpose = dyn_cast_or_null<linalg::TransposeOp>(op))
+    return Transposition{op, transpose.getInput(),
+                         llvm::to_vector(transpose.getPermutation())};
+  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+  if (!generic || generic.getNumDpsInputs() != 1 ||
+      generic.getNumDpsInits() != 1 || generic.getNumReductionLoops() != 0 ||
+      !generic.hasPureTensorSemantics())
+    return std::nullopt;
+  Block &body = *generic.getBody();
+  AffineMap input = generic.getIndexingMapsArray()[0];
+  AffineMap output = generic.getIndexingMapsArray()[1];
+  if (body.getTerminator()->getOperand(0) != body.getArgument(0) ||
+      !input.isPermutation() || !output.isPermutation())
+    return std::nullopt;
+  AffineMap loopToInput = inversePermutation(input);
+  SmallVector<int64_t> permutation;
+  for (AffineExpr loop : output.getResults())
+    permutation.push_back(
+        loopToInput.getDimPosition(cast<AffineDimExpr>(loop).getPosition()));
+  return Transposition{op, generic.getInputs()[0], permutation};
+}
+
+/// The dimensions of `type` that are not one.
+static SmallVector<int64_t> longDimensions(RankedTensorType type) {
+  SmallVector<int64_t> dimensions;
+  for (auto [dim, size] : llvm::enumerate(type.getShape()))
+    if (size != 1)
+      dimensions.push_back(dim);
+  return dimensions;
+}
+
+/// Whether the long dimensions of a tile keep their order under `permutation`.
+static bool keepsOrder(RankedTensorType tile, ArrayRef<int64_t> permutation) {
+  return llvm::is_sorted(llvm::map_to_vector(
+      longDimensions(tile), [&](int64_t dim) { return permutation[dim]; }));
+}
+
+/// `tile` without the dimensions of size one.
+static RankedTensorType shortened(RankedTensorType tile) {
+  return RankedTensorType::get(
+      llvm::map_to_vector(longDimensions(tile),
+                          [&](int64_t dim) { return tile.getDimSize(dim); }),
+      tile.getElementType());
+}
+
+/// Groups of the dimensions of `tile`, each with one that is not one.
+static SmallVector<ReassociationIndices> groupsOf(RankedTensorType tile) {
+  SmallVector<int64_t> dimensions = longDimensions(tile);
+  SmallVector<ReassociationIndices> groups(dimensions.size());
+  for (int64_t dim = 0, group = 0; dim < tile.getRank() && !groups.empty();
+       ++dim) {
+    groups[group].push_back(dim);
+    bool isLast = group + 1 == int64_t(groups.size());
+    if (dim == dimensions[group] && !isLast)
+      ++group;
+  }
+  return groups;
+}
+
+static SmallVector<Fold> permuted(ArrayRef<Fold> values,
+                                  ArrayRef<int64_t> permutation) {
+  SmallVector<Fold> result(values.size());
+  for (auto [dim, source] : llvm::enumerate(permutation))
+    result[source] = values[dim];
+  return result;
+}
+
+/// A tile of a transposed tensor, as a view of that tile of `source`.
+static Value viewOf(OpBuilder &builder, Location loc, Value source,
+                    RankedTensorType tile, ArrayRef<Fold> offsets,
+                    ArrayRef<Fold> sizes, ArrayRef<int64_t> permutation) {
+  SmallVector<Fold> ones(tile.getRank(), builder.getIndexAttr(1));
+  Value slice = tensor::ExtractSliceOp::create(
+      builder, loc, shortened(tile), source, permuted(offsets, permutation),
+      permuted(sizes, permutation), ones);
+  if (slice.getType() == tile)
+    return slice;
+  return tensor::ExpandShapeOp::create(builder, loc, tile, slice,
+                                       groupsOf(tile), sizes);
+}
+
+/// The transposition that `slice` is a view of a tile of, if it is.
+static std::optional<Transposition>
+viewedTransposition(tensor::ExtractSliceOp slice) {
+  std::optional<Transposition> transposition =
+      Transposition::get(slice.getSource().getDefiningOp());
+  RankedTensorType tile = slice.getType();
+  if (!transposition || tile.getRank() != slice.getSourceType().getRank() ||
+      !slice.hasUnitStride() || !keepsOrder(tile, transposition->permutation))
+    return std::nullopt;
+  return transposition;
+}
+
+bool fovea::attn::isViewOfTranspose(tensor::ExtractSliceOp slice) {
+  return viewedTransposition(slice).has_value();
+}
+
+namespace {
+struct SliceOfTranspose : OpRewritePattern<tensor::ExtractSliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::ExtractSliceOp slice,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Transposition> transposition = viewedTransposition(slice);
+    if (!transposition)
+      return failure();
+    Value view = viewOf(rewriter, slice.getLoc(), transposition->input,
+                        slice.getType(), slice.getMixedOffsets(),
+                        slice.getMixedSizes(), transposition->permutation);
+    rewriter.replaceOp(slice, view);
+    return success();
+  }
+};
+} // namespace
+
+void fovea::attn::populateSliceOfTransposePatterns(
+    RewritePatternSet &patterns) {
+  patterns.add<SliceOfTranspose>(patterns.getContext());
+}
+
+bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
+                                        scf::ForallOp loop, unsigned number) {
+  Value result = loop.getResult(number);
+  if (!result.hasOneUse())
+    return false;
+  Operation *user = *result.user_begin();
+  std::optional<Transposition> transposition = Transposition::get(user);
+  if (!transposition || transposition->input != result)
+    return false;
+
+  // The slice that is written to, and its insertion.
+  BlockArgument output = loop.getRegionIterArgs()[number];
+  tensor::ExtractSliceOp slice;
+  tensor::ParallelInsertSliceOp insertion;
+  for (Operation *use : output.getUsers()) {
+    if (auto extract = dyn_cast<tensor::ExtractSliceOp>(use); extract && !slice)
+      slice = extract;
+    else if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(use);
+             insert && !insertion)
+      insertion = insert;
+    else
+      return false;
+  }
+  if (!slice || !insertion || slice.getType() != insertion.getSourceType() ||
+      !keepsOrder(slice.getType(), transposition->permutation))
+    return false;
+
+  // inverse[d] is where dimension d of the loop's result goes.
+  SmallVector<int64_t> inverse =
+      invertPermutationVector(transposition->permutation);
+  RankedTensorType tile = slice.getType();
+  auto type = cast<RankedTensorType>(user->getResult(0).getType());
+  Location loc = loop.getLoc();
+
+  rewriter.setInsertionPoint(loop);
+  SmallVector<Fold> sizes =
+      tensor::getMixedSizes(rewriter, loc, loop.getOutputs()[number]);
+  applyPermutationToVector(sizes, transposition->permutation);
+  SmallVector<Value> dynamicSizes;
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    if (type.isDynamicDim(dim))
+      dynamicSizes.push_back(
+          getValueOrCreateConstantIndexOp(rewriter, loc, size));
+  Value init = tensor::EmptyOp::create(rewriter, loc, type, dynamicSizes);
+  rewriter.modifyOpInPlace(loop, [&] {
+    loop.getOutputsMutable()[number].assign(init);
+    output.setType(type);
+    result.setType(type);
+  });
+
+  rewriter.setInsertionPoint(slice);
+  Value view = viewOf(rewriter, loc, output, tile, slice.getMixedOffsets(),
+                      slice.getMixedSizes(), inverse);
+  SmallVector<Fold> offsets = permuted(insertion.getMixedOffsets(), inverse);
+  SmallVector<Fold> tileSizes = permuted(insertion.getMixedSizes(), inverse);
+  SmallVector<Fold> ones(tile.getRank(), rewriter.getIndexAttr(1));
+  rewriter.replaceOp(slice, view);
+  rewriter.setInsertionPoint(insertion->getParentOp());
+  Value source = insertion.getSource();
+  if (shortened(tile) != tile)
+    source = tensor::CollapseShapeOp::create(rewriter, loc, shortened(tile),
+                                             source, groupsOf(tile));
+  rewriter.setInsertionPoint(insertion);
+  tensor::ParallelInsertSliceOp::create(rewriter, loc, source, output, offsets,
+                                        tileSizes, ones);
+  rewriter.eraseOp(insertion);
+  rewriter.replaceAllUsesWith(user->getResult(0), result);
+  rewriter.eraseOp(user);
+  return true;
+}
