@@ -30,6 +30,17 @@ namespace fovea {
 #define GEN_PASS_DEF_LINALGTOVECTOR
 #include "fovea/Conversion/Passes.h.inc"
 
+/// `x` where `value` is `x` expanded and collapsed again, else `value`.
+static Value withoutReshapes(Value value) {
+  auto collapse = value.getDefiningOp<memref::CollapseShapeOp>();
+  auto expand = collapse
+                    ? collapse.getSrc().getDefiningOp<memref::ExpandShapeOp>()
+                    : nullptr;
+  bool cancel = expand && expand.getReassociationIndices() ==
+                              collapse.getReassociationIndices();
+  return cancel ? expand.getSrc() : value;
+}
+
 namespace {
 
 //===----------------------------------------------------------------------===//
@@ -742,7 +753,7 @@ struct LinalgToVector final : impl::LinalgToVectorBase<LinalgToVector> {
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](memref::CopyOp copy) {
       rewriter.setInsertionPoint(copy);
-      if (copy.getSource() != copy.getTarget())
+      if (withoutReshapes(copy.getSource()) != copy.getTarget())
         linalg::makeMemRefCopyOp(rewriter, copy.getLoc(), copy.getSource(),
                                  copy.getTarget());
       copy.erase();
