@@ -22,17 +22,14 @@ namespace fovea {
 
 namespace {
 
-/// `type` as an argument: all strides and the offset unknown, but the innermost
-/// stride 1.
-MemRefType getArgumentType(TensorType type, Attribute memorySpace) {
-  auto ranked = cast<RankedTensorType>(type);
-  SmallVector<int64_t> strides(ranked.getRank(), ShapedType::kDynamic);
+/// The layout of an argument: all strides and the offset unknown, but the
+/// innermost stride 1.
+StridedLayoutAttr getArgumentLayout(RankedTensorType type) {
+  SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
   if (!strides.empty())
     strides.back() = 1;
-  auto layout =
-      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
-  return MemRefType::get(ranked.getShape(), ranked.getElementType(), layout,
-                         memorySpace);
+  return StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
+                                strides);
 }
 
 /// The allocation that `value` is all of, in the order of memory, or null.
@@ -51,24 +48,24 @@ memref::AllocOp getWholeAllocation(Value value) {
 struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    for (auto function : module.getOps<func::FuncOp>())
-      if (function.isPublic())
-        for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i)
-          if (isa<TensorType>(function.getArgument(i).getType()))
-            function.setArgAttr(
-                i, bufferization::BufferizationDialect::kWritableAttrName,
-                BoolAttr::get(&getContext(), false));
+    using bufferization::BufferizationDialect;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (!function.isPublic())
+        continue;
+      for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+        auto tensor = dyn_cast<RankedTensorType>(type);
+        if (!tensor)
+          continue;
+        function.setArgAttr(i, BufferizationDialect::kWritableAttrName,
+                            BoolAttr::get(&getContext(), false));
+        function.setArgAttr(i, BufferizationDialect::kBufferLayoutAttrName,
+                            getArgumentLayout(tensor));
+      }
+    }
 
     bufferization::OneShotBufferizationOptions options;
     options.bufferizeFunctionBoundaries = true;
     options.allowReturnAllocsFromLoops = true;
-    options.inferFunctionResultLayout = true;
-    options.functionArgTypeConverterFn =
-        [](bufferization::TensorLikeType type, Attribute memorySpace,
-           func::FuncOp, const bufferization::BufferizationOptions &) {
-          return cast<bufferization::BufferLikeType>(
-              getArgumentType(cast<TensorType>(type), memorySpace));
-        };
     bufferization::BufferizationState state;
     if (failed(
             bufferization::runOneShotModuleBufferize(module, options, state)))

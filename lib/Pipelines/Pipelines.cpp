@@ -42,6 +42,8 @@ static void addToLLVM(OpPassManager &manager) {
   manager.addPass(createLowerAffinePass());
   addCleanup(manager);
   manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createConvertMathToLibmPass());
   ConvertVectorToLLVMPassOptions vectorOptions;
   vectorOptions.vectorTransposeLowering =
       vector::VectorTransposeLowering::Shuffle16x16;

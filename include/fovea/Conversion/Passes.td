@@ -259,7 +259,7 @@ def OutlineParallel : Pass<"outline-parallel", "::mlir::ModuleOp"> {
 def HostToLLVM : Pass<"convert-host-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Finishes the conversion of host code to the LLVM dialect";
   let description = [{
-    Converts func, memref, arith, math, cf and index in one conversion. Buffers
+    Converts func, memref, arith, cf, index and ub in one conversion. Buffers
     are allocated by MLIR's generic functions (`_mlir_memref_to_llvm_alloc` and
     so on), which the runtime defines. Public functions get a C interface.
   }];
