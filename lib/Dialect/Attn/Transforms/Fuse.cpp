@@ -106,6 +106,8 @@ struct AttnFuse final : fovea::attn::impl::AttnFuseBase<AttnFuse> {
       if (!erased.contains(softmax))
         fuse(softmax);
     cancelReshapes(&getContext(), created.getArrayRef());
+    if (!created.empty())
+      resolveSizes(root);
     created.clear();
     erased.clear();
   }

@@ -110,6 +110,40 @@ static bool isExpandable(AxisTable &axes, const Axes &list) {
          }) <= 1;
 }
 
+/// Axes that stay neighbours on the way from one layout to another and are
+/// moved as one dimension.
+using Run = Axes;
+using Runs = SmallVector<Run, 2>;
+
+/// The dimensions `lists` in runs of axes: axes that are neighbours in one
+/// dimension of both `lists` and `others`.
+static SmallVector<Runs> getRuns(ArrayRef<Axes> lists, ArrayRef<Axes> others) {
+  auto areNeighbours = [&](Axis first, Axis second) {
+    return llvm::any_of(others, [&](const Axes &list) {
+      const Axis *place = llvm::find(list, first);
+      return place != list.end() && place + 1 != list.end() &&
+             place[1] == second;
+    });
+  };
+  SmallVector<Runs> result;
+  for (const Axes &list : lists) {
+    Runs &runs = result.emplace_back();
+    for (auto [index, axis] : llvm::enumerate(list))
+      if (index > 0 && areNeighbours(list[index - 1], axis))
+        runs.back().push_back(axis);
+      else
+        runs.push_back({axis});
+  }
+  return result;
+}
+
+static Runs concatRuns(ArrayRef<Runs> lists) {
+  Runs result;
+  for (const Runs &list : lists)
+    result.append(list);
+  return result;
+}
+
 static RankedTensorType getType(AxisTable &axes, ArrayRef<Axes> lists,
                                 Type element) {
   auto shape = llvm::map_to_vector(
@@ -124,15 +158,15 @@ static Value castTo(OpBuilder &builder, Location loc, Value value,
   return tensor::CastOp::create(builder, loc, type, value);
 }
 
-/// Groups `fine` dimensions, in order, to as many as `lists` has, by how many
-/// non-unit axes each list holds. Dimensions of size one in `coarse` (empty
-/// lists) go to a neighbour; without any dimension, there are no groups.
-static SmallVector<ReassociationIndices> groupUnits(ArrayRef<Axes> lists) {
+/// Groups dimensions of which those marked true have size one: each goes to the
+/// next other dimension, the last ones to the one before. Without any other
+/// dimension, there are no groups.
+static SmallVector<ReassociationIndices> groupUnits(ArrayRef<bool> isUnit) {
   SmallVector<ReassociationIndices> groups;
   ReassociationIndices pending;
-  for (auto [dim, list] : llvm::enumerate(lists)) {
+  for (auto [dim, unit] : llvm::enumerate(isUnit)) {
     pending.push_back(dim);
-    if (list.empty())
+    if (unit)
       continue;
     groups.push_back(pending);
     pending.clear();
@@ -142,31 +176,32 @@ static SmallVector<ReassociationIndices> groupUnits(ArrayRef<Axes> lists) {
   return groups;
 }
 
-/// `value` with dimensions `from` to one dimension for each axis, or, if
-/// `reverse`, from that to dimensions `from`.
-static Value toAxes(OpBuilder &builder, Location loc, AxisTable &axes,
-                    Value value, ArrayRef<Axes> from, bool reverse) {
+/// `value` with dimensions `dims` to one dimension for each run, or, if
+/// `reverse`, from that to dimensions `dims`.
+static Value toRuns(OpBuilder &builder, Location loc, AxisTable &axes,
+                    Value value, ArrayRef<Runs> dims, bool reverse) {
   Type element = getElementTypeOrSelf(value.getType());
-  SmallVector<Axes> lists, fine;
-  for (const Axes &list : from) {
-    if (!list.empty())
-      lists.push_back(list);
-    for (Axis axis : list)
-      fine.push_back({axis});
+  SmallVector<Axes> wholeLists, unitLists, runLists;
+  SmallVector<bool> isUnit;
+  SmallVector<ReassociationIndices> runGroups;
+  for (const Runs &runs : dims) {
+    wholeLists.push_back(concat(runs));
+    isUnit.push_back(runs.empty());
+    if (runs.empty())
+      continue;
+    unitLists.push_back(concat(runs));
+    ReassociationIndices &group = runGroups.emplace_back();
+    for (const Run &run : runs) {
+      group.push_back(runLists.size());
+      runLists.push_back(run);
+    }
   }
-  RankedTensorType whole = getType(axes, from, element);
-  RankedTensorType units = getType(axes, lists, element);
-  RankedTensorType single = getType(axes, fine, element);
-  SmallVector<ReassociationIndices> unitGroups = groupUnits(from);
-  SmallVector<ReassociationIndices> axisGroups;
-  int64_t next = 0;
-  for (const Axes &list : lists) {
-    ReassociationIndices &group = axisGroups.emplace_back();
-    for (size_t index = 0; index < list.size(); ++index)
-      group.push_back(next++);
-  }
-  bool hasUnits = lists.size() != from.size();
-  bool hasProducts = fine.size() != lists.size();
+  RankedTensorType whole = getType(axes, wholeLists, element);
+  RankedTensorType units = getType(axes, unitLists, element);
+  RankedTensorType single = getType(axes, runLists, element);
+  SmallVector<ReassociationIndices> unitGroups = groupUnits(isUnit);
+  bool hasUnits = unitLists.size() != wholeLists.size();
+  bool hasProducts = runLists.size() != unitLists.size();
   auto expand = [&](Value value, RankedTensorType type,
                     ArrayRef<ReassociationIndices> groups) -> Value {
     return tensor::ExpandShapeOp::create(builder, loc, type, value, groups);
@@ -178,22 +213,22 @@ static Value toAxes(OpBuilder &builder, Location loc, AxisTable &axes,
   if (reverse) {
     value = castTo(builder, loc, value, single);
     if (hasProducts)
-      value = collapse(value, units, axisGroups);
+      value = collapse(value, units, runGroups);
     return hasUnits ? expand(value, whole, unitGroups) : value;
   }
   value = castTo(builder, loc, value, whole);
   if (hasUnits)
     value = collapse(value, units, unitGroups);
-  return hasProducts ? expand(value, single, axisGroups) : value;
+  return hasProducts ? expand(value, single, runGroups) : value;
 }
 
-/// `value` with one dimension for each axis of `from`, transposed to `to`.
-static Value transpose(OpBuilder &builder, Location loc, AxisTable &axes,
-                       Value value, const Axes &from, const Axes &to) {
+/// `value` with one dimension for each run of `from`, transposed to `to`.
+static Value transpose(OpBuilder &builder, Location loc, Value value,
+                       const Runs &from, const Runs &to) {
   if (from == to)
     return value;
-  auto permutation = llvm::map_to_vector(to, [&](Axis axis) -> int64_t {
-    return llvm::find(from, axis) - from.begin();
+  auto permutation = llvm::map_to_vector(to, [&](const Run &run) -> int64_t {
+    return llvm::find(from, run) - from.begin();
   });
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, value);
   SmallVector<OpFoldResult> permuted =
@@ -271,21 +306,23 @@ Value buildOperand(OpBuilder &builder, Location loc, AxisTable &axes,
   RankedTensorType type = getType(axes, layout, element);
   if (ArrayRef(source.access) == ArrayRef(layout))
     return castTo(builder, loc, source.tensor, type);
-  Axes target = concat(layout), order = concat(source.access);
-  Value value = toAxes(builder, loc, axes, source.tensor, source.access, false);
-  Axes missing;
-  for (Axis axis : target)
-    if (!llvm::is_contained(order, axis))
-      missing.push_back(axis);
+  SmallVector<Runs> from = getRuns(source.access, layout);
+  SmallVector<Runs> to = getRuns(layout, source.access);
+  Runs order = concatRuns(from), target = concatRuns(to), missing;
+  Value value = toRuns(builder, loc, axes, source.tensor, from, false);
+  for (const Run &run : target)
+    if (!llvm::is_contained(order, run))
+      missing.push_back(run);
   if (!missing.empty()) {
-    // The new dimensions come first.
+    // The new dimensions come first; a run of axes that are not there is one
+    // axis.
     SmallVector<OpFoldResult> shape;
-    for (Axis axis : missing) {
-      if (!ShapedType::isDynamic(axes.size(axis))) {
-        shape.push_back(builder.getIndexAttr(axes.size(axis)));
+    for (const Run &run : missing) {
+      if (!ShapedType::isDynamic(axes.size(run))) {
+        shape.push_back(builder.getIndexAttr(axes.size(run)));
         continue;
       }
-      auto [tensor, dim] = *findSize(axes, axis, sizes);
+      auto [tensor, dim] = *findSize(axes, run.front(), sizes);
       shape.push_back(tensor::getMixedSize(builder, loc, tensor, dim));
     }
     llvm::append_range(shape, tensor::getMixedSizes(builder, loc, value));
@@ -297,8 +334,8 @@ Value buildOperand(OpBuilder &builder, Location loc, AxisTable &axes,
     missing.append(order);
     order = missing;
   }
-  value = transpose(builder, loc, axes, value, order, target);
-  return toAxes(builder, loc, axes, value, layout, true);
+  value = transpose(builder, loc, value, order, target);
+  return toRuns(builder, loc, axes, value, to, true);
 }
 
 bool canBuildResult(AxisTable &axes, const Layout &layout,
@@ -317,10 +354,11 @@ Value buildResult(OpBuilder &builder, Location loc, AxisTable &axes,
                   Value result, const Layout &layout, const Access &access,
                   RankedTensorType type) {
   if (ArrayRef(access) != ArrayRef(layout)) {
-    result = toAxes(builder, loc, axes, result, layout, false);
-    result =
-        transpose(builder, loc, axes, result, concat(layout), concat(access));
-    result = toAxes(builder, loc, axes, result, access, true);
+    SmallVector<Runs> from = getRuns(layout, access);
+    SmallVector<Runs> to = getRuns(access, layout);
+    result = toRuns(builder, loc, axes, result, from, false);
+    result = transpose(builder, loc, result, concatRuns(from), concatRuns(to));
+    result = toRuns(builder, loc, axes, result, to, true);
   }
   return castTo(builder, loc, result, type);
 }
