@@ -83,6 +83,13 @@ SmallVector<Source> getSources(ScalarGraph &graph, Value operand,
       break;
     result.push_back(*next);
   }
+  unsigned passes = 0;
+  for (Source &source : llvm::reverse(llvm::drop_end(result))) {
+    bool isView = isa<tensor::CastOp, tensor::ExpandShapeOp,
+                      tensor::CollapseShapeOp>(source.tensor.getDefiningOp());
+    passes += !isView;
+    source.passes = passes;
+  }
   return result;
 }
 
@@ -260,7 +267,7 @@ std::optional<Source> chooseSource(AxisTable &axes, ArrayRef<Source> sources,
   const Source *best = nullptr;
   unsigned bestCost = 0;
   // A broadcast that must be made costs most, then an operand that is wider
-  // than need be, then data movement, then a reshape.
+  // than need be, then passes over memory, then a reshape.
   for (const Source &source : sources) {
     Axes present = concat(source.access);
     auto isTarget = [&](Axis axis) { return llvm::is_contained(target, axis); };
@@ -286,7 +293,7 @@ std::optional<Source> chooseSource(AxisTable &axes, ArrayRef<Source> sources,
       continue;
     cost +=
         getElementTypeOrSelf(source.tensor.getType()).getIntOrFloatBitWidth();
-    cost += order != present ? 10 : 0;
+    cost += 4 * (source.passes + (order != present));
     cost += source.access != Access(layout.begin(), layout.end()) ? 1 : 0;
     // The same cost further back means work in between that is not needed.
     if (best && cost > bestCost)

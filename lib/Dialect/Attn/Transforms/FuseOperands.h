@@ -23,6 +23,9 @@ struct Source {
   mlir::Value tensor;
   Access access;
   double factor = 1.0;
+  /// How many passes over memory it takes to make `tensor` from the last of all
+  /// sources.
+  unsigned passes = 0;
 };
 
 /// All tensors that operand `operand`, read at `access`, comes from, itself
