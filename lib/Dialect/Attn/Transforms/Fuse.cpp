@@ -43,13 +43,19 @@ static bool isPassage(Operation *op) {
          OpTrait::hasElementwiseMappableTraits(op);
 }
 
-/// Contractions that the result of `softmax` reaches, and by which input.
+/// Contractions that the result of `softmax` reaches, and by which input. Of a
+/// sum of exponentials, those that the exponentials reach, for the division by
+/// the sum may come after.
 static SmallVector<std::pair<Operation *, unsigned>>
 findContractions(Operation *softmax) {
   constexpr size_t kMaxVisited = 128;
   SmallVector<std::pair<Operation *, unsigned>> found;
   SetVector<Operation *> visited;
   visited.insert(softmax);
+  if (auto sum = dyn_cast<linalg::LinalgOp>(softmax))
+    for (Value input : sum.getDpsInputs())
+      if (Operation *op = input.getDefiningOp(); op && isPassage(op))
+        visited.insert(op);
   for (size_t next = 0; next < visited.size() && next < kMaxVisited; ++next) {
     for (OpOperand &use : visited[next]->getUses()) {
       Operation *user = use.getOwner();

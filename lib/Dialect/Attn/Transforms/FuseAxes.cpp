@@ -14,7 +14,7 @@ using namespace mlir;
 namespace fovea::attn::fuse {
 
 Axis AxisTable::create(int64_t size) {
-  entries.push_back({size, std::nullopt});
+  entries.push_back({size});
   return entries.size() - 1;
 }
 
@@ -81,9 +81,14 @@ void AxisTable::flattenInto(Axis axis, Axes &result) const {
   if (entry.parts) {
     flattenInto(entry.parts->first, result);
     flattenInto(entry.parts->second, result);
-  } else if (entry.size != 1) {
+  } else if (entry.size != 1 || entry.isKept) {
     result.push_back(axis);
   }
+}
+
+void AxisTable::keep(ArrayRef<Axis> axes) {
+  for (Axis axis : axes)
+    entries[axis].isKept = true;
 }
 
 Axes AxisTable::flatten(ArrayRef<Axis> axes) const {
@@ -118,6 +123,8 @@ std::optional<SmallVector<Axes>> AxisTable::cut(ArrayRef<Axis> axes,
   unsigned first = 0, last = sizes.size();
   for (; last > 0 && !ShapedType::isDynamic(sizes[last - 1]); --last) {
     Axes &piece = pieces[last - 1];
+    if (sizes[last - 1] == 1 && !rest.empty() && size(rest.back()) == 1)
+      piece.push_back(rest.pop_back_val());
     for (int64_t left = sizes[last - 1]; left != 1;) {
       if (rest.empty())
         return std::nullopt;

@@ -56,7 +56,10 @@ public:
   /// States that a tensor of type `type` is read at `access`.
   void learn(mlir::RankedTensorType type, const Access &access);
 
-  /// `axes` in terms of unsplit axes, those of size one left out.
+  /// Lists `axes` even if they turn out to have size one.
+  void keep(llvm::ArrayRef<Axis> axes);
+
+  /// `axes` in terms of unsplit axes, those of size one left out unless kept.
   Axes flatten(llvm::ArrayRef<Axis> axes) const;
   Access flatten(const Access &access) const;
 
@@ -78,7 +81,8 @@ public:
 private:
   struct Entry {
     int64_t size;
-    std::optional<std::pair<Axis, Axis>> parts;
+    std::optional<std::pair<Axis, Axis>> parts = std::nullopt;
+    bool isKept = false;
   };
 
   Axis create(int64_t size);

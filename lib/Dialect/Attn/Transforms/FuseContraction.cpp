@@ -21,17 +21,17 @@ static bool isFloatTensor(Value value) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-/// What a payload adds to the running value `out`, or null where it yields
-/// something else than such a sum.
-static Value getAddend(Value yielded, BlockArgument out) {
-  auto add = stripCasts(yielded).getDefiningOp<arith::AddFOp>();
-  if (!add)
-    return nullptr;
-  if (stripCasts(add.getLhs()) == out)
-    return add.getRhs();
-  if (stripCasts(add.getRhs()) == out)
-    return add.getLhs();
-  return nullptr;
+/// The op of a payload that combines the running value `out` with something
+/// to yield `yielded`, and that something; null where it is something else.
+static std::pair<Operation *, Value> getCombiner(Value yielded,
+                                                 BlockArgument out) {
+  Operation *op = stripCasts(yielded).getDefiningOp();
+  if (!op || op->getNumOperands() != 2 || op->getNumResults() != 1)
+    return {nullptr, nullptr};
+  for (unsigned side : {0, 1})
+    if (stripCasts(op->getOperand(side)) == out)
+      return {op, op->getOperand(1 - side)};
+  return {nullptr, nullptr};
 }
 
 bool isContractionLike(Operation *op) {
@@ -45,11 +45,12 @@ bool isContractionLike(Operation *op) {
   if (!llvm::all_of(op->getOperands(), isFloatTensor))
     return false;
   Block *body = linalg.getBlock();
-  Value addend =
-      getAddend(body->getTerminator()->getOperand(0),
-                linalg.getMatchingBlockArgument(linalg.getDpsInitOperand(0)));
-  auto product =
-      addend ? stripCasts(addend).getDefiningOp<arith::MulFOp>() : nullptr;
+  auto [combiner, addend] =
+      getCombiner(body->getTerminator()->getOperand(0),
+                  linalg.getMatchingBlockArgument(linalg.getDpsInitOperand(0)));
+  auto product = isa_and_nonnull<arith::AddFOp>(combiner)
+                     ? stripCasts(addend).getDefiningOp<arith::MulFOp>()
+                     : nullptr;
   if (!product)
     return false;
   Value lhs = stripCasts(product.getLhs()), rhs = stripCasts(product.getRhs());
@@ -153,8 +154,9 @@ std::optional<Contraction> matchContraction(ScalarGraph &graph, Value value,
   return result;
 }
 
-std::optional<Value> matchSum(ScalarGraph &graph, Value value,
-                              const Access &access, ArrayRef<Axis> along) {
+std::optional<Reduction> matchReduction(ScalarGraph &graph, Value value,
+                                        const Access &access,
+                                        ArrayRef<Axis> along) {
   auto result = dyn_cast<OpResult>(value);
   auto op = result ? dyn_cast<LinalgOp>(result.getOwner()) : LinalgOp();
   if (!op || !op.hasPureTensorSemantics())
@@ -164,23 +166,19 @@ std::optional<Value> matchSum(ScalarGraph &graph, Value value,
       bindLoops(graph.getAxes(), op, op.getMatchingIndexingMap(init), access);
   if (!loops || llvm::count(*loops, std::nullopt) != 1)
     return std::nullopt;
-  std::optional<double> start =
-      getConstantFloat(graph.read(init->get(), access));
-  if (!start || *start != 0.0)
-    return std::nullopt;
   *llvm::find(*loops, std::nullopt) = Axes(along);
-  Value addend = getAddend(
+  auto [combiner, element] = getCombiner(
       op.getBlock()->getTerminator()->getOperand(result.getResultNumber()),
       op.getMatchingBlockArgument(init));
-  if (!addend)
+  if (!combiner)
     return std::nullopt;
-  Value summand =
-      graph.readPayload(op, addend, *loops, [&](BlockArgument argument) {
+  Value scalar =
+      graph.readPayload(op, element, *loops, [&](BlockArgument argument) {
         return graph.readArgument(op, argument, *loops);
       });
-  if (!summand)
+  if (!scalar)
     return std::nullopt;
-  return summand;
+  return Reduction{combiner, graph.read(init->get(), access), scalar};
 }
 
 bool isReduction(Operation *op) {

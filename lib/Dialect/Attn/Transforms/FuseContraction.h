@@ -36,11 +36,19 @@ bool isContractionLike(mlir::Operation *op);
 std::optional<Contraction>
 matchContraction(ScalarGraph &graph, mlir::Value result, const Access &access);
 
-/// Whether `result` is a structured op's sum over one loop, and if so, the
-/// element that is summed, with `along` in place of that loop.
-std::optional<mlir::Value> matchSum(ScalarGraph &graph, mlir::Value result,
-                                    const Access &access,
-                                    llvm::ArrayRef<Axis> along);
+/// A reduction over one loop.
+struct Reduction {
+  /// The op of the payload that combines, such as arith.addf.
+  mlir::Operation *combiner;
+  /// What it starts from, and the element that is combined.
+  mlir::Value init, element;
+};
+
+/// The reduction whose result is `result`, read at `access`, with `along` in
+/// place of the loop that is reduced over.
+std::optional<Reduction> matchReduction(ScalarGraph &graph, mlir::Value result,
+                                        const Access &access,
+                                        llvm::ArrayRef<Axis> along);
 
 /// Whether `op` is a structured op with a loop that is not parallel, other than
 /// a contraction.

@@ -85,8 +85,9 @@ SmallVector<Source> getSources(ScalarGraph &graph, Value operand,
   }
   unsigned passes = 0;
   for (Source &source : llvm::reverse(llvm::drop_end(result))) {
-    bool isView = isa<tensor::CastOp, tensor::ExpandShapeOp,
-                      tensor::CollapseShapeOp>(source.tensor.getDefiningOp());
+    bool isView =
+        isa<tensor::CastOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(
+            source.tensor.getDefiningOp());
     passes += !isView;
     source.passes = passes;
   }

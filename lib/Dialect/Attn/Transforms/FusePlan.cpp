@@ -87,16 +87,130 @@ bool Plan::matchValues(std::string &why) {
   values = *match;
   if (!values.startsAtZero)
     return reject(why, "the contraction with values does not start from zero");
+  axes.keep(values.reduced);
   keys = axes.flatten(values.reduced);
-  if (keys.empty())
-    return reject(why, "there is a single key");
   Value p =
       graph->read(values.inputs[probabilities], values.accesses[probabilities]);
-  std::optional<Softmax> match2 = matchSoftmax(*graph, p, keys, why);
-  if (!match2)
-    return false;
-  softmax = *match2;
+  findResult();
+  std::optional<Softmax> found = matchSoftmax(*graph, p, keys, why);
+  if (!found)
+    return matchDivisionAfter(p, why);
+  softmax = *found;
   return true;
+}
+
+/// Where `tensor`, read at `access`, is used by one view or elementwise op
+/// only, that op's result, and where it is read.
+static std::optional<std::pair<Value, Access>>
+getOnlyUse(AxisTable &axes, Value tensor, const Access &access) {
+  Operation *user = nullptr;
+  for (Operation *candidate : tensor.getUsers()) {
+    if (user && candidate != user)
+      return std::nullopt;
+    user = candidate;
+  }
+  if (!user || user->getNumResults() != 1)
+    return std::nullopt;
+  Value result = user->getResult(0);
+  auto type = dyn_cast<RankedTensorType>(result.getType());
+  if (!type)
+    return std::nullopt;
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(user)) {
+    Access place;
+    for (const ReassociationIndices &group : collapse.getReassociationIndices())
+      for (Axes &list = place.emplace_back(); int64_t dim : group)
+        list.append(access[dim]);
+    return std::pair(result, place);
+  }
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(user)) {
+    Access place;
+    for (auto [group, list] :
+         llvm::zip_equal(expand.getReassociationIndices(), access)) {
+      auto pieces =
+          axes.cut(list, type.getShape().slice(group.front(), group.size()));
+      if (!pieces)
+        return std::nullopt;
+      place.append(pieces->begin(), pieces->end());
+    }
+    place.resize(type.getRank());
+    return std::pair(result, place);
+  }
+  if (isa<tensor::CastOp>(user) ||
+      (OpTrait::hasElementwiseMappableTraits(user) &&
+       user->getNumRegions() == 0))
+    return std::pair(result, access);
+  auto linalg = dyn_cast<LinalgOp>(user);
+  if (!linalg || !linalg.hasPureTensorSemantics() ||
+      linalg.getNumDpsInits() != 1 || linalg.getNumReductionLoops() != 0)
+    return std::nullopt;
+  Loops loops(linalg.getNumLoops());
+  for (OpOperand *operand : linalg.getDpsInputOperands()) {
+    AffineMap map = linalg.getMatchingIndexingMap(operand);
+    if (operand->get() != tensor || !map.isProjectedPermutation())
+      continue;
+    for (auto [expr, list] : llvm::zip_equal(map.getResults(), access))
+      loops[cast<AffineDimExpr>(expr).getPosition()] = list;
+  }
+  std::optional<Access> place = axes.apply(
+      linalg.getMatchingIndexingMap(linalg.getDpsInitOperand(0)), loops);
+  if (!place)
+    return std::nullopt;
+  return std::pair(result, *place);
+}
+
+/// Whether `scalar` is the result of the contraction with values, or a cast of
+/// it.
+bool Plan::passesOn(Value scalar) const {
+  const Leaf *leaf = graph->lookupLeaf(stripCasts(scalar));
+  return leaf && leaf->tensor == valuesOp->getResult(0) &&
+         leaf->access == axes.flatten(values.resultAccess);
+}
+
+/// A narrowing that is the only use of the contraction with values, but for
+/// views, belongs to the attention.
+void Plan::findResult() {
+  result = valuesOp->getResult(0);
+  resultAccess = axes.flatten(values.resultAccess);
+  Value current = result;
+  Access access = resultAccess;
+  while (auto next = getOnlyUse(axes, current, access)) {
+    std::tie(current, access) = *next;
+    access = axes.flatten(access);
+    Value scalar = graph->read(current, access);
+    if (!passesOn(scalar))
+      return;
+    if (scalar.getDefiningOp<arith::TruncFOp>()) {
+      result = current;
+      resultAccess = access;
+      return;
+    }
+  }
+}
+
+/// `(exp(z) * values) / sum exp(z)`: the division comes after the contraction.
+bool Plan::matchDivisionAfter(Value p, std::string &why) {
+  Value current = valuesOp->getResult(0);
+  Access access = axes.flatten(values.resultAccess);
+  while (auto next = getOnlyUse(axes, current, access)) {
+    std::tie(current, access) = *next;
+    access = axes.flatten(access);
+    Value scalar = graph->read(current, access);
+    if (passesOn(scalar))
+      continue;
+    auto [numerator, denominator] = matchQuotient(stripCasts(scalar));
+    if (!numerator || !passesOn(numerator))
+      return false;
+    std::string whyNot;
+    std::optional<Softmax> found =
+        matchSoftmax(*graph, p, denominator, keys, whyNot);
+    if (!found)
+      return false;
+    softmax = *found;
+    result = current;
+    resultAccess = access;
+    return true;
+  }
+  return false;
 }
 
 /// Finds the contraction of queries with keys among what the score is made of.
@@ -261,47 +375,10 @@ bool Plan::chooseSources(std::string &why) {
                              .str());
     chosen = *best;
   }
-  findResult();
   if (!canBuildResult(axes, {batch, heads, rows, valueFeatures}, resultAccess))
     return reject(why, "the result's dimensions are not those of queries and "
                        "values");
   return true;
-}
-
-/// A narrowing that is the only use of the contraction with values belongs to
-/// the attention.
-void Plan::findResult() {
-  result = valuesOp->getResult(0);
-  resultAccess = axes.flatten(values.resultAccess);
-  if (!result.hasOneUse())
-    return;
-  Operation *user = *result.user_begin();
-  if (isa<arith::TruncFOp>(user)) {
-    result = user->getResult(0);
-    return;
-  }
-  auto linalg = dyn_cast<LinalgOp>(user);
-  if (!linalg || !linalg.hasPureTensorSemantics() ||
-      linalg.getNumDpsInputs() != 1 || linalg.getNumDpsInits() != 1 ||
-      linalg.getNumReductionLoops() != 0 ||
-      linalg.getDpsInputOperand(0)->get() != result)
-    return;
-  Block *body = linalg.getBlock();
-  auto narrowing =
-      body->getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
-  AffineMap map = linalg.getMatchingIndexingMap(linalg.getDpsInputOperand(0));
-  if (!narrowing || narrowing.getIn() != body->getArgument(0) ||
-      !map.isPermutation())
-    return;
-  Loops loops(linalg.getNumLoops());
-  for (auto [expr, list] : llvm::zip_equal(map.getResults(), resultAccess))
-    loops[cast<AffineDimExpr>(expr).getPosition()] = list;
-  std::optional<Access> access = axes.apply(
-      linalg.getMatchingIndexingMap(linalg.getDpsInitOperand(0)), loops);
-  if (!access)
-    return;
-  result = user->getResult(0);
-  resultAccess = axes.flatten(*access);
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,6 +40,7 @@ private:
 
   bool analyse(std::string &why);
   bool matchValues(std::string &why);
+  bool matchDivisionAfter(mlir::Value p, std::string &why);
   bool matchProduct(std::string &why);
   bool assignRoles(std::string &why);
   bool chooseSources(std::string &why);
@@ -47,6 +48,7 @@ private:
   bool checkDropout(std::string &why);
   bool checkDependences(std::string &why);
   bool checkUses(std::string &why);
+  bool passesOn(mlir::Value scalar) const;
   void findResult();
   Layout scoreLayout() const;
 

@@ -9,12 +9,36 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 #include <numbers>
 
 using namespace mlir;
 
 namespace fovea::attn::fuse {
+
+/// What `1 / x` and `x ^ -1` divide by, or null.
+static Value getReciprocal(Value factor) {
+  factor = stripCasts(factor);
+  if (auto division = factor.getDefiningOp<arith::DivFOp>())
+    return getConstantFloat(division.getLhs()) == 1.0 ? division.getRhs()
+                                                      : nullptr;
+  if (auto power = factor.getDefiningOp<math::PowFOp>())
+    return getConstantFloat(power.getRhs()) == -1.0 ? power.getLhs() : nullptr;
+  return nullptr;
+}
+
+std::pair<Value, Value> matchQuotient(Value quotient) {
+  if (auto division = quotient.getDefiningOp<arith::DivFOp>())
+    return {division.getLhs(), division.getRhs()};
+  if (auto product = quotient.getDefiningOp<arith::MulFOp>()) {
+    if (Value denominator = getReciprocal(product.getRhs()))
+      return {product.getLhs(), denominator};
+    if (Value denominator = getReciprocal(product.getLhs()))
+      return {product.getRhs(), denominator};
+  }
+  return {};
+}
 
 namespace {
 /// Matches one probability.
@@ -34,14 +58,27 @@ public:
         return matchOp(softmax.getInput(), leaf->access,
                        softmax.getDimension());
     }
-    if (Value score = matchQuotient(p))
-      return score;
+    if (auto select = p.getDefiningOp<arith::SelectOp>())
+      return matchGuarded(select);
+    auto [numerator, denominator] = matchQuotient(p);
+    if (numerator)
+      return match(numerator, denominator);
     if (Value score = matchLogarithm(p))
       return score;
     if (why.empty())
       why = "what is multiplied with the values is not a softmax, cast, "
             "reshaped, or dropped out, but something else";
     return nullptr;
+  }
+
+  /// The score behind `exp(z) / sum exp(z)`, or null.
+  Value match(Value numerator, Value denominator) {
+    Value sum = getSum(denominator);
+    if (!sum)
+      return reject("the denominator is not a sum along the keys");
+    if (stripCasts(numerator) != sum)
+      return reject("the denominator is not the sum of the numerators");
+    return getScore(sum);
   }
 
 private:
@@ -57,23 +94,93 @@ private:
     return graph.read(input, access);
   }
 
-  /// `exp(z) / sum exp(z)`, or times the reciprocal.
-  Value matchQuotient(Value p) {
-    if (auto division = p.getDefiningOp<arith::DivFOp>()) {
-      Value numerator = stripCasts(division.getLhs());
-      if (Value sum = getSum(division.getRhs()))
-        return compare(numerator, sum);
+  /// Probabilities that are 0 in rows of which every key is masked: that is
+  /// what attention defines.
+  Value matchGuarded(arith::SelectOp select) {
+    for (unsigned side : {0, 1}) {
+      Value zero = select->getOperand(1 + side),
+            p = select->getOperand(2 - side);
+      if (getConstantFloat(stripCasts(zero)) != 0.0)
+        continue;
+      Value score = match(p);
+      if (!score)
+        return nullptr;
+      if (isRowMasked(select.getCondition(), score, /*isMasked=*/side == 0))
+        return score;
+    }
+    return reject("the probabilities are selected by a condition");
+  }
+
+  /// Whether `condition` holds only if all (or, without `isMasked`, if not all)
+  /// keys of a row have the score minus infinity.
+  bool isRowMasked(Value condition, Value score, bool isMasked) {
+    if (Value inverse = getInverse(condition))
+      return isRowMasked(inverse, score, !isMasked);
+    if (auto cmp = condition.getDefiningOp<arith::CmpFOp>()) {
+      std::optional<Reduction> max = getReduction(cmp.getLhs());
+      return max && isCompareToMasked(cmp, isMasked) &&
+             isa<arith::MaximumFOp, arith::MaxNumFOp>(max->combiner) &&
+             isMaskedConstant(max->init) &&
+             stripCasts(max->element) == stripCasts(score);
+    }
+    std::optional<Reduction> all = getReduction(condition);
+    if (!all || !condition.getType().isInteger(1))
+      return false;
+    bool combines = isMasked ? isa<arith::AndIOp>(all->combiner)
+                             : isa<arith::OrIOp>(all->combiner);
+    APInt init;
+    if (!combines || !matchPattern(all->init, m_ConstantInt(&init)) ||
+        init.isZero() == isMasked)
+      return false;
+    Value element = all->element;
+    for (Value inverse = getInverse(element); inverse;
+         inverse = getInverse(element)) {
+      element = inverse;
+      isMasked = !isMasked;
+    }
+    auto cmp = element.getDefiningOp<arith::CmpFOp>();
+    return cmp && isCompareToMasked(cmp, isMasked) &&
+           stripCasts(cmp.getLhs()) == stripCasts(score);
+  }
+
+  static bool isMaskedConstant(Value value) {
+    return getConstantFloat(stripCasts(value)) ==
+           -std::numeric_limits<double>::infinity();
+  }
+
+  /// `x == -inf`, or, without `isEqual`, `x != -inf` or `x > -inf`.
+  static bool isCompareToMasked(arith::CmpFOp cmp, bool isEqual) {
+    if (!isMaskedConstant(cmp.getRhs()))
+      return false;
+    using Predicate = arith::CmpFPredicate;
+    switch (cmp.getPredicate()) {
+    case Predicate::OEQ:
+    case Predicate::UEQ:
+      return isEqual;
+    case Predicate::ONE:
+    case Predicate::UNE:
+    case Predicate::OGT:
+    case Predicate::UGT:
+      return !isEqual;
+    default:
+      return false;
+    }
+  }
+
+  /// What `condition` is the negation of, or null.
+  static Value getInverse(Value condition) {
+    Operation *op = condition.getDefiningOp();
+    if (isa_and_nonnull<arith::XOrIOp>(op) &&
+        matchPattern(op->getOperand(1), m_One()))
+      return op->getOperand(0);
+    auto cmp = dyn_cast_or_null<arith::CmpIOp>(op);
+    if (!cmp || !cmp.getLhs().getType().isInteger(1))
       return nullptr;
-    }
-    if (auto product = p.getDefiningOp<arith::MulFOp>()) {
-      for (auto [factor, other] :
-           {std::pair(product.getLhs(), product.getRhs()),
-            std::pair(product.getRhs(), product.getLhs())})
-        if (Value denominator = getReciprocal(factor))
-          if (Value sum = getSum(denominator))
-            return compare(stripCasts(other), sum);
-    }
-    return nullptr;
+    bool isInverse = (cmp.getPredicate() == arith::CmpIPredicate::eq &&
+                      matchPattern(cmp.getRhs(), m_Zero())) ||
+                     (cmp.getPredicate() == arith::CmpIPredicate::ne &&
+                      matchPattern(cmp.getRhs(), m_One()));
+    return isInverse ? cmp.getLhs() : nullptr;
   }
 
   /// `exp(z - log(sum exp(z)))`, or `exp(x - (m + log(sum exp(x - m))))`.
@@ -112,38 +219,29 @@ private:
     return nullptr;
   }
 
-  /// What `1 / x` and `x ^ -1` divide by, or null.
-  static Value getReciprocal(Value factor) {
-    factor = stripCasts(factor);
-    if (auto division = factor.getDefiningOp<arith::DivFOp>())
-      return getConstantFloat(division.getLhs()) == 1.0 ? division.getRhs()
-                                                        : nullptr;
-    if (auto power = factor.getDefiningOp<math::PowFOp>())
-      return getConstantFloat(power.getRhs()) == -1.0 ? power.getLhs()
-                                                      : nullptr;
-    return nullptr;
+  /// The reduction along the keys that `scalar` is an element of.
+  std::optional<Reduction> getReduction(Value scalar) {
+    const Leaf *leaf = graph.lookupLeaf(stripCasts(scalar));
+    if (!leaf || !isReduction(leaf->tensor.getDefiningOp()))
+      return std::nullopt;
+    Leaf copy = *leaf;
+    for (const Axes &list : copy.access)
+      for (Axis axis : list)
+        if (llvm::is_contained(keys, axis)) {
+          reject("the softmax is not over the dimension that the contraction "
+                 "with values sums over");
+          return std::nullopt;
+        }
+    return matchReduction(graph, copy.tensor, copy.access, keys);
   }
 
   /// What `denominator` sums along the keys, or null.
   Value getSum(Value denominator) {
-    const Leaf *leaf = graph.lookupLeaf(stripCasts(denominator));
-    if (!leaf || !isReduction(leaf->tensor.getDefiningOp()))
+    std::optional<Reduction> reduction = getReduction(denominator);
+    if (!reduction || !isa<arith::AddFOp>(reduction->combiner) ||
+        getConstantFloat(reduction->init) != 0.0)
       return nullptr;
-    Leaf sum = *leaf;
-    for (const Axes &list : sum.access)
-      for (Axis axis : list)
-        if (llvm::is_contained(keys, axis))
-          return reject("the softmax is not over the dimension that the "
-                        "contraction with values sums over");
-    std::optional<Value> summand =
-        matchSum(graph, sum.tensor, sum.access, keys);
-    return summand ? stripCasts(*summand) : nullptr;
-  }
-
-  Value compare(Value numerator, Value sum) {
-    if (numerator != sum)
-      return reject("the denominator is not the sum of the numerators");
-    return getScore(numerator);
+    return stripCasts(reduction->element);
   }
 
   /// The exponent of `exponential`, less the row's maximum.
@@ -212,6 +310,16 @@ std::optional<Softmax> matchSoftmax(ScalarGraph &graph, Value p,
     }
   }
   result.score = Matcher(graph, keys, why).match(p);
+  if (!result.score)
+    return std::nullopt;
+  return result;
+}
+
+std::optional<Softmax> matchSoftmax(ScalarGraph &graph, Value p,
+                                    Value denominator, ArrayRef<Axis> keys,
+                                    std::string &why) {
+  Softmax result;
+  result.score = Matcher(graph, keys, why).match(p, denominator);
   if (!result.score)
     return std::nullopt;
   return result;

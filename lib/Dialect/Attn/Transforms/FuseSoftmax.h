@@ -31,6 +31,18 @@ std::optional<Softmax> matchSoftmax(ScalarGraph &graph, mlir::Value p,
                                     llvm::ArrayRef<Axis> keys,
                                     std::string &why);
 
+/// The same where the contraction with values comes before the division by the
+/// sum: `p` is an exponential, and `denominator` what its row's result is
+/// divided by.
+std::optional<Softmax> matchSoftmax(ScalarGraph &graph, mlir::Value p,
+                                    mlir::Value denominator,
+                                    llvm::ArrayRef<Axis> keys,
+                                    std::string &why);
+
+/// If `quotient` divides a scalar by another, or multiplies it with the
+/// reciprocal of another, those two; both null otherwise.
+std::pair<mlir::Value, mlir::Value> matchQuotient(mlir::Value quotient);
+
 /// Whether `op` is a softmax, or sums exponentials along a row.
 bool isSoftmaxLike(mlir::Operation *op);
 
