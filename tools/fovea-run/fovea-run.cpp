@@ -200,6 +200,10 @@ static llvm::Error checkResults(const Program &program, size_t function,
                                  comparison.maxError, comparison.relativeError,
                                  comparison.bound)
                  << (comparison.passes() ? "\n" : ": FAILED\n");
+    if (comparison.undefined)
+      llvm::outs() << "check: result " << index << ": " << comparison.undefined
+                   << " elements are 0 where the unfused graph gives NaN, in "
+                      "rows without a key\n";
     if (comparison.passes())
       continue;
     std::string why =

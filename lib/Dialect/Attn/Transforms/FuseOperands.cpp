@@ -262,8 +262,8 @@ findSize(AxisTable &axes, Axis axis, ArrayRef<Source> sizes) {
 }
 
 std::optional<Source> chooseSource(AxisTable &axes, ArrayRef<Source> sources,
-                                   const Layout &layout,
-                                   ArrayRef<Source> sizes) {
+                                   const Layout &layout, ArrayRef<Source> sizes,
+                                   bool mayBroadcast) {
   Axes target = concat(layout);
   const Source *best = nullptr;
   unsigned bestCost = 0;
@@ -279,7 +279,7 @@ std::optional<Source> chooseSource(AxisTable &axes, ArrayRef<Source> sources,
       continue;
     unsigned cost = 0;
     Axes order;
-    bool isBuildable = true;
+    bool isBuildable = mayBroadcast || present.size() == target.size();
     for (Axis axis : target) {
       if (llvm::is_contained(present, axis)) {
         order.push_back(axis);

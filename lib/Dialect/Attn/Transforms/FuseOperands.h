@@ -38,12 +38,13 @@ bool hasAxis(const Access &access, Axis axis);
 
 /// Chooses of `sources` the one that is cheapest to bring to `layout`, without
 /// axes that the layout lacks. `sizes` are tensors that sizes of axes can be
-/// taken from at run time, for axes that must be broadcast. Nothing where none
-/// can be brought there.
+/// taken from at run time, for axes that must be broadcast, if that is allowed.
+/// Nothing where none can be brought there.
 std::optional<Source> chooseSource(AxisTable &axes,
                                    llvm::ArrayRef<Source> sources,
                                    const Layout &layout,
-                                   llvm::ArrayRef<Source> sizes);
+                                   llvm::ArrayRef<Source> sizes,
+                                   bool mayBroadcast);
 
 /// `source` as a 4-D tensor of layout `layout`.
 mlir::Value buildOperand(mlir::OpBuilder &builder, mlir::Location loc,

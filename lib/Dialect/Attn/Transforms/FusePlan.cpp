@@ -358,20 +358,28 @@ bool Plan::chooseSources(std::string &why) {
     ArrayRef<Source> sources;
     Layout layout;
     Source &chosen;
+    // Queries may be shared by a whole batch, as learnt ones are. Keys or
+    // values that the others have no counterpart of belong to another
+    // contraction, such as one of scores over heads.
+    bool mayBroadcast;
   } operands[] = {
-      {"queries", querySources, {batch, heads, rows, features}, query},
-      {"keys", keySources, {batch, kvHeads, keys, features}, key},
-      {"values", valueSources, {batch, kvHeads, keys, valueFeatures}, value}};
-  for (auto &[name, sources, layout, chosen] : operands) {
+      {"queries", querySources, {batch, heads, rows, features}, query, true},
+      {"keys", keySources, {batch, kvHeads, keys, features}, key, false},
+      {"values",
+       valueSources,
+       {batch, kvHeads, keys, valueFeatures},
+       value,
+       false}};
+  for (auto &[name, sources, layout, chosen, mayBroadcast] : operands) {
     SmallVector<Source> flat(sources);
     for (Source &source : flat)
       source.access = axes.flatten(source.access);
     std::optional<Source> best =
-        attn::fuse::chooseSource(axes, flat, layout, sizes);
+        attn::fuse::chooseSource(axes, flat, layout, sizes, mayBroadcast);
     if (!best)
       return reject(why, ("the " + name +
-                          " cannot be brought to [batch, head, position, "
-                          "feature] by reshapes, transposes and broadcasts")
+                          " are not of the dimensions batch, head, position "
+                          "and feature that the others are of")
                              .str());
     chosen = *best;
   }

@@ -13,6 +13,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace fovea::attn::fuse {
@@ -124,7 +126,8 @@ private:
     return value;
   }
 
-  /// What depends on the product is computed in the accumulation type.
+  /// What depends on the product, or is narrower, is computed in the
+  /// accumulation type, as the rounding of no intermediate tensor happens.
   Value emitOp(Operation *op) {
     SmallVector<Value> operands = llvm::map_to_vector(
         op->getOperands(), [&](Value operand) { return emit(operand); });
@@ -132,9 +135,13 @@ private:
     bool isWidened = llvm::any_of(op->getOperands(), [&](Value operand) {
       return widened.contains(operand);
     });
-    if (!isWidened)
+    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && wide)
+      if (auto value = dyn_cast<FloatAttr>(constant.getValue()))
+        return getConstant(value);
+    if (!isWidened && !isNarrow(result.getType()))
       return create(op, operands, result.getType());
-    if (isa<arith::ExtFOp, arith::TruncFOp>(op)) {
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
+        (isWidened || operands.front().getType() == wide)) {
       widened.insert(result);
       return operands.front();
     }
@@ -156,9 +163,26 @@ private:
     return create(op, operands, result.getType());
   }
 
+  bool isNarrow(Type type) {
+    auto narrow = dyn_cast<FloatType>(type);
+    return wide && narrow && narrow.getWidth() < wide.getWidth();
+  }
+
+  /// A constant in f32 that stands for "masked" stays finite when it is
+  /// multiplied, by log2(e) for one: 1e38 for all that is beyond.
+  Value getConstant(FloatAttr attr) {
+    double value = attr.getValueAsDouble();
+    auto type = cast<FloatType>(attr.getType());
+    constexpr double kLargest = 1.0e38;
+    if (wide.isF32() && std::isfinite(value) && std::abs(value) > kLargest)
+      attr = FloatAttr::get(type, std::copysign(kLargest, value));
+    return arith::ConstantOp::create(builder, loc, attr);
+  }
+
   /// Whether all float operands and results of `op` may have another type.
   static bool canWiden(Operation *op) {
-    if (isa<arith::CmpFOp, arith::SelectOp>(op))
+    if (isa<arith::CmpFOp, arith::SelectOp, arith::SIToFPOp, arith::UIToFPOp>(
+            op))
       return true;
     if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()))
       return false;
