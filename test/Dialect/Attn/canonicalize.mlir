@@ -148,3 +148,27 @@ func.func @online_always_partial(%q: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>
     }
   return
 }
+
+// -----
+
+// Casts of operands and destinations are read through, regions present or not.
+// CHECK-LABEL: @fold_casts
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<1x1x8x64xf32>, %[[K:[^:]*]]: tensor<1x1x7x64xf32>
+// CHECK: %[[R:.*]]:3 = attn.online_attention
+// CHECK-SAME: ins(%[[Q]], %[[K]], %[[K]] : tensor<1x1x8x64xf32>, tensor<1x1x7x64xf32>, tensor<1x1x7x64xf32>)
+// CHECK: } -> tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
+// CHECK: tensor.cast %[[R]]#0 : tensor<1x1x8x64xf32> to tensor<1x1x?x64xf32>
+func.func @fold_casts(%q: tensor<1x1x8x64xf32>, %k: tensor<1x1x7x64xf32>, %acc: tensor<1x1x8x64xf32>, %max: tensor<1x1x8xf32>, %sum: tensor<1x1x8xf32>) -> tensor<1x1x?x64xf32> {
+  %kc = tensor.cast %k : tensor<1x1x7x64xf32> to tensor<1x1x?x64xf32>
+  %ac = tensor.cast %acc : tensor<1x1x8x64xf32> to tensor<1x1x?x64xf32>
+  %r:3 = attn.online_attention scale(0.125) update(all)
+      ins(%q, %kc, %kc : tensor<1x1x8x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>)
+      outs(%ac, %max, %sum : tensor<1x1x?x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      }
+      -> tensor<1x1x?x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
+  return %r#0 : tensor<1x1x?x64xf32>
+}

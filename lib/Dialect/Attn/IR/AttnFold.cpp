@@ -145,6 +145,35 @@ struct FoldPartial : OpRewritePattern<OnlineAttentionOp> {
     return success();
   }
 };
+
+/// Reads what a cast made less static directly. MLIR has this for all
+/// destination-passing ops, but cannot copy an empty region there, so that this
+/// comes first.
+struct FoldCasts : OpRewritePattern<OnlineAttentionOp> {
+  FoldCasts(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
+
+  LogicalResult matchAndRewrite(OnlineAttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!tensor::hasFoldableTensorCastOperand(op))
+      return failure();
+    SmallVector<Type> types(op->getResultTypes());
+    SmallVector<Value> operands =
+        tensor::getUpdatedOperandsAfterCastOpFolding(op, types);
+    OperationState state(op.getLoc(), op->getName(), operands, types,
+                         op->getAttrs());
+    for (Region &region : op->getRegions())
+      state.addRegion()->takeBody(region);
+    Operation *replacement = rewriter.create(state);
+    SmallVector<Value> results;
+    for (auto [result, old] :
+         llvm::zip_equal(replacement->getResults(), op->getResults()))
+      results.push_back(rewriter.createOrFold<tensor::CastOp>(
+          op.getLoc(), old.getType(), result));
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
 /// A running value that the pass does not update is returned as it came.
 struct ForwardUnchanged : OpRewritePattern<OnlineAttentionOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -175,7 +204,7 @@ void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 
 void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                                     MLIRContext *context) {
-  patterns.add<FoldPartial, ForwardUnchanged>(context);
+  patterns.add<FoldPartial, FoldCasts, ForwardUnchanged>(context);
   patterns.add(+[](OnlineAttentionOp op, PatternRewriter &rewriter) {
     return dropWithoutEffect(op, rewriter);
   });
