@@ -143,3 +143,28 @@ func.func @scaled_queries(%q: tensor<1x2x16x16xf32>, %k: tensor<1x2x16x16xf32>) 
     : tensor<1x2x16x16xf32>, tensor<1x2x16x16xf32>, tensor<1x2x16x16xf32> -> tensor<1x2x16x16xf32>
   return %o : tensor<1x2x16x16xf32>
 }
+
+// -----
+
+// So are norms and rope, with the rows of the tables that the tile needs; those
+// of the keys, which many tiles read, are not.
+
+// CHECK-LABEL: func @rope
+// CHECK-SAME:    %[[Q:[^:]*]]: tensor<1x2x16x16xf32>, %[[K:[^:]*]]: tensor<1x2x16x16xf32>, %[[COS:[^:]*]]: tensor<16x8xf32>, %[[SIN:[^:]*]]: tensor<16x8xf32>
+// CHECK:       %[[KR:.*]] = attn.rope %[[K]], %[[COS]], %[[SIN]]
+// CHECK:       scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]]) =
+// CHECK:         %[[QT:.*]] = tensor.extract_slice %[[Q]][%[[B]], %[[H]], %[[I]], 0]
+// CHECK:         %[[N:.*]] = attn.rms_norm %[[QT]] epsilon
+// CHECK-DAG:     %[[COST:.*]] = tensor.extract_slice %[[COS]][%[[I]], 0] [8, 8] [1, 1]
+// CHECK-DAG:     %[[SINT:.*]] = tensor.extract_slice %[[SIN]][%[[I]], 0] [8, 8] [1, 1]
+// CHECK:         %[[R:.*]] = attn.rope %[[N]], %[[COST]], %[[SINT]] : tensor<1x1x8x16xf32>
+// CHECK:         scf.for
+// CHECK:           attn.online_attention {{.*}} ins(%[[R]],
+func.func @rope(%q: tensor<1x2x16x16xf32>, %k: tensor<1x2x16x16xf32>, %cos: tensor<16x8xf32>, %sin: tensor<16x8xf32>) -> tensor<1x2x16x16xf32> {
+  %n = attn.rms_norm %q epsilon(1.0e-6) : tensor<1x2x16x16xf32>
+  %r = attn.rope %n, %cos, %sin : tensor<1x2x16x16xf32>, tensor<16x8xf32>, tensor<16x8xf32>
+  %s = attn.rope %k, %cos, %sin : tensor<1x2x16x16xf32>, tensor<16x8xf32>, tensor<16x8xf32>
+  %o = attn.attention %r, %s, %k scale(0.25) {schedule = #attn.schedule<tile = 8x8, order = linear>}
+    : tensor<1x2x16x16xf32>, tensor<1x2x16x16xf32>, tensor<1x2x16x16xf32> -> tensor<1x2x16x16xf32>
+  return %o : tensor<1x2x16x16xf32>
+}

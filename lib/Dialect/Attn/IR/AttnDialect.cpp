@@ -38,6 +38,7 @@ void AttnDialect::initialize() {
 #define GET_OP_LIST
 #include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"
       >();
+  attachTilingInterfaces();
 }
 
 FloatType fovea::attn::getAccumulationType(Type type) {

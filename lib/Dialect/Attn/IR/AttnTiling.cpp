@@ -7,8 +7,9 @@
 //
 // The iteration domain of attn.online_attention is (b, h, i, j): batch, query
 // head and query are parallel, the key is a reduction that the op carries in
-// its destinations. That of attn.finalize is (b, h, i). Features are never
-// tiled.
+// its destinations. That of attn.finalize is (b, h, i). Ops on rows, such as
+// norms, rope and what is elementwise, are tiled in all dimensions but the
+// last. Features are never tiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,18 +82,20 @@ static Value sliceOf(OpBuilder &builder, Location loc, Value value,
   return slice->getResult(0);
 }
 
-/// The part of `tile` (a whole tile along the features) that a consumer asked
-/// for: itself, or a slice of its features.
+/// The part of `tile` (a whole tile along the features, if it has them) that a
+/// consumer asked for: itself, or a slice of its features.
 static Value sliceFeatures(OpBuilder &builder, Location loc, Value tile,
-                           ArrayRef<Fold> offsets, ArrayRef<Fold> sizes) {
+                           bool hasFeatures, ArrayRef<Fold> offsets,
+                           ArrayRef<Fold> sizes) {
   auto type = cast<RankedTensorType>(tile.getType());
-  if (type.getRank() != 4 || (isZeroInteger(offsets[3]) &&
-                              getConstantIntValue(sizes[3]) ==
-                                  std::optional<int64_t>(type.getDimSize(3))))
+  std::optional<int64_t> size = getConstantIntValue(sizes.back());
+  if (!hasFeatures || (isZeroInteger(offsets.back()) && size &&
+                       *size == type.getShape().back()))
     return tile;
   Attribute zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
-  SmallVector<Fold> tileOffsets{zero, zero, zero, offsets[3]};
-  SmallVector<Fold> strides(4, one);
+  SmallVector<Fold> tileOffsets(type.getRank(), zero);
+  tileOffsets.back() = offsets.back();
+  SmallVector<Fold> strides(type.getRank(), one);
   return tensor::ExtractSliceOp::create(builder, loc, tile, tileOffsets,
                                         llvm::to_vector(sizes), strides);
 }
@@ -110,8 +113,10 @@ resultTile(OpTy op, OpBuilder &builder, unsigned number, ArrayRef<Fold> offsets,
       op.getTiledImplementation(builder, domainOffsets, domainSizes);
   if (failed(tiled))
     return failure();
-  Value value = sliceFeatures(builder, op.getLoc(), tiled->tiledValues[number],
-                              offsets, sizes);
+  Value tile = tiled->tiledValues[number];
+  bool hasFeatures = cast<RankedTensorType>(tile.getType()).getRank() == 4;
+  Value value =
+      sliceFeatures(builder, op.getLoc(), tile, hasFeatures, offsets, sizes);
   tiled->tiledValues = {value};
   return tiled;
 }
@@ -348,4 +353,102 @@ FinalizeOp::generateResultTileValue(OpBuilder &builder, unsigned resultNumber,
                                     ArrayRef<Fold> offsets,
                                     ArrayRef<Fold> sizes) {
   return resultTile(*this, builder, resultNumber, offsets, sizes);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops on rows
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// An op of the graph whose result's rows depend on the same rows of operands
+/// of its shape, and on other operands.
+template <typename OpTy>
+struct RowTiling : TilingInterface::ExternalModel<RowTiling<OpTy>, OpTy> {
+  SmallVector<IteratorType> getLoopIteratorTypes(Operation *op) const {
+    int64_t rank = cast<ShapedType>(op->getResult(0).getType()).getRank();
+    return SmallVector<IteratorType>(rank - 1, IteratorType::parallel);
+  }
+
+  SmallVector<Range> getIterationDomain(Operation *op,
+                                        OpBuilder &builder) const {
+    SmallVector<Fold> sizes =
+        tensor::getMixedSizes(builder, op->getLoc(), op->getOperand(0));
+    return domainOf(builder, ArrayRef(sizes).drop_back());
+  }
+
+  FailureOr<TilingResult> getTiledImplementation(Operation *op,
+                                                 OpBuilder &builder,
+                                                 ArrayRef<Fold> offsets,
+                                                 ArrayRef<Fold> sizes) const {
+    Location loc = op->getLoc();
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    TilingResult result;
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      auto operandType = dyn_cast<RankedTensorType>(operand.getType());
+      if (operandType && operandType.getRank() == type.getRank())
+        operand = sliceOf(builder, loc, operand, offsets, sizes,
+                          result.generatedSlices);
+      else if (isa<RopeOp>(op)) // The tables have a row for each position.
+        operand = sliceOf(builder, loc, operand, offsets.back(), sizes.back(),
+                          result.generatedSlices);
+      operands.push_back(operand);
+    }
+    auto input = cast<RankedTensorType>(operands.front().getType());
+    Operation *tiled =
+        clone(builder, op, input.clone(type.getElementType()), operands);
+    result.tiledOps = {tiled};
+    result.tiledValues = {tiled->getResult(0)};
+    return result;
+  }
+
+  LogicalResult getResultTilePosition(Operation *op, OpBuilder &builder,
+                                      unsigned resultNumber,
+                                      ArrayRef<Fold> offsets,
+                                      ArrayRef<Fold> sizes,
+                                      SmallVector<Fold> &resultOffsets,
+                                      SmallVector<Fold> &resultSizes) const {
+    resultOffsets = llvm::to_vector(offsets);
+    resultSizes = llvm::to_vector(sizes);
+    resultOffsets.push_back(builder.getIndexAttr(0));
+    resultSizes.push_back(
+        sizeOf(builder, op->getLoc(), op->getOperand(0), offsets.size()));
+    return success();
+  }
+
+  LogicalResult getIterationDomainTileFromResultTile(
+      Operation *op, OpBuilder &builder, unsigned resultNumber,
+      ArrayRef<Fold> offsets, ArrayRef<Fold> sizes,
+      SmallVectorImpl<Fold> &domainOffsets,
+      SmallVectorImpl<Fold> &domainSizes) const {
+    domainOffsets.assign(offsets.begin(), offsets.end() - 1);
+    domainSizes.assign(sizes.begin(), sizes.end() - 1);
+    return success();
+  }
+
+  FailureOr<TilingResult> generateResultTileValue(Operation *op,
+                                                  OpBuilder &builder,
+                                                  unsigned resultNumber,
+                                                  ArrayRef<Fold> offsets,
+                                                  ArrayRef<Fold> sizes) const {
+    FailureOr<TilingResult> tiled = getTiledImplementation(
+        op, builder, offsets.drop_back(), sizes.drop_back());
+    if (failed(tiled))
+      return failure();
+    tiled->tiledValues = {sliceFeatures(builder, op->getLoc(),
+                                        tiled->tiledValues.front(),
+                                        /*hasFeatures=*/true, offsets, sizes)};
+    return tiled;
+  }
+};
+
+template <typename... OpTys>
+void attachRowTiling(MLIRContext *context) {
+  (OpTys::template attachInterface<RowTiling<OpTys>>(*context), ...);
+}
+} // namespace
+
+void AttnDialect::attachTilingInterfaces() {
+  attachRowTiling<ScaleOp, LayerNormOp, RMSNormOp, RopeOp, ResidualAddOp,
+                  ElementwiseOp>(getContext());
 }

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/TilingInterfaceImpl.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -64,13 +65,19 @@ static int64_t tileOf(int64_t wanted, Value value, int64_t dim) {
 
 /// Whether the producer of a tile of queries or of running values is computed
 /// per tile rather than before the loops. Tiles of queries do not overlap, so
-/// an op whose only reader is the slice is not computed twice.
-static bool isFusableProducer(Operation *producer) {
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(producer);
-  if (!linalgOp || linalgOp.getNumReductionLoops() != 0 ||
-      producer->getNumResults() != 1)
+/// an op whose only reader is the slice, besides those in `fused`, is not
+/// computed twice.
+static bool isFusableProducer(Operation *producer,
+                              const DenseSet<Operation *> &fused) {
+  auto tileable = dyn_cast<TilingInterface>(producer);
+  if (!tileable || producer->getNumResults() != 1 ||
+      llvm::is_contained(tileable.getLoopIteratorTypes(),
+                         utils::IteratorType::reduction))
     return false;
-  return isa<linalg::FillOp>(producer) || producer->hasOneUse();
+  int64_t readers = llvm::count_if(producer->getUsers(), [&](Operation *user) {
+    return !isa<tensor::DimOp>(user) && !fused.contains(user);
+  });
+  return isa<linalg::FillOp>(producer) || readers == 1;
 }
 
 /// Computes `pass` per tile of `loop`, for all slices of its results there.
@@ -109,6 +116,7 @@ static void fuseProducers(RewriterBase &rewriter, OnlineAttentionOp pass,
        {pass.getQuery(), pass.getAcc(), pass.getMax(), pass.getSum()})
     if (Operation *slice = operand.getDefiningOp<tensor::ExtractSliceOp>())
       slices.push_back(slice);
+  DenseSet<Operation *> fused;
   while (!slices.empty()) {
     auto slice = dyn_cast<tensor::ExtractSliceOp>(slices.pop_back_val());
     Operation *producer = slice ? slice.getSource().getDefiningOp() : nullptr;
@@ -118,11 +126,14 @@ static void fuseProducers(RewriterBase &rewriter, OnlineAttentionOp pass,
     if (isa<tensor::EmptyOp>(producer)) {
       rewriter.replaceOpWithNewOp<tensor::EmptyOp>(
           slice, slice.getMixedSizes(), slice.getType().getElementType());
-    } else if (isFusableProducer(producer) && !isViewOfTranspose(slice)) {
-      std::optional<scf::SCFFuseProducerOfSliceResult> fused =
+    } else if (isFusableProducer(producer, fused) &&
+               !isViewOfTranspose(slice)) {
+      std::optional<scf::SCFFuseProducerOfSliceResult> tile =
           scf::tileAndFuseProducerOfSlice(rewriter, slice, loops);
-      if (fused)
-        llvm::append_range(slices, fused->generatedSlices);
+      if (!tile)
+        continue;
+      fused.insert(producer);
+      llvm::append_range(slices, tile->generatedSlices);
     }
   }
 }
@@ -213,6 +224,9 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     if (pass.use_empty())
       rewriter.eraseOp(pass);
   }
+  // Passes share their tile of queries, so that its producer has one reader.
+  DominanceInfo dominance(forall);
+  eliminateCommonSubExpressions(rewriter, dominance, forall);
   for (OnlineAttentionOp pass : tiledPasses)
     fuseProducers(rewriter, pass, tiled->loops);
   for (OnlineAttentionOp pass : tiledPasses) {
@@ -237,6 +251,7 @@ LogicalResult AttnTile::cleanUp(RewriterBase &rewriter) {
   RewritePatternSet patterns(context);
   tensor::populateMergeConsecutiveInsertExtractSlicePatterns(patterns);
   tensor::populateFoldTensorEmptyPatterns(patterns);
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
   tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
   affine::AffineApplyOp::getCanonicalizationPatterns(patterns, context);
   affine::AffineMinOp::getCanonicalizationPatterns(patterns, context);

@@ -67,6 +67,7 @@ def Attn_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
+    void attachTilingInterfaces();
   }];
 }
 
