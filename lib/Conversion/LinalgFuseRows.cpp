@@ -29,6 +29,8 @@ namespace fovea {
 
 namespace {
 
+/// The attribute with the number of the graph op that an op was made from.
+constexpr llvm::StringLiteral kKernel = "fovea.kernel";
 /// Elements of the largest row.
 constexpr int64_t kLargestRow = 65536;
 
@@ -430,14 +432,39 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     return applyPatternsGreedily(getOperation(), std::move(patterns));
   }
 
+  /// Gives every op its own fill, which belongs to the op's kernel.
+  static void separateFills(Block &block) {
+    for (auto fill : llvm::to_vector(block.getOps<linalg::GenericOp>())) {
+      if (fill.getNumDpsInputs() != 0 || fill->getNumResults() != 1 ||
+          !isRowOp(fill))
+        continue;
+      OpBuilder builder(fill);
+      SmallVector<OpOperand *> uses;
+      for (OpOperand &use : fill->getUses())
+        if (isa<linalg::LinalgOp>(use.getOwner()) &&
+            use.getOwner()->getBlock() == &block)
+          uses.push_back(&use);
+      for (OpOperand *use : uses) {
+        Operation *own = fill;
+        if (!fill->hasOneUse()) {
+          own = builder.clone(*fill);
+          use->set(own->getResult(0));
+        }
+        if (Attribute kernel = use->getOwner()->getAttr(kKernel))
+          own->setAttr(kKernel, kernel);
+      }
+    }
+  }
+
   bool mayJoin(linalg::LinalgOp op, linalg::LinalgOp root) {
     if (scope == "graph")
       return true;
-    Attribute kernel = root->getAttr("fovea.kernel");
-    return kernel && op->getAttr("fovea.kernel") == kernel;
+    Attribute kernel = root->getAttr(kKernel);
+    return kernel && op->getAttr(kKernel) == kernel;
   }
 
   LogicalResult fuse(Block &block) {
+    separateFills(block);
     SmallVector<linalg::LinalgOp> candidates;
     for (Operation &op : block)
       if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -247,6 +248,8 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
     for (Operation &nested : op.getBody()->without_terminator())
       builder.clone(nested, mapping);
 
+    if (auto loop = dyn_cast<scf::ForOp>(last->getParentOp()))
+      hoistBuffers(loop);
     // Stack buffers are for the whole call, not for every iteration.
     SmallVector<memref::AllocaOp> buffers;
     body.walk([&](memref::AllocaOp alloca) {
@@ -256,6 +259,25 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
     for (memref::AllocaOp alloca : llvm::reverse(buffers))
       alloca->moveBefore(entry, entry->begin());
     return body;
+  }
+
+  /// Allocates once for all iterations what has the same size in each.
+  static void hoistBuffers(scf::ForOp loop) {
+    moveLoopInvariantCode(loop);
+    for (auto alloc :
+         llvm::to_vector(loop.getBody()->getOps<memref::AllocOp>())) {
+      if (!llvm::all_of(alloc->getOperands(), [&](Value size) {
+            return loop.isDefinedOutsideOfLoop(size);
+          }))
+        continue;
+      for (Operation *user : alloc->getUsers())
+        if (isa<memref::DeallocOp>(user) &&
+            user->getBlock() == loop.getBody()) {
+          alloc->moveBefore(loop);
+          user->moveAfter(loop);
+          break;
+        }
+    }
   }
 
   static Value getField(OpBuilder &builder, Location loc,

@@ -8,6 +8,7 @@
 #include "HostUtils.h"
 #include "fovea/Conversion/Passes.h"
 
+#include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/BufferViewFlowAnalysis.h"
@@ -44,9 +45,7 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
   void getDependentDialects(DialectRegistry &registry) const override {
     PlaceBuffersBase::getDependentDialects(registry);
     // What the ownership-based fallback may load.
-    OpPassManager fallback("builtin.module");
-    bufferization::buildBufferDeallocationPipeline(fallback);
-    fallback.getDependentDialects(registry);
+    getFallback().getDependentDialects(registry);
   }
 
   void runOnOperation() override {
@@ -70,8 +69,7 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
       }
     }
     if (complicated) {
-      OpPassManager fallback("builtin.module");
-      bufferization::buildBufferDeallocationPipeline(fallback);
+      OpPassManager fallback = getFallback();
       if (failed(runPipeline(fallback, module)))
         signalPassFailure();
       return;
@@ -82,6 +80,13 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
       memref::DeallocOp::create(builder, alloc.getLoc(), alloc);
       ++numFreed;
     }
+  }
+
+  static OpPassManager getFallback() {
+    OpPassManager fallback("builtin.module");
+    bufferization::buildBufferDeallocationPipeline(fallback);
+    fallback.addPass(createConvertBufferizationToMemRefPass());
+    return fallback;
   }
 
   struct Uses {

@@ -25,6 +25,12 @@ static void addCleanup(OpPassManager &manager) {
   manager.addPass(createCSEPass());
 }
 
+/// One function for each that can be called, so that fusion sees all of it.
+static void addInlining(OpPassManager &manager) {
+  manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  manager.addPass(createSymbolDCEPass());
+}
+
 /// From memrefs, scf and vector to the LLVM dialect.
 static void addToLLVM(OpPassManager &manager) {
   // No machine that we target computes in bf16; conversions are integer work.
@@ -97,6 +103,7 @@ static void addAttention(OpPassManager &manager,
 void fovea::buildHostPipeline(OpPassManager &manager,
                               const HostOptions &options) {
   bool isUnfused = options.strategy == Strategy::Unfused;
+  addInlining(manager);
   if (!isUnfused)
     addAttention(manager, options);
   if (options.level == Level::Attn || options.level == Level::Fused)
@@ -121,6 +128,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
 }
 
 void fovea::buildReferencePipeline(OpPassManager &manager) {
+  addInlining(manager);
   manager.addPass(createPromoteToF64());
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());

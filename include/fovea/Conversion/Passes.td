@@ -241,6 +241,8 @@ def OutlineParallel : Pass<"outline-parallel", "::mlir::ModuleOp"> {
 
     The loop's `fovea.grain` (an integer, default 1) says how many iterations
     one call does. Iterations are numbered with the last dimension fastest.
+    Buffers of a size that is the same in all iterations are allocated once a
+    call.
     Parallel loops within the body become sequential.
   }];
   let dependentDialects = [
