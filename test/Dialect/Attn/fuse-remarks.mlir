@@ -1,0 +1,238 @@
+// RUN: fovea-opt %s --attn-fuse --split-input-file \
+// RUN:   --remarks-filter=attn-fuse 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
+
+// What looks like attention and is not, or must not be fused, stays, and a
+// remark says why.
+
+// CHECK-NOT: attn.attention
+
+// The probabilities are returned as well.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=another_use |
+// REMARK-SAME: the scores or probabilities have another use, by 'func.return'
+func.func @another_use(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>) -> (tensor<1x2x8x16xf32>, tensor<1x2x8x8xf32>) {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %p = attn.softmax %s : tensor<1x2x8x8xf32> -> tensor<1x2x8x8xf32>
+  %o = attn.values %p, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  return %o, %p : tensor<1x2x8x16xf32>, tensor<1x2x8x8xf32>
+}
+
+// -----
+
+// The scaled scores are used by an op that stays.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=scores_use |
+// REMARK-SAME: the scores or probabilities have another use, by 'math.sin'
+func.func @scores_use(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>) -> (tensor<1x2x8x16xf32>, tensor<1x2x8x8xf32>) {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %t = attn.scale %s by 0.5 : tensor<1x2x8x8xf32>
+  %p = attn.softmax %t : tensor<1x2x8x8xf32> -> tensor<1x2x8x8xf32>
+  %o = attn.values %p, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  %u = math.sin %t : tensor<1x2x8x8xf32>
+  return %o, %u : tensor<1x2x8x16xf32>, tensor<1x2x8x8xf32>
+}
+
+// -----
+
+// A softmax over queries.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=wrong_axis |
+// REMARK-SAME: the softmax is not over the dimension that the contraction with values sums over
+func.func @wrong_axis(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>) -> tensor<1x2x8x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %e = tensor.empty() : tensor<1x2x8x8xf32>
+  %p = linalg.softmax dimension(2) ins(%s : tensor<1x2x8x8xf32>) outs(%e : tensor<1x2x8x8xf32>) -> tensor<1x2x8x8xf32>
+  %o = attn.values %p, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  return %o : tensor<1x2x8x16xf32>
+}
+
+// -----
+
+// Heads are mixed between scores and softmax (talking heads).
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=talking |
+// REMARK-SAME: the keys are not of the dimensions batch, head, position and feature that the others are of
+func.func @talking(%q: tensor<1x4x8x16xf32>, %k: tensor<1x4x8x16xf32>, %v: tensor<1x4x8x16xf32>, %w: tensor<4x4xf32>) -> tensor<1x4x8x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x4x8x16xf32>, tensor<1x4x8x16xf32> -> tensor<1x4x8x8xf32>
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x4x8x8xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  %t = linalg.contract indexing_maps = [affine_map<(b, g, i, j, h) -> (g, h)>, affine_map<(b, g, i, j, h) -> (b, h, i, j)>, affine_map<(b, g, i, j, h) -> (b, g, i, j)>] ins(%w, %s : tensor<4x4xf32>, tensor<1x4x8x8xf32>) outs(%f : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  %p = attn.softmax %t : tensor<1x4x8x8xf32> -> tensor<1x4x8x8xf32>
+  %o = attn.values %p, %v : tensor<1x4x8x8xf32>, tensor<1x4x8x16xf32> -> tensor<1x4x8x16xf32>
+  return %o : tensor<1x4x8x16xf32>
+}
+
+// -----
+
+// Scores and their transpose.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=symmetric |
+// REMARK-SAME: the softmax's input depends on the product of queries and keys in a way that is not elementwise
+func.func @symmetric(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>) -> tensor<1x2x8x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %e = tensor.empty() : tensor<1x2x8x8xf32>
+  %t = linalg.transpose ins(%s : tensor<1x2x8x8xf32>) outs(%e : tensor<1x2x8x8xf32>) permutation = [0, 1, 3, 2]
+  %u = arith.addf %s, %t : tensor<1x2x8x8xf32>
+  %p = attn.softmax %u : tensor<1x2x8x8xf32> -> tensor<1x2x8x8xf32>
+  %o = attn.values %p, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  return %o : tensor<1x2x8x16xf32>
+}
+
+// -----
+
+// Probabilities times a tensor.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=mask_probs |
+// REMARK-SAME: what is multiplied with the values is not a softmax, cast, reshaped, or dropped out, but something else
+func.func @mask_probs(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>, %m: tensor<1x2x8x8xf32>) -> tensor<1x2x8x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %p = attn.softmax %s : tensor<1x2x8x8xf32> -> tensor<1x2x8x8xf32>
+  %d = arith.mulf %p, %m : tensor<1x2x8x8xf32>
+  %o = attn.values %d, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  return %o : tensor<1x2x8x16xf32>
+}
+
+// -----
+
+// A softmax that is no part of attention.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=classify |
+// REMARK-SAME: its result does not reach a contraction with values
+func.func @classify(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+  %p = attn.softmax %x : tensor<4x10xf32> -> tensor<4x10xf32>
+  return %p : tensor<4x10xf32>
+}
+
+// -----
+
+// A denominator that starts from one.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=epsilon |
+// REMARK-SAME: the denominator is not a sum along the keys
+func.func @epsilon(%q: tensor<8x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %z = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %e1 = tensor.empty() : tensor<8xf32>
+  %e2 = tensor.empty() : tensor<8x16xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = linalg.matmul indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>] ins(%q, %k : tensor<8x16xf32>, tensor<8x16xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %x = math.exp %s : tensor<8x8xf32>
+  %f1 = linalg.fill ins(%one : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+  %l = linalg.reduce { arith.addf } ins(%x : tensor<8x8xf32>) outs(%f1 : tensor<8xf32>) dimensions = [1]
+  %b = linalg.broadcast ins(%l : tensor<8xf32>) outs(%e : tensor<8x8xf32>) dimensions = [1]
+  %p = arith.divf %x, %b : tensor<8x8xf32>
+  %f2 = linalg.fill ins(%z : f32) outs(%e2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %o = linalg.matmul ins(%p, %v : tensor<8x8xf32>, tensor<8x16xf32>) outs(%f2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %o : tensor<8x16xf32>
+}
+
+// -----
+
+// Scores divided by the sum of their row.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=cosine |
+// REMARK-SAME: the softmax's input depends on the product of queries and keys in a way that is not elementwise
+func.func @cosine(%q: tensor<8x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %e1 = tensor.empty() : tensor<8xf32>
+  %e2 = tensor.empty() : tensor<8x16xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = linalg.matmul indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>] ins(%q, %k : tensor<8x16xf32>, tensor<8x16xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %f1 = linalg.fill ins(%z : f32) outs(%e1 : tensor<8xf32>) -> tensor<8xf32>
+  %l = linalg.reduce { arith.addf } ins(%s : tensor<8x8xf32>) outs(%f1 : tensor<8xf32>) dimensions = [1]
+  %b = linalg.broadcast ins(%l : tensor<8xf32>) outs(%e : tensor<8x8xf32>) dimensions = [1]
+  %t = arith.divf %s, %b : tensor<8x8xf32>
+  %p = linalg.softmax dimension(1) ins(%t : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %f2 = linalg.fill ins(%z : f32) outs(%e2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %o = linalg.matmul ins(%p, %v : tensor<8x8xf32>, tensor<8x16xf32>) outs(%f2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %o : tensor<8x16xf32>
+}
+
+// -----
+
+// A part of the keys is a batch of the softmax.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=mixed |
+// REMARK-SAME: the values are not of the dimensions batch, head, position and feature that the others are of
+func.func @mixed(%q: tensor<8x16xf32>, %k: tensor<8x16xf32>, %v: tensor<4x16xf32>) -> tensor<16x16xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %e2 = tensor.empty() : tensor<16x16xf32>
+  %e3 = tensor.empty() : tensor<16x4xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = linalg.matmul indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>] ins(%q, %k : tensor<8x16xf32>, tensor<8x16xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %x = tensor.expand_shape %s [[0], [1, 2]] output_shape [8, 2, 4] : tensor<8x8xf32> into tensor<8x2x4xf32>
+  %c = tensor.collapse_shape %x [[0, 1], [2]] : tensor<8x2x4xf32> into tensor<16x4xf32>
+  %p = linalg.softmax dimension(1) ins(%c : tensor<16x4xf32>) outs(%e3 : tensor<16x4xf32>) -> tensor<16x4xf32>
+  %f2 = linalg.fill ins(%z : f32) outs(%e2 : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %o = linalg.matmul ins(%p, %v : tensor<16x4xf32>, tensor<4x16xf32>) outs(%f2 : tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %o : tensor<16x16xf32>
+}
+
+// -----
+
+// Probabilities of scores that come from elsewhere.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=no_product |
+// REMARK-SAME: the softmax's input is not an elementwise function of a contraction of queries with keys
+func.func @no_product(%x: tensor<8x8xf32>, %v: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %e2 = tensor.empty() : tensor<8x16xf32>
+  %p = linalg.softmax dimension(1) ins(%x : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %f2 = linalg.fill ins(%z : f32) outs(%e2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %o = linalg.matmul ins(%p, %v : tensor<8x8xf32>, tensor<8x16xf32>) outs(%f2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %o : tensor<8x16xf32>
+}
+
+// -----
+
+// A payload that reads scores of other places.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=gathered |
+// REMARK-SAME: the softmax's input depends on the product of queries and keys in a way that is not elementwise
+func.func @gathered(%q: tensor<8x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %z = arith.constant 0.0 : f32
+  %c7 = arith.constant 7 : index
+  %e = tensor.empty() : tensor<8x8xf32>
+  %e2 = tensor.empty() : tensor<8x16xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = linalg.matmul indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>] ins(%q, %k : tensor<8x16xf32>, tensor<8x16xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%s : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %r = arith.subi %c7, %j : index
+    %x = tensor.extract %s[%i, %r] : tensor<8x8xf32>
+    %y = arith.addf %a, %x : f32
+    linalg.yield %y : f32
+  } -> tensor<8x8xf32>
+  %p = linalg.softmax dimension(1) ins(%t : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %f2 = linalg.fill ins(%z : f32) outs(%e2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %o = linalg.matmul ins(%p, %v : tensor<8x8xf32>, tensor<8x16xf32>) outs(%f2 : tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %o : tensor<8x16xf32>
+}
+
+// -----
+
+// Dropout that numbers its rows in another order.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=dropout_order |
+// REMARK-SAME: the dropout's rows are not the rows of the scores in order of batch, head and query
+func.func @dropout_order(%q: tensor<2x2x8x16xf32>, %k: tensor<2x2x8x16xf32>, %v: tensor<2x2x8x16xf32>, %seed: i64, %off: i64) -> tensor<2x2x8x16xf32> {
+  %s = attn.scores %q, %k : tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32> -> tensor<2x2x8x8xf32>
+  %p = attn.softmax %s : tensor<2x2x8x8xf32> -> tensor<2x2x8x8xf32>
+  %e = tensor.empty() : tensor<2x8x2x8xf32>
+  %t = linalg.transpose ins(%p : tensor<2x2x8x8xf32>) outs(%e : tensor<2x8x2x8xf32>) permutation = [0, 2, 1, 3]
+  %d = attn.dropout %t, 0.5 seed(%seed, %off) : tensor<2x8x2x8xf32>
+  %e2 = tensor.empty() : tensor<2x2x8x8xf32>
+  %u = linalg.transpose ins(%d : tensor<2x8x2x8xf32>) outs(%e2 : tensor<2x2x8x8xf32>) permutation = [0, 2, 1, 3]
+  %o = attn.values %u, %v : tensor<2x2x8x8xf32>, tensor<2x2x8x16xf32> -> tensor<2x2x8x16xf32>
+  return %o : tensor<2x2x8x16xf32>
+}
+
+// -----
+
+// Values that are added to a tensor.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=accumulates |
+// REMARK-SAME: the contraction with values does not start from zero
+func.func @accumulates(%q: tensor<8x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x16xf32>, %r: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x8xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = linalg.matmul indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>] ins(%q, %k : tensor<8x16xf32>, tensor<8x16xf32>) outs(%f : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %p = linalg.softmax dimension(1) ins(%s : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %o = linalg.matmul ins(%p, %v : tensor<8x8xf32>, tensor<8x16xf32>) outs(%r : tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %o : tensor<8x16xf32>
+}
