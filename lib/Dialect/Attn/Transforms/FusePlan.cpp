@@ -383,6 +383,20 @@ bool Plan::chooseSources(std::string &why) {
                              .str());
     chosen = *best;
   }
+  auto isSupported = [](Value tensor) {
+    Type type = getElementTypeOrSelf(tensor.getType());
+    return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+  };
+  Value tensors[] = {query.tensor, key.tensor, value.tensor, result};
+  if (!llvm::all_of(tensors, isSupported))
+    return reject(why, "an operand or the result has an element type other "
+                       "than f16, bf16, f32 and f64");
+  auto isWide = [](Value tensor) {
+    return getElementTypeOrSelf(tensor.getType()).isF64();
+  };
+  if ((isWide(product.op->getResult(0)) || isWide(valuesOp->getResult(0))) &&
+      !llvm::any_of(ArrayRef(tensors).drop_back(), isWide))
+    return reject(why, "it sums in f64 what is narrower");
   if (!canBuildResult(axes, {batch, heads, rows, valueFeatures}, resultAccess))
     return reject(why, "the result's dimensions are not those of queries and "
                        "values");

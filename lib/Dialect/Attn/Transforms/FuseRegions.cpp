@@ -81,6 +81,8 @@ public:
       : graph(graph), axes(graph.getAxes()), layout(layout), loc(loc),
         builder(loc.getContext()) {
     builder.setInsertionPointToStart(&region.emplaceBlock());
+    alongRows = graph.varying(layout[2]);
+    alongKeys = graph.varying(layout[3]);
   }
 
   /// The argument that stands for the scalar `base`.
@@ -88,6 +90,12 @@ public:
     wide = type;
     emitted[base] = builder.getBlock()->addArgument(type, loc);
     widened.insert(base);
+    fromBase.insert(base);
+    for (Operation &op : graph.getBlock())
+      if (llvm::any_of(op.getOperands(), [&](Value operand) {
+            return fromBase.contains(operand);
+          }))
+        fromBase.insert_range(op.getResults());
   }
 
   void addCoordinates() {
@@ -108,7 +116,10 @@ private:
     if (Value known = emitted.lookup(scalar))
       return known;
     Value value;
-    if (const Leaf *leaf = graph.lookupLeaf(scalar)) {
+    const Leaf *leaf = graph.lookupLeaf(scalar);
+    if (isWorthReading(scalar))
+      leaf = graph.lookupOrigin(scalar);
+    if (leaf) {
       SmallVector<Value> indices;
       for (const Axes &list : leaf->access)
         indices.push_back(getIndex(list));
@@ -124,6 +135,22 @@ private:
     }
     emitted[scalar] = value;
     return value;
+  }
+
+  /// Whether an element of a tensor of fewer dimensions than the scores is
+  /// better read than computed for every score.
+  bool isWorthReading(Value scalar) {
+    Operation *op = scalar.getDefiningOp();
+    if (!isa_and_nonnull<math::ExpOp, math::Exp2Op, math::LogOp, math::PowFOp,
+                         math::TanhOp, math::SinOp, math::CosOp, math::ErfOp,
+                         math::SqrtOp, math::RsqrtOp, arith::DivFOp>(op) ||
+        fromBase.contains(scalar) ||
+        (alongRows.contains(scalar) && alongKeys.contains(scalar)))
+      return false;
+    const Leaf *origin = graph.lookupOrigin(scalar);
+    return origin && llvm::all_of(origin->access, [&](const Axes &list) {
+             return canIndex(axes, list, layout);
+           });
   }
 
   /// What depends on the product, or is narrower, is computed in the
@@ -273,6 +300,7 @@ private:
   OpBuilder builder;
   FloatType wide;
   SmallVector<Value, 4> coordinates;
+  DenseSet<Value> alongRows, alongKeys, fromBase;
   DenseMap<Value, Value> emitted;
   DenseSet<Value> widened;
   DenseMap<Axis, Value> axisValues;

@@ -65,6 +65,11 @@ Value ScalarGraph::getIndex(ArrayRef<Axis> list) {
   return argument;
 }
 
+const Leaf *ScalarGraph::lookupOrigin(Value scalar) const {
+  auto it = origins.find(scalar);
+  return it == origins.end() ? nullptr : &it->second;
+}
+
 const Leaf *ScalarGraph::lookupLeaf(Value scalar) const {
   auto it = leaves.find(scalar);
   return it == leaves.end() ? nullptr : &it->second;
@@ -216,6 +221,8 @@ Value ScalarGraph::read(Value tensor, const Access &access) {
     });
   if (!value)
     value = getLeaf({tensor, flat});
+  else if (value.getDefiningOp())
+    origins.try_emplace(value, Leaf{tensor, flat});
   known[tensor].push_back({flat, value});
   return value;
 }

@@ -51,6 +51,10 @@ public:
   /// The index that `axes` make.
   mlir::Value getIndex(llvm::ArrayRef<Axis> axes);
 
+  /// A tensor of which `scalar`, the result of an op, is an element; null if
+  /// there is none.
+  const Leaf *lookupOrigin(mlir::Value scalar) const;
+
   /// What stands behind an argument of the scratch block.
   const Leaf *lookupLeaf(mlir::Value scalar) const;
   const Axes *lookupIndex(mlir::Value scalar) const;
@@ -111,6 +115,7 @@ private:
   mlir::Block scratch;
   mlir::OpBuilder builder;
   llvm::DenseMap<mlir::Value, Leaf> leaves;
+  llvm::DenseMap<mlir::Value, Leaf> origins;
   llvm::DenseMap<mlir::Value, Axes> indices;
   llvm::DenseMap<mlir::Value,
                  llvm::SmallVector<std::pair<Access, mlir::Value>, 1>>
