@@ -362,4 +362,39 @@ def LinalgToVector : Pass<"convert-linalg-to-vector"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// outline-shape-checks
+//===----------------------------------------------------------------------===//
+
+def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
+  let summary = "Writes what ops demand of sizes as a function to call first";
+  let description = [{
+    Compiled code trusts sizes: where ops disagree about a dynamic one, it would
+    read beyond a tensor. For each public function `@f` whose ops demand
+    something of dynamic sizes, this pass adds `@f.shapes`, with the same
+    operands, for the caller to call first. It returns the number of the first
+    demand that is not met and the two sizes that are compared, or -1. The
+    attribute `fovea.messages` has a message for each demand, in which `{0}` and
+    `{1}` stand for the sizes and `$N` for operand N of the function.
+
+    Demands are: equal sizes where an op relates two (keys and values, norms and
+    their weights, operands of linalg ops), query heads that are a multiple of
+    the heads of keys and values, sizes that a result's type states, slices and
+    elements within their tensor, and results whose size fits 64 bits. Indices
+    into captured tensors in score, mask and linalg regions are bounded by
+    interval arithmetic over the region's coordinates: for every coordinate they
+    must lie within the tensor, also where the score is masked afterwards.
+
+    A demand that fails for all operands is an error. One that depends on data,
+    or on control flow, is left out. The function itself does not change.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numChecks", "num-checks", "Number of demands to check">
+  ];
+}
+
 #endif // FOVEA_CONVERSION_PASSES_TD

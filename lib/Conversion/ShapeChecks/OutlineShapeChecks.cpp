@@ -1,0 +1,250 @@
+//===- OutlineShapeChecks.cpp - outline-shape-checks ----------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The demands are collected on a copy of the function, whose sizes are then
+// traced back to the function's operands by the usual patterns. What is index
+// arithmetic on the operands' sizes by then becomes the body of a function of
+// its own; what still needs data is dropped.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Collector.h"
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Conversion/ShapeChecks.h"
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_OUTLINESHAPECHECKS
+#include "fovea/Conversion/Passes.h.inc"
+
+namespace {
+
+/// Whether `value` is arithmetic on sizes and numbers that the function is
+/// given.
+bool isComputable(Value value, DenseMap<Value, bool> &known) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return !isa<ShapedType>(value.getType());
+  auto found = known.find(value);
+  if (found != known.end())
+    return found->second;
+  Operation *op = value.getDefiningOp();
+  bool result = false;
+  if (auto dim = dyn_cast<tensor::DimOp>(op))
+    result = isa<BlockArgument>(dim.getSource()) &&
+             isComputable(dim.getIndex(), known);
+  else if (isa<arith::ArithDialect, affine::AffineDialect>(op->getDialect()) &&
+           op->getNumRegions() == 0)
+    result = llvm::all_of(op->getOperands(), [&](Value operand) {
+      return isComputable(operand, known);
+    });
+  known[value] = result;
+  return result;
+}
+
+/// Whether a check holds, where that is known now.
+std::optional<bool> fold(Relation relation, Value left, Value right) {
+  if (left == right && relation != Relation::Multiple)
+    return true;
+  APInt a, b;
+  if (!matchPattern(left, m_ConstantInt(&a)) ||
+      !matchPattern(right, m_ConstantInt(&b)))
+    return std::nullopt;
+  switch (relation) {
+  case Relation::Equal:
+    return a == b;
+  case Relation::Multiple:
+    return b.isZero() ? a.isZero() : a.srem(b).isZero();
+  case Relation::AtLeast:
+    return a.sge(b);
+  }
+  llvm_unreachable("unknown relation");
+}
+
+/// What the user is told; see the pass's description.
+std::string makeMessage(const ShapeCheck &check) {
+  std::string text = check.left.text + " is {0}, expected ";
+  switch (check.relation) {
+  case Relation::Equal:
+    break;
+  case Relation::Multiple:
+    text += "a multiple of ";
+    break;
+  case Relation::AtLeast:
+    text += "at least ";
+    break;
+  }
+  text += "{1}, which is " + check.right.text + ", for '" +
+          check.op->getName().getStringRef().str() + "'";
+  if (auto place = check.op->getLoc()->findInstanceOf<FileLineColLoc>())
+    text += (" at line " + Twine(place.getLine())).str();
+  return text;
+}
+
+Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
+                    Value left, Value right) {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  };
+  switch (relation) {
+  case Relation::Equal:
+    return compare(arith::CmpIPredicate::eq, left, right);
+  case Relation::AtLeast:
+    return compare(arith::CmpIPredicate::sge, left, right);
+  case Relation::Multiple: {
+    // Of nothing, nothing is the only multiple.
+    Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+    Value none = compare(arith::CmpIPredicate::eq, right, zero);
+    Value divisor = arith::SelectOp::create(builder, loc, none, one, right);
+    Value rest = arith::SelectOp::create(
+        builder, loc, none, left,
+        arith::RemUIOp::create(builder, loc, left, divisor));
+    return compare(arith::CmpIPredicate::eq, rest, zero);
+  }
+  }
+  llvm_unreachable("unknown relation");
+}
+
+/// Clones what `value` is computed from.
+Value cloneSlice(OpBuilder &builder, Value value, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    cloneSlice(builder, operand, mapping);
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+struct OutlineShapeChecks final
+    : impl::OutlineShapeChecksBase<OutlineShapeChecks> {
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    memref::populateResolveRankedShapedTypeResultDimsPatterns(set);
+    memref::populateResolveShapedTypeResultDimsPatterns(set);
+    tensor::DimOp::getCanonicalizationPatterns(set, context);
+    affine::AffineApplyOp::getCanonicalizationPatterns(set, context);
+    patterns = std::move(set);
+    return success();
+  }
+
+  void runOnOperation() override {
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+      if (function.isPublic() && !function.isExternal() &&
+          function.getBody().hasOneBlock())
+        if (failed(outline(function)))
+          return signalPassFailure();
+  }
+
+private:
+  LogicalResult outline(func::FuncOp function);
+
+  FrozenRewritePatternSet patterns;
+};
+
+LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
+  OwningOpRef<func::FuncOp> copy(function.clone());
+  std::vector<ShapeCheck> checks = collectShapeChecks(*copy);
+  if (checks.empty())
+    return success();
+  // Messages now: the ops go away with their results' uses.
+  SmallVector<std::string> messages;
+  SmallVector<Location> locations;
+  SmallVector<Value> sides;
+  for (const ShapeCheck &check : checks) {
+    messages.push_back(makeMessage(check));
+    locations.push_back(check.op->getLoc());
+    sides.push_back(check.left.value);
+    sides.push_back(check.right.value);
+  }
+  Operation *terminator = copy->front().getTerminator();
+  terminator->setOperands(sides);
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  (void)applyPatternsGreedily(*copy, patterns, config);
+
+  OpBuilder builder(&getContext());
+  SmallVector<size_t> kept;
+  DenseMap<Value, bool> known;
+  terminator = copy->front().getTerminator();
+  for (size_t index = 0; index < checks.size(); ++index) {
+    Value left = terminator->getOperand(2 * index);
+    Value right = terminator->getOperand(2 * index + 1);
+    std::optional<bool> holds = fold(checks[index].relation, left, right);
+    if (holds && !*holds) {
+      APInt a, b;
+      matchPattern(left, m_ConstantInt(&a));
+      matchPattern(right, m_ConstantInt(&b));
+      std::string message = messages[index];
+      auto replace = [&](StringRef pattern, const APInt &number) {
+        size_t at = message.find(pattern);
+        if (at != std::string::npos)
+          message.replace(at, pattern.size(),
+                          std::to_string(number.getSExtValue()));
+      };
+      replace("{0}", a);
+      replace("{1}", b);
+      return emitError(locations[index])
+             << "in @" << function.getName() << ": " << message;
+    }
+    if (!holds && isComputable(left, known) && isComputable(right, known))
+      kept.push_back(index);
+  }
+  if (kept.empty())
+    return success();
+
+  Location loc = function.getLoc();
+  builder.setInsertionPointAfter(function);
+  Type index = builder.getIndexType();
+  auto checker = func::FuncOp::create(
+      builder, loc, getShapeCheckName(function.getName()),
+      builder.getFunctionType(function.getArgumentTypes(),
+                              {index, index, index}));
+  SmallVector<StringRef> keptMessages;
+  for (size_t number : kept)
+    keptMessages.push_back(messages[number]);
+  checker->setAttr(kShapeCheckMessages,
+                   builder.getStrArrayAttr(keptMessages));
+  Block *body = checker.addEntryBlock();
+  builder.setInsertionPointToStart(body);
+  IRMapping mapping;
+  mapping.map(copy->getArguments(), body->getArguments());
+  SmallVector<Value> result = {
+      arith::ConstantIndexOp::create(builder, loc, -1),
+      arith::ConstantIndexOp::create(builder, loc, 0),
+      arith::ConstantIndexOp::create(builder, loc, 0)};
+  // From the last to the first, so that the first one that fails wins.
+  for (size_t position = kept.size(); position-- > 0;) {
+    size_t number = kept[position];
+    Value left = cloneSlice(builder, terminator->getOperand(2 * number),
+                            mapping);
+    Value right = cloneSlice(builder, terminator->getOperand(2 * number + 1),
+                             mapping);
+    Value holds = emitCondition(builder, loc, checks[number].relation, left,
+                                right);
+    Value failed[] = {arith::ConstantIndexOp::create(builder, loc, position),
+                      left, right};
+    for (auto [value, instead] : llvm::zip_equal(result, failed))
+      value = arith::SelectOp::create(builder, loc, holds, value, instead);
+  }
+  func::ReturnOp::create(builder, loc, result);
+  numChecks += kept.size();
+  return success();
+}
+
+} // namespace
+} // namespace fovea
