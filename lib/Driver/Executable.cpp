@@ -78,6 +78,27 @@ int64_t *writeDescriptor(int64_t *words, void *data,
   return words;
 }
 
+/// A message of `outline-shape-checks` with its sizes and operands filled in.
+std::string formatMessage(const Signature &function, llvm::StringRef message,
+                          int64_t left, int64_t right) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  while (!message.empty()) {
+    size_t operand;
+    if (message.consume_front("{0}"))
+      stream << left;
+    else if (message.consume_front("{1}"))
+      stream << right;
+    else if (message.consume_front("$") && !message.consumeInteger(10, operand))
+      stream << formatOperand(function, operand);
+    else {
+      stream << message.front();
+      message = message.drop_front();
+    }
+  }
+  return text;
+}
+
 struct Call {
   HostJIT::PackedFunction function;
   void **slots;
@@ -143,8 +164,20 @@ llvm::Error Executable::call(size_t index, llvm::ArrayRef<TensorView> operands,
     copies.push_back(std::move(copy));
   }
 
+  const State::Entry &entry = state->entries[index];
+  if (entry.checkShapes) {
+    int64_t outcome[3];
+    llvm::SmallVector<void *, 12> checkSlots = {outcome};
+    llvm::append_range(
+        checkSlots, llvm::ArrayRef(slots).take_back(function.operands.size()));
+    entry.checkShapes(checkSlots.data());
+    if (outcome[0] >= 0)
+      return reject(formatMessage(function, entry.messages[outcome[0]],
+                                  outcome[1], outcome[2]));
+  }
+
   runtime::Invocation invocation;
-  Call call = {state->entries[index], slots.data()};
+  Call call = {entry.function, slots.data()};
   if (!invocation.run(
           [](void *argument) {
             Call *call = static_cast<Call *>(argument);

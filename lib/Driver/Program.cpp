@@ -7,6 +7,9 @@
 
 #include "ProgramState.h"
 
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Conversion/ShapeChecks.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -266,14 +269,25 @@ Program::State::load(mlir::ModuleOp lowered, const CompileOptions &options,
   result->signatures.assign(signatures.begin(), signatures.end());
   result->jit = std::move(*jit);
   for (const Signature &function : signatures) {
-    HostJIT::PackedFunction entry = nullptr;
-    if (function.obstacle.empty()) {
-      auto found = result->jit->lookup(function.name);
-      if (!found)
-        return found.takeError();
-      entry = *found;
-    }
-    result->entries.push_back(entry);
+    Executable::State::Entry &entry = result->entries.emplace_back();
+    if (!function.obstacle.empty())
+      continue;
+    auto found = result->jit->lookup(function.name);
+    if (!found)
+      return found.takeError();
+    entry.function = *found;
+    std::string checkName = getShapeCheckName(function.name);
+    mlir::Operation *check = lowered.lookupSymbol(checkName);
+    if (!check || !check->hasAttr(kShapeCheckMessages))
+      continue;
+    auto foundCheck = result->jit->lookup(checkName);
+    if (!foundCheck)
+      return foundCheck.takeError();
+    entry.checkShapes = *foundCheck;
+    for (mlir::Attribute message :
+         check->getAttrOfType<mlir::ArrayAttr>(kShapeCheckMessages))
+      entry.messages.push_back(
+          mlir::cast<mlir::StringAttr>(message).getValue().str());
   }
   return std::unique_ptr<Executable>(new Executable(std::move(result)));
 }
@@ -339,6 +353,7 @@ Program::compile(const CompileOptions &options) const {
         "this machine cannot run code for the chosen arch");
   std::lock_guard<std::mutex> lock(state->mutex);
   auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
+    manager.addPass(createOutlineShapeChecks());
     buildHostPipeline(manager, {options.strategy, Level::LLVM});
   });
   if (!module)

@@ -14,9 +14,18 @@
 namespace fovea {
 
 struct Executable::State {
+  /// What is behind a signature.
+  struct Entry {
+    /// Null where the signature has an obstacle.
+    HostJIT::PackedFunction function = nullptr;
+    /// Returns the number of a message and two sizes, see
+    /// `outline-shape-checks`; null where there is nothing to check.
+    HostJIT::PackedFunction checkShapes = nullptr;
+    llvm::SmallVector<std::string, 0> messages;
+  };
+
   llvm::SmallVector<Signature, 1> signatures;
-  /// One for each signature; null where it has an obstacle.
-  llvm::SmallVector<HostJIT::PackedFunction, 1> entries;
+  llvm::SmallVector<Entry, 1> entries;
   std::unique_ptr<HostJIT> jit;
 };
 

@@ -1,4 +1,5 @@
-//===- Collector.h - What ops demand of the sizes of their operands -*- C++ -*-//
+//===- Collector.h - What ops demand of the sizes of their operands -*- C++
+//-*-//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,6 +23,8 @@ enum class Relation {
   Multiple,
   /// The left one is at least the right one.
   AtLeast,
+  /// The left one is 0: it says whether a size overflows.
+  Fits,
 };
 
 /// One side of a check: an index, and what it is called.

@@ -1,4 +1,5 @@
-//===- IndexRange.h - From where to where an index in a region goes -*- C++ -*-//
+//===- IndexRange.h - From where to where an index in a region goes -*- C++
+//-*-//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -65,6 +65,7 @@ std::optional<bool> fold(Relation relation, Value left, Value right) {
     return std::nullopt;
   switch (relation) {
   case Relation::Equal:
+  case Relation::Fits:
     return a == b;
   case Relation::Multiple:
     return b.isZero() ? a.isZero() : a.srem(b).isZero();
@@ -74,11 +75,35 @@ std::optional<bool> fold(Relation relation, Value left, Value right) {
   llvm_unreachable("unknown relation");
 }
 
+/// Where an op is, in words.
+std::string describe(Operation *op) {
+  std::string text = "'" + op->getName().getStringRef().str() + "'";
+  if (auto place = op->getLoc()->findInstanceOf<FileLineColLoc>())
+    text += " at line " + std::to_string(place.getLine());
+  return text;
+}
+
+/// What a side is called: a size that turned out to be that of an operand of
+/// the function goes by its name.
+std::string describe(const CheckSide &side, Value value) {
+  auto dim = value.getDefiningOp<tensor::DimOp>();
+  auto argument = dim ? dyn_cast<BlockArgument>(dim.getSource()) : nullptr;
+  if (!argument || !dim.getConstantIndex() ||
+      !StringRef(side.text).starts_with("dimension"))
+    return side.text;
+  return "dimension " + std::to_string(*dim.getConstantIndex()) + " of $" +
+         std::to_string(argument.getArgNumber());
+}
+
 /// What the user is told; see the pass's description.
-std::string makeMessage(const ShapeCheck &check) {
-  std::string text = check.left.text + " is {0}, expected ";
+std::string makeMessage(const ShapeCheck &check, StringRef op, Value left,
+                        Value right) {
+  if (check.relation == Relation::Fits)
+    return check.left.text + " does not fit 64 bits, for " + op.str();
+  std::string text = describe(check.left, left) + " is {0}, expected ";
   switch (check.relation) {
   case Relation::Equal:
+  case Relation::Fits:
     break;
   case Relation::Multiple:
     text += "a multiple of ";
@@ -87,11 +112,8 @@ std::string makeMessage(const ShapeCheck &check) {
     text += "at least ";
     break;
   }
-  text += "{1}, which is " + check.right.text + ", for '" +
-          check.op->getName().getStringRef().str() + "'";
-  if (auto place = check.op->getLoc()->findInstanceOf<FileLineColLoc>())
-    text += (" at line " + Twine(place.getLine())).str();
-  return text;
+  return text + "{1}, which is " + describe(check.right, right) + ", for " +
+         op.str();
 }
 
 Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
@@ -102,6 +124,7 @@ Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
   };
   switch (relation) {
   case Relation::Equal:
+  case Relation::Fits:
     return compare(arith::CmpIPredicate::eq, left, right);
   case Relation::AtLeast:
     return compare(arith::CmpIPredicate::sge, left, right);
@@ -161,12 +184,12 @@ LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
   std::vector<ShapeCheck> checks = collectShapeChecks(*copy);
   if (checks.empty())
     return success();
-  // Messages now: the ops go away with their results' uses.
-  SmallVector<std::string> messages;
+  // The ops go away with their results' uses.
+  SmallVector<std::string> ops;
   SmallVector<Location> locations;
   SmallVector<Value> sides;
   for (const ShapeCheck &check : checks) {
-    messages.push_back(makeMessage(check));
+    ops.push_back(describe(check.op));
     locations.push_back(check.op->getLoc());
     sides.push_back(check.left.value);
     sides.push_back(check.right.value);
@@ -189,7 +212,7 @@ LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
       APInt a, b;
       matchPattern(left, m_ConstantInt(&a));
       matchPattern(right, m_ConstantInt(&b));
-      std::string message = messages[index];
+      std::string message = makeMessage(checks[index], ops[index], left, right);
       auto replace = [&](StringRef pattern, const APInt &number) {
         size_t at = message.find(pattern);
         if (at != std::string::npos)
@@ -210,32 +233,32 @@ LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
   Location loc = function.getLoc();
   builder.setInsertionPointAfter(function);
   Type index = builder.getIndexType();
-  auto checker = func::FuncOp::create(
-      builder, loc, getShapeCheckName(function.getName()),
-      builder.getFunctionType(function.getArgumentTypes(),
-                              {index, index, index}));
-  SmallVector<StringRef> keptMessages;
+  auto checker =
+      func::FuncOp::create(builder, loc, getShapeCheckName(function.getName()),
+                           builder.getFunctionType(function.getArgumentTypes(),
+                                                   {index, index, index}));
+  SmallVector<Attribute> messages;
   for (size_t number : kept)
-    keptMessages.push_back(messages[number]);
-  checker->setAttr(kShapeCheckMessages,
-                   builder.getStrArrayAttr(keptMessages));
+    messages.push_back(builder.getStringAttr(makeMessage(
+        checks[number], ops[number], terminator->getOperand(2 * number),
+        terminator->getOperand(2 * number + 1))));
+  checker->setAttr(kShapeCheckMessages, builder.getArrayAttr(messages));
   Block *body = checker.addEntryBlock();
   builder.setInsertionPointToStart(body);
   IRMapping mapping;
   mapping.map(copy->getArguments(), body->getArguments());
-  SmallVector<Value> result = {
-      arith::ConstantIndexOp::create(builder, loc, -1),
-      arith::ConstantIndexOp::create(builder, loc, 0),
-      arith::ConstantIndexOp::create(builder, loc, 0)};
+  SmallVector<Value> result = {arith::ConstantIndexOp::create(builder, loc, -1),
+                               arith::ConstantIndexOp::create(builder, loc, 0),
+                               arith::ConstantIndexOp::create(builder, loc, 0)};
   // From the last to the first, so that the first one that fails wins.
   for (size_t position = kept.size(); position-- > 0;) {
     size_t number = kept[position];
-    Value left = cloneSlice(builder, terminator->getOperand(2 * number),
-                            mapping);
-    Value right = cloneSlice(builder, terminator->getOperand(2 * number + 1),
-                             mapping);
-    Value holds = emitCondition(builder, loc, checks[number].relation, left,
-                                right);
+    Value left =
+        cloneSlice(builder, terminator->getOperand(2 * number), mapping);
+    Value right =
+        cloneSlice(builder, terminator->getOperand(2 * number + 1), mapping);
+    Value holds =
+        emitCondition(builder, loc, checks[number].relation, left, right);
     Value failed[] = {arith::ConstantIndexOp::create(builder, loc, position),
                       left, right};
     for (auto [value, instead] : llvm::zip_equal(result, failed))
