@@ -202,18 +202,23 @@ void OpCollector::collectExtracts(Region &region, IndexRanges &ranges,
                                                   extent, constant(0)));
       }
       Value zero = constant(0);
-      Value needed =
-          builder.createOrFold<arith::AddIOp>(loc, range->high, constant(1));
-      Value low =
-          builder.createOrFold<arith::SelectOp>(loc, nothing, zero, range->low);
-      needed =
-          builder.createOrFold<arith::SelectOp>(loc, nothing, zero, needed);
+      auto unlessNothing = [&](Value value) {
+        return builder.createOrFold<arith::SelectOp>(loc, nothing, zero, value);
+      };
       CheckSide table = size(tensor, dim);
-      add(Relation::AtLeast, table,
-          {needed, "what its indices in '" +
-                       extract->getName().getStringRef().str() + "' need"});
-      add(Relation::AtLeast, {low, "the least index into " + table.text},
-          {zero, "the first"});
+      Value end =
+          builder.createOrFold<arith::AddIOp>(loc, range->high, constant(1));
+      // With the guard, what is known would not look so.
+      std::optional<int64_t> knownEnd = getConstantIntValue(end);
+      std::optional<int64_t> knownSize = getConstantIntValue(table.value);
+      if (!knownEnd || !knownSize || *knownEnd > *knownSize)
+        add(Relation::AtLeast, table,
+            {unlessNothing(end), "what its indices in 'tensor.extract' need"});
+      std::optional<int64_t> knownLow = getConstantIntValue(range->low);
+      if (!knownLow || *knownLow < 0)
+        add(Relation::AtLeast,
+            {unlessNothing(range->low), "the least index into " + table.text},
+            {zero, "the first"});
     }
   }
 }

@@ -213,14 +213,13 @@ LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
       matchPattern(left, m_ConstantInt(&a));
       matchPattern(right, m_ConstantInt(&b));
       std::string message = makeMessage(checks[index], ops[index], left, right);
-      auto replace = [&](StringRef pattern, const APInt &number) {
-        size_t at = message.find(pattern);
-        if (at != std::string::npos)
-          message.replace(at, pattern.size(),
-                          std::to_string(number.getSExtValue()));
+      auto replace = [&](StringRef pattern, const Twine &text) {
+        for (size_t at; (at = message.find(pattern)) != std::string::npos;)
+          message.replace(at, pattern.size(), text.str());
       };
-      replace("{0}", a);
-      replace("{1}", b);
+      replace("{0}", Twine(a.getSExtValue()));
+      replace("{1}", Twine(b.getSExtValue()));
+      replace("$", "operand ");
       return emitError(locations[index])
              << "in @" << function.getName() << ": " << message;
     }

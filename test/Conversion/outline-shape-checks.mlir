@@ -1,0 +1,99 @@
+// RUN: fovea-opt %s --outline-shape-checks --canonicalize --cse --split-input-file | FileCheck %s
+
+// The function stays, and a function of the sizes alone comes behind it.
+
+// CHECK-LABEL: func.func @values(
+// CHECK:         attn.values
+// CHECK-LABEL: func.func @values.shapes(
+// CHECK-SAME:    %[[P:.*]]: tensor<2x4x8x?xf32>, %[[V:.*]]: tensor<2x4x?x16xf32>) -> (index, index, index)
+// CHECK-SAME:    fovea.messages = ["dimension 3 of $0 is {0}, expected {1}, which is dimension 2 of $1, for 'attn.values' at line [[#]]"]
+// CHECK-NOT:     attn.values
+// CHECK-DAG:     %[[KEYS:.*]] = tensor.dim %[[P]], %{{.*}}
+// CHECK-DAG:     %[[ROWS:.*]] = tensor.dim %[[V]], %{{.*}}
+// CHECK:         %[[EQUAL:.*]] = arith.cmpi eq, %[[KEYS]], %[[ROWS]]
+// CHECK:         %[[NUMBER:.*]] = arith.select %[[EQUAL]], %{{.*}}, %{{.*}} : index
+// CHECK:         %[[LEFT:.*]] = arith.select %[[EQUAL]], %{{.*}}, %[[KEYS]]
+// CHECK:         %[[RIGHT:.*]] = arith.select %[[EQUAL]], %{{.*}}, %[[ROWS]]
+// CHECK:         return %[[NUMBER]], %[[LEFT]], %[[RIGHT]]
+func.func @values(%p: tensor<2x4x8x?xf32>, %v: tensor<2x4x?x16xf32>) -> tensor<2x4x8x16xf32> {
+  %o = attn.values %p, %v : tensor<2x4x8x?xf32>, tensor<2x4x?x16xf32> -> tensor<2x4x8x16xf32>
+  return %o : tensor<2x4x8x16xf32>
+}
+
+// -----
+
+// Static sizes were verified: nothing to do.
+
+// CHECK-LABEL: func.func @static(
+// CHECK-NOT:   @static.shapes
+func.func @static(%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x8x16xf32>) -> tensor<2x4x8x8xf32> {
+  %s = attn.scores %q, %k : tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32> -> tensor<2x4x8x8xf32>
+  return %s : tensor<2x4x8x8xf32>
+}
+
+// -----
+
+// Grouped heads must divide; the sizes of scores are those of the operands,
+// which the messages name; the size of the result must fit.
+
+// CHECK-LABEL: func.func @heads.shapes(
+// CHECK-SAME:    "dimension 1 of $0 is {0}, expected a multiple of {1}, which is dimension 1 of $1, for 'attn.scores' at line [[#]]"
+// CHECK-SAME:    "the size of its result 0 does not fit 64 bits, for 'attn.scores' at line [[#]]"
+// CHECK-SAME:    "dimension 2 of $1 is {0}, expected {1}, which is dimension 2 of $2, for 'attn.values' at line [[#]]"
+// CHECK:         arith.remui
+func.func @heads(%q: tensor<1x?x?x16xf32>, %k: tensor<1x?x?x16xf32>, %v: tensor<1x?x?x16xf32>) -> tensor<1x?x?x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x?x?x16xf32>, tensor<1x?x?x16xf32> -> tensor<1x?x?x?xf32>
+  %p = attn.softmax %s : tensor<1x?x?x?xf32> -> tensor<1x?x?x?xf32>
+  %o = attn.values %p, %v : tensor<1x?x?x?xf32>, tensor<1x?x?x16xf32> -> tensor<1x?x?x16xf32>
+  return %o : tensor<1x?x?x16xf32>
+}
+
+// -----
+
+// Indices into captured tensors by intervals: here j - i + 7 goes from 0 to
+// the number of keys + 6, so only the end is checked. An index that is data is
+// not bounded.
+
+// CHECK-LABEL: func.func @table.shapes(
+// CHECK-SAME:    fovea.messages = ["dimension 0 of $1 is {0}, expected at least {1}, which is what its indices in 'tensor.extract' need, for 'attn.modify' at line [[#]]"]
+// CHECK-NOT:     tensor.extract %
+func.func @table(%s: tensor<1x1x8x?xf32>, %table: tensor<?xf32>, %ids: tensor<8xindex>) -> tensor<1x1x8x?xf32> {
+  %r = attn.modify %s {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %c7 = arith.constant 7 : index
+    %d = arith.subi %j, %i : index
+    %at = arith.addi %d, %c7 : index
+    %e = tensor.extract %table[%at] : tensor<?xf32>
+    %id = tensor.extract %ids[%i] : tensor<8xindex>
+    %f = tensor.extract %table[%id] : tensor<?xf32>
+    %y = arith.addf %x, %e : f32
+    %z = arith.addf %y, %f : f32
+    attn.yield %z : f32
+  } : tensor<1x1x8x?xf32>
+  return %r : tensor<1x1x8x?xf32>
+}
+
+// -----
+
+// linalg and tensor ops.
+
+// CHECK-LABEL: func.func @others.shapes(
+// CHECK-SAME:    "dimension 0 of $0 is {0}, expected {1}, which is dimension 0 of $1, for 'linalg.add' at line [[#]]"
+// CHECK-SAME:    "dimension 0 of $0 is {0}, expected at least {1}, which is the end of the slice, for 'tensor.extract_slice' at line [[#]]"
+func.func @others(%a: tensor<?xf32>, %b: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c = linalg.add ins(%a, %b : tensor<?xf32>, tensor<?xf32>) outs(%a : tensor<?xf32>) -> tensor<?xf32>
+  %d = tensor.extract_slice %c[%n] [4] [1] : tensor<?xf32> to tensor<4xf32>
+  %e = tensor.cast %d : tensor<4xf32> to tensor<?xf32>
+  return %e : tensor<?xf32>
+}
+
+// -----
+
+// What other code calls is its caller's to check, and control flow is left out.
+
+// CHECK-LABEL: func.func private @private(
+// CHECK-NOT:   @private.shapes
+func.func private @private(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+  %c = linalg.add ins(%a, %b : tensor<?xf32>, tensor<?xf32>) outs(%a : tensor<?xf32>) -> tensor<?xf32>
+  return %c : tensor<?xf32>
+}
