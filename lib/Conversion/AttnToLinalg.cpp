@@ -233,6 +233,23 @@ Value splitHeads(Emitter &e, Value tensor, const HeadGroups &groups) {
                                        tensor, reassociation, sizes);
 }
 
+/// `tensor`, which has a KV head for every `group` of `heads` heads, with a
+/// copy for each. For sizes that are all unknown: two unknown sizes cannot be
+/// split from one in a buffer.
+Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads, Value group) {
+  SmallVector<OpFoldResult> sizes = e.sizes(tensor);
+  sizes[1] = heads;
+  Value one = e.index(e.builder.getIndexAttr(1));
+  Value divisor = arith::MaxSIOp::create(e.builder, e.loc, group, one);
+  return e.generic(
+      4, 0, {}, e.empty(sizes, getElementTypeOrSelf(tensor)), {e.identity(4)},
+      [&](OpBuilder &b, Location l, ValueRange) -> Value {
+        SmallVector<Value> indices = loopIndices(b, l, 4);
+        indices[1] = arith::DivUIOp::create(b, l, indices[1], divisor);
+        return tensor::ExtractOp::create(b, l, tensor, indices);
+      });
+}
+
 /// `sum over the last loop of left[b, h, i, .] * right[b, h / G, ., .]`;
 /// `transposed` says that the right side is indexed by (result column,
 /// summation) and not by (summation, result column).
@@ -242,6 +259,11 @@ Value emitContraction(Emitter &e, Value left, Value right, bool transposed,
   FloatType accumulate = accumulationType({left, right});
   HeadGroups groups = getHeadGroups(e, left, right);
   OpFoldResult columns = e.sizes(right)[transposed ? 2 : 3];
+  if (!groups.trivial && !getConstantIntValue(groups.kvHeads) &&
+      !getConstantIntValue(groups.group)) {
+    right = repeatHeads(e, right, e.sizes(left)[1], e.index(groups.group));
+    groups.trivial = true;
+  }
 
   Value grouped = groups.trivial ? left : splitHeads(e, left, groups);
   SmallVector<OpFoldResult> shape = e.sizes(grouped);

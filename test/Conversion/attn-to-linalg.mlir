@@ -175,3 +175,19 @@ func.func @others(%x: tensor<1x1x4x4xf32>, %m: tensor<1x1x4xf32>,
       outs(%o : tensor<1x1x4x4xf32>) -> tensor<1x1x4x4xf32>
   return %f : tensor<1x1x4x4xf32>
 }
+
+// -----
+
+// Numbers of heads that nobody knows: every head gets a copy of its KV head.
+// CHECK-LABEL: func.func @unknown_heads
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<1x?x8x4xf32>, %[[K:[^:]*]]: tensor<1x?x8x4xf32>
+func.func @unknown_heads(%q: tensor<1x?x8x4xf32>, %k: tensor<1x?x8x4xf32>)
+    -> tensor<1x?x8x8xf32> {
+  // CHECK: %[[COPY:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x?x8x4xf32>)
+  // CHECK:   arith.divui
+  // CHECK:   tensor.extract %[[K]]
+  // CHECK: linalg.generic {{.*}} ins(%[[Q]], %[[COPY]]
+  %s = attn.scores %q, %k
+      : tensor<1x?x8x4xf32>, tensor<1x?x8x4xf32> -> tensor<1x?x8x8xf32>
+  return %s : tensor<1x?x8x8xf32>
+}
