@@ -5,14 +5,14 @@
 // Attention in the graph ops of attn.
 
 // CHECK-LABEL: @attend
-// CHECK-SAME: %[[Q:.*]]: tensor<2x16x?x64xf16>, %[[K:.*]]: tensor<2x4x?x64xf16>, %[[V:.*]]: tensor<2x4x?x64xf16>, %[[SLOPES:.*]]: tensor<16xf32>
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<2x16x?x64xf16>, %[[K:[^:]*]]: tensor<2x4x?x64xf16>, %[[V:[^:]*]]: tensor<2x4x?x64xf16>, %[[SLOPES:[^:]*]]: tensor<16xf32>
 // CHECK-NEXT: attn.attention %[[Q]], %[[K]], %[[V]] scale(1.250000e-01) score {
-// CHECK-NEXT: ^bb0(%[[S:.*]]: f32, %{{.*}}: index, %[[H:.*]]: index, %[[I:.*]]: index, %[[J:.*]]: index):
+// CHECK-NEXT: ^bb0(%[[S:[^:]*]]: f32, %{{[^:]*}}: index, %[[H:[^:]*]]: index, %[[I:[^:]*]]: index, %[[J:[^:]*]]: index):
 // CHECK-NEXT: tensor.extract %[[SLOPES]][%[[H]]]
 // CHECK-NEXT: arith.subi %[[J]], %[[I]]
 // CHECK: arith.addf %[[S]],
 // CHECK: } mask {
-// CHECK-NEXT: ^bb0(%{{.*}}: index, %{{.*}}: index, %[[I2:.*]]: index, %[[J2:.*]]: index):
+// CHECK-NEXT: ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: index, %[[I2:[^:]*]]: index, %[[J2:[^:]*]]: index):
 // CHECK-NEXT: %[[KEEP:.*]] = arith.cmpi sge, %[[I2]], %[[J2]]
 // CHECK-NEXT: attn.yield %[[KEEP]]
 // CHECK-NOT: attn.softmax
@@ -44,7 +44,7 @@ func.func @attend(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>, %v: tenso
 
 // The number of query heads per KV head may be known at run time only.
 // CHECK-LABEL: @heads
-// CHECK-SAME: %[[Q:.*]]: tensor<2x?x?x64xf16>, %[[K:.*]]: tensor<2x?x?x64xf16>, %[[V:.*]]: tensor<2x?x?x64xf16>
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<2x?x?x64xf16>, %[[K:[^:]*]]: tensor<2x?x?x64xf16>, %[[V:[^:]*]]: tensor<2x?x?x64xf16>
 // CHECK-NEXT: attn.attention %[[Q]], %[[K]], %[[V]] scale(1.000000e+00) :
 func.func @heads(%q: tensor<2x?x?x64xf16>, %k: tensor<2x?x?x64xf16>, %v: tensor<2x?x?x64xf16>) -> tensor<2x?x?x64xf16> {
   %s = attn.scores %q, %k : tensor<2x?x?x64xf16>, tensor<2x?x?x64xf16> -> tensor<2x?x?x?xf32>

@@ -8,9 +8,9 @@
 // f32 that keep dimensions, the maximum with its index, a causal mask from
 // linalg.index.
 // CHECK-LABEL: @torch_causal
-// CHECK-SAME: %[[Q:.*]]: tensor<2x8x128x64xf16>, %[[K:.*]]: tensor<2x8x128x64xf16>, %[[V:.*]]: tensor<2x8x128x64xf16>
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<2x8x128x64xf16>, %[[K:[^:]*]]: tensor<2x8x128x64xf16>, %[[V:[^:]*]]: tensor<2x8x128x64xf16>
 // CHECK-NEXT: %[[O:.*]] = attn.attention %[[Q]], %[[K]], %[[V]] scale(1.250000e-01) mask {
-// CHECK-NEXT: ^bb0(%{{.*}}: index, %{{.*}}: index, %[[I:.*]]: index, %[[J:.*]]: index):
+// CHECK-NEXT: ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: index, %[[I:[^:]*]]: index, %[[J:[^:]*]]: index):
 // CHECK-DAG: %[[IC:.*]] = arith.index_cast %[[I]] : index to i64
 // CHECK-DAG: %[[JC:.*]] = arith.index_cast %[[J]] : index to i64
 // CHECK: %[[KEEP:.*]] = arith.cmpi sle, %[[JC]], %[[IC]] : i64
@@ -172,7 +172,7 @@ func.func @gqa(%q: tensor<2x?x512xf32>, %k: tensor<2x?x128xf32>, %v: tensor<2x?x
 // CHECK-LABEL: @two_d
 // CHECK-SAME: %[[BIAS:[^:]*]]: tensor<37x53xf32>)
 // CHECK: attn.attention {{.*}} scale(1.250000e-01) score {
-// CHECK-NEXT: ^bb0(%[[S:.*]]: f32, %{{.*}}: index, %{{.*}}: index, %[[I:.*]]: index, %[[J:.*]]: index):
+// CHECK-NEXT: ^bb0(%[[S:[^:]*]]: f32, %{{[^:]*}}: index, %{{[^:]*}}: index, %[[I:[^:]*]]: index, %[[J:[^:]*]]: index):
 // CHECK-NEXT: %[[E:.*]] = tensor.extract %[[BIAS]][%[[I]], %[[J]]]
 // CHECK-NEXT: %[[R:.*]] = arith.addf %[[S]], %[[E]] : f32
 // CHECK-NEXT: attn.yield %[[R]]
