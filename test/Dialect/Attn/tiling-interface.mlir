@@ -10,7 +10,7 @@
 // CHECK:           %[[QT:.*]] = tensor.extract_slice %{{.*}}[0, %[[H]], 0, 0] [2, 4, 16, 8]
 // CHECK:           %[[KT:.*]] = tensor.extract_slice %{{.*}}[0, %[[KV]], %[[J]], 0] [2, 2, 16, 8]
 // CHECK:           attn.online_attention {{.*}} ins(%[[QT]], %[[KT]], %[[KT]] :
-// CHECK-SAME:        at[%c0, %[[H]], %c0, %[[J]]] whole[%c8, %c16] :
+// CHECK-SAME:        at[%c0, %[[H]], %c0, %[[J]]] whole[%c8, %c16] ->
 module attributes {transform.with_named_sequence} {
   func.func @heads_and_keys(%q: tensor<2x8x16x8xf32>, %k: tensor<2x4x32x8xf32>, %acc: tensor<2x8x16x8xf32>, %max: tensor<2x8x16xf32>, %sum: tensor<2x8x16xf32>, %seed: i64) -> tensor<2x8x16x8xf32> {
     %r:3 = attn.online_attention scale(0.5) update(all) dropout(0.5, %seed, %seed)
@@ -35,7 +35,7 @@ module attributes {transform.with_named_sequence} {
 // CHECK:         scf.for %[[L:.*]] = %c0 to %c8 step %c4
 // CHECK:           %[[ROW:.*]] = affine.apply #{{.*}}(%[[I]], %[[L]])
 // CHECK:           attn.online_attention
-// CHECK-SAME:        at[%c0, %c0, %[[ROW]], %c0] whole[%c8, %c16] :
+// CHECK-SAME:        at[%c0, %c0, %[[ROW]], %c0] whole[%c8, %c16] ->
 module attributes {transform.with_named_sequence} {
   func.func @twice(%q: tensor<2x8x16x8xf32>, %acc: tensor<2x8x16x8xf32>, %max: tensor<2x8x16xf32>, %sum: tensor<2x8x16xf32>, %seed: i64) -> tensor<2x8x16x8xf32> {
     %r:3 = attn.online_attention scale(0.5) update(all) dropout(0.5, %seed, %seed)
