@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "HostUtils.h"
+#include "../HostUtils.h"
+#include "VectorPlan.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,12 +17,10 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -42,182 +40,6 @@ static Value withoutReshapes(Value value) {
 }
 
 namespace {
-
-//===----------------------------------------------------------------------===//
-// Which loop is cut into vectors
-//===----------------------------------------------------------------------===//
-
-/// How an access moves along the vector loop.
-enum class Access { Uniform, Contiguous, Gather };
-
-/// How a memref accessed by `map` moves along loop `dim`.
-Access classify(MemRefType type, AffineMap map, unsigned dim) {
-  if (!map.isFunctionOfDim(dim))
-    return Access::Uniform;
-  for (AffineExpr expr : map.getResults().drop_back())
-    if (expr.isFunctionOfDim(dim))
-      return Access::Gather;
-  AffineExpr step = getAffineDimExpr(dim, map.getContext());
-  AffineExpr rest = simplifyAffineExpr(map.getResults().back() - step,
-                                       map.getNumDims(), map.getNumSymbols());
-  if (rest.isFunctionOfDim(dim))
-    return Access::Gather;
-  int64_t offset;
-  SmallVector<int64_t> strides;
-  if (failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
-    return Access::Gather;
-  return Access::Contiguous;
-}
-
-/// Elements of which a vector in memory is what it is in a register.
-bool hasVectorMemory(Type type) {
-  return isa<FloatType, IndexType>(type) ||
-         (isa<IntegerType>(type) && type.getIntOrFloatBitWidth() % 8 == 0);
-}
-
-/// The vector reduction that does what the scalar op `combiner` does.
-std::optional<vector::CombiningKind> getKind(Operation *combiner) {
-  using vector::CombiningKind;
-  return llvm::TypeSwitch<Operation *, std::optional<CombiningKind>>(combiner)
-      .Case<arith::AddFOp, arith::AddIOp>(
-          [](Operation *) { return CombiningKind::ADD; })
-      .Case<arith::MulFOp, arith::MulIOp>(
-          [](Operation *) { return CombiningKind::MUL; })
-      .Case([](arith::MaximumFOp) { return CombiningKind::MAXIMUMF; })
-      .Case([](arith::MinimumFOp) { return CombiningKind::MINIMUMF; })
-      .Case([](arith::MaxNumFOp) { return CombiningKind::MAXNUMF; })
-      .Case([](arith::MinNumFOp) { return CombiningKind::MINNUMF; })
-      .Case([](arith::MaxSIOp) { return CombiningKind::MAXSI; })
-      .Case([](arith::MinSIOp) { return CombiningKind::MINSI; })
-      .Case([](arith::MaxUIOp) { return CombiningKind::MAXUI; })
-      .Case([](arith::MinUIOp) { return CombiningKind::MINUI; })
-      .Case([](arith::AndIOp) { return CombiningKind::AND; })
-      .Case([](arith::OrIOp) { return CombiningKind::OR; })
-      .Case([](arith::XOrIOp) { return CombiningKind::XOR; })
-      .Default([](Operation *) { return std::nullopt; });
-}
-
-/// The one op that combines the running value of output `index`, or null.
-Operation *getCombiner(linalg::GenericOp op, unsigned index) {
-  SmallVector<Operation *> combiners;
-  if (!matchReduction(op.getRegionOutputArgs(), index, combiners) ||
-      combiners.size() != 1 || !getKind(combiners.front()) ||
-      !arith::getNeutralElement(combiners.front()))
-    return nullptr;
-  return combiners.front();
-}
-
-/// Whether the ops of the body have vector forms.
-bool hasVectorBody(linalg::GenericOp op) {
-  for (Operation &nested : op.getBody()->without_terminator()) {
-    if (isa<linalg::IndexOp, arith::ConstantOp>(nested))
-      continue;
-    bool isVectorElement = llvm::all_of(nested.getResultTypes(), [](Type type) {
-      return VectorType::isValidElementType(type);
-    });
-    if (!isVectorElement)
-      return false;
-    if (isa<memref::LoadOp>(nested) ||
-        OpTrait::hasElementwiseMappableTraits(&nested))
-      continue;
-    return false;
-  }
-  return true;
-}
-
-/// The loop that is cut into vectors of `lanes`; one lane: none is.
-struct VectorLoop {
-  unsigned dim = 0;
-  int64_t lanes = 1;
-};
-
-class Planner {
-public:
-  Planner(linalg::GenericOp op, int64_t vectorBytes)
-      : op(op), vectorBytes(vectorBytes), iterators(op.getIteratorTypesArray()),
-        sizes(op.getStaticLoopRanges()) {}
-
-  VectorLoop plan() {
-    VectorLoop best;
-    if (vectorBytes < 2 || !hasVectorBody(op))
-      return best;
-    std::optional<int64_t> bestCost;
-    for (unsigned dim = 0, e = sizes.size(); dim < e; ++dim) {
-      std::optional<int64_t> cost = getCost(dim);
-      if (!cost || (bestCost && *bestCost < *cost))
-        continue;
-      int64_t fitting = std::max<int64_t>(2, vectorBytes / getWidestBytes(dim));
-      if (!ShapedType::isDynamic(sizes[dim]))
-        fitting =
-            std::min<int64_t>(fitting, llvm::bit_floor<uint64_t>(sizes[dim]));
-      if (fitting < 2)
-        continue;
-      bestCost = cost;
-      best = {dim, fitting};
-    }
-    return best;
-  }
-
-private:
-  /// Bytes of the widest element that differs from lane to lane, at least 4.
-  int64_t getWidestBytes(unsigned dim) {
-    int64_t widest = 4;
-    DenseSet<Value> varying;
-    auto add = [&](Value value, Type type) {
-      varying.insert(value);
-      if (type.isIntOrFloat())
-        widest = std::max<int64_t>(widest, type.getIntOrFloatBitWidth() / 8);
-    };
-    for (auto [operand, argument] :
-         llvm::zip_equal(op->getOpOperands(), op.getBody()->getArguments())) {
-      AffineMap map = op.getMatchingIndexingMap(&operand);
-      if (map.isFunctionOfDim(dim) || op.isDpsInit(&operand))
-        add(argument, argument.getType());
-    }
-    for (Operation &nested : op.getBody()->without_terminator()) {
-      auto index = dyn_cast<linalg::IndexOp>(nested);
-      bool varies = index ? index.getDim() == dim
-                          : llvm::any_of(nested.getOperands(), [&](Value v) {
-                              return varying.contains(v);
-                            });
-      if (varies)
-        for (Value result : nested.getResults())
-          add(result, result.getType());
-    }
-    return widest;
-  }
-
-  /// Cost of cutting loop `dim`, or nothing if it cannot be cut.
-  std::optional<int64_t> getCost(unsigned dim) {
-    bool isReduction = linalg::isReductionIterator(iterators[dim]);
-    int64_t gathers = 0;
-    for (OpOperand &operand : op->getOpOperands()) {
-      auto type = dyn_cast<MemRefType>(operand.get().getType());
-      if (!type)
-        continue;
-      Access access = classify(type, op.getMatchingIndexingMap(&operand), dim);
-      if (op.isDpsInit(&operand)) {
-        if (access != (isReduction ? Access::Uniform : Access::Contiguous))
-          return std::nullopt;
-        if (!hasVectorMemory(type.getElementType()))
-          return std::nullopt;
-      }
-      gathers +=
-          access == Access::Gather || (access == Access::Contiguous &&
-                                       !hasVectorMemory(type.getElementType()));
-    }
-    if (isReduction)
-      for (unsigned i = 0, e = op.getNumDpsInits(); i < e; ++i)
-        if (!getCombiner(op, i))
-          return std::nullopt;
-    return 2 * gathers + isReduction;
-  }
-
-  linalg::GenericOp op;
-  int64_t vectorBytes;
-  SmallVector<utils::IteratorType> iterators;
-  SmallVector<int64_t> sizes;
-};
 
 //===----------------------------------------------------------------------===//
 // The loops
@@ -449,7 +271,7 @@ private:
     SmallVector<vector::CombiningKind> kinds;
     for (unsigned i = 0; i < outputs; ++i) {
       Operation *combiner = getCombiner(op, i);
-      kinds.push_back(*getKind(combiner));
+      kinds.push_back(*getCombiningKind(combiner));
       TypedAttr neutral = *arith::getNeutralElement(combiner);
       auto type = VectorType::get(vector.lanes, neutral.getType());
       running.push_back(arith::ConstantOp::create(
@@ -512,7 +334,7 @@ private:
       return operand.get();
     AffineMap map = op.getMatchingIndexingMap(&operand);
     Access access =
-        lanes == 1 ? Access::Uniform : classify(type, map, vector.dim);
+        lanes == 1 ? Access::Uniform : classifyAccess(type, map, vector.dim);
     if (access == Access::Uniform)
       return memref::LoadOp::create(builder, loc, operand.get(),
                                     getIndices(map));
@@ -541,11 +363,47 @@ private:
   // The body
   //===--------------------------------------------------------------------===//
 
+  /// `value` for `lanes` lanes: a scalar is the same in all, a vector of fewer
+  /// is the same in four neighbours.
   Value widen(Value value, int64_t lanes) {
-    if (isa<VectorType>(value.getType()))
+    int64_t width = getWidth(value);
+    if (width == lanes)
       return value;
-    auto type = VectorType::get(lanes, value.getType());
-    return vector::BroadcastOp::create(builder, loc, type, value);
+    if (width == 1) {
+      auto type = VectorType::get(lanes, value.getType());
+      return vector::BroadcastOp::create(builder, loc, type, value);
+    }
+    SmallVector<int64_t> places;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      places.push_back(lane * width / lanes);
+    return vector::ShuffleOp::create(builder, loc, value, value, places);
+  }
+
+  static int64_t getWidth(Value value) {
+    auto type = dyn_cast<VectorType>(value.getType());
+    return type ? type.getNumElements() : 1;
+  }
+
+  /// `first`, `first + 1`, ... in `lanes` lanes.
+  Value countFrom(Value first, int64_t lanes) {
+    auto type = VectorType::get(lanes, first.getType());
+    SmallVector<Attribute> steps;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      steps.push_back(builder.getIntegerAttr(first.getType(), lane));
+    Value count = arith::ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(type, steps));
+    return arith::AddIOp::create(builder, loc, widen(first, lanes), count);
+  }
+
+  /// The place along the vector loop as an integer of `type`, divided by
+  /// `divisor`, which divides the place of the first lane.
+  Value countPlaces(Type type, int64_t divisor, int64_t lanes) {
+    Value first = ivs[vector.dim];
+    if (divisor > 1)
+      first = arith::DivUIOp::create(builder, loc, first, constant(divisor));
+    if (!type.isIndex())
+      first = arith::IndexCastOp::create(builder, loc, type, first);
+    return countFrom(first, lanes / divisor);
   }
 
   /// Copies the body for `lanes` elements; `running` are the outputs' values,
@@ -568,50 +426,47 @@ private:
       auto found = values.find(value);
       return found == values.end() ? value : found->second;
     };
-    auto isVarying = [](Value value) {
-      return isa<VectorType>(value.getType());
-    };
     for (Operation &nested : body->without_terminator()) {
-      if (auto indexOp = dyn_cast<linalg::IndexOp>(nested)) {
-        Value iv = ivs[indexOp.getDim()];
-        if (lanes > 1 && indexOp.getDim() == vector.dim) {
-          auto type = VectorType::get(lanes, builder.getIndexType());
-          iv =
-              arith::AddIOp::create(builder, loc, widen(iv, lanes),
-                                    vector::StepOp::create(builder, loc, type));
+      if (auto indexOp = dyn_cast<linalg::IndexOp>(nested))
+        if (lanes == 1 || indexOp.getDim() != vector.dim) {
+          values[indexOp] = ivs[indexOp.getDim()];
+          continue;
         }
-        values[indexOp] = iv;
+      if (lanes > 1 && isPlace(&nested, vector.dim)) {
+        Value result = nested.getResult(0);
+        values[result] = countPlaces(result.getType(), 1, lanes);
+        continue;
+      }
+      // Lanes begin at a multiple of their number.
+      if (lanes >= 8 && isPlaceByFours(&nested, vector.dim)) {
+        Value result = nested.getResult(0);
+        values[result] = countPlaces(result.getType(), 4, lanes);
         continue;
       }
       SmallVector<Value> operands =
           llvm::map_to_vector(nested.getOperands(), lookup);
-      if (llvm::none_of(operands, isVarying)) {
-        IRMapping mapping;
-        mapping.map(nested.getOperands(), operands);
-        for (Region &region : nested.getRegions())
-          region.walk([&](Operation *inner) {
-            for (Value value : inner->getOperands())
-              if (Value known = values.lookup(value))
-                mapping.map(value, known);
-          });
-        Operation *copy = builder.clone(nested, mapping);
-        for (auto [from, to] :
-             llvm::zip_equal(nested.getResults(), copy->getResults()))
-          values[from] = to;
+      int64_t width = 1;
+      for (Value operand : operands)
+        width = std::max(width, getWidth(operand));
+      if (width == 1) {
+        cloneScalar(nested, operands, values);
         continue;
       }
       if (auto loadOp = dyn_cast<memref::LoadOp>(nested)) {
+        for (Value &operand : operands)
+          if (getWidth(operand) > 1)
+            operand = widen(operand, lanes);
         values[loadOp] = emitLoad(loadOp, operands, lanes);
         continue;
       }
       // A select by a scalar condition is one branch for all lanes.
       bool keepCondition =
-          isa<arith::SelectOp>(nested) && !isVarying(operands.front());
+          isa<arith::SelectOp>(nested) && getWidth(operands.front()) == 1;
       for (Value &operand : MutableArrayRef(operands).drop_front(keepCondition))
-        operand = widen(operand, lanes);
+        operand = widen(operand, width);
       SmallVector<Type> types;
       for (Type type : nested.getResultTypes())
-        types.push_back(VectorType::get(lanes, type));
+        types.push_back(VectorType::get(width, type));
       Operation *copy = builder.create(loc, nested.getName().getIdentifier(),
                                        operands, types, nested.getAttrs());
       for (auto [from, to] :
@@ -628,6 +483,23 @@ private:
     return results;
   }
 
+  /// Copies an op of the body that is the same in all lanes.
+  void cloneScalar(Operation &nested, ArrayRef<Value> operands,
+                   DenseMap<Value, Value> &values) {
+    IRMapping mapping;
+    mapping.map(nested.getOperands(), operands);
+    for (Region &region : nested.getRegions())
+      region.walk([&](Operation *inner) {
+        for (Value value : inner->getOperands())
+          if (Value known = values.lookup(value))
+            mapping.map(value, known);
+      });
+    Operation *copy = builder.clone(nested, mapping);
+    for (auto [from, to] :
+         llvm::zip_equal(nested.getResults(), copy->getResults()))
+      values[from] = to;
+  }
+
   /// `value` minus the first lane's, if that is 0, 1, 2, ...: then the first
   /// lane's value; else null.
   Value getConsecutiveStart(Value value) {
@@ -640,7 +512,7 @@ private:
       }
       if (!broadcast || isa<VectorType>(broadcast.getSource().getType()))
         return nullptr;
-      if (other.getDefiningOp<vector::StepOp>())
+      if (isCount(other))
         return broadcast.getSource();
       if (Value start = getConsecutiveStart(other))
         return arith::AddIOp::create(builder, loc, start,
@@ -655,6 +527,17 @@ private:
                                      broadcast.getSource());
     }
     return nullptr;
+  }
+
+  /// Whether `value` is the constant 0, 1, 2, ...
+  static bool isCount(Value value) {
+    DenseIntElementsAttr elements;
+    if (!matchPattern(value, m_Constant(&elements)))
+      return false;
+    for (auto [i, element] : llvm::enumerate(elements.getValues<APInt>()))
+      if (element != i)
+        return false;
+    return true;
   }
 
   /// A load of the body, some of whose indices are vectors.
@@ -788,7 +671,7 @@ struct LinalgToVector final : impl::LinalgToVectorBase<LinalgToVector> {
       return;
     }
     prepareBody(op);
-    VectorLoop vector = Planner(op, bytes).plan();
+    VectorLoop vector = planVectorLoop(op, bytes);
     LoopEmitter(op, vector).emit();
     ++(vector.lanes > 1 ? numVector : numScalar);
     rewriter.eraseOp(op);
