@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fovea's attention on this machine beside PyTorch's, in one process.
+
+    benchmarks/host/attention.py [--part sdpa|flex|memory|compile] [--dtype f32]
+                                 [--dim 64] [--length 1024] [--threads N]
+
+Needs PyTorch; `flex` also needs a C++ compiler, for torch.compile. In each round
+both sides run once, in turn; a cell shows the median of the rounds' ratios of
+times, for a machine's speed shifts between runs but hardly within a round.
+Errors are the largest absolute ones against float64.
+"""
+
+import argparse
+import gc
+import math
+import pathlib
+import platform
+import resource
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+import fovea
+
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+#: (batch, heads) for a length: enough work items, not more than a second.
+SIZES = {37: (2, 16), 1000: (2, 16), 1024: (2, 16), 4096: (1, 4)}
+
+CAUSAL = """
+  %causal = arith.cmpi sge, %i, %j : index
+  attn.yield %causal : i1"""
+WINDOW = """
+  %causal = arith.cmpi sge, %i, %j : index
+  %size = arith.constant 256 : index
+  %distance = arith.subi %i, %j : index
+  %near = arith.cmpi slt, %distance, %size : index
+  %keep = arith.andi %causal, %near : i1
+  attn.yield %keep : i1"""
+SOFT_CAP = """
+  %cap = arith.constant 20.0 : f32
+  %ratio = arith.divf %score, %cap : f32
+  %tanh = math.tanh %ratio : f32
+  %capped = arith.mulf %tanh, %cap : f32
+  attn.yield %capped : f32"""
+ALIBI = """
+  %slope = tensor.extract %slopes[%h] : tensor<HEADSxf32>
+  %distance = arith.subi %j, %i : index
+  %integer = arith.index_cast %distance : index to i32
+  %float = arith.sitofp %integer : i32 to f32
+  %bias = arith.mulf %slope, %float : f32
+  %biased = arith.addf %score, %bias : f32
+  attn.yield %biased : f32"""
+
+
+def graph(dtype, batch, heads, dim, score=None, mask=None):
+    """The graph of one attention, any lengths, as MLIR."""
+    operand = f"tensor<{batch}x{heads}x?x{dim}x{dtype}>"
+    scores = f"tensor<{batch}x{heads}x?x?xf32>"
+    slopes = f", %slopes: tensor<{heads}xf32>" if score is ALIBI else ""
+    lines = [f"func.func @attend(%q: {operand}, %k: {operand}, %v: {operand}"
+             f"{slopes}) -> {operand} {{",
+             f"%s = attn.scores %q, %k : {operand}, {operand} -> {scores}",
+             f"%t = attn.scale %s by {1 / math.sqrt(dim)} : {scores}"]
+    last = "%t"
+    if score:
+        body = score.replace("HEADS", str(heads))
+        lines.append(f"%a = attn.modify {last} {{\n^bb0(%score: f32, "
+                     "%b: index, %h: index, %i: index, %j: index):"
+                     f"{body}\n}} : {scores}")
+        last = "%a"
+    if mask:
+        lines.append(f"%m = attn.mask {last} {{\n^bb0(%b: index, %h: index, "
+                     f"%i: index, %j: index):{mask}\n}} : {scores}")
+        last = "%m"
+    lines += [f"%p = attn.softmax {last} : {scores} -> {scores}",
+              f"%o = attn.values %p, %v : {scores}, {operand} -> {operand}",
+              f"return %o : {operand}", "}"]
+    return "\n".join(lines)
+
+
+def compare(ours, theirs, seconds):
+    """Median of theirs/ours over interleaved rounds, and our median time."""
+    ours(), theirs()
+    start = time.perf_counter()
+    ratios, times = [], []
+    while len(ratios) < 5 or time.perf_counter() - start < seconds:
+        a = time.perf_counter()
+        theirs()
+        b = time.perf_counter()
+        ours()
+        c = time.perf_counter()
+        ratios.append((b - a) / (c - b))
+        times.append(c - b)
+    return statistics.median(ratios), statistics.median(times)
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def operands(dtype, batch, heads, length, dim):
+    torch.manual_seed(0)
+    return [torch.randn(batch, heads, length, dim).to(DTYPES[dtype])
+            for _ in range(3)]
+
+
+def max_error(result, reference):
+    return (result.double() - reference).abs().max().item()
+
+
+def measure_sdpa(arguments):
+    """Full and causal attention beside scaled_dot_product_attention."""
+    print("| dtype | d | s | mask | ratio | ms | GFLOP/s | error | theirs |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    ratios = {False: [], True: []}
+    for dtype in arguments.dtype or DTYPES:
+        for dim in arguments.dim or (64, 128):
+            for length in arguments.length or SIZES:
+                for causal in (False, True):
+                    batch, heads = SIZES.get(length, (1, 4))
+                    q, k, v = operands(dtype, batch, heads, length, dim)
+                    attend = fovea.compile(graph(
+                        dtype, batch, heads, dim,
+                        mask=CAUSAL if causal else None))
+                    theirs = lambda: F.scaled_dot_product_attention(
+                        q, k, v, is_causal=causal)
+                    ratio, seconds = compare(lambda: attend(q, k, v), theirs,
+                                             arguments.seconds)
+                    ratios[causal].append(ratio)
+                    flops = 4 * batch * heads * length * length * dim
+                    flops *= (length + 1) / (2 * length) if causal else 1
+                    # One head of the reference is enough, and fits.
+                    reference = F.scaled_dot_product_attention(
+                        *[x[:1, :1].double() for x in (q, k, v)],
+                        is_causal=causal)
+                    errors = [max_error(f()[:1, :1], reference)
+                              for f in (lambda: attend(q, k, v), theirs)]
+                    print(f"| {dtype} | {dim} | {length} | "
+                          f"{'causal' if causal else 'full'} | {ratio:.2f} | "
+                          f"{seconds * 1e3:.2f} | {flops / seconds / 1e9:.0f} | "
+                          f"{errors[0]:.1e} | {errors[1]:.1e} |", flush=True)
+    for causal, name in ((False, "full"), (True, "causal")):
+        print(f"{name}: geometric mean {geometric_mean(ratios[causal]):.2f}, "
+              f"least {min(ratios[causal]):.2f}")
+
+
+def measure_flex(arguments):
+    """Soft cap, ALiBi and a window beside compiled FlexAttention."""
+    from torch.nn.attention.flex_attention import (create_block_mask,
+                                                   flex_attention)
+    batch, heads = 1, 8
+    slopes = torch.tensor([2.0 ** -(h + 1) for h in range(heads)])
+    is_causal = lambda b, h, i, j: i >= j
+    is_near = lambda b, h, i, j: (i >= j) & (i - j < 256)
+    cases = {
+        "soft cap": (SOFT_CAP, None,
+                     lambda s, b, h, i, j: 20.0 * torch.tanh(s / 20.0), None),
+        "soft cap, causal": (
+            SOFT_CAP, CAUSAL,
+            lambda s, b, h, i, j: 20.0 * torch.tanh(s / 20.0), is_causal),
+        "ALiBi, causal": (
+            ALIBI, CAUSAL,
+            lambda s, b, h, i, j: s + slopes[h] * (j - i), is_causal),
+        "window 256": (None, WINDOW, None, is_near),
+    }
+    print("| variant | dtype | d | s | ratio | ms | error | theirs |")
+    print("|---|---|---|---|---|---|---|---|")
+    ratios = []
+    for name, (score, mask, score_mod, mask_mod) in cases.items():
+        for dtype in arguments.dtype or ("f32", "bf16"):
+            for dim in arguments.dim or (64, 128):
+                length = (arguments.length or [2048])[0]
+                q, k, v = operands(dtype, batch, heads, length, dim)
+                block_mask = mask_mod and create_block_mask(
+                    mask_mod, 1, 1, length, length, device="cpu")
+                torch.compiler.reset()
+                flex = torch.compile(flex_attention, dynamic=False)
+                theirs = lambda: flex(q, k, v, score_mod=score_mod,
+                                      block_mask=block_mask)
+                attend = fovea.compile(graph(dtype, batch, heads, dim, score,
+                                             mask))
+                extra = [slopes] if score is ALIBI else []
+                ours = lambda: attend(q, k, v, *extra)
+                with torch.no_grad():
+                    ratio, seconds = compare(ours, theirs, arguments.seconds)
+                    i = torch.arange(length)[:, None]
+                    j = torch.arange(length)
+                    s = (q[:, :1].double() @ k[:, :1].double().mT
+                         / math.sqrt(dim))
+                    if score_mod:
+                        s = score_mod(s, 0, 0, i, j)
+                    if mask_mod:
+                        s = s.masked_fill(~mask_mod(0, 0, i, j), -math.inf)
+                    reference = s.softmax(-1) @ v[:, :1].double()
+                    errors = [max_error(f()[:, :1], reference)
+                              for f in (ours, theirs)]
+                ratios.append(ratio)
+                print(f"| {name} | {dtype} | {dim} | {length} | {ratio:.2f} | "
+                      f"{seconds * 1e3:.2f} | {errors[0]:.1e} | "
+                      f"{errors[1]:.1e} |", flush=True)
+    print(f"flex: geometric mean {geometric_mean(ratios):.2f}, "
+          f"least {min(ratios):.2f}")
+
+
+def measure_memory(arguments):
+    """Memory of one head of 16384 x 16384 in f32, above its operands."""
+    q, k, v = operands("f32", 1, 1, 16384, 64)
+    for name, mask in (("full", None), ("causal", CAUSAL)):
+        attend = fovea.compile(graph("f32", 1, 1, 64, mask=mask))
+        attend(q[:, :, :64], k[:, :, :64], v[:, :, :64])
+        gc.collect()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        attend(q, k, v)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(f"memory: 16384 x 16384, one head, f32, {name}: "
+              f"{(after - before) / 1024:.1f} MB above the operands "
+              "(bound 100)")
+
+
+def measure_compile(arguments):
+    """From a graph's text to a function that can be called."""
+    warm = graph("f32", 1, 1, 32)
+    fovea.compile(warm)
+    for dtype in arguments.dtype or DTYPES:
+        for dim in arguments.dim or (64, 128):
+            for name, score, mask in (("full", None, None),
+                                      ("causal", None, CAUSAL),
+                                      ("soft cap, window", SOFT_CAP, WINDOW)):
+                times = []
+                for heads in range(2, 7):  # Different texts: nothing is cached.
+                    text = graph(dtype, 1, heads, dim, score, mask)
+                    start = time.perf_counter()
+                    fovea.compile(text)
+                    times.append(time.perf_counter() - start)
+                print(f"compile: {dtype}, d = {dim}, {name}: "
+                      f"{statistics.median(times) * 1e3:.0f} ms (bound 400)",
+                      flush=True)
+
+
+def describe_machine():
+    name = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as info:
+            name = next(line.split(":", 1)[1].strip() for line in info
+                        if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return (f"{name}, {torch.get_num_threads()} threads; "
+            f"PyTorch {torch.__version__} "
+            f"({torch.backends.cpu.get_cpu_capability()})")
+
+
+def main():
+    parts = {"sdpa": measure_sdpa, "flex": measure_flex,
+             "memory": measure_memory, "compile": measure_compile}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", action="append", choices=parts,
+                        help="what to measure (default: everything)")
+    parser.add_argument("--dtype", action="append", choices=DTYPES)
+    parser.add_argument("--dim", action="append", type=int)
+    parser.add_argument("--length", action="append", type=int)
+    parser.add_argument("--threads", type=int, default=0,
+                        help="threads of both sides (default: all cores)")
+    parser.add_argument("--seconds", type=float, default=1.0,
+                        help="time of a cell's rounds, at least 5 of them")
+    arguments = parser.parse_args()
+    fovea.set_num_threads(arguments.threads)
+    torch.set_num_threads(fovea.get_num_threads())
+    print(describe_machine())
+    for name in arguments.part or parts:
+        parts[name](arguments)
+
+
+if __name__ == "__main__":
+    main()
