@@ -222,11 +222,11 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
     SmallVector<Value> size;
     if (ShapedType::isDynamic(features))
       size.push_back(b.dim(op.getKey(), 3));
-    kernel.keyTile =
-        allocateScratch(b, op, {shape.tileKeys, features}, type, size);
+    kernel.keyBlock =
+        allocateScratch(b, op, {shape.blockKeys, features}, type, size);
   }
   if (op.updatesAcc() && !isReadableAs(op.getValue(), type))
-    kernel.valueTile = allocateScratch(
+    kernel.valueBlock = allocateScratch(
         b, op, {shape.blockKeys, shape.valueVectors * shape.lanes}, type);
 
   Value zero = b.index(0);

@@ -64,11 +64,11 @@ struct OnlineKernel {
   // Coordinates (b, h, i, j) of the first query and the block's first key.
   llvm::SmallVector<mlir::Value, 4> at = {};
 
-  mlir::Value scores = {};    ///< [key][query]: scores, then probabilities
-  mlir::Value blockMax = {};  ///< [query]: maximum of the block's scores
-  mlir::Value alpha = {};     ///< [query]: factor that rescales the accumulator
-  mlir::Value keyTile = {};   ///< [tileKeys][D]: converted keys, or null
-  mlir::Value valueTile = {}; ///< [blockKeys][features of a tile]: likewise
+  mlir::Value scores = {};   ///< [key][query]: scores, then probabilities
+  mlir::Value blockMax = {}; ///< [query]: maximum of the block's scores
+  mlir::Value alpha = {};    ///< [query]: factor that rescales the accumulator
+  mlir::Value keyBlock = {}; ///< [blockKeys][D]: converted keys, or null
+  mlir::Value valueBlock = {}; ///< [blockKeys][features of a tile]: likewise
 
   /// Builds `body(column of the group's first query)` for all groups in use.
   void forGroups(llvm::function_ref<void(mlir::Value column)> body);

@@ -17,11 +17,20 @@ namespace {
 /// Reads single features of the keys of one tile.
 class KeyReader {
 public:
+  /// Converts the block's keys, if they need it.
   explicit KeyReader(OnlineKernel &kernel) : kernel(kernel) {
-    if (kernel.keyTile)
-      return;
     KernelBuilder &b = kernel.b;
-    metadata = memref::ExtractStridedMetadataOp::create(b, kernel.op.getKey());
+    Value key = kernel.op.getKey();
+    features = b.dim(key, 3);
+    if (kernel.keyBlock) {
+      b.loop(b.index(0), kernel.keys, 1, [&](Value row) {
+        emitCopyRow(b, kernel.shape.lanes, key,
+                    {kernel.batch, kernel.kvHead, b.add(kernel.firstKey, row)},
+                    b.index(0), features, kernel.keyBlock, row);
+      });
+      return;
+    }
+    metadata = memref::ExtractStridedMetadataOp::create(b, key);
     ValueRange strides = metadata.getStrides();
     headOffset =
         b.add(metadata.getOffset(), b.add(b.mul(kernel.batch, strides[0]),
@@ -34,46 +43,41 @@ public:
   void open(Value tile) {
     KernelBuilder &b = kernel.b;
     Value lastKey = b.sub(kernel.keys, b.index(1));
-    auto keyOf = [&](Value inTile) {
-      return b.add(kernel.firstKey, b.min(b.add(tile, inTile), lastKey));
-    };
-    Value features = b.dim(kernel.op.getKey(), 3);
-    if (kernel.keyTile) {
-      b.loop(b.index(0), b.index(kernel.shape.tileKeys), 1, [&](Value row) {
-        emitCopyRow(b, kernel.shape.lanes, kernel.op.getKey(),
-                    {kernel.batch, kernel.kvHead, keyOf(row)}, b.index(0),
-                    features, kernel.keyTile, row);
-      });
-      return;
-    }
-    // One memref for each key, so that nothing but a feature's index is left to
-    // add in the inner loop.
-    auto operand = cast<MemRefType>(kernel.op.getKey().getType());
-    auto type = MemRefType::get(
-        {operand.getDimSize(3)}, operand.getElementType(),
-        StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}));
     rows.clear();
     for (int64_t key = 0; key < kernel.shape.tileKeys; ++key) {
-      Value offset = b.add(
-          headOffset, b.mul(keyOf(b.index(key)), metadata.getStrides()[2]));
-      rows.push_back(memref::ReinterpretCastOp::create(
-          b, type, metadata.getBaseBuffer(), OpFoldResult(offset),
-          ArrayRef<OpFoldResult>{getAsOpFoldResult(features)},
-          ArrayRef<OpFoldResult>{b.getIndexAttr(1)}));
+      Value row = b.min(b.add(tile, key), lastKey);
+      rows.push_back(kernel.keyBlock ? row : getRow(row));
     }
   }
 
   Value read(int64_t key, Value feature) {
     KernelBuilder &b = kernel.b;
-    if (kernel.keyTile)
-      return b.load(kernel.keyTile, {b.index(key), feature});
+    if (kernel.keyBlock)
+      return b.load(kernel.keyBlock, {rows[key], feature});
     return b.load(rows[key], feature);
   }
 
 private:
+  /// One key as a memref of its own, so that nothing but a feature's index is
+  /// left to add in the inner loop.
+  Value getRow(Value row) {
+    KernelBuilder &b = kernel.b;
+    auto operand = cast<MemRefType>(kernel.op.getKey().getType());
+    auto type = MemRefType::get(
+        {operand.getDimSize(3)}, operand.getElementType(),
+        StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}));
+    Value offset = b.add(headOffset, b.mul(b.add(kernel.firstKey, row),
+                                           metadata.getStrides()[2]));
+    return memref::ReinterpretCastOp::create(
+        b, type, metadata.getBaseBuffer(), OpFoldResult(offset),
+        ArrayRef<OpFoldResult>{getAsOpFoldResult(features)},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+  }
+
   OnlineKernel &kernel;
   memref::ExtractStridedMetadataOp metadata;
-  Value headOffset;
+  Value features, headOffset;
+  /// For each key of the tile its memref, or its row in the converted block.
   SmallVector<Value> rows;
 };
 
@@ -121,34 +125,30 @@ void fovea::attn::emitScoreProduct(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   const TileShape &shape = kernel.shape;
   // A region still changes the scores: their maximum is taken after it.
-  bool tracksMax = kernel.op.updatesMax() && kernel.op.getScore().empty();
-  if (tracksMax) {
-    SmallVector<Value> lowest(
+  SmallVector<Value> inits;
+  if (kernel.op.updatesMax() && kernel.op.getScore().empty())
+    inits.assign(
         shape.groupVectors,
         b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
-    kernel.forGroups([&](Value column) {
-      kernel.storeGroup(lowest, kernel.blockMax, Value(), column);
-    });
-  }
 
   KeyReader reader(kernel);
-  b.loop(b.index(0), kernel.keys, shape.tileKeys, [&](Value tile) {
-    reader.open(tile);
-    kernel.forGroups([&](Value column) {
-      SmallVector<Value> tileScores = emitTile(kernel, reader, column);
-      SmallVector<Value> maxima;
-      if (tracksMax)
-        maxima = kernel.loadGroup(kernel.blockMax, Value(), column);
-      for (int64_t key = 0; key < shape.tileKeys; ++key) {
-        ArrayRef<Value> row =
-            ArrayRef(tileScores)
-                .slice(key * shape.groupVectors, shape.groupVectors);
-        kernel.storeGroup(row, kernel.scores, b.add(tile, key), column);
-        for (auto [maximum, score] : llvm::zip(maxima, row))
-          maximum = b.maxOrSecond(score, maximum);
-      }
-      if (tracksMax)
-        kernel.storeGroup(maxima, kernel.blockMax, Value(), column);
-    });
+  // A group's queries stay in the fastest cache while the keys pass by.
+  kernel.forGroups([&](Value column) {
+    SmallVector<Value> maxima = b.loop(
+        b.index(0), kernel.keys, shape.tileKeys, inits,
+        [&](Value tile, ValueRange carried) {
+          reader.open(tile);
+          SmallVector<Value> scores = emitTile(kernel, reader, column);
+          SmallVector<Value> next(carried);
+          for (int64_t key = 0; key < shape.tileKeys; ++key) {
+            ArrayRef<Value> row = ArrayRef(scores).slice(
+                key * shape.groupVectors, shape.groupVectors);
+            kernel.storeGroup(row, kernel.scores, b.add(tile, key), column);
+            for (auto [maximum, score] : llvm::zip(next, row))
+              maximum = b.maxOrSecond(score, maximum);
+          }
+          return next;
+        });
+    kernel.storeGroup(maxima, kernel.blockMax, Value(), column);
   });
 }

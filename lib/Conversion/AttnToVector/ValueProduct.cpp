@@ -61,8 +61,8 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
       b.index(0), kernel.keys, 1, sums, [&](Value key, ValueRange carried) {
         SmallVector<Value> values;
         for (int64_t v = 0; v < columns.vectors; ++v) {
-          if (kernel.valueTile)
-            values.push_back(b.loadVector(kernel.vector, kernel.valueTile,
+          if (kernel.valueBlock)
+            values.push_back(b.loadVector(kernel.vector, kernel.valueBlock,
                                           {key, b.index(v * shape.lanes)}));
           else
             values.push_back(load(kernel.op.getValue(),
@@ -95,7 +95,7 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
 static void emitColumns(OnlineKernel &kernel, const Columns &columns) {
   KernelBuilder &b = kernel.b;
   const TileShape &shape = kernel.shape;
-  if (kernel.valueTile) {
+  if (kernel.valueBlock) {
     Value count = b.index(columns.vectors * shape.lanes);
     if (columns.mask)
       count =
@@ -103,7 +103,7 @@ static void emitColumns(OnlineKernel &kernel, const Columns &columns) {
     b.loop(b.index(0), kernel.keys, 1, [&](Value key) {
       emitCopyRow(b, shape.lanes, kernel.op.getValue(),
                   {kernel.batch, kernel.kvHead, b.add(kernel.firstKey, key)},
-                  columns.column, count, kernel.valueTile, key);
+                  columns.column, count, kernel.valueBlock, key);
     });
   }
   // `tileRows` divides the tile's queries: the last tile may compute rows that
