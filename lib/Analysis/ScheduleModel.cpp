@@ -91,6 +91,8 @@ double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
   constexpr double kNearRate = 64.0;
   // What each doubling beyond the fast memory costs the products.
   constexpr double kFastMemoryMiss = 0.05;
+  // What values cost that do not fit in it.
+  constexpr double kConflictMiss = 1.09;
 
   double lanes =
       double(target.getVectorBytes()) / double(shape.accumulationBytes);
@@ -109,6 +111,13 @@ double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
       1.0 +
       kFastMemoryMiss *
           std::log2(std::max(1.0, resident / double(target.getFastMemory())));
+  // Values are read in place a few vectors of each row at a time: rows that are
+  // longer leave most of the fast memory's sets unused, and the block's values
+  // push each other out.
+  bool isInPlace = shape.elementBytes == shape.accumulationBytes;
+  if (isInPlace && keys * double(shape.valueDim * shape.elementBytes) >=
+                       double(target.getFastMemory()))
+    products *= kConflictMiss;
   double softmax = queries * keys / lanes * kSoftmaxCycles;
   double rescale = queries * double(shape.valueDim) / lanes;
   double fetch = keys * features * double(shape.elementBytes) / kNearRate;

@@ -8,6 +8,9 @@
 #include "OnlineKernel.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace fovea::attn;
@@ -30,6 +33,24 @@ static int64_t getBlockKeys(OnlineAttentionOp op) {
   if (ScheduleAttr schedule = op.getScheduleAttr())
     return std::min(schedule.getKeyTile(), kMaxBlockKeys);
   return kDefaultBlockKeys;
+}
+
+/// Cycles and loads of one key's part in a row's `vectors` vectors of features,
+/// by tiles of `rows` times `width` and one for what remains: two multiply-adds
+/// or loads a cycle, and four cycles until a sum can be added to again.
+static std::pair<double, double> getValueCost(int64_t rows, int64_t width,
+                                              int64_t vectors) {
+  double cycles = 0, loads = 0;
+  auto add = [&](int64_t tiles, int64_t tileWidth) {
+    double tileLoads = double(rows + tileWidth);
+    cycles += double(tiles) *
+              std::max({double(rows * tileWidth) / 2, tileLoads / 2, 4.0});
+    loads += double(tiles) * tileLoads;
+  };
+  add(vectors / width, width);
+  if (vectors % width)
+    add(1, vectors % width);
+  return {cycles / double(rows), loads / double(rows)};
 }
 
 TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
@@ -57,25 +78,23 @@ TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
       break;
     }
 
-  // Value tile: the fewest loads for each product, `tileRows + valueVectors`
-  // for `tileRows * valueVectors`. The rows divide the tile's.
+  // The rows of the value tile divide the tile's. A dynamic number of features
+  // is taken to be a multiple of four vectors.
   int64_t features = cast<MemRefType>(op.getValue().getType()).getDimSize(3);
-  int64_t needed =
-      ShapedType::isDynamic(features)
-          ? 4
-          : std::max<int64_t>(1, (features + shape.lanes - 1) / shape.lanes);
-  shape.tileRows = 1;
-  shape.valueVectors = 1;
-  auto loads = [](int64_t rows, int64_t width) {
-    return double(rows + width) / double(rows * width);
-  };
-  for (int64_t width = 1; width <= std::min<int64_t>(needed, budget); ++width)
-    for (int64_t rows = 1; rows * width <= budget; ++rows)
-      if (shape.queries % rows == 0 &&
-          loads(rows, width) <= loads(shape.tileRows, shape.valueVectors)) {
-        shape.tileRows = rows;
-        shape.valueVectors = width;
-      }
+  int64_t needed = ShapedType::isDynamic(features)
+                       ? 4
+                       : llvm::divideCeil(features, shape.lanes);
+  auto best = std::make_pair(std::numeric_limits<double>::infinity(), 0.0);
+  for (int64_t width = 1; width <= std::clamp<int64_t>(needed, 1, budget);
+       ++width)
+    for (int64_t rows = 1; rows * width <= budget; ++rows) {
+      auto cost = getValueCost(rows, width, needed);
+      if (shape.queries % rows != 0 || cost >= best)
+        continue;
+      best = cost;
+      shape.tileRows = rows;
+      shape.valueVectors = width;
+    }
   return shape;
 }
 
