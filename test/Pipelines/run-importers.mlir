@@ -6,6 +6,7 @@
 // RUN: fovea-run %s --entry=vector_query --random=2 --check
 // RUN: fovea-run %s --entry=baddbmm --random=2 --check
 // RUN: fovea-run %s --entry=dyn --random=2 --check --dims=q:2x9x256 --dims=k:2x11x256 --dims=v:2x11x256 --dims=mask:2x1x9x11
+// RUN: fovea-run %s --entry=unit --random=2 --check
 // RUN: fovea-opt %s --attn-fuse | FileCheck %s
 
 #id = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
@@ -255,4 +256,66 @@ func.func @dyn(%q: tensor<?x?x256xf32>, %k: tensor<?x?x256xf32>, %v: tensor<?x?x
   %ot = linalg.transpose ins(%o4 : tensor<?x4x?x64xf32>) outs(%et : tensor<?x?x4x64xf32>) permutation = [0, 2, 1, 3]
   %oc = tensor.collapse_shape %ot [[0], [1], [2, 3]] : tensor<?x?x4x64xf32> into tensor<?x?x256xf32>
   return %oc : tensor<?x?x256xf32>
+}
+
+// A batch of one that is collapsed with the heads, f16 with scores in f32, a
+// mask by f32's lowest value from positions and a padding mask.
+// CHECK-LABEL: @unit(
+// CHECK: %[[O:.*]] = attn.attention %arg0, %arg1, %arg2 scale(2.500000e-01) score {
+// CHECK: } : tensor<1x4x9x16xf16>, tensor<1x4x9x16xf16>, tensor<1x4x9x16xf16> -> tensor<1x4x9x16xf16>
+// CHECK: return
+func.func @unit(%q: tensor<1x4x9x16xf16>, %k: tensor<1x4x9x16xf16>, %v: tensor<1x4x9x16xf16>, %am: tensor<1x9xi64>) -> tensor<1x9x64xf16> {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : i64
+  %zh = arith.constant 0.0 : f16
+  %low = arith.constant -3.40282347E+38 : f32
+  %sc = arith.constant 0.25 : f32
+  %q3 = tensor.collapse_shape %q [[0, 1], [2], [3]] : tensor<1x4x9x16xf16> into tensor<4x9x16xf16>
+  %k3 = tensor.collapse_shape %k [[0, 1], [2], [3]] : tensor<1x4x9x16xf16> into tensor<4x9x16xf16>
+  %v3 = tensor.collapse_shape %v [[0, 1], [2], [3]] : tensor<1x4x9x16xf16> into tensor<4x9x16xf16>
+  %e = tensor.empty() : tensor<4x9x9xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<4x9x9xf32>) -> tensor<4x9x9xf32>
+  %s = linalg.batch_matmul indexing_maps = [affine_map<(b, i, j, d) -> (b, i, d)>, affine_map<(b, i, j, d) -> (b, j, d)>, affine_map<(b, i, j, d) -> (b, i, j)>] ins(%q3, %k3 : tensor<4x9x16xf16>, tensor<4x9x16xf16>) outs(%f : tensor<4x9x9xf32>) -> tensor<4x9x9xf32>
+  %s4 = tensor.expand_shape %s [[0, 1], [2], [3]] output_shape [1, 4, 9, 9] : tensor<4x9x9xf32> into tensor<1x4x9x9xf32>
+  %e4 = tensor.empty() : tensor<1x4x9x9xf32>
+  %ie = tensor.empty() : tensor<9xi64>
+  %iota = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%ie : tensor<9xi64>) {
+  ^bb0(%o: i64):
+    %i = linalg.index 0 : index
+    %r = arith.index_cast %i : index to i64
+    linalg.yield %r : i64
+  } -> tensor<9xi64>
+  %ir = tensor.expand_shape %iota [[0, 1]] output_shape [9, 1] : tensor<9xi64> into tensor<9x1xi64>
+  %ic = tensor.expand_shape %iota [[0, 1]] output_shape [1, 9] : tensor<9xi64> into tensor<1x9xi64>
+  %be = tensor.empty() : tensor<1x1x9x9xi1>
+  %m = linalg.generic {indexing_maps = [affine_map<(a, b, i, j) -> (i, 0)>, affine_map<(a, b, i, j) -> (0, j)>, affine_map<(a, b, i, j) -> (a, j)>, affine_map<(a, b, i, j) -> (a, b, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%ir, %ic, %am : tensor<9x1xi64>, tensor<1x9xi64>, tensor<1x9xi64>) outs(%be : tensor<1x1x9x9xi1>) {
+  ^bb0(%r: i64, %c: i64, %p: i64, %o: i1):
+    %g = arith.cmpi sgt, %c, %r : i64
+    %d = arith.cmpi eq, %p, %c0 : i64
+    %x = arith.ori %g, %d : i1
+    linalg.yield %x : i1
+  } -> tensor<1x1x9x9xi1>
+  %fe = tensor.empty() : tensor<1x1x9x9xf32>
+  %fm = linalg.generic {indexing_maps = [affine_map<(a, b, i, j) -> (a, b, i, j)>, affine_map<(a, b, i, j) -> (a, b, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%m : tensor<1x1x9x9xi1>) outs(%fe : tensor<1x1x9x9xf32>) {
+  ^bb0(%x: i1, %o: f32):
+    %r = arith.select %x, %low, %z : f32
+    linalg.yield %r : f32
+  } -> tensor<1x1x9x9xf32>
+  %sm = linalg.generic {indexing_maps = [affine_map<(a, b, i, j) -> (0, b, i, j)>, affine_map<(a, b, i, j) -> (0, 0, i, j)>, affine_map<(a, b, i, j) -> (a, b, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s4, %fm : tensor<1x4x9x9xf32>, tensor<1x1x9x9xf32>) outs(%e4 : tensor<1x4x9x9xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %a = arith.mulf %x, %sc : f32
+    %r = arith.addf %a, %y : f32
+    linalg.yield %r : f32
+  } -> tensor<1x4x9x9xf32>
+  %p = linalg.softmax dimension(3) ins(%sm : tensor<1x4x9x9xf32>) outs(%e4 : tensor<1x4x9x9xf32>) -> tensor<1x4x9x9xf32>
+  %ph = arith.truncf %p : tensor<1x4x9x9xf32> to tensor<1x4x9x9xf16>
+  %p3 = tensor.collapse_shape %ph [[0, 1], [2], [3]] : tensor<1x4x9x9xf16> into tensor<4x9x9xf16>
+  %oe = tensor.empty() : tensor<4x9x16xf16>
+  %of = linalg.fill ins(%zh : f16) outs(%oe : tensor<4x9x16xf16>) -> tensor<4x9x16xf16>
+  %o3 = linalg.batch_matmul ins(%p3, %v3 : tensor<4x9x9xf16>, tensor<4x9x16xf16>) outs(%of : tensor<4x9x16xf16>) -> tensor<4x9x16xf16>
+  %te = tensor.empty() : tensor<9x4x16xf16>
+  %t = linalg.transpose ins(%o3 : tensor<4x9x16xf16>) outs(%te : tensor<9x4x16xf16>) permutation = [1, 0, 2]
+  %oc = tensor.collapse_shape %t [[0], [1, 2]] : tensor<9x4x16xf16> into tensor<9x64xf16>
+  %r = tensor.expand_shape %oc [[0, 1], [2]] output_shape [1, 9, 64] : tensor<9x64xf16> into tensor<1x9x64xf16>
+  return %r : tensor<1x9x64xf16>
 }

@@ -314,7 +314,14 @@ bool Plan::assignRoles(std::string &why) {
       if (contains(shared, axis))
         batch.push_back(axis);
   } else if (!shared.empty()) {
-    batch = {shared.front()};
+    // One dimension of heads, unless it was collapsed with a batch of one.
+    bool isHeads = llvm::any_of(querySources, [&](const Source &source) {
+      Access place = axes.flatten(source.access);
+      return shared.size() == 1 && place.size() == 4 && place[0].empty() &&
+             place[1] == shared;
+    });
+    if (!isHeads)
+      batch = {shared.front()};
   }
   kvHeads.clear();
   for (Axis axis : shared)

@@ -27,14 +27,22 @@ def AttnFuse : Pass<"attn-fuse"> {
       tensors that it reads are captured.
     - A broadcast of KV heads is undone; transposes and reshapes of the operands
       are folded where they cancel.
+    - The softmax may be one op or its steps, together or apart: the maximum, or
+      no maximum, exponentials in base e or 2, the sum, the division, before or
+      after the values; zeros for rows without a key may be selected.
+
+    A mask by a large finite constant becomes a mask only where every row is
+    proven to keep a key: a row that is masked as a whole by such a constant
+    averages its values, while the mask region gives zeros.
 
     What is not attention stays as it is, with a missed remark that says why
     (`--remarks-filter=attn-fuse`).
 
-    Two things differ from the unfused graph, both by the definition of
-    `attn.attention`: a row in which every key is masked by minus infinity gives
-    zeros, not NaN; and roundings of intermediate tensors to narrow element
-    types do not happen.
+    Some things differ from the unfused graph. By the definition of
+    `attn.attention`, a row in which every key is masked by minus infinity gives
+    zeros, not NaN. Roundings of intermediate tensors to narrow element types do
+    not happen. Constants in f32 scores beyond 1e38, which stand for a mask,
+    become 1e38, so that they stay finite when they are multiplied.
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
