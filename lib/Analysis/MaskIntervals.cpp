@@ -829,13 +829,16 @@ std::optional<LinearForm> Impl::linearize(Value lhs, Value rhs) {
   if (!addTerms(form, lhs, 1) || (rhs && !addTerms(form, rhs, -1)))
     return std::nullopt;
   form.terms.remove_if([](const auto &term) { return term.second == 0; });
-  return form;
+  auto isSafe = [](int64_t x) { return -kSafe <= x && x <= kSafe; };
+  bool safe =
+      isSafe(form.constant) && llvm::all_of(form.terms, [&](const auto &term) {
+        return isSafe(term.second);
+      });
+  return safe ? std::optional(form) : std::nullopt;
 }
 
 std::optional<Interval> Impl::evaluate(const LinearForm &form) {
   Wide min = form.constant, max = form.constant;
-  if (std::abs(form.constant) > kSafe)
-    return std::nullopt;
   Interval result = point(form.constant);
   for (auto [value, factor] : form.terms) {
     Interval term = integer(value);

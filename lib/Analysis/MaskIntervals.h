@@ -22,6 +22,9 @@
 
 namespace fovea {
 
+/// Magnitudes up to this can be added without a wrap of 64 bits.
+inline constexpr int64_t kSafe = int64_t(1) << 61;
+
 /// An integer over a box: ends that are computed, and bounds of the ends that
 /// are known now. Only meaningful where `sound` holds.
 struct Interval {
@@ -40,9 +43,6 @@ struct LinearForm {
   LinearForm negated() const;
 };
 
-/// Magnitudes up to this can be added without a wrap of 64 bits.
-inline constexpr int64_t kSafe = int64_t(1) << 61;
-
 struct MaskEvaluator::Impl {
   using Fold = mlir::OpFoldResult;
   struct Ends {
@@ -58,7 +58,8 @@ struct MaskEvaluator::Impl {
   Truth compareSigned(mlir::arith::CmpIPredicate predicate, mlir::Value lhs,
                       mlir::Value rhs);
 
-  /// `lhs - rhs`, or `lhs` if `rhs` is null, unless a constant overflows.
+  /// `lhs - rhs`, or `lhs` if `rhs` is null, if all constants are within
+  /// `kSafe`.
   std::optional<LinearForm> linearize(mlir::Value lhs, mlir::Value rhs);
   /// The interval of a form, unless its bounds do not stay within `kSafe`.
   std::optional<Interval> evaluate(const LinearForm &form);
