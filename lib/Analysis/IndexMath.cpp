@@ -92,8 +92,7 @@ Fold IndexMath::sub(Fold a, Fold b) {
     // 0 - (y - z) is z - y; x - (z + c) is (x - c) - z.
     if (auto difference = value.getDefiningOp<arith::SubIOp>();
         x == 0 && difference)
-      return sub(getAsOpFoldResult(difference.getRhs()),
-                 getAsOpFoldResult(difference.getLhs()));
+      return sub(Fold(difference.getRhs()), Fold(difference.getLhs()));
     if (auto sum = value.getDefiningOp<arith::AddIOp>())
       if (std::optional<int64_t> c = constantOf(sum.getRhs()))
         return sub(constant(wrap(uint64_t(*x) - uint64_t(*c))), sum.getLhs());
