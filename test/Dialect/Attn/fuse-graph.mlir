@@ -52,3 +52,45 @@ func.func @heads(%q: tensor<2x?x?x64xf16>, %k: tensor<2x?x?x64xf16>, %v: tensor<
   %o = attn.values %p, %v : tensor<2x?x?x?xf32>, tensor<2x?x?x64xf16> -> tensor<2x?x?x64xf16>
   return %o : tensor<2x?x?x64xf16>
 }
+
+// -----
+
+// A narrowing in another block is not the attention's; a product outside of a
+// loop stays outside.
+// CHECK-LABEL: @branch
+// CHECK: attn.attention {{.*}} -> tensor<1x2x8x16xf32>
+// CHECK: scf.if
+// CHECK: arith.truncf
+func.func @branch(%c: i1, %q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>, %d: tensor<1x2x8x16xf16>) -> tensor<1x2x8x16xf16> {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %p = attn.softmax %s : tensor<1x2x8x8xf32> -> tensor<1x2x8x8xf32>
+  %o = attn.values %p, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  %r = scf.if %c -> tensor<1x2x8x16xf16> {
+    %t = arith.truncf %o : tensor<1x2x8x16xf32> to tensor<1x2x8x16xf16>
+    scf.yield %t : tensor<1x2x8x16xf16>
+  } else {
+    scf.yield %d : tensor<1x2x8x16xf16>
+  }
+  return %r : tensor<1x2x8x16xf16>
+}
+
+// CHECK-LABEL: @loop
+// CHECK: attn.scores
+// CHECK: scf.for
+// CHECK: attn.attention
+// CHECK: attn.softmax
+func.func @loop(%n: index, %q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>) -> tensor<1x2x8x16xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %s0 = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %q) -> tensor<1x2x8x16xf32> {
+    %s = attn.scores %x, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+    %p = attn.softmax %s : tensor<1x2x8x8xf32> -> tensor<1x2x8x8xf32>
+    %o = attn.values %p, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+    %p0 = attn.softmax %s0 : tensor<1x2x8x8xf32> -> tensor<1x2x8x8xf32>
+    %o0 = attn.values %p0, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+    %y = arith.addf %o, %o0 : tensor<1x2x8x16xf32>
+    scf.yield %y : tensor<1x2x8x16xf32>
+  }
+  return %r : tensor<1x2x8x16xf32>
+}

@@ -109,7 +109,8 @@ getOnlyUse(AxisTable &axes, Value tensor, const Access &access) {
       return std::nullopt;
     user = candidate;
   }
-  if (!user || user->getNumResults() != 1)
+  if (!user || user->getNumResults() != 1 ||
+      user->getBlock() != tensor.getParentBlock())
     return std::nullopt;
   Value result = user->getResult(0);
   auto type = dyn_cast<RankedTensorType>(result.getType());
