@@ -83,6 +83,30 @@ func.func @captured(%t: memref<128xf32>, %u: memref<8xf32>, %y: memref<8x64xf32>
 
 // -----
 
+// What four neighbours share (a counter of random numbers) is computed once, in
+// a quarter of the lanes.
+// CHECK-LABEL: func.func @by_fours
+// CHECK: %[[G:.*]] = arith.addi %{{.*}} : vector<16xi32>
+// CHECK: arith.muli %[[G]], %[[G]] : vector<16xi32>
+// CHECK: vector.shuffle {{.*}}[0, 0, 0, 0, 1, 1, 1, 1, 2,
+// CHECK: vector.store %{{.*}} : memref<128xi32>, vector<64xi32>
+func.func @by_fours(%y: memref<128xi32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>],
+                  iterator_types = ["parallel"]} outs(%y : memref<128xi32>) {
+  ^bb0(%o: i32):
+    %i = linalg.index 0 : index
+    %c = arith.index_cast %i : index to i32
+    %two = arith.constant 2 : i32
+    %g = arith.shrui %c, %two : i32
+    %q = arith.muli %g, %g : i32
+    %r = arith.addi %q, %c : i32
+    linalg.yield %r : i32
+  }
+  return
+}
+
+// -----
+
 // Elements of one bit are not vectors in memory.
 // CHECK-LABEL: func.func @bits
 // CHECK-NOT: vector.store
