@@ -1,0 +1,226 @@
+//===- RuntimeTest.cpp - Threads, memory, failures ------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Runtime/HostRuntime.h"
+#include "fovea/Runtime/SmallFloats.h"
+
+#include "gtest/gtest.h"
+
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace fovea;
+using namespace fovea::runtime;
+
+namespace {
+
+/// Counts how often each item of a loop runs.
+struct Counts {
+  std::vector<std::atomic<int>> items;
+  explicit Counts(int64_t size) : items(size) {}
+  static void body(void *context, int64_t item) {
+    ++static_cast<Counts *>(context)->items[item];
+  }
+  void expectAll(int times) {
+    for (auto &item : items)
+      ASSERT_EQ(item.load(), times);
+  }
+};
+
+class ThreadCount : public testing::TestWithParam<int> {
+protected:
+  void SetUp() override { setNumThreads(GetParam()); }
+  void TearDown() override { setNumThreads(0); }
+};
+INSTANTIATE_TEST_SUITE_P(Runtime, ThreadCount, testing::Values(1, 2, 5, 16));
+
+TEST_P(ThreadCount, RunsEveryItemOnce) {
+  EXPECT_EQ(getNumThreads(), GetParam());
+  for (int64_t items : {0, 1, 2, 3, 17, 1000}) {
+    Counts counts(items);
+    fovea_parallel_for(Counts::body, &counts, items);
+    counts.expectAll(1);
+  }
+}
+
+TEST_P(ThreadCount, SurvivesManyShortLoops) {
+  Counts counts(7);
+  for (int i = 0; i < 3000; ++i)
+    fovea_parallel_for(Counts::body, &counts, 7);
+  counts.expectAll(3000);
+}
+
+TEST_P(ThreadCount, MaybeCalledFromManyThreads) {
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 24; ++caller)
+    callers.emplace_back([] {
+      Counts counts(50);
+      for (int i = 0; i < 100; ++i)
+        fovea_parallel_for(Counts::body, &counts, 50);
+      counts.expectAll(100);
+    });
+  for (std::thread &caller : callers)
+    caller.join();
+}
+
+TEST_P(ThreadCount, RunsNestedLoopsInline) {
+  Counts counts(100);
+  fovea_parallel_for(
+      [](void *context, int64_t outer) {
+        std::thread::id thread = std::this_thread::get_id();
+        struct Inner {
+          void *counts;
+          int64_t outer;
+          std::thread::id thread;
+        } inner = {context, outer, thread};
+        fovea_parallel_for(
+            [](void *context, int64_t item) {
+              auto *inner = static_cast<Inner *>(context);
+              EXPECT_EQ(std::this_thread::get_id(), inner->thread);
+              Counts::body(inner->counts, inner->outer * 10 + item);
+            },
+            &inner, 10);
+      },
+      &counts, 10);
+  counts.expectAll(1);
+}
+
+TEST_P(ThreadCount, WorksInAForkedChild) {
+  Counts before(10);
+  fovea_parallel_for(Counts::body, &before, 10);
+  pid_t child = fork();
+  if (child == 0) {
+    // The child has none of the parent's threads.
+    Counts counts(100);
+    fovea_parallel_for(Counts::body, &counts, 100);
+    bool all = true;
+    for (auto &item : counts.items)
+      all &= item == 1;
+    _exit(all ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_P(ThreadCount, FailureInALoopEndsTheInvocation) {
+  Invocation invocation;
+  EXPECT_FALSE(invocation.run(
+      [](void *) {
+        _mlir_memref_to_llvm_alloc(1000);
+        fovea_parallel_for(
+            [](void *, int64_t item) {
+              _mlir_memref_to_llvm_alloc(100);
+              if (item == 30)
+                fail("item 30 is bad");
+            },
+            nullptr, 100);
+        FAIL() << "the loop returned";
+      },
+      nullptr));
+  EXPECT_STREQ(invocation.getMessage(), "item 30 is bad");
+  // And the pool is as good as before.
+  Counts counts(100);
+  fovea_parallel_for(Counts::body, &counts, 100);
+  counts.expectAll(1);
+}
+
+TEST(Invocation, TracksTheMostThatWasLive) {
+  Invocation invocation;
+  ASSERT_TRUE(invocation.run(
+      [](void *) {
+        void *a = _mlir_memref_to_llvm_alloc(1000);
+        void *b = _mlir_memref_to_llvm_aligned_alloc(4096, 500);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(a) % 64, 0u);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(b) % 4096, 0u);
+        memset(a, 1, 1000);
+        memset(b, 2, 500);
+        _mlir_memref_to_llvm_free(a);
+        _mlir_memref_to_llvm_free(nullptr);
+        _mlir_memref_to_llvm_alloc(100);
+        _mlir_memref_to_llvm_free(b);
+      },
+      nullptr));
+  EXPECT_EQ(invocation.getPeakBytes(), 1500u);
+}
+
+TEST(Invocation, GivesBuffersAway) {
+  void *buffer = nullptr;
+  {
+    Invocation invocation;
+    ASSERT_TRUE(invocation.run(
+        [](void *result) {
+          *static_cast<void **>(result) = _mlir_memref_to_llvm_alloc(64);
+        },
+        &buffer));
+    EXPECT_FALSE(invocation.release(&invocation));
+    EXPECT_TRUE(invocation.release(buffer));
+    EXPECT_FALSE(invocation.release(buffer));
+  }
+  memset(buffer, 0, 64);
+  _mlir_memref_to_llvm_free(buffer);
+}
+
+TEST(Invocation, FailsWhereMemoryIsShort) {
+  for (uint64_t size : {UINT64_MAX, UINT64_MAX / 2, uint64_t(1) << 60}) {
+    Invocation invocation;
+    EXPECT_FALSE(invocation.run(
+        [](void *size) {
+          _mlir_memref_to_llvm_alloc(*static_cast<uint64_t *>(size));
+        },
+        &size));
+    EXPECT_EQ(invocation.getMessage(), "out of memory: cannot allocate " +
+                                           std::to_string(size) + " bytes");
+  }
+}
+
+TEST(Invocation, MayBeNested) {
+  Invocation outer;
+  EXPECT_TRUE(outer.run(
+      [](void *) {
+        Invocation inner;
+        EXPECT_FALSE(inner.run([](void *) { fail("inner"); }, nullptr));
+        _mlir_memref_to_llvm_alloc(10);
+      },
+      nullptr));
+  EXPECT_EQ(outer.getPeakBytes(), 10u);
+}
+
+TEST(SmallFloats, RoundTripAllBits) {
+  for (int bits = 0; bits < 65536; ++bits) {
+    double half = halfToDouble(uint16_t(bits));
+    if (half == half)
+      ASSERT_EQ(doubleToHalf(half), bits);
+    else
+      ASSERT_NE(halfToDouble(doubleToHalf(half)), half);
+    double bfloat = bfloatToDouble(uint16_t(bits));
+    if (bfloat == bfloat)
+      ASSERT_EQ(doubleToBfloat(bfloat), bits);
+  }
+}
+
+TEST(SmallFloats, RoundToNearestEvenOnce) {
+  EXPECT_EQ(doubleToHalf(1 + 0x1p-11), 0x3c00);
+  EXPECT_EQ(doubleToHalf(1 + 3 * 0x1p-11), 0x3c02);
+  EXPECT_EQ(doubleToHalf(1 + 0x1p-11 + 0x1p-40), 0x3c01);
+  EXPECT_EQ(doubleToHalf(65519.99), 0x7bff);
+  EXPECT_EQ(doubleToHalf(65520), 0x7c00);
+  EXPECT_EQ(doubleToHalf(-0x1p-25), 0x8000);
+  EXPECT_EQ(doubleToHalf(0x1p-25 + 0x1p-50), 0x0001);
+  EXPECT_EQ(doubleToBfloat(1 + 0x1p-8), 0x3f80);
+  EXPECT_EQ(doubleToBfloat(1 + 0x1p-8 + 0x1p-45), 0x3f81);
+  EXPECT_EQ(doubleToBfloat(1e300), 0x7f80);
+}
+
+} // namespace
