@@ -2,6 +2,7 @@
 # every fovea-opt run into a round-trip test as well.
 import os
 import shutil
+import subprocess
 
 import lit.formats
 
@@ -32,10 +33,13 @@ for name, folder in {
     "%build": config.fovea_binary_dir,
 }.items():
     config.substitutions.append((name, folder))
-config.substitutions.append(("%python", shutil.which("python3") or "python3"))
+python = shutil.which("python3") or "python3"
+config.substitutions.append(("%python", python))
 
 # Features are probed, never assumed.
 if shutil.which("ptxas"):
     config.available_features.add("ptxas")
+if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
+    config.available_features.add("numpy")
 if config.fovea_sanitize == "ON":
     config.available_features.add("sanitize")
