@@ -192,6 +192,17 @@ FOVEA_API fovea_status *fovea_module_call(const fovea_module *module,
                                           fovea_tensor *results,
                                           size_t num_results);
 
+/** Compiles and runs a function with every strategy on these operands, for some
+    seconds, and compares them as JSON: FLOPs, bytes moved and allocated, the
+    roofline's bound, predicted and measured times; member "text" is a table of
+    it for people. With no operands, random ones are made if all sizes are
+    static. */
+FOVEA_API fovea_status *fovea_module_report(const fovea_module *module,
+                                            size_t function,
+                                            const fovea_tensor *operands,
+                                            size_t num_operands,
+                                            fovea_buffer **buffer);
+
 /** Frees a result's memory. */
 FOVEA_API void fovea_tensor_release(fovea_tensor *tensor);
 

@@ -7,7 +7,8 @@
 
 #include "fovea-c/fovea.h"
 
-#include "fovea/Driver/Program.h"
+#include "fovea/Driver/Inputs.h"
+#include "fovea/Driver/Report.h"
 #include "fovea/Runtime/HostRuntime.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -308,6 +309,34 @@ fovea_status *fovea_module_get_result_type(const fovea_module *module,
 // Calls
 //===----------------------------------------------------------------------===//
 
+/// The operands of a call as the driver wants them.
+static llvm::Error readOperands(const Signature &function,
+                                const fovea_tensor *operands,
+                                size_t numOperands,
+                                llvm::SmallVectorImpl<TensorView> &views) {
+  for (size_t i = 0; i < numOperands; ++i) {
+    const fovea_tensor &operand = operands[i];
+    if (operand.dtype < 0 || operand.dtype > FOVEA_I64 || operand.rank < 0 ||
+        operand.rank > FOVEA_MAX_RANK)
+      return llvm::createStringError(llvm::formatv(
+          "operand {0} of @{1}: no such dtype ({2}) or rank ({3})", i,
+          function.name, operand.dtype, operand.rank));
+    views.push_back({DType(operand.dtype),
+                     operand.data,
+                     {operand.shape, size_t(operand.rank)},
+                     {operand.strides, size_t(operand.rank)}});
+  }
+  return llvm::Error::success();
+}
+
+/// A status for a call that failed: are the operands to blame?
+static fovea_status *failCall(llvm::Error error) {
+  auto [code, message] = split(std::move(error));
+  return fail(code == std::errc::invalid_argument ? FOVEA_INVALID_ARGUMENT
+                                                  : FOVEA_RUNTIME_ERROR,
+              message);
+}
+
 fovea_status *fovea_module_call(const fovea_module *module, size_t function,
                                 const fovea_tensor *operands,
                                 size_t numOperands, fovea_tensor *results,
@@ -325,29 +354,13 @@ fovea_status *fovea_module_call(const fovea_module *module, size_t function,
                               functions[function].results.size(), numResults)
                     .str());
   llvm::SmallVector<TensorView, 8> views;
-  for (size_t i = 0; i < numOperands; ++i) {
-    const fovea_tensor &operand = operands[i];
-    if (operand.dtype < 0 || operand.dtype > FOVEA_I64 || operand.rank < 0 ||
-        operand.rank > FOVEA_MAX_RANK)
-      return fail(FOVEA_INVALID_ARGUMENT,
-                  llvm::formatv("operand {0} of @{1}: no such dtype ({2}) or "
-                                "rank ({3})",
-                                i, functions[function].name, operand.dtype,
-                                operand.rank)
-                      .str());
-    views.push_back({DType(operand.dtype),
-                     operand.data,
-                     {operand.shape, size_t(operand.rank)},
-                     {operand.strides, size_t(operand.rank)}});
-  }
+  if (llvm::Error error =
+          readOperands(functions[function], operands, numOperands, views))
+    return fail(FOVEA_INVALID_ARGUMENT, std::move(error));
   llvm::SmallVector<Tensor, 2> tensors;
   if (llvm::Error error =
-          module->compiled->executable->call(function, views, tensors)) {
-    auto [code, message] = split(std::move(error));
-    return fail(code == std::errc::invalid_argument ? FOVEA_INVALID_ARGUMENT
-                                                    : FOVEA_RUNTIME_ERROR,
-                message);
-  }
+          module->compiled->executable->call(function, views, tensors))
+    return failCall(std::move(error));
   for (auto [index, tensor] : llvm::enumerate(tensors)) {
     fovea_tensor &result = results[index];
     TensorView view = tensor.getView();
@@ -358,6 +371,42 @@ fovea_status *fovea_module_call(const fovea_module *module, size_t function,
     llvm::copy(view.strides, result.strides);
     result.owner = new Tensor(std::move(tensor));
   }
+  return nullptr;
+}
+
+fovea_status *fovea_module_report(const fovea_module *module, size_t function,
+                                  const fovea_tensor *operands,
+                                  size_t numOperands, fovea_buffer **buffer) {
+  *buffer = nullptr;
+  auto functions = module->getFunctions();
+  if (function >= functions.size() || !functions[function].obstacle.empty())
+    return fail(FOVEA_INVALID_ARGUMENT, "there is no such function to call");
+  const Signature &signature = functions[function];
+  llvm::SmallVector<TensorView, 8> views;
+  llvm::SmallVector<Tensor, 0> random;
+  if (numOperands == 0 && !signature.operands.empty()) {
+    auto shapes = resolveShapes(signature, {});
+    if (!shapes)
+      return fail(FOVEA_INVALID_ARGUMENT,
+                  "@" + signature.name +
+                      " has dynamic sizes; give it operands to report on");
+    for (auto [index, operand] : llvm::enumerate(signature.operands)) {
+      auto tensor = makeRandom(operand.type, (*shapes)[index], 1, index, {});
+      if (!tensor)
+        return fail(FOVEA_RUNTIME_ERROR, tensor.takeError());
+      random.push_back(std::move(*tensor));
+    }
+    for (const Tensor &tensor : random)
+      views.push_back(tensor.getView());
+  } else if (llvm::Error error =
+                 readOperands(signature, operands, numOperands, views)) {
+    return fail(FOVEA_INVALID_ARGUMENT, std::move(error));
+  }
+  auto report = makeReport(*module->compiled->program, function, views,
+                           module->compiled->options);
+  if (!report)
+    return failCall(report.takeError());
+  *buffer = new fovea_buffer{report->formatJSON()};
   return nullptr;
 }
 

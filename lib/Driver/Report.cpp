@@ -71,12 +71,6 @@ llvm::Expected<Report> fovea::makeReport(const Program &program,
     options.strategy = strategy;
     StrategyReport entry;
     entry.strategy = strategy;
-    auto cost = program.estimate(function, shapes, options, rates);
-    if (!cost)
-      return cost.takeError();
-    entry.cost = std::move(*cost);
-    entry.rooflineSeconds =
-        getRoofline(entry.cost, rates.peakF32 * 1e9, rates.bandwidth * 1e9);
     auto executable = program.compile(options);
     if (!executable)
       return executable.takeError();
@@ -85,6 +79,13 @@ llvm::Expected<Report> fovea::makeReport(const Program &program,
     if (llvm::Error error =
             (*executable)->call(function, operands, results, &usage))
       return std::move(error);
+    // The call has checked the operands, so that their shapes can be used.
+    auto cost = program.estimate(function, shapes, options, rates);
+    if (!cost)
+      return cost.takeError();
+    entry.cost = std::move(*cost);
+    entry.rooflineSeconds =
+        getRoofline(entry.cost, rates.peakF32 * 1e9, rates.bandwidth * 1e9);
     entry.temporaryBytes = usage.temporaryBytes;
     auto timing = measure(**executable, function, operands);
     if (!timing)
@@ -146,6 +147,7 @@ std::string Report::formatJSON() const {
   llvm::raw_string_ostream stream(text);
   llvm::json::OStream json(stream, 2);
   json.object([&] {
+    json.attribute("text", formatText());
     json.attribute("threads", threads);
     json.attribute("bandwidth", rates.bandwidth * 1e9);
     json.attribute("peak_f32", rates.peakF32 * 1e9);

@@ -13,15 +13,16 @@ several threads at once.
 """
 
 import ctypes
+import json
 import struct
 from ctypes import c_char
 
 from numpy import ndarray
 
 from . import _arrays, _library
-from ._library import Error, check, create, lib
+from ._library import Error, check, create, lib, take_text
 
-__all__ = ["Error", "Function", "compile", "get_num_threads",
+__all__ = ["Error", "Function", "Report", "compile", "get_num_threads",
            "set_num_threads"]
 
 __version__ = lib.fovea_get_version().decode()
@@ -97,6 +98,14 @@ class _Type:
         sizes = "x".join("?" if size is None else str(size)
                          for size in self.shape)
         return f"{self.dtype} tensor of shape {sizes}"
+
+
+class Report(dict):
+    """FLOPs, bytes and seconds of each of the `strategies`; as a string, a
+    table."""
+
+    def __str__(self):
+        return self["text"]
 
 
 class Function:
@@ -218,13 +227,25 @@ class Function:
         return self._emit("obj")
 
     def _emit(self, level):
-        buffer = create(lib.fovea_module_emit, self._module.handle,
-                        level.encode())
-        try:
-            return ctypes.string_at(lib.fovea_buffer_get_data(buffer),
-                                    lib.fovea_buffer_get_size(buffer))
-        finally:
-            lib.fovea_buffer_destroy(buffer)
+        return take_text(lib.fovea_module_emit, self._module.handle,
+                         level.encode())
+
+    def report(self, *operands):
+        """Runs every strategy on the operands, for some seconds, and compares
+        them, as a `Report`. Without operands, random ones are made if all sizes
+        are static."""
+        if operands and len(operands) != len(self.operands):
+            raise Error(f"@{self.name}: expected {len(self.operands)} operands, "
+                        f"got {len(operands)}")
+        torch = _arrays.torch or _arrays.find_torch()
+        words = []
+        keepers = []
+        for index, operand in enumerate(operands):
+            words += self._read(index, operand, torch, keepers)
+        packed = self._pack(*words) if operands else None
+        return Report(json.loads(
+            take_text(lib.fovea_module_report, self._module.handle,
+                      self._number, packed, len(operands))))
 
     def __repr__(self):
         operands = ", ".join(map(str, self.operands))

@@ -101,6 +101,7 @@ def _load():
          [pointer, size, size, ctypes.POINTER(Type)]),
         ("fovea_module_call", pointer,
          [pointer, size, pointer, size, pointer, size]),
+        ("fovea_module_report", pointer, [pointer, size, pointer, size, out]),
         ("fovea_owner_release", None, [pointer]),
         ("fovea_owner_to_dlpack", pointer, [pointer]),
     ):
@@ -124,6 +125,16 @@ def check(status):
         message = lib.fovea_status_get_message(status)
         lib.fovea_status_destroy(status)
         raise Error(message.decode(errors="replace"))
+
+
+def take_text(function, *arguments):
+    """The bytes of the buffer that a function makes."""
+    buffer = create(function, *arguments)
+    try:
+        return ctypes.string_at(lib.fovea_buffer_get_data(buffer),
+                                lib.fovea_buffer_get_size(buffer))
+    finally:
+        lib.fovea_buffer_destroy(buffer)
 
 
 def create(function, *arguments):
