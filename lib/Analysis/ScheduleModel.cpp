@@ -87,6 +87,8 @@ double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
   constexpr double kWidenCycles = 3.0;
   // Cycles per vector of a tile's queries and outputs: pack, finalise.
   constexpr double kItemCycles = 4.0;
+  // Cycles to enter and leave a tile's loops.
+  constexpr double kTileCycles = 100.0;
   // Bytes per cycle from the near memory; half of it hides under arithmetic.
   constexpr double kNearRate = 64.0;
   // What each doubling beyond the fast memory costs the products.
@@ -98,10 +100,9 @@ double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
       double(target.getVectorBytes()) / double(shape.accumulationBytes);
   double features = double(shape.headDim + shape.valueDim);
   double queries = double(queryTile), keys = double(keyTile);
-  // Of the tiles along a mask's edge, half is computed in vain.
-  double keyTiles =
-      std::max(1.0, std::ceil(shape.visible * double(shape.keys) / keys) +
-                        (shape.visible < 1.0 ? 0.5 : 0.0));
+  // The loop over keys ends where the mask does: its last tile is shorter.
+  double visible = shape.visible * double(shape.keys) / keys;
+  double keyTiles = std::ceil(visible);
 
   double products = queries * keys * features / lanes / kProductRate /
                     productEfficiency(int64_t(std::ceil(queries / lanes)));
@@ -124,7 +125,8 @@ double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
   double widen = shape.elementBytes < shape.accumulationBytes
                      ? keys * features / lanes * kWidenCycles
                      : 0.0;
-  double item = keyTiles * (products + softmax + rescale + fetch + widen) +
+  double item = visible * (products + softmax + fetch + widen) +
+                keyTiles * (rescale + kTileCycles) +
                 queries * features / lanes * kItemCycles;
 
   int64_t items = shape.batch * shape.heads *
