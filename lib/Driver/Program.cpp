@@ -17,8 +17,11 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 #include <mutex>
 
@@ -83,6 +86,16 @@ std::string readName(llvm::StringRef text, mlir::Location location) {
         return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.' || c == '-';
       })
       .str();
+}
+
+/// Compiled code calls the C library, its mathematics above all, and Fovea's
+/// runtime; a function of the same name would take their place.
+bool isReserved(llvm::StringRef name) {
+  static const llvm::TargetLibraryInfoImpl library(
+      (llvm::Triple(llvm::sys::getProcessTriple())));
+  llvm::LibFunc function;
+  return library.getLibFunc(name, function) || name.starts_with("fovea_") ||
+         name.starts_with("_mlir_");
 }
 
 /// Describes a value, or returns why it cannot cross.
@@ -312,9 +325,16 @@ llvm::Expected<std::unique_ptr<Program>> Program::parse(llvm::StringRef text,
       text, mlir::ParserConfig(&state->context), name);
   if (!state->module)
     return errors.take(name + ": cannot be parsed");
-  for (auto function : state->module->getOps<mlir::func::FuncOp>())
+  for (auto function : state->module->getOps<mlir::func::FuncOp>()) {
+    if (isReserved(function.getName()) && !function.isExternal()) {
+      function.emitError() << "the name @" << function.getName()
+                           << " is that of a function which compiled code "
+                              "calls; expected another name";
+      return errors.take("");
+    }
     if (function.isPublic() && !function.isExternal())
       state->signatures.push_back(describe(function, text));
+  }
   return std::unique_ptr<Program>(new Program(std::move(state)));
 }
 
