@@ -56,12 +56,11 @@ llvm::Error checkOperand(const Signature &function, size_t index,
     return llvm::Error::success();
   ValueType actual = {"", view.type, llvm::SmallVector<int64_t, 4>(view.shape),
                       /*scalar=*/false};
-  return llvm::createStringError(formatOperand(function, index) +
-                                 ": expected " + formatType(expected) +
-                                 ", got " +
-                                 (expected.scalar && view.shape.empty()
-                                      ? (getName(view.type) + " number").str()
-                                      : formatType(actual)));
+  return reject(formatOperand(function, index) + ": expected " +
+                formatType(expected) + ", got " +
+                (expected.scalar && view.shape.empty()
+                     ? (getName(view.type) + " number").str()
+                     : formatType(actual)));
 }
 
 /// Fills a memref descriptor. Returns the words it took.
