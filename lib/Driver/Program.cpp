@@ -391,7 +391,7 @@ Program::estimate(size_t function,
   auto module = state->lower(
       options,
       [&](mlir::OpPassManager &manager) {
-        buildHostPipeline(manager, {options.strategy, Level::Attn});
+        buildHostPipeline(manager, {options.strategy, Level::Fused});
       },
       &rates);
   if (!module)

@@ -86,16 +86,14 @@ static void addAttention(OpPassManager &manager,
                          const fovea::HostOptions &options) {
   manager.addPass(fovea::attn::createAttnFuse());
   addCleanup(manager);
-  if (options.level == fovea::Level::Attn)
-    return;
   manager.addPass(fovea::attn::createAttnSelectSchedule());
+  if (options.level == fovea::Level::Fused)
+    return;
   fovea::attn::AttnOnlineSoftmaxOptions online;
   online.passes = getPasses(options.strategy);
   online.scheduledOnly = true;
   manager.addPass(fovea::attn::createAttnOnlineSoftmax(online));
   addCleanup(manager);
-  if (options.level == fovea::Level::Fused)
-    return;
   manager.addPass(fovea::attn::createAttnTile());
   addCleanup(manager);
 }
@@ -104,9 +102,11 @@ void fovea::buildHostPipeline(OpPassManager &manager,
                               const HostOptions &options) {
   bool isUnfused = options.strategy == Strategy::Unfused;
   addInlining(manager);
+  if (options.level == Level::Attn)
+    return addCleanup(manager);
   if (!isUnfused)
     addAttention(manager, options);
-  if (options.level == Level::Attn || options.level == Level::Fused)
+  if (options.level == Level::Fused)
     return;
   if (!isUnfused && options.level != Level::Tiled)
     manager.addPass(attn::createAttnPackQueries());

@@ -120,9 +120,9 @@ struct HostPipelineOptions : PassPipelineOptions<HostPipelineOptions> {
       *this, "level", llvm::cl::desc("Where the pipeline stops"),
       llvm::cl::init(fovea::Level::LLVM),
       llvm::cl::values(
-          clEnumValN(fovea::Level::Attn, "attn", "attn.attention"),
+          clEnumValN(fovea::Level::Attn, "attn", "the graph"),
           clEnumValN(fovea::Level::Fused, "fused",
-                     "attn.online_attention, with schedules"),
+                     "attn.attention, with its schedule"),
           clEnumValN(fovea::Level::Tiled, "tiled", "loops over tiles"),
           clEnumValN(fovea::Level::LLVM, "llvm", "the LLVM dialect"))};
 };

@@ -209,7 +209,7 @@ class Function:
         return (f"operand {index}{f' (%{name})' if name else ''} of "
                 f"@{self.name}")
 
-    def mlir(self, level="attn"):
+    def mlir(self, level="fused"):
         """The module's text at a level: "attn", "fused", "tiled" or "llvm"."""
         if level in ("asm", "obj"):
             raise Error(f"unknown level '{level}'; expected attn, fused, tiled "

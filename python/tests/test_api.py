@@ -38,8 +38,9 @@ def test_signature(attend):
 
 
 def test_levels(attend):
-    assert "attn.attention" in attend.mlir()
-    assert "attn.online_attention" in attend.mlir("fused")
+    assert "attn.softmax" in attend.mlir("attn")
+    assert "attn.attention" in attend.mlir("fused")
+    assert attend.mlir() == attend.mlir("fused")
     assert "scf.forall" in attend.mlir("tiled")
     assert "llvm.func @attend" in attend.mlir("llvm")
     assert "_fovea_packed_attend" in attend.asm

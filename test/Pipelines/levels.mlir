@@ -2,19 +2,22 @@
 // RUN: fovea-opt --fovea-host-pipeline="level=fused" %s | FileCheck %s --check-prefix=FUSED
 // RUN: fovea-opt --fovea-host-pipeline="level=tiled" %s | FileCheck %s --check-prefix=TILED
 // RUN: fovea-opt --fovea-host-pipeline="level=llvm" %s | FileCheck %s --check-prefix=LLVM
-// RUN: fovea-opt --fovea-host-pipeline="level=fused strategy=three-pass" %s \
+// RUN: fovea-opt --fovea-host-pipeline="level=tiled strategy=three-pass" %s \
 // RUN:   | FileCheck %s --check-prefix=THREE
-// RUN: fovea-opt --fovea-host-pipeline="level=attn strategy=unfused" %s \
+// RUN: fovea-opt --fovea-host-pipeline="level=fused strategy=unfused" %s \
 // RUN:   | FileCheck %s --check-prefix=UNFUSED
 // RUN: fovea-opt --fovea-host-pipeline="level=tiled strategy=unfused" %s \
 // RUN:   | FileCheck %s --check-prefix=KERNELS
 // RUN: fovea-opt --fovea-reference-pipeline %s | FileCheck %s --check-prefix=REFERENCE
 
-// ATTN: attn.attention
-// FUSED: attn.online_attention
-// FUSED-SAME: update(all)
+// ATTN: attn.scores
+// ATTN: attn.softmax
+// ATTN: attn.values
+// FUSED: attn.attention
+// FUSED-SAME: schedule = #attn.schedule<
 // TILED: scf.forall
 // TILED: attn.online_attention
+// TILED-SAME: update(all)
 // LLVM-NOT: func.func
 // LLVM: llvm.func @fovea_parallel_for(!llvm.ptr, !llvm.ptr, i64)
 // LLVM: llvm.func @_mlir_ciface_attend

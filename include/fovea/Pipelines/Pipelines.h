@@ -43,9 +43,10 @@ enum class Strategy {
 
 /// Where the pipeline stops.
 enum class Level {
-  /// `attn.attention` (or the graph, if the strategy is `Unfused`).
+  /// The graph as it was written, private functions inlined.
   Attn,
-  /// `attn.online_attention`, with schedules.
+  /// `attn.attention` with its schedule (or the graph, if the strategy is
+  /// `Unfused`).
   Fused,
   /// Loops over tiles, on tensors.
   Tiled,

@@ -8,17 +8,18 @@
 // RUN: fovea-compile %s --emit=asm --arch=generic | FileCheck %s --check-prefix=ASM
 // RUN: fovea-compile %s --emit=obj --opt-level=0 -o %t.o
 // RUN: llvm-nm %t.o | FileCheck %s --check-prefix=OBJ
-// RUN: fovea-compile --emit=attn --strategy=unfused - < %s | FileCheck %s --check-prefix=GRAPH
+// RUN: fovea-compile --emit=fused --strategy=unfused - < %s | FileCheck %s --check-prefix=GRAPH
 
 // A level that was printed is an input.
 // RUN: fovea-compile %s --emit=tiled -o %t.mlir
 // RUN: fovea-compile %t.mlir --emit=tiled | FileCheck %s --check-prefix=TILED
 
 // ATTN:      attn.target = #attn.target<"host"
-// ATTN:      attn.attention
+// ATTN:      attn.scores
+// ATTN:      attn.softmax
 // GRAPH:     attn.scores
 // GRAPH:     attn.softmax
-// FUSED:     attn.online_attention
+// FUSED:     attn.attention
 // FUSED:     #attn.schedule
 // TILED:     scf.forall
 // TILED:     scf.for
@@ -33,10 +34,10 @@
 // OBJ-DAG:   T _mlir_ciface_attend
 // OBJ-DAG:   U fovea_parallel_for
 
-func.func @attend(%q: tensor<2x4x100x32xf32>, %k: tensor<2x4x100x32xf32>, %v: tensor<2x4x100x32xf32>) -> tensor<2x4x100x32xf32> {
-  %s = attn.scores %q, %k : tensor<2x4x100x32xf32>, tensor<2x4x100x32xf32> -> tensor<2x4x100x100xf32>
-  %t = attn.scale %s by 0.125 : tensor<2x4x100x100xf32>
-  %p = attn.softmax %t : tensor<2x4x100x100xf32> -> tensor<2x4x100x100xf32>
-  %o = attn.values %p, %v : tensor<2x4x100x100xf32>, tensor<2x4x100x32xf32> -> tensor<2x4x100x32xf32>
-  return %o : tensor<2x4x100x32xf32>
+func.func @attend(%q: tensor<2x4x400x32xf32>, %k: tensor<2x4x400x32xf32>, %v: tensor<2x4x400x32xf32>) -> tensor<2x4x400x32xf32> {
+  %s = attn.scores %q, %k : tensor<2x4x400x32xf32>, tensor<2x4x400x32xf32> -> tensor<2x4x400x400xf32>
+  %t = attn.scale %s by 0.125 : tensor<2x4x400x400xf32>
+  %p = attn.softmax %t : tensor<2x4x400x400xf32> -> tensor<2x4x400x400xf32>
+  %o = attn.values %p, %v : tensor<2x4x400x400xf32>, tensor<2x4x400x32xf32> -> tensor<2x4x400x32xf32>
+  return %o : tensor<2x4x400x32xf32>
 }
