@@ -60,8 +60,11 @@ def ConvertAttnToVector
     - `acc = acc * alpha + P^T V` in register tiles of queries times vectors of
       features (6 times 4).
 
+    Within a block, keys that the mask's bounds (see MaskAnalysis.h) rule out for
+    a register tile's queries are skipped.
+
     Keys and values of another element type, or without contiguous features, are
-    converted tile by tile into scratch. Scratch of fixed size is on the stack of
+    converted block by block into scratch. Scratch of fixed size is on the stack of
     the enclosing parallel loop or function.
 
     An op that is not packed (`attn-pack-queries`) is packed in place, tile by

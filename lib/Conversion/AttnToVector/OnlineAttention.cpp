@@ -7,18 +7,24 @@
 
 #include "OnlineKernel.h"
 
+#include "fovea/Analysis/MaskAnalysis.h"
+
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 
 /// Keys of a block where nothing else says how many there are.
 static constexpr int64_t kDefaultBlockKeys = 64;
 /// A block's scratch stays in cache: more keys are taken in several blocks.
 static constexpr int64_t kMaxBlockKeys = 256;
+/// Masks of more operations are not bounded again within a block.
+static constexpr size_t kMaxBoundedMask = 16;
 /// Scratch above this is not put on a stack.
 static constexpr int64_t kMaxStackBytes = 128 * 1024;
 
@@ -165,9 +171,42 @@ void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
 // Groups of queries
 //===----------------------------------------------------------------------===//
 
-void OnlineKernel::forGroups(llvm::function_ref<void(Value)> body) {
-  b.loop(b.index(0), usedGroups, 1,
-         [&](Value group) { body(b.mul(group, shape.groupQueries())); });
+/// Whether a mask's bounds on keys are a few integer operations, cheap enough
+/// to be computed for each tile of queries in each block. Rows of one value
+/// tile then must be of one group: what a group does not keep is not computed.
+static bool hasCheapBounds(OnlineKernel &kernel) {
+  Region &mask = kernel.op.getMask();
+  return !mask.empty() &&
+         kernel.shape.groupQueries() % kernel.shape.tileRows == 0 &&
+         mask.front().getOperations().size() <= kMaxBoundedMask &&
+         llvm::all_of(mask.front(), [](Operation &op) {
+           return op.getNumRegions() == 0 && !isa<memref::LoadOp>(op);
+         });
+}
+
+OnlineKernel::Keys OnlineKernel::getKeys(Value row, int64_t count) {
+  if (!hasCheapBounds(*this))
+    return {b.index(0), keys};
+  Value firstRow = b.add(at[2], row);
+  Value lastRow =
+      b.min(b.add(firstRow, count - 1), b.sub(b.add(at[2], rows), b.index(1)));
+  Value lastKey = b.sub(b.add(at[3], keys), b.index(1));
+  MaskBox box{
+      {at[0], at[0]}, {at[1], at[1]}, {firstRow, lastRow}, {at[3], lastKey}};
+  MaskEvaluator evaluator(op.getMask(), box, b, b.getLoc());
+  KeyBounds bounds = evaluator.keyBounds();
+  auto inBlock = [&](OpFoldResult key) {
+    return b.sub(getValueOrCreateConstantIndexOp(b, b.getLoc(), key), at[3]);
+  };
+  return {b.max(inBlock(bounds.lower), b.index(0)),
+          b.min(inBlock(bounds.upper), keys)};
+}
+
+void OnlineKernel::forGroups(llvm::function_ref<void(Value, Keys)> body) {
+  b.loop(b.index(0), usedGroups, 1, [&](Value group) {
+    Value column = b.mul(group, shape.groupQueries());
+    body(column, getKeys(column, shape.groupQueries()));
+  });
 }
 
 static SmallVector<Value> groupIndices(OnlineKernel &kernel, Value row,

@@ -70,8 +70,18 @@ struct OnlineKernel {
   mlir::Value keyBlock = {}; ///< [blockKeys][D]: converted keys, or null
   mlir::Value valueBlock = {}; ///< [blockKeys][features of a tile]: likewise
 
-  /// Builds `body(column of the group's first query)` for all groups in use.
-  void forGroups(llvm::function_ref<void(mlir::Value column)> body);
+  /// Keys of the block from `first` to below `end`.
+  struct Keys {
+    mlir::Value first, end;
+  };
+
+  /// The keys that some of the queries `row ... row + count - 1` may keep: all,
+  /// or what the mask's bounds leave.
+  Keys getKeys(mlir::Value row, int64_t count);
+
+  /// Builds `body(column of the group's first query, keys the group may keep)`
+  /// for all groups in use.
+  void forGroups(llvm::function_ref<void(mlir::Value column, Keys keys)> body);
 
   /// The group's vectors of row `row` of `memref: [rows][query]`, or of a
   /// memref of queries alone where `row` is null.

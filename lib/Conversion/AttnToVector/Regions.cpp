@@ -70,9 +70,9 @@ static void emitBlockMax(OnlineKernel &kernel) {
   SmallVector<Value> lowest(
       kernel.shape.groupVectors,
       b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
-  kernel.forGroups([&](Value column) {
+  kernel.forGroups([&](Value column, OnlineKernel::Keys keys) {
     SmallVector<Value> maxima = b.loop(
-        b.index(0), kernel.keys, 1, lowest, [&](Value key, ValueRange carried) {
+        keys.first, keys.end, 1, lowest, [&](Value key, ValueRange carried) {
           SmallVector<Value> next =
               kernel.loadGroup(kernel.scores, key, column);
           for (auto [score, maximum] : llvm::zip(next, carried))
@@ -119,7 +119,7 @@ static void emitInLanes(OnlineKernel &kernel, Region &region, Combine combine) {
         groupVectors,
         b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
 
-  kernel.forGroups([&](Value column) {
+  kernel.forGroups([&](Value column, OnlineKernel::Keys keys) {
     LaneRegion lanes(b, region, kernel.shape.lanes, groupVectors);
     lanes.bindUniform(arguments.b, kernel.at[0]);
     lanes.bindUniform(arguments.h, kernel.at[1]);
@@ -130,7 +130,7 @@ static void emitInLanes(OnlineKernel &kernel, Region &region, Combine combine) {
     lanes.emitBound();
 
     SmallVector<Value> maxima = b.loop(
-        b.index(0), kernel.keys, 1, inits, [&](Value key, ValueRange carried) {
+        keys.first, keys.end, 1, inits, [&](Value key, ValueRange carried) {
           SmallVector<Value> scores =
               kernel.loadGroup(kernel.scores, key, column);
           lanes.bindUniform(arguments.j, b.add(kernel.at[3], key));

@@ -133,10 +133,10 @@ void fovea::attn::emitScoreProduct(OnlineKernel &kernel) {
 
   KeyReader reader(kernel);
   // A group's queries stay in the fastest cache while the keys pass by.
-  kernel.forGroups([&](Value column) {
+  kernel.forGroups([&](Value column, OnlineKernel::Keys keys) {
     SmallVector<Value> maxima = b.loop(
-        b.index(0), kernel.keys, shape.tileKeys, inits,
-        [&](Value tile, ValueRange carried) {
+        b.roundDown(keys.first, shape.tileKeys), keys.end, shape.tileKeys,
+        inits, [&](Value tile, ValueRange carried) {
           reader.open(tile);
           SmallVector<Value> scores = emitTile(kernel, reader, column);
           SmallVector<Value> next(carried);

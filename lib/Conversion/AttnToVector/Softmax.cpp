@@ -88,7 +88,7 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
   Value zero = b.constant(kernel.vector, 0.0);
   bool needsWeights = op.updatesSum() || op.updatesAcc();
 
-  kernel.forGroups([&](Value column) {
+  kernel.forGroups([&](Value column, OnlineKernel::Keys keys) {
     auto stateAt = [&](int64_t v) {
       return SmallVector<Value>{kernel.batch, kernel.head,
                                 b.add(column, v * kernel.shape.lanes)};
@@ -125,7 +125,7 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
       kernel.storeGroup(alpha, kernel.alpha, Value(), column);
 
     sums = b.loop(
-        b.index(0), kernel.keys, 1, sums, [&](Value key, ValueRange carried) {
+        keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
           SmallVector<Value> weights =
               kernel.loadGroup(kernel.scores, key, column);
           for (auto [weight, m] : llvm::zip(weights, shift))

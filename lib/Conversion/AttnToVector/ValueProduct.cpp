@@ -57,8 +57,9 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
     }
   }
 
-  sums = b.loop(
-      b.index(0), kernel.keys, 1, sums, [&](Value key, ValueRange carried) {
+  OnlineKernel::Keys keys = kernel.getKeys(row, shape.tileRows);
+  sums =
+      b.loop(keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
         SmallVector<Value> values;
         for (int64_t v = 0; v < columns.vectors; ++v) {
           if (kernel.valueBlock)

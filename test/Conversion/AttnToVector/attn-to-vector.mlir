@@ -191,3 +191,33 @@ func.func @pack(%q: memref<1x1x?x64xf16>, %p: memref<1x1x64x48xf32>) {
   attn.pack_query by 0.5 ins(%q : memref<1x1x?x64xf16>) outs(%p : memref<1x1x64x48xf32>)
   return
 }
+
+// -----
+
+// Where the mask bounds the keys of a few queries, loops over keys end there: for
+// the group's 16 queries, and for the value tile's 8.
+
+// CHECK-LABEL: func @bounds
+// CHECK-SAME: %[[I:[a-z0-9]*]]: index, %[[J:[a-z0-9]*]]: index
+// CHECK: arith.addi %[[I]], %c15
+// CHECK: %[[KEYS:.*]] = arith.subi %{{.*}}, %[[J]]
+// CHECK: %[[END:.*]] = arith.minsi %[[KEYS]], %c64 : index
+// CHECK: scf.for {{.*}} to %[[END]] step %c16 iter_args
+// CHECK: scf.for {{.*}} to %[[END]] step %c1 iter_args
+// CHECK: arith.cmpi sge
+func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1x64x4xf32>,
+    %v: memref<1x1x64x16xf32>, %acc: memref<1x1x16x16xf32>,
+    %max: memref<1x1x16xf32>, %sum: memref<1x1x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x4x16xf32>, memref<1x1x64x4xf32>, memref<1x1x64x16xf32>)
+      outs(%acc, %max, %sum : memref<1x1x16x16xf32>, memref<1x1x16xf32>, memref<1x1x16xf32>)
+      at [%c0, %c0, %i, %j] packed(%c16)
+      mask {
+      ^bb0(%b_: index, %h_: index, %i_: index, %j_: index):
+        %keep = arith.cmpi sge, %i_, %j_ : index
+        attn.yield %keep : i1
+      }
+  return
+}
