@@ -50,8 +50,10 @@ private:
   void append(mlir::Diagnostic &diagnostic) {
     llvm::raw_string_ostream stream(text);
     appendLine(stream, diagnostic, "error: ");
+    // The dump of a whole operation, which MLIR adds as a note, is no help.
     for (mlir::Diagnostic &note : diagnostic.getNotes())
-      appendLine(stream, note, "note: ");
+      if (!llvm::StringRef(note.str()).starts_with("see current operation"))
+        appendLine(stream, note, "note: ");
   }
 
   static void appendLine(llvm::raw_ostream &stream,
@@ -60,11 +62,7 @@ private:
             diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
       stream << location.getFilename().getValue() << ':' << location.getLine()
              << ':' << location.getColumn() << ": ";
-    // The dump of a whole operation, which MLIR adds as a note, is no help.
-    std::string message = diagnostic.str();
-    if (llvm::StringRef(message).starts_with("see current operation"))
-      message = llvm::StringRef(message).split('\n').first.str();
-    stream << kind << message << '\n';
+    stream << kind << diagnostic.str() << '\n';
   }
 
   std::string text;

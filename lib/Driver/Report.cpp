@@ -113,20 +113,20 @@ std::string Report::formatText() const {
   row("", "%12s", [](Entry entry) { return getName(entry.strategy).data(); });
   row("kernels", "%12d",
       [](Entry entry) { return int(entry.cost.kernels.size()); });
-  row("GFLOP", "%12.3f", [](Entry entry) { return entry.cost.flops() / 1e9; });
-  row("MB moved", "%12.2f",
+  row("GFLOP", "%12.4g", [](Entry entry) { return entry.cost.flops() / 1e9; });
+  row("MB moved", "%12.4g",
       [](Entry entry) { return entry.cost.bytes() / 1e6; });
-  row("FLOP per byte", "%12.1f",
+  row("FLOP per byte", "%12.4g",
       [](Entry entry) { return entry.cost.intensity(); });
-  row("temporary memory, MB", "%12.2f",
+  row("temporary memory, MB", "%12.4g",
       [](Entry entry) { return double(entry.temporaryBytes) / 1e6; });
-  row("roofline bound, ms", "%12.3f",
+  row("roofline bound, ms", "%12.4g",
       [](Entry entry) { return entry.rooflineSeconds * 1e3; });
-  row("predicted, ms", "%12.3f",
+  row("predicted, ms", "%12.4g",
       [](Entry entry) { return entry.cost.seconds() * 1e3; });
-  row("measured, ms", "%12.3f",
+  row("measured, ms", "%12.4g",
       [](Entry entry) { return entry.timing.seconds * 1e3; });
-  row("measured, GFLOP/s", "%12.1f", [](Entry entry) {
+  row("measured, GFLOP/s", "%12.4g", [](Entry entry) {
     return entry.cost.flops() / entry.timing.seconds / 1e9;
   });
 

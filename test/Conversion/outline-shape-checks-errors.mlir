@@ -27,3 +27,12 @@ func.func @negative(%s: tensor<1x1x8x8xf32>, %table: tensor<8xf32>) -> tensor<1x
   } : tensor<1x1x8x8xf32>
   return %r : tensor<1x1x8x8xf32>
 }
+
+// -----
+
+// 2^64 elements would look like none.
+func.func @overflow() -> tensor<4611686018427387904x4xf32> {
+  // expected-error @below {{'tensor.empty' op has a result 0 whose size does not fit 64 bits: 'tensor<4611686018427387904x4xf32>'}}
+  %e = tensor.empty() : tensor<4611686018427387904x4xf32>
+  return %e : tensor<4611686018427387904x4xf32>
+}

@@ -388,7 +388,8 @@ def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
     interval arithmetic over the region's coordinates: for every coordinate they
     must lie within the tensor, also where the score is masked afterwards.
 
-    A demand that fails for all operands is an error. One that depends on data,
+    A demand that fails for all operands is an error, and so is a static size
+    that does not fit. One that depends on data,
     or on control flow, is left out. The function itself does not change.
   }];
   let dependentDialects = [

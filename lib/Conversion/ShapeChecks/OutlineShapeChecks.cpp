@@ -179,7 +179,31 @@ private:
   FrozenRewritePatternSet patterns;
 };
 
+/// Rejects tensors of static size whose bytes do not fit 64 bits.
+LogicalResult checkStaticSizes(func::FuncOp function) {
+  WalkResult result = function.walk([](Operation *op) {
+    for (OpResult value : op->getResults()) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
+      int64_t bytes = 8;
+      bool overflows =
+          type && type.hasStaticShape() &&
+          llvm::any_of(type.getShape(), [&](int64_t size) {
+            return llvm::MulOverflow(bytes, std::max<int64_t>(size, 1), bytes);
+          });
+      if (overflows) {
+        op->emitOpError() << "has a result " << value.getResultNumber()
+                        << " whose size does not fit 64 bits: " << type;
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
+  if (failed(checkStaticSizes(function)))
+    return failure();
   OwningOpRef<func::FuncOp> copy(function.clone());
   std::vector<ShapeCheck> checks = collectShapeChecks(*copy);
   if (checks.empty())
