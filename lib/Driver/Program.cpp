@@ -244,6 +244,11 @@ struct Program::State {
         llvm::function_ref<void(mlir::OpPassManager &)> build,
         const HostRates *rates = nullptr);
 
+  /// Machine code of a module in the LLVM dialect.
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+  generate(mlir::ModuleOp lowered, const CompileOptions &options,
+           CodeKind kind);
+
   llvm::Expected<std::unique_ptr<Executable>>
   load(mlir::ModuleOp lowered, const CompileOptions &options,
        llvm::ArrayRef<Signature> signatures);
@@ -265,12 +270,22 @@ Program::State::lower(const CompileOptions &options,
   return copy;
 }
 
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+Program::State::generate(mlir::ModuleOp lowered, const CompileOptions &options,
+                         CodeKind kind) {
+  ErrorCollector errors(&context);
+  auto code = emitHostCode(
+      lowered, {getHostProcessor(options.arch, options.cpu), options.optLevel},
+      kind);
+  if (!code)
+    return errors.take(llvm::toString(code.takeError()));
+  return code;
+}
+
 llvm::Expected<std::unique_ptr<Executable>>
 Program::State::load(mlir::ModuleOp lowered, const CompileOptions &options,
                      llvm::ArrayRef<Signature> signatures) {
-  auto object = emitHostCode(
-      lowered, {getHostProcessor(options.arch, options.cpu), options.optLevel},
-      CodeKind::Object);
+  auto object = generate(lowered, options, CodeKind::Object);
   if (!object)
     return object.takeError();
   auto jit = HostJIT::create(std::move(*object));
@@ -359,9 +374,7 @@ Program::emit(CodeKind kind, const CompileOptions &options) const {
   });
   if (!module)
     return module.takeError();
-  return emitHostCode(
-      **module, {getHostProcessor(options.arch, options.cpu), options.optLevel},
-      kind);
+  return state->generate(**module, options, kind);
 }
 
 llvm::Expected<std::unique_ptr<Executable>>
@@ -410,6 +423,18 @@ Program::estimate(size_t function,
 
 llvm::Expected<std::unique_ptr<Executable>> Program::compileReference() const {
   std::lock_guard<std::mutex> lock(state->mutex);
+  bool lowered = state->module
+                     ->walk([](mlir::Operation *op) {
+                       return mlir::isa<attn::OnlineAttentionOp,
+                                        attn::FinalizeOp, attn::PackQueryOp>(op)
+                                  ? mlir::WalkResult::interrupt()
+                                  : mlir::WalkResult::advance();
+                     })
+                     .wasInterrupted();
+  if (lowered)
+    return llvm::createStringError(
+        "there is no reference to check against: the module is no longer a "
+        "graph, but attention that was tiled or rewritten online");
   CompileOptions options;
   auto module = state->lower(options, buildReferencePipeline);
   if (!module)

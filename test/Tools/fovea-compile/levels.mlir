@@ -41,3 +41,9 @@ func.func @attend(%q: tensor<2x4x400x32xf32>, %k: tensor<2x4x400x32xf32>, %v: te
   %o = attn.values %p, %v : tensor<2x4x400x400xf32>, tensor<2x4x400x32xf32> -> tensor<2x4x400x32xf32>
   return %o : tensor<2x4x400x32xf32>
 }
+
+// And it runs; only the graph can be checked.
+// RUN: fovea-run %t.mlir --random=1 | FileCheck %s --check-prefix=RAN
+// RUN: not fovea-run %t.mlir --random=1 --check 2>&1 | FileCheck %s --check-prefix=REFERENCE
+// RAN: result 0: f32 2x4x300x32
+// REFERENCE: fovea-run: there is no reference to check against: the module is no longer a graph
