@@ -389,8 +389,8 @@ def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
     must lie within the tensor, also where the score is masked afterwards.
 
     A demand that fails for all operands is an error, and so is a static size
-    that does not fit. One that depends on data,
-    or on control flow, is left out. The function itself does not change.
+    that does not fit. One that depends on data, or on control flow, is left
+    out. The function itself does not change.
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
