@@ -162,9 +162,10 @@ FOVEA_API size_t fovea_module_get_num_results(const fovea_module *module,
 FOVEA_API fovea_status *
 fovea_module_get_operand_type(const fovea_module *module, size_t function,
                               size_t index, fovea_type *type);
-FOVEA_API fovea_status *
-fovea_module_get_result_type(const fovea_module *module, size_t function,
-                             size_t index, fovea_type *type);
+FOVEA_API fovea_status *fovea_module_get_result_type(const fovea_module *module,
+                                                     size_t function,
+                                                     size_t index,
+                                                     fovea_type *type);
 
 /*===- Calls --------------------------------------------------------------===*/
 
@@ -185,12 +186,10 @@ typedef struct fovea_tensor {
     it is, whatever its strides. A number is a tensor of rank 0. `results` has
     room for all results; each belongs to the caller, lies in row-major order
     and is released by fovea_tensor_release. On failure there are none. */
-FOVEA_API fovea_status *fovea_module_call(const fovea_module *module,
-                                          size_t function,
-                                          const fovea_tensor *operands,
-                                          size_t num_operands,
-                                          fovea_tensor *results,
-                                          size_t num_results);
+FOVEA_API fovea_status *
+fovea_module_call(const fovea_module *module, size_t function,
+                  const fovea_tensor *operands, size_t num_operands,
+                  fovea_tensor *results, size_t num_results);
 
 /** Compiles and runs a function with every strategy on these operands, for some
     seconds, and compares them as JSON: FLOPs, bytes moved and allocated, the

@@ -1,4 +1,4 @@
-/*===- capi-test.c - The C API from C ---------------------------------------===*\
+/*===- capi-test.c - The C API from C -------------------------------------===*\
 |*                                                                            *|
 |* Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.         *|
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
@@ -90,8 +90,8 @@ int main(void) {
 
   fovea_buffer *buffer;
   check(fovea_module_emit(module, "llvm", &buffer));
-  printf("llvm: %d\n", strstr(fovea_buffer_get_data(buffer),
-                              "llvm.func @twice") != NULL);
+  printf("llvm: %d\n",
+         strstr(fovea_buffer_get_data(buffer), "llvm.func @twice") != NULL);
   fovea_buffer_destroy(buffer);
   expect(fovea_module_emit(module, "cubin", &buffer));
 

@@ -21,9 +21,9 @@ struct Comparison {
   /// Elements of which one is infinite or NaN and the other is not the same,
   /// and unequal integers.
   int64_t mismatches = 0;
-  /// Elements that are 0 where the reference is NaN. They do not fail: a softmax
-  /// of steps divides 0 by 0 in a row of which every key is masked, where
-  /// attention is defined to give 0.
+  /// Elements that are 0 where the reference is NaN. They do not fail: a
+  /// softmax of steps divides 0 by 0 in a row of which every key is masked,
+  /// where attention is defined to give 0.
   int64_t undefined = 0;
   /// What `relativeError` may be.
   double bound = 0;

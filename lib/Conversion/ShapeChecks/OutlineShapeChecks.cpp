@@ -192,7 +192,7 @@ LogicalResult checkStaticSizes(func::FuncOp function) {
           });
       if (overflows) {
         op->emitOpError() << "has a result " << value.getResultNumber()
-                        << " whose size does not fit 64 bits: " << type;
+                          << " whose size does not fit 64 bits: " << type;
         return WalkResult::interrupt();
       }
     }
