@@ -7,6 +7,8 @@
 
 #include "HostUtils.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -25,4 +27,18 @@ Block *fovea::getStackBlock(Operation *op) {
     }
   }
   return block;
+}
+
+bool fovea::writesApart(linalg::LinalgOp op) {
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (OpOperand &init : op.getDpsInitsMutable()) {
+    AffineMap map = op.getMatchingIndexingMap(&init);
+    if (!map.isProjectedPermutation())
+      return false;
+    for (unsigned dim = 0; dim < iterators.size(); ++dim)
+      if (map.isFunctionOfDim(dim) !=
+          linalg::isParallelIterator(iterators[dim]))
+        return false;
+  }
+  return true;
 }

@@ -13,6 +13,9 @@
 namespace mlir {
 class Block;
 class Operation;
+namespace linalg {
+class LinalgOp;
+} // namespace linalg
 } // namespace mlir
 
 namespace fovea {
@@ -26,6 +29,10 @@ inline constexpr int64_t kAssumedSize = 256;
 /// The block at whose start stack buffers for `op` belong: that of the
 /// enclosing outermost parallel loop, or the function's first.
 mlir::Block *getStackBlock(mlir::Operation *op);
+
+/// Whether every iteration of the parallel loops writes its own elements, which
+/// do not depend on a reduction loop.
+bool writesApart(mlir::linalg::LinalgOp op);
 
 } // namespace fovea
 

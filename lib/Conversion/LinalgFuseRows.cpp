@@ -59,17 +59,7 @@ bool isRowOp(linalg::LinalgOp op) {
         map.isProjectedPermutation() && map.getNumResults() == op.getNumLoops();
   if (!coversAll)
     return false;
-  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
-  for (OpOperand &init : op.getDpsInitsMutable()) {
-    AffineMap map = op.getMatchingIndexingMap(&init);
-    if (!map.isProjectedPermutation())
-      return false;
-    for (unsigned dim = 0; dim < iterators.size(); ++dim)
-      if (map.isFunctionOfDim(dim) !=
-          linalg::isParallelIterator(iterators[dim]))
-        return false;
-  }
-  return true;
+  return writesApart(op);
 }
 
 /// Whether `map` begins with the loops 0 to `rows` - 1.

@@ -590,22 +590,6 @@ private:
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Whether every iteration of the parallel loops writes its own elements, which
-/// do not depend on a reduction loop.
-bool writesApart(linalg::GenericOp op) {
-  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
-  for (OpOperand &init : op.getDpsInitsMutable()) {
-    AffineMap map = op.getMatchingIndexingMap(&init);
-    if (!map.isProjectedPermutation())
-      return false;
-    for (unsigned dim = 0; dim < iterators.size(); ++dim)
-      if (map.isFunctionOfDim(dim) !=
-          linalg::isParallelIterator(iterators[dim]))
-        return false;
-  }
-  return true;
-}
-
 /// Replaces affine.apply in the body by arithmetic, which has vector forms, and
 /// moves loop indices out of the body's regions.
 void prepareBody(linalg::GenericOp op) {
