@@ -9,6 +9,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Pipelines/Pipelines.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -62,8 +63,8 @@ void fovea::registerAllDialects(DialectRegistry &registry) {
                   bufferization::BufferizationDialect, cf::ControlFlowDialect,
                   func::FuncDialect, index::IndexDialect, linalg::LinalgDialect,
                   LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
-                  scf::SCFDialect, tensor::TensorDialect, ub::UBDialect,
-                  vector::VectorDialect>();
+                  scf::SCFDialect, tensor::TensorDialect, tile::TileDialect,
+                  ub::UBDialect, vector::VectorDialect>();
 
   attn::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);

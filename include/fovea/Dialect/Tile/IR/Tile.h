@@ -1,0 +1,55 @@
+//===- Tile.h - The tile dialect --------------------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_TILE_IR_TILE_H
+#define FOVEA_DIALECT_TILE_IR_TILE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace fovea::tile {
+
+/// One digit of a register or thread number, and what it adds to an element's
+/// coordinates: `stride` along dimension `dim` for each of its `size` values.
+struct Digit {
+  /// The dimension of a digit whose value does not matter.
+  static constexpr int64_t kReplicated = -1;
+
+  int64_t size;
+  int64_t stride;
+  int64_t dim;
+
+  bool operator==(const Digit &other) const {
+    return size == other.size && stride == other.stride && dim == other.dim;
+  }
+};
+
+llvm::hash_code hash_value(const Digit &digit);
+
+/// The shared memory of a block, as far as effects go.
+struct SharedMemory : public mlir::SideEffects::Resource::Base<SharedMemory> {
+  llvm::StringRef getName() final { return "SharedMemory"; }
+};
+
+} // namespace fovea::tile
+
+#include "fovea/Dialect/Tile/IR/TileDialect.h.inc"
+#include "fovea/Dialect/Tile/IR/TileEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "fovea/Dialect/Tile/IR/TileAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "fovea/Dialect/Tile/IR/TileTypes.h.inc"
+#define GET_OP_CLASSES
+#include "fovea/Dialect/Tile/IR/TileOps.h.inc"
+
+#endif // FOVEA_DIALECT_TILE_IR_TILE_H

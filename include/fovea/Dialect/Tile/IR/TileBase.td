@@ -1,0 +1,228 @@
+//===- TileBase.td - The tile dialect, its attributes and types -*- tablegen -*-//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_TILE_IR_TILEBASE_TD
+#define FOVEA_DIALECT_TILE_IR_TILEBASE_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def Tile_Dialect : Dialect {
+  let name = "tile";
+  let cppNamespace = "::fovea::tile";
+  let summary = "One GPU thread block's program on tiles";
+  let description = [{
+    A `tile.launch` runs one program per thread block. The program computes on
+    *fragments*, tiles in the registers of its threads, and on tiles in *shared*
+    memory, and reads and writes global memory through memrefs.
+
+    The program is written plain first: loads, products, elementwise work and
+    stores one after another, with synchronous meaning. Passes then assign
+    register layouts (`--tile-assign-layouts`), put what crosses from copies to
+    products into rings (`--tile-multibuffer`), split the program into roles of
+    warps (`--tile-specialize-warps`), and make products asynchronous
+    (`--tile-pipeline`). Each step can be printed, run in the tile interpreter
+    and lowered: a pass that is left out costs speed, not meaning.
+
+    An asynchronous result cannot be read before its wait, because the wait
+    returns it.
+
+    Constraints that hold for every program:
+
+    1. Control flow around ops on fragments, rings and shared tiles is uniform:
+       all threads of a role take the same way.
+    2. Row `i` of a fragment never lives in two warps (`#tile.layout`), so that
+       reductions along rows need no shared memory.
+    3. In one role every `tile.wait` on a slot is followed by one
+       `tile.release`, and slots of a ring are used in order: 0, 1, 2, ...
+    4. A slot's tile is read only between its wait and its release, and written
+       only between its acquire and the next wait.
+    5. An asynchronous product's operands in shared memory are not released, and
+       its accumulator is not read, before a wait that covers it.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    void registerTypes();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Tile_Attr<string className, string attrMnemonic>
+    : AttrDef<Tile_Dialect, className> {
+  let mnemonic = attrMnemonic;
+}
+
+def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
+  let summary = "Which thread holds which element in which register";
+  let description = [{
+    A bijection from (register, thread) to the elements of a tile, up to
+    replication. Both numbers are written in mixed radix, least significant
+    digit first. A digit `4:2d1` has four values and moves the element by 2
+    along dimension 1 for each; a digit `4:r` replicates: its value does not
+    matter. The element is the sum of what all digits contribute, so it is a
+    base that depends on the thread plus a constant of the register.
+
+    Threads are counted over the threads that run the program: lane, then warp.
+    Registers hold one element each; how narrow elements are packed is up to the
+    lowering.
+
+    The accumulator of WGMMA m64nNk16 (PTX ISA 9.7.15, figure of the D fragment)
+    with N = 128 over two warp groups, and the same for mma.sync m16n8 by warps:
+
+    ```mlir
+    #tile.layout<128x128, registers = [2:1d1, 2:8d0, 16:8d1],
+                 threads = [4:2d1, 8:1d0, 8:16d0]>
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape,
+    ArrayRefParameter<"::fovea::tile::Digit">:$registers,
+    ArrayRefParameter<"::fovea::tile::Digit">:$threads
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getNumRegisters() const;
+    int64_t getNumThreads() const;
+    /// What register `index` adds to the coordinates of its element.
+    ::llvm::SmallVector<int64_t> getRegisterOffset(int64_t index) const;
+    /// What thread `index` adds to the coordinates of its elements.
+    ::llvm::SmallVector<int64_t> getThreadOffset(int64_t index) const;
+    /// The layout of a reduction along `dim`: register digits along it are
+    /// gone, thread digits along it replicate.
+    LayoutAttr dropDim(int64_t dim) const;
+    /// For each register the one that holds its element's reduction along
+    /// `dim`, in the layout `dropDim(dim)`.
+    ::llvm::SmallVector<int64_t> getReducedRegisters(int64_t dim) const;
+    /// For each register of this layout the register of `from` in which every
+    /// thread holds the same element; nullopt if there is no such permutation.
+    std::optional<::llvm::SmallVector<int64_t>>
+    getPermutationFrom(LayoutAttr from) const;
+    /// The accumulator of `warps` warps that own 16 rows each, columns in
+    /// groups of 8: WGMMA's by warp groups and mma.sync's m16n8 by warps; also
+    /// the A operand of both for elements of 16 bits. Rows beyond 16 * warps
+    /// are further registers.
+    static LayoutAttr getRowOwned(::mlir::MLIRContext *context, int64_t rows,
+                                  int64_t columns, int64_t warps);
+    /// A tile of any shape whose elements are dealt row-major to `threads`
+    /// threads, `vector` neighbours at a time.
+    static LayoutAttr getBlocked(::mlir::MLIRContext *context,
+                                 ::llvm::ArrayRef<int64_t> shape,
+                                 int64_t threads, int64_t vector);
+  }];
+}
+
+def Tile_MmaKindEnum : I32EnumAttr<"MmaKind", "The instruction of a product", [
+      I32EnumAttrCase<"Wgmma", 0, "wgmma">,
+      I32EnumAttrCase<"MmaSync", 1, "mma_sync">,
+      I32EnumAttrCase<"Fma", 2, "fma">
+    ]> {
+  let cppNamespace = "::fovea::tile";
+}
+
+def Tile_ReductionEnum : I32EnumAttr<"Reduction", "What a reduction combines by", [
+      I32EnumAttrCase<"Add", 0, "add">,
+      I32EnumAttrCase<"Max", 1, "max">
+    ]> {
+  let cppNamespace = "::fovea::tile";
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class Tile_Type<string className, string typeMnemonic>
+    : TypeDef<Tile_Dialect, className> {
+  let mnemonic = typeMnemonic;
+}
+
+def Tile_FragmentType : Tile_Type<"Fragment", "fragment"> {
+  let summary = "A tile in the registers of the threads that run the program";
+  let description = [{
+    `!tile.fragment<128x64xf32>`, or with a layout
+    `!tile.fragment<128xf32, #tile.layout<...>>`.
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape,
+    "::mlir::Type":$elementType,
+    OptionalParameter<"::fovea::tile::LayoutAttr">:$layout
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getShape().size(); }
+    /// The same with another layout; null: none.
+    FragmentType cloneWith(LayoutAttr layout) const;
+    FragmentType cloneWith(::mlir::Type elementType) const;
+  }];
+}
+
+def Tile_SharedType : Tile_Type<"Shared", "shared"> {
+  let summary = "A tile in shared memory";
+  let description = [{
+    `rows x columns` of an element type. With `swizzle = S` (32, 64 or 128
+    bytes) the tile is stored as panels of S bytes of columns, panel after
+    panel; in a panel row `i` takes S bytes at `i * S`, and the 16-byte unit `u`
+    of row `i` stands at unit `u xor (i * S / 128 mod S / 16)`, as TMA and WGMMA
+    have it (PTX ISA, tensor swizzling modes; matrix descriptors). Columns are
+    padded to whole panels. Without a swizzle rows follow one another.
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape,
+    "::mlir::Type":$elementType,
+    DefaultValuedParameter<"int64_t", "0">:$swizzle
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getElementBytes() const;
+    /// Columns of one panel; all columns without a swizzle.
+    int64_t getPanelColumns() const;
+    int64_t getNumPanels() const;
+    int64_t getPanelBytes() const { return getSizeInBytes() / getNumPanels(); }
+    int64_t getSizeInBytes() const;
+    /// Where element (row, column) lies, in bytes from the tile's start.
+    int64_t getByteOffset(int64_t row, int64_t column) const;
+    SharedType cloneWith(int64_t swizzle) const;
+  }];
+}
+
+def Tile_RingType : Tile_Type<"Ring", "ring"> {
+  let summary = "Slots of shared memory that copies fill and products drain";
+  let description = [{
+    `!tile.ring<2 x !tile.shared<128x64xbf16>>`: two slots. Use `n` of a ring,
+    counted from 0 in each role, is of slot `n mod stages`.
+  }];
+  let parameters = (ins "int64_t":$stages, "::fovea::tile::SharedType":$tile);
+  let assemblyFormat = "`<` $stages `x` qualified($tile) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Tile_TokenType : Tile_Type<"Token", "token"> {
+  let summary = "A product in flight, whose wait returns the fragment";
+  let parameters = (ins "::fovea::tile::FragmentType":$fragment);
+  let assemblyFormat = "`<` qualified($fragment) `>`";
+}
+
+def Tile_TensorMapType : Tile_Type<"TensorMap", "tensor_map"> {
+  let summary = "A TMA descriptor: how tiles of a tensor are copied";
+  let description = [{
+    `!tile.tensor_map<4 x !tile.shared<128x64xbf16, swizzle = 128>>`: tiles of
+    this type, of a tensor of rank 4. One descriptor copies one panel.
+  }];
+  let parameters = (ins "int64_t":$rank, "::fovea::tile::SharedType":$tile);
+  let assemblyFormat = "`<` $rank `x` qualified($tile) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // FOVEA_DIALECT_TILE_IR_TILEBASE_TD

@@ -1,0 +1,413 @@
+//===- TileOps.td - Operations of the tile dialect ---------*- tablegen -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_TILE_IR_TILEOPS_TD
+#define FOVEA_DIALECT_TILE_IR_TILEOPS_TD
+
+include "fovea/Dialect/Tile/IR/TileBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tile_Dialect, mnemonic, traits>;
+
+def Tile_AnyFragment : Type<CPred<"::llvm::isa<::fovea::tile::FragmentType>($_self)">,
+    "fragment", "::fovea::tile::FragmentType">;
+def Tile_AnyShared : Type<CPred<"::llvm::isa<::fovea::tile::SharedType>($_self)">,
+    "tile in shared memory", "::fovea::tile::SharedType">;
+def Tile_AnyRing : Type<CPred<"::llvm::isa<::fovea::tile::RingType>($_self)">,
+    "ring", "::fovea::tile::RingType">;
+def Tile_AnyToken : Type<CPred<"::llvm::isa<::fovea::tile::TokenType>($_self)">,
+    "product in flight", "::fovea::tile::TokenType">;
+def Tile_AnyTensorMap : Type<CPred<"::llvm::isa<::fovea::tile::TensorMapType>($_self)">,
+    "tensor map", "::fovea::tile::TensorMapType">;
+def Tile_Tile : AnyTypeOf<[Tile_AnyFragment, Tile_AnyShared]>;
+def Tile_Global : AnyTypeOf<[AnyMemRef, Tile_AnyTensorMap]>;
+def Tile_Scalar : AnyTypeOf<[AnyFloat, AnySignlessInteger, Index]>;
+
+/// Ops on fragments are computed by all threads of the role: as vectors are,
+/// but for the memory that a load or store touches.
+def Tile_SharedMemory : Resource<"::fovea::tile::SharedMemory">;
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
+    AttrSizedOperandSegments, SingleBlock, RecursiveMemoryEffects,
+    SingleBlockImplicitTerminator<"::fovea::tile::ReturnOp">]> {
+  let summary = "Runs one program in every block of a grid";
+  let description = [{
+    The grid has up to three dimensions, `grid(x, y, z)`, `x` fastest. The
+    region's arguments are the block's indices, then a memref for each operand
+    of `ins` and `outs`, of fully dynamic strides but the last, 1. The operands
+    are tensors, with a result for each of `outs`, or memrefs. Every element of
+    a result is written by at most one block; those that no block writes keep
+    the value of `outs`.
+
+    Scalars defined above are used implicitly; tensors and memrefs are not.
+
+    `warps` is the number of warps that compute on fragments. `kernel` names
+    what the launch becomes.
+
+    ```mlir
+    %o = tile.launch grid(%rows, %heads, %batch) warps 8
+        ins(%q, %k, %v : tensor<...>, ...) outs(%init : tensor<...>) {
+    ^bb0(%r: index, %h: index, %b: index, %Q: memref<...>, ...):
+      ...
+    } -> tensor<...>
+    ```
+  }];
+  let arguments = (ins Variadic<Index>:$grid,
+                       Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$inputs,
+                       Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$outputs,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$warps,
+                       OptionalAttr<StrAttr>:$kernel);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`kernel` $kernel^)? `grid` `(` $grid `)` `warps` $warps
+    (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
+    `outs` `(` $outputs `:` qualified(type($outputs)) `)`
+    attr-dict-with-keyword $body (`->` qualified(type($results))^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      return getOutputsMutable();
+    }
+    ::mlir::Block::BlockArgListType getBlockIds() {
+      return getBody().getArguments().take_front(getGrid().size());
+    }
+    /// The memref inside for an operand of `ins` or `outs`.
+    ::mlir::BlockArgument getTiedArgument(::mlir::OpOperand &operand);
+    /// The operand for a memref argument of the region.
+    ::mlir::OpOperand &getTiedOperand(::mlir::BlockArgument argument);
+    /// The type that a tensor or memref has inside.
+    static ::mlir::MemRefType getArgumentType(::mlir::ShapedType type);
+  }];
+}
+
+def ReturnOp : Tile_Op<"return", [Pure, Terminator,
+    ParentOneOf<["LaunchOp", "RoleOp"]>]> {
+  let summary = "Ends a program or a role";
+  let assemblyFormat = "attr-dict";
+}
+
+def RolesOp : Tile_Op<"roles", [NoRegionArguments, SingleBlock,
+    NoTerminator, RecursiveMemoryEffects]> {
+  let summary = "Roles that run at the same time, each on its own warps";
+  let description = [{
+    Holds `tile.role` ops alone. Their warps follow one another in the block, in
+    the order of the roles. The op ends when all roles have.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+def RoleOp : Tile_Op<"role", [HasParent<"RolesOp">, NoRegionArguments,
+    SingleBlock, RecursiveMemoryEffects,
+    SingleBlockImplicitTerminator<"::fovea::tile::ReturnOp">]> {
+  let summary = "What some warps of the block do";
+  let description = [{
+    `registers`, where given, is the budget of one thread: the role's warp
+    groups raise or lower their limit to it (`setmaxnreg`), so `warps` is then a
+    multiple of 4. `single`: one thread of the role runs it, the others wait.
+
+    ```mlir
+    tile.role "load" warps 4 registers 24 single { ... }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, ConfinedAttr<I64Attr, [IntPositive]>:$warps,
+                       OptionalAttr<I64Attr>:$registers, UnitAttr:$single);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name `warps` $warps (`registers` $registers^)? (`single` $single^)?
+    attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+}
+
+def YieldOp : Tile_Op<"yield", [Pure, Terminator, HasParent<"MapOp">]> {
+  let summary = "The element that a map computes";
+  let arguments = (ins Tile_Scalar:$value);
+  let assemblyFormat = "$value attr-dict `:` qualified(type($value))";
+}
+
+//===----------------------------------------------------------------------===//
+// Global memory
+//===----------------------------------------------------------------------===//
+
+def LoadOp : Tile_Op<"load", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Reads a tile of global memory";
+  let description = [{
+    The tile starts at `indices`, one for each dimension of the memref; its
+    dimension `n` runs along dimension `dims[n]` of the memref. Elements beyond
+    the memref's sizes are zero; indices are not negative. The result is in
+    shared memory or in registers; in shared memory it holds until the next
+    execution of the same op.
+
+    ```mlir
+    %k = tile.load %K[%b, %h, %j, %c0] dims [2, 3]
+        : memref<?x?x?x64xbf16, ...> -> !tile.shared<64x64xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
+                       DenseI64ArrayAttr:$dims);
+  let results = (outs Tile_Tile:$result);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `dims` $dims attr-dict
+    `:` qualified(type($source)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Writes a tile to global memory";
+  let description = [{
+    As `tile.load`; elements beyond the memref's sizes are not written. Only the
+    first `valid` of the tile's dimension 0, where given, are.
+  }];
+  let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
+                       Variadic<Index>:$indices, Optional<Index>:$valid,
+                       DenseI64ArrayAttr:$dims);
+  let assemblyFormat = [{
+    $value `,` $target `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
+    attr-dict `:` qualified(type($value)) `,` qualified(type($target))
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+def FillOp : Tile_Op<"fill", [Pure,
+    TypesMatchWith<"the value is an element of the result", "result", "value",
+        "::llvm::cast<::fovea::tile::FragmentType>($_self).getElementType()">]> {
+  let summary = "A fragment whose elements are all the same";
+  let arguments = (ins Tile_Scalar:$value);
+  let results = (outs Tile_AnyFragment:$result);
+  let assemblyFormat = "$value attr-dict `:` qualified(type($result))";
+}
+
+def MapOp : Tile_Op<"map", [AttrSizedOperandSegments, SingleBlock,
+    RecursiveMemoryEffects, RecursivelySpeculatable]> {
+  let summary = "Computes every element of a fragment by a scalar region";
+  let description = [{
+    The region's arguments are one element of each operand, then the element's
+    coordinates in the tile, one index for each dimension. Operands of `ins`
+    have the result's shape. For a result of rank 2, operands of `rows` have one
+    element for each of its rows, those of `columns` one for each column.
+
+    ```mlir
+    %p = tile.map ins(%s : !tile.fragment<128x64xf32>)
+                  rows(%m : !tile.fragment<128xf32>) {
+    ^bb0(%x: f32, %y: f32, %i: index, %j: index):
+      %d = arith.subf %x, %y : f32
+      %e = math.exp2 %d : f32
+      tile.yield %e : f32
+    } -> !tile.fragment<128x64xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_AnyFragment>:$inputs,
+                       Variadic<Tile_AnyFragment>:$rows,
+                       Variadic<Tile_AnyFragment>:$columns);
+  let results = (outs Tile_AnyFragment:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
+    (`rows` `(` $rows^ `:` qualified(type($rows)) `)`)?
+    (`columns` `(` $columns^ `:` qualified(type($columns)) `)`)?
+    attr-dict-with-keyword $body `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
+  let summary = "Combines the elements of a fragment along one dimension";
+  let description = [{
+    `result[i] = init[i] op x[i, 0] op x[i, 1] ...` for `dim 1`. The order is
+    fixed by the layout: the registers of a thread in ascending order, then
+    threads by a butterfly. `max` of NaN and a number is the number.
+
+    ```mlir
+    %m1 = tile.reduce max %s, %m0 dim 1
+        : !tile.fragment<128x64xf32> -> !tile.fragment<128xf32>
+    ```
+  }];
+  let arguments = (ins Tile_ReductionEnum:$kind, Tile_AnyFragment:$input,
+                       Tile_AnyFragment:$init, I64Attr:$dim);
+  let results = (outs Tile_AnyFragment:$result);
+  let assemblyFormat = [{
+    $kind $input `,` $init `dim` $dim attr-dict
+    `:` qualified(type($input)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+class Tile_ProductOp<string mnemonic>
+    : Tile_Op<mnemonic, [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let arguments = (ins Tile_Tile:$a, Tile_AnyShared:$b,
+                       Optional<Tile_AnyFragment>:$acc, UnitAttr:$transpose_b,
+                       OptionalAttr<Tile_MmaKindEnum>:$kind);
+  let hasVerifier = 1;
+}
+
+def MmaOp : Tile_ProductOp<"mma"> {
+  let summary = "A matrix product";
+  let description = [{
+    `a: MxK` times `b: KxN` (`transpose_b`: `NxK`), added to `acc: MxN` or to
+    zero. `a` is a fragment or in shared memory. Operands are f16, bf16, f32 or
+    f64, both of one type; the result is f64 for f64, else f32. `kind`, set by
+    `--tile-assign-layouts`, is the instruction: `wgmma` (PTX ISA 9.7.15),
+    `mma_sync` (9.7.14.5), or `fma`. K may be padded: where `a` and `b` in
+    shared memory are wider than what was loaded, they hold zeros there.
+  }];
+  let results = (outs Tile_AnyFragment:$result);
+  let assemblyFormat = [{
+    ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)? attr-dict
+    `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($result))
+  }];
+}
+
+def MmaAsyncOp : Tile_ProductOp<"mma_async"> {
+  let summary = "Issues a matrix product";
+  let description = [{
+    As `tile.mma`, but the result comes from `tile.wait_mma`. Products complete
+    in the order of their issue. Until then `acc` must not be read elsewhere
+    (there is no other way to name it than the token), nor the operands' shared
+    memory be overwritten.
+  }];
+  let results = (outs Tile_AnyToken:$token);
+  let assemblyFormat = [{
+    ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)? attr-dict
+    `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($token))
+  }];
+}
+
+def WaitMmaOp : Tile_Op<"wait_mma", [
+    TypesMatchWith<"the result is the token's fragment", "token", "result",
+                   "::llvm::cast<::fovea::tile::TokenType>($_self).getFragment()">,
+    MemoryEffects<[MemRead<Tile_SharedMemory>, MemWrite<Tile_SharedMemory>]>]> {
+  let summary = "Waits for a product";
+  let description = [{
+    Waits until at most `pending` of the products issued later, in this role,
+    are in flight (`wgmma.wait_group`, PTX ISA 9.7.15.7.3), so that this one and
+    all before it are complete, and returns its fragment.
+  }];
+  let arguments = (ins Tile_AnyToken:$token,
+                       DefaultValuedAttr<I64Attr, "0">:$pending);
+  let results = (outs Tile_AnyFragment:$result);
+  let assemblyFormat = [{
+    $token (`pending` $pending^)? attr-dict `:` qualified(type($token))
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+def RingOp : Tile_Op<"ring", [
+    MemoryEffects<[MemAlloc<Tile_SharedMemory>]>]> {
+  let summary = "A ring of tiles in shared memory, with its barriers";
+  let description = [{
+    Stands in a launch before its roles. All slots are free at first. Each slot
+    has a barrier that says when it is full and one that says when it is empty
+    (mbarrier objects, PTX ISA 9.7.13.15).
+  }];
+  let results = (outs Tile_AnyRing:$ring);
+  let assemblyFormat = "attr-dict `:` qualified(type($ring))";
+  let hasVerifier = 1;
+}
+
+class Tile_SlotOp<string mnemonic, list<Trait> traits = []>
+    : Tile_Op<mnemonic, !listconcat(traits, [
+        MemoryEffects<[MemRead<Tile_SharedMemory>,
+                       MemWrite<Tile_SharedMemory>]>])>;
+
+def AcquireOp : Tile_SlotOp<"acquire", [
+    TypesMatchWith<"the result is the ring's tile", "ring", "result",
+                   "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
+  let summary = "Waits until a slot is free";
+  let description = [{
+    `%use` counts the ring's uses from 0; the slot is `%use mod stages`. It is
+    free at first, and when all warps that wait on the ring have released its
+    previous use.
+  }];
+  let arguments = (ins Tile_AnyRing:$ring, Index:$use);
+  let results = (outs Tile_AnyShared:$result);
+  let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
+}
+
+def LoadAsyncOp : Tile_Op<"load_async", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    TypesMatchWith<"the slot is of the ring's type", "ring", "slot",
+                   "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
+  let summary = "Starts to copy a tile of global memory into an acquired slot";
+  let description = [{
+    As `tile.load`. The slot of `%use` becomes full when the copy is complete.
+    On a tensor map the indices are of the map's tensor.
+  }];
+  let arguments = (ins Tile_Global:$source, Variadic<Index>:$indices,
+                       Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use,
+                       DenseI64ArrayAttr:$dims);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `dims` $dims `into` $slot `signals` $ring `[` $use
+    `]` attr-dict `:` qualified(type($source)) `,` qualified(type($ring))
+  }];
+  let hasVerifier = 1;
+}
+
+def WaitOp : Tile_SlotOp<"wait", [
+    TypesMatchWith<"the result is the ring's tile", "ring", "result",
+                   "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
+  let summary = "Waits until a slot is full";
+  let arguments = (ins Tile_AnyRing:$ring, Index:$use);
+  let results = (outs Tile_AnyShared:$result);
+  let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
+}
+
+def ReleaseOp : Tile_SlotOp<"release"> {
+  let summary = "Says that this warp has read a slot";
+  let arguments = (ins Tile_AnyRing:$ring, Index:$use);
+  let assemblyFormat = "$ring `[` $use `]` attr-dict `:` qualified(type($ring))";
+}
+
+//===----------------------------------------------------------------------===//
+// Host side
+//===----------------------------------------------------------------------===//
+
+def TensorMapOp : Tile_Op<"tensor_map", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Makes a TMA descriptor of a tensor in global memory";
+  let description = [{
+    On the host. Dimension `n` of the tile runs along dimension `dims[n]` of the
+    memref, the last along its last, whose stride is 1. Base address and all
+    other strides must be multiples of 16 bytes (CUDA driver API,
+    `cuTensorMapEncodeTiled`).
+  }];
+  let arguments = (ins AnyMemRef:$source, DenseI64ArrayAttr:$dims);
+  let results = (outs Tile_AnyTensorMap:$result);
+  let assemblyFormat = [{
+    $source `dims` $dims attr-dict `:` qualified(type($source)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // FOVEA_DIALECT_TILE_IR_TILEOPS_TD

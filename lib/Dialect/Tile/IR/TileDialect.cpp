@@ -1,0 +1,90 @@
+//===- TileDialect.cpp - The tile dialect ---------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+#include "fovea/Dialect/Tile/IR/TileDialect.cpp.inc"
+#include "fovea/Dialect/Tile/IR/TileEnums.cpp.inc"
+#define GET_OP_CLASSES
+#include "fovea/Dialect/Tile/IR/TileOps.cpp.inc"
+
+void TileDialect::initialize() {
+  registerAttributes();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "fovea/Dialect/Tile/IR/TileOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Launch
+//===----------------------------------------------------------------------===//
+
+BlockArgument LaunchOp::getTiedArgument(OpOperand &operand) {
+  return getBody().getArgument(operand.getOperandNumber());
+}
+
+OpOperand &LaunchOp::getTiedOperand(BlockArgument argument) {
+  assert(argument.getArgNumber() >= getGrid().size() && "a block's index");
+  return getOperation()->getOpOperand(argument.getArgNumber());
+}
+
+MemRefType LaunchOp::getArgumentType(ShapedType type) {
+  SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
+  if (!strides.empty())
+    strides.back() = 1;
+  Attribute space;
+  if (auto memref = dyn_cast<MemRefType>(type))
+    space = memref.getMemorySpace();
+  return MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides),
+      space);
+}
+
+//===----------------------------------------------------------------------===//
+// Effects
+//===----------------------------------------------------------------------===//
+
+using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
+
+void LoadOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
+  // The tile's memory is the op's own.
+  if (isa<SharedType>(getResult().getType()))
+    effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+}
+
+void StoreOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
+}
+
+void LoadAsyncOp::getEffects(Effects &effects) {
+  if (isa<MemRefType>(getSource().getType()))
+    effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
+  effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
+  effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+}
+
+void MmaOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
+}
+
+void MmaAsyncOp::getEffects(Effects &effects) {
+  // Issues keep their order, and stay between a slot's wait and its release.
+  effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
+  effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+}
+
+void TensorMapOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Allocate::get(),
+                       cast<OpResult>(getResult()));
+}

@@ -1,0 +1,186 @@
+//===- TileTypes.cpp - Types of the tile dialect --------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+#define GET_TYPEDEF_CLASSES
+#include "fovea/Dialect/Tile/IR/TileTypes.cpp.inc"
+
+void TileDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "fovea/Dialect/Tile/IR/TileTypes.cpp.inc"
+      >();
+}
+
+/// `128x64xf32`.
+static ParseResult parseShape(AsmParser &parser,
+                              SmallVectorImpl<int64_t> &shape,
+                              Type &elementType) {
+  return failure(parser.parseLess() ||
+                 parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+                 parser.parseType(elementType));
+}
+
+static void printShape(AsmPrinter &printer, ArrayRef<int64_t> shape,
+                       Type elementType) {
+  printer << "<";
+  printer.printDimensionList(shape);
+  printer << "x" << elementType;
+}
+
+static LogicalResult verifyShape(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Type elementType) {
+  if (shape.empty() || shape.size() > 2 ||
+      llvm::any_of(shape, [](int64_t size) { return size < 1; }))
+    return emitError() << "expected one or two positive sizes";
+  if (!elementType.isIntOrFloat())
+    return emitError() << "expected integers or floats, got " << elementType;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fragment
+//===----------------------------------------------------------------------===//
+
+FragmentType FragmentType::cloneWith(LayoutAttr layout) const {
+  return get(getContext(), getShape(), getElementType(), layout);
+}
+
+FragmentType FragmentType::cloneWith(Type elementType) const {
+  return get(getContext(), getShape(), elementType, getLayout());
+}
+
+Type FragmentType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type elementType;
+  LayoutAttr layout;
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  if (parseShape(parser, shape, elementType) ||
+      (succeeded(parser.parseOptionalComma()) &&
+       parser.parseAttribute(layout)) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<FragmentType>(loc, parser.getContext(), shape,
+                                         elementType, layout);
+}
+
+void FragmentType::print(AsmPrinter &printer) const {
+  printShape(printer, getShape(), getElementType());
+  if (getLayout())
+    printer << ", " << getLayout();
+  printer << ">";
+}
+
+LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<int64_t> shape, Type elementType,
+                                   LayoutAttr layout) {
+  if (failed(verifyShape(emitError, shape, elementType)))
+    return failure();
+  if (layout && layout.getShape() != shape)
+    return emitError() << "the layout is of another shape";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Shared
+//===----------------------------------------------------------------------===//
+
+SharedType SharedType::cloneWith(int64_t swizzle) const {
+  return get(getContext(), getShape(), getElementType(), swizzle);
+}
+
+int64_t SharedType::getElementBytes() const {
+  return llvm::divideCeil(getElementType().getIntOrFloatBitWidth(), 8);
+}
+
+int64_t SharedType::getPanelColumns() const {
+  return getSwizzle() ? getSwizzle() / getElementBytes() : getShape().back();
+}
+
+int64_t SharedType::getNumPanels() const {
+  return llvm::divideCeil(getShape().back(), getPanelColumns());
+}
+
+int64_t SharedType::getSizeInBytes() const {
+  return getShape().front() * getNumPanels() * getPanelColumns() *
+         getElementBytes();
+}
+
+int64_t SharedType::getByteOffset(int64_t row, int64_t column) const {
+  int64_t rowBytes = getPanelColumns() * getElementBytes();
+  int64_t inRow = column % getPanelColumns() * getElementBytes();
+  int64_t offset =
+      column / getPanelColumns() * getPanelBytes() + row * rowBytes;
+  if (!getSwizzle())
+    return offset + inRow;
+  int64_t unit = inRow / 16 ^ row * rowBytes / 128 % (getSwizzle() / 16);
+  return offset + unit * 16 + inRow % 16;
+}
+
+Type SharedType::parse(AsmParser &parser) {
+  SmallVector<int64_t> shape;
+  Type elementType;
+  int64_t swizzle = 0;
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  if (parseShape(parser, shape, elementType) ||
+      (succeeded(parser.parseOptionalComma()) &&
+       (parser.parseKeyword("swizzle") || parser.parseEqual() ||
+        parser.parseInteger(swizzle))) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<SharedType>(loc, parser.getContext(), shape,
+                                       elementType, swizzle);
+}
+
+void SharedType::print(AsmPrinter &printer) const {
+  printShape(printer, getShape(), getElementType());
+  if (getSwizzle())
+    printer << ", swizzle = " << getSwizzle();
+  printer << ">";
+}
+
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Type elementType,
+                                 int64_t swizzle) {
+  if (failed(verifyShape(emitError, shape, elementType)))
+    return failure();
+  if (shape.size() != 2)
+    return emitError() << "expected rows and columns";
+  if (!llvm::is_contained({0, 32, 64, 128}, swizzle))
+    return emitError() << "expected a swizzle of 32, 64 or 128 bytes, got "
+                       << swizzle;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Ring and tensor map
+//===----------------------------------------------------------------------===//
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t stages, SharedType) {
+  if (stages < 1)
+    return emitError() << "expected at least one stage, got " << stages;
+  return success();
+}
+
+LogicalResult
+TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError,
+                      int64_t rank, SharedType tile) {
+  if (rank < 2 || rank > 5)
+    return emitError() << "expected a tensor of rank 2 to 5, got " << rank;
+  if (tile.getShape().front() > 256 || tile.getPanelColumns() > 256)
+    return emitError() << "expected at most 256 rows and columns a copy";
+  return success();
+}

@@ -1,0 +1,298 @@
+//===- TileVerify.cpp - What ops of the tile dialect require --------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchOp::verify() {
+  if (getGrid().empty() || getGrid().size() > 3)
+    return emitOpError("expected a grid of 1 to 3 dimensions, got ")
+           << getGrid().size();
+  auto arguments = getBody().getArguments();
+  if (arguments.size() != getNumOperands())
+    return emitOpError("expected ")
+           << getNumOperands()
+           << " region arguments, one for each dimension of the grid and each "
+              "operand, got "
+           << arguments.size();
+  for (auto [argument, operand] : llvm::zip_equal(arguments, getOperands())) {
+    Type expected = operand.getType();
+    if (auto shaped = dyn_cast<ShapedType>(expected))
+      expected = getArgumentType(shaped);
+    if (argument.getType() != expected)
+      return emitOpError("expected region argument ")
+             << argument.getArgNumber() << " of type " << expected << ", got "
+             << argument.getType();
+  }
+  size_t tensors =
+      llvm::count_if(getOutputs().getTypes(), llvm::IsaPred<RankedTensorType>);
+  if (getNumResults() != tensors)
+    return emitOpError("expected a result for each tensor of outs, ")
+           << tensors << ", got " << getNumResults();
+  return success();
+}
+
+LogicalResult RolesOp::verify() {
+  for (Operation &op : getBody().front())
+    if (!isa<RoleOp>(op))
+      return op.emitOpError("must not stand among roles");
+  return success();
+}
+
+LogicalResult RoleOp::verify() {
+  std::optional<int64_t> registers = getRegisters();
+  if (!registers)
+    return success();
+  if (getWarps() % 4)
+    return emitOpError("with a register budget must have whole warp groups of "
+                       "4 warps, got ")
+           << getWarps() << " warps";
+  if (*registers < 24 || *registers > 256 || *registers % 8)
+    return emitOpError("expected a register budget of 24 to 256, a multiple of "
+                       "8, got ")
+           << *registers;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Global memory
+//===----------------------------------------------------------------------===//
+
+/// Checks that a tile of `shape` along `dims` fits a tensor of `rank` that is
+/// accessed at `indices`.
+static LogicalResult verifyAccess(Operation *op, ArrayRef<int64_t> shape,
+                                  ArrayRef<int64_t> dims, int64_t rank,
+                                  size_t indices) {
+  if (static_cast<int64_t>(indices) != rank)
+    return op->emitOpError("expected ") << rank << " indices, got " << indices;
+  if (dims.size() != shape.size())
+    return op->emitOpError("expected a dimension of the memref for each of the "
+                           "tile's ")
+           << shape.size() << ", got " << dims.size();
+  for (auto [index, dim] : llvm::enumerate(dims))
+    if (dim < 0 || dim >= rank ||
+        llvm::is_contained(dims.take_front(index), dim))
+      return op->emitOpError(
+                 "expected different dimensions of a memref of rank ")
+             << rank << ", got " << dim;
+  return success();
+}
+
+static LogicalResult verifyElements(Operation *op, Type tile, Type memory) {
+  if (tile == memory)
+    return success();
+  return op->emitOpError("expected a tile of the memref's elements, ")
+         << memory << ", got " << tile;
+}
+
+static std::pair<ArrayRef<int64_t>, Type> getTile(Type type) {
+  if (auto shared = dyn_cast<SharedType>(type))
+    return {shared.getShape(), shared.getElementType()};
+  auto fragment = cast<FragmentType>(type);
+  return {fragment.getShape(), fragment.getElementType()};
+}
+
+LogicalResult LoadOp::verify() {
+  auto [shape, elementType] = getTile(getResult().getType());
+  MemRefType source = getSource().getType();
+  if (failed(verifyElements(*this, elementType, source.getElementType())))
+    return failure();
+  return verifyAccess(*this, shape, getDims(), source.getRank(),
+                      getIndices().size());
+}
+
+LogicalResult StoreOp::verify() {
+  auto [shape, elementType] = getTile(getValue().getType());
+  MemRefType target = getTarget().getType();
+  if (failed(verifyElements(*this, elementType, target.getElementType())))
+    return failure();
+  return verifyAccess(*this, shape, getDims(), target.getRank(),
+                      getIndices().size());
+}
+
+LogicalResult LoadAsyncOp::verify() {
+  SharedType tile = getSlot().getType();
+  if (auto map = dyn_cast<TensorMapType>(getSource().getType())) {
+    if (map.getTile() != tile)
+      return emitOpError("expected a tensor map of tiles ")
+             << tile << ", got " << map.getTile();
+    return verifyAccess(*this, tile.getShape(), getDims(), map.getRank(),
+                        getIndices().size());
+  }
+  auto source = cast<MemRefType>(getSource().getType());
+  if (failed(verifyElements(*this, tile.getElementType(),
+                            source.getElementType())))
+    return failure();
+  return verifyAccess(*this, tile.getShape(), getDims(), source.getRank(),
+                      getIndices().size());
+}
+
+LogicalResult TensorMapOp::verify() {
+  MemRefType source = getSource().getType();
+  TensorMapType map = getResult().getType();
+  SharedType tile = map.getTile();
+  if (failed(verifyElements(*this, tile.getElementType(),
+                            source.getElementType())))
+    return failure();
+  if (map.getRank() != source.getRank())
+    return emitOpError("expected a map of rank ")
+           << source.getRank() << ", got " << map.getRank();
+  if (failed(verifyAccess(*this, tile.getShape(), getDims(), source.getRank(),
+                          source.getRank())))
+    return failure();
+  if (getDims().back() != source.getRank() - 1)
+    return emitOpError("expected the tile's columns along the memref's last "
+                       "dimension, got ")
+           << getDims().back();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+LogicalResult MapOp::verify() {
+  FragmentType result = getResult().getType();
+  LayoutAttr layout = result.getLayout();
+  auto verifyOperand = [&](Value operand, ArrayRef<int64_t> shape,
+                           LayoutAttr expected) -> LogicalResult {
+    auto type = cast<FragmentType>(operand.getType());
+    if (type.getShape() != shape)
+      return emitOpError("expected an operand of shape ")
+             << shape << ", got " << type;
+    if (!layout && !type.getLayout())
+      return success();
+    // Registers may be ordered otherwise; threads must hold what they need.
+    if (!layout || !type.getLayout() ||
+        !expected.getPermutationFrom(type.getLayout()))
+      return emitOpError("expected an operand whose threads hold the result's "
+                         "elements, as in ")
+             << expected << ", got " << type;
+    return success();
+  };
+  for (Value input : getInputs())
+    if (failed(verifyOperand(input, result.getShape(), layout)))
+      return failure();
+  if (!(getRows().empty() && getColumns().empty()) && result.getRank() != 2)
+    return emitOpError("with rows or columns must have a result of rank 2");
+  for (Value row : getRows())
+    if (failed(verifyOperand(row, result.getShape().front(),
+                             layout ? layout.dropDim(1) : layout)))
+      return failure();
+  for (Value column : getColumns())
+    if (failed(verifyOperand(column, result.getShape().back(),
+                             layout ? layout.dropDim(0) : layout)))
+      return failure();
+
+  SmallVector<Type> expected;
+  for (Value operand : getOperands())
+    expected.push_back(cast<FragmentType>(operand.getType()).getElementType());
+  expected.append(result.getRank(), IndexType::get(getContext()));
+  if (getBody().getArgumentTypes() != TypeRange(expected))
+    return emitOpError("expected region arguments ")
+           << TypeRange(expected) << ": one element of each operand, then "
+           << result.getRank() << " coordinates; got "
+           << getBody().getArgumentTypes();
+  auto yield = dyn_cast<YieldOp>(getBody().front().back());
+  if (!yield || yield.getValue().getType() != result.getElementType())
+    return emitOpError("expected the region to yield ")
+           << result.getElementType();
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  FragmentType input = getInput().getType(), result = getResult().getType();
+  if (input.getRank() != 2 || getDim() < 0 || getDim() > 1)
+    return emitOpError("expected a fragment of rank 2 and a dimension of it, "
+                       "got ")
+           << input << " and " << getDim();
+  if (result.getShape() != ArrayRef(input.getShape()[1 - getDim()]) ||
+      result.getElementType() != input.getElementType())
+    return emitOpError("expected a result of ")
+           << input.getShape()[1 - getDim()] << " elements of "
+           << input.getElementType() << ", got " << result;
+  LayoutAttr from = input.getLayout(), to = result.getLayout();
+  if (!from != !to || (from && !to.getPermutationFrom(from.dropDim(getDim()))))
+    return emitOpError(
+               "expected a result that lies as the operand's dimension, "
+               "got ")
+           << result;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+template <typename ProductOp>
+static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
+  auto [a, aType] = getTile(op.getA().getType());
+  auto [b, bType] = getTile(op.getB().getType());
+  if (a.size() != 2)
+    return op.emitOpError("expected a left operand of rank 2");
+  if (aType != bType ||
+      !(aType.isF16() || aType.isBF16() || aType.isF32() || aType.isF64()))
+    return op.emitOpError("expected operands of one type of f16, bf16, f32 or "
+                          "f64, got ")
+           << aType << " and " << bType;
+  int64_t k = op.getTransposeB() ? b[1] : b[0];
+  int64_t n = op.getTransposeB() ? b[0] : b[1];
+  if (a[1] != k)
+    return op.emitOpError("expected both operands to have one inner size, got ")
+           << a[1] << " and " << k;
+  if (result.getRank() != 2 || result.getShape()[0] != a[0] ||
+      result.getShape()[1] != n)
+    return op.emitOpError("expected a result of ")
+           << a[0] << "x" << n << " elements, got " << result;
+  if (aType.isF64() ? !result.getElementType().isF64()
+                    : !result.getElementType().isF32())
+    return op.emitOpError("expected a result of ")
+           << (aType.isF64() ? "f64" : "f32") << ", got "
+           << result.getElementType();
+  if (op.getAcc() && op.getAcc().getType() != result)
+    return op.emitOpError("expected an accumulator of the result's type ")
+           << result << ", got " << op.getAcc().getType();
+  bool isNarrow = aType.isF16() || aType.isBF16();
+  if (op.getKind() && *op.getKind() != MmaKind::Fma && !isNarrow)
+    return op.emitOpError("by ")
+           << stringifyMmaKind(*op.getKind())
+           << " expected operands of f16 or bf16, got " << aType;
+  return success();
+}
+
+LogicalResult MmaOp::verify() {
+  return verifyProduct(*this, getResult().getType());
+}
+
+LogicalResult MmaAsyncOp::verify() {
+  if (getKind() && *getKind() != MmaKind::Wgmma)
+    return emitOpError("expected wgmma, the only asynchronous product");
+  return verifyProduct(*this, getToken().getType().getFragment());
+}
+
+LogicalResult WaitMmaOp::verify() {
+  if (getPending() < 0 || getPending() > 7)
+    return emitOpError("expected 0 to 7 products pending, got ")
+           << getPending();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+LogicalResult RingOp::verify() {
+  if ((*this)->getParentOfType<RoleOp>())
+    return emitOpError("must stand before the roles that share it");
+  return success();
+}

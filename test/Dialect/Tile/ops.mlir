@@ -1,0 +1,69 @@
+// RUN: fovea-opt %s --verify-roundtrip | FileCheck %s
+
+#acc = #tile.layout<128x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+!q = memref<2x16x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+!s = !tile.fragment<128x64xf32>
+
+// A plain program, before layouts.
+// CHECK-LABEL: func @plain
+func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: tensor<2x16x?x64xf32>, %n: index) -> tensor<2x16x?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %zero = arith.constant 0.0 : f32
+  // CHECK: tile.launch kernel "scores" grid(%{{.*}}, %{{.*}}, %{{.*}}) warps 8 ins(%{{.*}}, %{{.*}} : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>) outs(%{{.*}} : tensor<2x16x?x64xf32>)
+  %o = tile.launch kernel "scores" grid(%n, %n, %n) warps 8
+      ins(%q, %k : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>)
+      outs(%init : tensor<2x16x?x64xf32>) {
+  ^bb0(%r: index, %h: index, %b: index, %Q: !q, %K: !q, %O: memref<2x16x?x64xf32, strided<[?, ?, ?, 1], offset: ?>>):
+    %row = arith.muli %r, %c128 : index
+    // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] dims [2, 3] : memref<2x16x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.shared<128x64xbf16>
+    %qt = tile.load %Q[%b, %h, %row, %c0] dims [2, 3] : !q -> !tile.shared<128x64xbf16>
+    %kt = tile.load %K[%b, %h, %row, %c0] dims [2, 3] : !q -> !tile.shared<64x64xbf16>
+    // CHECK: tile.mma %{{.*}}, %{{.*}} transpose_b : !tile.shared<128x64xbf16>, !tile.shared<64x64xbf16> -> !tile.fragment<128x64xf32>
+    %s = tile.mma %qt, %kt transpose_b : !tile.shared<128x64xbf16>, !tile.shared<64x64xbf16> -> !s
+    %z = tile.fill %zero : !tile.fragment<128xf32>
+    // CHECK: tile.reduce max %{{.*}}, %{{.*}} dim 1
+    %m = tile.reduce max %s, %z dim 1 : !s -> !tile.fragment<128xf32>
+    // CHECK: tile.map ins(%{{.*}} : !tile.fragment<128x64xf32>) rows(%{{.*}} : !tile.fragment<128xf32>)
+    %p = tile.map ins(%s : !s) rows(%m : !tile.fragment<128xf32>) {
+    ^bb1(%x: f32, %y: f32, %i: index, %j: index):
+      %d = arith.subf %x, %y : f32
+      tile.yield %d : f32
+    } -> !s
+    // CHECK: tile.store %{{.*}}, %{{.*}}[{{.*}}] dims [2, 3] valid(%{{.*}})
+    tile.store %p, %O[%b, %h, %row, %c0] dims [2, 3] valid(%c64) : !s, memref<2x16x?x64xf32, strided<[?, ?, ?, 1], offset: ?>>
+  } -> tensor<2x16x?x64xf32>
+  return %o : tensor<2x16x?x64xf32>
+}
+
+// The same kind of program with layouts, rings and roles, on memrefs.
+// CHECK-LABEL: func @roles
+func.func @roles(%k: memref<?x?xbf16>, %o: memref<?x?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 ins(%k : memref<?x?xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%r: index, %K: memref<?x?xbf16, strided<[?, 1], offset: ?>>, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // CHECK: tile.ring : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+    %ring = tile.ring : !tile.ring<2 x !tile>
+    // CHECK: tile.roles
+    tile.roles {
+      // CHECK: tile.role "load" warps 4 registers 24 single
+      tile.role "load" warps 4 registers 24 single {
+        %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile>
+        tile.load_async %K[%r, %c0] dims [0, 1] into %slot signals %ring[%c0] : memref<?x?xbf16, strided<[?, 1], offset: ?>>, !tile.ring<2 x !tile>
+      }
+      // CHECK: tile.role "compute" warps 8 registers 240
+      tile.role "compute" warps 8 registers 240 {
+        %a = tile.wait %ring[%c0] : !tile.ring<2 x !tile>
+        // CHECK: tile.mma_async wgmma
+        %t = tile.mma_async wgmma %a, %a transpose_b : !tile.shared<128x64xbf16, swizzle = 128>, !tile.shared<128x64xbf16, swizzle = 128> -> !tile.token<!tile.fragment<128x128xf32, #acc>>
+        // CHECK: tile.wait_mma %{{.*}} pending 1
+        %s = tile.wait_mma %t pending 1 : !tile.token<!tile.fragment<128x128xf32, #acc>>
+        tile.release %ring[%c0] : !tile.ring<2 x !tile>
+        tile.store %s, %O[%r, %c0] dims [0, 1] : !tile.fragment<128x128xf32, #acc>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+      }
+    }
+  }
+  return
+}
