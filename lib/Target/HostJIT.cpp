@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Target/HostJIT.h"
+#include "fovea/Runtime/GpuRuntime.h"
 #include "fovea/Runtime/HostRuntime.h"
 #include "fovea/Runtime/SmallFloats.h"
 #include "fovea/Target/HostCodegen.h"
@@ -61,6 +62,12 @@ std::vector<Symbol> getRuntimeSymbols() {
       symbol("_mlir_memref_to_llvm_aligned_alloc",
              &_mlir_memref_to_llvm_aligned_alloc),
       symbol("_mlir_memref_to_llvm_free", &_mlir_memref_to_llvm_free),
+      symbol("fovea_gpu_launch", &fovea_gpu_launch),
+      symbol("fovea_gpu_allocate", &fovea_gpu_allocate),
+      symbol("fovea_gpu_free", &fovea_gpu_free),
+      symbol("fovea_gpu_result", &fovea_gpu_result),
+      symbol("fovea_gpu_tensor_map", &fovea_gpu_tensor_map),
+      symbol("fovea_gpu_zero", &fovea_gpu_zero),
       symbol<void *(void *, const void *, size_t)>("memcpy", &std::memcpy),
       symbol<void *(void *, const void *, size_t)>("memmove", &std::memmove),
       symbol<void *(void *, int, size_t)>("memset", &std::memset),

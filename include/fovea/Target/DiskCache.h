@@ -1,0 +1,88 @@
+//===- DiskCache.h - Compiled code, kept from run to run --------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TARGET_DISKCACHE_H
+#define FOVEA_TARGET_DISKCACHE_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SHA256.h"
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace fovea {
+
+/// Names an entry by all that its content follows from.
+class CacheKey {
+public:
+  /// `kind` is what the content is: "cubin", "program", ...
+  explicit CacheKey(llvm::StringRef kind) { add(kind); }
+
+  CacheKey &add(llvm::StringRef text);
+  CacheKey &add(int64_t number);
+
+  std::array<uint8_t, 32> getHash() const;
+
+private:
+  llvm::SHA256 hash;
+};
+
+/// Changes with every build of Fovea and of LLVM. Belongs into the key of what
+/// follows from more than the other parts of the key and the compiler's
+/// version.
+const std::string &getBuildIdentity();
+
+/// A folder of entries. Entries are written in one step and checked when read,
+/// so threads and processes may share a folder; one that is damaged is as none.
+/// Where nothing can be kept everything works, slower. All functions may be
+/// called from several threads at once.
+class DiskCache {
+public:
+  /// The cache in the folder that the environment variable FOVEA_CACHE_DIR
+  /// names (none if that is empty), else in `fovea` in XDG_CACHE_HOME or
+  /// ~/.cache; at most 1 GiB.
+  static DiskCache &get();
+
+  /// An empty folder name makes a cache that keeps nothing. `maxBytes` bounds
+  /// all entries together.
+  DiskCache(std::string folder, uint64_t maxBytes);
+
+  llvm::StringRef getFolder() const { return folder; }
+
+  /// The content of an entry, at an address that is a multiple of 8, or null.
+  std::unique_ptr<llvm::MemoryBuffer> lookup(const CacheKey &key) const;
+
+  void store(const CacheKey &key, llvm::StringRef content);
+
+  /// Removes entries that nobody read for a month, and the longest unread ones
+  /// of what exceeds the bound. `store` does so now and then; within `interval`
+  /// of the last time this does nothing.
+  void prune(std::chrono::seconds interval = std::chrono::seconds(0)) const;
+
+  /// Why nothing can be kept, the first time it is asked for.
+  std::optional<std::string> takeRemark();
+
+private:
+  std::string getPath(llvm::ArrayRef<uint8_t> hash) const;
+  llvm::Error write(llvm::StringRef path, llvm::ArrayRef<uint8_t> hash,
+                    llvm::StringRef content) const;
+
+  const std::string folder;
+  const uint64_t maxBytes;
+  std::mutex mutex;
+  bool writable = true;
+  std::optional<std::string> remark;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_TARGET_DISKCACHE_H

@@ -1,0 +1,38 @@
+//===- NVPTX.h - From LLVM IR to PTX ----------------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_TARGET_NVPTX_H
+#define FOVEA_TARGET_NVPTX_H
+
+#include "fovea/Target/GpuTarget.h"
+
+namespace llvm {
+class Module;
+} // namespace llvm
+
+namespace fovea {
+
+struct PTXOptions {
+  GpuArch arch = GpuArch::SM90a;
+  /// The version of PTX that instructions may be of, such as 80 for 8.0, which
+  /// the oldest driver that the runtime accepts understands.
+  int ptxVersion = 80;
+  /// 0: code as it is; 1: what helps ptxas (scalars instead of stack slots, no
+  /// common subexpressions, simple instructions); 2, 3: LLVM's own pipelines.
+  int optLevel = 1;
+};
+
+/// Sets the module's triple and data layout, optimises it and translates it to
+/// PTX. Kernels have the calling convention `ptx_kernel`; how they treat
+/// denormal numbers is said by their attributes. An error names what a kernel
+/// calls and the module does not define, and what LLVM cannot translate.
+llvm::Expected<std::string> compileToPTX(llvm::Module &module,
+                                         const PTXOptions &options);
+
+} // namespace fovea
+
+#endif // FOVEA_TARGET_NVPTX_H

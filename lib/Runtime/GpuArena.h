@@ -1,0 +1,106 @@
+//===- GpuArena.h - Memory for temporaries, in a stream's order -*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Temporaries of calls on one stream share memory without waiting: what a call
+// enqueues runs after what was enqueued before it, so memory may be given out
+// again as soon as the host has freed it. An arena is that memory for one
+// stream, used by one call at a time; it grows to what calls need and keeps it.
+//
+// A graph runs later and on any stream, so calls that are captured have arenas
+// of their own, one for each capture and stream, which nobody else gets and
+// which live as long as the module.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_RUNTIME_GPUARENA_H
+#define FOVEA_LIB_RUNTIME_GPUARENA_H
+
+#include "CudaContext.h"
+
+#include <vector>
+
+namespace fovea::cuda {
+
+/// Whom an arena is for.
+struct ArenaKey {
+  /// Never used twice by a process, as a stream's handle may be.
+  uint64_t stream = 0;
+  /// Zero outside of a capture.
+  uint64_t capture = 0;
+
+  bool operator==(const ArenaKey &) const = default;
+};
+
+/// Memory of one stream.
+class Arena {
+public:
+  Arena(const Device &device, ArenaKey key) : device(device), key(key) {}
+  ~Arena();
+
+  /// Memory aligned to 512 bytes; `bytes` is not 0.
+  llvm::Expected<void *> allocate(int64_t bytes);
+
+  /// Frees what `allocate` returned.
+  void free(void *pointer);
+
+  void freeAll();
+
+  /// Gives memory that nothing is in back to the driver, which waits for the
+  /// kernels that may use it. True if there was any.
+  bool shrink();
+
+private:
+  friend class ArenaPool;
+
+  /// Neighbours within a chunk, in order, used or free.
+  struct Block {
+    int64_t offset;
+    int64_t bytes;
+    bool used;
+  };
+  struct Chunk {
+    CUdeviceptr base;
+    std::vector<Block> blocks;
+  };
+
+  /// The smallest free block that is large enough, split; null if none is.
+  void *take(int64_t bytes);
+
+  const Device &device;
+  const ArenaKey key;
+  bool busy = false;
+  /// Of the pool's clock.
+  uint64_t lastUse = 0;
+  std::vector<Chunk> chunks;
+};
+
+/// The arenas of a module.
+class ArenaPool {
+public:
+  explicit ArenaPool(const Device &device) : device(device) {}
+
+  /// An arena for one call on a stream; the caller gives it back.
+  Arena &acquire(ArenaKey key);
+  void release(Arena &arena);
+
+  /// Memory of an acquired arena. Where the device has no more, arenas that are
+  /// not in use give theirs.
+  llvm::Expected<void *> allocate(Arena &arena, int64_t bytes);
+
+private:
+  /// How many streams keep their memory while others are used.
+  static constexpr size_t kMaxIdle = 8;
+
+  const Device &device;
+  std::mutex mutex;
+  uint64_t clock = 0;
+  std::vector<std::unique_ptr<Arena>> arenas;
+};
+
+} // namespace fovea::cuda
+
+#endif // FOVEA_LIB_RUNTIME_GPUARENA_H

@@ -1,0 +1,147 @@
+//===- GpuModule.cpp - Load kernels ---------------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuArena.h"
+
+#include "llvm/ADT/Twine.h"
+
+using namespace fovea::cuda;
+
+namespace {
+
+/// Where the driver's compiler writes.
+struct Log {
+  static constexpr size_t kBytes = 64 << 10;
+  std::string text = std::string(kBytes, '\0');
+
+  std::string take() { return llvm::StringRef(text.c_str()).rtrim().str(); }
+};
+
+/// True if code that the driver refused as a cubin may be right as PTX.
+bool isWrongForm(CUresult result) {
+  return result == CUDA_ERROR_INVALID_IMAGE ||
+         result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+         result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
+/// True if the driver's compiler has the bug of ptxas 12.8.0 to 12.9.0. Which
+/// 12.9 it is cannot be asked.
+bool miscompiles(int driverVersion, llvm::StringRef ptx) {
+  return driverVersion / 10 >= 1208 && driverVersion / 10 <= 1209 &&
+         ptx.contains(".target sm_90a");
+}
+
+} // namespace
+
+Module::Module(Device &device)
+    : device(device), arenas(std::make_unique<ArenaPool>(device)) {}
+
+Module::~Module() {
+  const Api &api = device.getDriver().getApi();
+  ContextScope scope(device);
+  if (!handle)
+    return;
+  RelaxedCapture relaxed(api);
+  api.cuCtxSynchronize();
+  api.cuModuleUnload(static_cast<CUmodule>(handle));
+}
+
+llvm::Expected<std::unique_ptr<Module>>
+Module::load(Device &device, const Image &image,
+             llvm::ArrayRef<std::string> kernels) {
+  ContextScope scope(device);
+  if (llvm::Error error = scope.check())
+    return error;
+  std::unique_ptr<Module> module(new Module(device));
+  if (llvm::Error error = module->loadImage(image))
+    return error;
+  for (const std::string &name : kernels)
+    if (llvm::Error error = module->loadKernel(name))
+      return error;
+  return module;
+}
+
+llvm::Error Module::loadImage(const Image &image) {
+  const Driver &driver = device.getDriver();
+  const Api &api = driver.getApi();
+  CUmodule module = nullptr;
+  if (!image.cubin.empty()) {
+    CUresult result = api.cuModuleLoadDataEx(&module, image.cubin.data(), 0,
+                                             nullptr, nullptr);
+    handle = module;
+    if (result == CUDA_SUCCESS)
+      return llvm::Error::success();
+    if (image.ptx.empty() || !isWrongForm(result))
+      return makeError(api, result, "cuModuleLoadDataEx",
+                       "cannot load the kernels on " +
+                           formatDevice(device.getInfo()));
+  }
+
+  if (miscompiles(driver.getVersion(), image.ptx))
+    return llvm::createStringError(
+        std::make_error_code(std::errc::not_supported),
+        "the compiler of this driver (CUDA " +
+            formatCudaVersion(driver.getVersion()) +
+            ") is known to miscompile code for sm_90a: install ptxas 12.9.1 or "
+            "newer, or a driver for CUDA 13.0 or newer");
+  Log info, errors;
+  int options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                   CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                   CU_JIT_LOG_VERBOSE};
+  void *values[] = {info.text.data(), reinterpret_cast<void *>(Log::kBytes),
+                    errors.text.data(), reinterpret_cast<void *>(Log::kBytes),
+                    reinterpret_cast<void *>(1)};
+  std::string text = image.ptx.str();
+  CUresult result = api.cuModuleLoadDataEx(&module, text.c_str(),
+                                           std::size(options), options, values);
+  handle = module;
+  compiledByDriver = true;
+  compileLog = info.take();
+  std::string messages = errors.take();
+  return check(api, result, "cuModuleLoadDataEx",
+               "the driver cannot compile the kernels for " +
+                   formatDevice(device.getInfo()) +
+                   (messages.empty() ? "" : ": " + messages));
+}
+
+llvm::Error Module::loadKernel(const std::string &name) {
+  const Api &api = device.getDriver().getApi();
+  CUfunction function = nullptr;
+  if (llvm::Error error =
+          check(api,
+                api.cuModuleGetFunction(
+                    &function, static_cast<CUmodule>(handle), name.c_str()),
+                "cuModuleGetFunction", "kernel '" + name + "'"))
+    return error;
+  Kernel &kernel = kernels.emplace_back();
+  kernel.name = name;
+  kernel.function = function;
+  CUresult result = CUDA_SUCCESS;
+  auto query = [&](int attribute) {
+    int value = 0;
+    if (result == CUDA_SUCCESS)
+      result = api.cuFuncGetAttribute(&value, attribute, function);
+    return value;
+  };
+  kernel.attributes.registers = query(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  kernel.attributes.localBytes = query(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+  kernel.attributes.staticSharedBytes =
+      query(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+  kernel.attributes.maxThreadsPerBlock =
+      query(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  if (llvm::Error error =
+          check(api, result, "cuFuncGetAttribute", "kernel '" + name + "'"))
+    return error;
+  kernel.maxDynamicSharedBytes = device.getInfo().sharedBytesPerBlock -
+                                 kernel.attributes.staticSharedBytes;
+  // Once and for all, so that a launch with more than 48 KB needs nothing.
+  return check(api,
+               api.cuFuncSetAttribute(
+                   function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                   int(kernel.maxDynamicSharedBytes)),
+               "cuFuncSetAttribute", "kernel '" + name + "'");
+}

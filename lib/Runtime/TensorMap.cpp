@@ -1,0 +1,191 @@
+//===- TensorMap.cpp - TMA descriptors ------------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorMap.h"
+#include "CudaContext.h"
+#include "fovea/Runtime/GpuRuntime.h"
+
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/Twine.h"
+
+#include <cstring>
+
+using namespace fovea::cuda;
+
+namespace {
+
+constexpr int64_t kMaxRank = 5;
+constexpr int64_t kMaxSize = int64_t(1) << 32;
+constexpr int64_t kMaxStride = int64_t(1) << 40;
+constexpr int64_t kMaxBox = 256;
+
+/// A descriptor's arguments, one word each, zeros behind the last.
+struct Key {
+  static constexpr int kWords = 4 + 3 * kMaxRank;
+  int64_t words[kWords] = {};
+
+  bool operator==(const Key &other) const {
+    return !std::memcmp(words, other.words, sizeof(words));
+  }
+};
+
+/// Descriptors that this thread made last.
+struct Memo {
+  static constexpr size_t kEntries = 32;
+  struct Entry {
+    Key key;
+    CUtensorMap map;
+  };
+  Entry entries[kEntries];
+};
+
+struct ElementType {
+  int type;
+  int64_t bytes;
+};
+
+ElementType getElementType(int64_t kind) {
+  switch (ElementKind(kind)) {
+  case ElementKind::F16:
+    return {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2};
+  case ElementKind::BF16:
+    return {CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2};
+  case ElementKind::F32:
+    return {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4};
+  case ElementKind::F64:
+    return {CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8};
+  case ElementKind::Bool:
+  case ElementKind::I8:
+    return {CU_TENSOR_MAP_DATA_TYPE_UINT8, 1};
+  case ElementKind::I16:
+    return {CU_TENSOR_MAP_DATA_TYPE_UINT16, 2};
+  case ElementKind::I32:
+    return {CU_TENSOR_MAP_DATA_TYPE_INT32, 4};
+  case ElementKind::I64:
+    return {CU_TENSOR_MAP_DATA_TYPE_INT64, 8};
+  }
+  return {0, 0};
+}
+
+llvm::Error reject(const llvm::Twine &message) {
+  return makeInvalid("tensor map: " + message);
+}
+
+/// What does not satisfy T2 to T6.
+llvm::Error validate(const TensorMapShape &shape, int64_t elementBytes,
+                     bool empty) {
+  if (reinterpret_cast<uintptr_t>(shape.base) % 16)
+    return reject(
+        "the address 0x" +
+        llvm::Twine::utohexstr(reinterpret_cast<uintptr_t>(shape.base)) +
+        " is not a multiple of 16");
+  for (int64_t i = 0; i < shape.rank; ++i) {
+    std::string dimension = "dimension " + std::to_string(i);
+    if (shape.sizes[i] < 0 || shape.sizes[i] > kMaxSize)
+      return reject(dimension + ": the size " + llvm::Twine(shape.sizes[i]) +
+                    " is not one of 0 to 2^32");
+    if (i > 0 && shape.sizes[i] > 1 && !empty) {
+      int64_t stride = shape.byteStrides[i - 1];
+      if (stride < 0 || stride >= kMaxStride || stride % 16)
+        return reject(dimension + ": the stride of " + llvm::Twine(stride) +
+                      " bytes is not a multiple of 16 below 2^40");
+    }
+    if (shape.box[i] < 1 || shape.box[i] > kMaxBox)
+      return reject(dimension + ": the box size " + llvm::Twine(shape.box[i]) +
+                    " is not one of 1 to 256");
+  }
+  int64_t inner = shape.box[0] * elementBytes;
+  std::string rows =
+      "the box's rows of " + std::to_string(inner) + " bytes are ";
+  if (inner % 16)
+    return reject(rows + "not a multiple of 16");
+  if (shape.swizzleBytes && inner > shape.swizzleBytes)
+    return reject(rows + "longer than the swizzle of " +
+                  llvm::Twine(shape.swizzleBytes) + " bytes");
+  return llvm::Error::success();
+}
+
+llvm::Error encode(const Device &device, const TensorMapShape &shape,
+                   CUtensorMap &map) {
+  ElementType element = getElementType(shape.elementKind);
+  if (!element.bytes)
+    return reject("no element kind " + llvm::Twine(shape.elementKind));
+  // There is no empty map: one element of nobody's memory stands for it.
+  bool empty = shape.base == device.getScratch();
+  if (llvm::Error error = validate(shape, element.bytes, empty))
+    return error;
+  int swizzle;
+  switch (shape.swizzleBytes) {
+  case 0:
+    swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
+    break;
+  case 32:
+    swizzle = CU_TENSOR_MAP_SWIZZLE_32B;
+    break;
+  case 64:
+    swizzle = CU_TENSOR_MAP_SWIZZLE_64B;
+    break;
+  case 128:
+    swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+    break;
+  default:
+    return reject("the swizzle of " + llvm::Twine(shape.swizzleBytes) +
+                  " bytes is not 0, 32, 64 or 128");
+  }
+
+  uint64_t sizes[kMaxRank], strides[kMaxRank];
+  uint32_t box[kMaxRank], steps[kMaxRank];
+  for (int64_t i = 0; i < shape.rank; ++i) {
+    sizes[i] = empty ? 1 : shape.sizes[i];
+    if (i > 0)
+      strides[i - 1] = sizes[i] > 1 ? shape.byteStrides[i - 1] : 16;
+    box[i] = uint32_t(shape.box[i]);
+    steps[i] = 1;
+  }
+  const Api &api = device.getDriver().getApi();
+  return check(api,
+               api.cuTensorMapEncodeTiled(
+                   &map, element.type, uint32_t(shape.rank), shape.base, sizes,
+                   strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                   CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+               "cuTensorMapEncodeTiled");
+}
+
+} // namespace
+
+llvm::Error fovea::cuda::encodeTensorMap(const Device &device, void *map,
+                                         TensorMapShape shape) {
+  if (shape.rank < 1 || shape.rank > kMaxRank)
+    return reject("the rank " + llvm::Twine(shape.rank) +
+                  " is not one of 1 to 5");
+  if (llvm::is_contained(llvm::ArrayRef(shape.sizes, shape.rank), 0))
+    shape.base = device.getScratch();
+  Key key;
+  int64_t *word = key.words;
+  *word++ = reinterpret_cast<intptr_t>(shape.base);
+  *word++ = shape.elementKind;
+  *word++ = shape.rank;
+  *word++ = shape.swizzleBytes;
+  word = std::copy_n(shape.sizes, shape.rank, word);
+  word = std::copy_n(shape.byteStrides, shape.rank - 1, word);
+  std::copy_n(shape.box, shape.rank, word);
+
+  static thread_local Memo memo;
+  size_t hash =
+      llvm::hash_combine_range(std::begin(key.words), std::end(key.words));
+  Memo::Entry &entry = memo.entries[hash % Memo::kEntries];
+  // Rank 0 is no map's.
+  if (!(entry.key == key)) {
+    entry.key.words[2] = 0;
+    if (llvm::Error error = encode(device, shape, entry.map))
+      return error;
+    entry.key = key;
+  }
+  std::memcpy(map, &entry.map, sizeof(CUtensorMap));
+  return llvm::Error::success();
+}

@@ -1,0 +1,165 @@
+//===- NVPTX.cpp - From LLVM IR to PTX ------------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Target/NVPTX.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
+
+#include <mutex>
+
+using namespace fovea;
+
+namespace {
+
+constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
+
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(const PTXOptions &options) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple(kTriple);
+  std::string message;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return llvm::createStringError(message);
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, getName(options.arch),
+      "+ptx" + std::to_string(options.ptxVersion), llvm::TargetOptions(),
+      std::nullopt, std::nullopt,
+      options.optLevel == 0 ? llvm::CodeGenOptLevel::None
+                            : llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    return llvm::createStringError("LLVM has no code generator for '" +
+                                   kTriple + "'");
+  return machine;
+}
+
+/// Keeps LLVM's errors, which would otherwise end the process.
+class ErrorCollector {
+public:
+  explicit ErrorCollector(llvm::LLVMContext &context)
+      : context(context), previous(context.getDiagnosticHandler()) {
+    context.setDiagnosticHandlerCallBack(handle, this);
+  }
+  ErrorCollector(const ErrorCollector &) = delete;
+  ErrorCollector &operator=(const ErrorCollector &) = delete;
+  ~ErrorCollector() { context.setDiagnosticHandler(std::move(previous)); }
+
+  /// Empty if there was none.
+  std::string messages;
+
+private:
+  static void handle(const llvm::DiagnosticInfo *info, void *collector) {
+    if (info->getSeverity() != llvm::DS_Error)
+      return;
+    std::string &messages = static_cast<ErrorCollector *>(collector)->messages;
+    llvm::raw_string_ostream stream(messages);
+    if (!messages.empty())
+      stream << "\n";
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    info->print(printer);
+  }
+
+  llvm::LLVMContext &context;
+  std::unique_ptr<llvm::DiagnosticHandler> previous;
+};
+
+/// What a kernel calls but nobody defines would be ptxas's or the driver's to
+/// complain of, in worse words.
+llvm::Error checkDefinitions(const llvm::Module &module) {
+  for (const llvm::Function &function : module) {
+    // These two are the driver's.
+    if (!function.isDeclaration() || function.isIntrinsic() ||
+        function.use_empty() || function.getName() == "vprintf" ||
+        function.getName() == "__assertfail")
+      continue;
+    return llvm::createStringError("kernels call '" + function.getName() +
+                                   "', which is defined nowhere");
+  }
+  return llvm::Error::success();
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, int level) {
+  llvm::PassBuilder builder(&machine);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager cycles;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(cycles);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, cycles, modules);
+  llvm::ModulePassManager passes;
+  if (level == 1) {
+    llvm::FunctionPassManager simple;
+    simple.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    simple.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+    simple.addPass(llvm::InstCombinePass());
+    simple.addPass(llvm::SimplifyCFGPass());
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(simple)));
+  } else {
+    passes = builder.buildPerModuleDefaultPipeline(
+        level == 2 ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O3);
+  }
+  passes.run(module, modules);
+}
+
+} // namespace
+
+llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
+                                                const PTXOptions &options) {
+  auto machine = createTargetMachine(options);
+  if (!machine)
+    return machine.takeError();
+  module.setTargetTriple((*machine)->getTargetTriple());
+  module.setDataLayout((*machine)->createDataLayout());
+  std::string broken;
+  llvm::raw_string_ostream brokenStream(broken);
+  if (llvm::verifyModule(module, &brokenStream))
+    return llvm::createStringError("the kernels' LLVM IR is broken: " + broken);
+  if (llvm::Error error = checkDefinitions(module))
+    return error;
+  if (options.optLevel > 0)
+    optimize(module, **machine, options.optLevel);
+
+  ErrorCollector errors(module.getContext());
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
+                                      llvm::CodeGenFileType::AssemblyFile,
+                                      /*DisableVerify=*/true))
+    return llvm::createStringError("LLVM cannot write PTX");
+  passes.run(module);
+  if (!errors.messages.empty())
+    return llvm::createStringError(
+        "LLVM cannot translate the kernels to PTX: " + errors.messages);
+  return text.str().str();
+}

@@ -1,0 +1,31 @@
+//===- PtxasProcess.h - Run ptxas -------------------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TARGET_PTXASPROCESS_H
+#define FOVEA_LIB_TARGET_PTXASPROCESS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace fovea {
+
+struct PtxasOutput {
+  int exitCode;
+  /// What it wrote to standard output and standard error.
+  std::string log;
+};
+
+/// Runs the program and waits for it. An error if it cannot be run or crashes.
+llvm::Expected<PtxasOutput> runPtxas(llvm::StringRef file,
+                                     llvm::ArrayRef<llvm::StringRef> arguments);
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_TARGET_PTXASPROCESS_H

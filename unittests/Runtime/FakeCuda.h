@@ -1,0 +1,90 @@
+//===- FakeCuda.h - A CUDA driver for tests ---------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A library that looks like libcuda.so.1: it does what is asked, but for
+// running kernels, in host memory, writes down what that was, and fails on
+// demand.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_UNITTESTS_RUNTIME_FAKECUDA_H
+#define FOVEA_UNITTESTS_RUNTIME_FAKECUDA_H
+
+#include "CudaApi.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace fovea::cuda {
+
+struct FakeCuda {
+  struct Launch {
+    std::string kernel;
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned sharedBytes;
+    CUstream stream;
+  };
+  struct TensorMap {
+    int type;
+    void *base;
+    std::vector<uint64_t> sizes, strides;
+    std::vector<uint32_t> box;
+    int swizzle;
+  };
+  struct StreamState {
+    unsigned long long id;
+    uint64_t capture = 0;
+    CUcontext context = nullptr;
+  };
+
+  // What to be. The environment variable FAKE_CUDA may say `no-device` or
+  // `old-driver` from the start.
+  int driverVersion = 13000;
+  int numDevices = 2;
+  int major = 9;
+  int minor = 0;
+  size_t memoryBytes = size_t(64) << 20;
+  /// What there is none of in a module.
+  std::string missingKernel;
+
+  // What to answer.
+  CUresult initResult = CUDA_SUCCESS;
+  CUresult cubinResult = CUDA_SUCCESS;
+  CUresult ptxResult = CUDA_SUCCESS;
+  std::string compileLog;
+  CUresult launchResult = CUDA_SUCCESS;
+  CUresult synchronizeResult = CUDA_SUCCESS;
+
+  // What happened.
+  std::vector<std::string> images;
+  std::map<std::string, int> dynamicSharedBytes;
+  std::vector<Launch> launches;
+  std::vector<TensorMap> tensorMaps;
+  int numAllocations = 0;
+  /// Allocations while a stream was captured, in a mode that forbids it.
+  int numForbidden = 0;
+  size_t liveBytes = 0;
+  int liveModules = 0;
+
+  std::map<CUdeviceptr, size_t> memory;
+  std::map<CUstream, StreamState> streams;
+  unsigned long long nextStream = 1;
+
+  /// What is left to allocate.
+  size_t getFreeBytes() const { return memoryBytes - liveBytes; }
+};
+
+/// As it is when the library is loaded.
+void resetFakeCuda();
+FakeCuda &getFakeCuda();
+
+} // namespace fovea::cuda
+
+#endif // FOVEA_UNITTESTS_RUNTIME_FAKECUDA_H
