@@ -10,6 +10,7 @@
 #include "fovea/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/Transforms/Passes.h"
 #include "fovea/Pipelines/Pipelines.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -132,6 +133,7 @@ struct HostPipelineOptions : PassPipelineOptions<HostPipelineOptions> {
 void fovea::registerFoveaPasses() {
   registerConversionPasses();
   attn::registerAttnPasses();
+  tile::registerTilePasses();
   PassPipelineRegistration<HostPipelineOptions>(
       "fovea-host-pipeline", "Compiles attention graphs for the host",
       [](OpPassManager &manager, const HostPipelineOptions &options) {

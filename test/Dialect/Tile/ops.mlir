@@ -41,7 +41,7 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
 // The same kind of program with layouts, rings and roles, on memrefs.
 // CHECK-LABEL: func @roles
 func.func @roles(%k: memref<?x?xbf16>, %o: memref<?x?xf32>, %n: index) {
-  tile.launch grid(%n) warps 8 ins(%k : memref<?x?xbf16>) outs(%o : memref<?x?xf32>) {
+  tile.launch grid(%n) warps 8 stages 2 ins(%k : memref<?x?xbf16>) outs(%o : memref<?x?xf32>) {
   ^bb0(%r: index, %K: memref<?x?xbf16, strided<[?, 1], offset: ?>>, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
     %c0 = arith.constant 0 : index
     // CHECK: tile.ring : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>

@@ -15,7 +15,22 @@ using namespace fovea::tile;
 #define GET_OP_CLASSES
 #include "fovea/Dialect/Tile/IR/TileOps.cpp.inc"
 
+namespace {
+/// Layouts are long: they are printed once, as aliases.
+struct TileAsmInterface : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
+    if (!isa<LayoutAttr>(attribute))
+      return AliasResult::NoAlias;
+    os << "layout";
+    return AliasResult::FinalAlias;
+  }
+};
+} // namespace
+
 void TileDialect::initialize() {
+  addInterfaces<TileAsmInterface>();
   registerAttributes();
   registerTypes();
   addOperations<

@@ -55,8 +55,9 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
 
     Scalars defined above are used implicitly; tensors and memrefs are not.
 
-    `warps` is the number of warps that compute on fragments. `kernel` names
-    what the launch becomes.
+    `warps` is the number of warps that compute on fragments, `stages` that of
+    the slots which `--tile-multibuffer` gives to a load in a loop (absent: 2).
+    `kernel` names what the launch becomes.
 
     ```mlir
     %o = tile.launch grid(%rows, %heads, %batch) warps 8
@@ -70,12 +71,13 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
                        Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$inputs,
                        Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$outputs,
                        ConfinedAttr<I64Attr, [IntPositive]>:$warps,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$stages,
                        OptionalAttr<StrAttr>:$kernel);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`kernel` $kernel^)? `grid` `(` $grid `)` `warps` $warps
-    (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
+    (`stages` $stages^)? (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
     `outs` `(` $outputs `:` qualified(type($outputs)) `)`
     attr-dict-with-keyword $body (`->` qualified(type($results))^)?
   }];

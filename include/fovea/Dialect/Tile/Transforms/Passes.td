@@ -1,0 +1,122 @@
+//===- Passes.td - Passes on the tile dialect --------------*- tablegen -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_TILE_TRANSFORMS_PASSES_TD
+#define FOVEA_DIALECT_TILE_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def TileAssignLayouts : Pass<"tile-assign-layouts"> {
+  let summary = "Gives fragments, shared tiles and products their form";
+  let description = [{
+    In every `tile.launch`:
+
+    - fragments of rank 2 get the layout in which a warp owns whole rows, 16 at
+      a time: what WGMMA and mma.sync accumulate in and take as a left operand,
+      so that no product's result is shuffled to become the next one's operand;
+    - fragments of rank 1 get the layout of a rank 2 fragment without its
+      columns, or without its rows where they are used as `columns`;
+    - shared tiles of 16-bit elements get the widest swizzle of 128, 64 or 32
+      bytes that divides a row, others none;
+    - products of f16 and bf16 are `wgmma` on `sm_90a`, if the warps are whole
+      warp groups of 64 rows, else `mma_sync`; others are `fma`.
+
+    Types that have a layout or a swizzle, and products that have a kind, keep
+    them. A fragment whose rows do not divide among the warps is an error.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"sm_90a\"",
+           "The GPU: sm_80 or sm_90a">
+  ];
+  let dependentDialects = ["::fovea::tile::TileDialect"];
+}
+
+def TileMultibuffer : Pass<"tile-multibuffer"> {
+  let summary = "Turns loads into shared memory into rings";
+  let description = [{
+    Every `tile.load` into shared memory that stands in a launch, or in a loop
+    (`scf.for`) in it, becomes a ring: acquire a slot, start the copy, wait for
+    it, and release it after the last op that reads the tile. A load in a loop
+    gets the launch's `stages` (2 if it has none) and counts its uses in a value
+    that the loop carries; another gets one stage. Deeper nested loads, and
+    those whose tile leaves the block, stay.
+
+    The program still runs one copy at a time; `--tile-specialize-warps` lets
+    copies run ahead.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numRings", "num-rings", "Number of loads turned into rings">
+  ];
+}
+
+def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
+  let summary = "Splits a program into a role that copies and one that computes";
+  let description = [{
+    A launch with rings becomes two roles. `load`, one thread of a warp group of
+    its own, acquires slots and starts copies, with the control flow and scalars
+    that they need; what is cheap is computed in both. `compute` does the rest.
+    Scalars and rings before the first op that only one role needs stay outside.
+
+    Registers move from `load` to `compute` (`setmaxnreg`): of the 64 Ki
+    registers of a multiprocessor the block gets an equal share for each thread;
+    compute threads get what is left by 24 a thread for `load`, at most 240.
+    One compute warp group has enough without.
+
+    Launches without rings, or with roles, stay.
+  }];
+  let dependentDialects = ["::fovea::tile::TileDialect"];
+  let statistics = [
+    Statistic<"numSpecialized", "num-specialized",
+              "Number of launches split into roles">
+  ];
+}
+
+def TileSchedule : Pass<"tile-schedule"> {
+  let summary = "Chooses how products and other work of a loop overlap";
+  let description = [{
+    In every innermost `scf.for` with `wgmma` products, which become
+    asynchronous (`tile.mma_async` and `tile.wait_mma`). A product that depends
+    on another product of the same iteration, with the ops that only it needs or
+    that depend on it, is put one iteration later. In a step of the loop, the
+    tensor cores then work on the next scores and on the last values while the
+    softmax is computed (FlashAttention-3, arXiv 2407.08608, section 3.2).
+
+    Changes nothing but attributes of the loop body's ops: `tile.stage`, 0 or 1,
+    and `tile.order`, the place in a step. `--tile-expand-pipeline` obeys them;
+    they can be written by hand. The order: products of stage 0 are issued
+    first, then those of stage 1; then comes what needs the first alone; then
+    the wait for the second and the rest.
+
+    Loops without such a dependence keep one stage.
+  }];
+  let dependentDialects = ["::fovea::tile::TileDialect"];
+}
+
+def TileExpandPipeline : Pass<"tile-expand-pipeline"> {
+  let summary = "Skews loops as scheduled";
+  let description = [{
+    A loop whose body has `tile.stage` and `tile.order` runs stage 1 of an
+    iteration together with stage 0 of the next one, in the given order; the
+    first stage 0 and the last stage 1 are peeled copies, under a branch that
+    skips all for a loop without iterations. The `pending` of each
+    `tile.wait_mma` is set to the number of products issued between the product
+    and the wait.
+
+    An order in which an op stands before one that it depends on, and a stage 0
+    op that depends on stage 1 of the same iteration, are errors.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
+#endif // FOVEA_DIALECT_TILE_TRANSFORMS_PASSES_TD

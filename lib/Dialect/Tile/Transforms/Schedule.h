@@ -1,0 +1,29 @@
+//===- Schedule.h - The schedule of a loop as attributes --------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What --tile-schedule and --tile-expand-pipeline say to one another.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_TILE_TRANSFORMS_SCHEDULE_H
+#define FOVEA_LIB_DIALECT_TILE_TRANSFORMS_SCHEDULE_H
+
+#include "mlir/IR/Operation.h"
+
+namespace fovea::tile {
+
+/// On an op of a loop body: how many iterations later than its own it runs.
+inline constexpr llvm::StringLiteral kStageAttrName = "tile.stage";
+/// On the same: its place in a step of the skewed loop.
+inline constexpr llvm::StringLiteral kOrderAttrName = "tile.order";
+
+/// The operands of `op` and the values from above that its regions use.
+llvm::SmallVector<mlir::Value> getUsedValues(mlir::Operation *op);
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_DIALECT_TILE_TRANSFORMS_SCHEDULE_H

@@ -1,0 +1,276 @@
+//===- SpecializeWarps.cpp - Splits programs into roles -------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/Transforms/Passes.h"
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace fovea::tile {
+#define GEN_PASS_DEF_TILESPECIALIZEWARPS
+#include "fovea/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace fovea::tile
+
+using namespace mlir;
+using namespace fovea::tile;
+
+namespace {
+
+/// Registers of a multiprocessor, and the fewest that `setmaxnreg` leaves.
+constexpr int64_t kRegisters = 65536;
+constexpr int64_t kFewestRegisters = 24;
+constexpr int64_t kMostRegisters = 240;
+
+constexpr int64_t kGroupWarps = 4;
+
+struct SpecializeWarps
+    : fovea::tile::impl::TileSpecializeWarpsBase<SpecializeWarps> {
+  void runOnOperation() override {
+    getOperation()->walk([&](LaunchOp launch) {
+      Block &body = launch.getBody().front();
+      if (body.getOps<RingOp>().empty() || !body.getOps<RolesOp>().empty())
+        return;
+      specialize(launch);
+      ++numSpecialized;
+    });
+  }
+
+private:
+  void specialize(LaunchOp launch);
+};
+
+bool isCopy(Operation *op) { return isa<AcquireOp, LoadAsyncOp>(op); }
+
+/// What the copies of a program depend on: all that is not among it is left
+/// out of the role that copies.
+class CopySlice {
+public:
+  explicit CopySlice(Block &body) : body(&body) {
+    body.walk([&](Operation *op) {
+      if (!isCopy(op))
+        return;
+      for (Value operand : op->getOperands())
+        add(operand);
+      addAncestors(op);
+    });
+  }
+
+  /// Clones what is needed of a block, but for its terminator.
+  void clone(Block &block, OpBuilder &builder, IRMapping &mapping) const;
+
+private:
+  void add(Value value);
+  void addAncestors(Operation *op);
+  void cloneLoop(scf::ForOp loop, OpBuilder &builder, IRMapping &mapping) const;
+  void cloneBranch(scf::IfOp branch, OpBuilder &builder,
+                   IRMapping &mapping) const;
+
+  Block *body;
+  DenseSet<Value> values;
+  DenseSet<Operation *> ops;
+};
+
+} // namespace
+
+/// The loops and branches around `op` are needed, with what steers them.
+void CopySlice::addAncestors(Operation *op) {
+  for (Operation *parent = op->getParentOp(); parent != body->getParentOp();
+       parent = parent->getParentOp()) {
+    if (!ops.insert(parent).second)
+      return;
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      for (Value bound :
+           {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+        add(bound);
+    else if (auto branch = dyn_cast<scf::IfOp>(parent))
+      add(branch.getCondition());
+  }
+}
+
+void CopySlice::add(Value value) {
+  if (!body->getParent()->isAncestor(value.getParentRegion()) ||
+      !values.insert(value).second)
+    return;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (loop && argument.getArgNumber()) {
+      int64_t index = argument.getArgNumber() - 1;
+      add(loop.getInitArgs()[index]);
+      add(loop.getYieldedValues()[index]);
+    }
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  int64_t index = cast<OpResult>(value).getResultNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    add(loop.getRegionIterArgs()[index]);
+    addAncestors(loop.getBody()->getTerminator());
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    add(branch.thenYield().getOperand(index));
+    add(branch.elseYield().getOperand(index));
+    addAncestors(branch.thenYield());
+  } else if (ops.insert(op).second) {
+    SetVector<Value> used(op->operand_begin(), op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), used);
+    for (Value operand : used)
+      add(operand);
+  }
+  addAncestors(op);
+}
+
+void CopySlice::clone(Block &block, OpBuilder &builder,
+                      IRMapping &mapping) const {
+  for (Operation &op : block.without_terminator()) {
+    if (isCopy(&op))
+      builder.clone(op, mapping);
+    else if (!ops.contains(&op))
+      continue;
+    else if (auto loop = dyn_cast<scf::ForOp>(op))
+      cloneLoop(loop, builder, mapping);
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      cloneBranch(branch, builder, mapping);
+    else
+      builder.clone(op, mapping);
+  }
+}
+
+void CopySlice::cloneLoop(scf::ForOp loop, OpBuilder &builder,
+                          IRMapping &mapping) const {
+  SmallVector<Value> inits, yields;
+  SmallVector<int64_t> kept;
+  for (auto [index, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
+    if (!values.contains(argument))
+      continue;
+    kept.push_back(index);
+    inits.push_back(mapping.lookupOrDefault(loop.getInitArgs()[index]));
+  }
+  auto copy = scf::ForOp::create(
+      builder, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
+      mapping.lookupOrDefault(loop.getUpperBound()),
+      mapping.lookupOrDefault(loop.getStep()), inits,
+      [&](OpBuilder &nested, Location loc, Value iv, ValueRange arguments) {
+        mapping.map(loop.getInductionVar(), iv);
+        for (auto [index, argument] : llvm::zip_equal(kept, arguments))
+          mapping.map(loop.getRegionIterArgs()[index], argument);
+        clone(*loop.getBody(), nested, mapping);
+        for (int64_t index : kept)
+          yields.push_back(
+              mapping.lookupOrDefault(loop.getYieldedValues()[index]));
+        scf::YieldOp::create(nested, loc, yields);
+      });
+  for (auto [index, result] : llvm::zip_equal(kept, copy.getResults()))
+    mapping.map(loop.getResult(index), result);
+}
+
+void CopySlice::cloneBranch(scf::IfOp branch, OpBuilder &builder,
+                            IRMapping &mapping) const {
+  SmallVector<int64_t> kept;
+  for (OpResult result : branch.getResults())
+    if (values.contains(result))
+      kept.push_back(result.getResultNumber());
+  auto cloneRegion = [&](Region &region, OpBuilder &nested, Location loc) {
+    clone(region.front(), nested, mapping);
+    SmallVector<Value> yields;
+    for (int64_t index : kept)
+      yields.push_back(mapping.lookupOrDefault(
+          region.front().getTerminator()->getOperand(index)));
+    scf::YieldOp::create(nested, loc, yields);
+  };
+  auto copyThen = [&](OpBuilder &nested, Location loc) {
+    cloneRegion(branch.getThenRegion(), nested, loc);
+  };
+  auto copyElse = [&](OpBuilder &nested, Location loc) {
+    cloneRegion(branch.getElseRegion(), nested, loc);
+  };
+  Value condition = mapping.lookupOrDefault(branch.getCondition());
+  auto copy =
+      branch.getElseRegion().empty()
+          ? scf::IfOp::create(builder, branch.getLoc(), condition, copyThen)
+          : scf::IfOp::create(builder, branch.getLoc(), condition, copyThen,
+                              copyElse);
+  for (auto [index, result] : llvm::zip_equal(kept, copy.getResults()))
+    mapping.map(branch.getResult(index), result);
+}
+
+/// Whether `op` computes scalars from scalars: it may run before the roles.
+static bool isScalar(Operation *op) {
+  auto isTile = [](Type type) { return isa<TileDialect>(type.getDialect()); };
+  WalkResult result = op->walk([&](Operation *nested) {
+    bool isFree = isMemoryEffectFree(nested) ||
+                  hasSingleEffect<MemoryEffects::Read>(nested);
+    bool isPlain = !isa<TileDialect>(nested->getDialect()) &&
+                   llvm::none_of(nested->getOperandTypes(), isTile) &&
+                   llvm::none_of(nested->getResultTypes(), isTile);
+    return isFree && isPlain ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
+void SpecializeWarps::specialize(LaunchOp launch) {
+  Block &body = launch.getBody().front();
+  // Rings, and scalars that depend on scalars alone, stay before the roles.
+  DenseSet<Operation *> common;
+  SmallVector<Operation *> work;
+  for (Operation &op : body.without_terminator()) {
+    bool isReady = llvm::all_of(op.getOperands(), [&](Value operand) {
+      Operation *producer = operand.getDefiningOp();
+      return !producer || producer->getBlock() != &body ||
+             common.contains(producer);
+    });
+    if (isReady && (isa<RingOp>(op) || isScalar(&op)))
+      common.insert(&op);
+    else
+      work.push_back(&op);
+  }
+
+  // What a thread gets at the launch, and how that is dealt out.
+  int64_t warps = launch.getWarps();
+  int64_t groups = warps / kGroupWarps;
+  IntegerAttr loadRegisters, computeRegisters;
+  OpBuilder builder(body.getTerminator());
+  if (warps % kGroupWarps == 0 && groups > 1) {
+    int64_t threads = (warps + kGroupWarps) * 32;
+    int64_t pool = llvm::alignDown(kRegisters / threads, 8) * (groups + 1);
+    int64_t most = llvm::alignDown((pool - kFewestRegisters) / groups, 8);
+    most = std::min(most, kMostRegisters);
+    computeRegisters = builder.getI64IntegerAttr(most);
+    loadRegisters = builder.getI64IntegerAttr(pool - most * groups);
+  }
+
+  Location loc = launch.getLoc();
+  auto roles = RolesOp::create(builder, loc);
+  builder.createBlock(&roles.getBody());
+  auto addRole = [&](StringRef name, int64_t warps, IntegerAttr registers,
+                     bool isSingle) {
+    auto role = RoleOp::create(builder, loc, builder.getStringAttr(name),
+                               builder.getI64IntegerAttr(warps), registers,
+                               isSingle ? builder.getUnitAttr() : UnitAttr());
+    role.getBody().emplaceBlock();
+    RoleOp::ensureTerminator(role.getBody(), builder, loc);
+    return &role.getBody().front();
+  };
+  Block *load = addRole("load", kGroupWarps, loadRegisters, /*isSingle=*/true);
+  Block *compute = addRole("compute", warps, computeRegisters,
+                           /*isSingle=*/false);
+  for (Operation *op : work)
+    op->moveBefore(compute->getTerminator());
+
+  IRMapping mapping;
+  builder.setInsertionPoint(load->getTerminator());
+  CopySlice(*compute).clone(*compute, builder, mapping);
+  SmallVector<Operation *> copies;
+  compute->walk([&](Operation *op) {
+    if (isCopy(op))
+      copies.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(copies))
+    op->erase();
+}

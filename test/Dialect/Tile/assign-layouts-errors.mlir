@@ -1,0 +1,12 @@
+// RUN: fovea-opt %s --tile-assign-layouts --split-input-file --verify-diagnostics
+// RUN: not fovea-opt %s --tile-assign-layouts=target=sm_10 2>&1 | FileCheck %s
+// CHECK: tile-assign-layouts: expected target sm_80 or sm_90a, got 'sm_10'
+
+func.func @rows(%o: memref<?xf32>, %n: index, %x: f32) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    // expected-error @below {{cannot lay out '!tile.fragment<64x96xf32>' over 8 warps: expected rows in multiples of 128 and columns in multiples of 8}}
+    %t = tile.fill %x : !tile.fragment<64x96xf32>
+  }
+  return
+}

@@ -1,0 +1,60 @@
+// RUN: fovea-opt %s --tile-assign-layouts --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --tile-assign-layouts=target=sm_80 --split-input-file | FileCheck %s --check-prefix=SM80
+
+// CHECK-DAG: #[[TILE:.*]] = #tile.layout<128x96, registers = [2:1d1, 2:8d0, 12:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+// CHECK-DAG: #[[ROW:.*]] = #tile.layout<128, registers = [2:8d0], threads = [4:r, 8:1d0, 8:16d0]>
+// CHECK-DAG: #[[COLUMN:.*]] = #tile.layout<96, registers = [2:1d0, 12:8d0], threads = [4:2d0, 8:r, 8:r]>
+// CHECK-LABEL: func @sides
+func.func @sides(%o: memref<?xf32>, %n: index, %x: f32) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    // CHECK: tile.fill %{{.*}} : !tile.fragment<128x96xf32, #[[TILE]]>
+    %t = tile.fill %x : !tile.fragment<128x96xf32>
+    // CHECK: tile.fill %{{.*}} : !tile.fragment<96xf32, #[[COLUMN]]>
+    %c = tile.fill %x : !tile.fragment<96xf32>
+    // CHECK: tile.fill %{{.*}} : !tile.fragment<128xf32, #[[ROW]]>
+    %r = tile.fill %x : !tile.fragment<128xf32>
+    %s = tile.map ins(%t : !tile.fragment<128x96xf32>) rows(%r : !tile.fragment<128xf32>) columns(%c : !tile.fragment<96xf32>) {
+    ^bb1(%e: f32, %re: f32, %ce: f32, %i: index, %j: index):
+      %d = arith.subf %re, %ce : f32
+      tile.yield %d : f32
+    } -> !tile.fragment<128x96xf32>
+    // CHECK: tile.reduce add {{.*}} dim 0 : {{.*}} -> !tile.fragment<96xf32, #[[COLUMN]]>
+    %sum = tile.reduce add %s, %c dim 0 : !tile.fragment<128x96xf32> -> !tile.fragment<96xf32>
+    tile.store %sum, %O[%b] dims [0] : !tile.fragment<96xf32>, memref<?xf32, strided<[1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
+!g = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+!w = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+// Swizzles by the bytes of a row, instructions by type and target.
+// CHECK-LABEL: func @products
+// SM80-LABEL: func @products
+func.func @products(%a: memref<?x?xbf16>, %f: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 4 ins(%a : memref<?x?xbf16>) outs(%f : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %F: !w):
+    // CHECK: -> !tile.shared<64x96xbf16, swizzle = 64>
+    %x = tile.load %A[%b, %c0] dims [0, 1] : !g -> !tile.shared<64x96xbf16>
+    // CHECK: -> !tile.shared<64x128xbf16, swizzle = 128>
+    %y = tile.load %A[%b, %c0] dims [0, 1] : !g -> !tile.shared<64x128xbf16>
+    // CHECK: -> !tile.shared<32x16xf32>
+    %z = tile.load %F[%b, %c0] dims [0, 1] : !w -> !tile.shared<32x16xf32>
+    // CHECK: -> !tile.shared<64x16xf32>
+    %l = tile.load %F[%b, %c0] dims [0, 1] : !w -> !tile.shared<64x16xf32>
+    // CHECK: tile.mma wgmma
+    // SM80: tile.mma mma_sync
+    %p = tile.mma %x, %x transpose_b : !tile.shared<64x96xbf16>, !tile.shared<64x96xbf16> -> !tile.fragment<64x64xf32>
+    // CHECK: tile.mma fma
+    // SM80: tile.mma fma
+    %q = tile.mma %l, %z transpose_b : !tile.shared<64x16xf32>, !tile.shared<32x16xf32> -> !tile.fragment<64x32xf32>
+    // A kind that is given stays.
+    // CHECK: tile.mma mma_sync
+    %r = tile.mma mma_sync %x, %x transpose_b : !tile.shared<64x96xbf16>, !tile.shared<64x96xbf16> -> !tile.fragment<64x64xf32>
+  }
+  return
+}

@@ -1,0 +1,64 @@
+// RUN: fovea-opt %s --tile-multibuffer --split-input-file | FileCheck %s
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16>
+
+// CHECK-LABEL: func @loads
+func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 4 stages 3 ins(%a : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    // CHECK: %[[LOOP:.*]] = tile.ring : !tile.ring<3 x !tile.shared<64x64xbf16>>
+    // CHECK: %[[ONCE:.*]] = tile.ring : !tile.ring<1 x !tile.shared<64x64xbf16>>
+    // CHECK: %[[ZERO:.*]] = arith.constant 0 : index
+    // CHECK: %[[SLOT:.*]] = tile.acquire %[[ONCE]][%[[ZERO]]]
+    // CHECK: tile.load_async %{{.*}}[%{{.*}}] dims [0, 1] into %[[SLOT]] signals %[[ONCE]][%[[ZERO]]]
+    %x = tile.load %A[%b, %c0] dims [0, 1] : !g -> !t
+    // CHECK: %[[X:.*]] = tile.wait %[[ONCE]][%[[ZERO]]]
+    // CHECK: scf.for {{.*}} iter_args(%[[USE:.*]] = %{{.*}}) -> (index)
+    scf.for %j = %c0 to %n step %c64 {
+      // CHECK: tile.acquire %[[LOOP]][%[[USE]]]
+      %y = tile.load %A[%j, %c0] dims [0, 1] : !g -> !t
+      // The wait stands before the first use, the release after the last.
+      // CHECK: tile.load_async
+      // CHECK: arith.addi
+      %i = arith.addi %j, %b : index
+      // CHECK: %[[Y:.*]] = tile.wait %[[LOOP]][%[[USE]]]
+      // CHECK: tile.mma %[[X]], %[[Y]]
+      %p = tile.mma %x, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      // CHECK: tile.release %[[LOOP]][%[[USE]]]
+      // CHECK: tile.store
+      tile.store %p, %O[%i, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+      // CHECK: %[[NEXT:.*]] = arith.addi %[[USE]], %{{.*}}
+      // CHECK: scf.yield %[[NEXT]]
+    }
+    // CHECK: tile.release %[[ONCE]][%[[ZERO]]]
+  }
+  return
+}
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16>
+
+// A tile that a branch loads, one in registers, one that leaves its block.
+// CHECK-LABEL: func @others
+// CHECK-NOT: tile.ring
+// CHECK-COUNT-3: tile.load %
+func.func @others(%a: memref<?x64xbf16>, %n: index, %p: i1) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 4 outs(%a : memref<?x64xbf16>) {
+  ^bb0(%b: index, %A: !g):
+    %f = tile.load %A[%b, %c0] dims [0, 1] : !g -> !tile.fragment<64x64xbf16>
+    %t = scf.if %p -> !t {
+      %y = tile.load %A[%b, %c0] dims [0, 1] : !g -> !t
+      scf.yield %y : !t
+    } else {
+      %y = tile.load %A[%n, %c0] dims [0, 1] : !g -> !t
+      scf.yield %y : !t
+    }
+  }
+  return
+}
