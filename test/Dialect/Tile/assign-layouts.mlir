@@ -1,25 +1,25 @@
 // RUN: fovea-opt %s --tile-assign-layouts --split-input-file | FileCheck %s
 // RUN: fovea-opt %s --tile-assign-layouts=target=sm_80 --split-input-file | FileCheck %s --check-prefix=SM80
 
-// CHECK-DAG: #[[TILE:.*]] = #tile.layout<128x96, registers = [2:1d1, 2:8d0, 12:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
-// CHECK-DAG: #[[ROW:.*]] = #tile.layout<128, registers = [2:8d0], threads = [4:r, 8:1d0, 8:16d0]>
-// CHECK-DAG: #[[COLUMN:.*]] = #tile.layout<96, registers = [2:1d0, 12:8d0], threads = [4:2d0, 8:r, 8:r]>
+// CHECK-DAG: #[[$TILE:.*]] = #tile.layout<128x96, registers = [2:1d1, 2:8d0, 12:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+// CHECK-DAG: #[[$ROW:.*]] = #tile.layout<128, registers = [2:8d0], threads = [4:r, 8:1d0, 8:16d0]>
+// CHECK-DAG: #[[$COLUMN:.*]] = #tile.layout<96, registers = [2:1d0, 12:8d0], threads = [4:2d0, 8:r, 8:r]>
 // CHECK-LABEL: func @sides
 func.func @sides(%o: memref<?xf32>, %n: index, %x: f32) {
   tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
   ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
-    // CHECK: tile.fill %{{.*}} : !tile.fragment<128x96xf32, #[[TILE]]>
+    // CHECK: tile.fill %{{.*}} : !tile.fragment<128x96xf32, #[[$TILE]]>
     %t = tile.fill %x : !tile.fragment<128x96xf32>
-    // CHECK: tile.fill %{{.*}} : !tile.fragment<96xf32, #[[COLUMN]]>
+    // CHECK: tile.fill %{{.*}} : !tile.fragment<96xf32, #[[$COLUMN]]>
     %c = tile.fill %x : !tile.fragment<96xf32>
-    // CHECK: tile.fill %{{.*}} : !tile.fragment<128xf32, #[[ROW]]>
+    // CHECK: tile.fill %{{.*}} : !tile.fragment<128xf32, #[[$ROW]]>
     %r = tile.fill %x : !tile.fragment<128xf32>
     %s = tile.map ins(%t : !tile.fragment<128x96xf32>) rows(%r : !tile.fragment<128xf32>) columns(%c : !tile.fragment<96xf32>) {
     ^bb1(%e: f32, %re: f32, %ce: f32, %i: index, %j: index):
       %d = arith.subf %re, %ce : f32
       tile.yield %d : f32
     } -> !tile.fragment<128x96xf32>
-    // CHECK: tile.reduce add {{.*}} dim 0 : {{.*}} -> !tile.fragment<96xf32, #[[COLUMN]]>
+    // CHECK: tile.reduce add {{.*}} dim 0 : {{.*}} -> !tile.fragment<96xf32, #[[$COLUMN]]>
     %sum = tile.reduce add %s, %c dim 0 : !tile.fragment<128x96xf32> -> !tile.fragment<96xf32>
     tile.store %sum, %O[%b] dims [0] : !tile.fragment<96xf32>, memref<?xf32, strided<[1], offset: ?>>
   }
