@@ -563,12 +563,13 @@ Value emitDropout(Emitter &e, DropoutOp op) {
   auto element = cast<FloatType>(resultType(op).getElementType());
   FloatType type = getAccumulationType(element);
   double probability = op.getProbability().convertToDouble();
+  SmallVector<OpFoldResult> inputSizes = e.sizes(input);
   SmallVector<Value> sizes;
-  for (OpFoldResult size : ArrayRef(e.sizes(input)).drop_back())
+  for (OpFoldResult size : ArrayRef(inputSizes).drop_back())
     sizes.push_back(e.index(size));
-  unsigned rank = sizes.size() + 1;
+  unsigned rank = inputSizes.size();
   return e.elementwise(
-      input, e.empty(e.sizes(input), element),
+      input, e.empty(inputSizes, element),
       [&](OpBuilder &b, Location l, ValueRange in) -> Value {
         SmallVector<Value> indices = loopIndices(b, l, rank);
         Value row = e.index(b.getIndexAttr(0));

@@ -151,8 +151,8 @@ private:
       auto member = cast<linalg::LinalgOp>(op);
       int64_t elements = 1;
       unsigned dynamic = 0;
-      for (int64_t size :
-           ArrayRef(member.getStaticLoopRanges()).drop_front(count)) {
+      SmallVector<int64_t> sizes = member.getStaticLoopRanges();
+      for (int64_t size : ArrayRef(sizes).drop_front(count)) {
         if (ShapedType::isDynamic(size))
           ++dynamic;
         else
@@ -300,8 +300,8 @@ private:
     int64_t largest = 1;
     for (linalg::LinalgOp op : ops) {
       int64_t elements = 1;
-      for (int64_t size :
-           ArrayRef(op.getStaticLoopRanges()).drop_front(group.rows))
+      SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+      for (int64_t size : ArrayRef(sizes).drop_front(group.rows))
         elements *= ShapedType::isDynamic(size) ? kAssumedSize
                                                 : std::max<int64_t>(size, 1);
       largest = std::max(largest, elements);
