@@ -1,6 +1,7 @@
 # Configuration of Fovea's lit tests. FOVEA_ROUNDTRIP=1 in the environment turns
 # every fovea-opt run into a round-trip test as well.
 import os
+import platform
 import shutil
 import subprocess
 
@@ -19,8 +20,15 @@ path = [
 ]
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
-# MLIR's own globals are never freed.
-config.environment["ASAN_OPTIONS"] = "detect_leaks=0"
+config.environment["FOVEA_LIBRARY"] = os.path.join(
+    config.fovea_binary_dir, "lib", "libfovea.so"
+)
+# MLIR's own globals are never freed. LLVM's allocators, inlined into our code,
+# poison their free memory, which the packaged libraries would never unpoison.
+# Running out of memory is our own error.
+config.environment["ASAN_OPTIONS"] = (
+    "detect_leaks=0:allow_user_poisoning=0:allocator_may_return_null=1"
+)
 
 if os.environ.get("FOVEA_ROUNDTRIP") == "1":
     config.substitutions.append(
@@ -42,4 +50,9 @@ if shutil.which("ptxas"):
 if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
     config.available_features.add("numpy")
 if config.fovea_sanitize == "ON":
-    config.available_features.add("sanitize")
+    # What Python must preload to load our library.
+    name = "libclang_rt.asan-{}.so".format(platform.machine())
+    config.environment["FOVEA_PRELOAD"] = subprocess.run(
+        ["clang-22", "-print-file-name=" + name],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()

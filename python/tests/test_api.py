@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The package's interface: kinds of arrays, levels, errors, threads."""
 
+import ctypes
 import gc
 import os
 import resource
@@ -318,8 +319,10 @@ class TestErrors:
                                "expected a number of type i8, got"):
                 f(*wrong)
 
-    @pytest.mark.skipif(not sys.platform.startswith("linux"),
-                        reason="limits the address space")
+    @pytest.mark.skipif(not sys.platform.startswith("linux") or
+                        hasattr(ctypes.CDLL(None), "__asan_init"),
+                        reason="limits the address space, which "
+                        "AddressSanitizer needs whole")
     def test_out_of_memory(self):
         """In a process that may have 3 GB: the unfused scores need 4."""
         code = f"""

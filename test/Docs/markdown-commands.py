@@ -24,11 +24,14 @@ def main(page, root):
     with tempfile.TemporaryDirectory() as folder:
         os.symlink(os.path.join(root, "examples"), os.path.join(folder, "examples"))
         for language, block in blocks:
+            preload = ""
             if language == "python":
                 command = [sys.executable, "-c", block]
+                preload = os.environ.get("FOVEA_PRELOAD", "")
             else:
                 command = ["bash", "-euo", "pipefail", "-c", block]
-            done = subprocess.run(command, cwd=folder, env=environment, text=True,
+            done = subprocess.run(command, cwd=folder, text=True,
+                                  env=dict(environment, LD_PRELOAD=preload),
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if done.returncode:
                 sys.exit(f"{page}: failed with {done.returncode}:\n{block}\n{done.stdout}")
