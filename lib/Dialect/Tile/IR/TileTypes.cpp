@@ -9,6 +9,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/InterleavedRange.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -89,7 +90,10 @@ LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (failed(verifyShape(emitError, shape, elementType)))
     return failure();
   if (layout && layout.getShape() != shape)
-    return emitError() << "the layout is of another shape";
+    return emitError() << "the layout is of "
+                       << llvm::interleaved(layout.getShape(), "x")
+                       << " elements, the fragment of "
+                       << llvm::interleaved(shape, "x");
   return success();
 }
 
@@ -161,6 +165,9 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!llvm::is_contained({0, 32, 64, 128}, swizzle))
     return emitError() << "expected a swizzle of 32, 64 or 128 bytes, got "
                        << swizzle;
+  if (swizzle && shape.front() % 8)
+    return emitError() << "with a swizzle expected rows in groups of 8, got "
+                       << shape.front();
   return success();
 }
 
@@ -181,6 +188,9 @@ TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (rank < 2 || rank > 5)
     return emitError() << "expected a tensor of rank 2 to 5, got " << rank;
   if (tile.getShape().front() > 256 || tile.getPanelColumns() > 256)
-    return emitError() << "expected at most 256 rows and columns a copy";
+    return emitError() << "expected at most 256 rows and 256 columns a copy, "
+                          "got "
+                       << tile.getShape().front() << " and "
+                       << tile.getPanelColumns();
   return success();
 }

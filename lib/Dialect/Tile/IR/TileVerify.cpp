@@ -172,9 +172,12 @@ LogicalResult MapOp::verify() {
              << shape << ", got " << type;
     if (!layout && !type.getLayout())
       return success();
+    if (!layout)
+      return emitOpError("expected an operand without a layout, as the "
+                         "result, got ")
+             << type;
     // Registers may be ordered otherwise; threads must hold what they need.
-    if (!layout || !type.getLayout() ||
-        !expected.getPermutationFrom(type.getLayout()))
+    if (!type.getLayout() || !expected.getPermutationFrom(type.getLayout()))
       return emitOpError("expected an operand whose threads hold the result's "
                          "elements, as in ")
              << expected << ", got " << type;
@@ -222,11 +225,24 @@ LogicalResult ReduceOp::verify() {
            << input.getShape()[1 - getDim()] << " elements of "
            << input.getElementType() << ", got " << result;
   LayoutAttr from = input.getLayout(), to = result.getLayout();
-  if (!from != !to || (from && !to.getPermutationFrom(from.dropDim(getDim()))))
-    return emitOpError(
-               "expected a result that lies as the operand's dimension, "
-               "got ")
+  if (!from != !to)
+    return emitOpError("expected a result with a layout if and only if the "
+                       "operand has one, got ")
            << result;
+  if (!from)
+    return success();
+  if (!to.getPermutationFrom(from.dropDim(getDim())))
+    return emitOpError("expected a result whose threads hold the rows or "
+                       "columns that remain, as in ")
+           << from.dropDim(getDim()) << ", got " << result;
+  int64_t weight = 1;
+  for (const Digit &digit : from.getThreads()) {
+    weight *= digit.size;
+    if (digit.dim == static_cast<int64_t>(getDim()) && weight > kWarpSize)
+      return emitOpError("expected a dimension that lies within warps of ")
+             << kWarpSize << " threads, got dimension " << getDim() << " of "
+             << input;
+  }
   return success();
 }
 
@@ -276,7 +292,8 @@ LogicalResult MmaOp::verify() {
 
 LogicalResult MmaAsyncOp::verify() {
   if (getKind() && *getKind() != MmaKind::Wgmma)
-    return emitOpError("expected wgmma, the only asynchronous product");
+    return emitOpError("expected wgmma, the only asynchronous product, got ")
+           << stringifyMmaKind(*getKind());
   return verifyProduct(*this, getToken().getType().getFragment());
 }
 

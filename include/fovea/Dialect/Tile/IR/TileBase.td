@@ -175,7 +175,8 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     panel; in a panel row `i` takes S bytes at `i * S`, and the 16-byte unit `u`
     of row `i` stands at unit `u xor (i * S / 128 mod S / 16)`, as TMA and WGMMA
     have it (PTX ISA, tensor swizzling modes; matrix descriptors). Columns are
-    padded to whole panels. Without a swizzle rows follow one another.
+    padded to whole panels, and rows come in groups of 8, so that the pattern is
+    that of the address. Without a swizzle rows follow one another.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,

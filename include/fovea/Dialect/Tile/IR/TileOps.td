@@ -233,6 +233,7 @@ def MapOp : Tile_Op<"map", [AttrSizedOperandSegments, SingleBlock,
     (`columns` `(` $columns^ `:` qualified(type($columns)) `)`)?
     attr-dict-with-keyword $body `->` qualified(type($result))
   }];
+  let hasCanonicalizer = 1;
   let hasVerifier = 1;
 }
 
@@ -241,7 +242,8 @@ def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
   let description = [{
     `result[i] = init[i] op x[i, 0] op x[i, 1] ...` for `dim 1`. The order is
     fixed by the layout: the registers of a thread in ascending order, then
-    threads by a butterfly. `max` of NaN and a number is the number.
+    threads by a butterfly, so what is combined lies in one warp. `max` of NaN
+    and a number is the number.
 
     ```mlir
     %m1 = tile.reduce max %s, %m0 dim 1

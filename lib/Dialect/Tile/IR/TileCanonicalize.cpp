@@ -1,0 +1,98 @@
+//===- TileCanonicalize.cpp - Simpler forms of ops ------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+namespace {
+
+/// Drops operands that a map does not use, that it has already, and those that
+/// are the same everywhere, whose value it can use directly.
+struct DropMapOperands : OpRewritePattern<MapOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MapOp op,
+                                PatternRewriter &rewriter) const final {
+    Block &body = op.getBody().front();
+    int64_t numInputs = op.getInputs().size(), numRows = op.getRows().size();
+    // An operand of another segment is indexed otherwise.
+    auto getSegment = [&](int64_t index) {
+      return index < numInputs ? 0 : index < numInputs + numRows ? 1 : 2;
+    };
+    SmallVector<Value> segments[3];
+    BitVector dropped(body.getNumArguments());
+    DenseMap<std::pair<Value, int64_t>, Value> kept;
+    SmallVector<std::pair<Value, Value>> replacements;
+    for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+      Value argument = body.getArgument(index);
+      int64_t segment = getSegment(index);
+      if (argument.use_empty()) {
+        dropped.set(index);
+        continue;
+      }
+      if (auto fill = operand.getDefiningOp<FillOp>()) {
+        replacements.emplace_back(argument, fill.getValue());
+        dropped.set(index);
+        continue;
+      }
+      auto [entry, isNew] = kept.try_emplace({operand, segment}, argument);
+      if (!isNew) {
+        replacements.emplace_back(argument, entry->second);
+        dropped.set(index);
+        continue;
+      }
+      segments[segment].push_back(operand);
+    }
+    if (dropped.none())
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      for (auto [argument, value] : replacements)
+        rewriter.replaceAllUsesWith(argument, value);
+      body.eraseArguments(dropped);
+      op.getInputsMutable().assign(segments[0]);
+      op.getRowsMutable().assign(segments[1]);
+      op.getColumnsMutable().assign(segments[2]);
+    });
+    return success();
+  }
+};
+
+/// A map that computes nothing is its operand, or a fill.
+struct FoldTrivialMap : OpRewritePattern<MapOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(MapOp op,
+                                PatternRewriter &rewriter) const final {
+    Value element =
+        cast<YieldOp>(op.getBody().front().getTerminator()).getValue();
+    if (element.getParentRegion()->isProperAncestor(&op.getBody())) {
+      rewriter.replaceOpWithNewOp<FillOp>(op, op.getResult().getType(),
+                                          element);
+      return success();
+    }
+    auto argument = dyn_cast<BlockArgument>(element);
+    if (!argument || argument.getOwner() != &op.getBody().front() ||
+        argument.getArgNumber() >= op.getInputs().size())
+      return failure();
+    Value input = op.getInputs()[argument.getArgNumber()];
+    if (input.getType() != op.getResult().getType())
+      return failure();
+    rewriter.replaceOp(op, input);
+    return success();
+  }
+};
+
+} // namespace
+
+void MapOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                        MLIRContext *context) {
+  patterns.add<DropMapOperands, FoldTrivialMap>(context);
+}

@@ -1,0 +1,116 @@
+// RUN: fovea-opt %s --canonicalize | FileCheck %s
+
+!s = !tile.fragment<8x4xf32>
+!r = !tile.fragment<8xf32>
+!c = !tile.fragment<4xf32>
+
+// CHECK-LABEL: func @unused_operands
+// CHECK-SAME: (%[[A:.*]]: !tile.fragment<8x4xf32>, %[[B:.*]]: !tile.fragment<8x4xf32>, %[[R:.*]]: !tile.fragment<8xf32>, %[[C:.*]]: !tile.fragment<4xf32>)
+func.func @unused_operands(%a: !s, %b: !s, %r: !r, %c: !c) -> !s {
+  // CHECK: tile.map ins(%[[B]] : !tile.fragment<8x4xf32>) columns(%[[C]] : !tile.fragment<4xf32>) {
+  // CHECK-NEXT: ^bb0(%[[Y:.*]]: f32, %[[W:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
+  // CHECK-NEXT: arith.addf %[[Y]], %[[W]] : f32
+  %0 = tile.map ins(%a, %b : !s, !s) rows(%r : !r) columns(%c : !c) {
+  ^bb0(%x: f32, %y: f32, %z: f32, %w: f32, %i: index, %j: index):
+    %d = arith.addf %y, %w : f32
+    tile.yield %d : f32
+  } -> !s
+  return %0 : !s
+}
+
+// CHECK-LABEL: func @operand_twice
+// CHECK-SAME: (%[[A:.*]]: !tile.fragment<8x8xf32>, %[[R:.*]]: !tile.fragment<8xf32>)
+func.func @operand_twice(%a: !tile.fragment<8x8xf32>, %r: !r) -> !tile.fragment<8x8xf32> {
+  // The same vector along rows and along columns is not the same element.
+  // CHECK: tile.map ins(%[[A]] : !tile.fragment<8x8xf32>) rows(%[[R]] : !tile.fragment<8xf32>) columns(%[[R]] : !tile.fragment<8xf32>) {
+  // CHECK-NEXT: ^bb0(%[[X:.*]]: f32, %[[Z:.*]]: f32, %[[W:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
+  // CHECK-NEXT: arith.mulf %[[X]], %[[X]] : f32
+  %0 = tile.map ins(%a, %a : !tile.fragment<8x8xf32>, !tile.fragment<8x8xf32>) rows(%r : !r) columns(%r : !r) {
+  ^bb0(%x: f32, %y: f32, %z: f32, %w: f32, %i: index, %j: index):
+    %d = arith.mulf %x, %y : f32
+    %e = arith.subf %d, %z : f32
+    %f = arith.subf %e, %w : f32
+    tile.yield %f : f32
+  } -> !tile.fragment<8x8xf32>
+  return %0 : !tile.fragment<8x8xf32>
+}
+
+// CHECK-LABEL: func @operand_fill
+// CHECK-SAME: (%[[A:.*]]: !tile.fragment<8x4xf32>, %[[V:.*]]: f32)
+func.func @operand_fill(%a: !s, %v: f32) -> !s {
+  // CHECK-NOT: tile.fill
+  // CHECK: tile.map ins(%[[A]] : !tile.fragment<8x4xf32>) {
+  // CHECK-NEXT: ^bb0(%[[X:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
+  // CHECK-NEXT: arith.addf %[[X]], %[[V]] : f32
+  %z = tile.fill %v : !r
+  %0 = tile.map ins(%a : !s) rows(%z : !r) {
+  ^bb0(%x: f32, %y: f32, %i: index, %j: index):
+    %d = arith.addf %x, %y : f32
+    tile.yield %d : f32
+  } -> !s
+  return %0 : !s
+}
+
+// CHECK-LABEL: func @map_of_fills
+// CHECK-SAME: (%[[V:.*]]: f32)
+func.func @map_of_fills(%v: f32) -> !s {
+  // CHECK-NOT: tile.fill
+  // CHECK: tile.map {
+  // CHECK: %[[N:.*]] = arith.negf %[[V]] : f32
+  // CHECK: tile.yield %[[N]]
+  %z = tile.fill %v : !s
+  %0 = tile.map ins(%z : !s) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    %d = arith.negf %x : f32
+    tile.yield %d : f32
+  } -> !s
+  return %0 : !s
+}
+
+// CHECK-LABEL: func @identity
+// CHECK-SAME: (%[[A:.*]]: !tile.fragment<8x4xf32>)
+// CHECK-NEXT: return %[[A]]
+func.func @identity(%a: !s) -> !s {
+  %0 = tile.map ins(%a : !s) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !s
+  return %0 : !s
+}
+
+// CHECK-LABEL: func @constant
+// CHECK-SAME: (%[[V:.*]]: f32)
+// CHECK-NEXT: %[[F:.*]] = tile.fill %[[V]]
+// CHECK-NEXT: return %[[F]]
+func.func @constant(%v: f32) -> !s {
+  %0 = tile.map {
+  ^bb0(%i: index, %j: index):
+    tile.yield %v : f32
+  } -> !s
+  return %0 : !s
+}
+
+#by_row = #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>
+#turned = #tile.layout<8x8, registers = [2:4d1, 4:1d1], threads = [8:1d0]>
+
+// Registers in another order: not the same fragment.
+// CHECK-LABEL: func @layout
+// CHECK: tile.map
+func.func @layout(%a: !tile.fragment<8x8xf32, #by_row>) -> !tile.fragment<8x8xf32, #turned> {
+  %0 = tile.map ins(%a : !tile.fragment<8x8xf32, #by_row>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x8xf32, #turned>
+  return %0 : !tile.fragment<8x8xf32, #turned>
+}
+
+// Rows spread along columns.
+// CHECK-LABEL: func @broadcast
+// CHECK: tile.map rows
+func.func @broadcast(%r: !r) -> !s {
+  %0 = tile.map rows(%r : !r) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !s
+  return %0 : !s
+}

@@ -1,0 +1,633 @@
+// RUN: fovea-opt %s --verify-diagnostics --split-input-file
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+func.func @launch_grid(%o: memref<?xf32>, %n: index) {
+  // expected-error@+1 {{expected a grid of 1 to 3 dimensions, got 4}}
+  tile.launch grid(%n, %n, %n, %n) warps 4 outs(%o : memref<?xf32>) {
+  ^bb0(%x: index, %y: index, %z: index, %w: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+  }
+  return
+}
+
+// -----
+
+func.func @launch_warps(%o: memref<?xf32>, %n: index) {
+  // expected-error@+1 {{attribute 'warps' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  tile.launch grid(%n) warps 0 outs(%o : memref<?xf32>) {
+  ^bb0(%x: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+  }
+  return
+}
+
+// -----
+
+func.func @launch_arguments(%o: memref<?xf32>, %n: index) {
+  // expected-error@+1 {{expected 2 region arguments, one for each dimension of the grid and each operand, got 1}}
+  tile.launch grid(%n) warps 4 outs(%o : memref<?xf32>) {
+  ^bb0(%x: index):
+  }
+  return
+}
+
+// -----
+
+func.func @launch_argument_type(%o: memref<?x8xf32>, %n: index) {
+  // expected-error@+1 {{expected region argument 1 of type 'memref<?x8xf32, strided<[?, 1], offset: ?>>', got 'memref<?x8xf32>'}}
+  tile.launch grid(%n) warps 4 outs(%o : memref<?x8xf32>) {
+  ^bb0(%x: index, %O: memref<?x8xf32>):
+  }
+  return
+}
+
+// -----
+
+func.func @launch_index_type(%o: memref<?xf32>, %n: index) {
+  // expected-error@+1 {{expected region argument 0 of type 'index', got 'i32'}}
+  tile.launch grid(%n) warps 4 outs(%o : memref<?xf32>) {
+  ^bb0(%x: i32, %O: memref<?xf32, strided<[1], offset: ?>>):
+  }
+  return
+}
+
+// -----
+
+func.func @launch_results(%o: tensor<?xf32>, %n: index) {
+  // expected-error@+1 {{expected a result for each tensor of outs, 1, got 0}}
+  tile.launch grid(%n) warps 4 outs(%o : tensor<?xf32>) {
+  ^bb0(%x: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+  }
+  return
+}
+
+// -----
+
+func.func @return_parent() {
+  // expected-error@+1 {{expects parent op to be one of 'tile.launch, tile.role'}}
+  tile.return
+}
+
+// -----
+
+func.func @roles_content() {
+  tile.roles {
+    // expected-error@+1 {{must not stand among roles}}
+    %c = arith.constant 0 : index
+  }
+  return
+}
+
+// -----
+
+func.func @role_parent() {
+  // expected-error@+1 {{expects parent op 'tile.roles'}}
+  tile.role "load" warps 4 {
+  }
+  return
+}
+
+// -----
+
+func.func @role_warp_groups() {
+  tile.roles {
+    // expected-error@+1 {{with a register budget must have whole warp groups of 4 warps, got 2 warps}}
+    tile.role "load" warps 2 registers 24 {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @role_few_registers() {
+  tile.roles {
+    // expected-error@+1 {{expected a register budget of 24 to 256, a multiple of 8, got 16}}
+    tile.role "load" warps 4 registers 16 {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @role_many_registers() {
+  tile.roles {
+    // expected-error@+1 {{expected a register budget of 24 to 256, a multiple of 8, got 264}}
+    tile.role "load" warps 4 registers 264 {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @role_odd_registers() {
+  tile.roles {
+    // expected-error@+1 {{expected a register budget of 24 to 256, a multiple of 8, got 100}}
+    tile.role "load" warps 4 registers 100 {
+    }
+  }
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Global memory
+//===----------------------------------------------------------------------===//
+
+func.func @load_element(%m: memref<?x?xf16>, %i: index) {
+  // expected-error@+1 {{expected a tile of the memref's elements, 'f16', got 'bf16'}}
+  %t = tile.load %m[%i, %i] dims [0, 1] : memref<?x?xf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_indices(%m: memref<?x?xf16>, %i: index) {
+  // expected-error@+1 {{expected 2 indices, got 1}}
+  %t = tile.load %m[%i] dims [0, 1] : memref<?x?xf16> -> !tile.shared<64x64xf16>
+  return
+}
+
+// -----
+
+func.func @load_dims(%m: memref<?x?xf16>, %i: index) {
+  // expected-error@+1 {{expected a dimension of the memref for each of the tile's 2, got 1}}
+  %t = tile.load %m[%i, %i] dims [1] : memref<?x?xf16> -> !tile.shared<64x64xf16>
+  return
+}
+
+// -----
+
+func.func @load_dim_range(%m: memref<?x?xf16>, %i: index) {
+  // expected-error@+1 {{expected different dimensions of a memref of rank 2, got 2}}
+  %t = tile.load %m[%i, %i] dims [1, 2] : memref<?x?xf16> -> !tile.shared<64x64xf16>
+  return
+}
+
+// -----
+
+func.func @load_dim_twice(%m: memref<?x?xf16>, %i: index) {
+  // expected-error@+1 {{expected different dimensions of a memref of rank 2, got 1}}
+  %t = tile.load %m[%i, %i] dims [1, 1] : memref<?x?xf16> -> !tile.fragment<64x64xf16>
+  return
+}
+
+// -----
+
+func.func @store_element(%m: memref<?x?xf16>, %i: index, %f: !tile.fragment<64x64xf32>) {
+  // expected-error@+1 {{expected a tile of the memref's elements, 'f16', got 'f32'}}
+  tile.store %f, %m[%i, %i] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf16>
+  return
+}
+
+// -----
+
+func.func @store_indices(%m: memref<?x?xf32>, %i: index, %f: !tile.fragment<64x64xf32>) {
+  // expected-error@+1 {{expected 2 indices, got 3}}
+  tile.store %f, %m[%i, %i, %i] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @store_dims(%m: memref<?x?xf32>, %i: index, %f: !tile.fragment<64xf32>) {
+  // expected-error@+1 {{expected a dimension of the memref for each of the tile's 1, got 2}}
+  tile.store %f, %m[%i, %i] dims [0, 1] : !tile.fragment<64xf32>, memref<?x?xf32>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+func.func @fill_element(%x: f64) {
+  // expected-error@+1 {{the value is an element of the result}}
+  %f = "tile.fill"(%x) : (f64) -> !tile.fragment<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @map_shape(%a: !tile.fragment<8x8xf32>) {
+  // expected-error@+1 {{expected an operand of shape 8, 16, got '!tile.fragment<8x8xf32>'}}
+  %f = tile.map ins(%a : !tile.fragment<8x8xf32>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @map_row_shape(%a: !tile.fragment<16xf32>) {
+  // expected-error@+1 {{expected an operand of shape 8, got '!tile.fragment<16xf32>'}}
+  %f = tile.map rows(%a : !tile.fragment<16xf32>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @map_column_shape(%a: !tile.fragment<8xf32>) {
+  // expected-error@+1 {{expected an operand of shape 16, got '!tile.fragment<8xf32>'}}
+  %f = tile.map columns(%a : !tile.fragment<8xf32>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @map_rows_of_rank_1(%a: !tile.fragment<8xf32>) {
+  // expected-error@+1 {{with rows or columns must have a result of rank 2}}
+  %f = tile.map rows(%a : !tile.fragment<8xf32>) {
+  ^bb0(%x: f32, %i: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8xf32>
+  return
+}
+
+// -----
+
+#by_row = #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>
+#by_column = #tile.layout<8x8, registers = [8:1d0], threads = [8:1d1]>
+
+func.func @map_layout(%a: !tile.fragment<8x8xf32, #by_column>) {
+  // expected-error@+1 {{expected an operand whose threads hold the result's elements, as in #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>, got '!tile.fragment<8x8xf32, #tile.layout<8x8, registers = [8:1d0], threads = [8:1d1]>>'}}
+  %f = tile.map ins(%a : !tile.fragment<8x8xf32, #by_column>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x8xf32, #by_row>
+  return
+}
+
+// -----
+
+#by_row = #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>
+
+func.func @map_no_layout(%a: !tile.fragment<8x8xf32>) {
+  // expected-error@+1 {{expected an operand whose threads hold the result's elements, as in #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>, got '!tile.fragment<8x8xf32>'}}
+  %f = tile.map ins(%a : !tile.fragment<8x8xf32>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x8xf32, #by_row>
+  return
+}
+
+// -----
+
+#by_row = #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>
+
+func.func @map_layout_lost(%a: !tile.fragment<8x8xf32, #by_row>) {
+  // expected-error@+1 {{expected an operand without a layout, as the result, got '!tile.fragment<8x8xf32, #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>>'}}
+  %f = tile.map ins(%a : !tile.fragment<8x8xf32, #by_row>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x8xf32>
+  return
+}
+
+// -----
+
+#by_row = #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>
+#threads = #tile.layout<8, registers = [], threads = [8:1d0]>
+
+// Thread t holds row t, so it needs column j in every thread.
+func.func @map_column_layout(%a: !tile.fragment<8xf32, #threads>) {
+  // expected-error@+1 {{expected an operand whose threads hold the result's elements, as in #tile.layout<8, registers = [8:1d0], threads = [8:r]>}}
+  %f = tile.map columns(%a : !tile.fragment<8xf32, #threads>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x8xf32, #by_row>
+  return
+}
+
+// -----
+
+func.func @map_arguments(%a: !tile.fragment<8x8xf32>) {
+  // expected-error@+1 {{expected region arguments 'f32', 'index', 'index': one element of each operand, then 2 coordinates; got 'f32'}}
+  %f = tile.map ins(%a : !tile.fragment<8x8xf32>) {
+  ^bb0(%x: f32):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @map_yield(%a: !tile.fragment<8x8xf32>) {
+  // expected-error@+1 {{expected the region to yield 'f16'}}
+  %f = tile.map ins(%a : !tile.fragment<8x8xf32>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x : f32
+  } -> !tile.fragment<8x8xf16>
+  return
+}
+
+// -----
+
+func.func @yield_parent(%x: f32) {
+  scf.execute_region {
+    // expected-error@+1 {{expects parent op 'tile.map'}}
+    tile.yield %x : f32
+  }
+  return
+}
+
+// -----
+
+func.func @reduce_rank(%a: !tile.fragment<8xf32>) {
+  // expected-error@+1 {{expected a fragment of rank 2 and a dimension of it, got '!tile.fragment<8xf32>' and 0}}
+  %r = tile.reduce max %a, %a dim 0 : !tile.fragment<8xf32> -> !tile.fragment<8xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_dim(%a: !tile.fragment<8x8xf32>, %z: !tile.fragment<8xf32>) {
+  // expected-error@+1 {{expected a fragment of rank 2 and a dimension of it, got '!tile.fragment<8x8xf32>' and 2}}
+  %r = tile.reduce max %a, %z dim 2 : !tile.fragment<8x8xf32> -> !tile.fragment<8xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_shape(%a: !tile.fragment<8x16xf32>, %z: !tile.fragment<16xf32>) {
+  // expected-error@+1 {{expected a result of 8 elements of 'f32', got '!tile.fragment<16xf32>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x16xf32> -> !tile.fragment<16xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_element(%a: !tile.fragment<8x16xf16>, %z: !tile.fragment<8xf32>) {
+  // expected-error@+1 {{expected a result of 8 elements of 'f16', got '!tile.fragment<8xf32>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x16xf16> -> !tile.fragment<8xf32>
+  return
+}
+
+// -----
+
+#by_row = #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>
+#replicated = #tile.layout<8, registers = [8:1d0], threads = [8:r]>
+
+func.func @reduce_layout(%a: !tile.fragment<8x8xf32, #by_row>, %z: !tile.fragment<8xf32, #replicated>) {
+  // expected-error@+1 {{expected a result whose threads hold the rows or columns that remain, as in #tile.layout<8, registers = [], threads = [8:1d0]>, got '!tile.fragment<8xf32, #tile.layout<8, registers = [8:1d0], threads = [8:r]>>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x8xf32, #by_row> -> !tile.fragment<8xf32, #replicated>
+  return
+}
+
+// -----
+
+#by_row = #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>
+
+func.func @reduce_layout_lost(%a: !tile.fragment<8x8xf32, #by_row>, %z: !tile.fragment<8xf32>) {
+  // expected-error@+1 {{expected a result with a layout if and only if the operand has one, got '!tile.fragment<8xf32>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x8xf32, #by_row> -> !tile.fragment<8xf32>
+  return
+}
+
+// -----
+
+// A column lives in all warps.
+#rows = #tile.layout<64x8, registers = [8:1d1], threads = [64:1d0]>
+#columns = #tile.layout<8, registers = [8:1d0], threads = [64:r]>
+
+func.func @reduce_across_warps(%a: !tile.fragment<64x8xf32, #rows>, %z: !tile.fragment<8xf32, #columns>) {
+  // expected-error@+1 {{expected a dimension that lies within warps of 32 threads, got dimension 0 of '!tile.fragment<64x8xf32, #tile.layout<64x8, registers = [8:1d1], threads = [64:1d0]>>'}}
+  %r = tile.reduce add %a, %z dim 0 : !tile.fragment<64x8xf32, #rows> -> !tile.fragment<8xf32, #columns>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+func.func @mma_rank(%a: !tile.fragment<64xf16>, %b: !tile.shared<64x8xf16>) {
+  // expected-error@+1 {{expected a left operand of rank 2}}
+  %s = tile.mma %a, %b : !tile.fragment<64xf16>, !tile.shared<64x8xf16> -> !tile.fragment<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @mma_types(%a: !tile.shared<64x16xf16>, %b: !tile.shared<16x8xbf16>) {
+  // expected-error@+1 {{expected operands of one type of f16, bf16, f32 or f64, got 'f16' and 'bf16'}}
+  %s = tile.mma %a, %b : !tile.shared<64x16xf16>, !tile.shared<16x8xbf16> -> !tile.fragment<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @mma_integers(%a: !tile.shared<64x16xi8>, %b: !tile.shared<16x8xi8>) {
+  // expected-error@+1 {{expected operands of one type of f16, bf16, f32 or f64, got 'i8' and 'i8'}}
+  %s = tile.mma %a, %b : !tile.shared<64x16xi8>, !tile.shared<16x8xi8> -> !tile.fragment<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @mma_inner(%a: !tile.shared<64x16xf16>, %b: !tile.shared<32x8xf16>) {
+  // expected-error@+1 {{expected both operands to have one inner size, got 16 and 32}}
+  %s = tile.mma %a, %b : !tile.shared<64x16xf16>, !tile.shared<32x8xf16> -> !tile.fragment<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @mma_inner_transposed(%a: !tile.shared<64x16xf16>, %b: !tile.shared<8x32xf16>) {
+  // expected-error@+1 {{expected both operands to have one inner size, got 16 and 32}}
+  %s = tile.mma %a, %b transpose_b : !tile.shared<64x16xf16>, !tile.shared<8x32xf16> -> !tile.fragment<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @mma_result(%a: !tile.shared<64x16xf16>, %b: !tile.shared<16x8xf16>) {
+  // expected-error@+1 {{expected a result of 64x8 elements, got '!tile.fragment<8x64xf32>'}}
+  %s = tile.mma %a, %b : !tile.shared<64x16xf16>, !tile.shared<16x8xf16> -> !tile.fragment<8x64xf32>
+  return
+}
+
+// -----
+
+func.func @mma_result_type(%a: !tile.shared<64x16xf16>, %b: !tile.shared<16x8xf16>) {
+  // expected-error@+1 {{expected a result of f32, got 'f16'}}
+  %s = tile.mma %a, %b : !tile.shared<64x16xf16>, !tile.shared<16x8xf16> -> !tile.fragment<64x8xf16>
+  return
+}
+
+// -----
+
+func.func @mma_f64(%a: !tile.shared<64x16xf64>, %b: !tile.shared<16x8xf64>) {
+  // expected-error@+1 {{expected a result of f64, got 'f32'}}
+  %s = tile.mma %a, %b : !tile.shared<64x16xf64>, !tile.shared<16x8xf64> -> !tile.fragment<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @mma_accumulator(%a: !tile.shared<64x16xf16>, %b: !tile.shared<16x8xf16>, %c: !tile.fragment<64x16xf32>) {
+  // expected-error@+1 {{expected an accumulator of the result's type '!tile.fragment<64x8xf32>', got '!tile.fragment<64x16xf32>'}}
+  %s = tile.mma %a, %b into %c : !tile.shared<64x16xf16>, !tile.shared<16x8xf16>, !tile.fragment<64x16xf32> -> !tile.fragment<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @mma_kind(%a: !tile.shared<64x16xf32>, %b: !tile.shared<16x8xf32>) {
+  // expected-error@+1 {{by mma_sync expected operands of f16 or bf16, got 'f32'}}
+  %s = tile.mma mma_sync %a, %b : !tile.shared<64x16xf32>, !tile.shared<16x8xf32> -> !tile.fragment<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @mma_async_kind(%a: !tile.shared<64x16xf16>, %b: !tile.shared<16x8xf16>) {
+  // expected-error@+1 {{expected wgmma, the only asynchronous product, got mma_sync}}
+  %s = tile.mma_async mma_sync %a, %b : !tile.shared<64x16xf16>, !tile.shared<16x8xf16> -> !tile.token<!tile.fragment<64x8xf32>>
+  return
+}
+
+// -----
+
+func.func @mma_async_result(%a: !tile.shared<64x16xf16>, %b: !tile.shared<16x8xf16>) {
+  // expected-error@+1 {{expected a result of 64x8 elements, got '!tile.fragment<64x16xf32>'}}
+  %s = tile.mma_async wgmma %a, %b : !tile.shared<64x16xf16>, !tile.shared<16x8xf16> -> !tile.token<!tile.fragment<64x16xf32>>
+  return
+}
+
+// -----
+
+func.func @wait_mma_pending(%t: !tile.token<!tile.fragment<64x8xf32>>) {
+  // expected-error@+1 {{expected 0 to 7 products pending, got 8}}
+  %s = tile.wait_mma %t pending 8 : !tile.token<!tile.fragment<64x8xf32>>
+  return
+}
+
+// -----
+
+func.func @wait_mma_result(%t: !tile.token<!tile.fragment<64x8xf32>>) {
+  // expected-error@+1 {{the result is the token's fragment}}
+  %s = "tile.wait_mma"(%t) : (!tile.token<!tile.fragment<64x8xf32>>) -> !tile.fragment<64x16xf32>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+func.func @ring_in_role() {
+  tile.roles {
+    tile.role "load" warps 4 {
+      // expected-error@+1 {{must stand before the roles that share it}}
+      %r = tile.ring : !tile.ring<2 x !tile.shared<64x64xbf16>>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @acquire_result(%r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %i: index) {
+  // expected-error@+1 {{the result is the ring's tile}}
+  %s = "tile.acquire"(%r, %i) : (!tile.ring<2 x !tile.shared<64x64xbf16>>, index) -> !tile.shared<64x32xbf16>
+  return
+}
+
+// -----
+
+func.func @wait_result(%r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %i: index) {
+  // expected-error@+1 {{the result is the ring's tile}}
+  %s = "tile.wait"(%r, %i) : (!tile.ring<2 x !tile.shared<64x64xbf16>>, index) -> !tile.shared<64x32xbf16>
+  return
+}
+
+// -----
+
+func.func @load_async_slot(%m: memref<?x?xbf16>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x32xbf16>, %i: index) {
+  // expected-error@+1 {{the slot is of the ring's type}}
+  "tile.load_async"(%m, %i, %i, %s, %r, %i) {dims = array<i64: 0, 1>} : (memref<?x?xbf16>, index, index, !tile.shared<64x32xbf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>, index) -> ()
+  return
+}
+
+// -----
+
+func.func @load_async_element(%m: memref<?x?xf16>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected a tile of the memref's elements, 'f16', got 'bf16'}}
+  tile.load_async %m[%i, %i] dims [0, 1] into %s signals %r[%i] : memref<?x?xf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @load_async_indices(%m: memref<?x?xbf16>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected 2 indices, got 1}}
+  tile.load_async %m[%i] dims [0, 1] into %s signals %r[%i] : memref<?x?xbf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @load_async_map(%m: !tile.tensor_map<4 x !tile.shared<64x32xbf16>>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected a tensor map of tiles '!tile.shared<64x64xbf16>', got '!tile.shared<64x32xbf16>'}}
+  tile.load_async %m[%i, %i, %i, %i] dims [2, 3] into %s signals %r[%i] : !tile.tensor_map<4 x !tile.shared<64x32xbf16>>, !tile.ring<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @load_async_map_rank(%m: !tile.tensor_map<4 x !tile.shared<64x64xbf16>>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected 4 indices, got 2}}
+  tile.load_async %m[%i, %i] dims [0, 1] into %s signals %r[%i] : !tile.tensor_map<4 x !tile.shared<64x64xbf16>>, !tile.ring<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Host side
+//===----------------------------------------------------------------------===//
+
+func.func @tensor_map_element(%m: memref<?x?xf16>) {
+  // expected-error@+1 {{expected a tile of the memref's elements, 'f16', got 'bf16'}}
+  %t = tile.tensor_map %m dims [0, 1] : memref<?x?xf16> -> !tile.tensor_map<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @tensor_map_rank(%m: memref<?x?x?xbf16>) {
+  // expected-error@+1 {{expected a map of rank 3, got 2}}
+  %t = tile.tensor_map %m dims [1, 2] : memref<?x?x?xbf16> -> !tile.tensor_map<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @tensor_map_dims(%m: memref<?x?x?xbf16>) {
+  // expected-error@+1 {{expected different dimensions of a memref of rank 3, got 3}}
+  %t = tile.tensor_map %m dims [3, 2] : memref<?x?x?xbf16> -> !tile.tensor_map<3 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @tensor_map_columns(%m: memref<?x?x?xbf16>) {
+  // expected-error@+1 {{expected the tile's columns along the memref's last dimension, got 1}}
+  %t = tile.tensor_map %m dims [0, 1] : memref<?x?x?xbf16> -> !tile.tensor_map<3 x !tile.shared<64x64xbf16>>
+  return
+}
