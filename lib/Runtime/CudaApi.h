@@ -28,7 +28,7 @@ using CUfunction = struct CUfunc_st *;
 using CUstream = void *;
 using CUevent = struct CUevent_st *;
 
-struct alignas(64) CUtensorMap {
+struct alignas(128) CUtensorMap {
   uint64_t opaque[16];
 };
 

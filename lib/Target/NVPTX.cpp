@@ -7,6 +7,7 @@
 
 #include "fovea/Target/NVPTX.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -61,33 +62,23 @@ createTargetMachine(const PTXOptions &options) {
 }
 
 /// Keeps LLVM's errors, which would otherwise end the process.
-class ErrorCollector {
+class ErrorCollector : public llvm::DiagnosticHandler {
 public:
-  explicit ErrorCollector(llvm::LLVMContext &context)
-      : context(context), previous(context.getDiagnosticHandler()) {
-    context.setDiagnosticHandlerCallBack(handle, this);
-  }
-  ErrorCollector(const ErrorCollector &) = delete;
-  ErrorCollector &operator=(const ErrorCollector &) = delete;
-  ~ErrorCollector() { context.setDiagnosticHandler(std::move(previous)); }
+  explicit ErrorCollector(std::string &messages) : messages(messages) {}
 
-  /// Empty if there was none.
-  std::string messages;
-
-private:
-  static void handle(const llvm::DiagnosticInfo *info, void *collector) {
-    if (info->getSeverity() != llvm::DS_Error)
-      return;
-    std::string &messages = static_cast<ErrorCollector *>(collector)->messages;
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    if (info.getSeverity() != llvm::DS_Error)
+      return true;
     llvm::raw_string_ostream stream(messages);
     if (!messages.empty())
       stream << "\n";
     llvm::DiagnosticPrinterRawOStream printer(stream);
-    info->print(printer);
+    info.print(printer);
+    return true;
   }
 
-  llvm::LLVMContext &context;
-  std::unique_ptr<llvm::DiagnosticHandler> previous;
+private:
+  std::string &messages;
 };
 
 /// What a kernel calls but nobody defines would be ptxas's or the driver's to
@@ -149,7 +140,13 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
   if (options.optLevel > 0)
     optimize(module, **machine, options.optLevel);
 
-  ErrorCollector errors(module.getContext());
+  std::string errors;
+  llvm::LLVMContext &context = module.getContext();
+  std::unique_ptr<llvm::DiagnosticHandler> handler =
+      context.getDiagnosticHandler();
+  context.setDiagnosticHandler(std::make_unique<ErrorCollector>(errors));
+  llvm::scope_exit restore(
+      [&] { context.setDiagnosticHandler(std::move(handler)); });
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
@@ -158,8 +155,8 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
                                       /*DisableVerify=*/true))
     return llvm::createStringError("LLVM cannot write PTX");
   passes.run(module);
-  if (!errors.messages.empty())
+  if (!errors.empty())
     return llvm::createStringError(
-        "LLVM cannot translate the kernels to PTX: " + errors.messages);
+        "LLVM cannot translate the kernels to PTX: " + errors);
   return text.str().str();
 }
