@@ -151,7 +151,8 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
   for (int64_t vectors : {1, 2, 3, 6}) {
     for (int64_t keyTile : {16, 32, 64, 128}) {
       auto candidate =
-          ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order);
+          ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order,
+                            /*warps=*/0, /*stages=*/0);
       if (getTileBytes(candidate, op.getAccumulationType(), shape.headDim,
                        shape.valueDim) > target.getNearMemory())
         continue;

@@ -10,6 +10,7 @@
 #include "fovea/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 #include "fovea/Pipelines/Pipelines.h"
 
@@ -75,6 +76,7 @@ void fovea::registerAllDialects(DialectRegistry &registry) {
   linalg::registerBufferizableOpInterfaceExternalModels(registry);
   scf::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
+  tile::registerBufferizableOpInterfaceExternalModels(registry);
   vector::registerBufferizableOpInterfaceExternalModels(registry);
 
   cf::registerBufferDeallocationOpInterfaceExternalModels(registry);

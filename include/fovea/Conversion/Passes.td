@@ -37,6 +37,50 @@ def AttnToLinalg : Pass<"attn-to-linalg"> {
 }
 
 //===----------------------------------------------------------------------===//
+// convert-attn-to-tile
+//===----------------------------------------------------------------------===//
+
+def AttnToTile : Pass<"convert-attn-to-tile"> {
+  let summary = "Writes tiled attention as programs of thread blocks";
+  let description = [{
+    Each `scf.forall` that `attn-tile` makes becomes a `tile.launch` with one
+    block for each iteration, the last dimension fastest. Its program is plain,
+    one op after another: it loads the tile of queries, and for each tile of
+    keys loads the keys, multiplies, applies the score region and the mask,
+    updates the running values, loads the values and multiplies again; in the
+    end it divides by the sum and stores.
+
+    - Tiles have static sizes, the bounds of the loop's tiles: padded to 16
+      queries for each warp, 16 keys and 16 features. What lies beyond a tensor
+      is loaded as zeros and not stored. Keys of a padded tile that do not exist
+      are masked with those that the mask region excludes, under one branch.
+    - Regions become `tile.map`s on coordinates of the whole attention. Captured
+      tensors become operands of the launch and are read by `memref.load`, for
+      elements beyond the last query or key at the coordinates of the last.
+    - Without a score region, and with a positive scale, the scale is folded
+      into the exponential.
+    - Sizes of tensors are computed before the launch.
+
+    `warps` and `stages` are those of `#attn.schedule`. All strategies of
+    `attn-online-softmax` are converted.
+
+    A loop stays, with a missed remark that says why, if its schedule has no
+    `warps`, if something else is computed in it (run `attn-tile` with
+    `fuse-producers=false`), if queries, keys and values differ in their element
+    type, or if a head dim is dynamic or above 256.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect", "::fovea::tile::TileDialect"
+  ];
+  let statistics = [
+    Statistic<"numConverted", "num-converted", "Number of loops converted">,
+    Statistic<"numKept", "num-kept", "Number of loops that stay">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // convert-attn-to-vector
 //===----------------------------------------------------------------------===//
 

@@ -49,10 +49,23 @@ void AttnDialect::registerAttributes() {
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t queryTile, int64_t keyTile,
-                                   WorkOrder order) {
+                                   WorkOrder order, int64_t warps,
+                                   int64_t stages) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
+  if (warps == 0 && stages == 0)
+    return success();
+  if (warps < 1 || warps > 32)
+    return emitError() << "warps must be 1 to 32, but are " << warps;
+  if (stages < 1 || stages > 8)
+    return emitError() << "stages must be 1 to 8, but are " << stages;
+  if (queryTile % (16 * warps))
+    return emitError() << "tile must have a multiple of 16 queries for each of "
+                       << warps << " warps, but has " << queryTile;
+  if (keyTile % 16)
+    return emitError() << "tile must have a multiple of 16 keys, but has "
+                       << keyTile;
   return success();
 }
 

@@ -62,7 +62,8 @@ private:
   ScheduleAttr withOptions(ScheduleAttr chosen) {
     return ScheduleAttr::get(
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
-        keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder());
+        keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
+        chosen.getWarps(), chosen.getStages());
   }
 };
 } // namespace

@@ -105,11 +105,12 @@ fusePass(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForallOp loop) {
   return tiled;
 }
 
-/// Computes the producers of a tiled pass's queries and running values per
-/// tile, where they need not stand before the loops, and their producers in
-/// turn.
-static void fuseProducers(RewriterBase &rewriter, OnlineAttentionOp pass,
-                          MutableArrayRef<LoopLikeOpInterface> loops) {
+/// Computes the producers of a tiled pass's running values, and of its queries
+/// unless `initialValuesOnly`, per tile, where they need not stand before the
+/// loops, and their producers in turn.
+static void fuseProducersInto(RewriterBase &rewriter, OnlineAttentionOp pass,
+                              MutableArrayRef<LoopLikeOpInterface> loops,
+                              bool initialValuesOnly) {
   // Keys and values are read by many tiles of queries.
   SmallVector<Operation *> slices;
   for (Value operand :
@@ -126,7 +127,8 @@ static void fuseProducers(RewriterBase &rewriter, OnlineAttentionOp pass,
     if (isa<tensor::EmptyOp>(producer)) {
       rewriter.replaceOpWithNewOp<tensor::EmptyOp>(
           slice, slice.getMixedSizes(), slice.getType().getElementType());
-    } else if (isFusableProducer(producer, fused) &&
+    } else if ((isa<linalg::FillOp>(producer) || !initialValuesOnly) &&
+               isFusableProducer(producer, fused) &&
                !isViewOfTranspose(slice)) {
       std::optional<scf::SCFFuseProducerOfSliceResult> tile =
           scf::tileAndFuseProducerOfSlice(rewriter, slice, loops);
@@ -161,6 +163,8 @@ static void reverseTiles(RewriterBase &rewriter, scf::ForallOp forall, Value iv,
 
 namespace {
 struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
+  using AttnTileBase::AttnTileBase;
+
   void getDependentDialects(DialectRegistry &registry) const override {
     AttnTileBase::getDependentDialects(registry);
     linalg::registerTilingInterfaceExternalModels(registry);
@@ -228,7 +232,7 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   DominanceInfo dominance(forall);
   eliminateCommonSubExpressions(rewriter, dominance, forall);
   for (OnlineAttentionOp pass : tiledPasses)
-    fuseProducers(rewriter, pass, tiled->loops);
+    fuseProducersInto(rewriter, pass, tiled->loops, !fuseProducers);
   for (OnlineAttentionOp pass : tiledPasses) {
     FailureOr<KeyLoopInfo> info = tileKeys(rewriter, pass, keyTile, tables);
     if (failed(info))

@@ -48,20 +48,28 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
 
     - `tile = QxK`: queries and keys of one tile;
     - `order`: `linear`, or `longest_first` where a mask gives the tiles of
-      later queries more keys than those of earlier ones.
+      later queries more keys than those of earlier ones;
+    - GPUs alone, both or none: `warps`, 1 to 32, that compute a tile of
+      queries, each of them a multiple of 16 of its rows; the tile's keys are
+      then a multiple of 16, too; and `stages`, 1 to 8, the tiles of keys that
+      are in shared memory at once.
 
     ```mlir
     #attn.schedule<tile = 48x64, order = longest_first>
+    #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2>
     ```
   }];
   let parameters = (ins
     "int64_t":$queryTile,
     "int64_t":$keyTile,
-    EnumParameter<Attn_OrderEnum>:$order
+    EnumParameter<Attn_OrderEnum>:$order,
+    DefaultValuedParameter<"int64_t", "0">:$warps,
+    DefaultValuedParameter<"int64_t", "0">:$stages
   );
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
-    `,` `order` `=` $order `>`
+    `,` `order` `=` $order
+    (`,` `warps` `=` $warps^ `,` `stages` `=` $stages)? `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -145,6 +145,11 @@ def AttnTile : Pass<"attn-tile"> {
       ids or padding masks, get tables of their extremes by tile, filled by an
       `scf.forall` before the tiles of queries.
   }];
+  let options = [
+    Option<"fuseProducers", "fuse-producers", "bool", /*default=*/"true",
+           "Compute elementwise producers of the queries per tile; transposes "
+           "that are views of tiles vanish either way">
+  ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

@@ -1,0 +1,43 @@
+//===- FragmentMath.cpp - Arithmetic on fragments -------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FragmentMath.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::tile;
+
+Value FragmentMath::map(FragmentType type, ValueRange ins, ValueRange rows,
+                        Body body) {
+  auto op = MapOp::create(builder, loc, type, ins, rows, ValueRange());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = builder.createBlock(&op.getBody());
+  for (Value operand : llvm::concat<Value>(ins, rows))
+    block->addArgument(cast<FragmentType>(operand.getType()).getElementType(),
+                       loc);
+  size_t elements = block->getNumArguments();
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    block->addArgument(builder.getIndexType(), loc);
+  ValueRange arguments = block->getArguments();
+  YieldOp::create(builder, loc,
+                  body(builder, arguments.take_front(elements),
+                       arguments.drop_front(elements)));
+  return op.getResult();
+}
+
+Value FragmentMath::fill(FragmentType type, double value) {
+  Value scalar = arith::ConstantOp::create(
+      builder, loc, builder.getFloatAttr(type.getElementType(), value));
+  return FillOp::create(builder, loc, type, scalar);
+}
+
+Value FragmentMath::reduce(Reduction kind, Value input, Value init) {
+  return ReduceOp::create(builder, loc, init.getType(), kind, input, init,
+                          /*dim=*/1);
+}

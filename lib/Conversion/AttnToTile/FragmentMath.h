@@ -1,0 +1,43 @@
+//===- FragmentMath.h - Arithmetic on fragments -----------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_FRAGMENTMATH_H
+#define FOVEA_LIB_CONVERSION_ATTNTOTILE_FRAGMENTMATH_H
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace fovea {
+
+/// Emits ops on fragments at the builder's insertion point.
+class FragmentMath {
+public:
+  FragmentMath(mlir::OpBuilder &builder, mlir::Location loc)
+      : builder(builder), loc(loc) {}
+
+  /// Computes an element from one element of each operand and its coordinates.
+  using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &builder,
+                                              mlir::ValueRange elements,
+                                              mlir::ValueRange coordinates)>;
+
+  /// `ins` have the shape of the result, `rows` an element for each of its
+  /// rows.
+  mlir::Value map(tile::FragmentType type, mlir::ValueRange ins,
+                  mlir::ValueRange rows, Body body);
+
+  mlir::Value fill(tile::FragmentType type, double value);
+  mlir::Value reduce(tile::Reduction kind, mlir::Value input, mlir::Value init);
+
+private:
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_CONVERSION_ATTNTOTILE_FRAGMENTMATH_H

@@ -1,0 +1,547 @@
+//===- LaunchBuilder.cpp - Tiled attention as one launch ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaunchBuilder.h"
+
+#include "fovea/Analysis/IndexMath.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+using namespace fovea::tile;
+
+/// Rows and columns of the tiles that products take are multiples of it.
+static constexpr int64_t kProductMultiple = 16;
+/// The largest head dim whose accumulator fits the registers.
+static constexpr int64_t kLargestHeadDim = 256;
+
+LogicalResult LaunchBuilder::fail(const Twine &why) {
+  reason = why.str();
+  return failure();
+}
+
+//===----------------------------------------------------------------------===//
+// Values from outside
+//===----------------------------------------------------------------------===//
+
+bool LaunchBuilder::isOutside(Value value) {
+  return !forall->isAncestor(value.getParentBlock()->getParentOp());
+}
+
+Value LaunchBuilder::getMemRef(Value tensor) {
+  while (auto cast = tensor.getDefiningOp<tensor::CastOp>()) {
+    if (memrefs.contains(tensor))
+      break;
+    tensor = cast.getSource();
+  }
+  return memrefs.lookup(tensor);
+}
+
+Value LaunchBuilder::getSize(Value tensor, int64_t dim) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(launch);
+  return tensor::DimOp::create(rewriter, loc, tensor, dim);
+}
+
+OpFoldResult LaunchBuilder::getMapped(OpFoldResult value) {
+  if (auto dynamic = dyn_cast<Value>(value))
+    return mapping.lookupOrDefault(dynamic);
+  return value;
+}
+
+OpFoldResult LaunchBuilder::getTileSize(const TileView &view, int64_t dim) {
+  int64_t source = view.dims[dim];
+  if (source < 0)
+    return rewriter.getIndexAttr(1);
+  if (!view.sizes.empty())
+    return getMapped(view.sizes[source]);
+  auto type = cast<RankedTensorType>(view.tensor.getType());
+  if (!type.isDynamicDim(source))
+    return rewriter.getIndexAttr(type.getDimSize(source));
+  return getSize(view.tensor, source);
+}
+
+/// A view of a tensor from outside by a tile with rows and columns.
+FailureOr<TileView> LaunchBuilder::getOperandView(Value tile) {
+  std::optional<TileView> view = TileView::getSource(tile, forall.getRegion());
+  if (view->getDim(2) < 0 || view->getDim(3) < 0)
+    return fail("an operand's rows do not run along a dimension of it");
+  return *view;
+}
+
+SmallVector<Value> LaunchBuilder::getIndices(OpBuilder &builder,
+                                             const TileView &view) {
+  int64_t rank = cast<RankedTensorType>(view.tensor.getType()).getRank();
+  SmallVector<OpFoldResult> offsets(rank, builder.getIndexAttr(0));
+  for (auto [offset, source] : llvm::zip(offsets, view.offsets))
+    offset = getMapped(source);
+  return getValueOrCreateConstantIndexOp(builder, loc, offsets);
+}
+
+Value LaunchBuilder::loadTile(OpBuilder &builder, const TileView &view,
+                              int64_t rows, int64_t columns) {
+  auto type = SharedType::get(builder.getContext(), {rows, columns},
+                              sizes.element, /*swizzle=*/0);
+  return LoadOp::create(builder, loc, type, getMemRef(view.tensor),
+                        getIndices(builder, view),
+                        ArrayRef<int64_t>{view.getDim(2), view.getDim(3)});
+}
+
+FailureOr<Value> LaunchBuilder::getQuery(Value query) {
+  if (Value loaded = queries.lookup(query))
+    return loaded;
+  FailureOr<TileView> view = getOperandView(query);
+  if (failed(view))
+    return failure();
+  OpBuilder::InsertionGuard guard(rewriter);
+  if (isOutside(query) || query.getParentBlock() == forall.getBody()) {
+    // In front of the loop around the insertion point, if there is one.
+    Block *program = &launch.getBody().front();
+    if (rewriter.getInsertionBlock() != program)
+      rewriter.setInsertionPoint(program->findAncestorOpInBlock(
+          *rewriter.getInsertionBlock()->getParentOp()));
+    Value loaded = loadTile(rewriter, *view, sizes.queries, sizes.headDim);
+    queries[query] = loaded;
+    return loaded;
+  }
+  return loadTile(rewriter, *view, sizes.queries, sizes.headDim);
+}
+
+//===----------------------------------------------------------------------===//
+// The launch
+//===----------------------------------------------------------------------===//
+
+/// A bound of dimension 2 of `tile`, as a multiple of `multiple`.
+static std::optional<int64_t> getPaddedBound(Value tile, int64_t multiple) {
+  FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
+      presburger::BoundType::UB, {tile, /*dim=*/2},
+      /*stopCondition=*/nullptr, /*closedUB=*/true);
+  if (failed(bound))
+    return std::nullopt;
+  return llvm::alignTo(std::max<int64_t>(*bound, 1), multiple);
+}
+
+LogicalResult LaunchBuilder::checkSizes() {
+  int64_t results = 0;
+  forall.walk([&](Operation *op) {
+    if (auto pass = dyn_cast<OnlineAttentionOp>(op))
+      passes.push_back(pass);
+    if (isa<FinalizeOp>(op))
+      ++results;
+  });
+  if (passes.empty() || results != 1)
+    return fail("its loop is not one attention");
+  OnlineAttentionOp first = passes.front();
+  ScheduleAttr schedule = first.getScheduleAttr();
+  if (!schedule || !schedule.getWarps())
+    return fail("its schedule has no warps");
+  if (forall.getRank() > 3)
+    return fail("its loop has more than 3 dimensions");
+
+  auto query = cast<RankedTensorType>(first.getQuery().getType());
+  auto value = cast<RankedTensorType>(first.getValue().getType());
+  int64_t headDim = query.getDimSize(3), valueDim = value.getDimSize(3);
+  sizes.element = cast<FloatType>(query.getElementType());
+  sizes.accumulation = first.getAccumulationType();
+  sizes.keys = sizes.queries = 0;
+  for (OnlineAttentionOp pass : passes) {
+    for (Value operand : {pass.getQuery(), pass.getKey(), pass.getValue()}) {
+      if (getElementTypeOrSelf(operand) != sizes.element)
+        return fail("queries, keys and values have different element types");
+      auto view = TileView::getSource(operand, forall.getRegion());
+      if (view && isOutside(view->tensor))
+        continue;
+      Operation *producer = view ? view->tensor.getDefiningOp() : nullptr;
+      if (!producer)
+        return fail("an operand is no tile of a tensor");
+      return fail("'" + producer->getName().getStringRef() +
+                  "' is computed within the loop");
+    }
+    if (pass.getRows())
+      return fail("its queries are packed");
+    std::optional<int64_t> queries =
+        getPaddedBound(pass.getQuery(), kProductMultiple * schedule.getWarps());
+    std::optional<int64_t> keys =
+        getPaddedBound(pass.getKey(), kProductMultiple);
+    if (!keys || !queries)
+      return fail("a tile has no known bound");
+    sizes.queries = std::max(sizes.queries, *queries);
+    sizes.keys = std::max(sizes.keys, *keys);
+  }
+  for (int64_t dim : {headDim, valueDim})
+    if (ShapedType::isDynamic(dim) || dim > kLargestHeadDim || dim < 1)
+      return fail("a head dim is dynamic or above " + Twine(kLargestHeadDim));
+  sizes.headDim = llvm::alignTo(headDim, kProductMultiple);
+  sizes.valueDim = llvm::alignTo(valueDim, kProductMultiple);
+  return success();
+}
+
+/// The tensors from outside that `forall` reads elements of.
+static SetVector<Value> getTensorsRead(scf::ForallOp forall) {
+  SetVector<Value> tensors;
+  forall.walk([&](Operation *op) {
+    if (op == forall || isa<tensor::DimOp>(op))
+      return;
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()) &&
+          !forall->isAncestor(operand.getParentBlock()->getParentOp()))
+        tensors.insert(operand);
+  });
+  return tensors;
+}
+
+LogicalResult LaunchBuilder::createLaunch() {
+  SetVector<Value> inputs = getTensorsRead(forall);
+  rewriter.setInsertionPoint(forall);
+  IndexMath index(rewriter, loc);
+  SmallVector<Value> counts;
+  OpFoldResult blocks = index.constant(1);
+  for (auto [lower, upper, step] :
+       llvm::zip_equal(forall.getMixedLowerBound(), forall.getMixedUpperBound(),
+                       forall.getMixedStep())) {
+    OpFoldResult count = index.ceilDiv(index.sub(upper, lower), step);
+    blocks = index.mul(blocks, count);
+    counts.push_back(index.materialize(count));
+  }
+  ScheduleAttr schedule = passes.front().getScheduleAttr();
+  launch = LaunchOp::create(rewriter, loc, forall.getResultTypes(),
+                            ValueRange{index.materialize(blocks)},
+                            inputs.getArrayRef(), forall.getOutputs(),
+                            rewriter.getI64IntegerAttr(schedule.getWarps()),
+                            rewriter.getI64IntegerAttr(schedule.getStages()),
+                            rewriter.getStringAttr("attention"));
+
+  Block *program = rewriter.createBlock(&launch.getBody());
+  for (Value operand : launch->getOperands()) {
+    Type type = operand.getType();
+    if (auto shaped = dyn_cast<ShapedType>(type))
+      type = LaunchOp::getArgumentType(shaped);
+    program->addArgument(type, loc);
+  }
+  auto tied = [&](OpOperand &operand) {
+    return launch.getTiedArgument(operand);
+  };
+  for (OpOperand &operand : launch.getInputsMutable())
+    memrefs[operand.get()] = tied(operand);
+  for (auto [argument, operand] :
+       llvm::zip_equal(forall.getRegionIterArgs(), launch.getOutputsMutable()))
+    memrefs[argument] = tied(operand);
+  createBlockIds(counts);
+  return success();
+}
+
+/// The loop's indices from the number of the block, the last one fastest.
+void LaunchBuilder::createBlockIds(ArrayRef<Value> counts) {
+  // A grid has less than 2^31 blocks: division of 32 bits is cheaper.
+  Type i32 = rewriter.getI32Type(), indexType = rewriter.getIndexType();
+  Value rest = arith::IndexCastOp::create(rewriter, loc, i32,
+                                          launch.getBlockIds().front());
+  IndexMath index(rewriter, loc);
+  SmallVector<OpFoldResult> lower = forall.getMixedLowerBound(),
+                            step = forall.getMixedStep();
+  for (int64_t dim = forall.getRank() - 1; dim >= 0; --dim) {
+    Value number = rest;
+    if (dim > 0) {
+      Value count = arith::IndexCastOp::create(rewriter, loc, i32, counts[dim]);
+      Value next = arith::DivUIOp::create(rewriter, loc, rest, count);
+      Value whole = arith::MulIOp::create(rewriter, loc, next, count);
+      number = arith::SubIOp::create(rewriter, loc, rest, whole);
+      rest = next;
+    }
+    number = arith::IndexCastOp::create(rewriter, loc, indexType, number);
+    mapping.map(
+        forall.getInductionVar(dim),
+        index.materialize(index.add(lower[dim], index.mul(number, step[dim]))));
+  }
+}
+
+LogicalResult LaunchBuilder::run() {
+  if (failed(checkSizes()))
+    return failure();
+  Operation *before = forall->getPrevNode();
+  if (succeeded(createLaunch()) && succeeded(convertBlock(*forall.getBody()))) {
+    ReturnOp::create(rewriter, loc);
+    rewriter.replaceOp(forall, launch);
+    return success();
+  }
+  while (forall->getPrevNode() != before)
+    rewriter.eraseOp(forall->getPrevNode());
+  return failure();
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars and control flow
+//===----------------------------------------------------------------------===//
+
+FailureOr<Operation *> LaunchBuilder::cloneScalar(OpBuilder &builder,
+                                                  Operation &op,
+                                                  IRMapping &values) {
+  // Sizes are computed on the host, elements read from memrefs.
+  if (auto dim = dyn_cast<tensor::DimOp>(op)) {
+    if (!isOutside(dim.getSource()) || !dim.getConstantIndex())
+      return fail("the size of a tile is asked for");
+    Value size = getSize(dim.getSource(), *dim.getConstantIndex());
+    values.map(dim.getResult(), size);
+    return size.getDefiningOp();
+  }
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+    Value memref = getMemRef(extract.getTensor());
+    if (!memref)
+      return fail("a tensor that is computed within the loop is read");
+    SmallVector<Value> indices;
+    for (Value index : extract.getIndices())
+      indices.push_back(values.lookupOrDefault(index));
+    auto load = memref::LoadOp::create(builder, op.getLoc(), memref, indices);
+    values.map(extract.getResult(), load.getResult());
+    return load.getOperation();
+  }
+  auto isTensor = [](Type type) { return isa<TensorType>(type); };
+  if (llvm::any_of(op.getOperandTypes(), isTensor) ||
+      llvm::any_of(op.getResultTypes(), isTensor))
+    return fail("'" + op.getName().getStringRef() +
+                "' is computed within the loop");
+  Operation *clone = op.cloneWithoutRegions(values);
+  builder.insert(clone);
+  for (auto [from, to] : llvm::zip_equal(op.getRegions(), clone->getRegions()))
+    for (Block &block : from) {
+      OpBuilder::InsertionGuard guard(builder);
+      Block *copy = builder.createBlock(&to);
+      for (BlockArgument argument : block.getArguments())
+        values.map(argument,
+                   copy->addArgument(argument.getType(), argument.getLoc()));
+      for (Operation &nested : block)
+        if (failed(cloneScalar(builder, nested, values)))
+          return failure();
+    }
+  return clone;
+}
+
+Value LaunchBuilder::emitRegion(OpBuilder &builder, Region &region,
+                                ValueRange arguments) {
+  IRMapping values(mapping);
+  Block &block = region.front();
+  values.map(block.getArguments(), arguments);
+  for (Operation &op : block.without_terminator())
+    if (failed(cloneScalar(builder, op, values)))
+      return Value();
+  return values.lookupOrDefault(block.getTerminator()->getOperand(0));
+}
+
+LogicalResult LaunchBuilder::convertBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(convertOp(op)))
+      return failure();
+  return success();
+}
+
+LogicalResult LaunchBuilder::convertOp(Operation &op) {
+  // Views are followed from their readers.
+  if (isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::ExpandShapeOp,
+          tensor::CollapseShapeOp, tensor::CastOp>(op))
+    return success();
+  if (auto fill = dyn_cast<linalg::FillOp>(op))
+    return convertFill(fill);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return convertFor(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return convertIf(branch);
+  if (auto pass = dyn_cast<OnlineAttentionOp>(op))
+    return convertOnline(pass);
+  if (auto end = dyn_cast<FinalizeOp>(op))
+    return convertFinalize(end);
+  return success(succeeded(cloneScalar(rewriter, op, mapping)));
+}
+
+LogicalResult LaunchBuilder::convertFill(linalg::FillOp op) {
+  auto type = dyn_cast<RankedTensorType>(op.getResultTypes().front());
+  if (!type || type.getElementType() != sizes.accumulation ||
+      (type.getRank() != 3 && type.getRank() != 4))
+    return fail("a tensor is filled that is no running value");
+  FragmentType fragment =
+      type.getRank() == 4 ? sizes.getOutput() : sizes.getRows();
+  Value filled =
+      FillOp::create(rewriter, op.getLoc(), fragment,
+                     mapping.lookupOrDefault(op.getInputs().front()));
+  mapping.map(op.getResult(0), filled);
+  return success();
+}
+
+LogicalResult LaunchBuilder::convertYield(Operation *terminator) {
+  SmallVector<Value> values;
+  for (Value value : terminator->getOperands()) {
+    Value mapped = mapping.lookupOrDefault(value);
+    if (isa<TensorType>(mapped.getType()))
+      return fail("a loop carries a tensor that is no running value");
+    values.push_back(mapped);
+  }
+  scf::YieldOp::create(rewriter, terminator->getLoc(), values);
+  return success();
+}
+
+LogicalResult LaunchBuilder::convertFor(scf::ForOp op) {
+  SmallVector<Value> inits;
+  for (Value init : op.getInitArgs()) {
+    inits.push_back(mapping.lookupOrDefault(init));
+    if (isa<TensorType>(inits.back().getType()))
+      return fail("a running value does not begin as a linalg.fill");
+  }
+  auto loop = scf::ForOp::create(rewriter, op.getLoc(),
+                                 mapping.lookupOrDefault(op.getLowerBound()),
+                                 mapping.lookupOrDefault(op.getUpperBound()),
+                                 mapping.lookupOrDefault(op.getStep()), inits);
+  mapping.map(op.getInductionVar(), loop.getInductionVar());
+  mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
+  OpBuilder::InsertionGuard guard(rewriter);
+  // Without running values the builder has made the terminator.
+  if (!loop.getBody()->empty())
+    rewriter.eraseOp(loop.getBody()->getTerminator());
+  rewriter.setInsertionPointToEnd(loop.getBody());
+  if (failed(convertBlock(*op.getBody())))
+    return failure();
+  mapping.map(op.getResults(), loop.getResults());
+  return convertYield(op.getBody()->getTerminator());
+}
+
+LogicalResult LaunchBuilder::convertIf(scf::IfOp op) {
+  // The types of running values are known from what a branch yields.
+  SmallVector<Type> types;
+  for (Type type : op.getResultTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (tensor && tensor.getRank() != 3 && tensor.getRank() != 4)
+      return fail("a branch yields a tensor that is no running value");
+    types.push_back(!tensor                 ? type
+                    : tensor.getRank() == 4 ? Type(sizes.getOutput())
+                                            : Type(sizes.getRows()));
+  }
+  auto branch = scf::IfOp::create(rewriter, op.getLoc(), types,
+                                  mapping.lookupOrDefault(op.getCondition()),
+                                  /*addThenBlock=*/true,
+                                  /*addElseBlock=*/bool(op.elseBlock()));
+  for (auto [from, to] :
+       llvm::zip_equal(op->getRegions(), branch->getRegions())) {
+    if (from.empty())
+      continue;
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToEnd(&to.front());
+    if (failed(convertBlock(from.front())) ||
+        failed(convertYield(from.front().getTerminator())))
+      return failure();
+  }
+  mapping.map(op.getResults(), branch.getResults());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
+  RunningValues running{mapping.lookupOrDefault(op.getAcc()),
+                        mapping.lookupOrDefault(op.getMax()),
+                        mapping.lookupOrDefault(op.getSum())};
+  for (Value value : {running.acc, running.max, running.sum})
+    if (!isa<FragmentType>(value.getType()))
+      return fail("a running value does not begin as a linalg.fill");
+  FailureOr<Value> query = getQuery(op.getQuery());
+  FailureOr<TileView> queryView = getOperandView(op.getQuery());
+  FailureOr<TileView> keyView = getOperandView(op.getKey());
+  FailureOr<TileView> valueView = getOperandView(op.getValue());
+  if (failed(query) || failed(queryView) || failed(keyView) ||
+      failed(valueView))
+    return failure();
+
+  IndexMath index(rewriter, op.getLoc());
+  KeyStep step;
+  step.op = op;
+  for (Value coordinate : op.getAt())
+    step.at.push_back(mapping.lookupOrDefault(coordinate));
+  while (step.at.size() < 4)
+    step.at.push_back(index.materialize(index.constant(0)));
+  step.rows = getTileSize(*queryView, 2);
+  step.keys = getTileSize(*keyView, 2);
+  step.partial = index.boolean(!op.getMask().empty());
+  if (op.getPartial())
+    step.partial = index.logicalAnd(step.partial,
+                                    mapping.lookupOrDefault(op.getPartial()));
+  if (op.getDropout()) {
+    // Without `whole` the operands are it.
+    bool isPart = !op.getWhole().empty();
+    step.wholeHeads = isPart ? mapping.lookupOrDefault(op.getWhole()[0])
+                             : index.materialize(getTileSize(*queryView, 1));
+    step.wholeQueries = isPart ? mapping.lookupOrDefault(op.getWhole()[1])
+                               : index.materialize(step.rows);
+    step.seed = mapping.lookupOrDefault(op.getSeed());
+    step.offset = mapping.lookupOrDefault(op.getOffset());
+  }
+  bool isComplete = true;
+  step.emitRegion = [&](OpBuilder &builder, Region &region,
+                        ValueRange arguments) {
+    Value result = emitRegion(builder, region, arguments);
+    if (result)
+      return result;
+    isComplete = false;
+    // Any value of the type: the program is thrown away.
+    Type type = region.front().getTerminator()->getOperand(0).getType();
+    return arith::ConstantOp::create(builder, op.getLoc(),
+                                     builder.getZeroAttr(type))
+        .getResult();
+  };
+  step.loadKeys = [&](OpBuilder &builder) {
+    return loadTile(builder, *keyView, sizes.keys, sizes.headDim);
+  };
+  step.loadValues = [&](OpBuilder &builder) {
+    return loadTile(builder, *valueView, sizes.keys, sizes.valueDim);
+  };
+  RunningValues next = emitOnlineStep(rewriter, sizes, step, *query, running);
+  mapping.map(op.getResults(), ValueRange{next.acc, next.max, next.sum});
+  return success(isComplete);
+}
+
+LogicalResult LaunchBuilder::convertFinalize(FinalizeOp op) {
+  RunningValues running{mapping.lookupOrDefault(op.getAcc()),
+                        mapping.lookupOrDefault(op.getMax()),
+                        mapping.lookupOrDefault(op.getSum())};
+  for (Value value : {running.acc, running.max, running.sum})
+    if (!isa<FragmentType>(value.getType()))
+      return fail("a running value does not begin as a linalg.fill");
+  auto type = cast<FloatType>(getElementTypeOrSelf(op.getOutput()));
+  Value output = emitOutput(rewriter, op.getLoc(), sizes, running, type);
+  if (failed(storeTile(output, op.getResult(0), {2, 3})))
+    return failure();
+  if (!op.getLse())
+    return success();
+  return storeTile(emitLogSumExp(rewriter, op.getLoc(), sizes, running),
+                   op.getResult(1), {2});
+}
+
+LogicalResult LaunchBuilder::storeTile(Value fragment, Value tile,
+                                       ArrayRef<int64_t> tileDims) {
+  std::optional<TileView> view = TileView::getTarget(tile);
+  Value memref = view ? getMemRef(view->tensor) : Value();
+  if (!memref)
+    return fail("a result is not inserted into a result of the loop as it is");
+  SmallVector<int64_t> dims;
+  for (int64_t dim : tileDims) {
+    dims.push_back(view->getDim(dim));
+    if (dims.back() < 0)
+      return fail("a result's rows do not run along a dimension of it");
+  }
+  OpFoldResult rows = getTileSize(*view, 2);
+  Value valid;
+  if (IndexMath::constantOf(rows) != sizes.queries)
+    valid = getValueOrCreateConstantIndexOp(rewriter, loc, rows);
+  StoreOp::create(rewriter, loc, fragment, memref, getIndices(rewriter, *view),
+                  valid, dims);
+  return success();
+}

@@ -1,0 +1,86 @@
+//===- LaunchBuilder.h - Tiled attention as one launch ----------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_LAUNCHBUILDER_H
+#define FOVEA_LIB_CONVERSION_ATTNTOTILE_LAUNCHBUILDER_H
+
+#include "OnlineStep.h"
+#include "TileView.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace fovea {
+
+/// Rewrites one `scf.forall` as `attn-tile` makes it to a `tile.launch`.
+class LaunchBuilder {
+public:
+  LaunchBuilder(mlir::RewriterBase &rewriter, mlir::scf::ForallOp forall)
+      : rewriter(rewriter), forall(forall), loc(forall.getLoc()) {}
+
+  /// Replaces the loop. On failure the IR is as it was and `getReason` says
+  /// why.
+  mlir::LogicalResult run();
+  llvm::StringRef getReason() const { return reason; }
+
+private:
+  mlir::LogicalResult fail(const llvm::Twine &why);
+
+  mlir::LogicalResult checkSizes();
+  mlir::LogicalResult createLaunch();
+  void createBlockIds(mlir::ArrayRef<mlir::Value> counts);
+  mlir::LogicalResult convertBlock(mlir::Block &block);
+  mlir::LogicalResult convertOp(mlir::Operation &op);
+  mlir::LogicalResult convertFill(mlir::linalg::FillOp op);
+  mlir::LogicalResult convertFor(mlir::scf::ForOp op);
+  mlir::LogicalResult convertIf(mlir::scf::IfOp op);
+  mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
+  mlir::LogicalResult convertFinalize(attn::FinalizeOp op);
+  mlir::LogicalResult convertYield(mlir::Operation *terminator);
+
+  /// A copy of an op on scalars, which may read tensors.
+  mlir::FailureOr<mlir::Operation *> cloneScalar(mlir::OpBuilder &builder,
+                                                 mlir::Operation &op,
+                                                 mlir::IRMapping &values);
+  mlir::Value emitRegion(mlir::OpBuilder &builder, mlir::Region &region,
+                         mlir::ValueRange arguments);
+
+  /// The memref inside that stands for a tensor from outside, or null.
+  mlir::Value getMemRef(mlir::Value tensor);
+  mlir::Value getSize(mlir::Value tensor, int64_t dim);
+  bool isOutside(mlir::Value value);
+  mlir::OpFoldResult getMapped(mlir::OpFoldResult value);
+  mlir::OpFoldResult getTileSize(const TileView &view, int64_t dim);
+  mlir::FailureOr<TileView> getOperandView(mlir::Value tile);
+
+  /// Where a tile is accessed: one index for each dimension of the memref.
+  mlir::SmallVector<mlir::Value> getIndices(mlir::OpBuilder &builder,
+                                            const TileView &view);
+  mlir::Value loadTile(mlir::OpBuilder &builder, const TileView &view,
+                       int64_t rows, int64_t columns);
+  mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
+                                mlir::ArrayRef<int64_t> tileDims);
+  /// The tile of queries in shared memory, loaded before the loops.
+  mlir::FailureOr<mlir::Value> getQuery(mlir::Value query);
+
+  mlir::RewriterBase &rewriter;
+  mlir::scf::ForallOp forall;
+  mlir::Location loc;
+  std::string reason;
+
+  mlir::SmallVector<attn::OnlineAttentionOp> passes;
+  TileSizes sizes;
+  tile::LaunchOp launch;
+  mlir::IRMapping mapping;
+  llvm::DenseMap<mlir::Value, mlir::Value> memrefs;
+  llvm::DenseMap<mlir::Value, mlir::Value> queries;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_CONVERSION_ATTNTOTILE_LAUNCHBUILDER_H

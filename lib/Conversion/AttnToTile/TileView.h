@@ -1,0 +1,41 @@
+//===- TileView.h - Where a tile lies in a tensor ---------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_TILEVIEW_H
+#define FOVEA_LIB_CONVERSION_ATTNTOTILE_TILEVIEW_H
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace fovea {
+
+/// A tile as a part of a tensor: the tensor's elements at `offsets` plus the
+/// tile's coordinates. Dimension `d` of the tile runs along dimension `dims[d]`
+/// of the tensor, -1 for a dimension of size one that no dimension stands for.
+struct TileView {
+  mlir::Value tensor;
+  /// One for each dimension of the tensor. Empty: all of it.
+  mlir::SmallVector<mlir::OpFoldResult> offsets;
+  mlir::SmallVector<mlir::OpFoldResult> sizes;
+  mlir::SmallVector<int64_t> dims;
+
+  /// The dimension of the tensor along which dimension `dim` of the tile runs;
+  /// one of static size one where the tile's has size one. -1: there is none.
+  int64_t getDim(int64_t dim) const;
+
+  /// How `tile` is read, in `region`, by slices and reshapes that add or drop
+  /// dimensions of size one; none if it is something else.
+  static std::optional<TileView> getSource(mlir::Value tile,
+                                           mlir::Region &region);
+
+  /// The same for where `tile` is inserted by `tensor.parallel_insert_slice`,
+  /// its only use.
+  static std::optional<TileView> getTarget(mlir::Value tile);
+};
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_CONVERSION_ATTNTOTILE_TILEVIEW_H

@@ -1,0 +1,135 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
+
+// Causal: the mask is applied under one branch, with the keys that do not
+// exist, and the last tiles of queries go first.
+
+// CHECK-LABEL: func @causal
+// CHECK:       tile.launch
+// CHECK:         %[[I:.*]] = affine.apply
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[N:.*]] = affine.min
+// CHECK:           %[[PARTIAL:.*]] = arith.cmpi sgt, %{{.*}}, %[[I]]
+// CHECK:           %[[S:.*]] = tile.mma
+// CHECK:           %[[SHORT:.*]] = arith.cmpi slt, %[[N]], %c64
+// CHECK:           %[[MASK:.*]] = arith.ori %[[PARTIAL]], %[[SHORT]]
+// CHECK:           scf.if %[[MASK]]
+// CHECK:             tile.map ins(%[[S]] :
+// CHECK-NEXT:        ^bb0(%{{.*}}: f32, %[[R:[^:]*]]: index, %[[C:[^:]*]]: index):
+// CHECK-NEXT:          %[[EXISTS:.*]] = arith.cmpi slt, %[[C]], %[[N]]
+// CHECK-NEXT:          %[[ROW:.*]] = arith.addi %[[I]], %[[R]]
+// CHECK-NEXT:          %[[KEY:.*]] = arith.addi %[[J]], %[[C]]
+// CHECK-NEXT:          %[[SEEN:.*]] = arith.cmpi sge, %[[ROW]], %[[KEY]]
+// CHECK-NEXT:          %[[KEEP:.*]] = arith.andi %[[EXISTS]], %[[SEEN]]
+// CHECK-NEXT:          arith.select %[[KEEP]]
+func.func @causal(%q: tensor<2x4x?x64xf16>) -> tensor<2x4x?x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 128x64, order = longest_first, warps = 8, stages = 2>}
+    : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x4x?x64xf16>
+  return %o : tensor<2x4x?x64xf16>
+}
+
+// -----
+
+// A captured bias is an operand of the launch, read at the coordinates of
+// elements that exist; the log-sum-exp is a second output. The score region
+// works on the scaled score.
+
+// CHECK-LABEL: func @bias
+// CHECK-SAME:    %[[Q:[^:]*]]: tensor<1x4x?x32xf32>, %[[B:[^:]*]]: tensor<4x?x?xf32>
+// CHECK-DAG:   %[[SCALE:.*]] = arith.constant 5.000000e-01 : f32
+// CHECK-DAG:   %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// CHECK-DAG:   %[[LN2:.*]] = arith.constant 0.693147182 : f32
+// CHECK:       tile.launch {{.*}} ins(%[[Q]], %[[B]] : {{.*}}) outs(%{{.*}}, %{{.*}} :
+// CHECK:       ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: memref<{{[^>]*>}}>, %[[MB:[^:]*]]: memref<4x?x?xf32,
+// CHECK:         %[[ROWS:.*]] = affine.min
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[N:.*]] = affine.min
+// CHECK:           %[[S:.*]] = tile.mma
+// CHECK:           tile.map ins(%[[S]] :
+// CHECK-NEXT:      ^bb0(%[[X:[^:]*]]: f32, %[[R:[^:]*]]: index, %[[C:[^:]*]]: index):
+// CHECK:             %[[T:.*]] = arith.mulf %[[X]], %[[SCALE]]
+// CHECK:             %[[LASTROW:.*]] = arith.addi %[[ROWS]], %c-1
+// CHECK:             %[[ROW:.*]] = arith.minsi %[[R]], %[[LASTROW]]
+// CHECK:             %[[I:.*]] = arith.addi %{{.*}}, %[[ROW]]
+// CHECK:             %[[LASTKEY:.*]] = arith.addi %[[N]], %c-1
+// CHECK:             %[[COLUMN:.*]] = arith.minsi %[[C]], %[[LASTKEY]]
+// CHECK:             %[[KEY:.*]] = arith.addi %[[J]], %[[COLUMN]]
+// CHECK:             %[[BIAS:.*]] = memref.load %[[MB]][%{{.*}}, %[[I]], %[[KEY]]]
+// CHECK:             %[[SUM:.*]] = arith.addf %[[T]], %[[BIAS]]
+// CHECK:             arith.mulf %[[SUM]], %[[LOG2E]]
+// CHECK:         tile.store
+// CHECK:         math.log2
+// CHECK:         arith.mulf %{{.*}}, %[[LN2]]
+// CHECK:         tile.store {{.*}} dims [2] valid(%[[ROWS]]) : !tile.fragment<64xf32>
+func.func @bias(%q: tensor<1x4x?x32xf32>, %bias: tensor<4x?x?xf32>) -> (tensor<1x4x?x32xf32>, tensor<1x4x?xf32>) {
+  %o, %l = attn.attention %q, %q, %q scale(0.5) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %bias[%h, %i, %j] : tensor<4x?x?xf32>
+    %y = arith.addf %s, %x : f32
+    attn.yield %y : f32
+  } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2>}
+    : tensor<1x4x?x32xf32>, tensor<1x4x?x32xf32>, tensor<1x4x?x32xf32> -> tensor<1x4x?x32xf32>, tensor<1x4x?xf32>
+  return %o, %l : tensor<1x4x?x32xf32>, tensor<1x4x?xf32>
+}
+
+// -----
+
+// Document ids: tables of their extremes decide whether a tile is skipped, as a
+// whole, loads and all. Sizes in regions are computed on the host.
+
+// CHECK-LABEL: func @documents
+// CHECK-SAME:    %[[Q:[^:]*]]: tensor<2x4x?x64xf16>, %[[IDS:[^:]*]]: tensor<2x?xi32>
+// CHECK-COUNT-2: scf.forall
+// CHECK:       %[[LENGTH:.*]] = tensor.dim %[[IDS]], %c1
+// CHECK:       tile.launch {{.*}} ins(%[[Q]], %{{.*}}#0, %{{.*}}#1, %{{.*}}#0, %{{.*}}#1, %[[IDS]] :
+// CHECK:         scf.for
+// CHECK:           memref.load {{.*}} : memref<2x?xindex,
+// CHECK:           scf.if %{{.*}} -> (!tile.fragment<128x64xf32>, !tile.fragment<128xf32>, !tile.fragment<128xf32>) {
+// CHECK:             tile.load
+// CHECK:             scf.if
+// CHECK:               tile.map
+// CHECK:                 memref.load {{.*}} : memref<2x?xi32,
+// CHECK:                 memref.load {{.*}} : memref<2x?xi32,
+// CHECK:                 arith.cmpi slt, %{{.*}}, %[[LENGTH]]
+// CHECK:             tile.mma {{.*}} into
+// CHECK:           } else {
+// CHECK-NOT:     tensor.
+// CHECK:       return
+func.func @documents(%q: tensor<2x4x?x64xf16>, %ids: tensor<2x?xi32>) -> tensor<2x4x?x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %ids[%b, %i] : tensor<2x?xi32>
+    %y = tensor.extract %ids[%b, %j] : tensor<2x?xi32>
+    %e = arith.cmpi eq, %x, %y : i32
+    %c1 = arith.constant 1 : index
+    %n = tensor.dim %ids, %c1 : tensor<2x?xi32>
+    %w = arith.cmpi slt, %j, %n : index
+    %keep = arith.andi %e, %w : i1
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
+    : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x4x?x64xf16>
+  return %o : tensor<2x4x?x64xf16>
+}
+
+// -----
+
+// Dropout acts on what is multiplied with values, not on the sum.
+
+// CHECK-LABEL: func @dropout
+// CHECK:       %[[P:.*]] = tile.map {{.*}} rows
+// CHECK:       tile.reduce add %[[P]]
+// CHECK:       %[[D:.*]] = tile.map ins(%[[P]] :
+// CHECK:         arith.mului_extended
+// CHECK:         %[[KEEP:.*]] = arith.cmpi uge, %{{.*}}, %c429496729_i32
+// CHECK:         %[[SCALED:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK:         %[[X:.*]] = arith.select %[[KEEP]], %[[SCALED]], %{{.*}} : f32
+// CHECK:         arith.truncf %[[X]]
+// CHECK:       tile.mma %[[D]]
+func.func @dropout(%q: tensor<1x2x64x16xf16>, %seed: i64, %offset: i64) -> tensor<1x2x64x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25) dropout(0.1, %seed, %offset) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+    : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>
+  return %o : tensor<1x2x64x16xf16>
+}
