@@ -20,6 +20,10 @@ path = [
 ]
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
+# Not the user's.
+config.environment["FOVEA_CACHE_DIR"] = os.path.join(
+    config.fovea_binary_dir, "test", "cache"
+)
 config.environment["FOVEA_LIBRARY"] = os.path.join(
     config.fovea_binary_dir, "lib", "libfovea.so"
 )
@@ -49,6 +53,11 @@ if shutil.which("ptxas"):
     config.available_features.add("ptxas")
 if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
     config.available_features.add("numpy")
+# A CUDA driver without a GPU, for FOVEA_CUDA_DRIVER; built with the unit tests.
+fake_cuda = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-cuda.so")
+if os.path.exists(fake_cuda):
+    config.available_features.add("fake-cuda")
+config.substitutions.append(("%fake-cuda", fake_cuda))
 if config.fovea_sanitize == "ON":
     # What Python must preload to load our library.
     name = "libclang_rt.asan-{}.so".format(platform.machine())

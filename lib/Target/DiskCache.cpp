@@ -79,10 +79,14 @@ std::array<uint8_t, 32> CacheKey::getHash() const {
 const std::string &fovea::getBuildIdentity() {
   static const std::string identity = [] {
     std::string text = "Fovea " FOVEA_VERSION " LLVM " LLVM_VERSION_STRING;
+    // The library's file or the program's, whose name may lack its folder.
     Dl_info info;
     fs::file_status status;
+    llvm::StringRef file = "/proc/self/exe";
     if (dladdr(kMagic, &info) && info.dli_fname &&
-        !fs::status(info.dli_fname, status))
+        llvm::StringRef(info.dli_fname).contains('/'))
+      file = info.dli_fname;
+    if (!fs::status(file, status))
       text += " " + std::to_string(status.getSize()) + " " +
               std::to_string(
                   status.getLastModificationTime().time_since_epoch().count());
