@@ -445,4 +445,57 @@ def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// convert-tile-launch-to-gpu
+//===----------------------------------------------------------------------===//
+
+def TileLaunchToGPU : Pass<"convert-tile-launch-to-gpu"> {
+  let summary = "Turns programs of thread blocks into launches of kernels";
+  let description = [{
+    Every `tile.launch` on memrefs becomes a `gpu.launch` with one block for each
+    point of the grid, along x alone, and one thread for each lane of its warps,
+    or of its roles' warps. Nothing is launched for an empty grid.
+
+    Tiles of `tile.load` in shared memory, rings and their mbarriers get their
+    places in the block's dynamic shared memory: `tile.shared_offset` and
+    `tile.barrier_offset` on the ops, and the launch's dynamic size. More than
+    the shared memory of the module's `attn.target` is an error.
+
+    For `sm_90a`, a memref that `tile.load_async` copies from in a way that TMA
+    can do is replaced by a descriptor, a `tile.tensor_map` before the launch.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::fovea::tile::TileDialect"
+  ];
+  let statistics = [
+    Statistic<"numLaunches", "num-launches", "Number of launches converted">,
+    Statistic<"numTensorMaps", "num-tensor-maps",
+              "Number of TMA descriptors made">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// convert-tile-to-nvvm
+//===----------------------------------------------------------------------===//
+
+def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Turns tile ops in kernels into NVVM and LLVM ops";
+  let description = [{
+    A fragment becomes one scalar for each register of its layout, a tile in
+    shared memory its address there. What is no tile op stays, but for types:
+    scf, arith, math and memref ops are lowered later. The block's dynamic shared
+    memory is the external array `@fovea_shared_memory`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::fovea::tile::TileDialect"
+  ];
+  let statistics = [
+    Statistic<"numOps", "num-ops", "Number of tile ops converted">
+  ];
+}
+
 #endif // FOVEA_CONVERSION_PASSES_TD

@@ -1,0 +1,202 @@
+//===- TileLaunchToGPU.cpp - convert-tile-launch-to-gpu -------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileToNVVM/SharedMemoryPlan.h"
+
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_TILELAUNCHTOGPU
+#include "fovea/Conversion/Passes.h.inc"
+
+using namespace tile;
+
+namespace {
+
+/// Threads that a block can have.
+constexpr int64_t kLargestBlock = 1024;
+/// Shared memory of a block on Hopper, the most that there is.
+constexpr int64_t kLargestSharedMemory = 232448;
+
+/// Threads of a block that runs `launch`: those of its roles, if it has any.
+int64_t getNumThreads(LaunchOp launch) {
+  int64_t warps = 0;
+  launch.walk([&](RoleOp role) { warps += role.getWarps(); });
+  return kWarpSize * (warps ? warps : launch.getWarps());
+}
+
+/// Whether TMA can copy tiles of `tile` along `dims` of `source`, given
+/// addresses that suit it.
+bool suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
+                    SharedType tile) {
+  return dims.back() == source.getRank() - 1 && source.getRank() >= 2 &&
+         source.getRank() <= 5 && tile.getShape().front() <= 256 &&
+         tile.getPanelColumns() <= 256 && tile.getSwizzle() != 0;
+}
+
+struct TileLaunchToGPU final : impl::TileLaunchToGPUBase<TileLaunchToGPU> {
+  void runOnOperation() override {
+    SmallVector<LaunchOp> launches;
+    getOperation()->walk([&](LaunchOp launch) { launches.push_back(launch); });
+    for (LaunchOp launch : launches) {
+      if (failed(convert(launch)))
+        return signalPassFailure();
+      ++numLaunches;
+    }
+  }
+
+private:
+  LogicalResult convert(LaunchOp launch);
+  LogicalResult takeOperands(LaunchOp launch, OpBuilder &builder);
+  void useTensorMaps(LaunchOp launch, OpBuilder &builder);
+  gpu::LaunchOp createLaunch(LaunchOp launch, OpBuilder &builder, Value blocks,
+                             int64_t sharedBytes);
+};
+
+/// Makes the body use the launch's operands themselves, cast to the types that
+/// it has them in.
+LogicalResult TileLaunchToGPU::takeOperands(LaunchOp launch,
+                                            OpBuilder &builder) {
+  for (OpOperand &operand : launch->getOpOperands()) {
+    if (operand.getOperandNumber() < launch.getGrid().size())
+      continue;
+    BlockArgument argument = launch.getTiedArgument(operand);
+    Type from = operand.get().getType(), to = argument.getType();
+    if (!isa<MemRefType>(from))
+      return launch.emitOpError("expected memrefs, got ")
+             << from << "; bufferize first";
+    Value memref = operand.get();
+    if (from != to) {
+      if (!memref::CastOp::areCastCompatible(from, to))
+        return launch.emitOpError("expected an operand of innermost stride 1, "
+                                  "got ")
+               << from;
+      memref = memref::CastOp::create(builder, launch.getLoc(), to, memref);
+    }
+    argument.replaceAllUsesWith(memref);
+  }
+  return success();
+}
+
+/// Copies that only TMA does read through descriptors instead of the memref.
+void TileLaunchToGPU::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
+  DenseMap<std::tuple<Value, Type, Attribute>, Value> maps;
+  launch.walk([&](LoadAsyncOp load) {
+    auto source = dyn_cast<MemRefType>(load.getSource().getType());
+    SharedType tile = load.getSlot().getType();
+    if (!source || !suitsTensorMap(source, load.getDims(), tile))
+      return;
+    Value &map = maps[{load.getSource(), tile, load.getDimsAttr()}];
+    if (!map) {
+      auto type = TensorMapType::get(&getContext(), source.getRank(), tile);
+      map = TensorMapOp::create(builder, load.getLoc(), type, load.getSource(),
+                                load.getDims());
+      ++numTensorMaps;
+    }
+    load.getSourceMutable().set(map);
+  });
+}
+
+/// The launch of `blocks` blocks, whose body begins with the grid's indices.
+gpu::LaunchOp TileLaunchToGPU::createLaunch(LaunchOp launch, OpBuilder &builder,
+                                            Value blocks, int64_t sharedBytes) {
+  Location loc = launch.getLoc();
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value threads =
+      arith::ConstantIndexOp::create(builder, loc, getNumThreads(launch));
+  Value shared;
+  if (sharedBytes)
+    shared = arith::ConstantIntOp::create(builder, loc, sharedBytes, 32);
+  auto result = gpu::LaunchOp::create(builder, loc, blocks, one, one, threads,
+                                      one, one, shared);
+  if (std::optional<StringRef> name = launch.getKernel())
+    result.setFunctionAttr(FlatSymbolRefAttr::get(&getContext(), *name));
+
+  // A grid has up to 2^31 - 1 blocks along x, but few along y and z.
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&result.getBody().front());
+  gpu::TerminatorOp::create(builder, loc);
+  builder.setInsertionPointToStart(&result.getBody().front());
+  Type i32 = builder.getI32Type(), index = builder.getIndexType();
+  auto toI32 = [&](Value value) -> Value {
+    return arith::IndexCastUIOp::create(builder, loc, i32, value);
+  };
+  Value block = result.getBlockIds().x, rest;
+  for (auto [dim, size] : llvm::enumerate(launch.getGrid())) {
+    BlockArgument argument = launch.getBody().getArgument(dim);
+    bool isLast = dim + 1 == launch.getGrid().size();
+    if (isLast && dim == 0) {
+      argument.replaceAllUsesWith(block);
+      break;
+    }
+    if (!rest)
+      rest = toI32(block);
+    Value place = rest;
+    if (!isLast) {
+      Value narrow = toI32(size);
+      place = arith::RemUIOp::create(builder, loc, rest, narrow);
+      rest = arith::DivUIOp::create(builder, loc, rest, narrow);
+    }
+    argument.replaceAllUsesWith(
+        arith::IndexCastUIOp::create(builder, loc, index, place));
+  }
+  return result;
+}
+
+LogicalResult TileLaunchToGPU::convert(LaunchOp launch) {
+  int64_t threads = getNumThreads(launch);
+  if (threads > kLargestBlock)
+    return launch.emitOpError("has ")
+           << threads / kWarpSize << " warps in all, but a block has at "
+           << "most " << kLargestBlock / kWarpSize;
+  attn::TargetAttr target = attn::getTarget(launch);
+  bool isGpu = target && target.getName() != "host";
+  FailureOr<int64_t> sharedBytes = planSharedMemory(
+      launch, isGpu ? target.getFastMemory() : kLargestSharedMemory);
+  if (failed(sharedBytes))
+    return failure();
+
+  OpBuilder builder(launch);
+  Location loc = launch.getLoc();
+  Value blocks = launch.getGrid().front();
+  for (Value size : launch.getGrid().drop_front())
+    blocks = builder.createOrFold<arith::MulIOp>(loc, blocks, size);
+  // A launch of no blocks is an error of the driver's.
+  APInt count;
+  if (!matchPattern(blocks, m_ConstantInt(&count))) {
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value any = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                      blocks, zero);
+    auto branch =
+        scf::IfOp::create(builder, loc, any, /*withElseRegion=*/false);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  } else if (count.isZero()) {
+    launch.erase();
+    return success();
+  }
+  if (failed(takeOperands(launch, builder)))
+    return failure();
+  if (isGpu && target.getName() == "sm_90a")
+    useTensorMaps(launch, builder);
+  gpu::LaunchOp result = createLaunch(launch, builder, blocks, *sharedBytes);
+  Block &body = launch.getBody().front();
+  body.getTerminator()->erase();
+  Block &target_ = result.getBody().front();
+  target_.getOperations().splice(target_.getTerminator()->getIterator(),
+                                 body.getOperations());
+  launch.erase();
+  return success();
+}
+
+} // namespace
+} // namespace fovea

@@ -1,0 +1,216 @@
+//===- Fragments.cpp - Work on fragments as work on registers -------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+namespace {
+
+struct ConvertFill final : OpConversionPattern<FillOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(FillOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    LayoutAttr layout = op.getResult().getType().getLayout();
+    SmallVector<Value> registers(layout.getNumRegisters(), op.getValue());
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+/// Canonicalisation makes selects of ifs that only choose.
+struct ConvertSelect final : OpConversionPattern<arith::SelectOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::SelectOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> results;
+    for (auto [a, b] :
+         llvm::zip_equal(adaptor.getTrueValue(), adaptor.getFalseValue()))
+      results.push_back(arith::SelectOp::create(rewriter, op.getLoc(),
+                                                op.getCondition(), a, b));
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Map
+//===----------------------------------------------------------------------===//
+
+struct ConvertMap final : OpConversionPattern<MapOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MapOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    LayoutAttr layout = op.getResult().getType().getLayout();
+    // For each operand the registers of each element of the result.
+    SmallVector<SmallVector<Value>> operands;
+    auto addOperands = [&](ValueRange fragments, ArrayRef<ValueRange> registers,
+                           int64_t dropped) {
+      SmallVector<int64_t> places =
+          dropped < 0 ? llvm::to_vector(llvm::seq(layout.getNumRegisters()))
+                      : layout.getReducedRegisters(dropped);
+      LayoutAttr expected = dropped < 0 ? layout : layout.dropDim(dropped);
+      for (auto [fragment, values] : llvm::zip_equal(fragments, registers)) {
+        SmallVector<int64_t> permutation = *expected.getPermutationFrom(
+            cast<FragmentType>(fragment.getType()).getLayout());
+        SmallVector<Value> &operand = operands.emplace_back();
+        for (int64_t place : places)
+          operand.push_back(values[permutation[place]]);
+      }
+    };
+    addOperands(op.getInputs(), adaptor.getInputs(), -1);
+    addOperands(op.getRows(), adaptor.getRows(), 1);
+    addOperands(op.getColumns(), adaptor.getColumns(), 0);
+
+    Block &body = op.getBody().front();
+    ArrayRef<BlockArgument> arguments = body.getArguments();
+    auto coordinates = arguments.drop_front(operands.size());
+    SmallVector<Value> bases(coordinates.size());
+    for (auto [dim, coordinate] : llvm::enumerate(coordinates))
+      if (!coordinate.use_empty())
+        bases[dim] = arith::IndexCastUIOp::create(
+            rewriter, op.getLoc(), rewriter.getIndexType(),
+            getThreadCoordinate(rewriter, op, layout, dim));
+
+    SmallVector<Value> results;
+    for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index) {
+      IRMapping mapping;
+      for (auto [argument, operand] : llvm::zip(arguments, operands))
+        mapping.map(argument, operand[index]);
+      SmallVector<int64_t> offset = layout.getRegisterOffset(index);
+      for (auto [dim, coordinate] : llvm::enumerate(coordinates))
+        if (bases[dim])
+          mapping.map(coordinate, addConstant(rewriter, op.getLoc(), bases[dim],
+                                              offset[dim]));
+      for (Operation &inner : body.without_terminator())
+        rewriter.clone(inner, mapping);
+      results.push_back(mapping.lookupOrDefault(
+          cast<YieldOp>(body.getTerminator()).getValue()));
+    }
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+
+private:
+  static Value addConstant(OpBuilder &builder, Location loc, Value base,
+                           int64_t offset) {
+    if (!offset)
+      return base;
+    return arith::AddIOp::create(
+        builder, loc, base,
+        arith::ConstantIndexOp::create(builder, loc, offset));
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Reduce
+//===----------------------------------------------------------------------===//
+
+struct ConvertReduce final : OpConversionPattern<ReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    LayoutAttr layout = op.getInput().getType().getLayout();
+    int64_t dim = op.getDim();
+    LayoutAttr reduced = layout.dropDim(dim);
+    SmallVector<int64_t> distances;
+    int64_t weight = 1;
+    for (const Digit &digit : layout.getThreads()) {
+      if (digit.dim == dim) {
+        if (!llvm::isPowerOf2_64(digit.size) || !llvm::isPowerOf2_64(weight) ||
+            weight * digit.size > kWarpSize)
+          return op.emitOpError("expected the threads along dimension ")
+                 << dim << " to be a power of two in one warp, got " << layout;
+        for (int64_t distance = 1; distance < digit.size; distance *= 2)
+          distances.push_back(weight * distance);
+      }
+      weight *= digit.size;
+    }
+
+    // Registers in ascending order, then threads.
+    SmallVector<Value> partial(reduced.getNumRegisters());
+    for (auto [value, target] :
+         llvm::zip_equal(adaptor.getInput(), layout.getReducedRegisters(dim)))
+      partial[target] = partial[target]
+                            ? combine(rewriter, op, partial[target], value)
+                            : Value(value);
+    for (Value &value : partial)
+      for (int64_t distance : distances)
+        value = combine(rewriter, op, value,
+                        exchange(rewriter, op.getLoc(), value, distance));
+
+    SmallVector<int64_t> permutation =
+        *op.getResult().getType().getLayout().getPermutationFrom(reduced);
+    SmallVector<Value> results;
+    for (auto [init, source] : llvm::zip_equal(adaptor.getInit(), permutation))
+      results.push_back(combine(rewriter, op, init, partial[source]));
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+
+private:
+  static Value combine(OpBuilder &builder, ReduceOp op, Value a, Value b) {
+    Location loc = op.getLoc();
+    bool isFloat = isa<FloatType>(a.getType());
+    if (op.getKind() == Reduction::Add)
+      return isFloat ? arith::AddFOp::create(builder, loc, a, b).getResult()
+                     : arith::AddIOp::create(builder, loc, a, b).getResult();
+    return isFloat ? arith::MaxNumFOp::create(builder, loc, a, b).getResult()
+                   : arith::MaxSIOp::create(builder, loc, a, b).getResult();
+  }
+
+  /// The value of the lane whose number differs in the bit `distance`.
+  static Value exchange(OpBuilder &builder, Location loc, Value value,
+                        int64_t distance) {
+    return shuffle(builder, loc, value, NVVM::ShflKind::bfly,
+                   getI32(builder, loc, distance));
+  }
+};
+
+} // namespace
+
+void fovea::tile::prepareMaps(Operation *root) {
+  root->walk([](MapOp map) {
+    IRRewriter rewriter(map.getContext());
+    map.getBody().walk([&](Operation *op) {
+      if (auto exp = dyn_cast<math::Exp2Op>(op); exp && exp.getType().isF32()) {
+        rewriter.setInsertionPoint(op);
+        rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+            op, exp.getType(),
+            rewriter.getStringAttr("llvm.nvvm.ex2.approx.ftz.f"),
+            ValueRange{exp.getOperand()});
+        return;
+      }
+      auto math = dyn_cast<arith::ArithFastMathInterface>(op);
+      if (!math)
+        return;
+      arith::FastMathFlags flags = math.getFastMathFlagsAttr().getValue() |
+                                   arith::FastMathFlags::contract;
+      op->setAttr(math.getFastMathAttrName(),
+                  arith::FastMathFlagsAttr::get(op->getContext(), flags));
+    });
+  });
+}
+
+void fovea::tile::populateFragmentPatterns(const TileTypeConverter &converter,
+                                           RewritePatternSet &patterns) {
+  patterns.add<ConvertFill, ConvertSelect, ConvertMap, ConvertReduce>(
+      converter, patterns.getContext());
+}

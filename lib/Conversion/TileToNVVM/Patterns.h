@@ -1,0 +1,115 @@
+//===- Patterns.h - Tile ops as NVVM and LLVM ops ---------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How values of the tile dialect are represented in a kernel:
+//
+//   fragment    one scalar for each register of its layout, in their order
+//   token       the same
+//   shared      an i32, the address of its first byte in the shared window
+//   ring        two i32: the address of its slots, which follow one another in
+//               steps of `getSlotBytes`, and the address of its mbarriers
+//   tensor_map  a !llvm.ptr to the descriptor
+//
+// Conversion goes in two phases. In the first `tile.roles` and `tile.role`
+// stand; ops in a role are converted for its warps (`getThread`,
+// `getNumThreads`, `emitBarrier`). In the second, roles become branches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_TILETONVVM_PATTERNS_H
+#define FOVEA_LIB_CONVERSION_TILETONVVM_PATTERNS_H
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace fovea::tile {
+
+/// Address spaces of NVPTX.
+inline constexpr unsigned kGlobalSpace = 1;
+inline constexpr unsigned kSharedSpace = 3;
+
+/// Converts types as above; fragments must have layouts.
+class TileTypeConverter : public mlir::TypeConverter {
+public:
+  TileTypeConverter();
+};
+
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
+/// fill, map, reduce, and arith.select of values of the tile dialect.
+void populateFragmentPatterns(const TileTypeConverter &converter,
+                              mlir::RewritePatternSet &patterns);
+
+/// Readies the scalar regions of maps: products and sums may become one
+/// operation, and 2^x is the machine's.
+void prepareMaps(mlir::Operation *root);
+
+//===----------------------------------------------------------------------===//
+// The threads that run an op
+//===----------------------------------------------------------------------===//
+
+/// How many threads run `op`: its role's, else the block's.
+int64_t getNumThreads(mlir::Operation *op);
+
+/// The number, an i32, of the executing thread among those that run `op`.
+mlir::Value getThread(mlir::OpBuilder &builder, mlir::Operation *op);
+
+/// The thread's place in its warp, an i32.
+mlir::Value getLane(mlir::OpBuilder &builder, mlir::Operation *op);
+
+/// What the executing thread adds to coordinate `dim` of its elements in
+/// `layout`, an i32.
+mlir::Value getThreadCoordinate(mlir::OpBuilder &builder, mlir::Operation *op,
+                                LayoutAttr layout, int64_t dim);
+
+/// Makes all threads that run `op` wait for each other, and see what they wrote
+/// to memory before.
+void emitBarrier(mlir::OpBuilder &builder, mlir::Operation *op);
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+/// The address of byte `offset` of the block's dynamic shared memory, an i32.
+mlir::Value getSharedAddress(mlir::OpBuilder &builder, mlir::Operation *op,
+                             int64_t offset);
+
+/// A pointer to `offset` bytes after an address in shared memory.
+mlir::Value toSharedPointer(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::Value address, int64_t offset = 0);
+
+/// Bytes from one slot of a ring to the next.
+int64_t getSlotBytes(RingType type);
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+mlir::Value getI32(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
+
+/// `value`, of up to 64 bits, of another lane of the warp: the one whose number
+/// differs in the bits of `place` (`bfly`), or is `place` (`idx`).
+mlir::Value shuffle(mlir::OpBuilder &builder, mlir::Location loc,
+                    mlir::Value value, mlir::NVVM::ShflKind kind,
+                    mlir::Value place);
+
+/// Emits `text` as inline assembly that has side effects, touches memory and is
+/// convergent. `constraints` are those of LLVM without the clobbers. Returns
+/// the results, of types `results`.
+llvm::SmallVector<mlir::Value>
+emitAsm(mlir::OpBuilder &builder, mlir::Location loc, mlir::TypeRange results,
+        llvm::StringRef text, llvm::StringRef constraints,
+        mlir::ValueRange operands);
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_CONVERSION_TILETONVVM_PATTERNS_H

@@ -1,0 +1,81 @@
+//===- TileToNVVM.cpp - convert-tile-to-nvvm ------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Patterns.h"
+
+#include "fovea/Conversion/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_TILETONVVM
+#include "fovea/Conversion/Passes.h.inc"
+
+using namespace tile;
+
+namespace {
+struct TileToNVVM final : impl::TileToNVVMBase<TileToNVVM> {
+  void runOnOperation() override {
+    gpu::GPUModuleOp module = getOperation();
+    for (auto kernel : module.getOps<gpu::GPUFuncOp>())
+      if (failed(verifyKernel(kernel)))
+        return signalPassFailure();
+
+    prepareMaps(module);
+    MLIRContext *context = &getContext();
+    TileTypeConverter converter;
+    RewritePatternSet patterns(context);
+    ConversionTarget target(*context);
+    populateFragmentPatterns(converter, patterns);
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                         target);
+    target.addIllegalDialect<TileDialect>();
+    target.addLegalOp<RolesOp, RoleOp, ReturnOp>();
+    target.markUnknownOpDynamicallyLegal(
+        [&](Operation *op) { return converter.isLegal(op); });
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return signalPassFailure();
+  }
+
+private:
+  /// Checks what patterns rely on.
+  LogicalResult verifyKernel(gpu::GPUFuncOp kernel) {
+    WalkResult result = kernel.walk([&](Operation *op) {
+      if (!isa<TileDialect>(op->getDialect()))
+        return WalkResult::advance();
+      ++numOps;
+      if (!kernel.getKnownBlockSize()) {
+        op->emitOpError("stands in a kernel without a known block size");
+        return WalkResult::interrupt();
+      }
+      for (Type type : op->getResultTypes()) {
+        auto fragment = dyn_cast<FragmentType>(type);
+        if (!fragment)
+          continue;
+        if (!fragment.getLayout()) {
+          op->emitOpError("has a fragment without a layout, ")
+              << fragment << "; assign layouts first";
+          return WalkResult::interrupt();
+        }
+        if (fragment.getLayout().getNumThreads() != getNumThreads(op)) {
+          op->emitOpError("has a fragment over ")
+              << fragment.getLayout().getNumThreads() << " threads, but "
+              << getNumThreads(op) << " run it";
+          return WalkResult::interrupt();
+        }
+      }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+};
+} // namespace
+} // namespace fovea
