@@ -1,0 +1,81 @@
+//===- Interpreter.h - Runs tile programs on the host -----------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs a function whose `tile.launch` ops have memrefs, block by block, and
+// what is around them (func, scf, arith, math, affine, memref) as it stands.
+// There is no GPU in this: it is how programs are tested where there is none.
+//
+// The roles of a block take turns in an order that the seed chooses. Copies and
+// products complete at a time that the seed chooses too, at the latest when
+// nothing else can go on: seed 0 has all of them as late as possible and runs
+// roles and blocks in order. What a program must not do is reported as an error
+// at the op, with a note that names the block and the role:
+//
+//   - a tile in shared memory read before its wait, after its release or after
+//     it was loaded anew;
+//   - a slot acquired, filled, waited for or released out of order, filled
+//     twice, or never released;
+//   - a slot released, or a tile loaded anew, while a product reads it; an
+//     accumulator read while a product adds to it; a wait that does not cover
+//     its product;
+//   - roles that wait for each other;
+//   - an element of global memory written by two blocks, or written by one and
+//     read by another; an access out of bounds or after a deallocation;
+//   - a layout that is not of the role's threads; more shared memory or
+//     registers than there are.
+//
+// Floating-point operations are rounded to their type. Sums of products and of
+// reductions are rounded once, at their end; transcendental functions are those
+// of the host.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_INTERPRETER_INTERPRETER_H
+#define FOVEA_INTERPRETER_INTERPRETER_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Support/LLVM.h"
+
+#include <vector>
+
+namespace fovea {
+
+struct SimulationOptions {
+  uint64_t seed = 0;
+  /// What one block may use of shared memory, in bytes.
+  int64_t sharedBytes = 232448;
+  /// The 32-bit registers that the threads of a block share.
+  int64_t registers = 65536;
+  /// The most that one thread may have.
+  int64_t threadRegisters = 255;
+};
+
+/// An operand of a function. A number has rank 0. Elements are as in memory:
+/// i1 takes a byte, index 8.
+struct SimulationOperand {
+  const void *data;
+  llvm::ArrayRef<int64_t> shape;
+  /// In elements.
+  llvm::ArrayRef<int64_t> strides;
+};
+
+/// A result, in row-major order.
+struct SimulationResult {
+  llvm::SmallVector<int64_t> shape;
+  std::vector<char> data;
+};
+
+/// Runs a function with memrefs and numbers for operands and memrefs for
+/// results. Operands are copied first. Errors are diagnostics of the context.
+llvm::FailureOr<llvm::SmallVector<SimulationResult>>
+simulate(mlir::func::FuncOp function,
+         llvm::ArrayRef<SimulationOperand> operands,
+         const SimulationOptions &options);
+
+} // namespace fovea
+
+#endif // FOVEA_INTERPRETER_INTERPRETER_H

@@ -1,0 +1,246 @@
+//===- LaunchPlan.cpp - Shared memory, layouts and budgets ----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ThreadBlock.h"
+
+#include "mlir/Analysis/Liveness.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::interpreter;
+
+Operation *interpreter::getRoleOp(Operation *op) {
+  while (!isa<tile::RoleOp, tile::LaunchOp>(op))
+    op = op->getParentOp();
+  return op;
+}
+
+/// The warps that compute on a role's fragments.
+static int64_t getWarps(Operation *role) {
+  if (auto op = dyn_cast<tile::RoleOp>(role))
+    return op.getWarps();
+  return cast<tile::LaunchOp>(role).getWarps();
+}
+
+static tile::FragmentType getFragment(Type type) {
+  if (auto token = dyn_cast<tile::TokenType>(type))
+    return token.getFragment();
+  return dyn_cast<tile::FragmentType>(type);
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a role's fragments take in 32-bit registers of one thread, where most
+/// are live: no fewer than that.
+class RegisterEstimate {
+public:
+  explicit RegisterEstimate(Operation *role)
+      : warps(getWarps(role)), liveness(role) {
+    visit(role->getRegion(0).front(), {});
+  }
+
+  int64_t peak = 0;
+  Operation *place = nullptr;
+
+private:
+  using Values = llvm::SetVector<mlir::Value>;
+
+  void visit(Block &block, const Values &outer) {
+    const LivenessBlockInfo *info = liveness.getLiveness(&block);
+    for (Operation &op : block) {
+      // An operand's registers may be those of a result.
+      Values before = outer, after = outer;
+      for (mlir::Value value : info->currentlyLiveValues(&op)) {
+        Operation *start = info->getStartOperation(value);
+        if (start != &op)
+          before.insert(value);
+        if (info->isLiveOut(value) ||
+            info->getEndOperation(value, start) != &op)
+          after.insert(value);
+      }
+      note(before, &op);
+      note(after, &op);
+      if (op.getNumRegions() == 0 || isa<tile::MapOp, tile::RolesOp>(op))
+        continue;
+      // What a loop reads, it reads in every iteration.
+      Values through = after;
+      for (mlir::Value result : op.getResults())
+        through.remove(result);
+      if (isa<LoopLikeOpInterface>(op))
+        op.walk([&](Operation *nested) {
+          for (mlir::Value operand : nested->getOperands())
+            if (nested != &op && before.contains(operand))
+              through.insert(operand);
+        });
+      for (Region &region : op.getRegions())
+        for (Block &body : region)
+          visit(body, through);
+    }
+  }
+
+  void note(const Values &values, Operation *op) {
+    int64_t sum = 0;
+    for (mlir::Value value : values)
+      sum += count(value.getType());
+    if (sum <= peak)
+      return;
+    peak = sum;
+    place = op;
+  }
+
+  int64_t count(Type type) const {
+    tile::FragmentType fragment = getFragment(type);
+    if (!fragment)
+      return 0;
+    int64_t elements = 1;
+    for (int64_t size : fragment.getShape())
+      elements *= size;
+    int64_t perThread =
+        fragment.getLayout()
+            ? fragment.getLayout().getNumRegisters()
+            : llvm::divideCeil(elements, warps * tile::kWarpSize);
+    return llvm::divideCeil(
+        perThread * fragment.getElementType().getIntOrFloatBitWidth(), 32);
+  }
+
+  int64_t warps;
+  Liveness liveness;
+};
+
+} // namespace
+
+static LogicalResult checkRegisters(Operation *role, int64_t budget) {
+  RegisterEstimate estimate(role);
+  if (estimate.peak <= budget)
+    return success();
+  InFlightDiagnostic diagnostic = role->emitOpError("needs at least ")
+                                  << estimate.peak
+                                  << " registers a thread for its fragments, "
+                                     "of at most "
+                                  << budget;
+  diagnostic.attachNote(estimate.place->getLoc()) << "live here";
+  return diagnostic;
+}
+
+/// The roles of a launch, and what else it runs.
+static LogicalResult checkBudgets(tile::LaunchOp launch,
+                                  const SimulationOptions &options) {
+  SmallVector<tile::RoleOp> roles;
+  launch.walk([&](tile::RoleOp role) { roles.push_back(role); });
+  int64_t threads = launch.getWarps() * tile::kWarpSize, granted = 0;
+  if (!roles.empty())
+    threads = 0;
+  for (tile::RoleOp role : roles) {
+    threads += role.getWarps() * tile::kWarpSize;
+    granted += role.getWarps() * tile::kWarpSize *
+               static_cast<int64_t>(role.getRegisters().value_or(0));
+  }
+  constexpr int64_t kMaxThreads = 1024;
+  if (threads > kMaxThreads)
+    return launch.emitOpError("has ")
+           << threads << " threads a block, more than " << kMaxThreads;
+  if (granted > options.registers)
+    return launch.emitOpError("grants its roles ")
+           << granted << " registers, of " << options.registers;
+  int64_t share = std::min<int64_t>(
+      options.threadRegisters,
+      int64_t(llvm::alignDown(options.registers / threads, 8)));
+  for (tile::RoleOp role : roles) {
+    int64_t budget = role.getRegisters().value_or(share);
+    if (failed(checkRegisters(
+            role, std::min<int64_t>(budget, options.threadRegisters))))
+      return failure();
+  }
+  return checkRegisters(launch, share);
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkFragments(tile::LaunchOp launch) {
+  WalkResult walk = launch.getBody().walk([&](Operation *op) {
+    Operation *role = getRoleOp(op->getParentOp());
+    int64_t threads = getWarps(role) * tile::kWarpSize;
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
+                                              op->getResultTypes())) {
+      tile::FragmentType fragment = getFragment(type);
+      if (!fragment)
+        continue;
+      if (auto roleOp = dyn_cast<tile::RoleOp>(role);
+          roleOp && roleOp.getSingle()) {
+        op->emitOpError("is on fragments, in a role that one thread runs");
+        return WalkResult::interrupt();
+      }
+      if (tile::LayoutAttr layout = fragment.getLayout();
+          layout && layout.getNumThreads() != threads) {
+        op->emitOpError("is on a fragment of ")
+            << layout.getNumThreads() << " threads, in a role of " << threads
+            << ": " << fragment;
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+FailureOr<LaunchPlan>
+interpreter::planLaunch(tile::LaunchOp launch,
+                        const SimulationOptions &options) {
+  if (failed(checkFragments(launch)) || failed(checkBudgets(launch, options)))
+    return failure();
+  // Swizzles repeat after this many bytes.
+  constexpr int64_t kAlignment = 1024;
+  // One barrier says that a slot is full, one that it is empty.
+  constexpr int64_t kBarrierBytes = 16;
+  LaunchPlan plan;
+  int64_t barriers = 0;
+  auto place = [&](Operation *op, int64_t bytes) {
+    plan.offsets[op] = plan.sharedBytes;
+    plan.sharedBytes = llvm::alignTo(plan.sharedBytes + bytes, kAlignment);
+  };
+  WalkResult walk = launch.getBody().walk([&](Operation *op) {
+    if (auto ring = dyn_cast<tile::RingOp>(op)) {
+      tile::RingType type = ring.getRing().getType();
+      place(op, type.getStages() * type.getTile().getSizeInBytes());
+      barriers += type.getStages() * kBarrierBytes;
+    } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
+      if (auto type = dyn_cast<tile::SharedType>(load.getResult().getType()))
+        place(op, type.getSizeInBytes());
+    } else if (auto wait = dyn_cast<tile::WaitOp>(op)) {
+      Operation *ring = wait.getRing().getDefiningOp<tile::RingOp>();
+      if (!ring) {
+        op->emitOpError("is on a ring that no tile.ring of the launch gives");
+        return WalkResult::interrupt();
+      }
+      auto &waiters = plan.waiters[ring];
+      if (!llvm::is_contained(waiters, getRoleOp(op)))
+        waiters.push_back(getRoleOp(op));
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  if (plan.sharedBytes + barriers > options.sharedBytes)
+    return launch.emitOpError("needs ")
+           << plan.sharedBytes + barriers
+           << " bytes of shared memory a block, of at most "
+           << options.sharedBytes;
+  return plan;
+}

@@ -1,0 +1,194 @@
+//===- Machine.h - Steps through functions ----------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A function is translated once: values get numbers, ops a handler. A fiber
+// then steps through it with a stack of its own, so that it can stop at any op
+// and go on later.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_INTERPRETER_MACHINE_H
+#define FOVEA_LIB_INTERPRETER_MACHINE_H
+
+#include "Value.h"
+
+#include "fovea/Interpreter/Interpreter.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace fovea::interpreter {
+
+class Fiber;
+class Machine;
+class ThreadBlock;
+struct Code;
+struct Role;
+
+enum class Status {
+  /// Go on with the next op.
+  Next,
+  /// The op waits for something; try again later.
+  Blocked,
+  /// An error was emitted.
+  Failed,
+};
+
+struct Instruction;
+using Handler = Status (*)(Fiber &, const Instruction &);
+
+struct Instruction {
+  mlir::Operation *op;
+  Handler handler;
+  llvm::SmallVector<unsigned, 4> operands;
+  /// Of the first result; others follow.
+  unsigned result;
+  llvm::SmallVector<const Code *, 2> regions;
+  /// Of the first result and of the first operand.
+  Format format, input;
+  /// What the handler wants to know about the op: a constant's value, a
+  /// predicate.
+  Scalar detail;
+};
+
+/// One block.
+struct Code {
+  llvm::SmallVector<unsigned, 4> arguments;
+  std::vector<Instruction> instructions;
+};
+
+struct Function {
+  const Code *entry;
+  unsigned numValues;
+};
+
+/// What is common to all fibers.
+class Machine {
+public:
+  explicit Machine(const SimulationOptions &options);
+
+  /// The translation of a function; null after an error.
+  const Function *translate(mlir::func::FuncOp function);
+
+  /// Runs a function to its end.
+  llvm::FailureOr<std::vector<Datum>> call(mlir::func::FuncOp function,
+                                           llvm::ArrayRef<Datum> operands,
+                                           ThreadBlock *block, Role *role);
+
+  const SimulationOptions options;
+  /// Counts launches.
+  int64_t launch = 0;
+  /// Constants of the module.
+  llvm::DenseMap<mlir::Operation *, std::shared_ptr<MemRef>> globals;
+
+private:
+  const Code *translate(mlir::Region &region,
+                        llvm::DenseMap<mlir::Value, unsigned> &numbers);
+
+  llvm::StringMap<Handler> handlers;
+  llvm::DenseMap<mlir::Operation *, Function> functions;
+  std::vector<std::unique_ptr<Code>> codes;
+};
+
+/// A place in a block.
+struct Frame {
+  const Code *code;
+  /// The op that the block is of; null for a function's body.
+  const Instruction *owner;
+  size_t next = 0;
+  /// Of a loop: the induction variable.
+  int64_t induction = 0;
+};
+
+class Fiber {
+public:
+  Fiber(Machine &machine, std::vector<Datum> values, ThreadBlock *block,
+        Role *role)
+      : machine(machine), block(block), role(role), values(std::move(values)) {}
+
+  /// Enters a block.
+  void push(const Code *code, const Instruction *owner) {
+    stack.push_back({code, owner});
+  }
+
+  /// Steps until the stack has `depth` frames, an op is blocked or fails, or
+  /// `limit` ops were run.
+  Status run(size_t depth, int64_t limit);
+
+  /// Runs a block to its end at once. Its terminator is to pop the frame.
+  Status runBlock(const Code *code, const Instruction *owner) {
+    size_t depth = stack.size();
+    push(code, owner);
+    return run(depth, std::numeric_limits<int64_t>::max());
+  }
+
+  Datum &operand(const Instruction &instruction, size_t index) {
+    return values[instruction.operands[index]];
+  }
+  int64_t getInt(const Instruction &instruction, size_t index) {
+    return operand(instruction, index).scalar.i;
+  }
+  double getFloat(const Instruction &instruction, size_t index) {
+    return operand(instruction, index).scalar.f;
+  }
+  template <typename T>
+  T &get(const Instruction &instruction, size_t index) {
+    return static_cast<T &>(*operand(instruction, index).object);
+  }
+  template <typename T>
+  std::shared_ptr<T> share(const Instruction &instruction, size_t index) {
+    return std::static_pointer_cast<T>(operand(instruction, index).object);
+  }
+  Datum &result(const Instruction &instruction, size_t index = 0) {
+    return values[instruction.result + index];
+  }
+  Status setInt(const Instruction &instruction, int64_t value,
+                size_t index = 0) {
+    result(instruction, index).scalar.i = value;
+    return Status::Next;
+  }
+  Status setFloat(const Instruction &instruction, double value) {
+    result(instruction).scalar.f = instruction.format.round(value);
+    return Status::Next;
+  }
+  Status setObject(const Instruction &instruction,
+                   std::shared_ptr<Object> object, size_t index = 0) {
+    result(instruction, index).object = std::move(object);
+    return Status::Next;
+  }
+
+  /// An error at an op, with a note that says where this fiber is.
+  mlir::InFlightDiagnostic emitError(mlir::Operation *op) const;
+
+  Machine &machine;
+  /// Null on the host.
+  ThreadBlock *block;
+  Role *role;
+  std::vector<Datum> values;
+  std::vector<Frame> stack;
+  /// What the last terminator of a function or a map gave.
+  std::vector<Datum> yielded;
+};
+
+void addScalarHandlers(llvm::StringMap<Handler> &handlers);
+void addMathHandlers(llvm::StringMap<Handler> &handlers);
+void addControlHandlers(llvm::StringMap<Handler> &handlers);
+void addMemoryHandlers(llvm::StringMap<Handler> &handlers);
+void addTileHandlers(llvm::StringMap<Handler> &handlers);
+void addRingHandlers(llvm::StringMap<Handler> &handlers);
+
+/// The detail of a scalar op, see `Instruction`.
+Scalar getDetail(mlir::Operation *op);
+
+/// Checks that an element of global memory may be read or written, and notes
+/// who writes it.
+Status checkGlobalAccess(Fiber &fiber, mlir::Operation *op,
+                         const MemRef &memref, int64_t index, bool isWrite);
+
+} // namespace fovea::interpreter
+
+#endif // FOVEA_LIB_INTERPRETER_MACHINE_H

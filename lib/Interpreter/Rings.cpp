@@ -1,0 +1,250 @@
+//===- Rings.cpp - Rings of the interpreter -------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ThreadBlock.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cstring>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::interpreter;
+
+namespace fovea::interpreter {
+
+Status makeRing(Fiber &fiber, const Instruction &op) {
+  auto ringOp = cast<tile::RingOp>(op.op);
+  if (!fiber.block) {
+    fiber.emitError(op.op) << "must stand in a tile.launch";
+    return Status::Failed;
+  }
+  auto ring = std::make_shared<Ring>();
+  const LaunchPlan &plan = fiber.block->getPlan();
+  ring->op = ringOp;
+  ring->offset = plan.offsets.lookup(op.op);
+  auto waiters = plan.waiters.find(op.op);
+  if (waiters != plan.waiters.end())
+    ring->waiters = waiters->second;
+  ring->slots.resize(ringOp.getRing().getType().getStages());
+  fiber.block->rings.push_back(ring);
+  return fiber.setObject(op, ring);
+}
+
+} // namespace fovea::interpreter
+
+namespace {
+
+/// An error at an op on a ring, with a note at the ring.
+InFlightDiagnostic emitRingError(Fiber &fiber, Operation *op,
+                                 const Ring &ring) {
+  InFlightDiagnostic diagnostic = fiber.emitError(op);
+  diagnostic.attachNote(ring.op->getLoc()) << "this ring";
+  return diagnostic;
+}
+
+/// The tile of a slot.
+std::shared_ptr<SharedTile> makeTile(const std::shared_ptr<Ring> &ring,
+                                     int64_t use, bool isWaited) {
+  auto tile = std::make_shared<SharedTile>();
+  tile->type = tile::RingOp(ring->op).getRing().getType().getTile();
+  tile->offset = ring->offset + use % int64_t(ring->slots.size()) *
+                                    tile->type.getSizeInBytes();
+  tile->ring = ring;
+  tile->use = use;
+  tile->isWaited = isWaited;
+  return tile;
+}
+
+Status block(Fiber &fiber, std::string obstacle) {
+  fiber.role->obstacle = std::move(obstacle);
+  return Status::Blocked;
+}
+
+/// Whether every role that waits on the ring has released the use before.
+bool isFree(const Ring &ring, const Slot &slot, int64_t use) {
+  int64_t previous = use - int64_t(ring.slots.size());
+  return previous < 0 || (!ring.waiters.empty() &&
+                          llvm::all_of(
+                              ring.waiters,
+                              [&](Operation *waiter) {
+                                auto released = slot.released.find(waiter);
+                                return released != slot.released.end() &&
+                                       released->second >= previous;
+                              }));
+}
+
+Status acquire(Fiber &fiber, const Instruction &op) {
+  auto ring = fiber.share<Ring>(op, 0);
+  int64_t use = fiber.getInt(op, 1);
+  if (!ring->producer)
+    ring->producer = fiber.role;
+  if (ring->producer != fiber.role) {
+    emitRingError(fiber, op.op, *ring)
+        << "acquires a slot of a ring that another role fills";
+    return Status::Failed;
+  }
+  RingUses &uses = fiber.role->rings[ring.get()];
+  if (use != uses.nextAcquire) {
+    emitRingError(fiber, op.op, *ring)
+        << "acquires use " << use << " of the ring, expected "
+        << uses.nextAcquire << ": uses count from 0";
+    return Status::Failed;
+  }
+  Slot &slot = ring->getSlot(use);
+  if (!isFree(*ring, slot, use))
+    return block(
+        fiber, llvm::formatv("for use {0} of its ring to be released, so that "
+                             "use {1} may begin",
+                             use - int64_t(ring->slots.size()), use));
+  ++uses.nextAcquire;
+  slot.state = Slot::Acquired;
+  slot.use = use;
+  slot.op = op.op;
+  std::shared_ptr<SharedTile> tile = makeTile(ring, use, /*isWaited=*/false);
+  // What is read before it is written is NaN.
+  std::memset(fiber.block->getMemory().data() + tile->offset, 0xff,
+              tile->type.getSizeInBytes());
+  return fiber.setObject(op, tile);
+}
+
+Status loadAsync(Fiber &fiber, const Instruction &op) {
+  auto load = cast<tile::LoadAsyncOp>(op.op);
+  size_t rank = load.getIndices().size();
+  auto tile = fiber.share<SharedTile>(op, 1 + rank);
+  auto ring = fiber.share<Ring>(op, 2 + rank);
+  int64_t use = fiber.getInt(op, 3 + rank);
+  if (tile->ring != ring || tile->use != use || tile->isWaited) {
+    InFlightDiagnostic diagnostic = emitRingError(fiber, op.op, *ring);
+    diagnostic << "signals use " << use << " of the ring, but its slot is ";
+    if (!tile->ring)
+      diagnostic << "no ring's";
+    else if (tile->ring != ring)
+      diagnostic << "another ring's";
+    else
+      diagnostic << "that of use " << tile->use
+                 << (tile->isWaited ? ", which was waited for" : "");
+    return Status::Failed;
+  }
+  Slot &slot = ring->getSlot(use);
+  if (slot.state != Slot::Acquired || slot.use != use) {
+    emitRingError(fiber, op.op, *ring)
+        << "fills use " << use << " of the ring, which "
+        << (slot.use == use ? "is filled already" : "is over");
+    return Status::Failed;
+  }
+  std::shared_ptr<MemRef> source;
+  if (isa<tile::TensorMapType>(load.getSource().getType())) {
+    auto &map = fiber.get<TensorMap>(op, 0);
+    source = map.source;
+    if (map.dims != load.getDims()) {
+      fiber.emitError(op.op) << "copies along dimensions " << load.getDims()
+                             << " by a tensor map of " << map.dims;
+      return Status::Failed;
+    }
+  } else {
+    source = fiber.share<MemRef>(op, 0);
+  }
+  slot.state = Slot::Filling;
+  slot.op = op.op;
+  SmallVector<int64_t, 5> indices;
+  for (size_t index = 0; index < rank; ++index)
+    indices.push_back(fiber.getInt(op, 1 + index));
+  fiber.block->startCopy(load, fiber, source, indices, ring, use);
+  return Status::Next;
+}
+
+Status wait(Fiber &fiber, const Instruction &op) {
+  auto ring = fiber.share<Ring>(op, 0);
+  int64_t use = fiber.getInt(op, 1);
+  RingUses &uses = fiber.role->rings[ring.get()];
+  if (use != uses.nextWait) {
+    emitRingError(fiber, op.op, *ring)
+        << "waits for use " << use << " of the ring, expected " << uses.nextWait
+        << ": uses count from 0";
+    return Status::Failed;
+  }
+  Slot &slot = ring->getSlot(use);
+  if (slot.use != use || slot.state != Slot::Full)
+    return block(fiber,
+                 llvm::formatv("for use {0} of its ring to be full", use));
+  ++uses.nextWait;
+  uses.held[use] = op.op;
+  return fiber.setObject(op, makeTile(ring, use, /*isWaited=*/true));
+}
+
+Status release(Fiber &fiber, const Instruction &op) {
+  auto ring = fiber.share<Ring>(op, 0);
+  int64_t use = fiber.getInt(op, 1);
+  RingUses &uses = fiber.role->rings[ring.get()];
+  auto held = uses.held.find(use);
+  if (held == uses.held.end()) {
+    emitRingError(fiber, op.op, *ring)
+        << "releases use " << use << " of the ring, which this role "
+        << (use >= 0 && use < uses.nextWait ? "has released already"
+                                            : "has not waited for");
+    return Status::Failed;
+  }
+  const Product *reader = findReader(*fiber.role, [&](const SharedTile &tile) {
+    return tile.ring == ring && tile.use == use;
+  });
+  if (reader) {
+    fiber.emitError(op.op)
+            .append("releases use ", use,
+                    " of the ring while a product reads it")
+            .attachNote(reader->op->getLoc())
+        << "this product, which no wait covers yet";
+    return Status::Failed;
+  }
+  uses.held.erase(held);
+  ring->getSlot(use).released[fiber.role->op] = use;
+  fiber.block->wake();
+  return Status::Next;
+}
+
+/// What the driver requires of a tensor map.
+Status tensorMap(Fiber &fiber, const Instruction &op) {
+  constexpr int64_t kAlignment = 16;
+  auto map = std::make_shared<TensorMap>();
+  map->source = fiber.share<MemRef>(op, 0);
+  map->dims = cast<tile::TensorMapOp>(op.op).getDims();
+  int64_t bytes = map->source->format.getBytes();
+  if (map->source->offset * bytes % kAlignment) {
+    fiber.emitError(op.op) << "expected a tensor that starts at a multiple of "
+                           << kAlignment << " bytes, got "
+                           << map->source->offset * bytes;
+    return Status::Failed;
+  }
+  ArrayRef<int64_t> strides = map->source->strides;
+  for (auto [dim, stride] : llvm::enumerate(strides.drop_back()))
+    if (map->source->sizes[dim] > 1 && stride * bytes % kAlignment) {
+      fiber.emitError(op.op)
+          << "expected a stride of dimension " << dim << " that is a multiple "
+          << "of " << kAlignment << " bytes, got " << stride * bytes;
+      return Status::Failed;
+    }
+  return fiber.setObject(op, map);
+}
+
+template <Handler handler>
+Status inLaunch(Fiber &fiber, const Instruction &op) {
+  if (fiber.block)
+    return handler(fiber, op);
+  fiber.emitError(op.op) << "must stand in a tile.launch";
+  return Status::Failed;
+}
+
+} // namespace
+
+void interpreter::addRingHandlers(llvm::StringMap<Handler> &handlers) {
+  handlers["tile.ring"] = inLaunch<makeRing>;
+  handlers["tile.acquire"] = inLaunch<acquire>;
+  handlers["tile.load_async"] = inLaunch<loadAsync>;
+  handlers["tile.wait"] = inLaunch<wait>;
+  handlers["tile.release"] = inLaunch<release>;
+  handlers["tile.tensor_map"] = tensorMap;
+}

@@ -1,0 +1,246 @@
+//===- ThreadBlock.cpp - One block of a launch ----------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ThreadBlock.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InterleavedRange.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::interpreter;
+
+ThreadBlock::ThreadBlock(Machine &machine, tile::LaunchOp launch,
+                         const LaunchPlan &plan, ArrayRef<int64_t> grid,
+                         ArrayRef<int64_t> index)
+    : machine(machine), launch(launch), plan(plan), grid(grid), number(0),
+      memory(plan.sharedBytes) {
+  for (int64_t dim = grid.size() - 1; dim >= 0; --dim)
+    number = number * grid[dim] + index[dim];
+  uint64_t seed = machine.options.seed;
+  std::seed_seq mixed = {seed, seed >> 32, uint64_t(number),
+                         uint64_t(machine.launch)};
+  random.seed(mixed);
+  const int64_t rates[] = {0, 2, 32};
+  eagerness = seed ? rates[draw(3)] : 0;
+  turn = seed ? int64_t(1) << draw(8) : std::numeric_limits<int64_t>::max();
+  isFair = seed && draw(2);
+}
+
+int64_t ThreadBlock::draw(int64_t count) { return random() % count; }
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+std::string ThreadBlock::formatIndex(int64_t number) const {
+  SmallVector<int64_t> index;
+  for (int64_t size : grid) {
+    index.push_back(number % size);
+    number /= size;
+  }
+  return llvm::formatv("({0})", llvm::interleaved(index)).str();
+}
+
+void ThreadBlock::describe(Diagnostic &note, const Role *role) const {
+  note << "in block " << formatIndex(number) << " of this launch";
+  if (auto op = dyn_cast_or_null<tile::RoleOp>(role ? role->op : nullptr))
+    note << ", role \"" << op.getName() << "\"";
+  if (machine.options.seed)
+    note << ", seed " << machine.options.seed;
+}
+
+Status ThreadBlock::reportDeadlock() {
+  SmallVector<Role *> blocked;
+  for (const std::unique_ptr<Role> &role : roles)
+    if (!role->isFinished && !role->obstacle.empty())
+      blocked.push_back(role.get());
+  auto getOp = [](Role *role) {
+    const Frame &frame = role->fiber->stack.back();
+    return frame.code->instructions[frame.next].op;
+  };
+  InFlightDiagnostic diagnostic =
+      blocked.front()->fiber->emitError(getOp(blocked.front()));
+  diagnostic << "waits for ever: " << blocked.front()->obstacle;
+  for (Role *role : ArrayRef(blocked).drop_front()) {
+    Diagnostic &note = diagnostic.attachNote(getOp(role)->getLoc());
+    if (auto op = dyn_cast<tile::RoleOp>(role->op))
+      note << "role \"" << op.getName() << "\" ";
+    note << "waits here: " << role->obstacle;
+  }
+  return Status::Failed;
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+void ThreadBlock::wake() {
+  for (const std::unique_ptr<Role> &role : roles)
+    role->isBlocked = false;
+}
+
+bool ThreadBlock::runRoles(Fiber &fiber, const Instruction &op) {
+  auto [entry, isNew] = started.try_emplace(op.op);
+  if (isNew)
+    for (const Instruction &roleOp : op.regions[0]->instructions) {
+      Role *role = roles.emplace_back(std::make_unique<Role>()).get();
+      role->op = roleOp.op;
+      role->fiber = std::make_unique<Fiber>(machine, fiber.values, this, role);
+      role->fiber->push(roleOp.regions[0], nullptr);
+      priority.push_back(random());
+      entry->second.push_back(role);
+    }
+  if (!llvm::all_of(entry->second,
+                    [](const Role *role) { return role->isFinished; }))
+    return false;
+  started.erase(op.op);
+  return true;
+}
+
+Role *ThreadBlock::pickRole() {
+  SmallVector<size_t> ready;
+  for (auto [index, role] : llvm::enumerate(roles))
+    if (!role->isFinished && !role->isBlocked)
+      ready.push_back(index);
+  if (ready.empty())
+    return nullptr;
+  if (isFair)
+    return roles[ready[draw(ready.size())]].get();
+  if (machine.options.seed)
+    return roles[*llvm::max_element(ready,
+                                    [&](size_t a, size_t b) {
+                                      return priority[a] < priority[b];
+                                    })]
+        .get();
+  return roles[ready.front()].get();
+}
+
+Status ThreadBlock::run(const Code *program, std::vector<Datum> values) {
+  Role *main = roles.emplace_back(std::make_unique<Role>()).get();
+  main->op = launch;
+  main->fiber = std::make_unique<Fiber>(machine, std::move(values), this, main);
+  main->fiber->push(program, nullptr);
+  priority.push_back(0);
+  while (true) {
+    if (draw(64) < eagerness) {
+      if (!copies.empty() && draw(2)) {
+        if (completeCopy(draw(copies.size())) != Status::Next)
+          return Status::Failed;
+      } else if (completeProductEarly() != Status::Next) {
+        return Status::Failed;
+      }
+    }
+    Role *role = pickRole();
+    if (!role) {
+      if (main->isFinished)
+        return finish();
+      if (copies.empty())
+        return reportDeadlock();
+      size_t late = machine.options.seed ? draw(copies.size()) : 0;
+      if (completeCopy(late) != Status::Next)
+        return Status::Failed;
+      continue;
+    }
+    role->obstacle.clear();
+    Status status = role->fiber->run(0, isFair ? 1 + draw(turn) : turn);
+    if (status == Status::Failed)
+      return status;
+    role->isBlocked = status == Status::Blocked;
+    if (role->fiber->stack.empty() && finishRole(*role) != Status::Next)
+      return Status::Failed;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous work
+//===----------------------------------------------------------------------===//
+
+void ThreadBlock::startCopy(tile::LoadAsyncOp op, Fiber &fiber,
+                            std::shared_ptr<MemRef> source,
+                            ArrayRef<int64_t> indices,
+                            std::shared_ptr<Ring> ring, int64_t use) {
+  Copy &copy = copies.emplace_back();
+  copy.op = op;
+  copy.fiber = &fiber;
+  copy.source = std::move(source);
+  copy.indices.assign(indices.begin(), indices.end());
+  copy.ring = std::move(ring);
+  copy.use = use;
+}
+
+Status ThreadBlock::completeCopy(size_t index) {
+  Copy copy = std::move(copies[index]);
+  copies.erase(copies.begin() + index);
+  tile::SharedType type = copy.op.getSlot().getType();
+  std::vector<Scalar> elements;
+  if (readGlobal(*copy.fiber, copy.op, *copy.source, copy.indices,
+                 copy.op.getDims(), type.getShape(), elements) != Status::Next)
+    return Status::Failed;
+  int64_t slot = copy.use % copy.ring->slots.size();
+  writeTile(*this, type, copy.ring->offset + slot * type.getSizeInBytes(),
+            elements);
+  copy.ring->slots[slot].state = Slot::Full;
+  wake();
+  return Status::Next;
+}
+
+Status ThreadBlock::completeProductEarly() {
+  Role &role = *roles[draw(roles.size())];
+  for (Product &product : role.products)
+    if (!product.isDone)
+      return compute(*role.fiber, product);
+  return Status::Next;
+}
+
+//===----------------------------------------------------------------------===//
+// Ends
+//===----------------------------------------------------------------------===//
+
+Status ThreadBlock::finishRole(Role &role) {
+  role.isFinished = true;
+  if (!role.products.empty()) {
+    role.fiber->emitError(role.products.front().op) << "is never waited for";
+    return Status::Failed;
+  }
+  for (const auto &[ring, uses] : role.rings)
+    if (!uses.held.empty()) {
+      auto [use, op] = *uses.held.begin();
+      role.fiber->emitError(op)
+          << "gives use " << use << " of the ring, which is never released";
+      return Status::Failed;
+    }
+  wake();
+  return Status::Next;
+}
+
+Status ThreadBlock::finish() {
+  for (const std::shared_ptr<Ring> &ring : rings)
+    for (const Slot &slot : ring->slots) {
+      if (slot.state == Slot::Acquired) {
+        ring->producer->fiber->emitError(slot.op)
+            << "gives use " << slot.use
+            << " of the ring, which nothing is copied to";
+        return Status::Failed;
+      }
+      for (Operation *waiter : ring->waiters) {
+        auto released = slot.released.find(waiter);
+        if (slot.use < 0 ||
+            (released != slot.released.end() && released->second == slot.use))
+          continue;
+        ring->producer->fiber->emitError(slot.op)
+            << "fills use " << slot.use << " of the ring, which "
+            << (isa<tile::RoleOp>(waiter)
+                    ? "role \"" + cast<tile::RoleOp>(waiter).getName().str() +
+                          "\""
+                    : "the program")
+            << " never waits for";
+        return Status::Failed;
+      }
+    }
+  return Status::Next;
+}

@@ -1,0 +1,486 @@
+//===- Tiles.cpp - Fragments and products of the interpreter --------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ThreadBlock.h"
+
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::interpreter;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Visits the elements of a tile that lie in a memref, with their numbers in
+/// the tile and in the memref.
+static Status
+visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
+            ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
+            ArrayRef<int64_t> shape, bool isWrite,
+            llvm::function_ref<void(int64_t number, int64_t index)> visit) {
+  for (auto [dim, index] : llvm::enumerate(indices))
+    if (index < 0) {
+      fiber.emitError(op) << "starts at index " << index << " of dimension "
+                          << dim << "; indices must not be negative";
+      return Status::Failed;
+    }
+  SmallVector<int64_t, 5> place(indices);
+  int64_t number = 0;
+  bool done = forEachIndex(shape, [&](ArrayRef<int64_t> element) {
+    for (auto [dim, coordinate] : llvm::zip_equal(dims, element))
+      place[dim] = indices[dim] + coordinate;
+    int64_t current = number++;
+    for (auto [coordinate, size] : llvm::zip_equal(place, memref.sizes))
+      if (coordinate >= size)
+        return true;
+    int64_t index = memref.getIndex(place);
+    if (checkGlobalAccess(fiber, op, memref, index, isWrite) != Status::Next)
+      return false;
+    visit(current, index);
+    return true;
+  });
+  return done ? Status::Next : Status::Failed;
+}
+
+Status interpreter::readGlobal(Fiber &fiber, Operation *op,
+                               const MemRef &source, ArrayRef<int64_t> indices,
+                               ArrayRef<int64_t> dims, ArrayRef<int64_t> shape,
+                               std::vector<Scalar> &elements) {
+  Fragment zeros(shape, source.format);
+  elements = std::move(zeros.elements);
+  return visitGlobal(fiber, op, source, indices, dims, shape,
+                     /*isWrite=*/false, [&](int64_t number, int64_t index) {
+                       elements[number] =
+                           source.format.read(source.getElement(index));
+                     });
+}
+
+void interpreter::writeTile(ThreadBlock &block, tile::SharedType type,
+                            int64_t offset, ArrayRef<Scalar> elements) {
+  Format format = Format::get(type);
+  char *base = block.getMemory().data() + offset;
+  int64_t columns = type.getShape()[1];
+  for (auto [number, element] : llvm::enumerate(elements))
+    format.write(base + type.getByteOffset(number / columns, number % columns),
+                 element);
+}
+
+/// Checks that a tile may be read.
+static Status checkTile(Fiber &fiber, Operation *op, const SharedTile &tile) {
+  if (tile.ring) {
+    const char *fault = nullptr;
+    if (!tile.isWaited)
+      fault = "before it was waited for";
+    else if (!fiber.role->rings[tile.ring.get()].held.contains(tile.use))
+      fault = "after its release";
+    if (fault) {
+      fiber.emitError(op)
+              .append("reads use ", tile.use, " of a ring ", fault)
+              .attachNote(tile.ring->op.getLoc())
+          << "this ring";
+      return Status::Failed;
+    }
+  } else if (fiber.block->getExecution(tile.load) != tile.execution) {
+    fiber.emitError(op)
+            .append("reads a tile in shared memory that was loaded anew since")
+            .attachNote(tile.load->getLoc())
+        << "loaded here";
+    return Status::Failed;
+  }
+  return Status::Next;
+}
+
+Status interpreter::readTile(Fiber &fiber, Operation *op,
+                             const SharedTile &tile,
+                             std::vector<Scalar> &elements) {
+  if (checkTile(fiber, op, tile) != Status::Next)
+    return Status::Failed;
+  Format format = Format::get(tile.type);
+  int64_t rows = tile.type.getShape()[0], columns = tile.type.getShape()[1];
+  const char *base = fiber.block->getMemory().data() + tile.offset;
+  elements.clear();
+  elements.reserve(rows * columns);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      elements.push_back(
+          format.read(base + tile.type.getByteOffset(row, column)));
+  return Status::Next;
+}
+
+const Product *
+interpreter::findReader(const Role &role,
+                        llvm::function_ref<bool(const SharedTile &)> match) {
+  for (const Product &product : role.products) {
+    auto *a = dynamic_cast<const SharedTile *>(product.a.get());
+    if ((a && match(*a)) || match(*product.b))
+      return &product;
+  }
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// `a: MxK` times `b: KxN`, or `NxK`, on top of `accumulator`.
+static void multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b, bool transposeB,
+                     const Fragment *accumulator, Fragment &result) {
+  int64_t rows = result.shape[0], columns = result.shape[1];
+  int64_t inner = a.size() / rows;
+  std::vector<double> sums(columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column)
+      sums[column] =
+          accumulator ? accumulator->elements[row * columns + column].f : 0;
+    for (int64_t k = 0; k < inner; ++k) {
+      double left = a[row * inner + k].f;
+      if (transposeB)
+        for (int64_t column = 0; column < columns; ++column)
+          sums[column] += left * b[column * inner + k].f;
+      else
+        for (int64_t column = 0; column < columns; ++column)
+          sums[column] += left * b[k * columns + column].f;
+    }
+    for (int64_t column = 0; column < columns; ++column)
+      result.elements[row * columns + column].f =
+          result.format.round(sums[column]);
+  }
+}
+
+Status interpreter::compute(Fiber &fiber, Product &product) {
+  product.isDone = true;
+  std::vector<Scalar> a, b;
+  ArrayRef<Scalar> left;
+  if (auto *fragment = dynamic_cast<Fragment *>(product.a.get())) {
+    left = fragment->elements;
+  } else {
+    if (readTile(fiber, product.op, static_cast<const SharedTile &>(*product.a),
+                 a) != Status::Next)
+      return Status::Failed;
+    left = a;
+  }
+  if (readTile(fiber, product.op, *product.b, b) != Status::Next)
+    return Status::Failed;
+  multiply(left, b, product.op->hasAttr("transpose_b"),
+           product.accumulator.get(), *product.result);
+  return Status::Next;
+}
+
+namespace {
+
+/// A fragment that may be read now; null after an error.
+std::shared_ptr<Fragment> readFragment(Fiber &fiber, const Instruction &op,
+                                       size_t index) {
+  auto fragment = fiber.share<Fragment>(op, index);
+  if (!fragment->product)
+    return fragment;
+  fiber.emitError(op.op)
+          .append("reads an accumulator while a product adds to it")
+          .attachNote(fragment->product->getLoc())
+      << "this product, which no wait covers yet";
+  return nullptr;
+}
+
+std::shared_ptr<Fragment> makeFragment(tile::FragmentType type) {
+  return std::make_shared<Fragment>(type.getShape(), Format::get(type));
+}
+
+/// The operands of a product.
+template <typename Op>
+std::optional<Product> readProduct(Fiber &fiber, const Instruction &op,
+                                   tile::FragmentType type) {
+  auto mma = cast<Op>(op.op);
+  Product product;
+  product.op = op.op;
+  product.a = fiber.operand(op, 0).object;
+  if (isa<tile::FragmentType>(mma.getA().getType())) {
+    product.a = readFragment(fiber, op, 0);
+    if (!product.a)
+      return std::nullopt;
+  }
+  product.b = fiber.share<SharedTile>(op, 1);
+  if (mma.getAcc()) {
+    product.accumulator = readFragment(fiber, op, 2);
+    if (!product.accumulator)
+      return std::nullopt;
+  }
+  product.result = makeFragment(type);
+  return product;
+}
+
+Status mma(Fiber &fiber, const Instruction &op) {
+  auto product = readProduct<tile::MmaOp>(
+      fiber, op, cast<tile::MmaOp>(op.op).getResult().getType());
+  if (!product || compute(fiber, *product) != Status::Next)
+    return Status::Failed;
+  return fiber.setObject(op, product->result);
+}
+
+Status mmaAsync(Fiber &fiber, const Instruction &op) {
+  auto product = readProduct<tile::MmaAsyncOp>(
+      fiber, op,
+      cast<tile::MmaAsyncOp>(op.op).getToken().getType().getFragment());
+  if (!product)
+    return Status::Failed;
+  // What it reads must be there when it is issued; it is read later.
+  auto *a = dynamic_cast<const SharedTile *>(product->a.get());
+  if ((a && checkTile(fiber, op.op, *a) != Status::Next) ||
+      checkTile(fiber, op.op, *product->b) != Status::Next)
+    return Status::Failed;
+  if (product->accumulator && !product->accumulator->isFill)
+    product->accumulator->product = op.op;
+  auto token = std::make_shared<Token>();
+  token->fragment = product->result;
+  token->number = fiber.role->numIssued++;
+  fiber.role->products.push_back(std::move(*product));
+  return fiber.setObject(op, token);
+}
+
+Status waitMma(Fiber &fiber, const Instruction &op) {
+  auto &token = fiber.get<Token>(op, 0);
+  Role &role = *fiber.role;
+  int64_t pending = cast<tile::WaitMmaOp>(op.op).getPending();
+  int64_t later = role.numIssued - 1 - token.number;
+  if (token.number >= role.getFirstNumber() && pending > later) {
+    fiber.emitError(op.op)
+        << "leaves " << pending << " products in flight, but only " << later
+        << " were issued after the one that it is for, which so may be among "
+           "them";
+    return Status::Failed;
+  }
+  while (int64_t(role.products.size()) > pending) {
+    Product &product = role.products.front();
+    if (!product.isDone && compute(fiber, product) != Status::Next)
+      return Status::Failed;
+    if (product.accumulator)
+      product.accumulator->product = nullptr;
+    role.products.pop_front();
+  }
+  return fiber.setObject(op, token.fragment);
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+SmallVector<int64_t, 5> getIndices(Fiber &fiber, const Instruction &op,
+                                   size_t first, size_t count) {
+  SmallVector<int64_t, 5> indices;
+  for (size_t index = 0; index < count; ++index)
+    indices.push_back(fiber.getInt(op, first + index));
+  return indices;
+}
+
+Status load(Fiber &fiber, const Instruction &op) {
+  auto loadOp = cast<tile::LoadOp>(op.op);
+  auto indices = getIndices(fiber, op, 1, loadOp.getIndices().size());
+  auto &source = fiber.get<MemRef>(op, 0);
+  if (auto type = dyn_cast<tile::FragmentType>(loadOp.getResult().getType())) {
+    auto fragment = makeFragment(type);
+    if (readGlobal(fiber, op.op, source, indices, loadOp.getDims(),
+                   type.getShape(), fragment->elements) != Status::Next)
+      return Status::Failed;
+    return fiber.setObject(op, fragment);
+  }
+  const Product *reader = findReader(
+      *fiber.role, [&](const SharedTile &tile) { return tile.load == op.op; });
+  if (reader) {
+    fiber.emitError(op.op)
+            .append("loads a tile anew while a product reads it")
+            .attachNote(reader->op->getLoc())
+        << "this product, which no wait covers yet";
+    return Status::Failed;
+  }
+  auto tile = std::make_shared<SharedTile>();
+  tile->type = cast<tile::SharedType>(loadOp.getResult().getType());
+  tile->offset = fiber.block->getPlan().offsets.lookup(op.op);
+  tile->load = op.op;
+  tile->execution = fiber.block->countExecution(op.op);
+  std::vector<Scalar> elements;
+  if (readGlobal(fiber, op.op, source, indices, loadOp.getDims(),
+                 tile->type.getShape(), elements) != Status::Next)
+    return Status::Failed;
+  writeTile(*fiber.block, tile->type, tile->offset, elements);
+  return fiber.setObject(op, tile);
+}
+
+Status store(Fiber &fiber, const Instruction &op) {
+  auto storeOp = cast<tile::StoreOp>(op.op);
+  auto fragment = readFragment(fiber, op, 0);
+  if (!fragment)
+    return Status::Failed;
+  size_t rank = storeOp.getIndices().size();
+  auto indices = getIndices(fiber, op, 2, rank);
+  auto &target = fiber.get<MemRef>(op, 1);
+  SmallVector<int64_t, 2> shape = fragment->shape;
+  if (storeOp.getValid())
+    shape[0] = std::clamp<int64_t>(fiber.getInt(op, 2 + rank), 0, shape[0]);
+  return visitGlobal(fiber, op.op, target, indices, storeOp.getDims(), shape,
+                     /*isWrite=*/true, [&](int64_t number, int64_t index) {
+                       target.format.write(target.getElement(index),
+                                           fragment->elements[number]);
+                     });
+}
+
+Status fill(Fiber &fiber, const Instruction &op) {
+  auto fragment = makeFragment(cast<tile::FillOp>(op.op).getResult().getType());
+  fragment->isFill = true;
+  llvm::fill(fragment->elements, fiber.operand(op, 0).scalar);
+  return fiber.setObject(op, fragment);
+}
+
+Status map(Fiber &fiber, const Instruction &op) {
+  auto mapOp = cast<tile::MapOp>(op.op);
+  auto result = makeFragment(mapOp.getResult().getType());
+  SmallVector<std::shared_ptr<Fragment>, 4> operands;
+  for (size_t index = 0; index < op.operands.size(); ++index) {
+    operands.push_back(readFragment(fiber, op, index));
+    if (!operands.back())
+      return Status::Failed;
+  }
+  size_t numInputs = mapOp.getInputs().size();
+  size_t numRows = numInputs + mapOp.getRows().size();
+  const Code *body = op.regions[0];
+  int64_t number = 0;
+  bool done = forEachIndex(result->shape, [&](ArrayRef<int64_t> element) {
+    for (auto [index, operand] : llvm::enumerate(operands)) {
+      int64_t source = index < numInputs ? number
+                       : index < numRows ? element.front()
+                                         : element.back();
+      fiber.values[body->arguments[index]].scalar = operand->elements[source];
+    }
+    for (auto [dim, coordinate] : llvm::enumerate(element))
+      fiber.values[body->arguments[operands.size() + dim]].scalar.i =
+          coordinate;
+    if (fiber.runBlock(body, &op) != Status::Next)
+      return false;
+    result->elements[number++] = fiber.yielded.front().scalar;
+    return true;
+  });
+  return done ? fiber.setObject(op, result) : Status::Failed;
+}
+
+Status yield(Fiber &fiber, const Instruction &op) {
+  fiber.yielded.assign(1, fiber.operand(op, 0));
+  fiber.stack.pop_back();
+  return Status::Next;
+}
+
+Status reduce(Fiber &fiber, const Instruction &op) {
+  auto reduceOp = cast<tile::ReduceOp>(op.op);
+  auto input = readFragment(fiber, op, 0), init = readFragment(fiber, op, 1);
+  if (!input || !init)
+    return Status::Failed;
+  auto result = makeFragment(reduceOp.getResult().getType());
+  result->elements = init->elements;
+  bool isMax = reduceOp.getKind() == tile::Reduction::Max;
+  bool isFloat = result->format.isFloat();
+  int64_t columns = input->shape[1];
+  for (auto [number, element] : llvm::enumerate(input->elements)) {
+    Scalar &sum = result->elements[reduceOp.getDim() == 1 ? number / columns
+                                                          : number % columns];
+    if (isFloat)
+      sum.f = isMax ? std::fmax(sum.f, element.f) : sum.f + element.f;
+    else
+      sum.i = isMax ? std::max(sum.i, element.i)
+                    : result->format.wrap(uint64_t(sum.i) + element.i);
+  }
+  if (isFloat)
+    for (Scalar &sum : result->elements)
+      sum.f = result->format.round(sum.f);
+  return fiber.setObject(op, result);
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+Status launch(Fiber &fiber, const Instruction &op) {
+  auto launchOp = cast<tile::LaunchOp>(op.op);
+  if (fiber.block) {
+    fiber.emitError(op.op) << "stands in another launch";
+    return Status::Failed;
+  }
+  for (OpOperand &operand : launchOp->getOpOperands())
+    if (isa<TensorType>(operand.get().getType())) {
+      fiber.emitError(op.op)
+          << "has tensors; expected memrefs, got " << operand.get().getType()
+          << " for operand " << operand.getOperandNumber();
+      return Status::Failed;
+    }
+  FailureOr<LaunchPlan> plan = planLaunch(launchOp, fiber.machine.options);
+  if (failed(plan))
+    return Status::Failed;
+  SmallVector<int64_t, 3> grid;
+  for (size_t dim = 0; dim < launchOp.getGrid().size(); ++dim) {
+    grid.push_back(fiber.getInt(op, dim));
+    if (grid.back() < 0) {
+      fiber.emitError(op.op) << "has a grid of size " << grid.back();
+      return Status::Failed;
+    }
+  }
+  std::vector<SmallVector<int64_t, 3>> blocks;
+  SmallVector<int64_t, 3> slowestFirst(llvm::reverse(grid));
+  forEachIndex(slowestFirst, [&](ArrayRef<int64_t> index) {
+    blocks.emplace_back(llvm::reverse(index));
+    return true;
+  });
+  ++fiber.machine.launch;
+  if (uint64_t seed = fiber.machine.options.seed)
+    std::shuffle(blocks.begin(), blocks.end(), std::mt19937_64(seed));
+  const Code *program = op.regions[0];
+  for (ArrayRef<int64_t> index : blocks) {
+    std::vector<Datum> values = fiber.values;
+    for (auto [number, argument] : llvm::enumerate(program->arguments)) {
+      values[argument] = fiber.operand(op, number);
+      if (number < index.size())
+        values[argument].scalar.i = index[number];
+    }
+    ThreadBlock block(fiber.machine, launchOp, *plan, grid, index);
+    if (block.run(program, std::move(values)) != Status::Next)
+      return Status::Failed;
+  }
+  return Status::Next;
+}
+
+Status runRoles(Fiber &fiber, const Instruction &op) {
+  return fiber.block->runRoles(fiber, op) ? Status::Next : Status::Blocked;
+}
+
+Status endProgram(Fiber &fiber, const Instruction &op) {
+  fiber.stack.pop_back();
+  return Status::Next;
+}
+
+/// Of what stands in a launch alone.
+template <Handler handler>
+Status inLaunch(Fiber &fiber, const Instruction &op) {
+  if (fiber.block)
+    return handler(fiber, op);
+  fiber.emitError(op.op) << "must stand in a tile.launch";
+  return Status::Failed;
+}
+
+} // namespace
+
+void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
+  handlers["tile.launch"] = launch;
+  handlers["tile.roles"] = inLaunch<runRoles>;
+  handlers["tile.return"] = endProgram;
+  handlers["tile.load"] = inLaunch<load>;
+  handlers["tile.store"] = inLaunch<store>;
+  handlers["tile.fill"] = fill;
+  handlers["tile.map"] = map;
+  handlers["tile.yield"] = yield;
+  handlers["tile.reduce"] = reduce;
+  handlers["tile.mma"] = inLaunch<mma>;
+  handlers["tile.mma_async"] = inLaunch<mmaAsync>;
+  handlers["tile.wait_mma"] = inLaunch<waitMma>;
+}
