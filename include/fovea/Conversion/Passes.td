@@ -44,8 +44,7 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
   let summary = "Writes tiled attention as programs of thread blocks";
   let description = [{
     Each `scf.forall` that `attn-tile` makes becomes a `tile.launch` with one
-    block for each iteration, the last dimension fastest. Its program is plain,
-    one op after another: it loads the tile of queries, and for each tile of
+    block for each iteration. Its program is plain, one op after another: it loads the tile of queries, and for each tile of
     keys loads the keys, multiplies, applies the score region and the mask,
     updates the running values, loads the values and multiplies again; in the
     end it divides by the sum and stores.

@@ -201,22 +201,21 @@ static SetVector<Value> getTensorsRead(scf::ForallOp forall) {
   return tensors;
 }
 
-LogicalResult LaunchBuilder::createLaunch() {
+void LaunchBuilder::createLaunch() {
   SetVector<Value> inputs = getTensorsRead(forall);
   rewriter.setInsertionPoint(forall);
   IndexMath index(rewriter, loc);
-  SmallVector<Value> counts;
-  OpFoldResult blocks = index.constant(1);
-  for (auto [lower, upper, step] :
-       llvm::zip_equal(forall.getMixedLowerBound(), forall.getMixedUpperBound(),
-                       forall.getMixedStep())) {
-    OpFoldResult count = index.ceilDiv(index.sub(upper, lower), step);
-    blocks = index.mul(blocks, count);
-    counts.push_back(index.materialize(count));
-  }
+  SmallVector<OpFoldResult> lower = forall.getMixedLowerBound(),
+                            upper = forall.getMixedUpperBound(),
+                            step = forall.getMixedStep();
+  // The last dimension of the loop is the grid's first, its fastest.
+  int64_t rank = forall.getRank();
+  SmallVector<Value> grid;
+  for (int64_t dim = rank - 1; dim >= 0; --dim)
+    grid.push_back(index.materialize(
+        index.ceilDiv(index.sub(upper[dim], lower[dim]), step[dim])));
   ScheduleAttr schedule = passes.front().getScheduleAttr();
-  launch = LaunchOp::create(rewriter, loc, forall.getResultTypes(),
-                            ValueRange{index.materialize(blocks)},
+  launch = LaunchOp::create(rewriter, loc, forall.getResultTypes(), grid,
                             inputs.getArrayRef(), forall.getOutputs(),
                             rewriter.getI64IntegerAttr(schedule.getWarps()),
                             rewriter.getI64IntegerAttr(schedule.getStages()),
@@ -237,32 +236,13 @@ LogicalResult LaunchBuilder::createLaunch() {
   for (auto [argument, operand] :
        llvm::zip_equal(forall.getRegionIterArgs(), launch.getOutputsMutable()))
     memrefs[argument] = tied(operand);
-  createBlockIds(counts);
-  return success();
-}
 
-/// The loop's indices from the number of the block, the last one fastest.
-void LaunchBuilder::createBlockIds(ArrayRef<Value> counts) {
-  // A grid has less than 2^31 blocks: division of 32 bits is cheaper.
-  Type i32 = rewriter.getI32Type(), indexType = rewriter.getIndexType();
-  Value rest = arith::IndexCastOp::create(rewriter, loc, i32,
-                                          launch.getBlockIds().front());
-  IndexMath index(rewriter, loc);
-  SmallVector<OpFoldResult> lower = forall.getMixedLowerBound(),
-                            step = forall.getMixedStep();
-  for (int64_t dim = forall.getRank() - 1; dim >= 0; --dim) {
-    Value number = rest;
-    if (dim > 0) {
-      Value count = arith::IndexCastOp::create(rewriter, loc, i32, counts[dim]);
-      Value next = arith::DivUIOp::create(rewriter, loc, rest, count);
-      Value whole = arith::MulIOp::create(rewriter, loc, next, count);
-      number = arith::SubIOp::create(rewriter, loc, rest, whole);
-      rest = next;
-    }
-    number = arith::IndexCastOp::create(rewriter, loc, indexType, number);
+  IndexMath inside(rewriter, loc);
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    OpFoldResult id = launch.getBlockIds()[rank - 1 - dim];
     mapping.map(
         forall.getInductionVar(dim),
-        index.materialize(index.add(lower[dim], index.mul(number, step[dim]))));
+        inside.materialize(inside.add(lower[dim], inside.mul(id, step[dim]))));
   }
 }
 
@@ -270,7 +250,8 @@ LogicalResult LaunchBuilder::run() {
   if (failed(checkSizes()))
     return failure();
   Operation *before = forall->getPrevNode();
-  if (succeeded(createLaunch()) && succeeded(convertBlock(*forall.getBody()))) {
+  createLaunch();
+  if (succeeded(convertBlock(*forall.getBody()))) {
     ReturnOp::create(rewriter, loc);
     rewriter.replaceOp(forall, launch);
     return success();

@@ -32,8 +32,7 @@ private:
   mlir::LogicalResult fail(const llvm::Twine &why);
 
   mlir::LogicalResult checkSizes();
-  mlir::LogicalResult createLaunch();
-  void createBlockIds(mlir::ArrayRef<mlir::Value> counts);
+  void createLaunch();
   mlir::LogicalResult convertBlock(mlir::Block &block);
   mlir::LogicalResult convertOp(mlir::Operation &op);
   mlir::LogicalResult convertFill(mlir::linalg::FillOp op);

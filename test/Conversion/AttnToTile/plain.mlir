@@ -10,32 +10,29 @@
 // CHECK-DAG:   %[[LOWEST:.*]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG:   %[[SCALE:.*]] = arith.constant 0.180336878 : f32
 // CHECK:       %[[EMPTY:.*]] = tensor.empty
-// CHECK:       %[[HEADS:.*]] = arith.muli %[[BATCHES]], %c16
 // CHECK:       %[[TILES:.*]] = arith.ceildivsi %[[QUERIES]], %c128
-// CHECK:       %[[BLOCKS:.*]] = arith.muli %[[HEADS]], %[[TILES]]
 // CHECK:       %[[KEYS:.*]] = tensor.dim %[[K]], %c2
-// CHECK:       %[[R:.*]] = tile.launch kernel "attention" grid(%[[BLOCKS]]) warps 8 stages 2
+// CHECK:       %[[R:.*]] = tile.launch kernel "attention" grid(%[[TILES]], %c16, %[[BATCHES]]) warps 8 stages 2
 // CHECK-SAME:    ins(%[[Q]], %[[K]], %[[V]] : {{.*}}) outs(%[[EMPTY]] :
-// CHECK:       ^bb0(%[[ID:[^:]*]]: index, %[[MQ:[^:]*]]: memref<{{.*}}>, %[[MK:[^:]*]]: memref<{{.*}}>, %[[MV:[^:]*]]: memref<{{.*}}>, %[[MO:[^:]*]]: memref<?x16x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>):
-// CHECK:         arith.divui
-// CHECK:         %[[I:.*]] = arith.muli %{{.*}}, %c128
+// CHECK:       ^bb0(%[[X:[^:]*]]: index, %[[H:[^:]*]]: index, %[[B:[^:]*]]: index, %[[MQ:[^:]*]]: memref<{{.*}}>, %[[MK:[^:]*]]: memref<{{.*}}>, %[[MV:[^:]*]]: memref<{{.*}}>, %[[MO:[^:]*]]: memref<?x16x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>):
+// CHECK:         %[[I:.*]] = arith.muli %[[X]], %c128
 // CHECK:         %[[ROWS:.*]] = affine.min #{{.*}}(%[[I]])[%[[QUERIES]]]
 // CHECK-DAG:     %[[ACC0:.*]] = tile.fill %[[ZERO]] : !tile.fragment<128x64xf32>
 // CHECK-DAG:     %[[MAX0:.*]] = tile.fill %[[LOWEST]] : !tile.fragment<128xf32>
 // CHECK-DAG:     %[[SUM0:.*]] = tile.fill %[[ZERO]] : !tile.fragment<128xf32>
-// CHECK:         %[[QT:.*]] = tile.load %[[MQ]][%{{.*}}, %{{.*}}, %[[I]], %c0] dims [2, 3] {{.*}} -> !tile.shared<128x64xf16>
+// CHECK:         %[[QT:.*]] = tile.load %[[MQ]][%[[B]], %[[H]], %[[I]], %c0] dims [2, 3] {{.*}} -> !tile.shared<128x64xf16>
 // CHECK:         %[[L:.*]]:3 = scf.for %[[J:[^ ]*]] = %c0 to %[[KEYS]] step %c64 iter_args(%[[ACC:[^ ]*]] = %[[ACC0]], %[[MAX:[^ ]*]] = %[[MAX0]], %[[SUM:[^ ]*]] = %[[SUM0]])
 // CHECK:           %[[N:.*]] = affine.min #{{.*}}(%[[J]])[%[[KEYS]]]
-// CHECK:           %[[KH:.*]] = affine.apply
-// CHECK:           %[[KT:.*]] = tile.load %[[MK]][%{{.*}}, %[[KH]], %[[J]], %c0] dims [2, 3] {{.*}} -> !tile.shared<64x64xf16>
+// CHECK:           %[[KH:.*]] = affine.apply #{{.*}}(%[[H]])
+// CHECK:           %[[KT:.*]] = tile.load %[[MK]][%[[B]], %[[KH]], %[[J]], %c0] dims [2, 3] {{.*}} -> !tile.shared<64x64xf16>
 // CHECK:           %[[S:.*]] = tile.mma %[[QT]], %[[KT]] transpose_b
 // Keys beyond the last one, in the last tile.
 // CHECK:           %[[SHORT:.*]] = arith.cmpi slt, %[[N]], %c64
 // CHECK:           %[[Z:.*]] = scf.if %[[SHORT]] -> (!tile.fragment<128x64xf32>) {
 // CHECK:             tile.map ins(%[[S]] :
-// CHECK-NEXT:        ^bb0(%[[X:[^:]*]]: f32, %{{.*}}: index, %[[C:[^:]*]]: index):
+// CHECK-NEXT:        ^bb0(%[[E:[^:]*]]: f32, %{{.*}}: index, %[[C:[^:]*]]: index):
 // CHECK-NEXT:          %[[KEEP:.*]] = arith.cmpi slt, %[[C]], %[[N]]
-// CHECK-NEXT:          arith.select %[[KEEP]], %[[X]], %[[LOWEST]]
+// CHECK-NEXT:          arith.select %[[KEEP]], %[[E]], %[[LOWEST]]
 // CHECK:           } else {
 // CHECK-NEXT:        scf.yield %[[S]]
 // CHECK:           %[[M:.*]] = tile.reduce max %[[Z]], %[[MAX0]] dim 1
@@ -45,8 +42,8 @@
 // CHECK:           %[[SHIFT:.*]] = tile.map ins(%[[MAX1]] :
 // CHECK:             arith.cmpf oeq, %{{.*}}, %[[LOWEST]]
 // CHECK:           %[[P:.*]] = tile.map ins(%[[Z]] : {{.*}}) rows(%[[SHIFT]] :
-// CHECK:             %[[E:.*]] = math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
-// CHECK:             math.exp2 %[[E]]
+// CHECK:             %[[POWER:.*]] = math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
+// CHECK:             math.exp2 %[[POWER]]
 // CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[SHIFT]] :
 // CHECK:             math.exp2
 // CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]], %[[ALPHA]] :
@@ -61,7 +58,7 @@
 // CHECK:           arith.divf
 // CHECK:         %[[O:.*]] = tile.map ins(%[[L]]#0 : {{.*}}) rows(%[[INV]] :
 // CHECK:           arith.truncf
-// CHECK:         tile.store %[[O]], %[[MO]][%{{.*}}, %{{.*}}, %[[I]], %c0] dims [2, 3] valid(%[[ROWS]])
+// CHECK:         tile.store %[[O]], %[[MO]][%[[B]], %[[H]], %[[I]], %c0] dims [2, 3] valid(%[[ROWS]])
 // CHECK:       return %[[R]]
 func.func @plain(%q: tensor<?x16x?x64xf16>, %k: tensor<?x4x?x64xf16>, %v: tensor<?x4x?x64xf16>) -> tensor<?x16x?x64xf16> {
   %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
@@ -75,7 +72,7 @@ func.func @plain(%q: tensor<?x16x?x64xf16>, %k: tensor<?x4x?x64xf16>, %v: tensor
 // probabilities need no conversion.
 
 // CHECK-LABEL: func @whole
-// CHECK:       tile.launch {{.*}} grid(%c16) warps 4 stages 1
+// CHECK:       tile.launch {{.*}} grid(%c2, %c4, %c2) warps 4 stages 1
 // CHECK-NOT:     scf.if
 // CHECK:         %[[P:.*]] = tile.map {{.*}} rows
 // CHECK-NOT:     truncf
@@ -95,7 +92,7 @@ func.func @whole(%q: tensor<2x4x128x16xf32>) -> tensor<2x4x128x16xf32> {
 // are constants.
 
 // CHECK-LABEL: func @padded
-// CHECK:       tile.launch {{.*}} grid(%c3) warps 4
+// CHECK:       tile.launch {{.*}} grid(%c1, %c3, %c1) warps 4
 // CHECK:         tile.load {{.*}} -> !tile.shared<64x80xbf16>
 // CHECK:         tile.load {{.*}} -> !tile.shared<48x80xbf16>
 // CHECK-NOT:     scf.if

@@ -43,7 +43,7 @@ func.func @causal(%q: tensor<2x4x?x64xf16>) -> tensor<2x4x?x64xf16> {
 // CHECK-DAG:   %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // CHECK-DAG:   %[[LN2:.*]] = arith.constant 0.693147182 : f32
 // CHECK:       tile.launch {{.*}} ins(%[[Q]], %[[B]] : {{.*}}) outs(%{{.*}}, %{{.*}} :
-// CHECK:       ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: memref<{{[^>]*>}}>, %[[MB:[^:]*]]: memref<4x?x?xf32,
+// CHECK:       ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: memref<{{[^>]*>}}>, %[[MB:[^:]*]]: memref<4x?x?xf32,
 // CHECK:         %[[ROWS:.*]] = affine.min
 // CHECK:         scf.for %[[J:[^ ]*]] =
 // CHECK:           %[[N:.*]] = affine.min
