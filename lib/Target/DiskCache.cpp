@@ -100,7 +100,9 @@ const std::string &fovea::getBuildIdentity() {
 //===----------------------------------------------------------------------===//
 
 DiskCache &DiskCache::get() {
-  static DiskCache cache(getDefaultFolder(), uint64_t(1) << 30);
+  // Never destroyed: threads may be compiling until the very end.
+  static DiskCache &cache =
+      *new DiskCache(getDefaultFolder(), uint64_t(1) << 30);
   return cache;
 }
 

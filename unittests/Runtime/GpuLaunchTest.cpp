@@ -23,6 +23,9 @@ void *operator new(size_t size) {
     return pointer;
   std::abort();
 }
+void *operator new(size_t size, const std::nothrow_t &) noexcept {
+  return operator new(size);
+}
 void operator delete(void *pointer) noexcept { std::free(pointer); }
 void operator delete(void *pointer, size_t) noexcept { std::free(pointer); }
 

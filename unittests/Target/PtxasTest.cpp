@@ -11,6 +11,9 @@
 
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <atomic>
+#include <thread>
+
 using namespace fovea;
 
 namespace {
@@ -196,6 +199,24 @@ TEST_F(PtxasTest, AssemblesOnce) {
   addPtxas("ptxas", "13.0.88");
   EXPECT_FALSE(run("a", {"sm_90a", 3}));
   EXPECT_TRUE(run("a", {"sm_90a", 3}));
+}
+
+TEST_F(PtxasTest, AssemblesInThreads) {
+  DiskCache cache(folder.getPath("cache"), 1 << 20);
+  ScopedVariable variable("FOVEA_PTXAS", addPtxas("ptxas", "12.6.20"));
+  std::atomic<int> good = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 5; ++i) {
+        std::string ptx = std::to_string((thread + i) % 3);
+        auto assembly = assemble(ptx, {"sm_90a", 3}, &cache);
+        good += take(std::move(assembly)).cubin == "-arch=sm_90a -O3\n" + ptx;
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(good, 40);
 }
 
 TEST_F(PtxasTest, SaysWhyItFails) {
