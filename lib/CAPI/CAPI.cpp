@@ -28,21 +28,19 @@ struct fovea_buffer {
 };
 
 namespace {
-
 /// What modules of equal text and options share.
 struct Compiled {
   std::unique_ptr<Program> program;
   std::unique_ptr<Executable> executable;
   CompileOptions options;
 };
+} // namespace
 
 static_assert(int(DType::F16) == FOVEA_F16 && int(DType::BF16) == FOVEA_BF16 &&
               int(DType::F32) == FOVEA_F32 && int(DType::F64) == FOVEA_F64 &&
               int(DType::Bool) == FOVEA_BOOL && int(DType::I8) == FOVEA_I8 &&
               int(DType::I16) == FOVEA_I16 && int(DType::I32) == FOVEA_I32 &&
               int(DType::I64) == FOVEA_I64);
-
-} // namespace
 
 struct fovea_context {
   std::mutex mutex;
@@ -422,7 +420,6 @@ void fovea_owner_release(void *owner) { delete static_cast<Tensor *>(owner); }
 //===----------------------------------------------------------------------===//
 
 namespace {
-
 /// DLManagedTensor of DLPack 0.8, whose layout is its interface, followed by
 /// what it refers to.
 struct ManagedTensor {
@@ -447,19 +444,18 @@ struct ManagedTensor {
 
   std::unique_ptr<Tensor> owner;
 };
+} // namespace
 
-constexpr int32_t kDLPackCPU = 1;
+static constexpr int32_t kDLPackCPU = 1;
 
 /// The codes of integers, floats, bf16 and bool.
-uint8_t getDLPackCode(DType type) {
+static uint8_t getDLPackCode(DType type) {
   if (type == DType::BF16)
     return 4;
   if (type == DType::Bool)
     return 6;
   return isFloat(type) ? 2 : 0;
 }
-
-} // namespace
 
 void *fovea_owner_to_dlpack(void *owner) {
   auto *managed = new ManagedTensor{};

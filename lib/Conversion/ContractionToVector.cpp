@@ -30,23 +30,22 @@ namespace fovea {
 #define GEN_PASS_DEF_CONTRACTIONTOVECTOR
 #include "fovea/Conversion/Passes.h.inc"
 
-namespace {
-
 /// Rows and columns of a block of the result, and bytes of a row of the left
 /// operand's block.
-constexpr int64_t kBlockRows = 96;
-constexpr int64_t kBlockColumns = 256;
-constexpr int64_t kBlockDepthBytes = 512;
+static constexpr int64_t kBlockRows = 96;
+static constexpr int64_t kBlockColumns = 256;
+static constexpr int64_t kBlockDepthBytes = 512;
 /// Vectors of a panel of the right operand.
-constexpr int64_t kPanelVectors = 2;
+static constexpr int64_t kPanelVectors = 2;
 
 /// `value` without the extension to a wider float.
-Value stripExtension(Value value) {
+static Value stripExtension(Value value) {
   if (auto extension = value.getDefiningOp<arith::ExtFOp>())
     return extension.getIn();
   return value;
 }
 
+namespace {
 /// A contraction: its operands, and its loops by kind.
 struct Contraction {
   linalg::GenericOp op;
@@ -62,6 +61,7 @@ struct Contraction {
 
   static std::optional<Contraction> match(linalg::GenericOp op);
 };
+} // namespace
 
 std::optional<Contraction> Contraction::match(linalg::GenericOp op) {
   if (!op.hasPureBufferSemantics() || op.getNumDpsInputs() != 2 ||
@@ -144,7 +144,7 @@ std::optional<Contraction> Contraction::match(linalg::GenericOp op) {
 
 /// The generic that fills the result just before, and nothing else reads or
 /// writes the result in between; or null.
-linalg::GenericOp findFill(Contraction contraction) {
+static linalg::GenericOp findFill(Contraction contraction) {
   Value result = contraction.result->get();
   Operation *op = contraction.op;
   linalg::GenericOp fill;
@@ -167,6 +167,7 @@ linalg::GenericOp findFill(Contraction contraction) {
   return fill;
 }
 
+namespace {
 /// Emits the loops of one contraction.
 class ContractionEmitter {
 public:
@@ -534,6 +535,5 @@ struct ContractionToVector final
     }
   }
 };
-
 } // namespace
 } // namespace fovea

@@ -20,11 +20,9 @@ namespace fovea {
 #define GEN_PASS_DEF_HOSTBUFFERIZE
 #include "fovea/Conversion/Passes.h.inc"
 
-namespace {
-
 /// The layout of an argument: all strides and the offset unknown, but the
 /// innermost stride 1.
-StridedLayoutAttr getArgumentLayout(RankedTensorType type) {
+static StridedLayoutAttr getArgumentLayout(RankedTensorType type) {
   SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
   if (!strides.empty())
     strides.back() = 1;
@@ -33,7 +31,7 @@ StridedLayoutAttr getArgumentLayout(RankedTensorType type) {
 }
 
 /// The allocation that `value` is all of, in the order of memory, or null.
-memref::AllocOp getWholeAllocation(Value value) {
+static memref::AllocOp getWholeAllocation(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto alloc = dyn_cast<memref::AllocOp>(op))
       return alloc;
@@ -45,6 +43,7 @@ memref::AllocOp getWholeAllocation(Value value) {
   return nullptr;
 }
 
+namespace {
 struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -110,6 +109,5 @@ struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
                                              ret.getOperandTypes()));
   }
 };
-
 } // namespace
 } // namespace fovea

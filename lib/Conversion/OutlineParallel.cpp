@@ -25,10 +25,9 @@ namespace fovea {
 #define GEN_PASS_DEF_OUTLINEPARALLEL
 #include "fovea/Conversion/Passes.h.inc"
 
+static constexpr llvm::StringLiteral kRuntimeFunction = "fovea_parallel_for";
+
 namespace {
-
-constexpr llvm::StringLiteral kRuntimeFunction = "fovea_parallel_for";
-
 /// Arithmetic on index values at one place.
 class IndexBuilder {
 public:
@@ -312,6 +311,5 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
   /// Of the module, while the pass runs.
   SymbolTable *symbols = nullptr;
 };
-
 } // namespace
 } // namespace fovea

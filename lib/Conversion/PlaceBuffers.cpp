@@ -23,10 +23,8 @@ namespace fovea {
 #define GEN_PASS_DEF_PLACEBUFFERS
 #include "fovea/Conversion/Passes.h.inc"
 
-namespace {
-
 /// Bytes of a buffer of static size, or nothing.
-std::optional<int64_t> getStaticBytes(MemRefType type) {
+static std::optional<int64_t> getStaticBytes(MemRefType type) {
   if (!type.hasStaticShape() || !type.getLayout().isIdentity() ||
       !type.getElementType().isIntOrIndexOrFloat())
     return std::nullopt;
@@ -39,6 +37,7 @@ std::optional<int64_t> getStaticBytes(MemRefType type) {
   return bytes;
 }
 
+namespace {
 struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
   using PlaceBuffersBase::PlaceBuffersBase;
 
@@ -140,6 +139,5 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
     return true;
   }
 };
-
 } // namespace
 } // namespace fovea

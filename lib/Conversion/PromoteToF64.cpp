@@ -20,19 +20,19 @@ namespace fovea {
 #define GEN_PASS_DEF_PROMOTETOF64
 #include "fovea/Conversion/Passes.h.inc"
 
-namespace {
+static bool isNarrowFloat(Type type) {
+  return isa<FloatType>(type) && !type.isF64();
+}
 
-bool isNarrowFloat(Type type) { return isa<FloatType>(type) && !type.isF64(); }
-
-APFloat toDouble(APFloat value) {
+static APFloat toDouble(APFloat value) {
   bool lossy;
   value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lossy);
   return value;
 }
 
 /// The elements of a resource, whose bytes are in the order of the host.
-std::optional<DenseElementsAttr> promoteResource(DenseResourceElementsAttr attr,
-                                                 ShapedType type) {
+static std::optional<DenseElementsAttr>
+promoteResource(DenseResourceElementsAttr attr, ShapedType type) {
   auto element = cast<FloatType>(attr.getType().getElementType());
   AsmResourceBlob *blob = attr.getRawHandle().getBlob();
   unsigned bytes = element.getWidth() / 8;
@@ -49,6 +49,7 @@ std::optional<DenseElementsAttr> promoteResource(DenseResourceElementsAttr attr,
   return DenseElementsAttr::get(type, values);
 }
 
+namespace {
 struct PromoteToF64 final : impl::PromoteToF64Base<PromoteToF64> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -193,6 +194,5 @@ private:
     function.setType(builder.getFunctionType(argumentTypes, resultTypes));
   }
 };
-
 } // namespace
 } // namespace fovea

@@ -16,7 +16,6 @@
 using namespace fovea;
 
 namespace {
-
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014).
 class Generator {
@@ -38,10 +37,11 @@ public:
 private:
   uint64_t state;
 };
+} // namespace
 
 /// Finds the operand that a request names by number or by name.
-std::optional<size_t> findOperand(const Signature &function,
-                                  llvm::StringRef key) {
+static std::optional<size_t> findOperand(const Signature &function,
+                                         llvm::StringRef key) {
   size_t number;
   if (!key.getAsInteger(10, number))
     return number < function.operands.size() ? std::optional(number)
@@ -53,7 +53,7 @@ std::optional<size_t> findOperand(const Signature &function,
   return std::nullopt;
 }
 
-llvm::Error
+static llvm::Error
 applyRequest(const Signature &function, llvm::StringRef request,
              llvm::MutableArrayRef<llvm::SmallVector<int64_t, 4>> shapes) {
   auto fail = [&](const llvm::Twine &message) {
@@ -86,8 +86,6 @@ applyRequest(const Signature &function, llvm::StringRef request,
   }
   return llvm::Error::success();
 }
-
-} // namespace
 
 llvm::Expected<llvm::SmallVector<llvm::SmallVector<int64_t, 4>>>
 fovea::resolveShapes(const Signature &function,

@@ -17,26 +17,27 @@
 
 using namespace fovea;
 
+static constexpr llvm::StringLiteral kMagic("\x93NUMPY");
+static constexpr size_t kMaxRank = 32;
+
 namespace {
-
-constexpr llvm::StringLiteral kMagic("\x93NUMPY");
-constexpr size_t kMaxRank = 32;
-
 struct Header {
   DType type;
   bool swapped = false;
   bool fortranOrder = false;
   llvm::SmallVector<int64_t, 4> shape;
 };
+} // namespace
 
 /// Text from outside, safe to print.
-std::string escape(llvm::StringRef text) {
+static std::string escape(llvm::StringRef text) {
   std::string escaped;
   llvm::raw_string_ostream stream(escaped);
   llvm::printEscapedString(text.take_front(40), stream);
   return escaped;
 }
 
+namespace {
 /// Reads the header, which is a dictionary as Python writes it.
 class HeaderParser {
 public:
@@ -61,6 +62,7 @@ private:
   llvm::StringRef text;
   bool bf16Bits;
 };
+} // namespace
 
 std::optional<llvm::StringRef> HeaderParser::parseString() {
   char quote = accept('\'') ? '\'' : accept('"') ? '"' : 0;
@@ -171,12 +173,13 @@ llvm::Expected<Header> HeaderParser::parse() {
 }
 
 /// Moves `source`, which is in file order, to row-major order.
-void reorder(const Header &header, const char *source, Tensor &tensor) {
+static void reorder(const Header &header, llvm::StringRef source,
+                    Tensor &tensor) {
   int64_t size = getSize(header.type);
   int64_t elements = tensor.getNumElements();
   char *target = static_cast<char *>(tensor.getData());
   if (!header.fortranOrder) {
-    std::memcpy(target, source, elements * size);
+    std::memcpy(target, source.data(), source.size());
     return;
   }
   // In Fortran order the first index runs fastest.
@@ -188,7 +191,8 @@ void reorder(const Header &header, const char *source, Tensor &tensor) {
     int64_t offset = 0;
     for (auto [i, stride] : llvm::zip_equal(index, strides))
       offset += i * stride;
-    std::memcpy(target + element * size, source + offset * size, size);
+    llvm::StringRef moved = source.substr(offset * size, size);
+    std::memcpy(target + element * size, moved.data(), moved.size());
     for (size_t dim = index.size(); dim-- > 0;) {
       if (++index[dim] < header.shape[dim])
         break;
@@ -197,7 +201,7 @@ void reorder(const Header &header, const char *source, Tensor &tensor) {
   }
 }
 
-llvm::StringRef getDescr(DType type) {
+static llvm::StringRef getDescr(DType type) {
   switch (type) {
   case DType::F16:
     return "<f2";
@@ -221,14 +225,12 @@ llvm::StringRef getDescr(DType type) {
   llvm_unreachable("unknown type");
 }
 
-} // namespace
-
 llvm::Expected<Tensor> fovea::parseNpy(llvm::StringRef contents,
                                        bool bf16Bits) {
   llvm::StringRef rest = contents;
   if (!rest.consume_front(kMagic) || rest.size() < 2)
     return llvm::createStringError("it is not an .npy file");
-  unsigned major = rest[0];
+  unsigned major = uint8_t(rest[0]);
   if (major < 1 || major > 3)
     return llvm::createStringError("it is an .npy file of version " +
                                    llvm::Twine(major) + "; expected 1, 2 or 3");
@@ -260,7 +262,7 @@ llvm::Expected<Tensor> fovea::parseNpy(llvm::StringRef contents,
   if (!tensor.getData())
     return llvm::createStringError("out of memory for its " +
                                    llvm::Twine(bytes) + " bytes");
-  reorder(*header, rest.data(), tensor);
+  reorder(*header, rest, tensor);
   char *data = static_cast<char *>(tensor.getData());
   int64_t size = getSize(header->type);
   if (header->swapped)

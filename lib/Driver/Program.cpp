@@ -28,7 +28,6 @@
 using namespace fovea;
 
 namespace {
-
 /// Collects the errors of a context, with their notes, as text.
 class ErrorCollector {
 public:
@@ -68,9 +67,10 @@ private:
   std::string text;
   mlir::ScopedDiagnosticHandler handler;
 };
+} // namespace
 
 /// `%name` where an operand is declared in the text, without the `%`.
-std::string readName(llvm::StringRef text, mlir::Location location) {
+static std::string readName(llvm::StringRef text, mlir::Location location) {
   auto place = location->findInstanceOf<mlir::FileLineColLoc>();
   if (!place)
     return "";
@@ -88,7 +88,7 @@ std::string readName(llvm::StringRef text, mlir::Location location) {
 
 /// Compiled code calls the C library, its mathematics above all, and Fovea's
 /// runtime; a function of the same name would take their place.
-bool isReserved(llvm::StringRef name) {
+static bool isReserved(llvm::StringRef name) {
   static const llvm::TargetLibraryInfoImpl library(
       (llvm::Triple(llvm::sys::getProcessTriple())));
   llvm::LibFunc function;
@@ -97,7 +97,7 @@ bool isReserved(llvm::StringRef name) {
 }
 
 /// Describes a value, or returns why it cannot cross.
-std::optional<ValueType> describe(mlir::Type type) {
+static std::optional<ValueType> describe(mlir::Type type) {
   std::optional<DType> element = getDType(type);
   if (!element)
     return std::nullopt;
@@ -110,7 +110,7 @@ std::optional<ValueType> describe(mlir::Type type) {
   return value;
 }
 
-Signature describe(mlir::func::FuncOp function, llvm::StringRef text) {
+static Signature describe(mlir::func::FuncOp function, llvm::StringRef text) {
   Signature signature;
   signature.name = function.getName().str();
   auto object = [&](const llvm::Twine &what, mlir::Type type) {
@@ -140,8 +140,6 @@ Signature describe(mlir::func::FuncOp function, llvm::StringRef text) {
   }
   return signature;
 }
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Names

@@ -27,7 +27,6 @@ struct MemoryAccess {
 } // namespace fovea::runtime
 
 namespace {
-
 /// Stands before every buffer.
 struct Header {
   MemoryAccess::Block links;
@@ -35,27 +34,28 @@ struct Header {
   void *base;
   uint64_t size;
 };
+} // namespace
 
-constexpr uint64_t kAlignment = 64;
+static constexpr uint64_t kAlignment = 64;
 
 /// Above this size the system is asked whether the memory exists before it is
 /// promised: Linux hands out more than there is and kills who uses it.
-constexpr uint64_t kLarge = uint64_t(256) << 20;
+static constexpr uint64_t kLarge = uint64_t(256) << 20;
 
-Header *getHeader(void *pointer) {
+static Header *getHeader(void *pointer) {
   return reinterpret_cast<Header *>(static_cast<char *>(pointer) -
                                     sizeof(Header));
 }
 
 /// Allocations of one invocation by several threads are rare: a lock for all.
-std::mutex &getMutex() {
+static std::mutex &getMutex() {
   static std::mutex mutex;
   return mutex;
 }
 
 #ifdef __linux__
 /// The first number in a file of the system, or the largest there is.
-uint64_t readNumber(const char *path) {
+static uint64_t readNumber(const char *path) {
   uint64_t value = UINT64_MAX;
   if (FILE *file = std::fopen(path, "r")) {
     unsigned long long number;
@@ -68,7 +68,7 @@ uint64_t readNumber(const char *path) {
 #endif
 
 /// Memory that can be used without pushing anybody out, in bytes.
-uint64_t getAvailableMemory() {
+static uint64_t getAvailableMemory() {
   uint64_t available = UINT64_MAX;
 #ifdef __linux__
   if (FILE *file = std::fopen("/proc/meminfo", "r")) {
@@ -87,7 +87,7 @@ uint64_t getAvailableMemory() {
   return available;
 }
 
-[[noreturn]] void failAllocation(uint64_t size) {
+[[noreturn]] static void failAllocation(uint64_t size) {
   char message[256];
   std::snprintf(message, sizeof(message),
                 "out of memory: cannot allocate %llu bytes",
@@ -95,7 +95,7 @@ uint64_t getAvailableMemory() {
   fail(message);
 }
 
-void *allocate(uint64_t alignment, uint64_t size) {
+static void *allocate(uint64_t alignment, uint64_t size) {
   alignment = std::max(alignment, kAlignment);
   uint64_t total;
   if (__builtin_add_overflow(size, alignment + sizeof(Header), &total) ||
@@ -113,8 +113,6 @@ void *allocate(uint64_t alignment, uint64_t size) {
     MemoryAccess::insert(*owner, &getHeader(pointer)->links, size);
   return pointer;
 }
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Called by compiled code

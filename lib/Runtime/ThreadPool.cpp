@@ -32,7 +32,6 @@
 using namespace fovea::runtime;
 
 namespace {
-
 struct Job {
   void (*body)(void *, int64_t);
   void *context;
@@ -41,13 +40,14 @@ struct Job {
   std::atomic<int64_t> next = 0;
   std::atomic<bool> failed = false;
 };
+} // namespace
 
 /// How many loops can have helpers at a time; more run on their caller alone.
-constexpr int kSlots = 16;
-constexpr int kMaxThreads = 1024;
-constexpr auto kSpinTime = std::chrono::microseconds(30);
+static constexpr int kSlots = 16;
+static constexpr int kMaxThreads = 1024;
+static constexpr auto kSpinTime = std::chrono::microseconds(30);
 
-void pause() {
+static void pauseProcessor() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -55,7 +55,7 @@ void pause() {
 #endif
 }
 
-int getDefaultThreads() {
+static int getDefaultThreads() {
   if (const char *text = std::getenv("FOVEA_NUM_THREADS")) {
     char *end;
     long value = std::strtol(text, &end, 10);
@@ -72,7 +72,7 @@ int getDefaultThreads() {
 
 /// Takes items of a job until there are none, or one has failed. An item that
 /// fails continues behind the `setjmp`.
-void runItems(Job &job) {
+static void runItems(Job &job) {
   ThreadState outer = getThreadState();
   std::jmp_buf failurePoint;
   if (setjmp(failurePoint)) {
@@ -90,6 +90,7 @@ void runItems(Job &job) {
   getThreadState() = outer;
 }
 
+namespace {
 class Pool {
 public:
   /// Runs the job on this thread and on up to `helpers` others.
@@ -117,6 +118,7 @@ private:
   std::atomic<int> workers = 0;
   std::mutex startMutex;
 };
+} // namespace
 
 bool Pool::help(int number) {
   bool helped = false;
@@ -145,7 +147,7 @@ void Pool::work(int number) {
     do {
       for (int i = 0; i < 16 && epoch.load(std::memory_order_relaxed) == seen;
            ++i)
-        pause();
+        pauseProcessor();
     } while (epoch.load(std::memory_order_relaxed) == seen &&
              std::chrono::steady_clock::now() < deadline);
     if (epoch.load() != seen)
@@ -193,7 +195,7 @@ void Pool::run(Job &job, int helpers) {
   slot->job.store(nullptr);
   while (int visitors = slot->visitors.load()) {
     for (int i = 0; i < 2000 && slot->visitors.load() == visitors; ++i)
-      pause();
+      pauseProcessor();
     slot->visitors.wait(visitors);
   }
   slot->claimed.store(false);
@@ -201,9 +203,9 @@ void Pool::run(Job &job, int helpers) {
 
 /// The pool of this process. A forked child has none of its parent's threads,
 /// so it gets a new one; the old one is not torn down, its state being unknown.
-std::atomic<Pool *> currentPool = nullptr;
+static std::atomic<Pool *> currentPool = nullptr;
 
-Pool &getPool() {
+static Pool &getPool() {
   static std::once_flag once;
   std::call_once(once, [] {
     currentPool = new Pool;
@@ -214,9 +216,7 @@ Pool &getPool() {
   return *currentPool;
 }
 
-std::atomic<int> chosenThreads = 0;
-
-} // namespace
+static std::atomic<int> chosenThreads = 0;
 
 void fovea_parallel_for(void (*body)(void *context, int64_t item),
                         void *context, int64_t items) {

@@ -26,7 +26,6 @@ using namespace fovea;
 namespace fs = llvm::sys::fs;
 
 namespace {
-
 /// In front of an entry's content.
 struct Header {
   char magic[8];
@@ -34,17 +33,19 @@ struct Header {
   uint64_t bytes;
   uint64_t checksum;
 };
-constexpr char kMagic[8] = {'F', 'O', 'V', 'E', 'A', '0', '0', '1'};
+} // namespace
+
+static constexpr char kMagic[8] = {'F', 'O', 'V', 'E', 'A', '0', '0', '1'};
 
 /// The names that LLVM's pruning feels responsible for.
-constexpr llvm::StringLiteral kPrefix = "llvmcache-";
+static constexpr llvm::StringLiteral kPrefix = "llvmcache-";
 
-constexpr auto kPruneInterval = std::chrono::minutes(10);
-constexpr auto kExpiration = std::chrono::hours(30 * 24);
+static constexpr auto kPruneInterval = std::chrono::minutes(10);
+static constexpr auto kExpiration = std::chrono::hours(30 * 24);
 /// How exact the time of the last use is.
-constexpr auto kTouchInterval = std::chrono::hours(1);
+static constexpr auto kTouchInterval = std::chrono::hours(1);
 
-std::string getDefaultFolder() {
+static std::string getDefaultFolder() {
   if (auto folder = llvm::sys::Process::GetEnv("FOVEA_CACHE_DIR"))
     return *folder;
   llvm::SmallString<128> folder;
@@ -53,8 +54,6 @@ std::string getDefaultFolder() {
   llvm::sys::path::append(folder, "fovea");
   return folder.str().str();
 }
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // CacheKey

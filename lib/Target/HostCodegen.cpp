@@ -24,11 +24,9 @@
 
 using namespace fovea;
 
-namespace {
+static constexpr llvm::StringLiteral kInterfacePrefix = "_mlir_ciface_";
 
-constexpr llvm::StringLiteral kInterfacePrefix = "_mlir_ciface_";
-
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const CodegenOptions &options) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -58,7 +56,7 @@ createTargetMachine(const CodegenOptions &options) {
 }
 
 /// Adds the entry that takes all of a function's arguments in one array.
-void addPackedEntry(llvm::Function &interface) {
+static void addPackedEntry(llvm::Function &interface) {
   llvm::LLVMContext &context = interface.getContext();
   llvm::StringRef name =
       interface.getName().drop_front(kInterfacePrefix.size());
@@ -82,7 +80,8 @@ void addPackedEntry(llvm::Function &interface) {
   builder.CreateRetVoid();
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, int level) {
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
+                     int level) {
   llvm::PipelineTuningOptions tuning;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::LoopAnalysisManager loops;
@@ -99,8 +98,6 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, int level) {
                                                 : llvm::OptimizationLevel::O3)
       .run(module, modules);
 }
-
-} // namespace
 
 std::string fovea::getPackedName(llvm::StringRef function) {
   return ("_fovea_packed_" + function).str();

@@ -42,16 +42,16 @@ static __bf16 doubleToBfloatRegister(double value) {
 #endif
 
 namespace {
-
 using Symbol = std::pair<const char *, llvm::orc::ExecutorAddr>;
+} // namespace
 
 template <typename Function>
-Symbol symbol(const char *name, Function *function) {
+static Symbol symbol(const char *name, Function *function) {
   return {name, llvm::orc::ExecutorAddr::fromPtr(function)};
 }
 
 /// Everything that compiled code may refer to.
-std::vector<Symbol> getRuntimeSymbols() {
+static std::vector<Symbol> getRuntimeSymbols() {
   using Unary = double(double);
   using UnaryF = float(float);
   using Binary = double(double, double);
@@ -132,8 +132,6 @@ std::vector<Symbol> getRuntimeSymbols() {
 #endif
   };
 }
-
-} // namespace
 
 struct HostJIT::State {
   std::unique_ptr<llvm::orc::LLJIT> jit;

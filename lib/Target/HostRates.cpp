@@ -20,9 +20,7 @@
 
 using namespace fovea;
 
-namespace {
-
-double now() {
+static double now() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
@@ -30,16 +28,18 @@ double now() {
 
 /// Independent chains: enough to cover latency times units, few enough to stay
 /// in registers.
-constexpr int kChains = 12;
-constexpr int kSteps = 1 << 16;
+static constexpr int kChains = 12;
+static constexpr int kSteps = 1 << 16;
 
+namespace {
 template <typename Element, int bytes>
 struct VectorOf {
   typedef Element type __attribute__((vector_size(bytes)));
 };
+} // namespace
 
 template <typename Vector>
-[[gnu::always_inline]] inline void runChains(Vector *results) {
+[[gnu::always_inline]] static inline void runChains(Vector *results) {
   Vector chains[kChains];
   Vector factor = {}, addend = {};
   factor += 0.999f;
@@ -63,16 +63,16 @@ template <typename Vector>
 // the instructions, `isSupportedHere` decides whether it is called.
 #if defined(__x86_64__)
 template <typename Element>
-__attribute__((target("avx512f"))) void chains64(void *results) {
+static __attribute__((target("avx512f"))) void chains64(void *results) {
   runChains(static_cast<typename VectorOf<Element, 64>::type *>(results));
 }
 template <typename Element>
-__attribute__((target("avx2,fma"))) void chains32(void *results) {
+static __attribute__((target("avx2,fma"))) void chains32(void *results) {
   runChains(static_cast<typename VectorOf<Element, 32>::type *>(results));
 }
 #endif
 template <typename Element>
-void chains16(void *results) {
+static void chains16(void *results) {
 #if defined(__x86_64__)
   // Without FMA a multiply-add is two instructions.
   typename VectorOf<Element, 16>::type chains[kChains], factor = {},
@@ -96,7 +96,7 @@ void chains16(void *results) {
 }
 
 template <typename Element>
-double measurePeak() {
+static double measurePeak() {
   void (*kernel)(void *) = chains16<Element>;
   int bytes = 16;
 #if defined(__x86_64__)
@@ -124,7 +124,7 @@ double measurePeak() {
   return best / 1e9;
 }
 
-double measureBandwidth() {
+static double measureBandwidth() {
   struct Arrays {
     float *a, *b, *c;
     int64_t chunk;
@@ -152,8 +152,6 @@ double measureBandwidth() {
   } while (now() < end);
   return best / 1e9;
 }
-
-} // namespace
 
 HostRates fovea::measureHost() {
   static std::mutex mutex;

@@ -44,8 +44,8 @@ static const char text[] =
     "  return %c : tensor<?xf64>\n"
     "}\n";
 
-static fovea_tensor make_tensor(void *data, fovea_dtype dtype, int64_t rows,
-                                int64_t columns, int64_t row_stride) {
+static fovea_tensor makeTensor(void *data, fovea_dtype dtype, int64_t rows,
+                               int64_t columns, int64_t rowStride) {
   fovea_tensor tensor;
   memset(&tensor, 0, sizeof(tensor));
   tensor.data = data;
@@ -53,7 +53,7 @@ static fovea_tensor make_tensor(void *data, fovea_dtype dtype, int64_t rows,
   tensor.rank = columns ? 2 : 1;
   tensor.shape[0] = rows;
   tensor.shape[1] = columns;
-  tensor.strides[0] = row_stride;
+  tensor.strides[0] = rowStride;
   tensor.strides[1] = 1;
   return tensor;
 }
@@ -97,7 +97,7 @@ int main(void) {
 
   /* Every second row of four. */
   float data[12] = {0, 1, 2, -1, -1, -1, 3, 4, 5, -1, -1, -1};
-  fovea_tensor operand = make_tensor(data, FOVEA_F32, 2, 3, 6);
+  fovea_tensor operand = makeTensor(data, FOVEA_F32, 2, 3, 6);
   fovea_tensor result;
   check(fovea_module_call(module, twice, &operand, 1, &result, 1));
   const float *values = (const float *)result.data;
@@ -116,8 +116,8 @@ int main(void) {
   expect(fovea_module_call(module, twice, &operand, 1, &result, 0));
   expect(fovea_module_call(module, 7, &operand, 1, &result, 1));
   double a[3] = {1, 2, 3};
-  fovea_tensor operands[2] = {make_tensor(a, FOVEA_F64, 3, 0, 1),
-                              make_tensor(a, FOVEA_F64, 2, 0, 1)};
+  fovea_tensor operands[2] = {makeTensor(a, FOVEA_F64, 3, 0, 1),
+                              makeTensor(a, FOVEA_F64, 2, 0, 1)};
   expect(fovea_module_call(module, 1, operands, 2, &result, 1));
 
   fovea_module_destroy(module);

@@ -39,12 +39,11 @@ static Value withoutReshapes(Value value) {
   return cancel ? expand.getSrc() : value;
 }
 
-namespace {
-
 //===----------------------------------------------------------------------===//
 // The loops
 //===----------------------------------------------------------------------===//
 
+namespace {
 /// Emits the loops of one generic.
 class LoopEmitter {
 public:
@@ -589,10 +588,11 @@ private:
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
+} // namespace
 
 /// Replaces affine.apply in the body by arithmetic, which has vector forms, and
 /// moves loop indices out of the body's regions.
-void prepareBody(linalg::GenericOp op) {
+static void prepareBody(linalg::GenericOp op) {
   op.getBody()->walk([&](linalg::IndexOp index) {
     if (index->getBlock() != op.getBody())
       index->moveBefore(&op.getBody()->front());
@@ -608,6 +608,7 @@ void prepareBody(linalg::GenericOp op) {
   });
 }
 
+namespace {
 struct LinalgToVector final : impl::LinalgToVectorBase<LinalgToVector> {
   using LinalgToVectorBase::LinalgToVectorBase;
 
@@ -661,6 +662,5 @@ struct LinalgToVector final : impl::LinalgToVectorBase<LinalgToVector> {
     rewriter.eraseOp(op);
   }
 };
-
 } // namespace
 } // namespace fovea

@@ -90,10 +90,8 @@ bool fovea::isPlaceByFours(Operation *op, unsigned dim) {
   return place && isPlace(place, dim);
 }
 
-namespace {
-
 /// Whether the ops of the body have vector forms.
-bool hasVectorBody(linalg::GenericOp op) {
+static bool hasVectorBody(linalg::GenericOp op) {
   for (Operation &nested : op.getBody()->without_terminator()) {
     if (isa<linalg::IndexOp, arith::ConstantOp>(nested))
       continue;
@@ -110,6 +108,7 @@ bool hasVectorBody(linalg::GenericOp op) {
   return true;
 }
 
+namespace {
 class Planner {
 public:
   Planner(linalg::GenericOp op, int64_t vectorBytes)
@@ -202,7 +201,6 @@ private:
   SmallVector<utils::IteratorType> iterators;
   SmallVector<int64_t> sizes;
 };
-
 } // namespace
 
 VectorLoop fovea::planVectorLoop(linalg::GenericOp op, int64_t vectorBytes) {

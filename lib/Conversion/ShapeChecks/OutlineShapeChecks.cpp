@@ -31,11 +31,9 @@ namespace fovea {
 #define GEN_PASS_DEF_OUTLINESHAPECHECKS
 #include "fovea/Conversion/Passes.h.inc"
 
-namespace {
-
 /// Whether `value` is arithmetic on sizes and numbers that the function is
 /// given.
-bool isComputable(Value value, DenseMap<Value, bool> &known) {
+static bool isComputable(Value value, DenseMap<Value, bool> &known) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return !isa<ShapedType>(value.getType());
   auto found = known.find(value);
@@ -56,7 +54,7 @@ bool isComputable(Value value, DenseMap<Value, bool> &known) {
 }
 
 /// Whether a check holds, where that is known now.
-std::optional<bool> fold(Relation relation, Value left, Value right) {
+static std::optional<bool> fold(Relation relation, Value left, Value right) {
   if (left == right && relation != Relation::Multiple)
     return true;
   APInt a, b;
@@ -76,7 +74,7 @@ std::optional<bool> fold(Relation relation, Value left, Value right) {
 }
 
 /// Where an op is, in words.
-std::string describe(Operation *op) {
+static std::string describe(Operation *op) {
   std::string text = "'" + op->getName().getStringRef().str() + "'";
   if (auto place = op->getLoc()->findInstanceOf<FileLineColLoc>())
     text += " at line " + std::to_string(place.getLine());
@@ -85,7 +83,7 @@ std::string describe(Operation *op) {
 
 /// What a side is called: a size that turned out to be that of an operand of
 /// the function goes by its name.
-std::string describe(const CheckSide &side, Value value) {
+static std::string describe(const CheckSide &side, Value value) {
   auto dim = value.getDefiningOp<tensor::DimOp>();
   auto argument = dim ? dyn_cast<BlockArgument>(dim.getSource()) : nullptr;
   if (!argument || !dim.getConstantIndex() ||
@@ -96,8 +94,8 @@ std::string describe(const CheckSide &side, Value value) {
 }
 
 /// What the user is told; see the pass's description.
-std::string makeMessage(const ShapeCheck &check, StringRef op, Value left,
-                        Value right) {
+static std::string makeMessage(const ShapeCheck &check, StringRef op,
+                               Value left, Value right) {
   if (check.relation == Relation::Fits)
     return check.left.text + " does not fit 64 bits, for " + op.str();
   std::string text = describe(check.left, left) + " is {0}, expected ";
@@ -116,8 +114,8 @@ std::string makeMessage(const ShapeCheck &check, StringRef op, Value left,
          op.str();
 }
 
-Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
-                    Value left, Value right) {
+static Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
+                           Value left, Value right) {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) {
     return arith::CmpIOp::create(builder, loc, predicate, a, b);
@@ -143,7 +141,7 @@ Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
 }
 
 /// Clones what `value` is computed from.
-Value cloneSlice(OpBuilder &builder, Value value, IRMapping &mapping) {
+static Value cloneSlice(OpBuilder &builder, Value value, IRMapping &mapping) {
   if (Value known = mapping.lookupOrNull(value))
     return known;
   Operation *op = value.getDefiningOp();
@@ -153,6 +151,7 @@ Value cloneSlice(OpBuilder &builder, Value value, IRMapping &mapping) {
   return mapping.lookup(value);
 }
 
+namespace {
 struct OutlineShapeChecks final
     : impl::OutlineShapeChecksBase<OutlineShapeChecks> {
   LogicalResult initialize(MLIRContext *context) override {
@@ -178,9 +177,10 @@ private:
 
   FrozenRewritePatternSet patterns;
 };
+} // namespace
 
 /// Rejects tensors of static size whose bytes do not fit 64 bits.
-LogicalResult checkStaticSizes(func::FuncOp function) {
+static LogicalResult checkStaticSizes(func::FuncOp function) {
   WalkResult result = function.walk([](Operation *op) {
     for (OpResult value : op->getResults()) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -291,6 +291,4 @@ LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
   numChecks += kept.size();
   return success();
 }
-
-} // namespace
 } // namespace fovea
