@@ -28,7 +28,6 @@ namespace fovea {
 using namespace attn;
 
 namespace {
-
 using BodyFn = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
 /// Emits the linalg ops of one graph op.
@@ -154,11 +153,12 @@ private:
 
   IntegerAttr kernelAttr;
 };
+} // namespace
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The accumulation type of an op over `values`.
-FloatType accumulationType(ValueRange values) {
+static FloatType accumulationType(ValueRange values) {
   FloatType result = getAccumulationType(getElementTypeOrSelf(values.front()));
   for (Value value : values.drop_front()) {
     FloatType type = getAccumulationType(getElementTypeOrSelf(value));
@@ -168,13 +168,14 @@ FloatType accumulationType(ValueRange values) {
   return result;
 }
 
-RankedTensorType resultType(Operation *op) {
+static RankedTensorType resultType(Operation *op) {
   return cast<RankedTensorType>(op->getResult(0).getType());
 }
 
 /// Copies the one block of `region` to the builder, with its arguments replaced
 /// by `arguments`; returns what it yields.
-Value inlineBody(OpBuilder &builder, Region &region, ValueRange arguments) {
+static Value inlineBody(OpBuilder &builder, Region &region,
+                        ValueRange arguments) {
   IRMapping mapping;
   Block &block = region.front();
   mapping.map(block.getArguments(), arguments);
@@ -184,7 +185,7 @@ Value inlineBody(OpBuilder &builder, Region &region, ValueRange arguments) {
 }
 
 /// The loop indices of the generic that is being built.
-SmallVector<Value> loopIndices(OpBuilder &b, Location l, unsigned rank) {
+static SmallVector<Value> loopIndices(OpBuilder &b, Location l, unsigned rank) {
   SmallVector<Value> indices;
   for (unsigned dim = 0; dim < rank; ++dim)
     indices.push_back(linalg::IndexOp::create(b, l, dim));
@@ -195,6 +196,7 @@ SmallVector<Value> loopIndices(OpBuilder &b, Location l, unsigned rank) {
 // Contractions
 //===----------------------------------------------------------------------===//
 
+namespace {
 /// How query heads read KV heads.
 struct HeadGroups {
   /// Every head has its own KV head.
@@ -202,8 +204,9 @@ struct HeadGroups {
   /// KV heads, and query heads of one KV head.
   OpFoldResult kvHeads, group;
 };
+} // namespace
 
-HeadGroups getHeadGroups(Emitter &e, Value perHead, Value perKVHead) {
+static HeadGroups getHeadGroups(Emitter &e, Value perHead, Value perKVHead) {
   OpFoldResult heads = e.sizes(perHead)[1], kvHeads = e.sizes(perKVHead)[1];
   auto staticHeads = getConstantIntValue(heads);
   auto staticKVHeads = getConstantIntValue(kvHeads);
@@ -220,7 +223,7 @@ HeadGroups getHeadGroups(Emitter &e, Value perHead, Value perKVHead) {
 }
 
 /// Splits dimension 1 of the 4-D `tensor` into KV heads and their query heads.
-Value splitHeads(Emitter &e, Value tensor, const HeadGroups &groups) {
+static Value splitHeads(Emitter &e, Value tensor, const HeadGroups &groups) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<OpFoldResult> sizes = e.sizes(tensor);
   sizes[1] = groups.kvHeads;
@@ -236,7 +239,8 @@ Value splitHeads(Emitter &e, Value tensor, const HeadGroups &groups) {
 /// `tensor`, which has a KV head for every `group` of `heads` heads, with a
 /// copy for each. For sizes that are all unknown: two unknown sizes cannot be
 /// split from one in a buffer.
-Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads, Value group) {
+static Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads,
+                         Value group) {
   SmallVector<OpFoldResult> sizes = e.sizes(tensor);
   sizes[1] = heads;
   Value one = e.index(e.builder.getIndexAttr(1));
@@ -253,8 +257,8 @@ Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads, Value group) {
 /// `sum over the last loop of left[b, h, i, .] * right[b, h / G, ., .]`;
 /// `transposed` says that the right side is indexed by (result column,
 /// summation) and not by (summation, result column).
-Value emitContraction(Emitter &e, Value left, Value right, bool transposed,
-                      RankedTensorType type) {
+static Value emitContraction(Emitter &e, Value left, Value right,
+                             bool transposed, RankedTensorType type) {
   auto element = cast<FloatType>(type.getElementType());
   FloatType accumulate = accumulationType({left, right});
   HeadGroups groups = getHeadGroups(e, left, right);
@@ -306,8 +310,8 @@ Value emitContraction(Emitter &e, Value left, Value right, bool transposed,
 
 /// A reduction of the last dimension of `input` in `type`; `body` is given the
 /// element in that type, the loop operands after it, and the running value.
-Value emitRowReduction(Emitter &e, Value input, ValueRange perRow,
-                       FloatType type, double start, BodyFn body) {
+static Value emitRowReduction(Emitter &e, Value input, ValueRange perRow,
+                              FloatType type, double start, BodyFn body) {
   SmallVector<OpFoldResult> shape = e.sizes(input);
   unsigned rank = shape.size();
   shape.pop_back();
@@ -328,9 +332,9 @@ Value emitRowReduction(Emitter &e, Value input, ValueRange perRow,
 
 /// An elementwise function of `input` (given in `type`), of one value a row for
 /// each of `perRow`, and of one value a column for each of `perColumn`.
-Value emitRowMap(Emitter &e, Value input, ValueRange perRow,
-                 ValueRange perColumn, FloatType type, Type element,
-                 BodyFn body) {
+static Value emitRowMap(Emitter &e, Value input, ValueRange perRow,
+                        ValueRange perColumn, FloatType type, Type element,
+                        BodyFn body) {
   SmallVector<OpFoldResult> shape = e.sizes(input);
   unsigned rank = shape.size();
   SmallVector<unsigned> rowDims =
@@ -352,7 +356,7 @@ Value emitRowMap(Emitter &e, Value input, ValueRange perRow,
                    });
 }
 
-Value emitRowSum(Emitter &e, Value input, FloatType type) {
+static Value emitRowSum(Emitter &e, Value input, FloatType type) {
   return emitRowReduction(e, input, {}, type, 0.0,
                           [](OpBuilder &b, Location l, ValueRange in) -> Value {
                             return arith::AddFOp::create(b, l, in[1], in[0]);
@@ -361,7 +365,7 @@ Value emitRowSum(Emitter &e, Value input, FloatType type) {
 
 /// The maximum of every row, with minus infinity replaced by 0, so that it can
 /// be subtracted from a row that is all minus infinity.
-Value emitRowMaximum(Emitter &e, Value input, FloatType type) {
+static Value emitRowMaximum(Emitter &e, Value input, FloatType type) {
   Value maximum =
       emitRowReduction(e, input, {}, type, -kInfinity,
                        [](OpBuilder &b, Location l, ValueRange in) -> Value {
@@ -378,8 +382,8 @@ Value emitRowMaximum(Emitter &e, Value input, FloatType type) {
                        });
 }
 
-Value emitRowExponentials(Emitter &e, Value input, Value maximum,
-                          FloatType type) {
+static Value emitRowExponentials(Emitter &e, Value input, Value maximum,
+                                 FloatType type) {
   return emitRowMap(e, input, maximum, {}, type, type,
                     [](OpBuilder &b, Location l, ValueRange in) -> Value {
                       Value shifted = arith::SubFOp::create(b, l, in[0], in[1]);
@@ -387,7 +391,7 @@ Value emitRowExponentials(Emitter &e, Value input, Value maximum,
                     });
 }
 
-Value emitSoftmax(Emitter &e, SoftmaxOp op) {
+static Value emitSoftmax(Emitter &e, SoftmaxOp op) {
   Value input = op.getInput();
   FloatType type = accumulationType({input, op.getResult()});
   Value maximum = emitRowMaximum(e, input, type);
@@ -407,7 +411,7 @@ Value emitSoftmax(Emitter &e, SoftmaxOp op) {
 
 /// Log-sum-exp of every row of `scores`, minus infinity for a row that is all
 /// minus infinity.
-Value emitLogSumExp(Emitter &e, Value scores, RankedTensorType type) {
+static Value emitLogSumExp(Emitter &e, Value scores, RankedTensorType type) {
   auto element = cast<FloatType>(type.getElementType());
   Value maximum = emitRowMaximum(e, scores, element);
   Value exponentials = emitRowExponentials(e, scores, maximum, element);
@@ -427,8 +431,8 @@ Value emitLogSumExp(Emitter &e, Value scores, RankedTensorType type) {
 }
 
 /// `1 / sqrt(sum / size + epsilon)` for every row's `sum`.
-Value emitReciprocalDeviation(Emitter &e, Value sum, Value size, double epsilon,
-                              FloatType type) {
+static Value emitReciprocalDeviation(Emitter &e, Value sum, Value size,
+                                     double epsilon, FloatType type) {
   return e.elementwise(
       sum, e.empty(e.sizes(sum), type),
       [&](OpBuilder &b, Location l, ValueRange in) -> Value {
@@ -441,8 +445,8 @@ Value emitReciprocalDeviation(Emitter &e, Value sum, Value size, double epsilon,
 }
 
 /// `value * weight + bias`, of those that are there, at the end of `in`.
-Value emitAffine(OpBuilder &b, Location l, Value value, ValueRange in,
-                 bool weight, bool bias) {
+static Value emitAffine(OpBuilder &b, Location l, Value value, ValueRange in,
+                        bool weight, bool bias) {
   if (weight) {
     value = arith::MulFOp::create(b, l, value, in.front());
     in = in.drop_front();
@@ -452,7 +456,7 @@ Value emitAffine(OpBuilder &b, Location l, Value value, ValueRange in,
   return value;
 }
 
-Value emitLayerNorm(Emitter &e, LayerNormOp op) {
+static Value emitLayerNorm(Emitter &e, LayerNormOp op) {
   Value input = op.getInput();
   SmallVector<Value> perColumn;
   if (op.getWeight())
@@ -490,7 +494,7 @@ Value emitLayerNorm(Emitter &e, LayerNormOp op) {
   return e.cast(result, resultType(op));
 }
 
-Value emitRMSNorm(Emitter &e, RMSNormOp op) {
+static Value emitRMSNorm(Emitter &e, RMSNormOp op) {
   Value input = op.getInput();
   SmallVector<Value> perColumn;
   if (op.getWeight())
@@ -522,7 +526,7 @@ Value emitRMSNorm(Emitter &e, RMSNormOp op) {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-Value emitScale(Emitter &e, ScaleOp op) {
+static Value emitScale(Emitter &e, ScaleOp op) {
   RankedTensorType resultTy = resultType(op);
   auto element = cast<FloatType>(resultTy.getElementType());
   FloatType type = getAccumulationType(element);
@@ -536,7 +540,7 @@ Value emitScale(Emitter &e, ScaleOp op) {
                        });
 }
 
-Value emitModify(Emitter &e, ModifyOp op) {
+static Value emitModify(Emitter &e, ModifyOp op) {
   auto type = resultType(op);
   return e.elementwise(op.getInput(),
                        e.empty(e.sizes(op.getInput()), type.getElementType()),
@@ -547,7 +551,7 @@ Value emitModify(Emitter &e, ModifyOp op) {
                        });
 }
 
-Value emitMask(Emitter &e, MaskOp op) {
+static Value emitMask(Emitter &e, MaskOp op) {
   auto element = cast<FloatType>(resultType(op).getElementType());
   return e.elementwise(
       op.getInput(), e.empty(e.sizes(op.getInput()), element),
@@ -558,7 +562,7 @@ Value emitMask(Emitter &e, MaskOp op) {
       });
 }
 
-Value emitDropout(Emitter &e, DropoutOp op) {
+static Value emitDropout(Emitter &e, DropoutOp op) {
   Value input = op.getInput();
   auto element = cast<FloatType>(resultType(op).getElementType());
   FloatType type = getAccumulationType(element);
@@ -592,7 +596,7 @@ Value emitDropout(Emitter &e, DropoutOp op) {
       });
 }
 
-Value emitResidualAdd(Emitter &e, ResidualAddOp op) {
+static Value emitResidualAdd(Emitter &e, ResidualAddOp op) {
   auto element = cast<FloatType>(resultType(op).getElementType());
   FloatType type = accumulationType({op.getInput(), op.getResidual()});
   Value result = e.elementwise({op.getInput(), op.getResidual()},
@@ -606,7 +610,7 @@ Value emitResidualAdd(Emitter &e, ResidualAddOp op) {
   return e.cast(result, resultType(op));
 }
 
-Value emitElementwise(Emitter &e, ElementwiseOp op) {
+static Value emitElementwise(Emitter &e, ElementwiseOp op) {
   RankedTensorType type = resultType(op);
   Value result = e.elementwise(
       op.getInputs(),
@@ -620,7 +624,7 @@ Value emitElementwise(Emitter &e, ElementwiseOp op) {
 /// The feature dimension is viewed as the two members of a pair and the pair's
 /// number, so that every access is affine: loops b, h, s and, in the order of
 /// memory, member m and pair t; the pair's other member is 1 - m.
-Value emitRope(Emitter &e, RopeOp op) {
+static Value emitRope(Emitter &e, RopeOp op) {
   Value input = op.getInput();
   RankedTensorType resultTy = resultType(op);
   auto element = cast<FloatType>(resultTy.getElementType());
@@ -683,7 +687,8 @@ Value emitRope(Emitter &e, RopeOp op) {
 
 /// Writes the attention as graph ops, which are added to `graph`; returns the
 /// scores that the log-sum-exp is of.
-Value decomposeAttention(AttentionOp op, SmallVectorImpl<Operation *> &graph) {
+static Value decomposeAttention(AttentionOp op,
+                                SmallVectorImpl<Operation *> &graph) {
   OpBuilder builder(op);
   Location loc = op.getLoc();
   FloatType type = op.getAccumulationType();
@@ -724,6 +729,7 @@ Value decomposeAttention(AttentionOp op, SmallVectorImpl<Operation *> &graph) {
   return scores;
 }
 
+namespace {
 struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
   void runOnOperation() override {
     SmallVector<Operation *> graph;
@@ -779,6 +785,5 @@ struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
         .Case([&](ElementwiseOp o) { return emitElementwise(e, o); });
   }
 };
-
 } // namespace
 } // namespace fovea

@@ -27,18 +27,16 @@ namespace fovea {
 #define GEN_PASS_DEF_LINALGFUSEROWS
 #include "fovea/Conversion/Passes.h.inc"
 
-namespace {
-
 /// The attribute with the number of the graph op that an op was made from.
-constexpr llvm::StringLiteral kKernel = "fovea.kernel";
+static constexpr llvm::StringLiteral kKernel = "fovea.kernel";
 /// Elements of the largest row.
-constexpr int64_t kLargestRow = 65536;
+static constexpr int64_t kLargestRow = 65536;
 
 //===----------------------------------------------------------------------===//
 // Which ops work by rows
 //===----------------------------------------------------------------------===//
 
-unsigned countLeadingParallel(linalg::LinalgOp op) {
+static unsigned countLeadingParallel(linalg::LinalgOp op) {
   unsigned count = 0;
   for (utils::IteratorType type : op.getIteratorTypesArray()) {
     if (!linalg::isParallelIterator(type))
@@ -50,7 +48,7 @@ unsigned countLeadingParallel(linalg::LinalgOp op) {
 
 /// An op that reads or writes every element of something once: elementwise, a
 /// broadcast or a reduction, but no contraction.
-bool isRowOp(linalg::LinalgOp op) {
+static bool isRowOp(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics() || op.getNumLoops() == 0)
     return false;
   bool coversAll = false;
@@ -63,7 +61,7 @@ bool isRowOp(linalg::LinalgOp op) {
 }
 
 /// Whether `map` begins with the loops 0 to `rows` - 1.
-bool beginsWithRows(AffineMap map, unsigned rows) {
+static bool beginsWithRows(AffineMap map, unsigned rows) {
   if (map.getNumResults() < rows)
     return false;
   for (unsigned dim = 0; dim < rows; ++dim)
@@ -74,7 +72,7 @@ bool beginsWithRows(AffineMap map, unsigned rows) {
 
 /// Whether the part of an operand that one row reads is a slice: a dimension is
 /// indexed by one row loop or by no row loop.
-bool isSliceByRows(AffineMap map, unsigned rows) {
+static bool isSliceByRows(AffineMap map, unsigned rows) {
   return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
     if (isa<AffineDimExpr>(expr))
       return true;
@@ -89,6 +87,7 @@ bool isSliceByRows(AffineMap map, unsigned rows) {
 // Groups
 //===----------------------------------------------------------------------===//
 
+namespace {
 /// Ops of one block that become one loop over rows.
 class Group {
 public:
@@ -521,6 +520,5 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     return applyPatternsGreedily(forall.getRegion(), std::move(patterns));
   }
 };
-
 } // namespace
 } // namespace fovea

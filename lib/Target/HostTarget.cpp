@@ -17,7 +17,6 @@
 using namespace fovea;
 
 namespace {
-
 /// What this machine is; found once.
 struct Host {
   llvm::StringMap<bool> features;
@@ -40,15 +39,16 @@ private:
     });
   }
 };
+} // namespace
 
 /// A one-line file of the system, without the newline; empty if there is none.
-std::string readLine(const llvm::Twine &path) {
+static std::string readLine(const llvm::Twine &path) {
   auto buffer = llvm::MemoryBuffer::getFileAsStream(path);
   return buffer ? (*buffer)->getBuffer().split('\n').first.trim().str() : "";
 }
 
 /// The number of processors in a list such as `0-3,8-11`.
-int64_t countProcessors(llvm::StringRef list) {
+static int64_t countProcessors(llvm::StringRef list) {
   int64_t count = 0;
   llvm::SmallVector<llvm::StringRef> ranges;
   list.split(ranges, ',', -1, /*KeepEmpty=*/false);
@@ -105,11 +105,9 @@ Host::Host() {
   }
 }
 
-HostArch resolve(HostArch arch) {
+static HostArch resolve(HostArch arch) {
   return arch == HostArch::Native ? Host::get().best : arch;
 }
-
-} // namespace
 
 std::optional<HostArch> fovea::parseHostArch(llvm::StringRef name) {
   return llvm::StringSwitch<std::optional<HostArch>>(name)

@@ -441,12 +441,12 @@ struct RowTiling : TilingInterface::ExternalModel<RowTiling<OpTy>, OpTy> {
     return tiled;
   }
 };
+} // namespace
 
 template <typename... OpTys>
-void attachRowTiling(MLIRContext *context) {
+static void attachRowTiling(MLIRContext *context) {
   (OpTys::template attachInterface<RowTiling<OpTys>>(*context), ...);
 }
-} // namespace
 
 void AttnDialect::attachTilingInterfaces() {
   attachRowTiling<ScaleOp, LayerNormOp, RMSNormOp, RopeOp, ResidualAddOp,
