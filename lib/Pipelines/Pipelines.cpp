@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Pipelines/Pipelines.h"
+#include "Stages.h"
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -19,17 +19,7 @@
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
-
-static void addCleanup(OpPassManager &manager) {
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
-}
-
-/// One function for each that can be called, so that fusion sees all of it.
-static void addInlining(OpPassManager &manager) {
-  manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
-  manager.addPass(createSymbolDCEPass());
-}
+using namespace fovea;
 
 /// From memrefs, scf and vector to the LLVM dialect.
 static void addToLLVM(OpPassManager &manager) {
@@ -59,12 +49,24 @@ static void addToLLVM(OpPassManager &manager) {
   addCleanup(manager);
 }
 
-/// From linalg on tensors to linalg on memrefs, buffers placed.
-static void addBufferization(OpPassManager &manager) {
+void fovea::addCleanup(OpPassManager &manager) {
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}
+
+void fovea::addInlining(OpPassManager &manager) {
+  manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  manager.addPass(createSymbolDCEPass());
+}
+
+void fovea::addBufferization(OpPassManager &manager, bool useStack) {
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
-  manager.addPass(fovea::createHostBufferize());
+  manager.addPass(createHostBufferize());
   addCleanup(manager);
-  manager.addPass(fovea::createPlaceBuffers());
+  PlaceBuffersOptions placement;
+  if (!useStack)
+    placement.stackLimit = 0;
+  manager.addPass(createPlaceBuffers(placement));
 }
 
 static int getPasses(fovea::Strategy strategy) {

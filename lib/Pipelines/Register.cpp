@@ -27,8 +27,10 @@
 #include "mlir/Dialect/ControlFlow/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/InlinerInterfaceImpl.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/IR/ValueBoundsOpInterfaceImpl.h"
@@ -56,17 +58,20 @@
 #include "mlir/Dialect/Vector/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Vector/Transforms/SubsetOpInterfaceImpl.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 
 using namespace mlir;
 
 void fovea::registerAllDialects(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, arith::ArithDialect, attn::AttnDialect,
                   bufferization::BufferizationDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, index::IndexDialect, linalg::LinalgDialect,
-                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
-                  scf::SCFDialect, tensor::TensorDialect, tile::TileDialect,
-                  ub::UBDialect, vector::VectorDialect>();
+                  func::FuncDialect, gpu::GPUDialect, index::IndexDialect,
+                  linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                  tensor::TensorDialect, tile::TileDialect, ub::UBDialect,
+                  vector::VectorDialect>();
 
   attn::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
@@ -104,31 +109,59 @@ void fovea::registerAllDialects(DialectRegistry &registry) {
   func::registerInlinerExtension(registry);
   LLVM::registerInlinerInterface(registry);
   registerBuiltinDialectTranslation(registry);
+  registerGPUDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
 }
 
 namespace {
-struct HostPipelineOptions : PassPipelineOptions<HostPipelineOptions> {
+using llvm::cl::values;
+
+struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<fovea::Strategy> strategy{
       *this, "strategy", llvm::cl::desc("How attention is computed"),
       llvm::cl::init(fovea::Strategy::Fused),
-      llvm::cl::values(clEnumValN(fovea::Strategy::Unfused, "unfused",
-                                  "the graph as written, kernel by kernel"),
-                       clEnumValN(fovea::Strategy::ThreePass, "three-pass",
-                                  "fused, over the keys three times"),
-                       clEnumValN(fovea::Strategy::TwoPass, "two-pass",
-                                  "fused, over the keys twice"),
-                       clEnumValN(fovea::Strategy::Fused, "fused",
-                                  "fused, over the keys once"))};
+      values(clEnumValN(fovea::Strategy::Unfused, "unfused",
+                        "the graph as written, kernel by kernel"),
+             clEnumValN(fovea::Strategy::ThreePass, "three-pass",
+                        "fused, over the keys three times"),
+             clEnumValN(fovea::Strategy::TwoPass, "two-pass",
+                        "fused, over the keys twice"),
+             clEnumValN(fovea::Strategy::Fused, "fused",
+                        "fused, over the keys once"))};
+};
+
+struct HostPipelineOptions : PipelineOptions {
   Option<fovea::Level> level{
       *this, "level", llvm::cl::desc("Where the pipeline stops"),
       llvm::cl::init(fovea::Level::LLVM),
-      llvm::cl::values(
-          clEnumValN(fovea::Level::Attn, "attn", "the graph"),
-          clEnumValN(fovea::Level::Fused, "fused",
-                     "attn.attention, with its schedule"),
-          clEnumValN(fovea::Level::Tiled, "tiled", "loops over tiles"),
-          clEnumValN(fovea::Level::LLVM, "llvm", "the LLVM dialect"))};
+      values(clEnumValN(fovea::Level::Attn, "attn", "the graph"),
+             clEnumValN(fovea::Level::Fused, "fused",
+                        "attn.attention, with its schedule"),
+             clEnumValN(fovea::Level::Tiled, "tiled", "loops over tiles"),
+             clEnumValN(fovea::Level::LLVM, "llvm", "the LLVM dialect"))};
+};
+
+struct GpuPipelineOptions : PipelineOptions {
+  Option<fovea::GpuArch> target{
+      *this, "target", llvm::cl::desc("The GPU that code is for"),
+      llvm::cl::init(fovea::GpuArch::SM90a),
+      values(clEnumValN(fovea::GpuArch::SM80, "sm_80", "Ampere and later"),
+             clEnumValN(fovea::GpuArch::SM90a, "sm_90a", "Hopper"))};
+  Option<fovea::Level> level{
+      *this, "level", llvm::cl::desc("Where the pipeline stops"),
+      llvm::cl::init(fovea::Level::LLVM),
+      values(clEnumValN(fovea::Level::Attn, "attn", "the graph"),
+             clEnumValN(fovea::Level::Fused, "fused",
+                        "attn.attention, with its schedule"),
+             clEnumValN(fovea::Level::Tiled, "tiled", "loops over tiles"),
+             clEnumValN(fovea::Level::Tile, "tile",
+                        "programs of thread blocks, on buffers"),
+             clEnumValN(fovea::Level::Gpu, "gpu", "kernels in the gpu dialect"),
+             clEnumValN(fovea::Level::NVVM, "nvvm",
+                        "kernels in the NVVM and LLVM dialects"),
+             clEnumValN(fovea::Level::LLVM, "llvm",
+                        "the LLVM dialect, on the host too"))};
 };
 } // namespace
 
@@ -140,6 +173,12 @@ void fovea::registerFoveaPasses() {
       "fovea-host-pipeline", "Compiles attention graphs for the host",
       [](OpPassManager &manager, const HostPipelineOptions &options) {
         buildHostPipeline(manager, {options.strategy, options.level});
+      });
+  PassPipelineRegistration<GpuPipelineOptions>(
+      "fovea-gpu-pipeline", "Compiles attention graphs for a GPU",
+      [](OpPassManager &manager, const GpuPipelineOptions &options) {
+        buildGpuPipeline(manager,
+                         {options.strategy, options.level, options.target});
       });
   PassPipelineRegistration<>(
       "fovea-reference-pipeline",

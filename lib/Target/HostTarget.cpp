@@ -195,5 +195,6 @@ attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   return attn::TargetAttr::get(
       context, "host", name, cores, vectorBytes, registers, host.level1,
       host.level2, std::max(int64_t(rates->bandwidth * 1e3), int64_t(1)),
-      std::max(int64_t(rates->peakF32), int64_t(1)));
+      std::max(int64_t(rates->peakF32), int64_t(1)), /*sharedMemory=*/0,
+      /*matrixPeak=*/0);
 }

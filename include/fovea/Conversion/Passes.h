@@ -8,6 +8,7 @@
 #ifndef FOVEA_CONVERSION_PASSES_H
 #define FOVEA_CONVERSION_PASSES_H
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
 
 namespace fovea {

@@ -497,4 +497,136 @@ def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// attach-gpu-target
+//===----------------------------------------------------------------------===//
+
+def AttachGpuTarget : Pass<"attach-gpu-target", "::mlir::ModuleOp"> {
+  let summary = "States the GPU that a module is compiled for";
+  let description = [{
+    Sets the module's `attn.target` to the model of a GPU (`Target/GpuModel.h`):
+    an A100 for `sm_80`, an H200 for `sm_90a`. A module that states a GPU of this
+    name already keeps its numbers.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"sm_90a\"",
+           "`sm_80` or `sm_90a`">
+  ];
+  let dependentDialects = ["::fovea::attn::AttnDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// convert-linalg-to-gpu
+//===----------------------------------------------------------------------===//
+
+def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
+  let summary = "Turns bufferised linalg and parallel loops into GPU kernels";
+  let description = [{
+    Memrefs are in the GPU's memory; what the host executes may not touch them.
+    So everything in a function that reads or writes memory becomes a
+    `gpu.launch`:
+
+    - a linalg op, and `memref.copy`, with one thread for each point of its
+      parallel loops, neighbouring threads at neighbouring elements of the
+      result; reductions are loops in each thread. An op that may write an
+      element twice becomes one thread. Nothing is launched for no points;
+    - an `scf.forall`, with one thread for each iteration. Its buffers are each
+      thread's own, in memory if they are larger than 512 bytes;
+    - a `memref.store` of a number, and a `memref.load`, whose value kernels then
+      read again. What is computed from loaded values, and what reads constants
+      in memory, moves into the kernels that use it.
+
+    Where the host itself needs a value from memory (a size, the bound of a
+    loop), that is an error.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numOps", "num-ops", "Number of linalg ops and copies converted">,
+    Statistic<"numLoops", "num-loops", "Number of parallel loops converted">,
+    Statistic<"numScalars", "num-scalars",
+              "Number of loads and stores that became kernels">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// gpu-outline-kernels
+//===----------------------------------------------------------------------===//
+
+def GpuOutlineKernels : Pass<"gpu-outline-kernels", "::mlir::ModuleOp"> {
+  let summary = "Moves the bodies of launches into one module of kernels";
+  let description = [{
+    Every `gpu.launch` becomes a `gpu.launch_func` of a kernel in
+    `gpu.module @kernels`, which gets the NVVM target, the triple and the data
+    layout of the module's `attn.target`, if that is a GPU. The kernel of the
+    n-th launch of function `@f` is `@f_n`; launches with equal bodies share a
+    kernel. Constants, and sizes of memrefs that are passed anyhow, move into
+    the kernels, and constants in memory are copied into `@kernels`.
+  }];
+  let dependentDialects = [
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect"
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Number of kernels">,
+    Statistic<"numShared", "num-shared",
+              "Number of launches of a kernel that was there">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// convert-gpu-kernels-to-nvvm
+//===----------------------------------------------------------------------===//
+
+def GpuKernelsToNVVM
+    : Pass<"convert-gpu-kernels-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Converts kernels to the NVVM and LLVM dialects";
+  let description = [{
+    Converts gpu, memref, arith, math, vector, cf, func, index and ub in one
+    conversion, with indices of 64 bits. A memref argument of a kernel becomes
+    the parts of its descriptor: two pointers, offset, sizes, strides.
+
+    No library is called: of `math`, only what the GPU has instructions for is
+    converted (`expand-math` writes the rest as arithmetic); anything else is an
+    error.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// convert-gpu-to-runtime
+//===----------------------------------------------------------------------===//
+
+def GpuToRuntime : Pass<"convert-gpu-to-runtime", "::mlir::ModuleOp"> {
+  let summary = "Turns launches and buffers into calls of the GPU runtime";
+  let description = [{
+    For host code, before `convert-host-to-llvm`; the functions are described in
+    `Runtime/GpuRuntime.h`:
+
+    - `gpu.launch_func` of kernel k of `@kernels` becomes
+      `fovea_gpu_launch(k, grid, block, sharedBytes, arguments)`. `arguments[i]`
+      points to the value of the kernel's argument i; a memref is passed as the
+      parts of its descriptor: two pointers, offset, sizes, strides. For an
+      argument with `llvm.byval`, the operand is that pointer;
+    - `memref.alloc` becomes `fovea_gpu_allocate(bytes)`, or, in a public
+      function that returns the buffer as result i, `fovea_gpu_result(i, bytes)`;
+    - `memref.dealloc` becomes `fovea_gpu_free(buffer)`.
+
+    `memref.alloca` stays in the host's memory.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect"
+  ];
+  let statistics = [
+    Statistic<"numLaunches", "num-launches", "Number of launches">,
+    Statistic<"numBuffers", "num-buffers", "Number of allocations">
+  ];
+}
+
 #endif // FOVEA_CONVERSION_PASSES_TD

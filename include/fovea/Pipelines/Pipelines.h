@@ -17,10 +17,18 @@
 //     buffer was allocated by the function and belongs to the caller; results
 //     alias neither operands nor each other.
 //
+//
+// For a GPU the same, but that memory is the GPU's: descriptors of operands and
+// results point there, and the functions in `Runtime/GpuRuntime.h` must be
+// called by a thread with a launch context. The code for the device is in
+// `gpu.module @kernels` (`Conversion/GpuKernels.h`), in the LLVM dialect.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_PIPELINES_PIPELINES_H
 #define FOVEA_PIPELINES_PIPELINES_H
+
+#include "fovea/Target/GpuTarget.h"
 
 namespace mlir {
 class DialectRegistry;
@@ -41,7 +49,7 @@ enum class Strategy {
   Fused,
 };
 
-/// Where the pipeline stops.
+/// Where a pipeline stops.
 enum class Level {
   /// The graph as it was written, private functions inlined.
   Attn,
@@ -50,6 +58,12 @@ enum class Level {
   Fused,
   /// Loops over tiles, on tensors.
   Tiled,
+  /// GPUs: programs of thread blocks, on buffers.
+  Tile,
+  /// GPUs: kernels in the gpu dialect and their launches.
+  Gpu,
+  /// GPUs: kernels in the NVVM and LLVM dialects and their launches.
+  NVVM,
   /// The LLVM dialect.
   LLVM,
 };
@@ -63,6 +77,17 @@ struct HostOptions {
 /// `attn.target`, if there is one, describes the machine.
 void buildHostPipeline(mlir::OpPassManager &manager,
                        const HostOptions &options = {});
+
+struct GpuOptions {
+  Strategy strategy = Strategy::Fused;
+  Level level = Level::LLVM;
+  GpuArch arch = GpuArch::SM90a;
+};
+
+/// Appends the passes that compile a module for a GPU. The module's
+/// `attn.target`, if it is of that arch, describes the machine.
+void buildGpuPipeline(mlir::OpPassManager &manager,
+                      const GpuOptions &options = {});
 
 /// Appends the passes that compile a module to its reference: the unfused
 /// graph, every floating-point value in f64, scalar loops, libm. Floating-point

@@ -73,14 +73,22 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  StringRef name, StringRef arch, int64_t cores,
                                  int64_t vectorBytes, int64_t vectorRegisters,
                                  int64_t fastMemory, int64_t nearMemory,
-                                 int64_t bandwidth, int64_t peak) {
-  if (name != "host")
+                                 int64_t bandwidth, int64_t peak,
+                                 int64_t sharedMemory, int64_t matrixPeak) {
+  bool isHost = name == "host";
+  StringRef family = name == "sm_80"    ? "ampere"
+                     : name == "sm_90a" ? "hopper"
+                                        : "";
+  if (!isHost && family.empty())
     return emitError() << "unknown target \"" << name
-                       << "\"; expected \"host\"";
-  if (arch != "avx512" && arch != "avx2" && arch != "generic")
+                       << "\"; expected \"host\", \"sm_80\" or \"sm_90a\"";
+  if (isHost && arch != "avx512" && arch != "avx2" && arch != "generic")
     return emitError() << "unknown arch \"" << arch
                        << "\"; expected avx512, avx2 or generic";
-  std::pair<StringRef, int64_t> counts[] = {
+  if (!isHost && arch != family)
+    return emitError() << "arch of \"" << name << "\" must be " << family
+                       << ", but is " << arch;
+  SmallVector<std::pair<StringRef, int64_t>> counts = {
       {"cores", cores},
       {"vector_bytes", vectorBytes},
       {"vector_registers", vectorRegisters},
@@ -88,11 +96,22 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       {"near_memory", nearMemory},
       {"bandwidth", bandwidth},
       {"peak", peak}};
+  if (!isHost) {
+    counts.push_back({"shared_memory", sharedMemory});
+    counts.push_back({"matrix_peak", matrixPeak});
+  }
   for (auto [key, value] : counts)
     if (value < 1)
       return emitError() << key << " must be at least 1, but is " << value;
-  if (vectorBytes != 16 && vectorBytes != 32 && vectorBytes != 64)
+  if (isHost && (sharedMemory != 0 || matrixPeak != 0))
+    return emitError()
+           << "shared_memory and matrix_peak are of GPUs, but the target is "
+              "\"host\"";
+  if (isHost && vectorBytes != 16 && vectorBytes != 32 && vectorBytes != 64)
     return emitError() << "vector_bytes must be 16, 32 or 64, but is "
+                       << vectorBytes;
+  if (!isHost && vectorBytes != 128)
+    return emitError() << "vector_bytes of a GPU must be 128, but is "
                        << vectorBytes;
   return success();
 }
@@ -110,5 +129,6 @@ TargetAttr fovea::attn::getTargetOrDefault(Operation *op) {
   return TargetAttr::get(op->getContext(), "host", "avx512", /*cores=*/2,
                          /*vectorBytes=*/64, /*vectorRegisters=*/32,
                          /*fastMemory=*/32 << 10, /*nearMemory=*/1 << 20,
-                         /*bandwidth=*/12000, /*peak=*/300);
+                         /*bandwidth=*/12000, /*peak=*/300, /*sharedMemory=*/0,
+                         /*matrixPeak=*/0);
 }

@@ -80,18 +80,29 @@ def Attn_TargetAttr : Attn_Attr<"Target", "target"> {
     Attached to a module as `attn.target`. Sizes are in bytes, per core (on a
     GPU: per streaming multiprocessor); rates are of the whole device.
 
-    - `arch`: `avx512`, `avx2` or `generic` on a host;
-    - `cores`: how many work items run at once;
-    - `vector_bytes`, `vector_registers`: the vector unit;
+    - the name: `host`, or the GPU that code is for, `sm_80` or `sm_90a`;
+    - `arch`: `avx512`, `avx2` or `generic` on a host, `ampere` (sm_80) or
+      `hopper` (sm_90a) on a GPU;
+    - `cores`: how many work items run at once (multiprocessors);
+    - `vector_bytes`, `vector_registers`: the vector unit (the 32 lanes of a
+      warp; registers of one multiprocessor, as such vectors);
     - `fast_memory`: the memory that a tile's inner loops run in (the L1 data
-      cache); `near_memory`: the memory that keys and values of a head stay in
-      (the L2 cache);
-    - `bandwidth`: main memory, in MB/s; `peak`: f32 multiply-adds, in GFLOP/s.
+      cache; the shared memory that one block can have);
+    - `near_memory`: the memory that keys and values of a head stay in (the L2
+      cache; on a GPU that of the whole device);
+    - `bandwidth`: main memory, in MB/s; `peak`: f32 multiply-adds, in GFLOP/s;
+    - GPUs alone: `shared_memory`, the shared memory of a multiprocessor, of
+      which every block on it takes 1024 bytes more than it asks for, and
+      `matrix_peak`, the tensor cores' f16 and bf16 products, in GFLOP/s.
 
     ```mlir
     #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64,
                  vector_registers = 32, fast_memory = 32768,
                  near_memory = 1048576, bandwidth = 12000, peak = 300>
+    #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128,
+                 vector_registers = 2048, fast_memory = 232448,
+                 near_memory = 52428800, bandwidth = 4290000, peak = 66900,
+                 shared_memory = 233472, matrix_peak = 989000>
     ```
   }];
   let parameters = (ins
@@ -103,7 +114,9 @@ def Attn_TargetAttr : Attn_Attr<"Target", "target"> {
     "int64_t":$fastMemory,
     "int64_t":$nearMemory,
     "int64_t":$bandwidth,
-    "int64_t":$peak
+    "int64_t":$peak,
+    DefaultValuedParameter<"int64_t", "0">:$sharedMemory,
+    DefaultValuedParameter<"int64_t", "0">:$matrixPeak
   );
   let assemblyFormat = [{
     `<` $name `,` `arch` `=` $arch `,` `cores` `=` $cores
@@ -111,9 +124,15 @@ def Attn_TargetAttr : Attn_Attr<"Target", "target"> {
     `,` `vector_registers` `=` $vectorRegisters
     `,` `fast_memory` `=` $fastMemory `,` `near_memory` `=` $nearMemory
     `,` `bandwidth` `=` $bandwidth
-    `,` `peak` `=` $peak `>`
+    `,` `peak` `=` $peak
+    (`,` `shared_memory` `=` $sharedMemory^)?
+    (`,` `matrix_peak` `=` $matrixPeak^)? `>`
   }];
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// True for sm_80 and sm_90a.
+    bool isGpu() const { return getName() != "host"; }
+  }];
 }
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTNATTRS_TD

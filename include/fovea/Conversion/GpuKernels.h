@@ -1,0 +1,35 @@
+//===- GpuKernels.h - The kernels of a compiled module ----------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// After `gpu-outline-kernels` the device's code is one `gpu.module @kernels`
+// inside of the host's module, from then on through all levels. Its kernels, in
+// the order in which they are in it, are the module's list of kernels: compiled
+// host code names a kernel by its index in that list.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_CONVERSION_GPUKERNELS_H
+#define FOVEA_CONVERSION_GPUKERNELS_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace fovea {
+
+/// Name of the `gpu.module` with all kernels.
+inline constexpr llvm::StringLiteral kKernelModule = "kernels";
+
+/// The module with the kernels of `module`, or null if it has none.
+mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
+
+/// The names of the kernels, as in the code for the device: `gpu.func`s or
+/// `llvm.func`s.
+llvm::SmallVector<llvm::StringRef>
+getKernelNames(mlir::gpu::GPUModuleOp kernels);
+
+} // namespace fovea
+
+#endif // FOVEA_CONVERSION_GPUKERNELS_H

@@ -1,0 +1,101 @@
+//===- GpuKernelsToNVVM.cpp - convert-gpu-kernels-to-nvvm -----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Upstream's convert-gpu-to-nvvm replaces mathematics by calls of libdevice,
+// even square roots that are one instruction; so its patterns are put together
+// anew, without that.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Conversion/Passes.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_GPUKERNELSTONVVM
+#include "fovea/Conversion/Passes.h.inc"
+
+namespace {
+
+/// Whether LLVM has instructions of the GPU for `op`.
+bool isInstruction(Operation *op) {
+  return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
+             math::CountLeadingZerosOp, math::CountTrailingZerosOp,
+             math::CtPopOp, math::FloorOp, math::FmaOp, math::IsFiniteOp,
+             math::IsInfOp, math::IsNaNOp, math::IsNormalOp, math::RoundOp,
+             math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
+}
+
+LogicalResult checkMath(gpu::GPUModuleOp module) {
+  WalkResult result = module.walk([](Operation *op) {
+    bool isMath = isa<math::MathDialect>(op->getDialect());
+    if ((!isMath || isInstruction(op)) && !isa<arith::RemFOp>(op))
+      return WalkResult::advance();
+    op->emitOpError() << "on " << op->getResult(0).getType()
+                      << " is not available on a GPU";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
+  void runOnOperation() override {
+    gpu::GPUModuleOp module = getOperation();
+    MLIRContext *context = &getContext();
+    if (failed(checkMath(module)))
+      return signalPassFailure();
+
+    LowerToLLVMOptions options(context);
+    options.overrideIndexBitwidth(64);
+    LLVMTypeConverter converter(context, options);
+    configureGpuToNVVMTypeConverter(converter);
+    SymbolTableCollection symbols;
+    RewritePatternSet patterns(context);
+    populateGpuToNVVMConversionPatterns(converter, patterns);
+    populateFuncToLLVMConversionPatterns(converter, patterns, &symbols);
+    populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns,
+                                                   &symbols);
+    arith::populateArithToLLVMConversionPatterns(converter, patterns);
+    cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+    index::populateIndexToLLVMConversionPatterns(converter, patterns);
+    populateMathToLLVMConversionPatterns(converter, patterns,
+                                         /*approximateLog1p=*/false,
+                                         /*benefit=*/2);
+    populateVectorToLLVMConversionPatterns(converter, patterns);
+    ub::populateUBToLLVMConversionPatterns(converter, patterns);
+
+    LLVMConversionTarget target(*context);
+    target.addLegalDialect<NVVM::NVVMDialect>();
+    target.addIllegalDialect<gpu::GPUDialect>();
+    target.addLegalOp<gpu::GPUModuleOp>();
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return signalPassFailure();
+
+    // Blocks have the known size always, which ptxas knows what to do with.
+    StringRef most = NVVM::NVVMDialect::getMaxntidAttrName();
+    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+      if (Attribute size = function->removeAttr(most))
+        function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
+  }
+};
+
+} // namespace
+} // namespace fovea

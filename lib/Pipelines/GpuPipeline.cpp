@@ -1,0 +1,84 @@
+//===- GpuPipeline.cpp - From an attention graph to kernels ---------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Stages.h"
+
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace fovea;
+
+/// The kernels, from the gpu dialect to the NVVM and LLVM dialects.
+static void addDeviceLowering(OpPassManager &manager) {
+  OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
+  kernels.addPass(math::createMathExtendToSupportedTypes());
+  kernels.addPass(createExpandMath());
+  kernels.addPass(arith::createArithExpandOpsPass());
+  kernels.addPass(memref::createExpandStridedMetadataPass());
+  kernels.addPass(createLowerAffinePass());
+  addCleanup(kernels);
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createGpuKernelsToNVVM());
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+  addCleanup(kernels);
+}
+
+/// The host's part, which computes sizes, allocates and launches.
+static void addHostLowering(OpPassManager &manager) {
+  manager.addPass(createGpuToRuntime());
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  addCleanup(manager);
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createHostToLLVM());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+  addCleanup(manager);
+}
+
+void fovea::buildGpuPipeline(OpPassManager &manager,
+                             const GpuOptions &options) {
+  AttachGpuTargetOptions target;
+  target.target = getName(options.arch).str();
+  manager.addPass(createAttachGpuTarget(target));
+  addInlining(manager);
+  if (options.level == Level::Attn)
+    return addCleanup(manager);
+  if (options.strategy != Strategy::Unfused) {
+    manager.addPass(attn::createAttnFuse());
+    addCleanup(manager);
+    manager.addPass(attn::createAttnSelectSchedule());
+  }
+  if (options.level == Level::Fused)
+    return;
+  manager.addPass(createAttnToLinalg());
+  manager.addPass(createLinalgPrepare());
+  addCleanup(manager);
+  if (options.level == Level::Tiled)
+    return;
+  addBufferization(manager, /*useStack=*/false);
+  if (options.level == Level::Tile)
+    return;
+  manager.addPass(createLinalgToGpu());
+  addCleanup(manager);
+  manager.addPass(createGpuOutlineKernels());
+  addCleanup(manager);
+  if (options.level == Level::Gpu)
+    return;
+  addDeviceLowering(manager);
+  if (options.level == Level::NVVM)
+    return;
+  addHostLowering(manager);
+}

@@ -1,0 +1,26 @@
+//===- Stages.h - Parts that the pipelines share ----------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_PIPELINES_STAGES_H
+#define FOVEA_LIB_PIPELINES_STAGES_H
+
+#include "fovea/Pipelines/Pipelines.h"
+
+namespace fovea {
+
+void addCleanup(mlir::OpPassManager &manager);
+
+/// One function for each that can be called, so that fusion sees all of it.
+void addInlining(mlir::OpPassManager &manager);
+
+/// From linalg on tensors to linalg on memrefs, buffers placed, small ones on
+/// the stack if `useStack` is set.
+void addBufferization(mlir::OpPassManager &manager, bool useStack = true);
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_PIPELINES_STAGES_H

@@ -1,0 +1,22 @@
+// RUN: fovea-opt --pass-pipeline='builtin.module(gpu.module(convert-gpu-kernels-to-nvvm))' %s | FileCheck %s
+
+// Descriptors become arguments, indices have 64 bits, square roots are
+// instructions, and blocks have the size that they are launched with.
+gpu.module @kernels {
+  // CHECK: llvm.func @kernel(%{{.*}}: !llvm.ptr, %[[X:.*]]: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64)
+  // CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>
+  // CHECK-NOT: nvvm.maxntid
+  // CHECK: %[[T:.*]] = nvvm.read.ptx.sreg.tid.x
+  // CHECK: llvm.intr.sqrt(%{{.*}}) : (f32) -> f32
+  // CHECK: llvm.fptrunc %{{.*}} : f32 to bf16
+  // CHECK: llvm.return
+  gpu.func @kernel(%x: memref<?xbf16>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %t = gpu.thread_id x
+    %v = memref.load %x[%t] : memref<?xbf16>
+    %w = arith.extf %v : bf16 to f32
+    %s = math.sqrt %w : f32
+    %r = arith.truncf %s : f32 to bf16
+    memref.store %r, %x[%t] : memref<?xbf16>
+    gpu.return
+  }
+}

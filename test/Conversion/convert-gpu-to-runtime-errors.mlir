@@ -1,0 +1,38 @@
+// RUN: fovea-opt --convert-gpu-to-runtime --verify-diagnostics --split-input-file %s
+
+func.func @operand(%x: memref<4xf32>) -> memref<4xf32> {
+  // expected-error@+1 {{'func.return' op returns as result 0 a buffer that is not its own allocation; expected one `memref.alloc` in this block for each result}}
+  return %x : memref<4xf32>
+}
+
+// -----
+
+func.func @twice() -> (memref<4xf32>, memref<4xf32>) {
+  %x = memref.alloc() : memref<4xf32>
+  // expected-error@+1 {{'func.return' op returns as result 1 a buffer that is not its own allocation}}
+  return %x, %x : memref<4xf32>, memref<4xf32>
+}
+
+// -----
+
+func.func @layout() {
+  // expected-error@+1 {{'memref.alloc' op makes a buffer of type 'memref<4x4xf32, strided<[8, 1]>>', expected one with the identity layout}}
+  %x = memref.alloc() : memref<4x4xf32, strided<[8, 1]>>
+  return
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @others {
+    gpu.func @kernel() kernel {
+      gpu.return
+    }
+  }
+  func.func @f() {
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{'gpu.launch_func' op launches @others::@kernel, which is no kernel of @kernels}}
+    gpu.launch_func @others::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    return
+  }
+}

@@ -1,0 +1,192 @@
+// RUN: fovea-opt --convert-linalg-to-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
+
+// Neighbouring threads write neighbouring elements of the result, which is
+// transposed here. Nothing is launched for no elements.
+// CHECK-LABEL: func @transpose(
+// CHECK-SAME:    %[[IN:.*]]: memref<?x?xf32>, %[[OUT:.*]]: memref<?x?xf32>)
+// CHECK:         %[[ITEMS:.*]] = arith.muli
+// CHECK:         %[[ANY:.*]] = arith.cmpi ne, %[[ITEMS]], %c0
+// CHECK:         scf.if %[[ANY]] {
+// CHECK:           %[[BLOCKS:.*]] = arith.ceildivui %[[ITEMS]], %c256
+// CHECK:           %[[GRID:.*]] = arith.minui %[[BLOCKS]], %c2147483647
+// CHECK:           gpu.launch blocks(%{{.*}}) in (%{{.*}} = %[[GRID]],
+// CHECK-SAME:        threads(%{{.*}}) in (%{{.*}} = %c256
+// CHECK:             scf.for %[[ITEM:.*]] =
+// CHECK:               %[[FAST:.*]] = arith.remui %[[ITEM]]
+// CHECK:               %[[SLOW:.*]] = arith.divui %[[ITEM]]
+// CHECK:               %[[X:.*]] = memref.load %[[IN]][%[[FAST]], %[[SLOW]]]
+// CHECK:               memref.store %[[X]], %[[OUT]][%[[SLOW]], %[[FAST]]]
+func.func @transpose(%in: memref<?x?xf32>, %out: memref<?x?xf32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%in : memref<?x?xf32>) outs(%out : memref<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Sums stay in a register. Few elements: each thread has at most one.
+// CHECK-LABEL: func @contract(
+// CHECK-NOT:     scf.if
+// CHECK:         gpu.launch
+// CHECK:           arith.cmpi ult, %{{.*}}, %c35
+// CHECK:           scf.if
+// CHECK:             %[[OLD:.*]] = memref.load %[[C:.*]][%[[I:.*]], %[[J:.*]]] : memref<5x7xf32>
+// CHECK:             %[[SUM:.*]] = scf.for %[[K:.*]] = %c0 to %c9 step %c1 iter_args(%[[ACC:.*]] = %[[OLD]])
+// CHECK:               arith.addf %[[ACC]]
+// CHECK:             memref.store %[[SUM]], %[[C]][%[[I]], %[[J]]]
+func.func @contract(%a: memref<5x9xf16>, %b: memref<9x7xf16>, %c: memref<5x7xf32>) {
+  linalg.matmul ins(%a, %b : memref<5x9xf16>, memref<9x7xf16>) outs(%c : memref<5x7xf32>)
+  return
+}
+
+// -----
+
+// One element: one thread.
+// CHECK-LABEL: func @scalar(
+// CHECK:         gpu.launch blocks(%{{.*}}) in (%{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}) threads(%{{.*}}) in (%{{.*}} = %c1
+// CHECK:           %[[X:.*]] = memref.load %{{.*}}[] : memref<f64>
+// CHECK:           memref.store %{{.*}}[] : memref<f64>
+func.func @scalar(%a: memref<f64>, %b: memref<f64>) {
+  linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []}
+    ins(%a : memref<f64>) outs(%b : memref<f64>) {
+  ^bb0(%x: f64, %y: f64):
+    %z = arith.negf %x : f64
+    linalg.yield %z : f64
+  }
+  return
+}
+
+// -----
+
+// What may write an element twice is done by one thread, in order, in memory.
+// CHECK-LABEL: func @histogram(
+// CHECK:         gpu.launch
+// CHECK-SAME:      threads(%{{.*}}) in (%{{.*}} = %c1
+// CHECK:           scf.for %[[I:.*]] =
+// CHECK:             affine.apply
+// CHECK:             memref.load
+// CHECK:             memref.store
+func.func @histogram(%in: memref<64xi32>, %out: memref<8xi32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i floordiv 8)>],
+    iterator_types = ["reduction"]
+  } ins(%in : memref<64xi32>) outs(%out : memref<8xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    %s = arith.addi %a, %b : i32
+    linalg.yield %s : i32
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @empty(
+// CHECK-NEXT:    return
+func.func @empty(%in: memref<0x4xf32>, %out: memref<0x4xf32>) {
+  memref.copy %in, %out : memref<0x4xf32> to memref<0x4xf32>
+  return
+}
+
+// -----
+
+// An iteration a thread. A small buffer is the thread's, for a large one there
+// is memory for each thread, as large as it may be.
+// CHECK-LABEL: func @loop(
+// CHECK:         %[[BLOCKS:.*]] = arith.minui %{{.*}}, %c128
+// CHECK:         %[[BYTES:.*]] = arith.muli %[[BLOCKS]], %c1032192
+// CHECK:         %[[MEMORY:.*]] = memref.alloc(%[[BYTES]]) {{.*}} : memref<?xi8>
+// CHECK:         gpu.launch blocks(%{{.*}}) in (%{{.*}} = %[[BLOCKS]]
+// CHECK:           %[[SMALL:.*]] = memref.alloca() {{.*}} : memref<4xf32>
+// CHECK:           scf.for
+// CHECK:             %[[MINE:.*]] = memref.view %[[MEMORY]][%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?xf32>
+// CHECK:             scf.for
+// CHECK:               memref.store %{{.*}}, %[[MINE]]
+// CHECK:             memref.store %{{.*}}, %[[SMALL]]
+// CHECK-NOT:         memref.dealloc
+// CHECK:           gpu.terminator
+// CHECK:         memref.dealloc %[[MEMORY]]
+func.func @loop(%x: memref<?x?xf32>, %n: index, %m: index) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  scf.forall (%i) in (%n) {
+    %size = affine.min affine_map<(i)[m] -> (m - i, 1000)>(%i)[%m]
+    %large = memref.alloc(%size) : memref<?xf32>
+    linalg.fill ins(%z : f32) outs(%large : memref<?xf32>)
+    %small = memref.alloc() : memref<4xf32>
+    memref.store %z, %small[%c0] : memref<4xf32>
+    %v = memref.load %small[%i] : memref<4xf32>
+    memref.store %v, %x[%i, %i] : memref<?x?xf32>
+    memref.dealloc %small : memref<4xf32>
+    memref.dealloc %large : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// A value in memory is read where it is used; constants move into kernels.
+memref.global "private" constant @table : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+// CHECK-LABEL: func @values(
+// CHECK-SAME:    %[[X:.*]]: memref<4xf32>, %[[S:.*]]: memref<f32>)
+// CHECK-NOT:     memref.load
+// CHECK-NOT:     memref.get_global
+// CHECK:         gpu.launch
+// CHECK:           %[[TABLE:.*]] = memref.get_global @table
+// CHECK:           %[[V:.*]] = memref.load %[[S]][]
+// CHECK:           %[[T:.*]] = memref.load %[[TABLE]][
+// CHECK:           arith.mulf %[[T]], %[[V]]
+func.func @values(%x: memref<4xf32>, %s: memref<f32>) {
+  %table = memref.get_global @table : memref<4xf32>
+  %v = memref.load %s[] : memref<f32>
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%table : memref<4xf32>) outs(%x : memref<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.mulf %a, %v : f32
+    linalg.yield %m : f32
+  }
+  return
+}
+
+// -----
+
+// What may be overwritten before it is used is kept in a kernel.
+// CHECK-LABEL: func @snapshot(
+// CHECK:         %[[M:.*]] = memref.alloc() : memref<f32>
+// CHECK:         %[[KEPT:.*]] = memref.alloc() : memref<f32>
+// CHECK:         gpu.launch
+// CHECK:           %[[V:.*]] = memref.load %[[M]][]
+// CHECK:           memref.store %[[V]], %[[KEPT]][]
+// CHECK:         gpu.launch
+// CHECK:           memref.store %{{.*}}, %[[M]][]
+// CHECK:         gpu.launch
+// CHECK:           %[[W:.*]] = memref.load %[[KEPT]][]
+// CHECK:           memref.store %[[W]], %{{.*}}[]
+// CHECK:         memref.dealloc %[[KEPT]]
+func.func @snapshot(%x: memref<f32>) -> memref<f32> {
+  %m = memref.alloc() : memref<f32>
+  %v = memref.load %m[] : memref<f32>
+  %c = arith.constant 2.0 : f32
+  memref.store %c, %m[] : memref<f32>
+  memref.store %v, %x[] : memref<f32>
+  return %m : memref<f32>
+}
+
+// -----
+
+// What is not on memory stays on the host.
+// CHECK-LABEL: func @host(
+// CHECK-NOT:     gpu.launch
+// CHECK:         memref.subview
+// CHECK:         return
+func.func @host(%x: memref<?x?xf32>) -> memref<?xf32, strided<[1], offset: ?>> {
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c1 : memref<?x?xf32>
+  %h = arith.divui %n, %c1 : index
+  %s = memref.subview %x[%h, 0] [1, %n] [1, 1] : memref<?x?xf32> to memref<?xf32, strided<[1], offset: ?>>
+  return %s : memref<?xf32, strided<[1], offset: ?>>
+}
