@@ -22,6 +22,17 @@ if(FOVEA_SANITIZE)
   target_link_options(FoveaOptions INTERFACE -fsanitize=address,undefined)
 endif()
 
+# LLVM and MLIR. Statically only what is used of the archives is linked.
+add_library(FoveaMLIR INTERFACE)
+if(FOVEA_STATIC)
+  find_package(ZLIB REQUIRED)
+  file(GLOB FOVEA_ARCHIVES
+    ${LLVM_LIBRARY_DIRS}/libMLIR*.a ${LLVM_LIBRARY_DIRS}/libLLVM*.a)
+  target_link_libraries(FoveaMLIR INTERFACE ${FOVEA_ARCHIVES} ZLIB::ZLIB zstd)
+else()
+  target_link_libraries(FoveaMLIR INTERFACE MLIR LLVM)
+endif()
+
 # Tools share the libraries' precompiled header, so they share their -fPIC.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 
@@ -48,7 +59,7 @@ endfunction()
 function(fovea_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE FoveaOptions ${ARG_LINK} MLIR LLVM)
+  target_link_libraries(${name} PRIVATE FoveaOptions ${ARG_LINK} FoveaMLIR)
   target_precompile_headers(${name} REUSE_FROM FoveaPCH)
   add_dependencies(${name} fovea-headers)
   set_property(GLOBAL APPEND PROPERTY FOVEA_TOOLS ${name})

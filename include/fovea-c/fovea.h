@@ -85,7 +85,8 @@ FOVEA_API void fovea_context_destroy(fovea_context *context);
 
 /** Null and zero members mean the default. */
 typedef struct fovea_options {
-  /** "host" (default). */
+  /** "host" (default), "sm_80", "sm_90a", or "gpu": what suits the GPU that is
+      here. Code for a GPU can only be compiled where there is one. */
   const char *target;
   /** "fused" (default), "two-pass", "three-pass" or "unfused". */
   const char *strategy;
@@ -107,10 +108,17 @@ FOVEA_API fovea_status *fovea_compile(fovea_context *context, const char *text,
 
 FOVEA_API void fovea_module_destroy(fovea_module *module);
 
-/** The module at a level: "attn", "fused", "tiled", "llvm", "asm" or "obj". */
+/** The module at a level: "attn", "fused", "tiled", "llvm"; of the host "asm" or
+    "obj", of a GPU "tile", "gpu", "nvvm", "ptx" or "cubin". */
 FOVEA_API fovea_status *fovea_module_emit(const fovea_module *module,
                                           const char *level,
                                           fovea_buffer **buffer);
+
+/** What each kernel of a module for a GPU needs, from ptxas, as a JSON array:
+    "name", "registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes",
+    "static_shared_bytes", "barriers". */
+FOVEA_API fovea_status *fovea_module_get_resources(const fovea_module *module,
+                                                   fovea_buffer **buffer);
 
 /*===- Functions ----------------------------------------------------------===*/
 
@@ -190,6 +198,21 @@ FOVEA_API fovea_status *
 fovea_module_call(const fovea_module *module, size_t function,
                   const fovea_tensor *operands, size_t num_operands,
                   fovea_tensor *results, size_t num_results);
+
+/** Calls a function of a module for a GPU on tensors in the GPU's memory, in the
+    order of `stream` (a CUstream of the device's primary context; null is the
+    legacy default stream), and does not wait. Numbers are in host memory. A
+    result whose `data` is not null goes there: its `shape` says how much room
+    there is. For one whose `data` is null memory is allocated; it belongs to
+    the caller and is released by fovea_tensor_release, which waits for the
+    device. Shapes and strides of all results are set. Operands must have
+    elements that are neighbours along the last dimension. With memory given for
+    all results nothing is allocated once a function is warm, so that calls can
+    be captured in a CUDA graph. */
+FOVEA_API fovea_status *
+fovea_module_launch(const fovea_module *module, size_t function,
+                    const fovea_tensor *operands, size_t num_operands,
+                    void *stream, fovea_tensor *results, size_t num_results);
 
 /** Compiles and runs a function with every strategy on these operands, for some
     seconds, and compares them as JSON: FLOPs, bytes moved and allocated, the

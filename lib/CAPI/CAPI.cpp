@@ -13,6 +13,7 @@
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 
 #include <mutex>
 
@@ -28,6 +29,13 @@ struct fovea_buffer {
 };
 
 namespace {
+/// A result's memory, and where it is.
+struct Owner {
+  Tensor tensor;
+  /// The number of a GPU; negative for host memory.
+  int32_t device = -1;
+};
+
 /// What modules of equal text and options share.
 struct Compiled {
   std::unique_ptr<Program> program;
@@ -122,9 +130,10 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
   result.cpu = get(options.cpu, "").str();
   result.optLevel = options.opt_level ? options.opt_level - 1 : 1;
   key += llvm::utostr(unsigned(result.optLevel)) + ";";
-  if (target != "host")
-    return llvm::createStringError("unknown target '" + target +
-                                   "'; expected host");
+  auto gpu = parseTarget(target);
+  if (!gpu)
+    return gpu.takeError();
+  result.gpu = *gpu;
   std::optional<Strategy> parsedStrategy = parseStrategy(strategy);
   if (!parsedStrategy)
     return llvm::createStringError(
@@ -216,22 +225,69 @@ fovea_status *fovea_module_emit(const fovea_module *module, const char *level,
   *buffer = nullptr;
   llvm::StringRef name(level);
   const Compiled &compiled = *module->compiled;
-  if (std::optional<Level> parsed = parseLevel(name)) {
-    auto text = compiled.program->print(*parsed, compiled.options);
+  auto parsed = parseLevel(name, compiled.options);
+  if (!parsed)
+    return fail(FOVEA_INVALID_ARGUMENT, parsed.takeError());
+  if (*parsed) {
+    auto text = compiled.program->print(**parsed, compiled.options);
     if (!text)
       return fail(FOVEA_COMPILE_ERROR, text.takeError());
     *buffer = new fovea_buffer{std::move(*text)};
     return nullptr;
   }
+  if (name == "ptx") {
+    auto code = compiled.program->emitPTX(compiled.options);
+    if (!code)
+      return fail(FOVEA_COMPILE_ERROR, code.takeError());
+    *buffer = new fovea_buffer{std::move(code->ptx)};
+    return nullptr;
+  }
+  if (name == "cubin") {
+    auto assembly = compiled.program->assemble(compiled.options);
+    if (!assembly)
+      return fail(FOVEA_COMPILE_ERROR, assembly.takeError());
+    *buffer = new fovea_buffer{std::move(assembly->cubin)};
+    return nullptr;
+  }
   if (name != "asm" && name != "obj")
     return fail(FOVEA_INVALID_ARGUMENT,
                 "unknown level '" + name +
-                    "'; expected attn, fused, tiled, llvm, asm or obj");
+                    "'; expected attn, fused, tiled, tile, gpu, nvvm, llvm, "
+                    "asm, obj, ptx or cubin");
   auto code = compiled.program->emit(
       name == "asm" ? CodeKind::Assembly : CodeKind::Object, compiled.options);
   if (!code)
     return fail(FOVEA_COMPILE_ERROR, code.takeError());
   *buffer = new fovea_buffer{(*code)->getBuffer().str()};
+  return nullptr;
+}
+
+fovea_status *fovea_module_get_resources(const fovea_module *module,
+                                         fovea_buffer **buffer) {
+  *buffer = nullptr;
+  const Compiled &compiled = *module->compiled;
+  if (!compiled.options.gpu)
+    return fail(FOVEA_INVALID_ARGUMENT,
+                "the module is for the host; expected one for a GPU");
+  auto assembly = compiled.program->assemble(compiled.options);
+  if (!assembly)
+    return fail(FOVEA_COMPILE_ERROR, assembly.takeError());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream);
+  json.array([&] {
+    for (const KernelResources &kernel : assembly->report.kernels)
+      json.object([&] {
+        json.attribute("name", kernel.name);
+        json.attribute("registers", kernel.registers);
+        json.attribute("stack_bytes", kernel.stackBytes);
+        json.attribute("spill_store_bytes", kernel.spillStoreBytes);
+        json.attribute("spill_load_bytes", kernel.spillLoadBytes);
+        json.attribute("static_shared_bytes", kernel.staticSharedBytes);
+        json.attribute("barriers", kernel.barriers);
+      });
+  });
+  *buffer = new fovea_buffer{std::move(text)};
   return nullptr;
 }
 
@@ -335,10 +391,9 @@ static fovea_status *failCall(llvm::Error error) {
               message);
 }
 
-fovea_status *fovea_module_call(const fovea_module *module, size_t function,
-                                const fovea_tensor *operands,
-                                size_t numOperands, fovea_tensor *results,
-                                size_t numResults) {
+/// Whether a function can be called with room for these results.
+static fovea_status *checkCall(const fovea_module *module, size_t function,
+                               size_t numResults) {
   auto functions = module->getFunctions();
   if (function >= functions.size() || !functions[function].obstacle.empty())
     return fail(FOVEA_INVALID_ARGUMENT,
@@ -351,6 +406,16 @@ fovea_status *fovea_module_call(const fovea_module *module, size_t function,
                               functions[function].name,
                               functions[function].results.size(), numResults)
                     .str());
+  return nullptr;
+}
+
+fovea_status *fovea_module_call(const fovea_module *module, size_t function,
+                                const fovea_tensor *operands,
+                                size_t numOperands, fovea_tensor *results,
+                                size_t numResults) {
+  if (fovea_status *status = checkCall(module, function, numResults))
+    return status;
+  auto functions = module->getFunctions();
   llvm::SmallVector<TensorView, 8> views;
   if (llvm::Error error =
           readOperands(functions[function], operands, numOperands, views))
@@ -367,7 +432,76 @@ fovea_status *fovea_module_call(const fovea_module *module, size_t function,
     result.rank = int32_t(view.shape.size());
     llvm::copy(view.shape, result.shape);
     llvm::copy(view.strides, result.strides);
-    result.owner = new Tensor(std::move(tensor));
+    result.owner = new Owner{std::move(tensor)};
+  }
+  return nullptr;
+}
+
+/// Where the memory of new results on a GPU goes back to.
+static void freeOnDevice(void *data) {
+  if (auto driver = cuda::Driver::get()) {
+    if (auto device = driver->open())
+      return device->free(data);
+    else
+      llvm::consumeError(device.takeError());
+  } else {
+    llvm::consumeError(driver.takeError());
+  }
+}
+
+fovea_status *fovea_module_launch(const fovea_module *module, size_t function,
+                                  const fovea_tensor *operands,
+                                  size_t numOperands, void *stream,
+                                  fovea_tensor *results, size_t numResults) {
+  const Executable &executable = *module->compiled->executable;
+  if (!executable.getDevice())
+    return fail(FOVEA_INVALID_ARGUMENT,
+                "the module is for the host; fovea_module_launch expects one "
+                "for a GPU");
+  if (fovea_status *status = checkCall(module, function, numResults))
+    return status;
+  const Signature &signature = module->getFunctions()[function];
+  llvm::SmallVector<TensorView, 8> views;
+  if (llvm::Error error = readOperands(signature, operands, numOperands, views))
+    return fail(FOVEA_INVALID_ARGUMENT, std::move(error));
+  llvm::SmallVector<cuda::ResultBuffer, 4> buffers(numResults);
+  for (auto [index, buffer] : llvm::enumerate(buffers)) {
+    const ValueType &type = signature.results[index];
+    if (!results[index].data)
+      continue;
+    llvm::ArrayRef<int64_t> shape(results[index].shape, type.shape.size());
+    auto elements = countElements(shape, type.type);
+    if (results[index].dtype != int32_t(type.type) ||
+        results[index].rank != int32_t(type.shape.size()) || !elements)
+      return fail(FOVEA_INVALID_ARGUMENT,
+                  llvm::formatv("result {0} of @{1}: expected memory for a {2}",
+                                index, signature.name, formatType(type))
+                      .str());
+    buffer.data = results[index].data;
+    buffer.bytes = *elements * getSize(type.type);
+  }
+  llvm::SmallVector<int64_t, 32> shapes;
+  if (llvm::Error error =
+          executable.launch(function, views, stream, buffers, shapes))
+    return failCall(std::move(error));
+  llvm::ArrayRef<int64_t> rest = shapes;
+  for (auto [index, buffer] : llvm::enumerate(buffers)) {
+    const ValueType &type = signature.results[index];
+    fovea_tensor &result = results[index];
+    llvm::ArrayRef<int64_t> shape = rest.take_front(type.shape.size());
+    rest = rest.drop_front(type.shape.size());
+    result.data = buffer.data;
+    result.dtype = int32_t(type.type);
+    result.rank = int32_t(shape.size());
+    llvm::copy(shape, result.shape);
+    int64_t stride = 1;
+    for (size_t dim = shape.size(); dim-- > 0; stride *= shape[dim])
+      result.strides[dim] = stride;
+    result.owner = nullptr;
+    if (buffer.allocated)
+      result.owner = new Owner{
+          Tensor(type.type, shape, buffer.data, buffer.data, freeOnDevice),
+          executable.getDevice()->getInfo().ordinal};
   }
   return nullptr;
 }
@@ -413,7 +547,7 @@ void fovea_tensor_release(fovea_tensor *tensor) {
   tensor->owner = nullptr;
 }
 
-void fovea_owner_release(void *owner) { delete static_cast<Tensor *>(owner); }
+void fovea_owner_release(void *owner) { delete static_cast<Owner *>(owner); }
 
 //===----------------------------------------------------------------------===//
 // DLPack
@@ -442,11 +576,12 @@ struct ManagedTensor {
   void *context;
   void (*deleter)(ManagedTensor *);
 
-  std::unique_ptr<Tensor> owner;
+  std::unique_ptr<Owner> owner;
 };
 } // namespace
 
 static constexpr int32_t kDLPackCPU = 1;
+static constexpr int32_t kDLPackCUDA = 2;
 
 /// The codes of integers, floats, bf16 and bool.
 static uint8_t getDLPackCode(DType type) {
@@ -459,10 +594,12 @@ static uint8_t getDLPackCode(DType type) {
 
 void *fovea_owner_to_dlpack(void *owner) {
   auto *managed = new ManagedTensor{};
-  managed->owner.reset(static_cast<Tensor *>(owner));
-  TensorView view = managed->owner->getView();
+  managed->owner.reset(static_cast<Owner *>(owner));
+  TensorView view = managed->owner->tensor.getView();
+  int32_t device = managed->owner->device;
   managed->tensor.data = view.data;
-  managed->tensor.device = {kDLPackCPU, 0};
+  managed->tensor.device = {device < 0 ? kDLPackCPU : kDLPackCUDA,
+                            std::max(device, 0)};
   managed->tensor.rank = int32_t(view.shape.size());
   managed->tensor.dtype = {getDLPackCode(view.type),
                            uint8_t(8 * getSize(view.type)), 1};

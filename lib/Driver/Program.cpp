@@ -7,14 +7,18 @@
 
 #include "ProgramState.h"
 
+#include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Conversion/ShapeChecks.h"
+#include "fovea/Target/DiskCache.h"
+#include "fovea/Target/NVPTX.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -169,13 +173,49 @@ std::optional<Strategy> fovea::parseStrategy(llvm::StringRef name) {
       .Default(std::nullopt);
 }
 
-std::optional<Level> fovea::parseLevel(llvm::StringRef name) {
-  return llvm::StringSwitch<std::optional<Level>>(name)
-      .Case("attn", Level::Attn)
-      .Case("fused", Level::Fused)
-      .Case("tiled", Level::Tiled)
-      .Case("llvm", Level::LLVM)
-      .Default(std::nullopt);
+llvm::Expected<std::optional<GpuArch>>
+fovea::parseTarget(llvm::StringRef name) {
+  if (name == "host")
+    return std::nullopt;
+  if (std::optional<GpuArch> arch = parseGpuArch(name))
+    return arch;
+  if (name != "gpu")
+    return llvm::createStringError("unknown target '" + name +
+                                   "'; expected host, gpu, sm_80 or sm_90a");
+  auto driver = cuda::Driver::get();
+  if (!driver)
+    return driver.takeError();
+  const cuda::DeviceInfo &device = driver->getDevices().front();
+  auto arch = selectGpuArch(device.major, device.minor);
+  if (!arch)
+    return arch.takeError();
+  return *arch;
+}
+
+llvm::Expected<std::optional<Level>>
+fovea::parseLevel(llvm::StringRef name, const CompileOptions &options) {
+  auto level = llvm::StringSwitch<std::optional<Level>>(name)
+                   .Case("attn", Level::Attn)
+                   .Case("fused", Level::Fused)
+                   .Case("tiled", Level::Tiled)
+                   .Case("tile", Level::Tile)
+                   .Case("gpu", Level::Gpu)
+                   .Case("nvvm", Level::NVVM)
+                   .Case("llvm", Level::LLVM)
+                   .Default(std::nullopt);
+  bool isOfGpu = level == Level::Tile || level == Level::Gpu ||
+                 level == Level::NVVM || name == "ptx" || name == "cubin";
+  if (isOfGpu && !options.gpu)
+    return llvm::createStringError("level '" + name +
+                                   "' is of a GPU, and the target is host; "
+                                   "expected attn, fused, tiled, llvm, asm or "
+                                   "obj");
+  if (options.gpu && (name == "asm" || name == "obj"))
+    return llvm::createStringError(
+        "level '" + name +
+        "' is of the host, and the target is a GPU; expected attn, fused, "
+        "tiled, tile, gpu, nvvm, llvm, ptx or cubin");
+  return level;
 }
 
 llvm::StringRef fovea::getName(Strategy strategy) {
@@ -242,6 +282,14 @@ struct Program::State {
         llvm::function_ref<void(mlir::OpPassManager &)> build,
         const HostRates *rates = nullptr);
 
+  /// The same by the passes of the options' target.
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  lower(const CompileOptions &options, Level level, bool checksShapes = false);
+
+  /// Takes the code for the device out of a module in the LLVM dialect.
+  llvm::Expected<DeviceCode> takeDeviceCode(mlir::ModuleOp lowered,
+                                            const CompileOptions &options);
+
   /// Machine code of a module in the LLVM dialect.
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
   generate(mlir::ModuleOp lowered, const CompileOptions &options,
@@ -258,7 +306,7 @@ Program::State::lower(const CompileOptions &options,
                       const HostRates *rates) {
   ErrorCollector errors(&context);
   mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
-  if (rates || !(*copy)->hasAttr(attn::kTargetAttrName))
+  if (!options.gpu && (rates || !(*copy)->hasAttr(attn::kTargetAttrName)))
     (*copy)->setAttr(attn::kTargetAttrName,
                      detectHost(&context, options.arch, rates));
   mlir::PassManager manager(&context);
@@ -266,6 +314,45 @@ Program::State::lower(const CompileOptions &options,
   if (mlir::failed(manager.run(*copy)))
     return errors.take("a pass failed without saying why");
   return copy;
+}
+
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+Program::State::lower(const CompileOptions &options, Level level,
+                      bool checksShapes) {
+  return lower(options, [&](mlir::OpPassManager &manager) {
+    if (checksShapes)
+      manager.addPass(createOutlineShapeChecks());
+    if (options.gpu)
+      buildGpuPipeline(manager, {options.strategy, level, *options.gpu});
+    else
+      buildHostPipeline(manager, {options.strategy, level});
+  });
+}
+
+llvm::Expected<DeviceCode>
+Program::State::takeDeviceCode(mlir::ModuleOp lowered,
+                               const CompileOptions &options) {
+  DeviceCode code;
+  mlir::gpu::GPUModuleOp kernels = getKernelModule(lowered);
+  if (!kernels)
+    return code;
+  for (llvm::StringRef name : getKernelNames(kernels))
+    code.kernels.push_back(name.str());
+  ErrorCollector errors(&context);
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> module =
+      mlir::translateModuleToLLVMIR(kernels, llvmContext, "fovea");
+  if (!module)
+    return errors.take("cannot translate the kernels to LLVM IR");
+  PTXOptions ptxOptions;
+  ptxOptions.arch = *options.gpu;
+  ptxOptions.optLevel = options.optLevel;
+  auto ptx = compileToPTX(*module, ptxOptions);
+  if (!ptx)
+    return ptx.takeError();
+  code.ptx = std::move(*ptx);
+  kernels.erase();
+  return code;
 }
 
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
@@ -352,9 +439,7 @@ llvm::Expected<std::unique_ptr<Program>> Program::parse(llvm::StringRef text,
 llvm::Expected<std::string>
 Program::print(Level level, const CompileOptions &options) const {
   std::lock_guard<std::mutex> lock(state->mutex);
-  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
-    buildHostPipeline(manager, {options.strategy, level});
-  });
+  auto module = state->lower(options, level);
   if (!module)
     return module.takeError();
   std::string text;
@@ -367,27 +452,95 @@ Program::print(Level level, const CompileOptions &options) const {
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 Program::emit(CodeKind kind, const CompileOptions &options) const {
   std::lock_guard<std::mutex> lock(state->mutex);
-  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
-    buildHostPipeline(manager, {options.strategy, Level::LLVM});
-  });
+  auto module = state->lower(options, Level::LLVM);
   if (!module)
     return module.takeError();
   return state->generate(**module, options, kind);
 }
 
+llvm::Expected<DeviceCode>
+Program::emitPTX(const CompileOptions &options) const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  auto module = state->lower(options, Level::LLVM);
+  if (!module)
+    return module.takeError();
+  return state->takeDeviceCode(**module, options);
+}
+
+/// Assembles kernels; a fault of one is an error.
+static llvm::Expected<Assembly> assembleKernels(const DeviceCode &code,
+                                                llvm::StringRef chip) {
+  auto assembly = assemble(code.ptx, {chip.str()}, &DiskCache::get());
+  if (!assembly)
+    return assembly.takeError();
+  if (llvm::Error error = checkFaults(assembly->report))
+    return std::move(error);
+  return assembly;
+}
+
+llvm::Expected<Assembly>
+Program::assemble(const CompileOptions &options) const {
+  auto code = emitPTX(options);
+  if (!code)
+    return code.takeError();
+  if (code->kernels.empty())
+    return llvm::createStringError("the module has no kernels");
+  return assembleKernels(*code, getName(*options.gpu));
+}
+
+/// The kernels on this machine's GPU. Without an assembler the driver compiles.
+static llvm::Expected<std::unique_ptr<cuda::Module>>
+loadKernels(const DeviceCode &code, GpuArch arch) {
+  auto driver = cuda::Driver::get();
+  if (!driver)
+    return driver.takeError();
+  auto device = driver->open();
+  if (!device)
+    return device.takeError();
+  const cuda::DeviceInfo &info = device->getInfo();
+  auto chip = getAssemblyChip(arch, info.major, info.minor);
+  if (!chip)
+    return chip.takeError();
+  if (code.kernels.empty())
+    return cuda::Module::load(*device, {}, {});
+  auto assembly = assembleKernels(code, *chip);
+  if (!assembly) {
+    std::error_code kind;
+    std::string message;
+    llvm::handleAllErrors(assembly.takeError(),
+                          [&](const llvm::ErrorInfoBase &info) {
+                            kind = info.convertToErrorCode();
+                            message = info.message();
+                          });
+    if (kind != std::errc::no_such_file_or_directory)
+      return llvm::createStringError(kind, message);
+    return cuda::Module::load(*device, {{}, code.ptx}, code.kernels);
+  }
+  return cuda::Module::load(*device, {assembly->cubin, code.ptx}, code.kernels);
+}
+
 llvm::Expected<std::unique_ptr<Executable>>
 Program::compile(const CompileOptions &options) const {
-  if (!isSupportedHere(options.arch))
+  if (!options.gpu && !isSupportedHere(options.arch))
     return llvm::createStringError(
         "this machine cannot run code for the chosen arch");
   std::lock_guard<std::mutex> lock(state->mutex);
-  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
-    manager.addPass(createOutlineShapeChecks());
-    buildHostPipeline(manager, {options.strategy, Level::LLVM});
-  });
+  auto module = state->lower(options, Level::LLVM, /*checksShapes=*/true);
   if (!module)
     return module.takeError();
-  return state->load(**module, options, state->signatures);
+  if (!options.gpu)
+    return state->load(**module, options, state->signatures);
+  auto code = state->takeDeviceCode(**module, options);
+  if (!code)
+    return code.takeError();
+  auto kernels = loadKernels(*code, *options.gpu);
+  if (!kernels)
+    return kernels.takeError();
+  auto executable = state->load(**module, options, state->signatures);
+  if (!executable)
+    return executable.takeError();
+  (*executable)->state->gpu = std::move(*kernels);
+  return executable;
 }
 
 llvm::Expected<Cost>

@@ -9,9 +9,12 @@
 #define FOVEA_LIB_DRIVER_PROGRAMSTATE_H
 
 #include "fovea/Driver/Program.h"
+#include "fovea/Runtime/GpuDevice.h"
 #include "fovea/Target/HostJIT.h"
 
 namespace fovea {
+
+class CallFrame;
 
 struct Executable::State {
   /// What is behind a signature.
@@ -27,6 +30,18 @@ struct Executable::State {
   llvm::SmallVector<Signature, 1> signatures;
   llvm::SmallVector<Entry, 1> entries;
   std::unique_ptr<HostJIT> jit;
+  /// The kernels; null on the host.
+  std::unique_ptr<cuda::Module> gpu;
+
+  /// Adds operands in host memory, copies of those that compiled code cannot
+  /// read where they are; the copies are returned and must outlive the frame.
+  llvm::Expected<llvm::SmallVector<Tensor, 0>>
+  addOperands(CallFrame &frame, size_t function,
+              llvm::ArrayRef<TensorView> operands) const;
+
+  /// Copies operands to the device, launches, and copies results back.
+  llvm::Error callOnGpu(size_t function, llvm::ArrayRef<TensorView> operands,
+                        llvm::SmallVectorImpl<Tensor> &results) const;
 };
 
 } // namespace fovea

@@ -19,6 +19,14 @@ using namespace fovea;
 llvm::Expected<Timing> fovea::measure(const Executable &executable,
                                       size_t function,
                                       llvm::ArrayRef<TensorView> operands) {
+  if (executable.getDevice()) {
+    Timing timing;
+    auto seconds = executable.measureLaunch(function, operands, timing.runs);
+    if (!seconds)
+      return seconds.takeError();
+    timing.seconds = *seconds;
+    return timing;
+  }
   using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   double total = 0;

@@ -17,7 +17,9 @@ namespace cl = llvm::cl;
 CompileFlags::CompileFlags(cl::OptionCategory &category)
     : input(cl::Positional, cl::desc("IN.mlir"), cl::init("-"),
             cl::cat(category)),
-      target("target", cl::desc("Machine to compile for: host (default)"),
+      target("target",
+             cl::desc("Machine to compile for: host (default), sm_80, "
+                      "sm_90a, or gpu: what suits the GPU here"),
              cl::value_desc("name"), cl::init("host"), cl::cat(category)),
       strategy("strategy",
                cl::desc("How attention is computed: fused (default: over the "
@@ -36,10 +38,12 @@ CompileFlags::CompileFlags(cl::OptionCategory &category)
                cl::value_desc("0-3"), cl::init(1), cl::cat(category)) {}
 
 llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
-  if (target != "host")
-    return llvm::createStringError("--target=" + target +
-                                   ": unknown target; expected host");
   CompileOptions options;
+  auto gpu = parseTarget(target);
+  if (!gpu)
+    return llvm::createStringError("--target=" + target + ": " +
+                                   llvm::toString(gpu.takeError()));
+  options.gpu = *gpu;
   std::optional<Strategy> parsedStrategy = parseStrategy(strategy);
   if (!parsedStrategy)
     return llvm::createStringError(

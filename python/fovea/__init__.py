@@ -46,7 +46,10 @@ def compile(text, target="host", *, entry=None, strategy="fused",
 
     Returns the function `entry`, or the only one, as a `Function`.
 
-    target: "host".
+    target: "host", "sm_80", "sm_90a", or "gpu": what suits the GPU here. A
+        function for a GPU takes PyTorch tensors that are on it, without a copy,
+        runs on PyTorch's current stream and does not wait; other operands are
+        copied to the GPU and the results back.
     strategy: how attention is computed: "fused" (over the keys once),
         "two-pass", "three-pass", or "unfused" (the graph as written).
     arch: "native", "avx512", "avx2" or "generic".
@@ -139,6 +142,11 @@ class Function:
         self._result_ranks = [result.rank for result in self.results]
         self._memory = ctypes.c_char * (
             _library.TENSOR_SIZE * len(self.results))
+        self._pack_results = struct.Struct("".join(
+            _library.tensor_format(result.rank) + "8x"
+            for result in self.results)).pack_into
+        # Shapes of results by shapes of operands, as launches found them.
+        self._known_shapes = {}
 
     def __call__(self, *operands):
         expected = self._expected
@@ -146,6 +154,10 @@ class Function:
             raise Error(f"@{self.name}: expected {len(expected)} operands, "
                         f"got {len(operands)}")
         torch = _arrays.torch or _arrays.find_torch()
+        if torch:
+            for operand in operands:
+                if isinstance(operand, torch.Tensor) and operand.is_cuda:
+                    return self._launch(operands, torch, operand.device)
         write = _arrays.write_numpy
         words = []
         keepers = []
@@ -189,6 +201,66 @@ class Function:
             at += 4 + 2 * rank
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
+    def _launch(self, operands, torch, device):
+        """A call on a GPU's memory; operands of rank 0 that are numbers come
+        from the host."""
+        words = []
+        keepers = []
+        shapes = []
+        for index, operand in enumerate(operands):
+            if self.operands[index].is_scalar:
+                words += self._read(index, operand, torch, keepers)
+                continue
+            if not isinstance(operand, torch.Tensor):
+                raise Error(f"{self._describe(index)}: expected a PyTorch "
+                            f"tensor on {device}, as other operands are, got "
+                            f"{type(operand).__name__}")
+            try:
+                data, number, shape, strides, keeper = torch.read_on_gpu(
+                    operand, device)
+            except Error as error:
+                raise Error(f"{self._describe(index)}: {error}") from None
+            if len(shape) != self.operands[index].rank:
+                raise Error(f"{self._describe(index)}: expected "
+                            f"{self.operands[index]}, got a tensor of rank "
+                            f"{len(shape)}")
+            words += (data, number, len(shape), *shape, *strides)
+            keepers.append(keeper)
+            shapes.append(shape)
+        key = tuple(shapes)
+        known = self._known_shapes.get(key)
+        results = self._memory()
+        arrays = None
+        if known is not None:
+            # PyTorch's own memory, which its allocator reuses.
+            arrays = [
+                torch.empty(shape, dtype=torch.dtypes[result.number],
+                            device=device)
+                for shape, result in zip(known, self.results)
+            ]
+            room = []
+            for array, result in zip(arrays, self.results):
+                room += (array.data_ptr(), result.number, result.rank,
+                         *array.shape, *array.stride())
+            self._pack_results(results, 0, *room)
+        status = lib.fovea_module_launch(
+            self._module.handle, self._number, self._pack(*words),
+            len(self._expected), torch.get_stream(device), results,
+            len(self._result_ranks))
+        if status:
+            check(status)
+        if arrays is None:
+            words = self._unpack(results)
+            arrays = []
+            at = 0
+            for rank in self._result_ranks:
+                arrays.append(torch.write(words[at], words[at + 1],
+                                          words[at + 3:at + 3 + rank],
+                                          words[at + 3 + 2 * rank]))
+                at += 4 + 2 * rank
+            self._known_shapes[key] = [tuple(a.shape) for a in arrays]
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
     def _read(self, index, operand, torch, keepers):
         """An operand of any kind, as the words that describe it."""
         expected = self.operands[index]
@@ -210,10 +282,11 @@ class Function:
                 f"@{self.name}")
 
     def mlir(self, level="fused"):
-        """The module's text at a level: "attn", "fused", "tiled" or "llvm"."""
-        if level in ("asm", "obj"):
-            raise Error(f"unknown level '{level}'; expected attn, fused, tiled "
-                        "or llvm")
+        """The module's text at a level: "attn", "fused", "tiled" or "llvm"; of
+        a GPU also "tile", "gpu" or "nvvm"."""
+        if level in ("asm", "obj", "ptx", "cubin"):
+            raise Error(f"unknown level '{level}'; expected attn, fused, tiled, "
+                        "tile, gpu, nvvm or llvm")
         return self._emit(level).decode()
 
     @property
@@ -225,6 +298,23 @@ class Function:
     def obj(self):
         """The module's machine code as the bytes of an object file."""
         return self._emit("obj")
+
+    @property
+    def ptx(self):
+        """The kernels of a module for a GPU, as PTX."""
+        return self._emit("ptx").decode()
+
+    @property
+    def cubin(self):
+        """The kernels of a module for a GPU, as the bytes of a cubin."""
+        return self._emit("cubin")
+
+    @property
+    def resources(self):
+        """What each kernel needs, from ptxas: a list of dictionaries with
+        `name`, `registers`, `spill_store_bytes`, ..."""
+        return json.loads(take_text(lib.fovea_module_get_resources,
+                                    self._module.handle))
 
     def _emit(self, level):
         return take_text(lib.fovea_module_emit, self._module.handle,

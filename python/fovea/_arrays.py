@@ -103,6 +103,27 @@ class _Torch:
         self._strided = torch.strided
         self._is_grad_enabled = torch.is_grad_enabled
         self._from_dlpack = torch.utils.dlpack.from_dlpack
+        self.empty = torch.empty
+
+    def get_stream(self, device):
+        """The current stream of a GPU, as the driver knows it."""
+        return sys.modules["torch"].cuda.current_stream(device).cuda_stream
+
+    def read_on_gpu(self, tensor, device):
+        """The same as `read` for a tensor on the GPU `device`."""
+        number = self._numbers.get(tensor.dtype)
+        if number is None:
+            raise Error(f"dtype {tensor.dtype} is not supported")
+        if tensor.device != device or tensor.layout is not self._strided:
+            raise Error(f"expected a dense tensor on {device}, got a "
+                        f"{tensor.layout} one on {tensor.device}")
+        if tensor.requires_grad and self._is_grad_enabled():
+            raise Error(
+                "the tensor requires a gradient, which is not computed; "
+                "detach it or call within torch.no_grad()")
+        if tensor.dim() and tensor.shape[-1] > 1 and tensor.stride(-1) != 1:
+            tensor = tensor.contiguous()
+        return tensor.data_ptr(), number, tensor.shape, tensor.stride(), tensor
 
     def read(self, tensor):
         number = self._numbers.get(tensor.dtype)

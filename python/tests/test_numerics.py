@@ -1,14 +1,18 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention on the host against float64, within the bounds of attention.py."""
+"""Attention against float64, within the bounds of attention.py: on the host, or
+on the target that the environment variable FOVEA_TEST_TARGET names."""
 
 import functools
+import os
 
 import numpy as np
 import pytest
 
 import fovea
 from attention import MASKS, MODIFICATIONS, Case, check
+
+TARGET = os.environ.get("FOVEA_TEST_TARGET", "host")
 
 # (batch, queries, keys): nothing, one, tiles and not, more queries than keys.
 SHAPES = [(1, 1, 1), (2, 37, 37), (1, 64, 64), (1, 100, 33), (2, 5, 130),
@@ -24,7 +28,7 @@ def square(case):
 
 @functools.lru_cache(maxsize=None)
 def compiled(case, strategy):
-    return fovea.compile(case.text, strategy=strategy)
+    return fovea.compile(case.text, target=TARGET, strategy=strategy)
 
 
 def run(case, shape, strategy="fused"):

@@ -15,31 +15,70 @@ namespace cl = llvm::cl;
 
 static cl::OptionCategory category("fovea-compile options");
 static CompileFlags flags(category);
-static cl::opt<std::string>
-    emit("emit",
-         cl::desc("What to write: attn (the graph with fused attention), fused "
-                  "(online attention with its schedule), tiled (loops over "
-                  "tiles), llvm (default: the LLVM dialect), asm, obj"),
-         cl::value_desc("level"), cl::init("llvm"), cl::cat(category));
+static cl::opt<std::string> emit(
+    "emit",
+    cl::desc("What to write: attn (the graph), fused (attention with its "
+             "schedule), tiled (loops over tiles), llvm (default: the LLVM "
+             "dialect); for the host also asm, obj; for a GPU tile "
+             "(programs of thread blocks), gpu, nvvm, ptx, cubin"),
+    cl::value_desc("level"), cl::init("llvm"), cl::cat(category));
+static cl::opt<bool> printResources(
+    "print-resources",
+    cl::desc("Print what each kernel needs, from ptxas, to standard error"),
+    cl::cat(category));
 static cl::opt<std::string> output("o", cl::desc("File to write (default: -)"),
                                    cl::value_desc("file"), cl::init("-"),
                                    cl::cat(category));
+
+static void print(const PtxasReport &report) {
+  for (const KernelResources &kernel : report.kernels)
+    llvm::errs() << kernel.name << ": " << kernel.registers << " registers, "
+                 << kernel.stackBytes << " bytes of stack, "
+                 << kernel.spillStoreBytes << " spilled, "
+                 << kernel.staticSharedBytes << " of static shared memory, "
+                 << kernel.barriers << " barriers\n";
+}
 
 /// What `--emit` asks for.
 static llvm::Expected<std::string> compile() {
   auto options = flags.getOptions();
   if (!options)
     return options.takeError();
-  std::optional<Level> level = parseLevel(emit);
-  if (!level && emit != "asm" && emit != "obj")
-    return llvm::createStringError("--emit=" + emit +
-                                   ": unknown level; expected attn, fused, "
-                                   "tiled, llvm, asm or obj");
+  auto level = parseLevel(emit, *options);
+  if (!level)
+    return llvm::createStringError("--emit=" + emit + ": " +
+                                   llvm::toString(level.takeError()));
+  bool isCode =
+      emit == "asm" || emit == "obj" || emit == "ptx" || emit == "cubin";
+  if (!*level && !isCode)
+    return llvm::createStringError(
+        "--emit=" + emit +
+        ": unknown level; expected attn, fused, tiled, tile, gpu, nvvm, llvm, "
+        "asm, obj, ptx or cubin");
+  if (printResources && !options->gpu)
+    return llvm::createStringError(
+        "--print-resources: the host has no kernels; expected --target=sm_80, "
+        "sm_90a or gpu");
   auto program = flags.parseInput();
   if (!program)
     return program.takeError();
-  if (level)
-    return (*program)->print(*level, *options);
+  if (printResources || emit == "cubin") {
+    auto assembly = (*program)->assemble(*options);
+    if (!assembly)
+      return assembly.takeError();
+    if (printResources)
+      print(assembly->report);
+    if (emit == "cubin")
+      return std::move(assembly->cubin);
+  }
+  if (*level)
+    return (*program)->print(**level, *options);
+  if (emit == "ptx") {
+    auto code = (*program)->emitPTX(*options);
+    if (!code)
+      return code.takeError();
+    return std::move(code->ptx);
+  }
   auto code = (*program)->emit(
       emit == "asm" ? CodeKind::Assembly : CodeKind::Object, *options);
   if (!code)

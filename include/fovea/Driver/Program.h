@@ -17,7 +17,9 @@
 #include "fovea/Analysis/CostModel.h"
 #include "fovea/Driver/Tensor.h"
 #include "fovea/Pipelines/Pipelines.h"
+#include "fovea/Runtime/GpuRuntime.h"
 #include "fovea/Target/HostCodegen.h"
+#include "fovea/Target/Ptxas.h"
 
 namespace fovea {
 
@@ -55,8 +57,14 @@ llvm::Expected<size_t> findFunction(llvm::ArrayRef<Signature> functions,
 std::optional<Strategy> parseStrategy(llvm::StringRef name);
 llvm::StringRef getName(Strategy strategy);
 
+/// The target named `host` (none), `sm_80`, `sm_90a`, or `gpu`: the best for
+/// this machine's GPU, an error if there is none.
+llvm::Expected<std::optional<GpuArch>> parseTarget(llvm::StringRef name);
+
 struct CompileOptions {
   Strategy strategy = Strategy::Fused;
+  /// The GPU to compile for; the host if there is none.
+  std::optional<GpuArch> gpu;
   HostArch arch = HostArch::Native;
   /// A processor by LLVM's name, instead of the one that `arch` implies.
   std::string cpu;
@@ -64,12 +72,24 @@ struct CompileOptions {
   int optLevel = 1;
 };
 
-/// The level of the text named `attn`, `fused`, `tiled` or `llvm`, or none.
-std::optional<Level> parseLevel(llvm::StringRef name);
+/// The level of the text named `attn`, `fused`, `tiled`, `tile`, `gpu`, `nvvm`
+/// or `llvm`; an error if the target has no such level. None for other names.
+llvm::Expected<std::optional<Level>> parseLevel(llvm::StringRef name,
+                                                const CompileOptions &options);
+
+/// Code for a GPU.
+struct DeviceCode {
+  std::string ptx;
+  /// The kernels, in the order that the host's code numbers them in.
+  std::vector<std::string> kernels;
+};
 
 /// Compiled functions in memory, ready to run on this machine.
 class Executable {
 public:
+  /// What it consists of, for the driver's own files.
+  struct State;
+
   ~Executable();
 
   llvm::ArrayRef<Signature> getFunctions() const;
@@ -88,9 +108,28 @@ public:
                    llvm::SmallVectorImpl<Tensor> &results,
                    Usage *usage = nullptr) const;
 
+  /// The GPU that functions run on; null on the host, where the functions below
+  /// must not be called.
+  cuda::Device *getDevice() const;
+
+  /// Calls a function on operands in the device's memory, in stream order and
+  /// without waiting. Elements must lie next to each other along the last
+  /// dimension and be aligned to their size. Results go to the memory that
+  /// `results` names, or to new memory, in row-major order; their shapes are
+  /// appended to `shapes` one after another.
+  llvm::Error launch(size_t function, llvm::ArrayRef<TensorView> operands,
+                     cuda::StreamHandle stream,
+                     llvm::MutableArrayRef<cuda::ResultBuffer> results,
+                     llvm::SmallVectorImpl<int64_t> &shapes) const;
+
+  /// The time of one launch by the device's clock in seconds: the median of
+  /// warm launches of some 50 ms in all. Operands are in host memory.
+  llvm::Expected<double> measureLaunch(size_t function,
+                                       llvm::ArrayRef<TensorView> operands,
+                                       int &launches) const;
+
 private:
   friend class Program;
-  struct State;
   explicit Executable(std::unique_ptr<State> state);
   std::unique_ptr<State> state;
 };
@@ -110,7 +149,15 @@ public:
   llvm::Expected<std::string> print(Level level,
                                     const CompileOptions &options) const;
 
-  /// Machine code.
+  /// The kernels for a GPU, as PTX.
+  llvm::Expected<DeviceCode> emitPTX(const CompileOptions &options) const;
+
+  /// The kernels for a GPU, assembled for the device that is there, or else for
+  /// the arch of the options, with the resources that they need. What a kernel
+  /// of ours must not make the assembler say is an error.
+  llvm::Expected<Assembly> assemble(const CompileOptions &options) const;
+
+  /// Machine code for the host.
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
   emit(CodeKind kind, const CompileOptions &options) const;
 

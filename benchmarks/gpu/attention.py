@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fovea's attention on a GPU beside PyTorch's cuDNN, in one process.
+
+    benchmarks/gpu/attention.py [--target sm_90a] [--dim 64 128 256]
+                                [--length 1024 4096 16384] [--dtype bf16]
+                                [--rounds 5]
+
+16k tokens, hidden size 2048: heads = 2048 / dim, batch = 16384 / length. Two
+protocols, for a card under load lowers its clock: *burst* sleeps 50 ms, warms up
+three times and takes the median of launches timed by events for some 25 ms, in
+rounds interleaved over all kernels; *sustained* runs 1.2 s back to back and
+takes the mean of the second half. TFLOP/s count 4 * B * H * S * S * D, halved
+for causal. Errors are the largest ones against float64 on a part of the rows,
+relative to the largest magnitude.
+"""
+
+import argparse
+import math
+import pathlib
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+_HERE = pathlib.Path(__file__).resolve()
+for folder in (_HERE.parents[2] / "python", _HERE.parents[2]):
+    if (folder / "fovea").is_dir():
+        sys.path.insert(0, str(folder))
+import fovea
+
+TOKENS, HIDDEN = 16384, 2048
+DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+
+CAUSAL = """
+  %m = attn.mask %t {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : SCORES"""
+
+
+def graph(dtype, dim, causal):
+    """The graph of one attention of any batch and length, as MLIR."""
+    heads = HIDDEN // dim
+    t = f"tensor<?x{heads}x?x{dim}x{dtype}>"
+    s = f"tensor<?x{heads}x?x?xf32>"
+    mask = CAUSAL.replace("SCORES", s) if causal else ""
+    return f"""
+func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{
+  %s = attn.scores %q, %k : {t}, {t} -> {s}
+  %t = attn.scale %s by {1 / math.sqrt(dim)} : {s}
+  {mask}
+  %p = attn.softmax {"%m" if causal else "%t"} : {s} -> {s}
+  %o = attn.values %p, %v : {s}, {t} -> {t}
+  return %o : {t}
+}}"""
+
+
+def reference_error(output, q, k, v, causal):
+    """Against float64 on the last 64 rows of the first and last heads."""
+    rows = slice(max(q.shape[2] - 64, 0), None)
+    worst = 0.0
+    for b, h in ((0, 0), (q.shape[0] - 1, q.shape[1] - 1)):
+        s = (q[b, h, rows].double() @ k[b, h].double().T) / math.sqrt(
+            q.shape[3])
+        if causal:
+            i = torch.arange(q.shape[2], device=q.device)[rows, None]
+            j = torch.arange(k.shape[2], device=q.device)[None]
+            s = s.masked_fill(j > i, -math.inf)
+        expected = s.softmax(-1) @ v[b, h].double()
+        error = (output[b, h, rows].double() - expected).abs().max()
+        worst = max(worst, (error / expected.abs().max()).item())
+    return worst
+
+
+def burst(call):
+    """Seconds of one launch."""
+    torch.cuda.synchronize()
+    time.sleep(0.05)
+    for _ in range(3):
+        call()
+    times = []
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    total = 0.0
+    while total < 25 or len(times) < 3:
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+        total += times[-1]
+    return statistics.median(times) / 1e3
+
+
+def sustained(call, seconds=1.2):
+    each = burst(call)
+    launches = max(int(seconds / each), 4)
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+    for index in range(launches):
+        if index == launches // 2:
+            events[0].record()
+        call()
+    events[1].record()
+    events[1].synchronize()
+    return events[0].elapsed_time(events[1]) / 1e3 / (launches -
+                                                      launches // 2)
+
+
+def cudnn(q, k, v, causal):
+    def call():
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return call
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--target", default="gpu")
+    parser.add_argument("--dim", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--length", type=int, nargs="+",
+                        default=[1024, 4096, 16384])
+    parser.add_argument("--dtype", default="bf16", choices=DTYPES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-sustained", action="store_true")
+    options = parser.parse_args()
+
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
+          f"cuDNN {torch.backends.cudnn.version()}, {options.dtype}, target "
+          f"{options.target}; TFLOP/s burst/sustained")
+    print(f"{'':24}{'fovea':>14}{'cuDNN':>14}{'ratio':>14}"
+          f"{'error':>10}{'cuDNN':>10}")
+    torch.manual_seed(1)
+    for dim in options.dim:
+        functions = {}
+        for causal in (False, True):
+            begin = time.perf_counter()
+            functions[causal] = fovea.compile(
+                graph(options.dtype, dim, causal), target=options.target)
+            elapsed = time.perf_counter() - begin
+            print(f"d={dim} {'causal' if causal else 'full'}: compiled in "
+                  f"{elapsed * 1e3:.0f} ms; {functions[causal].resources}")
+        for length in options.length:
+            shape = (TOKENS // length, HIDDEN // dim, length, dim)
+            q, k, v = (torch.randn(shape, device="cuda",
+                                   dtype=DTYPES[options.dtype])
+                       for _ in range(3))
+            for causal in (False, True):
+                flops = 4 * TOKENS * length * HIDDEN / (2 if causal else 1)
+                function = functions[causal]
+                peer = cudnn(q, k, v, causal)
+                ours = lambda: function(q, k, v)
+                errors = [reference_error(f(), q, k, v, causal)
+                          for f in (ours, peer)]
+                rounds = [[burst(ours), burst(peer)]
+                          for _ in range(options.rounds)]
+                rates = [[flops / statistics.median(times) / 1e12]
+                         for times in zip(*rounds)]
+                if not options.no_sustained:
+                    for rate, call in zip(rates, (ours, peer)):
+                        rate.append(flops / sustained(call) / 1e12)
+                text = ["/".join(f"{x:.0f}" for x in rate) for rate in rates]
+                ratio = "/".join(f"{a / b:.2f}" for a, b in zip(*rates))
+                name = f"s={length} d={dim} {'causal' if causal else 'full'}"
+                print(f"{name:24}{text[0]:>14}{text[1]:>14}{ratio:>14}"
+                      f"{errors[0]:10.1e}{errors[1]:10.1e}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+//===- CallFrame.h - The arguments of a compiled function -------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DRIVER_CALLFRAME_H
+#define FOVEA_LIB_DRIVER_CALLFRAME_H
+
+#include "ProgramState.h"
+
+namespace fovea {
+
+/// An error whose code says that the operands are to blame.
+llvm::Error rejectOperands(const llvm::Twine &message);
+
+/// Copies a tensor of any strides to row-major order.
+llvm::Expected<Tensor> pack(const TensorView &view);
+
+/// Memref descriptors of a function's results and operands, and the addresses
+/// of all arguments, as its packed entry takes them. Makes no allocation for
+/// functions of usual size.
+class CallFrame {
+public:
+  explicit CallFrame(const Signature &function);
+
+  /// Checks an operand against the function's type: dtype, rank, static sizes.
+  llvm::Error check(size_t index, const TensorView &view) const;
+
+  /// Adds the next operand, whose elements lie next to each other along the
+  /// last dimension. A number is given by the address of its value.
+  void add(const TensorView &view);
+
+  /// Runs the function's checks of sizes that must agree, if it has any.
+  llvm::Error checkShapes(const Executable::State::Entry &entry);
+
+  void **getSlots() { return slots.data(); }
+
+  /// What the function wrote for a result.
+  struct Result {
+    /// What was allocated, and where the first element is.
+    void *buffer;
+    char *data;
+    llvm::ArrayRef<int64_t> shape;
+  };
+
+  /// Calls `visit` with the index of each result and what it is.
+  void
+  visitResults(llvm::function_ref<void(size_t, const Result &)> visit) const;
+
+private:
+  const Signature &function;
+  llvm::SmallVector<int64_t, 96> words;
+  int64_t *next;
+  llvm::SmallVector<void *, 12> slots;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_DRIVER_CALLFRAME_H

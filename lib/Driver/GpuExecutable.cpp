@@ -1,0 +1,221 @@
+//===- GpuExecutable.cpp - Call compiled functions on a GPU ---------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CallFrame.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace fovea;
+
+namespace {
+
+/// Operands in the device's memory.
+struct Upload {
+  llvm::SmallVector<Tensor, 0> packed;
+  llvm::SmallVector<cuda::Buffer, 0> buffers;
+  llvm::SmallVector<TensorView, 0> views;
+};
+
+} // namespace
+
+/// Copies operands to the device, in row-major order.
+static llvm::Expected<Upload> upload(cuda::Device &device,
+                                     const Signature &function,
+                                     llvm::ArrayRef<TensorView> operands) {
+  Upload result;
+  CallFrame frame(function);
+  if (operands.size() != function.operands.size())
+    return rejectOperands(llvm::formatv("@{0}: expected {1} operands, got {2}",
+                                        function.name, function.operands.size(),
+                                        operands.size()));
+  auto locate = [&](size_t index, llvm::Error error) {
+    auto code = std::make_error_code(std::errc::not_enough_memory);
+    return llvm::createStringError(code, formatOperand(function, index) + ": " +
+                                             llvm::toString(std::move(error)));
+  };
+  for (auto [index, view] : llvm::enumerate(operands)) {
+    if (llvm::Error error = frame.check(index, view))
+      return std::move(error);
+    if (function.operands[index].scalar) {
+      result.views.push_back(view);
+      continue;
+    }
+    auto packed = pack(view);
+    if (!packed)
+      return locate(index, packed.takeError());
+    auto buffer = device.allocate(packed->getNumBytes());
+    if (!buffer)
+      return locate(index, buffer.takeError());
+    if (llvm::Error error = device.copyToDevice(
+            buffer->getData(), packed->getData(), packed->getNumBytes()))
+      return locate(index, std::move(error));
+    // The view's shape and strides live as long as the packed tensor.
+    result.packed.push_back(std::move(*packed));
+    TensorView onDevice = result.packed.back().getView();
+    onDevice.data = buffer->getData();
+    result.views.push_back(onDevice);
+    result.buffers.push_back(std::move(*buffer));
+  }
+  return result;
+}
+
+cuda::Device *Executable::getDevice() const {
+  return state->gpu ? &state->gpu->getDevice() : nullptr;
+}
+
+llvm::Error
+Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
+                   cuda::StreamHandle stream,
+                   llvm::MutableArrayRef<cuda::ResultBuffer> results,
+                   llvm::SmallVectorImpl<int64_t> &shapes) const {
+  const Signature &function = state->signatures[index];
+  if (operands.size() != function.operands.size() ||
+      results.size() != function.results.size())
+    return rejectOperands(llvm::formatv(
+        "@{0}: expected {1} operands and {2} results, got {3} and {4}",
+        function.name, function.operands.size(), function.results.size(),
+        operands.size(), results.size()));
+  CallFrame frame(function);
+  for (auto [number, view] : llvm::enumerate(operands)) {
+    if (llvm::Error error = frame.check(number, view))
+      return error;
+    if (!function.operands[number].scalar) {
+      if (!view.shape.empty() && view.shape.back() > 1 &&
+          view.strides.back() != 1)
+        return rejectOperands(
+            formatOperand(function, number) +
+            ": expected elements next to each other along the last dimension, "
+            "got a stride of " +
+            llvm::Twine(view.strides.back()));
+      if (reinterpret_cast<uintptr_t>(view.data) % getSize(view.type))
+        return rejectOperands(formatOperand(function, number) +
+                              ": expected memory aligned to elements of " +
+                              llvm::Twine(getSize(view.type)) + " bytes");
+    }
+    frame.add(view);
+  }
+  const State::Entry &entry = state->entries[index];
+  if (llvm::Error error = frame.checkShapes(entry))
+    return error;
+  cuda::LaunchContext context(*state->gpu, stream, results);
+  if (llvm::Error error =
+          context.run([&] { entry.function(frame.getSlots()); }))
+    return error;
+  frame.visitResults([&](size_t, const CallFrame::Result &result) {
+    shapes.append(result.shape.begin(), result.shape.end());
+  });
+  return llvm::Error::success();
+}
+
+llvm::Error
+Executable::State::callOnGpu(size_t index, llvm::ArrayRef<TensorView> operands,
+                             llvm::SmallVectorImpl<Tensor> &results) const {
+  const Signature &function = signatures[index];
+  cuda::Device &device = gpu->getDevice();
+  auto onDevice = upload(device, function, operands);
+  if (!onDevice)
+    return onDevice.takeError();
+  auto stream = device.createStream();
+  if (!stream)
+    return stream.takeError();
+
+  CallFrame frame(function);
+  for (const TensorView &view : onDevice->views)
+    frame.add(view);
+  if (llvm::Error error = frame.checkShapes(entries[index]))
+    return error;
+  llvm::SmallVector<cuda::ResultBuffer, 2> buffers(function.results.size());
+  llvm::scope_exit release([&] {
+    for (const cuda::ResultBuffer &buffer : buffers)
+      if (buffer.allocated)
+        device.free(buffer.data);
+  });
+  {
+    cuda::LaunchContext context(*gpu, stream->get(), buffers);
+    if (llvm::Error error =
+            context.run([&] { entries[index].function(frame.getSlots()); }))
+      return error;
+  }
+  if (llvm::Error error = stream->synchronize())
+    return error;
+
+  results.clear();
+  llvm::Error failure = llvm::Error::success();
+  frame.visitResults([&](size_t number, const CallFrame::Result &result) {
+    if (failure)
+      return;
+    DType type = function.results[number].type;
+    Tensor copy(type, result.shape,
+                countElements(result.shape, type).value_or(0));
+    if (!copy.getData()) {
+      failure = llvm::createStringError("@" + function.name +
+                                        ": out of memory for a result");
+      return;
+    }
+    failure =
+        device.copyToHost(copy.getData(), result.data, copy.getNumBytes());
+    results.push_back(std::move(copy));
+  });
+  return failure;
+}
+
+llvm::Expected<double>
+Executable::measureLaunch(size_t index, llvm::ArrayRef<TensorView> operands,
+                          int &launches) const {
+  constexpr int kWarmups = 3, kFewest = 5, kMost = 10000;
+  constexpr double kMilliseconds = 50;
+  const Signature &function = state->signatures[index];
+  cuda::Device &device = state->gpu->getDevice();
+  auto onDevice = upload(device, function, operands);
+  if (!onDevice)
+    return onDevice.takeError();
+  auto stream = device.createStream();
+  if (!stream)
+    return stream.takeError();
+  llvm::SmallVector<cuda::ResultBuffer, 2> buffers(function.results.size());
+  llvm::scope_exit release([&] {
+    for (const cuda::ResultBuffer &buffer : buffers)
+      if (buffer.allocated)
+        device.free(buffer.data);
+  });
+  llvm::SmallVector<int64_t> shapes;
+  auto launchOnce = [&]() -> llvm::Error {
+    shapes.clear();
+    return launch(index, onDevice->views, stream->get(), buffers, shapes);
+  };
+  for (int i = 0; i < kWarmups; ++i)
+    if (llvm::Error error = launchOnce())
+      return std::move(error);
+  auto start = device.createEvent();
+  if (!start)
+    return start.takeError();
+  auto end = device.createEvent();
+  if (!end)
+    return end.takeError();
+  std::vector<double> times;
+  double total = 0;
+  do {
+    if (llvm::Error error = start->record(stream->get()))
+      return std::move(error);
+    if (llvm::Error error = launchOnce())
+      return std::move(error);
+    if (llvm::Error error = end->record(stream->get()))
+      return std::move(error);
+    if (llvm::Error error = end->synchronize())
+      return std::move(error);
+    auto milliseconds = end->getMillisecondsSince(*start);
+    if (!milliseconds)
+      return milliseconds.takeError();
+    times.push_back(*milliseconds / 1e3);
+    total += *milliseconds;
+  } while (times.size() < kFewest ||
+           (total < kMilliseconds && times.size() < kMost));
+  llvm::sort(times);
+  launches = int(times.size());
+  return times[times.size() / 2];
+}

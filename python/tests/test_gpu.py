@@ -1,0 +1,185 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What is special to a GPU: PyTorch's tensors and streams, graphs, layouts in
+memory. The numerics of test_numerics.py run there by FOVEA_TEST_TARGET."""
+
+import functools
+import os
+
+import numpy as np
+import pytest
+
+import fovea
+from attention import Case
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
+
+TARGET = os.environ.get("FOVEA_TEST_TARGET", "gpu")
+TORCH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32,
+         "f64": torch.float64}
+# Relative to the largest magnitude: a rounding of the type or two.
+BOUNDS = {"f16": 1e-3, "bf16": 8e-3, "f32": 5e-6, "f64": 1e-12}
+
+
+@functools.lru_cache(maxsize=None)
+def compiled(case):
+    return fovea.compile(case.text, target=TARGET)
+
+
+def reference(q, k, v, mask=None):
+    q, k, v = (x.double() for x in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    k, v = (x.repeat_interleave(group, 1) for x in (k, v))
+    scores = q @ k.transpose(-1, -2) * q.shape[-1]**-0.5
+    if mask == "causal":
+        i, j = (torch.arange(n, device=q.device)
+                for n in (q.shape[2], k.shape[2]))
+        scores = scores.masked_fill(j[None] > i[:, None], -torch.inf)
+    return scores.softmax(-1).nan_to_num(0) @ v
+
+
+def check(output, expected, dtype):
+    assert output.shape == expected.shape
+    if output.numel() == 0:
+        return
+    error = (output.double() - expected).abs().max() / expected.abs().max()
+    assert error <= BOUNDS[dtype], error
+
+
+def make(case, batch, queries, keys, seed=0):
+    torch.manual_seed(seed)
+    shapes = [(batch, case.heads, queries, case.dim),
+              (batch, case.kv_heads, keys, case.dim),
+              (batch, case.kv_heads, keys, case.value_dim)]
+    return [torch.randn(shape, device="cuda", dtype=TORCH[case.dtype])
+            for shape in shapes]
+
+
+BF16 = Case(dtype="bf16", dim=128, value_dim=128, heads=4, kv_heads=2)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_sample(dtype, dim, mask):
+    """Also what the sanitizers run."""
+    case = Case(dtype=dtype, dim=dim, value_dim=dim, mask=mask)
+    operands = make(case, 1, 200, 200)
+    check(compiled(case)(*operands), reference(*operands, mask), dtype)
+
+
+@pytest.mark.parametrize("dim", [8, 16, 24, 40, 72, 80, 96, 112, 160, 192, 256])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_head_dims(dim, mask):
+    case = Case(dtype="bf16", dim=dim, value_dim=dim, mask=mask)
+    operands = make(case, 2, 300, 300)
+    check(compiled(case)(*operands), reference(*operands, mask), "bf16")
+
+
+@pytest.mark.parametrize("length", [1, 2, 63, 64, 65, 127, 128, 129, 1000, 4097])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_lengths(length, mask):
+    case = Case(dtype="f16", dim=64, value_dim=64, mask=mask)
+    operands = make(case, 1, length, length)
+    check(compiled(case)(*operands), reference(*operands, mask), "f16")
+
+
+def test_results_are_on_the_device():
+    operands = make(BF16, 1, 64, 64)
+    for _ in range(2):
+        output = compiled(BF16)(*operands)
+        assert output.is_cuda and output.dtype == torch.bfloat16
+
+
+def test_current_stream():
+    """A call comes after what is on the current stream, and before the rest."""
+    q, k, v = make(BF16, 2, 512, 512)
+    expected = reference(q, k, v)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    late = torch.empty_like(q)
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(10_000_000)
+        late.copy_(q)
+        output = compiled(BF16)(late, k, v)
+        late.zero_()
+    torch.cuda.synchronize()
+    check(output, expected, "bf16")
+
+
+def test_graph_capture():
+    q, k, v = make(BF16, 2, 300, 300)
+    function = compiled(BF16)
+    function(q, k, v)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = function(q, k, v)
+    for seed in range(3):
+        for old, new in zip((q, k, v), make(BF16, 2, 300, 300, seed)):
+            old.copy_(new)
+        graph.replay()
+        check(output, reference(q, k, v), "bf16")
+
+
+def test_layouts():
+    """[B, S, H, D] in memory, rows apart, and a packed QKV."""
+    qkv = torch.randn(2, 200, 3, 4, 128, device="cuda", dtype=torch.bfloat16)
+    q, k, v = (qkv[:, :, n].transpose(1, 2) for n in range(3))
+    case = Case(dtype="bf16", dim=128, value_dim=128, heads=4, kv_heads=4)
+    check(compiled(case)(q, k, v), reference(q, k, v), "bf16")
+
+
+@pytest.mark.parametrize("offset", [1, 3, 4])
+def test_misaligned(offset):
+    """Addresses and strides that copy engines do not take."""
+    case = Case(dtype="f16", dim=64, value_dim=64)
+    views = []
+    for heads, length in ((4, 100), (2, 130), (2, 130)):
+        flat = torch.randn(heads * length * 67 + offset, device="cuda",
+                           dtype=torch.float16)
+        views.append(flat[offset:].view(1, heads, length, 67)[..., :64])
+    check(compiled(case)(*views), reference(*views), "f16")
+
+
+def test_many_heads():
+    """More blocks than a grid's second dimension takes."""
+    case = Case(dtype="f16", dim=16, value_dim=16, heads=8, kv_heads=8)
+    operands = make(case, 9000, 5, 5)
+    check(compiled(case)(*operands), reference(*operands), "f16")
+
+
+@pytest.mark.parametrize("case", [
+    BF16, Case(dtype="bf16", mask="causal", dim=64, value_dim=64),
+    Case(dtype="f32"), Case(dtype="f16", dropout=0.2)], ids=str)
+def test_runs_are_equal(case):
+    operands = make(case, 2, 333, 333)
+    if case.dropout:
+        operands += [7, 11]
+    first = compiled(case)(*operands)
+    for _ in range(5):
+        assert torch.equal(compiled(case)(*operands), first)
+
+
+def test_host_operands():
+    """NumPy arrays go to the GPU and come back."""
+    case = Case(dtype="f32")
+    operands = [x.cpu().numpy() for x in make(case, 1, 50, 70)]
+    output = compiled(case)(*operands)
+    assert isinstance(output, np.ndarray)
+    expected = reference(*(torch.from_numpy(x) for x in operands))
+    check(torch.from_numpy(output), expected, "f32")
+
+
+def test_wrong_device():
+    q, k, v = make(BF16, 1, 64, 64)
+    with pytest.raises(fovea.Error, match="operand 1 .*expected a dense tensor "
+                                          "on cuda:0, got .* on cpu"):
+        compiled(BF16)(q, k.cpu(), v)
+
+
+def test_resources():
+    for kernel in compiled(BF16).resources:
+        assert kernel["spill_store_bytes"] == kernel["spill_load_bytes"] == 0
