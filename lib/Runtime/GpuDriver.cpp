@@ -16,14 +16,12 @@
 
 using namespace fovea::cuda;
 
-namespace {
-
-llvm::Error makeNoDevice(const llvm::Twine &message) {
+static llvm::Error makeNoDevice(const llvm::Twine &message) {
   return llvm::createStringError(
       std::make_error_code(std::errc::no_such_device), message);
 }
 
-std::error_code getCode(CUresult result) {
+static std::error_code getCode(CUresult result) {
   switch (result) {
   case CUDA_ERROR_OUT_OF_MEMORY:
     return std::make_error_code(std::errc::not_enough_memory);
@@ -34,8 +32,6 @@ std::error_code getCode(CUresult result) {
     return std::make_error_code(std::errc::io_error);
   }
 }
-
-} // namespace
 
 llvm::Error fovea::cuda::makeError(const Api &api, CUresult result,
                                    llvm::StringRef call,

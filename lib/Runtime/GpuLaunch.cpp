@@ -18,9 +18,15 @@ using namespace fovea::cuda;
 
 namespace {
 
+/// What CUDA allows.
+constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
+constexpr int64_t kMaxBlock[3] = {1024, 1024, 64};
+
 thread_local LaunchContext *currentContext = nullptr;
 
-LaunchContext &getContext(const char *function) {
+} // namespace
+
+static LaunchContext &getContext(const char *function) {
   if (!currentContext) {
     std::fprintf(stderr, "fovea: %s is called outside of a launch\n", function);
     std::abort();
@@ -28,16 +34,10 @@ LaunchContext &getContext(const char *function) {
   return *currentContext;
 }
 
-/// What CUDA allows.
-constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
-constexpr int64_t kMaxBlock[3] = {1024, 1024, 64};
-
-std::string formatSizes(const int64_t sizes[3]) {
+static std::string formatSizes(const int64_t sizes[3]) {
   return std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]) + " x " +
          std::to_string(sizes[2]);
 }
-
-} // namespace
 
 LaunchContext::~LaunchContext() {
   if (arena)

@@ -21,8 +21,10 @@ struct Log {
   std::string take() { return llvm::StringRef(text.c_str()).rtrim().str(); }
 };
 
+} // namespace
+
 /// True if code that the driver refused as a cubin may be right as PTX.
-bool isWrongForm(CUresult result) {
+static bool isWrongForm(CUresult result) {
   return result == CUDA_ERROR_INVALID_IMAGE ||
          result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
          result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
@@ -30,12 +32,10 @@ bool isWrongForm(CUresult result) {
 
 /// True if the driver's compiler has the bug of ptxas 12.8.0 to 12.9.0. Which
 /// 12.9 it is cannot be asked.
-bool miscompiles(int driverVersion, llvm::StringRef ptx) {
+static bool miscompiles(int driverVersion, llvm::StringRef ptx) {
   return driverVersion / 10 >= 1208 && driverVersion / 10 <= 1209 &&
          ptx.contains(".target sm_90a");
 }
-
-} // namespace
 
 Module::Module(Device &device)
     : device(device), arenas(std::make_unique<ArenaPool>(device)) {}

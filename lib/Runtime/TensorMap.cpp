@@ -48,7 +48,9 @@ struct ElementType {
   int64_t bytes;
 };
 
-ElementType getElementType(int64_t kind) {
+} // namespace
+
+static ElementType getElementType(int64_t kind) {
   switch (ElementKind(kind)) {
   case ElementKind::F16:
     return {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2};
@@ -71,13 +73,13 @@ ElementType getElementType(int64_t kind) {
   return {0, 0};
 }
 
-llvm::Error reject(const llvm::Twine &message) {
+static llvm::Error reject(const llvm::Twine &message) {
   return makeInvalid("tensor map: " + message);
 }
 
 /// What does not satisfy T2 to T6.
-llvm::Error validate(const TensorMapShape &shape, int64_t elementBytes,
-                     bool empty) {
+static llvm::Error validate(const TensorMapShape &shape, int64_t elementBytes,
+                            bool empty) {
   if (reinterpret_cast<uintptr_t>(shape.base) % 16)
     return reject(
         "the address 0x" +
@@ -109,8 +111,8 @@ llvm::Error validate(const TensorMapShape &shape, int64_t elementBytes,
   return llvm::Error::success();
 }
 
-llvm::Error encode(const Device &device, const TensorMapShape &shape,
-                   CUtensorMap &map) {
+static llvm::Error encode(const Device &device, const TensorMapShape &shape,
+                          CUtensorMap &map) {
   ElementType element = getElementType(shape.elementKind);
   if (!element.bytes)
     return reject("no element kind " + llvm::Twine(shape.elementKind));
@@ -155,8 +157,6 @@ llvm::Error encode(const Device &device, const TensorMapShape &shape,
                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                "cuTensorMapEncodeTiled");
 }
-
-} // namespace
 
 llvm::Error fovea::cuda::encodeTensorMap(const Device &device, void *map,
                                          TensorMapShape shape) {

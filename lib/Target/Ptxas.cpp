@@ -60,8 +60,10 @@ private:
   llvm::FileRemover remover;
 };
 
+} // namespace
+
 /// A cache entry: the length of the log, the log, the cubin.
-std::string pack(llvm::StringRef log, llvm::StringRef cubin) {
+static std::string pack(llvm::StringRef log, llvm::StringRef cubin) {
   std::string entry(8, '\0');
   llvm::support::endian::write64le(entry.data(), log.size());
   entry += log;
@@ -69,8 +71,8 @@ std::string pack(llvm::StringRef log, llvm::StringRef cubin) {
   return entry;
 }
 
-bool unpack(llvm::StringRef entry, llvm::StringRef &log,
-            llvm::StringRef &cubin) {
+static bool unpack(llvm::StringRef entry, llvm::StringRef &log,
+                   llvm::StringRef &cubin) {
   if (entry.size() < 8)
     return false;
   uint64_t size = llvm::support::endian::read64le(entry.data());
@@ -81,8 +83,6 @@ bool unpack(llvm::StringRef entry, llvm::StringRef &log,
   cubin = entry.drop_front(size);
   return true;
 }
-
-} // namespace
 
 llvm::Expected<PtxasOutput>
 fovea::runPtxas(llvm::StringRef file,

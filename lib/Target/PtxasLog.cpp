@@ -12,11 +12,9 @@
 
 using namespace fovea;
 
-namespace {
-
 /// The text between the first pair of quotes behind `after`; empty if there is
 /// none.
-llvm::StringRef getQuoted(llvm::StringRef text, llvm::StringRef after) {
+static llvm::StringRef getQuoted(llvm::StringRef text, llvm::StringRef after) {
   size_t at = text.find(after);
   if (at == llvm::StringRef::npos)
     return "";
@@ -26,7 +24,7 @@ llvm::StringRef getQuoted(llvm::StringRef text, llvm::StringRef after) {
 }
 
 /// Reads items such as `8 bytes spill stores`, `used 1 barriers`.
-void parseItems(llvm::StringRef line, KernelResources &kernel) {
+static void parseItems(llvm::StringRef line, KernelResources &kernel) {
   llvm::SmallVector<llvm::StringRef, 8> items;
   line.split(items, ',');
   for (llvm::StringRef item : items) {
@@ -53,8 +51,6 @@ void parseItems(llvm::StringRef line, KernelResources &kernel) {
       kernel.stackBytes = std::max(kernel.stackBytes, number);
   }
 }
-
-} // namespace
 
 bool PtxasDiagnostic::isFault() const {
   llvm::StringRef digits(code);

@@ -30,7 +30,10 @@ constexpr PtxasVersion kOldest = {12, 0, 0};
 constexpr PtxasVersion kFirstBad = {12, 8, 0};
 constexpr PtxasVersion kFirstGood = {12, 9, 86};
 
-std::string makePath(const llvm::Twine &folder, const llvm::Twine &name) {
+} // namespace
+
+static std::string makePath(const llvm::Twine &folder,
+                            const llvm::Twine &name) {
   llvm::SmallString<128> result;
   folder.toVector(result);
   path::append(result, name);
@@ -38,8 +41,8 @@ std::string makePath(const llvm::Twine &folder, const llvm::Twine &name) {
 }
 
 /// The folders below `prefix` where Python packages are installed.
-void addPackageFolders(llvm::StringRef prefix,
-                       llvm::SmallVectorImpl<std::string> &folders) {
+static void addPackageFolders(llvm::StringRef prefix,
+                              llvm::SmallVectorImpl<std::string> &folders) {
   std::error_code code;
   for (fs::directory_iterator entry(makePath(prefix, "lib"), code), end;
        !code && entry != end; entry.increment(code)) {
@@ -53,7 +56,7 @@ void addPackageFolders(llvm::StringRef prefix,
 }
 
 /// Where Python packages with a ptxas may be.
-llvm::SmallVector<std::string> getPackageFolders() {
+static llvm::SmallVector<std::string> getPackageFolders() {
   llvm::SmallVector<std::string> folders;
   // That of Fovea's own package comes first.
   Dl_info info;
@@ -76,7 +79,7 @@ llvm::SmallVector<std::string> getPackageFolders() {
 }
 
 /// Every file that may be a ptxas, best first.
-llvm::SmallVector<std::string> getCandidates() {
+static llvm::SmallVector<std::string> getCandidates() {
   llvm::SmallVector<std::string> files;
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
     if (auto toolkit = llvm::sys::Process::GetEnv(variable);
@@ -98,7 +101,7 @@ llvm::SmallVector<std::string> getCandidates() {
 }
 
 /// Reads `... release 13.0, V13.0.88`.
-llvm::Expected<PtxasVersion> parseVersion(llvm::StringRef text) {
+static llvm::Expected<PtxasVersion> parseVersion(llvm::StringRef text) {
   PtxasVersion version;
   llvm::StringRef rest =
       text.substr(text.find(", V")).drop_front(text.contains(", V") ? 3 : 0);
@@ -109,8 +112,8 @@ llvm::Expected<PtxasVersion> parseVersion(llvm::StringRef text) {
   return version;
 }
 
-llvm::Expected<PtxasVersion> readVersion(llvm::StringRef file,
-                                         DiskCache *cache) {
+static llvm::Expected<PtxasVersion> readVersion(llvm::StringRef file,
+                                                DiskCache *cache) {
   fs::file_status status;
   if (std::error_code code = fs::status(file, status))
     return llvm::errorCodeToError(code);
@@ -132,15 +135,13 @@ llvm::Expected<PtxasVersion> readVersion(llvm::StringRef file,
 }
 
 /// Why a ptxas is not fit to assemble for `chip`; empty if it is.
-std::string getObjection(PtxasVersion version, llvm::StringRef chip) {
+static std::string getObjection(PtxasVersion version, llvm::StringRef chip) {
   if (version < kOldest)
     return "it is older than " + formatVersion(kOldest);
   if (chip == "sm_90a" && version >= kFirstBad && version < kFirstGood)
     return "12.8.0 up to 12.9.0 are known to miscompile code for sm_90a";
   return "";
 }
-
-} // namespace
 
 std::string fovea::formatVersion(PtxasVersion version) {
   return std::to_string(version.major) + "." + std::to_string(version.minor) +
