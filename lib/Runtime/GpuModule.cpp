@@ -57,8 +57,9 @@ Module::load(Device &device, const Image &image,
   if (llvm::Error error = scope.check())
     return error;
   std::unique_ptr<Module> module(new Module(device));
-  if (llvm::Error error = module->loadImage(image))
-    return error;
+  if (!kernels.empty())
+    if (llvm::Error error = module->loadImage(image))
+      return error;
   for (const std::string &name : kernels)
     if (llvm::Error error = module->loadKernel(name))
       return error;

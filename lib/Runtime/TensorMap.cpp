@@ -33,14 +33,18 @@ struct Key {
   }
 };
 
-/// Descriptors that this thread made last.
+/// Descriptors that this thread made last, any of them in any place: those of
+/// one launch must not push each other out.
 struct Memo {
   static constexpr size_t kEntries = 32;
   struct Entry {
     Key key;
     CUtensorMap map;
   };
+  /// Zero where there is none.
+  uint64_t hashes[kEntries] = {};
   Entry entries[kEntries];
+  size_t next = 0;
 };
 
 struct ElementType {
@@ -86,27 +90,27 @@ static llvm::Error validate(const TensorMapShape &shape, int64_t elementBytes,
         llvm::Twine::utohexstr(reinterpret_cast<uintptr_t>(shape.base)) +
         " is not a multiple of 16");
   for (int64_t i = 0; i < shape.rank; ++i) {
-    std::string dimension = "dimension " + std::to_string(i);
     if (shape.sizes[i] < 0 || shape.sizes[i] > kMaxSize)
-      return reject(dimension + ": the size " + llvm::Twine(shape.sizes[i]) +
-                    " is not one of 0 to 2^32");
+      return reject("dimension " + llvm::Twine(i) + ": the size " +
+                    llvm::Twine(shape.sizes[i]) + " is not one of 0 to 2^32");
     if (i > 0 && shape.sizes[i] > 1 && !empty) {
       int64_t stride = shape.byteStrides[i - 1];
       if (stride < 0 || stride >= kMaxStride || stride % 16)
-        return reject(dimension + ": the stride of " + llvm::Twine(stride) +
+        return reject("dimension " + llvm::Twine(i) + ": the stride of " +
+                      llvm::Twine(stride) +
                       " bytes is not a multiple of 16 below 2^40");
     }
     if (shape.box[i] < 1 || shape.box[i] > kMaxBox)
-      return reject(dimension + ": the box size " + llvm::Twine(shape.box[i]) +
-                    " is not one of 1 to 256");
+      return reject("dimension " + llvm::Twine(i) + ": the box size " +
+                    llvm::Twine(shape.box[i]) + " is not one of 1 to 256");
   }
   int64_t inner = shape.box[0] * elementBytes;
-  std::string rows =
-      "the box's rows of " + std::to_string(inner) + " bytes are ";
   if (inner % 16)
-    return reject(rows + "not a multiple of 16");
+    return reject("the box's rows of " + llvm::Twine(inner) +
+                  " bytes are not a multiple of 16");
   if (shape.swizzleBytes && inner > shape.swizzleBytes)
-    return reject(rows + "longer than the swizzle of " +
+    return reject("the box's rows of " + llvm::Twine(inner) +
+                  " bytes are longer than the swizzle of " +
                   llvm::Twine(shape.swizzleBytes) + " bytes");
   return llvm::Error::success();
 }
@@ -176,16 +180,22 @@ llvm::Error fovea::cuda::encodeTensorMap(const Device &device, void *map,
   std::copy_n(shape.box, shape.rank, word);
 
   static thread_local Memo memo;
-  size_t hash =
-      llvm::hash_combine_range(std::begin(key.words), std::end(key.words));
-  Memo::Entry &entry = memo.entries[hash % Memo::kEntries];
-  // Rank 0 is no map's.
-  if (!(entry.key == key)) {
-    entry.key.words[2] = 0;
-    if (llvm::Error error = encode(device, shape, entry.map))
-      return error;
-    entry.key = key;
+  uint64_t hash = uint64_t(llvm::hash_combine_range(std::begin(key.words),
+                                                    std::end(key.words))) |
+                  1;
+  for (size_t i = 0; i < Memo::kEntries; ++i) {
+    if (memo.hashes[i] != hash || !(memo.entries[i].key == key))
+      continue;
+    std::memcpy(map, &memo.entries[i].map, sizeof(CUtensorMap));
+    return llvm::Error::success();
   }
+  size_t place = memo.next++ % Memo::kEntries;
+  Memo::Entry &entry = memo.entries[place];
+  memo.hashes[place] = 0;
+  if (llvm::Error error = encode(device, shape, entry.map))
+    return error;
+  entry.key = key;
+  memo.hashes[place] = hash;
   std::memcpy(map, &entry.map, sizeof(CUtensorMap));
   return llvm::Error::success();
 }

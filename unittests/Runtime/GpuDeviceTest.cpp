@@ -211,6 +211,18 @@ TEST_F(GpuModule, LoadsKernels) {
   EXPECT_EQ(getFakeCuda().liveModules, 0);
 }
 
+TEST_F(GpuModule, MayHaveNoKernels) {
+  auto module = take(Module::load(open(), {}, {}));
+  EXPECT_TRUE(getFakeCuda().images.empty());
+  // A function without kernels still has results.
+  ResultBuffer results[1];
+  LaunchContext context(*module, nullptr, results);
+  EXPECT_EQ(getMessage(context.run(
+                [] { fovea_gpu_zero(fovea_gpu_result(0, 100), 100); })),
+            "success");
+  open().free(results[0].data);
+}
+
 TEST_F(GpuModule, NamesAMissingKernel) {
   getFakeCuda().missingKernel = "second";
   EXPECT_EQ(

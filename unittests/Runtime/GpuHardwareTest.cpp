@@ -365,7 +365,7 @@ TEST_F(Hardware, SaysHowMuchMemoryIsMissing) {
 
 TEST_F(Hardware, SaysWhereThePTXIsWrong) {
   std::string message = getMessage(Module::load(
-      *device, {"", ".version 8.0\n.target sm_80\nnonsense\n"}, {}));
+      *device, {"", ".version 8.0\n.target sm_80\nnonsense\n"}, {"kernel"}));
   EXPECT_NE(message.find("line 3"), std::string::npos) << message;
   EXPECT_NE(message.find("CUDA_ERROR_INVALID_PTX"), std::string::npos);
 }

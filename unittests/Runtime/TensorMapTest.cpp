@@ -78,6 +78,17 @@ TEST_F(TensorMap, IsRememberedByItsArguments) {
   EXPECT_NE(encode(arguments), "success");
 }
 
+TEST_F(TensorMap, DoesNotPushOutOthersOfItsLaunch) {
+  Arguments arguments;
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < 32; ++i) {
+      arguments.base = reinterpret_cast<void *>(uintptr_t(0x100000 + 4096 * i));
+      EXPECT_EQ(encode(arguments), "success");
+      EXPECT_EQ(map.opaque[0], uint64_t(0x100000 + 4096 * i));
+    }
+  EXPECT_EQ(getFakeCuda().tensorMaps.size(), 32u);
+}
+
 TEST_F(TensorMap, OfAnEmptyTensorHasAnAddress) {
   Arguments arguments;
   arguments.base = nullptr;

@@ -239,9 +239,10 @@ struct Image {
 /// reuse.
 class Module {
 public:
-  /// Loads the kernels with these names, in this order. They may use all of the
-  /// device's shared memory. PTX of sm_90a is not given to the compiler of a
-  /// driver of CUDA 12.8 or 12.9, which is known to miscompile it.
+  /// Loads the kernels with these names, in this order; without any, no code is
+  /// looked at. They may use all of the device's shared memory. PTX of sm_90a
+  /// is not given to the compiler of a driver of CUDA 12.8 or 12.9, which is
+  /// known to miscompile it.
   static llvm::Expected<std::unique_ptr<Module>>
   load(Device &device, const Image &image, llvm::ArrayRef<std::string> kernels);
 
