@@ -155,6 +155,31 @@ Value fovea::tile::getI32(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
+Value fovea::tile::packVector(OpBuilder &builder, Location loc,
+                              ValueRange values) {
+  if (values.size() == 1)
+    return values.front();
+  Type elementType = values.front().getType();
+  SmallVector<Value> elements(values);
+  bool areRounded = llvm::all_of(values, [](Value value) {
+    auto round = value.getDefiningOp<arith::TruncFOp>();
+    return round && round.getIn().getType().isF32();
+  });
+  if (areRounded)
+    for (Value &element : elements)
+      element = element.getDefiningOp<arith::TruncFOp>().getIn();
+  int64_t size = elements.size();
+  Value vector = LLVM::PoisonOp::create(
+      builder, loc, VectorType::get(size, elements.front().getType()));
+  for (auto [index, element] : llvm::enumerate(elements))
+    vector = LLVM::InsertElementOp::create(builder, loc, vector, element,
+                                           getI32(builder, loc, index));
+  if (areRounded)
+    vector = arith::TruncFOp::create(
+        builder, loc, VectorType::get(size, elementType), vector);
+  return vector;
+}
+
 Value fovea::tile::shuffle(OpBuilder &builder, Location loc, Value value,
                            NVVM::ShflKind kind, Value place) {
   Type type = value.getType();

@@ -61,6 +61,8 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
     SmallVector<SmallVector<Value>> operands;
     auto addOperands = [&](ValueRange fragments, ArrayRef<ValueRange> registers,
                            int64_t dropped) {
+      if (fragments.empty())
+        return;
       SmallVector<int64_t> places =
           dropped < 0 ? llvm::to_vector(llvm::seq(layout.getNumRegisters()))
                       : layout.getReducedRegisters(dropped);
@@ -134,10 +136,9 @@ struct ConvertReduce final : OpConversionPattern<ReduceOp> {
     int64_t weight = 1;
     for (const Digit &digit : layout.getThreads()) {
       if (digit.dim == dim) {
-        if (!llvm::isPowerOf2_64(digit.size) || !llvm::isPowerOf2_64(weight) ||
-            weight * digit.size > kWarpSize)
+        if (!llvm::isPowerOf2_64(digit.size) || !llvm::isPowerOf2_64(weight))
           return op.emitOpError("expected the threads along dimension ")
-                 << dim << " to be a power of two in one warp, got " << layout;
+                 << dim << " to differ in bits of their number, got " << layout;
         for (int64_t distance = 1; distance < digit.size; distance *= 2)
           distances.push_back(weight * distance);
       }
@@ -172,7 +173,7 @@ private:
     if (op.getKind() == Reduction::Add)
       return isFloat ? arith::AddFOp::create(builder, loc, a, b).getResult()
                      : arith::AddIOp::create(builder, loc, a, b).getResult();
-    return isFloat ? arith::MaxNumFOp::create(builder, loc, a, b).getResult()
+    return isFloat ? LLVM::MaxNumOp::create(builder, loc, a, b).getResult()
                    : arith::MaxSIOp::create(builder, loc, a, b).getResult();
   }
 
@@ -198,9 +199,16 @@ void fovea::tile::prepareMaps(Operation *root) {
             ValueRange{exp.getOperand()});
         return;
       }
-      auto math = dyn_cast<arith::ArithFastMathInterface>(op);
-      if (!math)
+      // Its expansion compares and selects.
+      if (auto max = dyn_cast<arith::MaxNumFOp>(op)) {
+        rewriter.setInsertionPoint(op);
+        rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, max.getLhs(),
+                                                    max.getRhs());
         return;
+      }
+      if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op))
+        return;
+      auto math = cast<arith::ArithFastMathInterface>(op);
       arith::FastMathFlags flags = math.getFastMathFlagsAttr().getValue() |
                                    arith::FastMathFlags::contract;
       op->setAttr(math.getFastMathAttrName(),

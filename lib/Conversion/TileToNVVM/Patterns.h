@@ -49,6 +49,14 @@ public:
 void populateFragmentPatterns(const TileTypeConverter &converter,
                               mlir::RewritePatternSet &patterns);
 
+/// load and store.
+void populateMemoryPatterns(const TileTypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
+
+/// mma by mma_sync and by fma.
+void populateProductPatterns(const TileTypeConverter &converter,
+                             mlir::RewritePatternSet &patterns);
+
 /// Readies the scalar regions of maps: products and sums may become one
 /// operation, and 2^x is the machine's.
 void prepareMaps(mlir::Operation *root);
@@ -95,6 +103,11 @@ int64_t getSlotBytes(RingType type);
 //===----------------------------------------------------------------------===//
 
 mlir::Value getI32(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
+
+/// `values` as one vector; a single one stays. What was rounded from f32 one
+/// by one is rounded in pairs, by one instruction.
+mlir::Value packVector(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::ValueRange values);
 
 /// `value`, of up to 64 bits, of another lane of the warp: the one whose number
 /// differs in the bits of `place` (`bfly`), or is `place` (`idx`).

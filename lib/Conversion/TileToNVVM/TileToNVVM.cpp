@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
+#include "SharedMemoryPlan.h"
 
 #include "fovea/Conversion/Passes.h"
 
@@ -35,6 +36,8 @@ struct TileToNVVM final : impl::TileToNVVMBase<TileToNVVM> {
     RewritePatternSet patterns(context);
     ConversionTarget target(*context);
     populateFragmentPatterns(converter, patterns);
+    populateMemoryPatterns(converter, patterns);
+    populateProductPatterns(converter, patterns);
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.addIllegalDialect<TileDialect>();
@@ -54,6 +57,14 @@ private:
       ++numOps;
       if (!kernel.getKnownBlockSize()) {
         op->emitOpError("stands in a kernel without a known block size");
+        return WalkResult::interrupt();
+      }
+      bool isShared =
+          llvm::any_of(op->getResultTypes(), llvm::IsaPred<SharedType>);
+      if (((isa<LoadOp>(op) && isShared) || isa<RingOp>(op)) &&
+          !op->hasAttr(kSharedOffsetAttrName)) {
+        op->emitOpError("has no place in shared memory; see "
+                        "convert-tile-launch-to-gpu");
         return WalkResult::interrupt();
       }
       for (Type type : op->getResultTypes()) {

@@ -1,0 +1,113 @@
+//===- Access.h - Elements of tiles in memory -------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_TILETONVVM_ACCESS_H
+#define FOVEA_LIB_CONVERSION_TILETONVVM_ACCESS_H
+
+#include "Patterns.h"
+
+namespace fovea::tile {
+
+/// The part of a column that depends on the thread: an i32, and the bits
+/// that may be set in it.
+struct ThreadPart {
+  mlir::Value value;
+  uint64_t bits;
+};
+
+/// What the executing thread adds to the column, the last coordinate, of its
+/// elements.
+ThreadPart getThreadColumn(mlir::OpBuilder &builder, mlir::Operation *op,
+                           LayoutAttr layout);
+
+/// Access to a tile in shared memory by elements whose coordinates are one part
+/// that depends on the thread plus a constant.
+class SharedAccess {
+public:
+  SharedAccess(mlir::OpBuilder &builder, mlir::Location loc, SharedType type,
+               mlir::Value address, mlir::Value row, ThreadPart column);
+
+  /// A pointer to the element whose coordinates have these constants.
+  mlir::Value getPointer(int64_t row, int64_t column);
+
+private:
+  /// Where the element of any two coordinates lies.
+  mlir::Value getAddress(mlir::Value row, mlir::Value column);
+
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value addConstant(mlir::Value a, int64_t b);
+  mlir::Value scale(mlir::Value a, int64_t factor);
+  mlir::Value divide(mlir::Value a, int64_t b);
+  mlir::Value remainder(mlir::Value a, int64_t b);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  SharedType type;
+  mlir::Value address;
+  mlir::Value row;
+  ThreadPart column;
+  /// Where the element of the thread's coordinates lies.
+  mlir::Value first;
+  llvm::DenseMap<int64_t, mlir::Value> units;
+};
+
+/// A tile of a memref in global memory that begins at `indices` and whose
+/// dimension n runs along dimension `dims[n]`.
+class GlobalAccess {
+public:
+  GlobalAccess(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memref,
+               mlir::ValueRange indices, llvm::ArrayRef<int64_t> dims,
+               llvm::ArrayRef<int64_t> shape);
+
+  int64_t getElementBytes() const { return elementBytes; }
+
+  /// Whether dimension `dim` of every such tile lies within the memref.
+  bool isWhole(int64_t dim) const { return !left[dim]; }
+
+  /// How much of dimension `dim` lies within the memref, an i32 from 0 to the
+  /// tile's size.
+  mlir::Value getLeft(int64_t dim);
+
+  /// Leaves no more than `count`, an index, of dimension `dim`.
+  void limit(int64_t dim, mlir::Value count);
+
+  /// Whether coordinate `place`, an i32, of dimension `dim` is within the
+  /// memref; null: it is.
+  mlir::Value isWithin(int64_t dim, mlir::Value place);
+
+  /// Whether the tile's last dimension is contiguous.
+  bool isContiguous() const { return strides.back() == nullptr; }
+
+  /// Whether every row of the tile begins at a multiple of `bytes`, an i1.
+  mlir::Value isAligned(int64_t bytes);
+
+  /// A pointer to the element of these coordinates, i32s.
+  mlir::Value getPointer(mlir::ValueRange coordinates);
+
+  /// A pointer `offsets` elements, along each dimension, from `pointer`.
+  mlir::Value move(mlir::Value pointer, llvm::ArrayRef<int64_t> offsets);
+
+private:
+  mlir::Value toI64(mlir::Value value);
+  mlir::Value getI64(int64_t value);
+  mlir::Value moveBytes(mlir::Value pointer, mlir::Value bytes);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  int64_t elementBytes;
+  /// The tile's first element, an i64.
+  mlir::Value address;
+  /// Bytes from one element to the next, i64; null: the element's.
+  llvm::SmallVector<mlir::Value> strides;
+  /// Null: all.
+  llvm::SmallVector<mlir::Value> left;
+  llvm::SmallVector<int64_t> shape;
+};
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_CONVERSION_TILETONVVM_ACCESS_H

@@ -1,0 +1,448 @@
+//===- Memory.cpp - Loads and stores of tiles -----------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Access.h"
+#include "SharedMemoryPlan.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Reads or writes the registers of a fragment, in vectors of neighbours where
+/// memory allows, else one by one and within the memref alone.
+class FragmentAccess {
+public:
+  FragmentAccess(ConversionPatternRewriter &rewriter, Operation *op,
+                 FragmentType type, GlobalAccess &memory);
+
+  SmallVector<Value> load();
+  void store(ValueRange registers);
+
+private:
+  /// Calls `body` for the first register of each `width` neighbours with a
+  /// pointer to its element.
+  void forEach(int64_t width,
+               function_ref<void(int64_t index, Value pointer)> body);
+
+  /// Whether vectors can be used everywhere in the tile, an i1.
+  Value canUseVectors();
+
+  /// Whether the thread's element in register `index` is its to access; null:
+  /// it is.
+  Value mayAccess(int64_t index);
+
+  SmallVector<Value> loadVectors();
+  SmallVector<Value> loadScalars();
+  void storeVectors(ValueRange registers);
+  void storeScalars(ValueRange registers);
+
+  Value both(Value a, Value b) {
+    return a && b ? arith::AndIOp::create(rewriter, loc, a, b).getResult()
+                  : (a ? a : b);
+  }
+
+  ConversionPatternRewriter &rewriter;
+  Location loc;
+  LayoutAttr layout;
+  Type elementType;
+  GlobalAccess &memory;
+  /// Neighbours in registers that are neighbours in memory.
+  int64_t vector = 1;
+  SmallVector<Value> coordinates;
+  /// Among threads that hold the same, the one that writes; null: all.
+  Value isWriter;
+};
+
+FragmentAccess::FragmentAccess(ConversionPatternRewriter &rewriter,
+                               Operation *op, FragmentType type,
+                               GlobalAccess &memory)
+    : rewriter(rewriter), loc(op->getLoc()), layout(type.getLayout()),
+      elementType(type.getElementType()), memory(memory) {
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    coordinates.push_back(getThreadCoordinate(rewriter, op, layout, dim));
+  ArrayRef<Digit> registers = layout.getRegisters();
+  if (memory.isContiguous() && !registers.empty() &&
+      registers[0].dim == type.getRank() - 1 && registers[0].stride == 1)
+    vector = std::gcd(registers[0].size, 16 / memory.getElementBytes());
+
+  if (isa<LoadOp>(op))
+    return;
+  int64_t weight = 1;
+  Value thread = getThread(rewriter, op), zero = getI32(rewriter, loc, 0);
+  for (const Digit &digit : layout.getThreads()) {
+    if (digit.dim == Digit::kReplicated) {
+      Value place = arith::DivUIOp::create(rewriter, loc, thread,
+                                           getI32(rewriter, loc, weight));
+      place = arith::RemUIOp::create(rewriter, loc, place,
+                                     getI32(rewriter, loc, digit.size));
+      isWriter = both(isWriter, arith::CmpIOp::create(rewriter, loc,
+                                                      arith::CmpIPredicate::eq,
+                                                      place, zero));
+    }
+    weight *= digit.size;
+  }
+}
+
+void FragmentAccess::forEach(int64_t width,
+                             function_ref<void(int64_t, Value)> body) {
+  Value first = memory.getPointer(coordinates);
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e;
+       index += width)
+    body(index, memory.move(first, layout.getRegisterOffset(index)));
+}
+
+Value FragmentAccess::canUseVectors() {
+  Value can = memory.isAligned(vector * memory.getElementBytes());
+  for (auto [dim, size] : llvm::enumerate(layout.getShape()))
+    if (!memory.isWhole(dim))
+      can = both(can, arith::CmpIOp::create(
+                          rewriter, loc, arith::CmpIPredicate::eq,
+                          memory.getLeft(dim), getI32(rewriter, loc, size)));
+  return can;
+}
+
+Value FragmentAccess::mayAccess(int64_t index) {
+  Value may;
+  for (auto [dim, offset] : llvm::enumerate(layout.getRegisterOffset(index))) {
+    if (memory.isWhole(dim))
+      continue;
+    Value place = coordinates[dim];
+    if (offset)
+      place = arith::AddIOp::create(rewriter, loc, place,
+                                    getI32(rewriter, loc, offset));
+    may = both(may, memory.isWithin(dim, place));
+  }
+  return both(isWriter, may);
+}
+
+SmallVector<Value> FragmentAccess::load() {
+  if (vector == 1)
+    return loadScalars();
+  SmallVector<Type> types(layout.getNumRegisters(), elementType);
+  auto branch = scf::IfOp::create(rewriter, loc, types, canUseVectors(),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(rewriter, loc, loadVectors());
+  rewriter.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(rewriter, loc, loadScalars());
+  return SmallVector<Value>(branch.getResults());
+}
+
+SmallVector<Value> FragmentAccess::loadVectors() {
+  SmallVector<Value> registers;
+  auto type = VectorType::get(vector, elementType);
+  forEach(vector, [&](int64_t, Value pointer) {
+    Value values = LLVM::LoadOp::create(rewriter, loc, type, pointer,
+                                        vector * memory.getElementBytes());
+    for (int64_t index = 0; index < vector; ++index)
+      registers.push_back(LLVM::ExtractElementOp::create(
+          rewriter, loc, values, getI32(rewriter, loc, index)));
+  });
+  return registers;
+}
+
+SmallVector<Value> FragmentAccess::loadScalars() {
+  SmallVector<Value> registers;
+  Value zero = arith::ConstantOp::create(rewriter, loc,
+                                         rewriter.getZeroAttr(elementType));
+  forEach(1, [&](int64_t index, Value pointer) {
+    Value may = mayAccess(index);
+    if (!may) {
+      registers.push_back(
+          LLVM::LoadOp::create(rewriter, loc, elementType, pointer));
+      return;
+    }
+    auto branch = scf::IfOp::create(rewriter, loc, elementType, may,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(
+        rewriter, loc,
+        LLVM::LoadOp::create(rewriter, loc, elementType, pointer).getResult());
+    rewriter.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(rewriter, loc, zero);
+    registers.push_back(branch.getResult(0));
+  });
+  return registers;
+}
+
+void FragmentAccess::store(ValueRange registers) {
+  if (vector == 1)
+    return storeScalars(registers);
+  auto branch = scf::IfOp::create(rewriter, loc, canUseVectors(),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(branch.thenBlock());
+  storeVectors(registers);
+  rewriter.setInsertionPointToStart(branch.elseBlock());
+  storeScalars(registers);
+}
+
+void FragmentAccess::storeVectors(ValueRange registers) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  if (isWriter) {
+    auto branch = scf::IfOp::create(rewriter, loc, isWriter,
+                                    /*withElseRegion=*/false);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+  }
+  forEach(vector, [&](int64_t index, Value pointer) {
+    Value values = packVector(rewriter, loc, registers.slice(index, vector));
+    LLVM::StoreOp::create(rewriter, loc, values, pointer,
+                          vector * memory.getElementBytes());
+  });
+}
+
+void FragmentAccess::storeScalars(ValueRange registers) {
+  forEach(1, [&](int64_t index, Value pointer) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    if (Value may = mayAccess(index)) {
+      auto branch =
+          scf::IfOp::create(rewriter, loc, may, /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
+    LLVM::StoreOp::create(rewriter, loc, registers[index], pointer);
+  });
+}
+
+struct ConvertStore final : OpConversionPattern<StoreOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    FragmentType type = op.getValue().getType();
+    GlobalAccess memory(rewriter, op.getLoc(), op.getTarget(), op.getIndices(),
+                        op.getDims(), type.getShape());
+    if (op.getValid())
+      memory.limit(0, op.getValid());
+    FragmentAccess(rewriter, op, type, memory).store(adaptor.getValue());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+/// Bytes that cp.async copies at once.
+constexpr int64_t kCopyBytes = 16;
+
+/// Copies from a memref into a tile in shared memory, by all threads that run
+/// an op.
+class SharedCopy {
+public:
+  SharedCopy(ConversionPatternRewriter &rewriter, Operation *op,
+             SharedType type, Value address, GlobalAccess &memory)
+      : rewriter(rewriter), loc(op->getLoc()), type(type), address(address),
+        memory(memory), threads(getNumThreads(op)),
+        thread(getThread(rewriter, op)) {}
+
+  /// Starts a copy; `cp.async.wait_group` or the like waits for it.
+  void start();
+
+private:
+  bool canUseUnits();
+  void copyUnits();
+  void copyElements();
+
+  Value divide(Value a, int64_t b) {
+    return arith::DivUIOp::create(rewriter, loc, a, getI32(rewriter, loc, b));
+  }
+  Value remainder(Value a, int64_t b) {
+    return arith::RemUIOp::create(rewriter, loc, a, getI32(rewriter, loc, b));
+  }
+
+  /// Bytes of the unit of elements from (row, column) that lie within the
+  /// memref; null: all.
+  Value getValidBytes(Value row, Value column);
+
+  ConversionPatternRewriter &rewriter;
+  Location loc;
+  SharedType type;
+  Value address;
+  GlobalAccess &memory;
+  int64_t threads;
+  Value thread;
+};
+
+void SharedCopy::start() {
+  if (!canUseUnits())
+    return copyElements();
+  auto branch = scf::IfOp::create(rewriter, loc, memory.isAligned(kCopyBytes),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(branch.thenBlock());
+  copyUnits();
+  rewriter.setInsertionPointToStart(branch.elseBlock());
+  copyElements();
+}
+
+bool SharedCopy::canUseUnits() {
+  return memory.isContiguous() &&
+         type.getShape().back() * type.getElementBytes() % kCopyBytes == 0;
+}
+
+Value SharedCopy::getValidBytes(Value row, Value column) {
+  Value bytes;
+  if (!memory.isWhole(1)) {
+    Value left =
+        arith::SubIOp::create(rewriter, loc, memory.getLeft(1), column);
+    left = arith::MulIOp::create(rewriter, loc, left,
+                                 getI32(rewriter, loc, type.getElementBytes()));
+    left =
+        arith::MaxSIOp::create(rewriter, loc, left, getI32(rewriter, loc, 0));
+    bytes = arith::MinSIOp::create(rewriter, loc, left,
+                                   getI32(rewriter, loc, kCopyBytes));
+  }
+  if (Value isWithin = memory.isWithin(0, row))
+    bytes = arith::SelectOp::create(rewriter, loc, isWithin,
+                                    bytes ? bytes
+                                          : getI32(rewriter, loc, kCopyBytes),
+                                    getI32(rewriter, loc, 0));
+  return bytes;
+}
+
+void SharedCopy::copyUnits() {
+  int64_t unitColumns = kCopyBytes / type.getElementBytes();
+  int64_t rowUnits = type.getShape().back() / unitColumns;
+  int64_t units = type.getShape().front() * rowUnits;
+  // A thread copies units of one column where a step of all threads is whole
+  // rows.
+  bool isStraight = threads % rowUnits == 0;
+  auto createAccess = [&](Value row, Value column) {
+    return SharedAccess(rewriter, loc, type, address, row,
+                        {column, ~uint64_t(0)});
+  };
+  Value column, row, source;
+  auto locate = [&](Value unit) {
+    row = divide(unit, rowUnits);
+    column = arith::MulIOp::create(rewriter, loc, remainder(unit, rowUnits),
+                                   getI32(rewriter, loc, unitColumns));
+    source = memory.getPointer({row, column});
+  };
+  locate(thread);
+  std::optional<SharedAccess> target = createAccess(row, column);
+  Value firstRow = row, firstSource = source;
+  for (int64_t first = 0; first < units; first += threads) {
+    Value unit = arith::AddIOp::create(rewriter, loc, thread,
+                                       getI32(rewriter, loc, first));
+    int64_t rowOffset = 0;
+    if (isStraight) {
+      rowOffset = first / rowUnits;
+      row = arith::AddIOp::create(rewriter, loc, firstRow,
+                                  getI32(rewriter, loc, rowOffset));
+      source = memory.move(firstSource, {rowOffset, 0});
+    } else if (first) {
+      locate(unit);
+      target.emplace(createAccess(row, column));
+    }
+    OpBuilder::InsertionGuard guard(rewriter);
+    if (first + threads > units) {
+      Value isUnit =
+          arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult, unit,
+                                getI32(rewriter, loc, units));
+      auto branch =
+          scf::IfOp::create(rewriter, loc, isUnit, /*withElseRegion=*/false);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+    }
+    Value pointer = target->getPointer(rowOffset, 0);
+    Value bytes = getValidBytes(row, column);
+    NVVM::CpAsyncOp::create(rewriter, loc, pointer, source, kCopyBytes,
+                            NVVM::LoadCacheModifierKind::CG, bytes);
+  }
+}
+
+void SharedCopy::copyElements() {
+  auto [rows, columns] = std::pair(type.getShape()[0], type.getShape()[1]);
+  auto loop = scf::ForOp::create(rewriter, loc, thread,
+                                 getI32(rewriter, loc, rows * columns),
+                                 getI32(rewriter, loc, threads));
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(loop.getBody());
+  Value row = divide(loop.getInductionVar(), columns);
+  Value column = remainder(loop.getInductionVar(), columns);
+  Value within;
+  for (auto [dim, place] : {std::pair(0, row), std::pair(1, column)})
+    if (Value inDim = memory.isWithin(dim, place))
+      within =
+          within
+              ? arith::AndIOp::create(rewriter, loc, within, inDim).getResult()
+              : inDim;
+  Type elementType = type.getElementType();
+  Value value;
+  auto load = [&] {
+    return LLVM::LoadOp::create(rewriter, loc, elementType,
+                                memory.getPointer({row, column}))
+        .getResult();
+  };
+  if (within) {
+    auto branch = scf::IfOp::create(rewriter, loc, elementType, within,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard inner(rewriter);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(rewriter, loc, load());
+    rewriter.setInsertionPointToStart(branch.elseBlock());
+    Value zero = arith::ConstantOp::create(rewriter, loc,
+                                           rewriter.getZeroAttr(elementType));
+    scf::YieldOp::create(rewriter, loc, zero);
+    value = branch.getResult(0);
+  } else {
+    value = load();
+  }
+  SharedAccess target(rewriter, loc, type, address, row,
+                      {column, ~uint64_t(0)});
+  LLVM::StoreOp::create(rewriter, loc, value, target.getPointer(0, 0));
+}
+
+struct ConvertLoad final : OpConversionPattern<LoadOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto shared = dyn_cast<SharedType>(op.getResult().getType());
+    ArrayRef<int64_t> shape =
+        shared ? shared.getShape()
+               : cast<FragmentType>(op.getResult().getType()).getShape();
+    GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
+                        op.getDims(), shape);
+    if (!shared) {
+      auto type = cast<FragmentType>(op.getResult().getType());
+      rewriter.replaceOpWithMultiple(
+          op, {FragmentAccess(rewriter, op, type, memory).load()});
+      return success();
+    }
+    // What was there may still be read by threads that are behind.
+    if (op->getParentOfType<LoopLikeOpInterface>())
+      emitBarrier(rewriter, op);
+    Value address = getSharedAddress(rewriter, op, getSharedOffset(op));
+    SharedCopy(rewriter, op, shared, address, memory).start();
+    NVVM::CpAsyncCommitGroupOp::create(rewriter, loc);
+    NVVM::CpAsyncWaitGroupOp::create(rewriter, loc, 0);
+    emitBarrier(rewriter, op);
+    rewriter.replaceOp(op, address);
+    return success();
+  }
+};
+
+} // namespace
+
+void fovea::tile::populateMemoryPatterns(const TileTypeConverter &converter,
+                                         RewritePatternSet &patterns) {
+  patterns.add<ConvertLoad, ConvertStore>(converter, patterns.getContext());
+}

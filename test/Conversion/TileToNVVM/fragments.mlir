@@ -1,0 +1,166 @@
+// RUN: fovea-opt %s --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm,canonicalize,cse))' | FileCheck %s
+
+#acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
+#swapped = #tile.layout<16x8, registers = [2:8d0, 2:1d1], threads = [4:2d1, 8:1d0]>
+#row = #tile.layout<16, registers = [2:8d0], threads = [4:r, 8:1d0]>
+#column = #tile.layout<8, registers = [2:1d0], threads = [4:2d0, 8:r]>
+
+gpu.module @kernels {
+  // One scalar for each register; operands of a map in the result's order.
+  // Coordinates are the thread's plus the register's.
+
+  // CHECK-LABEL: gpu.func @map
+  // CHECK-SAME:    %[[A:[^:]*]]: f32, %[[B:[^:]*]]: f32, %[[O:[^:]*]]: memref<?xi64>
+  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : index
+  // CHECK-DAG:     %[[EIGHT:.*]] = arith.constant 8 : index
+  // CHECK-DAG:     %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
+  // CHECK-DAG:     %[[ROW:.*]] = arith.divui %[[TID]], %c4_i32
+  // CHECK-DAG:     %[[I:.*]] = arith.index_castui %[[ROW]]
+  // CHECK-DAG:     %[[PLACE:.*]] = arith.remui %[[TID]], %c4_i32
+  // CHECK-DAG:     %[[COLUMN:.*]] = arith.muli %[[PLACE]], %c2_i32
+  // CHECK-DAG:     %[[J:.*]] = arith.index_castui %[[COLUMN]]
+  // CHECK:         %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"
+  // CHECK:         %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} fastmath<contract> : f32
+  // CHECK:         arith.addf %{{.*}}, %{{.*}} fastmath<contract> : f32
+  // CHECK:         llvm.intr.maxnum
+  // CHECK:         arith.muli %[[I]], %[[J]]
+  // CHECK:         %[[J1:.*]] = arith.addi %[[J]], %[[ONE]]
+  // CHECK:         arith.muli %[[I]], %[[J1]]
+  // CHECK:         %[[I8:.*]] = arith.addi %[[I]], %[[EIGHT]]
+  // CHECK:         arith.muli %[[I8]], %[[J]]
+  // CHECK:         arith.muli %[[I8]], %[[J1]]
+  // CHECK-NOT:     tile.
+  gpu.func @map(%a: f32, %b: f32, %o: memref<?xi64>, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !tile.fragment<16x8xf32, #acc>
+    %p = tile.map ins(%x : !tile.fragment<16x8xf32, #acc>) {
+    ^bb0(%e: f32, %i: index, %j: index):
+      %0 = math.exp2 %e : f32
+      %1 = arith.mulf %0, %b : f32
+      %2 = arith.addf %1, %e : f32
+      %3 = arith.maxnumf %2, %b : f32
+      %4 = arith.muli %i, %j : index
+      %5 = arith.index_cast %4 : index to i64
+      memref.store %5, %o[%4] : memref<?xi64>
+      tile.yield %3 : f32
+    } -> !tile.fragment<16x8xf32, #acc>
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !tile.fragment<16x8xf32, #acc>, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
+  // Registers are matched by their elements, whatever their order: rows of
+  // registers 0 to 3 are 0, 0, 8, 8 in one layout, 0, 8, 0, 8 in the other.
+
+  // CHECK-LABEL: gpu.func @orders
+  // CHECK:         %[[R0:.*]] = llvm.load
+  // CHECK:         %[[R1:.*]] = llvm.load
+  // CHECK:         arith.addf %{{.*}}, %[[R0]]
+  // CHECK:         arith.addf %{{.*}}, %[[R1]]
+  // CHECK:         arith.addf %{{.*}}, %[[R0]]
+  // CHECK:         arith.addf %{{.*}}, %[[R1]]
+  // CHECK-NOT:     arith.addf
+  gpu.func @orders(%m: memref<16xf32, strided<[1]>>, %o: memref<16x8xf32, strided<[8, 1]>>, %a: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %r = tile.load %m[%c0] dims [0] : memref<16xf32, strided<[1]>> -> !tile.fragment<16xf32, #row>
+    %x = tile.load %o[%c0, %c0] dims [0, 1] : memref<16x8xf32, strided<[8, 1]>> -> !tile.fragment<16x8xf32, #acc>
+    %p = tile.map ins(%x : !tile.fragment<16x8xf32, #acc>) rows(%r : !tile.fragment<16xf32, #row>) {
+    ^bb0(%e: f32, %f: f32, %i: index, %j: index):
+      %0 = arith.addf %e, %f : f32
+      tile.yield %0 : f32
+    } -> !tile.fragment<16x8xf32, #swapped>
+    tile.store %p, %o[%c0, %c0] dims [0, 1] : !tile.fragment<16x8xf32, #swapped>, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
+  // The registers of a row, then the four threads that share it, then the
+  // initial value.
+
+  // CHECK-LABEL: gpu.func @reduce
+  // CHECK-SAME:    %{{[^:]*}}: memref<16x8xf32, {{.*}}>, %{{.*}}: memref<16xf32, {{.*}}>, %[[INIT:[^:]*]]: f32
+  // CHECK-DAG:     %[[C1:.*]] = arith.constant 1 : i32
+  // CHECK-DAG:     %[[C2:.*]] = arith.constant 2 : i32
+  // CHECK:         %[[R0:.*]] = llvm.intr.maxnum(%[[X0:.*]], %[[X1:.*]])
+  // CHECK:         %[[R1:.*]] = llvm.intr.maxnum(%{{.*}}, %{{.*}})
+  // CHECK:         %[[S0:.*]] = nvvm.shfl.sync bfly %{{.*}}, %[[R0]], %[[C1]]
+  // CHECK:         %[[T0:.*]] = llvm.intr.maxnum(%[[R0]], %[[S0]])
+  // CHECK:         %[[S1:.*]] = nvvm.shfl.sync bfly %{{.*}}, %[[T0]], %[[C2]]
+  // CHECK:         %[[T1:.*]] = llvm.intr.maxnum(%[[T0]], %[[S1]])
+  // CHECK:         nvvm.shfl.sync bfly %{{.*}}, %[[R1]], %[[C1]]
+  // CHECK:         nvvm.shfl.sync bfly
+  // CHECK:         llvm.intr.maxnum(%[[INIT]], %[[T1]])
+  gpu.func @reduce(%o: memref<16x8xf32, strided<[8, 1]>>, %m: memref<16xf32, strided<[1]>>, %init: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.load %o[%c0, %c0] dims [0, 1] : memref<16x8xf32, strided<[8, 1]>> -> !tile.fragment<16x8xf32, #acc>
+    %z = tile.fill %init : !tile.fragment<16xf32, #row>
+    %r = tile.reduce max %x, %z dim 1 : !tile.fragment<16x8xf32, #acc> -> !tile.fragment<16xf32, #row>
+    tile.store %r, %m[%c0] dims [0] : !tile.fragment<16xf32, #row>, memref<16xf32, strided<[1]>>
+    gpu.return
+  }
+
+  // Along columns eight threads share, at distances 4, 8 and 16. Other types
+  // than words are shuffled as words.
+
+  // CHECK-LABEL: gpu.func @reduce_columns
+  // CHECK-DAG:     %[[C4:.*]] = arith.constant 4 : i32
+  // CHECK-DAG:     %[[C16:.*]] = arith.constant 16 : i32
+  // CHECK:         %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : f64
+  // CHECK:         %[[BITS:.*]] = arith.bitcast %{{.*}} : f64 to i64
+  // CHECK:         %[[WORDS:.*]] = llvm.bitcast %[[BITS]] : i64 to vector<2xi32>
+  // CHECK:         nvvm.shfl.sync bfly %{{.*}}, %{{.*}}, %[[C4]]
+  // CHECK:         nvvm.shfl.sync bfly %{{.*}}, %{{.*}}, %[[C4]]
+  // CHECK:         nvvm.shfl.sync bfly %{{.*}}, %{{.*}}, %[[C16]]
+  gpu.func @reduce_columns(%o: memref<16x8xf64, strided<[8, 1]>>, %m: memref<8xf64, strided<[1]>>, %init: f64) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.load %o[%c0, %c0] dims [0, 1] : memref<16x8xf64, strided<[8, 1]>> -> !tile.fragment<16x8xf64, #acc>
+    %z = tile.fill %init : !tile.fragment<8xf64, #column>
+    %r = tile.reduce add %x, %z dim 0 : !tile.fragment<16x8xf64, #acc> -> !tile.fragment<8xf64, #column>
+    tile.store %r, %m[%c0] dims [0] : !tile.fragment<8xf64, #column>, memref<8xf64, strided<[1]>>
+    gpu.return
+  }
+
+  // Fragments cross control flow and selects as their registers.
+
+  // CHECK-LABEL: gpu.func @control
+  // CHECK:         %[[L:.*]]:2 = scf.for {{.*}} -> (f32, f32)
+  // CHECK:           scf.yield %{{.*}}, %{{.*}} : f32, f32
+  // CHECK:         arith.select %{{.*}}, %[[L]]#0
+  // CHECK:         arith.select %{{.*}}, %[[L]]#1
+  gpu.func @control(%m: memref<16xf32, strided<[1]>>, %n: index, %c: i1, %a: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %z = tile.fill %a : !tile.fragment<16xf32, #row>
+    %l = scf.for %k = %c0 to %n step %c1 iter_args(%x = %z) -> (!tile.fragment<16xf32, #row>) {
+      %y = tile.map ins(%x : !tile.fragment<16xf32, #row>) {
+      ^bb0(%e: f32, %i: index):
+        %0 = arith.addf %e, %a : f32
+        tile.yield %0 : f32
+      } -> !tile.fragment<16xf32, #row>
+      scf.yield %y : !tile.fragment<16xf32, #row>
+    }
+    %s = scf.if %c -> (!tile.fragment<16xf32, #row>) {
+      scf.yield %l : !tile.fragment<16xf32, #row>
+    } else {
+      scf.yield %z : !tile.fragment<16xf32, #row>
+    }
+    tile.store %s, %m[%c0] dims [0] : !tile.fragment<16xf32, #row>, memref<16xf32, strided<[1]>>
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @selected
+  // CHECK-COUNT-2: arith.select
+  gpu.func @selected(%m: memref<16xf32, strided<[1]>>, %c: i1, %a: f32, %b: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %y = tile.load %m[%c0] dims [0] : memref<16xf32, strided<[1]>> -> !tile.fragment<16xf32, #row>
+    %z = tile.fill %a : !tile.fragment<16xf32, #row>
+    %s = arith.select %c, %y, %z : !tile.fragment<16xf32, #row>
+    tile.store %s, %m[%c0] dims [0] : !tile.fragment<16xf32, #row>, memref<16xf32, strided<[1]>>
+    gpu.return
+  }
+}
+
+// What has no tile ops stays as it is.
+// CHECK-LABEL: func.func @host
+// CHECK-NEXT:    return
+func.func @host() {
+  return
+}

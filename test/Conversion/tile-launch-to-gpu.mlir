@@ -1,0 +1,114 @@
+// RUN: fovea-opt %s --convert-tile-launch-to-gpu --split-input-file | FileCheck %s
+
+// The grid along x alone, x fastest; nothing for an empty one. Operands as the
+// program has them. Places in shared memory: tiles and slots at multiples of
+// 1024 bytes, then the mbarriers.
+
+// CHECK-LABEL: func @grid
+// CHECK-SAME:    %[[K:[^:]*]]: memref<?x64xbf16>, %[[O:[^:]*]]: memref<?x64xf32>, %[[N:[^:]*]]: index, %[[M:[^:]*]]: index
+// CHECK:         %[[NM:.*]] = arith.muli %[[N]], %[[M]]
+// CHECK:         %[[ALL:.*]] = arith.muli %[[NM]], %[[N]]
+// CHECK:         %[[ANY:.*]] = arith.cmpi ne, %[[ALL]], %c0
+// CHECK:         scf.if %[[ANY]] {
+// CHECK:           %[[KC:.*]] = memref.cast %[[K]] : memref<?x64xbf16> to memref<?x64xbf16, strided<[?, 1], offset: ?>>
+// CHECK:           %[[OC:.*]] = memref.cast %[[O]]
+// CHECK:           %[[THREADS:.*]] = arith.constant 256 : index
+// CHECK:           %[[SHARED:.*]] = arith.constant 59424 : i32
+// CHECK:           gpu.launch blocks(%[[B:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %[[ALL]], %{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}) threads(%{{.*}}) in (%{{.*}} = %[[THREADS]], {{.*}}) dynamic_shared_memory_size %[[SHARED]] function(@scores)
+// CHECK:             %[[BI:.*]] = arith.index_castui %[[B]] : index to i32
+// CHECK:             %[[NI:.*]] = arith.index_castui %[[N]] : index to i32
+// CHECK:             %[[XI:.*]] = arith.remui %[[BI]], %[[NI]]
+// CHECK:             %[[REST:.*]] = arith.divui %[[BI]], %[[NI]]
+// CHECK:             %[[X:.*]] = arith.index_castui %[[XI]]
+// CHECK:             %[[MI:.*]] = arith.index_castui %[[M]]
+// CHECK:             %[[YI:.*]] = arith.remui %[[REST]], %[[MI]]
+// CHECK:             %[[ZI:.*]] = arith.divui %[[REST]], %[[MI]]
+// CHECK:             %[[Y:.*]] = arith.index_castui %[[YI]]
+// CHECK:             %[[Z:.*]] = arith.index_castui %[[ZI]]
+// CHECK:             tile.load %[[KC]][%[[X]], %[[Y]]] dims [0, 1] {tile.shared_offset = 0 : i64}
+// CHECK:             tile.ring {tile.barrier_offset = 59392 : i64, tile.shared_offset = 26624 : i64} : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+// CHECK:             tile.store %{{.*}}, %[[OC]][%[[Z]],
+// CHECK:             gpu.terminator
+func.func @grid(%k: memref<?x64xbf16>, %o: memref<?x64xf32>, %n: index, %m: index) {
+  tile.launch kernel "scores" grid(%n, %m, %n) warps 8 ins(%k : memref<?x64xbf16>) outs(%o : memref<?x64xf32>) {
+  ^bb0(%x: index, %y: index, %z: index, %K: memref<?x64xbf16, strided<[?, 1], offset: ?>>, %O: memref<?x64xf32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %a = tile.load %K[%x, %y] dims [0, 1] : memref<?x64xbf16, strided<[?, 1], offset: ?>> -> !tile.shared<200x66xbf16>
+    %ring = tile.ring : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+    %f = tile.fill %zero : !tile.fragment<128x64xf32>
+    tile.store %f, %O[%z, %c0] dims [0, 1] : !tile.fragment<128x64xf32>, memref<?x64xf32, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
+// One dimension: blocks as they are. A constant grid needs no test, and an
+// empty one vanishes. Threads are those of all roles.
+
+// CHECK-LABEL: func @roles
+// CHECK-NOT:     scf.if
+// CHECK:         %[[THREADS:.*]] = arith.constant 384 : index
+// CHECK:         gpu.launch blocks(%[[B:[^,]*]], {{.*}}) in ({{.*}}) threads({{.*}}) in (%{{.*}} = %[[THREADS]], {{.*}}) {
+// CHECK-NOT:       arith
+// CHECK:           tile.roles
+// CHECK:             tile.store %{{.*}}, %{{.*}}[%[[B]]]
+// CHECK-NOT:     gpu.launch
+func.func @roles(%o: memref<?xf32, strided<[1], offset: ?>>) {
+  %c4 = arith.constant 4 : index
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%c4) warps 8 outs(%o : memref<?xf32, strided<[1], offset: ?>>) {
+  ^bb0(%x: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    %zero = arith.constant 0.0 : f32
+    tile.roles {
+      tile.role "load" warps 4 {
+      }
+      tile.role "compute" warps 8 {
+        %f = tile.fill %zero : !tile.fragment<128xf32>
+        tile.store %f, %O[%x] dims [0] : !tile.fragment<128xf32>, memref<?xf32, strided<[1], offset: ?>>
+      }
+    }
+  }
+  tile.launch grid(%c0) warps 8 outs(%o : memref<?xf32, strided<[1], offset: ?>>) {
+  ^bb0(%x: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+  }
+  return
+}
+
+// -----
+
+// On Hopper, TMA copies what it can: along the last dimension, swizzled.
+
+#hopper = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+!m = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+!f = !tile.shared<64x64xbf16>
+module attributes {attn.target = #hopper} {
+  // CHECK-LABEL: func @maps
+  // CHECK-SAME:    %[[K:[^:]*]]: memref
+  // CHECK:         %[[MAP:.*]] = tile.tensor_map %[[K]] dims [1, 2] : {{.*}} -> !tile.tensor_map<3 x !tile.shared<64x64xbf16, swizzle = 128>>
+  // CHECK-NOT:     tile.tensor_map
+  // CHECK:         gpu.launch
+  // CHECK:           tile.load_async %[[MAP]][
+  // CHECK:           tile.load_async %[[MAP]][
+  // CHECK:           tile.load_async %[[K]][{{.*}}] dims [0, 1]
+  // CHECK:           tile.load_async %[[K]][{{.*}}] dims [1, 2]
+  func.func @maps(%k: !m) {
+    %c4 = arith.constant 4 : index
+    tile.launch grid(%c4) warps 4 outs(%k : !m) {
+    ^bb0(%x: index, %K: !m):
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %r = tile.ring : !tile.ring<2 x !t>
+      %s = tile.acquire %r[%c0] : !tile.ring<2 x !t>
+      tile.load_async %K[%x, %c0, %c0] dims [1, 2] into %s signals %r[%c0] : !m, !tile.ring<2 x !t>
+      tile.load_async %K[%x, %c1, %c0] dims [1, 2] into %s signals %r[%c1] : !m, !tile.ring<2 x !t>
+      tile.load_async %K[%x, %c1, %c0] dims [0, 1] into %s signals %r[%c1] : !m, !tile.ring<2 x !t>
+      %u = tile.ring : !tile.ring<2 x !f>
+      %v = tile.acquire %u[%c0] : !tile.ring<2 x !f>
+      tile.load_async %K[%x, %c1, %c0] dims [1, 2] into %v signals %u[%c1] : !m, !tile.ring<2 x !f>
+    }
+    return
+  }
+}
