@@ -5,11 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CallFrame.h"
 #include "ProgramState.h"
 
 #include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Conversion/ShapeChecks.h"
+#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Interpreter/Interpreter.h"
 #include "fovea/Target/DiskCache.h"
 #include "fovea/Target/NVPTX.h"
 
@@ -27,6 +30,7 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 
+#include <cstring>
 #include <mutex>
 
 using namespace fovea;
@@ -543,6 +547,70 @@ Program::compile(const CompileOptions &options) const {
   return executable;
 }
 
+/// What a block has of shared memory on the GPU of an arch.
+static int64_t getSharedBytes(GpuArch arch) {
+  return (arch == GpuArch::SM80 ? 163 : 227) << 10;
+}
+
+llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
+                              const CompileOptions &options,
+                              const SimulateOptions &choices,
+                              llvm::SmallVectorImpl<Tensor> &results) const {
+  const Signature &signature = state->signatures[index];
+  if (operands.size() != signature.operands.size())
+    return rejectOperands(
+        llvm::formatv("@{0}: expected {1} operands, got {2}", signature.name,
+                      signature.operands.size(), operands.size()));
+  llvm::SmallVector<SimulationOperand> views;
+  for (auto [number, view] : llvm::enumerate(operands)) {
+    if (llvm::Error error = CallFrame(signature).check(number, view))
+      return error;
+    views.push_back({view.data, view.shape, view.strides});
+  }
+  std::lock_guard<std::mutex> lock(state->mutex);
+  ErrorCollector errors(&state->context);
+  bool hasPrograms =
+      state->module
+          ->walk([](tile::LaunchOp) { return mlir::WalkResult::interrupt(); })
+          .wasInterrupted();
+  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
+    buildSimulationPipeline(
+        manager, {options.strategy, Level::Tile, *options.gpu}, hasPrograms);
+  });
+  if (!module)
+    return module.takeError();
+  auto function = (*module)->lookupSymbol<mlir::func::FuncOp>(signature.name);
+  SimulationOptions simulation;
+  simulation.sharedBytes = getSharedBytes(*options.gpu);
+  results.clear();
+  for (uint64_t number = 0; number < choices.seeds; ++number) {
+    simulation.seed = choices.seed + number;
+    auto buffers = fovea::simulate(function, views, simulation);
+    if (mlir::failed(buffers))
+      return errors.take("@" + signature.name + ": failed without saying why");
+    for (auto [position, type, buffer] :
+         llvm::enumerate(signature.results, *buffers)) {
+      if (number) {
+        const Tensor &first = results[position];
+        if (first.getShape() == llvm::ArrayRef(buffer.shape) &&
+            !std::memcmp(first.getData(), buffer.data.data(),
+                         buffer.data.size()))
+          continue;
+        return llvm::createStringError(llvm::formatv(
+            "@{0}: result {1} is not the same with seeds {2} and {3}",
+            signature.name, position, choices.seed, simulation.seed));
+      }
+      results.emplace_back(type.type, buffer.shape,
+                           countElements(buffer.shape, type.type).value_or(0));
+      if (!results.back().getData())
+        return llvm::createStringError("@" + signature.name +
+                                       ": out of memory for a result");
+      llvm::copy(buffer.data, static_cast<char *>(results.back().getData()));
+    }
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<Cost>
 Program::estimate(size_t function,
                   llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
@@ -574,14 +642,15 @@ Program::estimate(size_t function,
 
 llvm::Expected<std::unique_ptr<Executable>> Program::compileReference() const {
   std::lock_guard<std::mutex> lock(state->mutex);
-  bool lowered = state->module
-                     ->walk([](mlir::Operation *op) {
-                       return mlir::isa<attn::OnlineAttentionOp,
-                                        attn::FinalizeOp, attn::PackQueryOp>(op)
-                                  ? mlir::WalkResult::interrupt()
-                                  : mlir::WalkResult::advance();
-                     })
-                     .wasInterrupted();
+  bool lowered =
+      state->module
+          ->walk([](mlir::Operation *op) {
+            return mlir::isa<attn::OnlineAttentionOp, attn::FinalizeOp,
+                             attn::PackQueryOp, tile::LaunchOp>(op)
+                       ? mlir::WalkResult::interrupt()
+                       : mlir::WalkResult::advance();
+          })
+          .wasInterrupted();
   if (lowered)
     return llvm::createStringError(
         "there is no reference to check against: the module is no longer a "

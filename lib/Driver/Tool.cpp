@@ -65,6 +65,11 @@ llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
 }
 
 llvm::Expected<std::unique_ptr<Program>> CompileFlags::parseInput() const {
+  return parseFile(input);
+}
+
+llvm::Expected<std::unique_ptr<Program>>
+fovea::parseFile(const std::string &input) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/true);
   if (!buffer)
     return llvm::createStringError("cannot read '" + input +

@@ -205,21 +205,21 @@ interpreter::planLaunch(tile::LaunchOp launch,
                         const SimulationOptions &options) {
   if (failed(checkFragments(launch)) || failed(checkBudgets(launch, options)))
     return failure();
-  // Swizzles repeat after this many bytes.
-  constexpr int64_t kAlignment = 1024;
-  // One barrier says that a slot is full, one that it is empty.
-  constexpr int64_t kBarrierBytes = 16;
+  // A slot has a barrier that says when it is full, and one for empty.
+  constexpr int64_t kBarrierBytes = 8;
   LaunchPlan plan;
   int64_t barriers = 0;
   auto place = [&](Operation *op, int64_t bytes) {
-    plan.offsets[op] = plan.sharedBytes;
-    plan.sharedBytes = llvm::alignTo(plan.sharedBytes + bytes, kAlignment);
+    plan.offsets[op] = llvm::alignTo(plan.sharedBytes, kSharedAlignment);
+    plan.sharedBytes = plan.offsets[op] + bytes;
   };
   WalkResult walk = launch.getBody().walk([&](Operation *op) {
     if (auto ring = dyn_cast<tile::RingOp>(op)) {
       tile::RingType type = ring.getRing().getType();
-      place(op, type.getStages() * type.getTile().getSizeInBytes());
-      barriers += type.getStages() * kBarrierBytes;
+      place(op, type.getStages() *
+                    int64_t(llvm::alignTo(type.getTile().getSizeInBytes(),
+                                          kSharedAlignment)));
+      barriers += type.getStages() * 2 * kBarrierBytes;
     } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
       if (auto type = dyn_cast<tile::SharedType>(load.getResult().getType()))
         place(op, type.getSizeInBytes());
@@ -237,10 +237,10 @@ interpreter::planLaunch(tile::LaunchOp launch,
   });
   if (walk.wasInterrupted())
     return failure();
-  if (plan.sharedBytes + barriers > options.sharedBytes)
+  int64_t needed = llvm::alignTo(plan.sharedBytes, kBarrierBytes) + barriers;
+  if (needed > options.sharedBytes)
     return launch.emitOpError("needs ")
-           << plan.sharedBytes + barriers
-           << " bytes of shared memory a block, of at most "
+           << needed << " bytes of shared memory a block, of at most "
            << options.sharedBytes;
   return plan;
 }

@@ -52,8 +52,7 @@ std::shared_ptr<SharedTile> makeTile(const std::shared_ptr<Ring> &ring,
                                      int64_t use, bool isWaited) {
   auto tile = std::make_shared<SharedTile>();
   tile->type = tile::RingOp(ring->op).getRing().getType().getTile();
-  tile->offset = ring->offset + use % int64_t(ring->slots.size()) *
-                                    tile->type.getSizeInBytes();
+  tile->offset = ring->getOffset(use);
   tile->ring = ring;
   tile->use = use;
   tile->isWaited = isWaited;

@@ -9,10 +9,18 @@
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InterleavedRange.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::interpreter;
+
+int64_t Ring::getOffset(int64_t use) const {
+  int64_t bytes =
+      tile::RingOp(op).getRing().getType().getTile().getSizeInBytes();
+  return offset + use % int64_t(slots.size()) *
+                      int64_t(llvm::alignTo(bytes, kSharedAlignment));
+}
 
 ThreadBlock::ThreadBlock(Machine &machine, tile::LaunchOp launch,
                          const LaunchPlan &plan, ArrayRef<int64_t> grid,
@@ -181,10 +189,8 @@ Status ThreadBlock::completeCopy(size_t index) {
   if (readGlobal(*copy.fiber, copy.op, *copy.source, copy.indices,
                  copy.op.getDims(), type.getShape(), elements) != Status::Next)
     return Status::Failed;
-  int64_t slot = copy.use % copy.ring->slots.size();
-  writeTile(*this, type, copy.ring->offset + slot * type.getSizeInBytes(),
-            elements);
-  copy.ring->slots[slot].state = Slot::Full;
+  writeTile(*this, type, copy.ring->getOffset(copy.use), elements);
+  copy.ring->getSlot(copy.use).state = Slot::Full;
   wake();
   return Status::Next;
 }

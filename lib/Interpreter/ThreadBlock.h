@@ -19,6 +19,9 @@
 
 namespace fovea::interpreter {
 
+/// Where swizzles start anew: what tiles in shared memory are aligned to.
+inline constexpr int64_t kSharedAlignment = 1024;
+
 /// What is known of a launch before it runs.
 struct LaunchPlan {
   /// Where a ring's slots and a load's tile lie in shared memory.
@@ -60,6 +63,8 @@ struct Ring : Object {
   llvm::SmallVector<Slot, 4> slots;
 
   Slot &getSlot(int64_t use) { return slots[use % slots.size()]; }
+  /// Where the slot of a use lies.
+  int64_t getOffset(int64_t use) const;
 };
 
 /// A tile in shared memory, as one op gave it.

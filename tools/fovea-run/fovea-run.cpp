@@ -58,6 +58,27 @@ static cl::opt<bool>
                    "2e-5, f16 4e-3, bf16 3.2e-2, relative to the largest "
                    "magnitude of the result)"),
           cl::cat(category));
+static cl::opt<std::string> referenceFile(
+    "reference",
+    cl::desc("Graph to compare with instead, for an input that is no longer "
+             "one"),
+    cl::value_desc("file.mlir"), cl::cat(category));
+static cl::opt<bool> simulate(
+    "simulate",
+    cl::desc("Run the programs of a GPU's thread blocks (--target) in the tile "
+             "interpreter, which reports what they must not do: for small "
+             "sizes, with no GPU"),
+    cl::cat(category));
+static cl::opt<uint64_t> firstSeed(
+    "seed",
+    cl::desc("Order in which roles run and copies and products complete in a "
+             "simulation (default: 0, as late as they may)"),
+    cl::value_desc("number"), cl::cat(category));
+static cl::opt<uint64_t>
+    seeds("seeds",
+          cl::desc("Number of simulations, with seeds from --seed on, whose "
+                   "results must be the same (default: 1)"),
+          cl::value_desc("number"), cl::init(1), cl::cat(category));
 static cl::opt<bool> timeRuns("time",
                               cl::desc("Print the median time of warm runs, "
                                        "the rate, and its share of the "
@@ -179,12 +200,30 @@ static void printResults(llvm::ArrayRef<Tensor> results) {
 static llvm::Error checkResults(const Program &program, size_t function,
                                 llvm::ArrayRef<TensorView> operands,
                                 llvm::ArrayRef<Tensor> results) {
-  auto reference = program.compileReference();
+  const Program *graph = &program;
+  std::unique_ptr<Program> other;
+  if (referenceFile.getNumOccurrences()) {
+    auto parsed = parseFile(referenceFile);
+    if (!parsed)
+      return parsed.takeError();
+    other = std::move(*parsed);
+    graph = other.get();
+    auto found = findFunction(graph->getFunctions(),
+                              program.getFunctions()[function].name);
+    if (!found)
+      return found.takeError();
+    function = *found;
+  }
+  auto reference = graph->compileReference();
   if (!reference)
     return reference.takeError();
   llvm::SmallVector<Tensor, 0> expected;
   if (llvm::Error error = (*reference)->call(function, operands, expected))
     return error;
+  if (expected.size() != results.size())
+    return llvm::createStringError(
+        llvm::formatv("check: there are {0} results, the reference has {1}",
+                      results.size(), expected.size()));
   llvm::Error failure = llvm::Error::success();
   for (auto [index, result] : llvm::enumerate(results)) {
     if (result.getShape() != expected[index].getShape())
@@ -255,6 +294,15 @@ static llvm::Error run() {
   auto options = flags.getOptions();
   if (!options)
     return options.takeError();
+  if (simulate && !options->gpu)
+    return llvm::createStringError(
+        "--simulate is of a GPU; expected --target=sm_80 or --target=sm_90a");
+  if (simulate && (timeRuns || report))
+    return llvm::createStringError(
+        "--simulate has no time to measure; expected no --time and no "
+        "--report");
+  if (!seeds)
+    return llvm::createStringError("--seeds=0: expected at least 1");
   auto program = flags.parseInput();
   if (!program)
     return program.takeError();
@@ -277,13 +325,21 @@ static llvm::Error run() {
   if (!operands)
     return operands.takeError();
 
-  auto executable = (*program)->compile(*options);
-  if (!executable)
-    return executable.takeError();
   llvm::SmallVector<Tensor, 0> results;
-  if (llvm::Error error =
-          (*executable)->call(*function, operands->views, results))
-    return error;
+  std::unique_ptr<Executable> executable;
+  if (simulate) {
+    if (llvm::Error error = (*program)->simulate(
+            *function, operands->views, *options, {firstSeed, seeds}, results))
+      return error;
+  } else {
+    auto compiled = (*program)->compile(*options);
+    if (!compiled)
+      return compiled.takeError();
+    executable = std::move(*compiled);
+    if (llvm::Error error =
+            executable->call(*function, operands->views, results))
+      return error;
+  }
   printResults(results);
   for (auto [index, path] : llvm::enumerate(outputs))
     if (llvm::Error error = writeNpy(path, results[index]))
@@ -294,7 +350,7 @@ static llvm::Error run() {
             checkResults(**program, *function, operands->views, results))
       return error;
   if (timeRuns)
-    if (llvm::Error error = printTime(**program, **executable, *function,
+    if (llvm::Error error = printTime(**program, *executable, *function,
                                       operands->views, *options))
       return error;
   if (report) {

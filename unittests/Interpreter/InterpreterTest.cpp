@@ -440,15 +440,15 @@ TEST_F(FaultTest, LayoutOfOtherThreads) {
 
 TEST_F(FaultTest, SharedMemoryExceeded) {
   SimulationOptions options;
-  options.sharedBytes = 2047;
+  options.sharedBytes = 1279;
   std::string body = R"(
     %t = tile.load %I[%c0, %c0] dims [0, 1] : !m -> !t
     %u = tile.load %I[%c8, %c0] dims [0, 1] : !m -> !t)";
   expectError(body,
-              "'tile.launch' op needs 2048 bytes of shared memory a block, of "
-              "at most 2047",
+              "'tile.launch' op needs 1280 bytes of shared memory a block, of "
+              "at most 1279",
               1, options);
-  options.sharedBytes = 2048;
+  options.sharedBytes = 1280;
   expectError(body, "", 1, options);
 }
 

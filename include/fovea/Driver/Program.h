@@ -72,6 +72,14 @@ struct CompileOptions {
   int optLevel = 1;
 };
 
+/// What a simulation chooses freely.
+struct SimulateOptions {
+  /// The order of what may happen in any order, see `SimulationOptions`.
+  uint64_t seed = 0;
+  /// How many seeds to run, one after another; the results must be the same.
+  uint64_t seeds = 1;
+};
+
 /// The level of the text named `attn`, `fused`, `tiled`, `tile`, `gpu`, `nvvm`
 /// or `llvm`; an error if the target has no such level. None for other names.
 llvm::Expected<std::optional<Level>> parseLevel(llvm::StringRef name,
@@ -164,6 +172,15 @@ public:
   /// Machine code, loaded.
   llvm::Expected<std::unique_ptr<Executable>>
   compile(const CompileOptions &options) const;
+
+  /// Calls a function as compiled for a GPU, or with the programs of thread
+  /// blocks that it has already, on the tile interpreter: slow, but it needs no
+  /// GPU and finds what a GPU would do wrong silently. Operands are as those of
+  /// `Executable::call`.
+  llvm::Error simulate(size_t function, llvm::ArrayRef<TensorView> operands,
+                       const CompileOptions &options,
+                       const SimulateOptions &choices,
+                       llvm::SmallVectorImpl<Tensor> &results) const;
 
   /// What a call of a function with operands of these shapes computes and
   /// moves, kernel by kernel, and how long that takes by the model of this

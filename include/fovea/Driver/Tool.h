@@ -27,9 +27,12 @@ struct CompileFlags {
   /// The options by value; an error names the flag that is wrong.
   llvm::Expected<CompileOptions> getOptions() const;
 
-  /// Reads and parses the input, `-` being standard input.
+  /// Reads and parses the input.
   llvm::Expected<std::unique_ptr<Program>> parseInput() const;
 };
+
+/// Reads and parses a file, `-` being standard input.
+llvm::Expected<std::unique_ptr<Program>> parseFile(const std::string &input);
 
 /// Parses a command line of which the user sees `category` alone.
 void parseCommandLine(int argc, char **argv, llvm::cl::OptionCategory &category,

@@ -89,6 +89,12 @@ struct GpuOptions {
 void buildGpuPipeline(mlir::OpPassManager &manager,
                       const GpuOptions &options = {});
 
+/// Appends the passes that prepare a module for the tile interpreter: programs
+/// of thread blocks, and loops for what is around them. If the module has
+/// programs already, they are run as they are.
+void buildSimulationPipeline(mlir::OpPassManager &manager,
+                             const GpuOptions &options, bool hasPrograms);
+
 /// Appends the passes that compile a module to its reference: the unfused
 /// graph, every floating-point value in f64, scalar loops, libm. Floating-point
 /// operands keep their type, floating-point results are f64.

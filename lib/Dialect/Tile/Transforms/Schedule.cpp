@@ -71,6 +71,14 @@ BodyGraph::BodyGraph(scf::ForOp loop) {
       if (Operation *producer = value.getDefiningOp())
         if (producer->getBlock() == body)
           before.push_back(producer);
+    // A wait follows the copy, where one role does both.
+    if (auto wait = dyn_cast<WaitOp>(op))
+      for (Operation *earlier : ops) {
+        auto copy = dyn_cast<LoadAsyncOp>(earlier);
+        if (copy && copy.getRing() == wait.getRing() &&
+            copy.getUse() == wait.getUse())
+          before.push_back(copy);
+      }
     // A release follows the wait for every product that reads the slot.
     if (auto release = dyn_cast<ReleaseOp>(op))
       for (Operation *earlier : ops) {

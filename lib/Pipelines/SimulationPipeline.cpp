@@ -1,0 +1,33 @@
+//===- SimulationPipeline.cpp - From a graph to what can be simulated -----===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Stages.h"
+
+#include "fovea/Conversion/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace fovea;
+
+void fovea::buildSimulationPipeline(OpPassManager &manager,
+                                    const GpuOptions &options,
+                                    bool hasPrograms) {
+  if (hasPrograms) {
+    addInlining(manager);
+    manager.addPass(createAttnToLinalg());
+    manager.addPass(createLinalgPrepare());
+    addBufferization(manager, /*useStack=*/false);
+  } else {
+    GpuOptions toTile = options;
+    toTile.level = Level::Tile;
+    buildGpuPipeline(manager, toTile);
+  }
+  manager.addPass(createConvertLinalgToLoopsPass());
+}
