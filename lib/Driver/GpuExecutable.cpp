@@ -38,6 +38,8 @@ static llvm::Expected<Upload> upload(cuda::Device &device,
     return llvm::createStringError(code, formatOperand(function, index) + ": " +
                                              llvm::toString(std::move(error)));
   };
+  // Views refer to the packed tensors, which must not move.
+  result.packed.reserve(operands.size());
   for (auto [index, view] : llvm::enumerate(operands)) {
     if (llvm::Error error = frame.check(index, view))
       return std::move(error);
@@ -54,7 +56,6 @@ static llvm::Expected<Upload> upload(cuda::Device &device,
     if (llvm::Error error = device.copyToDevice(
             buffer->getData(), packed->getData(), packed->getNumBytes()))
       return locate(index, std::move(error));
-    // The view's shape and strides live as long as the packed tensor.
     result.packed.push_back(std::move(*packed));
     TensorView onDevice = result.packed.back().getView();
     onDevice.data = buffer->getData();
