@@ -81,11 +81,18 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
         "@{0}: expected {1} operands and {2} results, got {3} and {4}",
         function.name, function.operands.size(), function.results.size(),
         operands.size(), results.size()));
+  cuda::Device &device = state->gpu->getDevice();
+  if (llvm::Error error = device.checkStream(stream))
+    return error;
   CallFrame frame(function);
   for (auto [number, view] : llvm::enumerate(operands)) {
     if (llvm::Error error = frame.check(number, view))
       return error;
     if (!function.operands[number].scalar) {
+      if (view.data)
+        if (llvm::Error error = device.checkPointer(
+                view.data, formatOperand(function, number)))
+          return error;
       if (!view.shape.empty() && view.shape.back() > 1 &&
           view.strides.back() != 1)
         return rejectOperands(

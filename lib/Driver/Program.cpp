@@ -618,8 +618,11 @@ Program::estimate(size_t function,
   std::lock_guard<std::mutex> lock(state->mutex);
   ErrorCollector errors(&state->context);
   // At this level attention is one op, or the graph is as it was written.
+  // Counts do not depend on the machine, and the model of time is the host's.
+  CompileOptions onHost = options;
+  onHost.gpu.reset();
   auto module = state->lower(
-      options,
+      onHost,
       [&](mlir::OpPassManager &manager) {
         buildHostPipeline(manager, {options.strategy, Level::Fused});
       },

@@ -284,6 +284,12 @@ static llvm::Error printTime(const Program &program,
   bool f64 = computesInF64(program.getFunctions()[function]);
   double peak = f64 ? rates.peakF64 : rates.peakF32;
   double rate = cost->flops() / timing->seconds / 1e9;
+  if (cuda::Device *device = executable.getDevice()) {
+    llvm::outs() << llvm::format("; %.3f GFLOP, %.1f TFLOP/s by the clock of ",
+                                 cost->flops() / 1e9, rate / 1e3)
+                 << cuda::formatDevice(device->getInfo()) << '\n';
+    return llvm::Error::success();
+  }
   llvm::outs() << llvm::format(
       "; %.3f GFLOP, %.1f GFLOP/s, %.0f%% of the measured %s peak of %.1f\n",
       cost->flops() / 1e9, rate, 100 * rate / peak, f64 ? "f64" : "f32", peak);
