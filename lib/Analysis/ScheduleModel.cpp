@@ -9,6 +9,11 @@
 
 #include "fovea/Analysis/MaskAnalysis.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 
@@ -21,7 +26,8 @@ static constexpr int64_t kTypicalHeads = 16;
 static constexpr int64_t kTypicalLength = 1024;
 static constexpr int64_t kTypicalHeadDim = 64;
 
-AttentionShape AttentionShape::get(AttentionOp op) {
+template <typename OpTy>
+static AttentionShape getShape(OpTy op) {
   auto size = [](Value value, int64_t dim, int64_t typical) {
     int64_t size = cast<ShapedType>(value.getType()).getDimSize(dim);
     return ShapedType::isDynamic(size) ? typical : size;
@@ -32,6 +38,7 @@ AttentionShape AttentionShape::get(AttentionOp op) {
   AttentionShape shape;
   shape.batch = size(op.getQuery(), 0, 1);
   shape.heads = size(op.getQuery(), 1, kTypicalHeads);
+  shape.kvHeads = size(op.getKey(), 1, shape.heads);
   shape.queries = size(op.getQuery(), 2, kTypicalLength);
   shape.keys = size(op.getKey(), 2, kTypicalLength);
   shape.headDim = size(op.getQuery(), 3, kTypicalHeadDim);
@@ -40,6 +47,12 @@ AttentionShape AttentionShape::get(AttentionOp op) {
   shape.accumulationBytes = bytes(op.getAccumulationType());
   shape.visible = estimateVisible(op.getMask(), shape.queries, shape.keys);
   return shape;
+}
+
+AttentionShape AttentionShape::get(AttentionOp op) { return getShape(op); }
+
+AttentionShape AttentionShape::get(OnlineAttentionOp op) {
+  return getShape(op);
 }
 
 double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
@@ -138,6 +151,77 @@ double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
       (double(target.getCores()) * double(target.getVectorBytes()) / 4.0 * 2.0 *
        kProductRate);
   return rounds * item / cyclesPerSecond;
+}
+
+/// Operations of one evaluation of a scalar region.
+static double countOperations(Region &region) {
+  double count = 0;
+  region.walk([&](Operation *op) {
+    if (isa<math::MathDialect>(op->getDialect()))
+      count += 12;
+    else if (isa<arith::DivFOp, arith::RemFOp>(op))
+      count += 4;
+    else if (isa<tensor::ExtractOp>(op))
+      count += 8;
+    else if (isa<arith::ArithDialect>(op->getDialect()) &&
+             !op->hasTrait<OpTrait::ConstantLike>())
+      count += 1;
+  });
+  return count;
+}
+
+/// Whether neighbours in an input of `op` are not neighbours in its result.
+static bool isTransposing(linalg::LinalgOp op) {
+  AffineMap output = op.getIndexingMapsArray().back();
+  return llvm::any_of(op.getIndexingMapsArray(), [&](AffineMap input) {
+    return input.getNumResults() == op.getNumLoops() &&
+           input.getResults().back() != output.getResults().back();
+  });
+}
+
+void KeyProducer::add(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  double elements = 1;
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    bool isFirst = dim == 0, isLast = int64_t(dim) + 1 == type.getRank();
+    int64_t typical = isFirst                             ? 1
+                      : isLast                            ? kTypicalHeadDim
+                      : dim + 2 == size_t(type.getRank()) ? kTypicalLength
+                                                          : kTypicalHeads;
+    elements *= double(ShapedType::isDynamic(size) ? typical : size);
+  }
+  // A load and a store each, and what a norm does in several sweeps of a row.
+  double each = 2.0 + TypeSwitch<Operation *, double>(op)
+                          .Case([](LayerNormOp) { return 16.0; })
+                          .Case([](RMSNormOp) { return 10.0; })
+                          .Case([](RopeOp) { return 8.0; })
+                          .Case([](linalg::LinalgOp generic) {
+                            return (isTransposing(generic) ? 16.0 : 0.0) +
+                                   countOperations(generic->getRegion(0));
+                          })
+                          .Case([](ElementwiseOp elementwise) {
+                            return countOperations(elementwise.getBody());
+                          })
+                          .Default([](Operation *) { return 1.0; });
+  if (operations == 0)
+    bytes =
+        elements * double(llvm::divideCeil(type.getElementTypeBitWidth(), 8));
+  operations += each * elements;
+}
+
+double fovea::predictGainInLoads(const KeyProducer &producer,
+                                 TargetAttr target) {
+  // A kernel's start and end: all cores meet.
+  constexpr double kKernelSeconds = 5e-6;
+  // Bandwidth of near memories over that of main memory.
+  constexpr double kNearBandwidth = 8.0;
+  // An operation on a vector each cycle, of the peak's two multiply-adds.
+  double operationsPerSecond = double(target.getPeak()) * 1e9 / 4.0;
+  double bandwidth = double(target.getBandwidth()) * 1e6;
+  if (producer.bytes <= double(target.getNearMemory() * target.getCores()))
+    bandwidth *= kNearBandwidth;
+  return kKernelSeconds + 2.0 * producer.bytes / bandwidth -
+         (producer.reads - 1.0) * producer.operations / operationsPerSecond;
 }
 
 ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {

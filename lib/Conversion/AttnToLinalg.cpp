@@ -731,16 +731,25 @@ static Value decomposeAttention(AttentionOp op,
 
 namespace {
 struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
+  using AttnToLinalgBase::AttnToLinalgBase;
+
   void runOnOperation() override {
+    if (scope != "graph" && scope != "elementwise") {
+      getOperation()->emitError("attn-to-linalg: scope is `")
+          << scope << "`, expected `graph` or `elementwise`";
+      return signalPassFailure();
+    }
+    bool isGraph = scope == "graph";
     SmallVector<Operation *> graph;
     SmallVector<AttentionOp> attentions;
     int64_t kernel = 0;
     getOperation()->walk([&](Operation *op) {
-      if (auto attention = dyn_cast<AttentionOp>(op))
+      if (isa<ScaleOp, ResidualAddOp, ElementwiseOp, DropoutOp>(op))
+        graph.push_back(op);
+      else if (auto attention = dyn_cast<AttentionOp>(op); attention && isGraph)
         attentions.push_back(attention);
-      else if (isa<ScoresOp, ScaleOp, ModifyOp, MaskOp, SoftmaxOp, DropoutOp,
-                   ValuesOp, LayerNormOp, RMSNormOp, RopeOp, ResidualAddOp,
-                   ElementwiseOp>(op))
+      else if (isGraph && isa<ScoresOp, ModifyOp, MaskOp, SoftmaxOp, ValuesOp,
+                              LayerNormOp, RMSNormOp, RopeOp>(op))
         graph.push_back(op);
       if (auto number = op->getAttrOfType<IntegerAttr>("fovea.kernel"))
         kernel = std::max(kernel, number.getInt() + 1);

@@ -389,7 +389,10 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     if (failed(moveReshapes()))
       return signalPassFailure();
     SmallVector<Block *> blocks;
+    SmallVector<scf::ForallOp> loops;
     getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (auto forall = dyn_cast<scf::ForallOp>(op))
+        loops.push_back(forall);
       if (isa<scf::ForallOp, linalg::LinalgOp>(op))
         return WalkResult::skip();
       if (isa<FunctionOpInterface, scf::ForOp, scf::IfOp, scf::WhileOp>(op))
@@ -400,6 +403,10 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     });
     for (Block *block : blocks)
       if (failed(fuse(*block)))
+        return signalPassFailure();
+    // Loops over tiles, as of attention, have elementwise ops on tiles.
+    for (scf::ForallOp loop : loops)
+      if (scope == "graph" && failed(fuseElementwise(loop)))
         return signalPassFailure();
   }
 

@@ -13,6 +13,7 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -96,6 +97,11 @@ static void addAttention(OpPassManager &manager,
   online.scheduledOnly = true;
   manager.addPass(fovea::attn::createAttnOnlineSoftmax(online));
   addCleanup(manager);
+  // What is elementwise around attention, in the form that is tiled with it.
+  fovea::AttnToLinalgOptions elementwise;
+  elementwise.scope = "elementwise";
+  manager.addPass(fovea::createAttnToLinalg(elementwise));
+  manager.addPass(createConvertElementwiseToLinalgPass());
   manager.addPass(fovea::attn::createAttnTile());
   addCleanup(manager);
 }

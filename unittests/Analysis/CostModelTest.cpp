@@ -154,9 +154,9 @@ func.func @f(%q: tensor<1x4x?x64xf32>) -> tensor<1x4x?x64xf32> {
 class ScheduleModelTest : public CostModelTest {
 protected:
   AttentionShape shape{
-      /*batch=*/2,        /*heads=*/16,           /*queries=*/1024,
-      /*keys=*/1024,      /*headDim=*/64,         /*valueDim=*/64,
-      /*elementBytes=*/4, /*accumulationBytes=*/4};
+      /*batch=*/2,      /*heads=*/16,       /*kvHeads=*/16,
+      /*queries=*/1024, /*keys=*/1024,      /*headDim=*/64,
+      /*valueDim=*/64,  /*elementBytes=*/4, /*accumulationBytes=*/4};
   func::FuncOp function = parse(kFused);
   TargetAttr target = getTargetOrDefault(function);
 };

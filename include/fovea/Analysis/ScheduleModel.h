@@ -22,6 +22,7 @@ namespace fovea {
 struct AttentionShape {
   int64_t batch;
   int64_t heads;
+  int64_t kvHeads;
   int64_t queries;
   int64_t keys;
   int64_t headDim;
@@ -33,6 +34,7 @@ struct AttentionShape {
   double visible = 1.0;
 
   static AttentionShape get(attn::AttentionOp op);
+  static AttentionShape get(attn::OnlineAttentionOp op);
 };
 
 /// The part of the keys, in [0, 1], between the bounds that the mask analysis
@@ -44,6 +46,26 @@ double estimateVisible(mlir::Region &mask, int64_t queries, int64_t keys);
 /// `queryTile` x `keyTile`.
 double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
                       int64_t queryTile, int64_t keyTile);
+
+/// Elementwise or row-wise work that makes the keys or values of one attention.
+struct KeyProducer {
+  /// Scalar operations, memory accesses among them, for all keys once.
+  double operations = 0;
+  /// Bytes of its result.
+  double bytes = 0;
+  /// How often a key is read: by each tile of queries of each head that shares
+  /// it, in each pass over the keys.
+  double reads = 0;
+
+  /// Adds an op; the first one makes what attention reads.
+  void add(mlir::Operation *op);
+};
+
+/// Estimated seconds that it saves to compute keys or values each time they are
+/// read, instead of once in a kernel that writes them to memory: the traffic
+/// and the start of that kernel, less all computations but one. Negative where
+/// a kernel of its own is faster.
+double predictGainInLoads(const KeyProducer &producer, attn::TargetAttr target);
 
 /// The schedule with the least predicted time among those whose tile fits the
 /// target's near memory; null if none does.

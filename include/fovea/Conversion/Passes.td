@@ -24,12 +24,20 @@ def AttnToLinalg : Pass<"attn-to-linalg"> {
     `fovea.kernel`, so that the graph can be run kernel by kernel
     (`linalg-fuse-rows{scope=op}`).
 
-    `attn.online_attention` and the ops around it stay.
+    `attn.online_attention` and the ops around it stay. With
+    `scope=elementwise`, so do all ops but those that become one elementwise
+    `linalg.generic`: `attn.scale`, `attn.residual_add`, `attn.elementwise` and
+    `attn.dropout`. So written, they can be reshaped, transposed and, dropout
+    with the numbers of its elements, tiled.
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
     "::mlir::tensor::TensorDialect"
+  ];
+  let options = [
+    Option<"scope", "scope", "std::string", /*default=*/"\"graph\"",
+           "Which ops: `graph` (all) or `elementwise`">
   ];
   let statistics = [
     Statistic<"numConverted", "num-converted", "Number of graph ops converted">
@@ -65,7 +73,7 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
 
     A loop stays, with a missed remark that says why, if its schedule has no
     `warps`, if something else is computed in it (run `attn-tile` with
-    `fuse-producers=false`), if queries, keys and values differ in their element
+    `fuse-producers=false fuse-consumers=false`), if queries, keys and values differ in their element
     type, or if a head dim is dynamic or above 256.
   }];
   let dependentDialects = [

@@ -426,6 +426,36 @@ struct RowTiling : TilingInterface::ExternalModel<RowTiling<OpTy>, OpTy> {
     return success();
   }
 
+  /// Of tiles of operands of the result's shape, which have all features.
+  LogicalResult getIterationDomainTileFromOperandTiles(
+      Operation *op, OpBuilder &builder, ArrayRef<unsigned> operandNumbers,
+      ArrayRef<SmallVector<Fold>> allOffsets,
+      ArrayRef<SmallVector<Fold>> allSizes,
+      SmallVectorImpl<Fold> &domainOffsets,
+      SmallVectorImpl<Fold> &domainSizes) const {
+    size_t rank = cast<ShapedType>(op->getResult(0).getType()).getRank();
+    auto areEqual = [](ArrayRef<Fold> a, ArrayRef<Fold> b) {
+      return llvm::all_of(llvm::zip_equal(a, b), [](auto pair) {
+        return isSameSize(std::get<0>(pair), std::get<1>(pair));
+      });
+    };
+    for (auto [number, offsets, sizes] :
+         llvm::zip_equal(operandNumbers, allOffsets, allSizes)) {
+      Value operand = op->getOperand(number);
+      if (offsets.size() != rank || !areEqual(offsets, allOffsets.front()) ||
+          !areEqual(sizes, allSizes.front()) ||
+          !isZeroInteger(offsets.back()) ||
+          !isSameSize(sizes.back(),
+                      sizeOf(builder, op->getLoc(), operand, rank - 1)))
+        return failure();
+    }
+    domainOffsets.assign(allOffsets.front().begin(),
+                         std::prev(allOffsets.front().end()));
+    domainSizes.assign(allSizes.front().begin(),
+                       std::prev(allSizes.front().end()));
+    return success();
+  }
+
   FailureOr<TilingResult> generateResultTileValue(Operation *op,
                                                   OpBuilder &builder,
                                                   unsigned resultNumber,

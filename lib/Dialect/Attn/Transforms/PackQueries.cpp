@@ -160,6 +160,19 @@ static Value createFilled(OpBuilder &builder, Location loc,
   return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
 }
 
+/// The scalar that all of `value` is, where an op says so.
+static Value getFilledWith(Value value) {
+  if (auto fill = value.getDefiningOp<linalg::FillOp>())
+    return fill.getInputs().front();
+  // What linalg-prepare makes of it.
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  if (!generic || generic.getNumDpsInputs() != 0 || generic.hasIndexSemantics())
+    return nullptr;
+  Value scalar = cast<linalg::YieldOp>(generic.getBody()->getTerminator())
+                     .getValues()[cast<OpResult>(value).getResultNumber()];
+  return scalar.getParentBlock() == generic.getBody() ? nullptr : scalar;
+}
+
 /// `entry`, padded to `queries` rows by what a running value starts as.
 Value RunningValues::getResized(Value entry, Role role, int64_t queries) {
   OpBuilder builder(entry.getContext());
@@ -168,8 +181,8 @@ Value RunningValues::getResized(Value entry, Role role, int64_t queries) {
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, entry);
   SmallVector<OpFoldResult> newSizes = sizes;
   newSizes[2] = builder.getIndexAttr(queries);
-  if (auto fill = entry.getDefiningOp<linalg::FillOp>())
-    return createFilled(builder, loc, newSizes, fill.getInputs().front());
+  if (Value scalar = getFilledWith(entry))
+    return createFilled(builder, loc, newSizes, scalar);
   auto type = cast<FloatType>(getElementTypeOrSelf(entry.getType()));
   double initial =
       role == Role::Max ? -std::numeric_limits<double>::infinity() : 0.0;

@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TileConsumers.h"
 #include "TileKeys.h"
+#include "TileProducers.h"
 #include "TileTransposes.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -23,6 +25,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -59,26 +62,29 @@ static int64_t tileOf(int64_t wanted, Value value, int64_t dim) {
                                                   : std::min(wanted, size);
 }
 
+/// Whether `root` ends the work on one tile in a parallel loop: there is
+/// nothing to be cut.
+static bool isTile(FinalizeOp root) {
+  if (!root->getParentOfType<scf::ForallOp>())
+    return false;
+  auto isAtMost = [](Value value, int64_t dim, int64_t bound) {
+    FailureOr<int64_t> size = ValueBoundsConstraintSet::computeConstantBound(
+        presburger::BoundType::UB, {value, dim}, /*stopCondition=*/nullptr,
+        /*closedUB=*/true);
+    return succeeded(size) && *size <= bound;
+  };
+  return llvm::all_of(passesOf(root), [&](OnlineAttentionOp pass) {
+    ScheduleAttr schedule = pass.getScheduleAttr();
+    return schedule && isAtMost(pass.getAcc(), 0, 1) &&
+           isAtMost(pass.getAcc(), 1, 1) &&
+           isAtMost(pass.getAcc(), 2, schedule.getQueryTile()) &&
+           isAtMost(pass.getKey(), 2, schedule.getKeyTile());
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Tiles of queries
 //===----------------------------------------------------------------------===//
-
-/// Whether the producer of a tile of queries or of running values is computed
-/// per tile rather than before the loops. Tiles of queries do not overlap, so
-/// an op whose only reader is the slice, besides those in `fused`, is not
-/// computed twice.
-static bool isFusableProducer(Operation *producer,
-                              const DenseSet<Operation *> &fused) {
-  auto tileable = dyn_cast<TilingInterface>(producer);
-  if (!tileable || producer->getNumResults() != 1 ||
-      llvm::is_contained(tileable.getLoopIteratorTypes(),
-                         utils::IteratorType::reduction))
-    return false;
-  int64_t readers = llvm::count_if(producer->getUsers(), [&](Operation *user) {
-    return !isa<tensor::DimOp>(user) && !fused.contains(user);
-  });
-  return isa<linalg::FillOp>(producer) || readers == 1;
-}
 
 /// Computes `pass` per tile of `loop`, for all slices of its results there.
 static FailureOr<OnlineAttentionOp>
@@ -105,39 +111,18 @@ fusePass(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForallOp loop) {
   return tiled;
 }
 
-/// Computes the producers of a tiled pass's running values, and of its queries
-/// unless `initialValuesOnly`, per tile, where they need not stand before the
-/// loops, and their producers in turn.
-static void fuseProducersInto(RewriterBase &rewriter, OnlineAttentionOp pass,
-                              MutableArrayRef<LoopLikeOpInterface> loops,
-                              bool initialValuesOnly) {
-  // Keys and values are read by many tiles of queries.
-  SmallVector<Operation *> slices;
-  for (Value operand :
-       {pass.getQuery(), pass.getAcc(), pass.getMax(), pass.getSum()})
-    if (Operation *slice = operand.getDefiningOp<tensor::ExtractSliceOp>())
-      slices.push_back(slice);
-  DenseSet<Operation *> fused;
-  while (!slices.empty()) {
-    auto slice = dyn_cast<tensor::ExtractSliceOp>(slices.pop_back_val());
-    Operation *producer = slice ? slice.getSource().getDefiningOp() : nullptr;
-    if (!producer)
-      continue;
-    rewriter.setInsertionPoint(slice);
-    if (isa<tensor::EmptyOp>(producer)) {
-      rewriter.replaceOpWithNewOp<tensor::EmptyOp>(
-          slice, slice.getMixedSizes(), slice.getType().getElementType());
-    } else if ((isa<linalg::FillOp>(producer) || !initialValuesOnly) &&
-               isFusableProducer(producer, fused) &&
-               !isViewOfTranspose(slice)) {
-      std::optional<scf::SCFFuseProducerOfSliceResult> tile =
-          scf::tileAndFuseProducerOfSlice(rewriter, slice, loops);
-      if (!tile)
-        continue;
-      fused.insert(producer);
-      llvm::append_range(slices, tile->generatedSlices);
-    }
-  }
+/// The tiles of queries and running values that `passes` read. Those of keys
+/// and values are read by many tiles of queries.
+static SmallVector<tensor::ExtractSliceOp>
+slicesOfQueries(ArrayRef<OnlineAttentionOp> passes) {
+  SmallVector<tensor::ExtractSliceOp> slices;
+  for (OnlineAttentionOp pass : passes)
+    for (Value operand :
+         {pass.getQuery(), pass.getAcc(), pass.getMax(), pass.getSum()})
+      if (auto slice = operand.getDefiningOp<tensor::ExtractSliceOp>();
+          slice && !llvm::is_contained(slices, slice))
+        slices.push_back(slice);
+  return slices;
 }
 
 /// Hands the tiles of queries out from the last one: `iv` runs through
@@ -171,9 +156,11 @@ struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
   }
 
   void runOnOperation() override {
+    if (failed(prepare()))
+      return signalPassFailure();
     SmallVector<FinalizeOp> roots;
     getOperation()->walk([&](FinalizeOp op) {
-      if (op.hasPureTensorSemantics() && !passesOf(op).empty())
+      if (op.hasPureTensorSemantics() && !passesOf(op).empty() && !isTile(op))
         roots.push_back(op);
     });
     IRRewriter rewriter(&getContext());
@@ -182,12 +169,40 @@ struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
         return signalPassFailure();
     if (failed(cleanUp(rewriter)))
       return signalPassFailure();
+
+    // What is loaded is a slice of a whole tensor by now.
+    unsigned count = 0;
+    TargetAttr target = getTargetOrDefault(getOperation());
+    for (const TiledLoop &tiled : std::exchange(loops, {}))
+      count += fuseKeyProducers(
+          rewriter, tiled.loop, tiled.keyReads,
+          fuseProducers ? fuseKeys.getValue() : KeyFusion::Never, target);
+    numKeyProducers += count;
+    if (count && failed(cleanUp(rewriter)))
+      signalPassFailure();
   }
 
+  LogicalResult prepare();
   LogicalResult tile(RewriterBase &rewriter, FinalizeOp root);
   LogicalResult cleanUp(RewriterBase &rewriter);
+
+  struct TiledLoop {
+    scf::ForallOp loop;
+    double keyReads;
+  };
+  SmallVector<TiledLoop> loops;
 };
 } // namespace
+
+/// Moves collapsed heads behind what is elementwise on the output, and makes
+/// sizes those of what an op was made from.
+LogicalResult AttnTile::prepare() {
+  RewritePatternSet patterns(&getContext());
+  if (fuseConsumers)
+    populateCollapseOfOutputPatterns(patterns);
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
+  return applyPatternsGreedily(getOperation(), std::move(patterns));
+}
 
 LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   SmallVector<OnlineAttentionOp> passes = passesOf(root);
@@ -204,6 +219,7 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   rewriter.setInsertionPoint(passes.back());
   MaskTables tables(rewriter, passes.back(), queryTile, keyTile);
   numTables += tables.size();
+  double keyReads = countKeyReads(last, queryTile);
 
   rewriter.setInsertionPoint(root);
   OpFoldResult queries =
@@ -231,8 +247,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   // Passes share their tile of queries, so that its producer has one reader.
   DominanceInfo dominance(forall);
   eliminateCommonSubExpressions(rewriter, dominance, forall);
-  for (OnlineAttentionOp pass : tiledPasses)
-    fuseProducersInto(rewriter, pass, tiled->loops, !fuseProducers);
+  fuseProducersOf(rewriter, slicesOfQueries(tiledPasses), forall,
+                  /*fillsOnly=*/!fuseProducers);
   for (OnlineAttentionOp pass : tiledPasses) {
     FailureOr<KeyLoopInfo> info = tileKeys(rewriter, pass, keyTile, tables);
     if (failed(info))
@@ -241,10 +257,19 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
       ++(info->isExact ? numExactBounds : numTileTests);
   }
 
-  fuseTransposeOfResult(rewriter, forall, 0);
+  if (fuseConsumers) {
+    FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall);
+    forall = fused.loop;
+    numConsumers += fused.count;
+    fuseProducersOf(rewriter, fused.slices, forall,
+                    /*fillsOnly=*/!fuseProducers);
+  } else {
+    fuseTransposeOfResult(rewriter, forall, 0);
+  }
   if (schedule.getOrder() == WorkOrder::LongestFirst)
     reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,
                  queryTile);
+  loops.push_back({forall, keyReads});
   ++numTiled;
   return success();
 }

@@ -147,6 +147,21 @@ void fovea::attn::populateSliceOfTransposePatterns(
   patterns.add<SliceOfTranspose>(patterns.getContext());
 }
 
+Value fovea::attn::getWholeTile(RewriterBase &rewriter,
+                                tensor::ParallelInsertSliceOp insertion) {
+  Value source = insertion.getSource();
+  RankedTensorType type = insertion.getSourceType();
+  auto tile =
+      RankedTensorType::get(insertion.getStaticSizes(), type.getElementType());
+  if (type.getRank() == tile.getRank())
+    return source;
+  if (type != shortened(tile))
+    return nullptr;
+  return tensor::ExpandShapeOp::create(rewriter, insertion.getLoc(), tile,
+                                       source, groupsOf(tile),
+                                       insertion.getMixedSizes());
+}
+
 bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
                                         scf::ForallOp loop, unsigned number) {
   Value result = loop.getResult(number);
@@ -157,6 +172,9 @@ bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
   if (!transposition || transposition->input != result)
     return false;
 
+  // inverse[d] is where dimension d of the loop's result goes.
+  SmallVector<int64_t> inverse =
+      invertPermutationVector(transposition->permutation);
   // The slice that is written to, and its insertion.
   BlockArgument output = loop.getRegionIterArgs()[number];
   tensor::ExtractSliceOp slice;
@@ -170,14 +188,14 @@ bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
     else
       return false;
   }
-  if (!slice || !insertion || slice.getType() != insertion.getSourceType() ||
-      !keepsOrder(slice.getType(), transposition->permutation))
+  if (!insertion ||
+      insertion.getSourceType().getRank() !=
+          insertion.getDestType().getRank() ||
+      (slice && slice.getType() != insertion.getSourceType()) ||
+      !keepsOrder(insertion.getSourceType(), inverse))
     return false;
 
-  // inverse[d] is where dimension d of the loop's result goes.
-  SmallVector<int64_t> inverse =
-      invertPermutationVector(transposition->permutation);
-  RankedTensorType tile = slice.getType();
+  RankedTensorType tile = insertion.getSourceType();
   auto type = cast<RankedTensorType>(user->getResult(0).getType());
   Location loc = loop.getLoc();
 
@@ -197,13 +215,15 @@ bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
     result.setType(type);
   });
 
-  rewriter.setInsertionPoint(slice);
-  Value view = viewOf(rewriter, loc, output, tile, slice.getMixedOffsets(),
-                      slice.getMixedSizes(), inverse);
+  if (slice) {
+    rewriter.setInsertionPoint(slice);
+    rewriter.replaceOp(slice, viewOf(rewriter, loc, output, tile,
+                                     slice.getMixedOffsets(),
+                                     slice.getMixedSizes(), inverse));
+  }
   SmallVector<Fold> offsets = permuted(insertion.getMixedOffsets(), inverse);
   SmallVector<Fold> tileSizes = permuted(insertion.getMixedSizes(), inverse);
   SmallVector<Fold> ones(tile.getRank(), rewriter.getIndexAttr(1));
-  rewriter.replaceOp(slice, view);
   rewriter.setInsertionPoint(insertion->getParentOp());
   Value source = insertion.getSource();
   if (shortened(tile) != tile)

@@ -29,10 +29,16 @@ bool isViewOfTranspose(mlir::tensor::ExtractSliceOp slice);
 /// not one keep their order.
 void populateSliceOfTransposePatterns(mlir::RewritePatternSet &patterns);
 
+/// What `insertion` inserts, in the shape of the part that it is inserted into;
+/// null if it drops dimensions other than all of size one. Built at the
+/// rewriter's place.
+mlir::Value getWholeTile(mlir::RewriterBase &rewriter,
+                         mlir::tensor::ParallelInsertSliceOp insertion);
+
 /// If the only reader of result `number` of `loop` transposes it, and a tile's
 /// dimensions that are not one keep their order, lets the loop write the
-/// transposed tensor. The body must slice its output once, and insert once.
-/// True if it was done.
+/// transposed tensor. The body must slice its output at most once, and insert
+/// once. True if it was done.
 bool fuseTransposeOfResult(mlir::RewriterBase &rewriter,
                            mlir::scf::ForallOp loop, unsigned number);
 

@@ -12,6 +12,14 @@
 
 namespace fovea::attn {
 
+/// Whether attn-tile computes what makes keys and values where they are loaded.
+enum class KeyFusion {
+  /// Where the model of the target says that it is faster.
+  Auto,
+  Always,
+  Never,
+};
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "fovea/Dialect/Attn/Transforms/Passes.h.inc"

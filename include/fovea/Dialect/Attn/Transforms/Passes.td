@@ -130,6 +130,22 @@ def AttnTile : Pass<"attn-tile"> {
     - in it an `scf.for` over tiles of keys for each pass, which carries the
       accumulator, the maximum and the sum.
 
+    What surrounds attention is computed per tile too, while the tile is near:
+
+    - readers of the output that are elementwise (a residual, an output gate, a
+      bias, a cast, dropout as linalg), or that norm or sum over the features,
+      in the body of the `scf.forall`, through transposes and through collapsed
+      heads. Where others read the output as well, both are written. What reads
+      several tiles, as a projection does, stays behind the loop;
+    - elementwise ops, norms, rope and casts that make the keys or values, where
+      the key loop loads them. Each tile of queries and each head of a group
+      computes them again, so `fuse-keys=auto` does it where
+      `Analysis/ScheduleModel.h` finds it faster than a kernel that writes them
+      to memory: decoding, a few queries, quantised keys. A remark says what was
+      chosen and why.
+
+    IR that is tiled already stays as it is.
+
     Tile sizes and the order in which tiles of queries are handed out come from
     the schedule of `attn.online_attention`, which must be there. A tile at the
     ragged end is smaller; sizes that are static and divide stay static.
@@ -145,18 +161,35 @@ def AttnTile : Pass<"attn-tile"> {
       ids or padding masks, get tables of their extremes by tile, filled by an
       `scf.forall` before the tiles of queries.
   }];
-  let options = [
-    Option<"fuseProducers", "fuse-producers", "bool", /*default=*/"true",
-           "Compute elementwise producers of the queries per tile; transposes "
-           "that are views of tiles vanish either way">
-  ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
+  let options = [
+    Option<"fuseProducers", "fuse-producers", "bool", /*default=*/"true",
+           "Compute elementwise producers of queries, keys and values per tile; "
+           "transposes that are views of tiles vanish either way">,
+    Option<"fuseKeys", "fuse-keys", "::fovea::attn::KeyFusion",
+           /*default=*/"::fovea::attn::KeyFusion::Auto",
+           "With fuse-producers, those of keys and values", [{
+             ::llvm::cl::values(
+               clEnumValN(::fovea::attn::KeyFusion::Auto, "auto",
+                          "Where the model of the target finds it faster"),
+               clEnumValN(::fovea::attn::KeyFusion::Always, "always",
+                          "Wherever it is possible"),
+               clEnumValN(::fovea::attn::KeyFusion::Never, "never",
+                          "In kernels of their own"))
+           }]>,
+    Option<"fuseConsumers", "fuse-consumers", "bool", /*default=*/"true",
+           "Compute elementwise readers of the output per tile">
+  ];
   let statistics = [
     Statistic<"numTiled", "num-tiled", "Number of attentions tiled">,
+    Statistic<"numConsumers", "num-consumers",
+              "Number of readers of the output computed per tile">,
+    Statistic<"numKeyProducers", "num-key-producers",
+              "Number of producers of keys or values computed in the loads">,
     Statistic<"numExactBounds", "num-exact-bounds",
               "Number of masked key loops whose bounds leave no tile to skip">,
     Statistic<"numTileTests", "num-tile-tests",

@@ -1,0 +1,368 @@
+//===- TileConsumers.cpp - What follows attention, per tile ---------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileConsumers.h"
+#include "TileTransposes.h"
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/TilingInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace fovea::attn;
+using Fold = OpFoldResult;
+
+//===----------------------------------------------------------------------===//
+// Loops with other results
+//===----------------------------------------------------------------------===//
+
+/// Where result `number` of `loop` is inserted; null if not exactly once.
+static tensor::ParallelInsertSliceOp insertionOf(scf::ForallOp loop,
+                                                 unsigned number) {
+  tensor::ParallelInsertSliceOp found;
+  for (Operation *user : loop.getRegionIterArgs()[number].getUsers())
+    if (auto insertion = dyn_cast<tensor::ParallelInsertSliceOp>(user)) {
+      if (found)
+        return nullptr;
+      found = insertion;
+    }
+  return found;
+}
+
+/// Replaces `loop` by one with the results `kept` and further ones that are
+/// `added` at first.
+static scf::ForallOp withResults(RewriterBase &rewriter, scf::ForallOp loop,
+                                 ArrayRef<unsigned> kept, ValueRange added) {
+  SmallVector<Value> inits;
+  for (unsigned number : kept)
+    inits.push_back(loop.getOutputs()[number]);
+  llvm::append_range(inits, added);
+  rewriter.setInsertionPoint(loop);
+  auto replacement = scf::ForallOp::create(
+      rewriter, loop.getLoc(), loop.getMixedLowerBound(),
+      loop.getMixedUpperBound(), loop.getMixedStep(), inits, loop.getMapping());
+  replacement->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+
+  SmallVector<Value> arguments(replacement.getInductionVars());
+  arguments.append(loop.getOutputs().begin(), loop.getOutputs().end());
+  for (auto [place, number] : llvm::enumerate(kept)) {
+    arguments[loop.getRank() + number] = replacement.getRegionIterArgs()[place];
+    rewriter.replaceAllUsesWith(loop.getResult(number),
+                                replacement.getResult(place));
+  }
+  for (unsigned number : llvm::seq(loop.getNumResults()))
+    if (!llvm::is_contained(kept, number))
+      rewriter.eraseOp(insertionOf(loop, number));
+  rewriter.eraseOp(replacement.getTerminator());
+  rewriter.mergeBlocks(loop.getBody(), replacement.getBody(), arguments);
+  rewriter.eraseOp(loop);
+  return replacement;
+}
+
+/// Sizes of results are those of what the results are written to.
+static void replaceSizes(RewriterBase &rewriter, scf::ForallOp loop) {
+  for (auto [result, init] :
+       llvm::zip_equal(loop.getResults(), loop.getOutputs()))
+    for (Operation *user : llvm::make_early_inc_range(result.getUsers()))
+      if (isa<tensor::DimOp>(user))
+        rewriter.modifyOpInPlace(user, [&] { user->setOperand(0, init); });
+}
+
+//===----------------------------------------------------------------------===//
+// Which ops are computed per tile
+//===----------------------------------------------------------------------===//
+
+/// Whether `op` visits each element of something once (a contraction does not),
+/// and the places of its results are those of its parallel loops.
+static bool isElementwiseOrRowSum(linalg::LinalgOp op) {
+  if (!op.hasPureTensorSemantics())
+    return false;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  bool coversAll = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    coversAll |=
+        map.isProjectedPermutation() && map.getNumResults() == op.getNumLoops();
+    if (!op.isDpsInit(&operand))
+      continue;
+    for (auto [loop, iterator] : llvm::enumerate(iterators))
+      if (!map.isProjectedPermutation() ||
+          map.isFunctionOfDim(loop) != linalg::isParallelIterator(iterator))
+        return false;
+  }
+  return coversAll;
+}
+
+namespace {
+/// An op that reads tiles of a loop's results.
+class Consumer {
+public:
+  Consumer(scf::ForallOp loop, Operation *op);
+
+  /// Whether it can be computed per tile. May add IR that is not used.
+  bool prepare(RewriterBase &rewriter);
+  /// Does it; returns the new loop. Appends slices of further operands.
+  scf::ForallOp fuse(RewriterBase &rewriter,
+                     SmallVectorImpl<tensor::ExtractSliceOp> &slices);
+
+private:
+  bool freeDestinations(RewriterBase &rewriter);
+  bool moveOperands(RewriterBase &rewriter);
+  bool findTile(RewriterBase &rewriter);
+  bool isOfEachTile(unsigned operand) const;
+
+  scf::ForallOp loop;
+  TilingInterface op;
+  /// The op on what the loop's results are before the loop.
+  TilingInterface whole;
+  /// Operands that are results of the loop, and their tiles.
+  SmallVector<unsigned> operands;
+  SmallVector<Value> tiles;
+  /// The tile of its iteration domain, and where its results' tiles lie.
+  SmallVector<Fold> offsets, sizes;
+};
+} // namespace
+
+Consumer::Consumer(scf::ForallOp loop, Operation *op)
+    : loop(loop), op(dyn_cast<TilingInterface>(op)) {}
+
+bool Consumer::prepare(RewriterBase &rewriter) {
+  if (!op || op->getBlock() != loop->getBlock() ||
+      !llvm::all_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>))
+    return false;
+  bool isRowOp = isa<ScaleOp, LayerNormOp, RMSNormOp, RopeOp, ResidualAddOp,
+                     ElementwiseOp>(op);
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(*op);
+  if (!isRowOp && !(linalgOp && isElementwiseOrRowSum(linalgOp)))
+    return false;
+  return freeDestinations(rewriter) && moveOperands(rewriter) &&
+         findTile(rewriter);
+}
+
+/// Writes to a new tensor instead of a result of the loop, of which only the
+/// shape matters.
+bool Consumer::freeDestinations(RewriterBase &rewriter) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(*op);
+  if (!linalgOp)
+    return true;
+  for (OpOperand &init : linalgOp.getDpsInitsMutable()) {
+    auto result = dyn_cast<OpResult>(init.get());
+    if (!result || result.getOwner() != loop)
+      continue;
+    if (linalgOp.payloadUsesValueFromOperand(&init))
+      return false;
+    rewriter.setInsertionPoint(loop);
+    Value empty = tensor::EmptyOp::create(
+        rewriter, op.getLoc(),
+        tensor::getMixedSizes(rewriter, op.getLoc(),
+                              loop.getOutputs()[result.getResultNumber()]),
+        getElementTypeOrSelf(result));
+    if (empty.getType() != result.getType())
+      empty = tensor::CastOp::create(rewriter, op.getLoc(), result.getType(),
+                                     empty);
+    rewriter.modifyOpInPlace(op, [&] { init.set(empty); });
+  }
+  return true;
+}
+
+/// Computes all else that the op reads before the loop.
+bool Consumer::moveOperands(RewriterBase &rewriter) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  SmallVector<Value> values = captured.takeVector();
+  auto isOfLoop = [&](Value value) { return value.getDefiningOp() == loop; };
+  if (llvm::any_of(values, isOfLoop))
+    return false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (isOfLoop(operand.get()))
+      operands.push_back(operand.getOperandNumber());
+    else
+      values.push_back(operand.get());
+  }
+  return succeeded(moveValueDefinitions(rewriter, values, loop));
+}
+
+bool Consumer::findTile(RewriterBase &rewriter) {
+  SmallVector<SmallVector<Fold>> allOffsets, allSizes;
+  IRMapping mapping;
+  for (unsigned operand : operands) {
+    auto result = cast<OpResult>(op->getOperand(operand));
+    unsigned number = result.getResultNumber();
+    tensor::ParallelInsertSliceOp insertion = insertionOf(loop, number);
+    rewriter.setInsertionPoint(loop.getTerminator());
+    Value tile = insertion ? getWholeTile(rewriter, insertion) : Value();
+    if (!tile || !insertion.hasUnitStride())
+      return false;
+    tiles.push_back(tile);
+    allOffsets.push_back(insertion.getMixedOffsets());
+    allSizes.push_back(insertion.getMixedSizes());
+    mapping.map(result, loop.getOutputs()[number]);
+  }
+  rewriter.setInsertionPoint(loop.getTerminator());
+  whole = cast<TilingInterface>(rewriter.clone(*op, mapping));
+  if (succeeded(whole.getIterationDomainTileFromOperandTiles(
+          rewriter, operands, allOffsets, allSizes, offsets, sizes)) &&
+      llvm::all_of(llvm::zip_equal(whole.getLoopIteratorTypes(), offsets),
+                   [](auto loop) {
+                     auto [iterator, offset] = loop;
+                     return iterator == utils::IteratorType::parallel ||
+                            isZeroInteger(offset);
+                   }))
+    return true;
+  rewriter.eraseOp(whole);
+  return false;
+}
+
+/// Whether each tile reads another part of an operand.
+bool Consumer::isOfEachTile(unsigned operand) const {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(*op);
+  if (!linalgOp)
+    return cast<RankedTensorType>(op->getOperand(operand).getType())
+               .getRank() ==
+           cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+  AffineMap map = linalgOp.getMatchingIndexingMap(&op->getOpOperand(operand));
+  for (auto [loop, offset] : llvm::enumerate(offsets))
+    if (!isZeroInteger(offset) && !map.isFunctionOfDim(loop))
+      return false;
+  return true;
+}
+
+scf::ForallOp Consumer::fuse(RewriterBase &rewriter,
+                             SmallVectorImpl<tensor::ExtractSliceOp> &slices) {
+  Location loc = op.getLoc();
+  // What the results are written to.
+  auto destination = dyn_cast<DestinationStyleOpInterface>(*op);
+  SmallVector<Value> inits;
+  rewriter.setInsertionPoint(loop);
+  if (destination)
+    llvm::append_range(inits, destination.getDpsInits());
+  else
+    inits.push_back(tensor::EmptyOp::create(
+        rewriter, loc,
+        tensor::getMixedSizes(rewriter, loc,
+                              whole->getOperand(operands.front())),
+        getElementTypeOrSelf(op->getResult(0))));
+
+  rewriter.setInsertionPoint(whole);
+  FailureOr<TilingResult> tiled =
+      whole.getTiledImplementation(rewriter, offsets, sizes);
+  assert(succeeded(tiled) && tiled->tiledOps.size() == 1 &&
+         "ops on rows and linalg ops are tiled to one op");
+  Operation *tile = tiled->tiledOps.front();
+  for (auto [operand, value] : llvm::zip_equal(operands, tiles)) {
+    Type type = tile->getOperand(operand).getType();
+    rewriter.setInsertionPoint(tile);
+    if (value.getType() != type)
+      value = tensor::CastOp::create(rewriter, loc, type, value);
+    tile->setOperand(operand, value);
+  }
+
+  for (OpOperand &operand : tile->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    auto slice = operand.get().getDefiningOp<tensor::ExtractSliceOp>();
+    bool isInit =
+        destination && number >= tile->getNumOperands() - inits.size();
+    if (slice && !isInit && isOfEachTile(number))
+      slices.push_back(slice);
+  }
+
+  SmallVector<tensor::ParallelInsertSliceOp> insertions;
+  // Insert into what the results are written to, for now.
+  for (auto [place, value, init] : llvm::enumerate(tiled->tiledValues, inits)) {
+    SmallVector<Fold> at, extent;
+    rewriter.setInsertionPoint(loop.getTerminator());
+    LogicalResult hasPlace = whole.getResultTilePosition(
+        rewriter, place, offsets, sizes, at, extent);
+    assert(succeeded(hasPlace) && "linalg and row ops know their places");
+    (void)hasPlace;
+    SmallVector<Fold> ones(at.size(), rewriter.getIndexAttr(1));
+    rewriter.setInsertionPointToEnd(loop.getTerminator().getBody());
+    insertions.push_back(tensor::ParallelInsertSliceOp::create(
+        rewriter, loc, value, init, at, extent, ones));
+  }
+
+  unsigned first = loop.getNumResults();
+  loop = withResults(rewriter, loop, llvm::to_vector(llvm::seq(first)), inits);
+  for (auto [place, insertion] : llvm::enumerate(insertions)) {
+    Value output = loop.getRegionIterArgs()[first + place];
+    if (destination) {
+      OpOperand *init =
+          cast<DestinationStyleOpInterface>(tile).getDpsInitOperand(place);
+      if (auto slice = init->get().getDefiningOp<tensor::ExtractSliceOp>())
+        slice.getSourceMutable().assign(output);
+    }
+    insertion.getDestMutable().assign(output);
+    rewriter.replaceAllUsesWith(op->getResult(place),
+                                loop.getResult(first + place));
+  }
+  rewriter.eraseOp(whole);
+  rewriter.eraseOp(op);
+  return loop;
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+/// Moves one reader of a result into the loop, if there is one that can be.
+static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused) {
+  replaceSizes(rewriter, fused.loop);
+  for (OpResult result : fused.loop.getResults()) {
+    if (fuseTransposeOfResult(rewriter, fused.loop, result.getResultNumber()))
+      return true;
+    for (Operation *user : result.getUsers()) {
+      Consumer consumer(fused.loop, user);
+      if (!consumer.prepare(rewriter))
+        continue;
+      fused.loop = consumer.fuse(rewriter, fused.slices);
+      ++fused.count;
+      return true;
+    }
+  }
+  return false;
+}
+
+FusedConsumers fovea::attn::fuseConsumers(RewriterBase &rewriter,
+                                          scf::ForallOp loop) {
+  FusedConsumers fused{loop, 0, {}};
+  while (fuseOne(rewriter, fused))
+    ;
+  SmallVector<unsigned> kept;
+  for (OpResult result : fused.loop.getResults())
+    if (!result.use_empty() ||
+        !insertionOf(fused.loop, result.getResultNumber()))
+      kept.push_back(result.getResultNumber());
+  if (!kept.empty() && kept.size() < fused.loop.getNumResults())
+    fused.loop = withResults(rewriter, fused.loop, kept, {});
+  return fused;
+}
+
+/// Whether `value` is attention's output, or made of it element by element.
+static bool isOfOutput(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<FinalizeOp>(op))
+    return op;
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && linalgOp.getNumReductionLoops() == 0 &&
+         llvm::any_of(linalgOp.getDpsInputs(), isOfOutput);
+}
+
+void fovea::attn::populateCollapseOfOutputPatterns(
+    RewritePatternSet &patterns) {
+  linalg::populateFoldReshapeOpsByExpansionPatterns(
+      patterns, [](OpOperand *operand) {
+        auto collapse = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
+        auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
+        return collapse && consumer && consumer.getNumReductionLoops() == 0 &&
+               isOfOutput(collapse.getSrc());
+      });
+}
