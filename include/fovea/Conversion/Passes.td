@@ -73,8 +73,8 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
 
     A loop stays, with a missed remark that says why, if its schedule has no
     `warps`, if something else is computed in it (run `attn-tile` with
-    `fuse-producers=false fuse-consumers=false`), if queries, keys and values differ in their element
-    type, or if a head dim is dynamic or above 256.
+    `fuse-producers=false fuse-consumers=false`), if queries, keys and values
+    differ in their element type, or if a head dim is dynamic or above 256.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
