@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fovea's attention on this machine beside PyTorch's, in one process.
 
-    benchmarks/host/attention.py [--part sdpa|flex|memory|compile] [--dtype f32]
-                                 [--dim 64] [--length 1024] [--threads N]
+    benchmarks/host/attention.py [--part sdpa|flex|tensors|memory|compile]
+                                 [--dtype f32] [--dim 64] [--length 1024]
+                                 [--variant 'soft cap'] [--threads N]
 
 Needs PyTorch; `flex` also needs a C++ compiler, for torch.compile. In each round
 both sides run once, in turn; a cell shows the median of the rounds' ratios of
@@ -56,15 +57,33 @@ ALIBI = """
   %bias = arith.mulf %slope, %float : f32
   %biased = arith.addf %score, %bias : f32
   attn.yield %biased : f32"""
+BIAS = """
+  %bias = tensor.extract %biases[%h, %i, %j] : tensor<HEADSx?x?xf32>
+  %biased = arith.addf %score, %bias : f32
+  attn.yield %biased : f32"""
+STRIDED = """
+  %stride = arith.constant 4 : index
+  %row = arith.remsi %i, %stride : index
+  %column = arith.remsi %j, %stride : index
+  %keep = arith.cmpi eq, %row, %column : index
+  attn.yield %keep : i1"""
+DENSE = """
+  %keep = tensor.extract %kept[%i, %j] : tensor<?x?xi1>
+  attn.yield %keep : i1"""
+#: Operands that a region reads besides the score and its place.
+CAPTURES = {ALIBI: "%slopes: tensor<HEADSxf32>",
+            BIAS: "%biases: tensor<HEADSx?x?xf32>",
+            DENSE: "%kept: tensor<?x?xi1>"}
 
 
 def graph(dtype, batch, heads, dim, score=None, mask=None):
     """The graph of one attention, any lengths, as MLIR."""
     operand = f"tensor<{batch}x{heads}x?x{dim}x{dtype}>"
     scores = f"tensor<{batch}x{heads}x?x?xf32>"
-    slopes = f", %slopes: tensor<{heads}xf32>" if score is ALIBI else ""
+    captures = "".join(", " + CAPTURES[region].replace("HEADS", str(heads))
+                       for region in (score, mask) if region in CAPTURES)
     lines = [f"func.func @attend(%q: {operand}, %k: {operand}, %v: {operand}"
-             f"{slopes}) -> {operand} {{",
+             f"{captures}) -> {operand} {{",
              f"%s = attn.scores %q, %k : {operand}, {operand} -> {scores}",
              f"%t = attn.scale %s by {1 / math.sqrt(dim)} : {scores}"]
     last = "%t"
@@ -173,6 +192,8 @@ def measure_flex(arguments):
     print("|---|---|---|---|---|---|---|---|")
     ratios = []
     for name, (score, mask, score_mod, mask_mod) in cases.items():
+        if arguments.variant and name not in arguments.variant:
+            continue
         for dtype in arguments.dtype or ("f32", "bf16"):
             for dim in arguments.dim or (64, 128):
                 length = (arguments.length or [2048])[0]
@@ -206,6 +227,43 @@ def measure_flex(arguments):
                       f"{errors[1]:.1e} |", flush=True)
     print(f"flex: geometric mean {geometric_mean(ratios):.2f}, "
           f"least {min(ratios):.2f}")
+
+
+def measure_tensors(arguments):
+    """Dense biases and masks, and a strided one, beside
+    scaled_dot_product_attention with that mask as a tensor."""
+    batch, heads, length = 1, 8, (arguments.length or [1024])[0]
+    i, j = torch.arange(length)[:, None], torch.arange(length)
+    bias = torch.randn(heads, length, length)
+    kept = torch.rand(length, length) < 0.5
+    cases = {"bias[h, i, j]": (BIAS, None, bias, bias[None]),
+             "mask[i, j]": (None, DENSE, kept, kept),
+             "strided": (None, STRIDED, None, (i % 4) == (j % 4))}
+    print("| variant | dtype | d | s | ratio | ms | error | theirs |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, (score, mask, captured, tensor) in cases.items():
+        for dtype in arguments.dtype or ("f32", "bf16"):
+            for dim in arguments.dim or (64,):
+                q, k, v = operands(dtype, batch, heads, length, dim)
+                # Their mask has their operands' type.
+                theirs_mask = (tensor if tensor.dtype == torch.bool
+                               else tensor.to(DTYPES[dtype]))
+                theirs = lambda: F.scaled_dot_product_attention(
+                    q, k, v, attn_mask=theirs_mask)
+                attend = fovea.compile(graph(dtype, batch, heads, dim, score,
+                                             mask))
+                extra = [] if captured is None else [captured]
+                ours = lambda: attend(q, k, v, *extra)
+                ratio, seconds = compare(ours, theirs, arguments.seconds)
+                reference = F.scaled_dot_product_attention(
+                    q[:, :1].double(), k[:, :1].double(), v[:, :1].double(),
+                    attn_mask=(tensor if tensor.dtype == torch.bool
+                               else tensor[:, :1].double()))
+                errors = [max_error(f()[:, :1], reference)
+                          for f in (ours, theirs)]
+                print(f"| {name} | {dtype} | {dim} | {length} | {ratio:.2f} | "
+                      f"{seconds * 1e3:.2f} | {errors[0]:.1e} | "
+                      f"{errors[1]:.1e} |", flush=True)
 
 
 def measure_memory(arguments):
@@ -258,13 +316,15 @@ def describe_machine():
 
 def main():
     parts = {"sdpa": measure_sdpa, "flex": measure_flex,
-             "memory": measure_memory, "compile": measure_compile}
+             "tensors": measure_tensors, "memory": measure_memory, "compile": measure_compile}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", choices=parts,
                         help="what to measure (default: everything)")
     parser.add_argument("--dtype", action="append", choices=DTYPES)
     parser.add_argument("--dim", action="append", type=int)
+    parser.add_argument("--variant", action="append",
+                        help="of flex, as `soft cap` (default: all)")
     parser.add_argument("--length", action="append", type=int)
     parser.add_argument("--threads", type=int, default=0,
                         help="threads of both sides (default: all cores)")
