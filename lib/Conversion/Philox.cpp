@@ -8,6 +8,7 @@
 #include "fovea/Conversion/Philox.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 
 #include <cmath>
 
@@ -15,28 +16,18 @@ using namespace mlir;
 
 namespace fovea {
 
-/// `value` as a constant of `type`, an integer or a vector of integers.
-static Value createConstant(OpBuilder &builder, Location loc, Type type,
-                            uint64_t value) {
-  auto element = cast<IntegerType>(getElementTypeOrSelf(type));
-  auto attr = IntegerAttr::get(
-      element, APInt(64, value).zextOrTrunc(element.getWidth()));
-  if (auto shaped = dyn_cast<ShapedType>(type))
-    return arith::ConstantOp::create(builder, loc,
-                                     DenseElementsAttr::get(shaped, attr));
-  return arith::ConstantOp::create(builder, loc, attr);
-}
-
 std::array<Value, 4> emitPhilox(OpBuilder &builder, Location loc,
                                 const std::array<Value, 4> &counter,
                                 const std::array<Value, 2> &key) {
-  constexpr uint64_t multipliers[2] = {0xD2511F53, 0xCD9E8D57};
-  constexpr uint64_t keySteps[2] = {0x9E3779B9, 0xBB67AE85};
+  constexpr int64_t multipliers[2] = {0xD2511F53, 0xCD9E8D57};
+  constexpr int64_t keySteps[2] = {0x9E3779B9, 0xBB67AE85};
   Type type = counter[0].getType();
-  Value multiplier0 = createConstant(builder, loc, type, multipliers[0]);
-  Value multiplier1 = createConstant(builder, loc, type, multipliers[1]);
-  Value step0 = createConstant(builder, loc, type, keySteps[0]);
-  Value step1 = createConstant(builder, loc, type, keySteps[1]);
+  Value multiplier0 =
+      createScalarOrSplatConstant(builder, loc, type, multipliers[0]);
+  Value multiplier1 =
+      createScalarOrSplatConstant(builder, loc, type, multipliers[1]);
+  Value step0 = createScalarOrSplatConstant(builder, loc, type, keySteps[0]);
+  Value step1 = createScalarOrSplatConstant(builder, loc, type, keySteps[1]);
 
   std::array<Value, 4> words = counter;
   Value key0 = key[0], key1 = key[1];
@@ -72,7 +63,7 @@ Value emitDropoutKeep(OpBuilder &builder, Location loc, Value column, Value row,
     return arith::TruncIOp::create(builder, loc, i32, value);
   };
   auto high = [&](Value value) -> Value {
-    Value shift = createConstant(builder, loc, i64, 32);
+    Value shift = createScalarOrSplatConstant(builder, loc, i64, 32);
     return low(arith::ShRUIOp::create(builder, loc, value, shift));
   };
   Value column32 = arith::IndexCastOp::create(builder, loc, i32, column);
@@ -80,26 +71,28 @@ Value emitDropoutKeep(OpBuilder &builder, Location loc, Value column, Value row,
 
   // The upper half of the counter is the offset, plus what a row number beyond
   // 32 bits carries into it.
-  Value carry = arith::ShRUIOp::create(builder, loc, row64,
-                                       createConstant(builder, loc, i64, 32));
+  Value carry = arith::ShRUIOp::create(
+      builder, loc, row64, createScalarOrSplatConstant(builder, loc, i64, 32));
   Value upper = arith::AddIOp::create(builder, loc, offset, carry);
-  Value group = arith::ShRUIOp::create(builder, loc, column32,
-                                       createConstant(builder, loc, i32, 2));
+  Value group =
+      arith::ShRUIOp::create(builder, loc, column32,
+                             createScalarOrSplatConstant(builder, loc, i32, 2));
   std::array<Value, 4> words =
       emitPhilox(builder, loc, {group, low(row64), low(upper), high(upper)},
                  {low(seed), high(seed)});
 
-  Value lane = arith::AndIOp::create(builder, loc, column32,
-                                     createConstant(builder, loc, i32, 3));
+  Value lane =
+      arith::AndIOp::create(builder, loc, column32,
+                            createScalarOrSplatConstant(builder, loc, i32, 3));
   Value random = words[3];
   for (uint64_t word = 0; word < 3; ++word) {
-    Value isWord =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, lane,
-                              createConstant(builder, loc, i32, word));
+    Value isWord = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::eq, lane,
+        createScalarOrSplatConstant(builder, loc, i32, word));
     random = arith::SelectOp::create(builder, loc, isWord, words[word], random);
   }
-  Value threshold =
-      createConstant(builder, loc, i32, getDropoutThreshold(probability));
+  Value threshold = createScalarOrSplatConstant(
+      builder, loc, i32, getDropoutThreshold(probability));
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, random,
                                threshold);
 }

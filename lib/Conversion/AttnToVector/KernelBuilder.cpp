@@ -7,6 +7,7 @@
 
 #include "KernelBuilder.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -93,18 +94,12 @@ void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
 }
 
 Value KernelBuilder::constant(Type type, double value) {
-  auto element = cast<FloatType>(getElementTypeOrSelf(type));
-  TypedAttr attr = getFloatAttr(element, value);
-  if (auto vector = dyn_cast<VectorType>(type))
-    attr = DenseElementsAttr::get(vector, Attribute(attr));
-  return arith::ConstantOp::create(*this, attr);
+  FloatAttr attr = getFloatAttr(getElementTypeOrSelf(type), value);
+  return createScalarOrSplatConstant(*this, getLoc(), type, attr.getValue());
 }
 
 Value KernelBuilder::constantInt(Type type, int64_t value) {
-  TypedAttr attr = getIntegerAttr(getElementTypeOrSelf(type), value);
-  if (auto vector = dyn_cast<VectorType>(type))
-    attr = DenseElementsAttr::get(vector, Attribute(attr));
-  return arith::ConstantOp::create(*this, attr);
+  return createScalarOrSplatConstant(*this, getLoc(), type, value);
 }
 
 Value KernelBuilder::splat(VectorType type, Value scalar) {

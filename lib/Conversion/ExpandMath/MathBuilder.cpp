@@ -7,6 +7,7 @@
 
 #include "MathBuilder.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -27,21 +28,14 @@ double MathBuilder::infinity() const {
   return std::numeric_limits<double>::infinity();
 }
 
-static TypedAttr getSplat(Type type, TypedAttr element) {
-  if (auto vector = dyn_cast<VectorType>(type))
-    return DenseElementsAttr::get(vector, Attribute(element));
-  return element;
-}
-
 Value MathBuilder::constant(double value) {
-  TypedAttr element = builder.getFloatAttr(getElementTypeOrSelf(type), value);
-  return arith::ConstantOp::create(builder, getSplat(type, element));
+  FloatAttr attr = builder.getFloatAttr(getElementTypeOrSelf(type), value);
+  return createScalarOrSplatConstant(builder, builder.getLoc(), type,
+                                     attr.getValue());
 }
 
 Value MathBuilder::constantInt(int64_t value) {
-  TypedAttr element =
-      builder.getIntegerAttr(getElementTypeOrSelf(intType), value);
-  return arith::ConstantOp::create(builder, getSplat(intType, element));
+  return createScalarOrSplatConstant(builder, builder.getLoc(), intType, value);
 }
 
 Value MathBuilder::add(Value a, Value b) { return binary<arith::AddFOp>(a, b); }
