@@ -16,11 +16,10 @@ llvm::Error fovea::rejectOperands(const llvm::Twine &message) {
       std::make_error_code(std::errc::invalid_argument), message);
 }
 
-namespace {
-
 /// A message of `outline-shape-checks` with its sizes and operands filled in.
-std::string formatMessage(const Signature &function, llvm::StringRef message,
-                          int64_t left, int64_t right) {
+static std::string formatMessage(const Signature &function,
+                                 llvm::StringRef message, int64_t left,
+                                 int64_t right) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   while (!message.empty()) {
@@ -38,8 +37,6 @@ std::string formatMessage(const Signature &function, llvm::StringRef message,
   }
   return text;
 }
-
-} // namespace
 
 CallFrame::CallFrame(const Signature &function) : function(function) {
   size_t numWords = 0;

@@ -15,11 +15,9 @@
 
 using namespace fovea;
 
-namespace {
-
 /// Whether compiled code can read the tensor where it is: elements of a row are
 /// neighbours, and everything is aligned as the element type wants.
-bool isUsableInPlace(const TensorView &view) {
+static bool isUsableInPlace(const TensorView &view) {
   if (reinterpret_cast<uintptr_t>(view.data) % getSize(view.type))
     return false;
   return view.shape.empty() || view.shape.back() <= 1 ||
@@ -27,8 +25,8 @@ bool isUsableInPlace(const TensorView &view) {
 }
 
 /// Copies elements in row-major order to `target`, and moves that on.
-void copyElements(const TensorView &view, size_t dim, const char *source,
-                  char *&target) {
+static void copyElements(const TensorView &view, size_t dim, const char *source,
+                         char *&target) {
   int64_t size = getSize(view.type);
   if (dim == view.shape.size()) {
     std::memcpy(target, source, size);
@@ -39,11 +37,11 @@ void copyElements(const TensorView &view, size_t dim, const char *source,
     copyElements(view, dim + 1, source + i * view.strides[dim] * size, target);
 }
 
+namespace {
 struct Call {
   HostJIT::PackedFunction function;
   void **slots;
 };
-
 } // namespace
 
 llvm::Expected<Tensor> fovea::pack(const TensorView &view) {

@@ -14,24 +14,23 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::interpreter;
 
-namespace {
-
 /// Copies the operands of an op from `first` on.
-SmallVector<Datum, 4> getOperands(Fiber &fiber, const Instruction &op,
-                                  size_t first = 0) {
+static SmallVector<Datum, 4> getOperands(Fiber &fiber, const Instruction &op,
+                                         size_t first = 0) {
   SmallVector<Datum, 4> copies;
   for (size_t index = first; index < op.operands.size(); ++index)
     copies.push_back(fiber.operand(op, index));
   return copies;
 }
 
-void setResults(Fiber &fiber, const Instruction &op, ArrayRef<Datum> copies) {
+static void setResults(Fiber &fiber, const Instruction &op,
+                       ArrayRef<Datum> copies) {
   for (auto [index, copy] : llvm::enumerate(copies))
     fiber.result(op, index) = copy;
 }
 
-void setArguments(Fiber &fiber, const Code *code, ArrayRef<Datum> copies,
-                  size_t first = 0) {
+static void setArguments(Fiber &fiber, const Code *code, ArrayRef<Datum> copies,
+                         size_t first = 0) {
   for (auto [index, copy] : llvm::enumerate(copies))
     fiber.values[code->arguments[first + index]] = copy;
 }
@@ -41,14 +40,14 @@ void setArguments(Fiber &fiber, const Code *code, ArrayRef<Datum> copies,
 //===----------------------------------------------------------------------===//
 
 /// The terminator of a function: leaves its operands.
-Status leave(Fiber &fiber, const Instruction &op) {
+static Status leave(Fiber &fiber, const Instruction &op) {
   SmallVector<Datum, 4> operands = getOperands(fiber, op);
   fiber.yielded.assign(operands.begin(), operands.end());
   fiber.stack.pop_back();
   return Status::Next;
 }
 
-Status call(Fiber &fiber, const Instruction &op) {
+static Status call(Fiber &fiber, const Instruction &op) {
   auto callOp = cast<func::CallOp>(op.op);
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
       callOp, callOp.getCalleeAttr());
@@ -60,7 +59,7 @@ Status call(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status assertTrue(Fiber &fiber, const Instruction &op) {
+static Status assertTrue(Fiber &fiber, const Instruction &op) {
   if (fiber.getInt(op, 0))
     return Status::Next;
   fiber.emitError(op.op) << "fails: " << cast<cf::AssertOp>(op.op).getMsg();
@@ -71,7 +70,7 @@ Status assertTrue(Fiber &fiber, const Instruction &op) {
 // scf
 //===----------------------------------------------------------------------===//
 
-Status forLoop(Fiber &fiber, const Instruction &op) {
+static Status forLoop(Fiber &fiber, const Instruction &op) {
   int64_t low = fiber.getInt(op, 0), high = fiber.getInt(op, 1);
   if (fiber.getInt(op, 2) < 1) {
     fiber.emitError(op.op) << "has a step of " << fiber.getInt(op, 2);
@@ -90,19 +89,19 @@ Status forLoop(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status ifElse(Fiber &fiber, const Instruction &op) {
+static Status ifElse(Fiber &fiber, const Instruction &op) {
   if (const Code *body = op.regions[fiber.getInt(op, 0) ? 0 : 1])
     fiber.push(body, &op);
   return Status::Next;
 }
 
-Status whileLoop(Fiber &fiber, const Instruction &op) {
+static Status whileLoop(Fiber &fiber, const Instruction &op) {
   setArguments(fiber, op.regions[0], getOperands(fiber, op));
   fiber.push(op.regions[0], &op);
   return Status::Next;
 }
 
-Status condition(Fiber &fiber, const Instruction &op) {
+static Status condition(Fiber &fiber, const Instruction &op) {
   SmallVector<Datum, 4> carried = getOperands(fiber, op, 1);
   Frame &frame = fiber.stack.back();
   const Instruction &loop = *frame.owner;
@@ -118,7 +117,7 @@ Status condition(Fiber &fiber, const Instruction &op) {
 }
 
 /// The end of a body of `for`, `while`, `if` or `execute_region`.
-Status yield(Fiber &fiber, const Instruction &op) {
+static Status yield(Fiber &fiber, const Instruction &op) {
   SmallVector<Datum, 4> carried = getOperands(fiber, op);
   Frame &frame = fiber.stack.back();
   const Instruction &owner = *frame.owner;
@@ -144,14 +143,15 @@ Status yield(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status executeRegion(Fiber &fiber, const Instruction &op) {
+static Status executeRegion(Fiber &fiber, const Instruction &op) {
   fiber.push(op.regions[0], &op);
   return Status::Next;
 }
 
 /// Runs the body for every index of a box, one after another.
-Status forEach(Fiber &fiber, const Instruction &op, ArrayRef<int64_t> lows,
-               ArrayRef<int64_t> highs, ArrayRef<int64_t> steps) {
+static Status forEach(Fiber &fiber, const Instruction &op,
+                      ArrayRef<int64_t> lows, ArrayRef<int64_t> highs,
+                      ArrayRef<int64_t> steps) {
   SmallVector<int64_t> counts;
   for (auto [low, high, step] : llvm::zip_equal(lows, highs, steps)) {
     if (step < 1) {
@@ -172,7 +172,7 @@ Status forEach(Fiber &fiber, const Instruction &op, ArrayRef<int64_t> lows,
   return status;
 }
 
-Status forall(Fiber &fiber, const Instruction &op) {
+static Status forall(Fiber &fiber, const Instruction &op) {
   auto loop = cast<scf::ForallOp>(op.op);
   if (loop->getNumResults()) {
     fiber.emitError(op.op) << "has tensors; expected memrefs";
@@ -191,7 +191,7 @@ Status forall(Fiber &fiber, const Instruction &op) {
   return forEach(fiber, op, lows, highs, resolve(loop.getStaticStep()));
 }
 
-Status parallel(Fiber &fiber, const Instruction &op) {
+static Status parallel(Fiber &fiber, const Instruction &op) {
   auto loop = cast<scf::ParallelOp>(op.op);
   if (loop->getNumResults()) {
     fiber.emitError(op.op) << "reduces, which the interpreter does not know";
@@ -207,12 +207,10 @@ Status parallel(Fiber &fiber, const Instruction &op) {
   return forEach(fiber, op, take(0), take(rank), take(2 * rank));
 }
 
-Status endIteration(Fiber &fiber, const Instruction &op) {
+static Status endIteration(Fiber &fiber, const Instruction &op) {
   fiber.stack.pop_back();
   return Status::Next;
 }
-
-} // namespace
 
 void interpreter::addControlHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["func.return"] = leave;

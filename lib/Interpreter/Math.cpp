@@ -14,50 +14,48 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::interpreter;
 
-namespace {
-
 template <double (*compute)(double)>
-Status unary(Fiber &fiber, const Instruction &op) {
+static Status unary(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(op, compute(fiber.getFloat(op, 0)));
 }
 
 template <double (*compute)(double, double)>
-Status binary(Fiber &fiber, const Instruction &op) {
+static Status binary(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(op,
                         compute(fiber.getFloat(op, 0), fiber.getFloat(op, 1)));
 }
 
 template <double (*compute)(double, double, double)>
-Status ternary(Fiber &fiber, const Instruction &op) {
+static Status ternary(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(op,
                         compute(fiber.getFloat(op, 0), fiber.getFloat(op, 1),
                                 fiber.getFloat(op, 2)));
 }
 
 template <bool (*test)(double)>
-Status predicate(Fiber &fiber, const Instruction &op) {
+static Status predicate(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(op, -int64_t(test(fiber.getFloat(op, 0))));
 }
 
 template <int64_t (*compute)(uint64_t bits, unsigned width)>
-Status bits(Fiber &fiber, const Instruction &op) {
+static Status bits(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(
       op, op.format.wrap(compute(op.format.getUnsigned(fiber.getInt(op, 0)),
                                  op.format.width)));
 }
 
-Status absoluteInt(Fiber &fiber, const Instruction &op) {
+static Status absoluteInt(Fiber &fiber, const Instruction &op) {
   int64_t value = fiber.getInt(op, 0);
   return fiber.setInt(op,
                       value < 0 ? op.format.wrap(0 - uint64_t(value)) : value);
 }
 
-Status floatToThePowerOfInt(Fiber &fiber, const Instruction &op) {
+static Status floatToThePowerOfInt(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(op, std::pow(fiber.getFloat(op, 0),
                                      static_cast<double>(fiber.getInt(op, 1))));
 }
 
-Status intToThePowerOfInt(Fiber &fiber, const Instruction &op) {
+static Status intToThePowerOfInt(Fiber &fiber, const Instruction &op) {
   int64_t base = fiber.getInt(op, 0), exponent = fiber.getInt(op, 1);
   if (exponent < 0)
     return fiber.setInt(op, base == 1    ? 1
@@ -69,8 +67,6 @@ Status intToThePowerOfInt(Fiber &fiber, const Instruction &op) {
       power *= square;
   return fiber.setInt(op, op.format.wrap(power));
 }
-
-} // namespace
 
 void interpreter::addMathHandlers(llvm::StringMap<Handler> &handlers) {
   using F = double;

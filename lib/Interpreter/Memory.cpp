@@ -46,16 +46,16 @@ Status interpreter::checkGlobalAccess(Fiber &fiber, Operation *op,
   return Status::Next;
 }
 
-namespace {
-
-std::shared_ptr<MemRef> copyDescriptor(Fiber &fiber, const Instruction &op) {
+static std::shared_ptr<MemRef> copyDescriptor(Fiber &fiber,
+                                              const Instruction &op) {
   return std::make_shared<MemRef>(fiber.get<MemRef>(op, 0));
 }
 
 /// Sizes, offsets or strides: those that are not static are operands, the first
 /// of them number `next`.
-SmallVector<int64_t, 5> resolve(Fiber &fiber, const Instruction &op,
-                                ArrayRef<int64_t> statics, size_t &next) {
+static SmallVector<int64_t, 5> resolve(Fiber &fiber, const Instruction &op,
+                                       ArrayRef<int64_t> statics,
+                                       size_t &next) {
   SmallVector<int64_t, 5> values;
   for (int64_t value : statics)
     values.push_back(ShapedType::isDynamic(value) ? fiber.getInt(op, next++)
@@ -65,8 +65,8 @@ SmallVector<int64_t, 5> resolve(Fiber &fiber, const Instruction &op,
 
 /// The element at the indices from operand `first` on, or nothing where it is
 /// out of bounds.
-std::optional<int64_t> locate(Fiber &fiber, const Instruction &op,
-                              const MemRef &memref, size_t first) {
+static std::optional<int64_t> locate(Fiber &fiber, const Instruction &op,
+                                     const MemRef &memref, size_t first) {
   SmallVector<int64_t, 5> indices;
   for (auto [dim, size] : llvm::enumerate(memref.sizes)) {
     indices.push_back(fiber.getInt(op, first + dim));
@@ -83,7 +83,7 @@ std::optional<int64_t> locate(Fiber &fiber, const Instruction &op,
 // Accesses
 //===----------------------------------------------------------------------===//
 
-Status load(Fiber &fiber, const Instruction &op) {
+static Status load(Fiber &fiber, const Instruction &op) {
   auto &memref = fiber.get<MemRef>(op, 0);
   std::optional<int64_t> index = locate(fiber, op, memref, 1);
   if (!index || checkGlobalAccess(fiber, op.op, memref, *index,
@@ -93,7 +93,7 @@ Status load(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status store(Fiber &fiber, const Instruction &op) {
+static Status store(Fiber &fiber, const Instruction &op) {
   auto &memref = fiber.get<MemRef>(op, 1);
   std::optional<int64_t> index = locate(fiber, op, memref, 2);
   if (!index || checkGlobalAccess(fiber, op.op, memref, *index,
@@ -103,7 +103,7 @@ Status store(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status copy(Fiber &fiber, const Instruction &op) {
+static Status copy(Fiber &fiber, const Instruction &op) {
   auto &source = fiber.get<MemRef>(op, 0);
   auto &target = fiber.get<MemRef>(op, 1);
   if (source.sizes != target.sizes) {
@@ -129,7 +129,7 @@ Status copy(Fiber &fiber, const Instruction &op) {
 // Allocations
 //===----------------------------------------------------------------------===//
 
-Status alloc(Fiber &fiber, const Instruction &op) {
+static Status alloc(Fiber &fiber, const Instruction &op) {
   auto type = cast<MemRefType>(op.op->getResult(0).getType());
   size_t next = 0;
   SmallVector<int64_t, 5> sizes = resolve(fiber, op, type.getShape(), next);
@@ -141,7 +141,7 @@ Status alloc(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, allocate(op.format, sizes));
 }
 
-Status dealloc(Fiber &fiber, const Instruction &op) {
+static Status dealloc(Fiber &fiber, const Instruction &op) {
   bool &isFreed = fiber.get<MemRef>(op, 0).storage->isFreed;
   if (isFreed) {
     fiber.emitError(op.op) << "frees memory that was deallocated";
@@ -151,7 +151,7 @@ Status dealloc(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status getGlobal(Fiber &fiber, const Instruction &op) {
+static Status getGlobal(Fiber &fiber, const Instruction &op) {
   auto getOp = cast<memref::GetGlobalOp>(op.op);
   auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(
       getOp, getOp.getNameAttr());
@@ -181,11 +181,11 @@ Status getGlobal(Fiber &fiber, const Instruction &op) {
 // Views
 //===----------------------------------------------------------------------===//
 
-Status passThrough(Fiber &fiber, const Instruction &op) {
+static Status passThrough(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, fiber.operand(op, 0).object);
 }
 
-Status castMemRef(Fiber &fiber, const Instruction &op) {
+static Status castMemRef(Fiber &fiber, const Instruction &op) {
   auto type = dyn_cast<MemRefType>(op.op->getResult(0).getType());
   auto &memref = fiber.get<MemRef>(op, 0);
   if (type)
@@ -198,7 +198,7 @@ Status castMemRef(Fiber &fiber, const Instruction &op) {
   return passThrough(fiber, op);
 }
 
-Status subview(Fiber &fiber, const Instruction &op) {
+static Status subview(Fiber &fiber, const Instruction &op) {
   auto view = cast<memref::SubViewOp>(op.op);
   auto &source = fiber.get<MemRef>(op, 0);
   size_t next = 1;
@@ -227,7 +227,7 @@ Status subview(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, result);
 }
 
-Status reinterpretCast(Fiber &fiber, const Instruction &op) {
+static Status reinterpretCast(Fiber &fiber, const Instruction &op) {
   auto view = cast<memref::ReinterpretCastOp>(op.op);
   size_t next = 1;
   auto result = copyDescriptor(fiber, op);
@@ -237,7 +237,7 @@ Status reinterpretCast(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, result);
 }
 
-Status expandShape(Fiber &fiber, const Instruction &op) {
+static Status expandShape(Fiber &fiber, const Instruction &op) {
   auto view = cast<memref::ExpandShapeOp>(op.op);
   auto &source = fiber.get<MemRef>(op, 0);
   size_t next = 1;
@@ -261,7 +261,7 @@ Status expandShape(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, result);
 }
 
-Status collapseShape(Fiber &fiber, const Instruction &op) {
+static Status collapseShape(Fiber &fiber, const Instruction &op) {
   auto view = cast<memref::CollapseShapeOp>(op.op);
   auto &source = fiber.get<MemRef>(op, 0);
   auto result = copyDescriptor(fiber, op);
@@ -287,7 +287,7 @@ Status collapseShape(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, result);
 }
 
-Status transpose(Fiber &fiber, const Instruction &op) {
+static Status transpose(Fiber &fiber, const Instruction &op) {
   auto &source = fiber.get<MemRef>(op, 0);
   AffineMap map = cast<memref::TransposeOp>(op.op).getPermutation();
   auto result = copyDescriptor(fiber, op);
@@ -298,7 +298,7 @@ Status transpose(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, result);
 }
 
-Status dim(Fiber &fiber, const Instruction &op) {
+static Status dim(Fiber &fiber, const Instruction &op) {
   auto &memref = fiber.get<MemRef>(op, 0);
   int64_t index = fiber.getInt(op, 1);
   if (index < 0 || index >= int64_t(memref.sizes.size())) {
@@ -309,7 +309,7 @@ Status dim(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(op, memref.sizes[index]);
 }
 
-Status extractMetadata(Fiber &fiber, const Instruction &op) {
+static Status extractMetadata(Fiber &fiber, const Instruction &op) {
   auto &source = fiber.get<MemRef>(op, 0);
   auto base = copyDescriptor(fiber, op);
   base->offset = 0;
@@ -325,12 +325,10 @@ Status extractMetadata(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status extractPointer(Fiber &fiber, const Instruction &op) {
+static Status extractPointer(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(
       op, reinterpret_cast<intptr_t>(fiber.get<MemRef>(op, 0).storage->data()));
 }
-
-} // namespace
 
 void interpreter::addMemoryHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["memref.load"] = load;

@@ -37,19 +37,17 @@ Status makeRing(Fiber &fiber, const Instruction &op) {
 
 } // namespace fovea::interpreter
 
-namespace {
-
 /// An error at an op on a ring, with a note at the ring.
-InFlightDiagnostic emitRingError(Fiber &fiber, Operation *op,
-                                 const Ring &ring) {
+static InFlightDiagnostic emitRingError(Fiber &fiber, Operation *op,
+                                        const Ring &ring) {
   InFlightDiagnostic diagnostic = fiber.emitError(op);
   diagnostic.attachNote(ring.op->getLoc()) << "this ring";
   return diagnostic;
 }
 
 /// The tile of a slot.
-std::shared_ptr<SharedTile> makeTile(const std::shared_ptr<Ring> &ring,
-                                     int64_t use, bool isWaited) {
+static std::shared_ptr<SharedTile> makeTile(const std::shared_ptr<Ring> &ring,
+                                            int64_t use, bool isWaited) {
   auto tile = std::make_shared<SharedTile>();
   tile->type = tile::RingOp(ring->op).getRing().getType().getTile();
   tile->offset = ring->getOffset(use);
@@ -59,13 +57,13 @@ std::shared_ptr<SharedTile> makeTile(const std::shared_ptr<Ring> &ring,
   return tile;
 }
 
-Status block(Fiber &fiber, std::string obstacle) {
+static Status block(Fiber &fiber, std::string obstacle) {
   fiber.role->obstacle = std::move(obstacle);
   return Status::Blocked;
 }
 
 /// Whether every role that waits on the ring has released the use before.
-bool isFree(const Ring &ring, const Slot &slot, int64_t use) {
+static bool isFree(const Ring &ring, const Slot &slot, int64_t use) {
   int64_t previous = use - int64_t(ring.slots.size());
   return previous < 0 || (!ring.waiters.empty() &&
                           llvm::all_of(
@@ -77,7 +75,7 @@ bool isFree(const Ring &ring, const Slot &slot, int64_t use) {
                               }));
 }
 
-Status acquire(Fiber &fiber, const Instruction &op) {
+static Status acquire(Fiber &fiber, const Instruction &op) {
   auto ring = fiber.share<Ring>(op, 0);
   int64_t use = fiber.getInt(op, 1);
   if (!ring->producer)
@@ -111,7 +109,7 @@ Status acquire(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, tile);
 }
 
-Status loadAsync(Fiber &fiber, const Instruction &op) {
+static Status loadAsync(Fiber &fiber, const Instruction &op) {
   auto load = cast<tile::LoadAsyncOp>(op.op);
   size_t rank = load.getIndices().size();
   auto tile = fiber.share<SharedTile>(op, 1 + rank);
@@ -157,7 +155,7 @@ Status loadAsync(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status wait(Fiber &fiber, const Instruction &op) {
+static Status wait(Fiber &fiber, const Instruction &op) {
   auto ring = fiber.share<Ring>(op, 0);
   int64_t use = fiber.getInt(op, 1);
   RingUses &uses = fiber.role->rings[ring.get()];
@@ -176,7 +174,7 @@ Status wait(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, makeTile(ring, use, /*isWaited=*/true));
 }
 
-Status release(Fiber &fiber, const Instruction &op) {
+static Status release(Fiber &fiber, const Instruction &op) {
   auto ring = fiber.share<Ring>(op, 0);
   int64_t use = fiber.getInt(op, 1);
   RingUses &uses = fiber.role->rings[ring.get()];
@@ -206,7 +204,7 @@ Status release(Fiber &fiber, const Instruction &op) {
 }
 
 /// What the driver requires of a tensor map.
-Status tensorMap(Fiber &fiber, const Instruction &op) {
+static Status tensorMap(Fiber &fiber, const Instruction &op) {
   constexpr int64_t kAlignment = 16;
   auto map = std::make_shared<TensorMap>();
   map->source = fiber.share<MemRef>(op, 0);
@@ -230,14 +228,12 @@ Status tensorMap(Fiber &fiber, const Instruction &op) {
 }
 
 template <Handler handler>
-Status inLaunch(Fiber &fiber, const Instruction &op) {
+static Status inLaunch(Fiber &fiber, const Instruction &op) {
   if (fiber.block)
     return handler(fiber, op);
   fiber.emitError(op.op) << "must stand in a tile.launch";
   return Status::Failed;
 }
-
-} // namespace
 
 void interpreter::addRingHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.ring"] = inLaunch<makeRing>;

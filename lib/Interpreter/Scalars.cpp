@@ -63,27 +63,25 @@ Scalar interpreter::getDetail(Operation *op) {
   return {.i = 0};
 }
 
-namespace {
-
 template <double (*compute)(double)>
-Status unary(Fiber &fiber, const Instruction &op) {
+static Status unary(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(op, compute(fiber.getFloat(op, 0)));
 }
 
 template <double (*compute)(double, double)>
-Status binary(Fiber &fiber, const Instruction &op) {
+static Status binary(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(op,
                         compute(fiber.getFloat(op, 0), fiber.getFloat(op, 1)));
 }
 
 template <int64_t (*compute)(int64_t, int64_t)>
-Status signedInts(Fiber &fiber, const Instruction &op) {
+static Status signedInts(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(
       op, op.format.wrap(compute(fiber.getInt(op, 0), fiber.getInt(op, 1))));
 }
 
 template <uint64_t (*compute)(uint64_t, uint64_t)>
-Status unsignedInts(Fiber &fiber, const Instruction &op) {
+static Status unsignedInts(Fiber &fiber, const Instruction &op) {
   uint64_t left = op.format.getUnsigned(fiber.getInt(op, 0));
   uint64_t right = op.format.getUnsigned(fiber.getInt(op, 1));
   return fiber.setInt(op, op.format.wrap(compute(left, right)));
@@ -91,7 +89,7 @@ Status unsignedInts(Fiber &fiber, const Instruction &op) {
 
 /// Divisions: the divisor must not be 0, nor the quotient too large.
 template <Status (*compute)(Fiber &, const Instruction &)>
-Status division(Fiber &fiber, const Instruction &op) {
+static Status division(Fiber &fiber, const Instruction &op) {
   if (fiber.getInt(op, 1) == 0) {
     fiber.emitError(op.op) << "divides by 0";
     return Status::Failed;
@@ -107,7 +105,7 @@ Status division(Fiber &fiber, const Instruction &op) {
 
 /// Shifts by the width or more have no value.
 template <int64_t (*compute)(int64_t value, uint64_t bits, int64_t by)>
-Status shift(Fiber &fiber, const Instruction &op) {
+static Status shift(Fiber &fiber, const Instruction &op) {
   int64_t value = fiber.getInt(op, 0);
   uint64_t by = op.format.getUnsigned(fiber.getInt(op, 1));
   if (by >= op.format.width) {
@@ -118,7 +116,7 @@ Status shift(Fiber &fiber, const Instruction &op) {
       op, op.format.wrap(compute(value, op.format.getUnsigned(value), by)));
 }
 
-Status compareInts(Fiber &fiber, const Instruction &op) {
+static Status compareInts(Fiber &fiber, const Instruction &op) {
   int64_t left = fiber.getInt(op, 0), right = fiber.getInt(op, 1);
   return fiber.setInt(op, -int64_t(arith::applyCmpPredicate(
                               static_cast<arith::CmpIPredicate>(op.detail.i),
@@ -126,14 +124,14 @@ Status compareInts(Fiber &fiber, const Instruction &op) {
                               APInt(64, right, /*isSigned=*/true))));
 }
 
-Status compareFloats(Fiber &fiber, const Instruction &op) {
+static Status compareFloats(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(
       op, -int64_t(arith::applyCmpPredicate(
               static_cast<arith::CmpFPredicate>(op.detail.i),
               APFloat(fiber.getFloat(op, 0)), APFloat(fiber.getFloat(op, 1)))));
 }
 
-Status constant(Fiber &fiber, const Instruction &op) {
+static Status constant(Fiber &fiber, const Instruction &op) {
   if (op.format.kind == Format::None ||
       isa<ShapedType>(op.op->getResult(0).getType())) {
     fiber.emitError(op.op) << "is not a number";
@@ -143,33 +141,33 @@ Status constant(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status select(Fiber &fiber, const Instruction &op) {
+static Status select(Fiber &fiber, const Instruction &op) {
   fiber.result(op) = fiber.operand(op, fiber.getInt(op, 0) ? 1 : 2);
   return Status::Next;
 }
 
 /// The same number in another type.
-Status resizeSigned(Fiber &fiber, const Instruction &op) {
+static Status resizeSigned(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(op, op.format.wrap(fiber.getInt(op, 0)));
 }
-Status resizeUnsigned(Fiber &fiber, const Instruction &op) {
+static Status resizeUnsigned(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(
       op, op.format.wrap(op.input.getUnsigned(fiber.getInt(op, 0))));
 }
-Status resizeFloat(Fiber &fiber, const Instruction &op) {
+static Status resizeFloat(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(op, fiber.getFloat(op, 0));
 }
-Status signedToFloat(Fiber &fiber, const Instruction &op) {
+static Status signedToFloat(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(op, static_cast<double>(fiber.getInt(op, 0)));
 }
-Status unsignedToFloat(Fiber &fiber, const Instruction &op) {
+static Status unsignedToFloat(Fiber &fiber, const Instruction &op) {
   return fiber.setFloat(
       op, static_cast<double>(op.input.getUnsigned(fiber.getInt(op, 0))));
 }
 
 /// Floats beyond the integer's range have no value.
 template <bool isSigned>
-Status floatToInt(Fiber &fiber, const Instruction &op) {
+static Status floatToInt(Fiber &fiber, const Instruction &op) {
   double value = std::trunc(fiber.getFloat(op, 0));
   int magnitude = static_cast<int>(op.format.width) - isSigned;
   double low = isSigned ? -std::ldexp(1.0, magnitude) : 0;
@@ -183,7 +181,7 @@ Status floatToInt(Fiber &fiber, const Instruction &op) {
                                               : static_cast<uint64_t>(value)));
 }
 
-Status bitcast(Fiber &fiber, const Instruction &op) {
+static Status bitcast(Fiber &fiber, const Instruction &op) {
   char bits[8] = {};
   op.input.write(bits, fiber.operand(op, 0).scalar);
   fiber.result(op).scalar = op.format.read(bits);
@@ -192,7 +190,7 @@ Status bitcast(Fiber &fiber, const Instruction &op) {
 
 /// A product of twice the width, in two results.
 template <bool isSigned>
-Status extendedProduct(Fiber &fiber, const Instruction &op) {
+static Status extendedProduct(Fiber &fiber, const Instruction &op) {
   unsigned width = op.format.width;
   auto extend = [&](size_t index) {
     APInt value(64, fiber.getInt(op, index), /*isSigned=*/true);
@@ -204,7 +202,7 @@ Status extendedProduct(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(op, product.lshr(width).trunc(width).getSExtValue(), 1);
 }
 
-Status extendedSum(Fiber &fiber, const Instruction &op) {
+static Status extendedSum(Fiber &fiber, const Instruction &op) {
   uint64_t left = op.format.getUnsigned(fiber.getInt(op, 0));
   int64_t sum = op.format.wrap(left + fiber.getInt(op, 1));
   fiber.setInt(op, sum, 0);
@@ -213,7 +211,7 @@ Status extendedSum(Fiber &fiber, const Instruction &op) {
 
 /// `affine.apply`, `affine.min`, `affine.max`.
 template <typename Op>
-Status affineOp(Fiber &fiber, const Instruction &op) {
+static Status affineOp(Fiber &fiber, const Instruction &op) {
   AffineMap map = cast<Op>(op.op).getAffineMap();
   auto get = [&](AffineExpr expr) {
     return evaluate(expr, map.getNumDims(),
@@ -227,14 +225,12 @@ Status affineOp(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(op, value);
 }
 
-double getMaximum(double a, double b) {
+static double getMaximum(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? a + b : std::fmax(a, b);
 }
-double getMinimum(double a, double b) {
+static double getMinimum(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? a + b : std::fmin(a, b);
 }
-
-} // namespace
 
 void interpreter::addScalarHandlers(llvm::StringMap<Handler> &handlers) {
   using S = int64_t;

@@ -173,11 +173,9 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
   return Status::Next;
 }
 
-namespace {
-
 /// A fragment that may be read now; null after an error.
-std::shared_ptr<Fragment> readFragment(Fiber &fiber, const Instruction &op,
-                                       size_t index) {
+static std::shared_ptr<Fragment>
+readFragment(Fiber &fiber, const Instruction &op, size_t index) {
   auto fragment = fiber.share<Fragment>(op, index);
   if (!fragment->product)
     return fragment;
@@ -188,14 +186,14 @@ std::shared_ptr<Fragment> readFragment(Fiber &fiber, const Instruction &op,
   return nullptr;
 }
 
-std::shared_ptr<Fragment> makeFragment(tile::FragmentType type) {
+static std::shared_ptr<Fragment> makeFragment(tile::FragmentType type) {
   return std::make_shared<Fragment>(type.getShape(), Format::get(type));
 }
 
 /// The operands of a product.
 template <typename Op>
-std::optional<Product> readProduct(Fiber &fiber, const Instruction &op,
-                                   tile::FragmentType type) {
+static std::optional<Product> readProduct(Fiber &fiber, const Instruction &op,
+                                          tile::FragmentType type) {
   auto mma = cast<Op>(op.op);
   Product product;
   product.op = op.op;
@@ -215,7 +213,7 @@ std::optional<Product> readProduct(Fiber &fiber, const Instruction &op,
   return product;
 }
 
-Status mma(Fiber &fiber, const Instruction &op) {
+static Status mma(Fiber &fiber, const Instruction &op) {
   auto product = readProduct<tile::MmaOp>(
       fiber, op, cast<tile::MmaOp>(op.op).getResult().getType());
   if (!product || compute(fiber, *product) != Status::Next)
@@ -223,7 +221,7 @@ Status mma(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, product->result);
 }
 
-Status mmaAsync(Fiber &fiber, const Instruction &op) {
+static Status mmaAsync(Fiber &fiber, const Instruction &op) {
   auto product = readProduct<tile::MmaAsyncOp>(
       fiber, op,
       cast<tile::MmaAsyncOp>(op.op).getToken().getType().getFragment());
@@ -243,7 +241,7 @@ Status mmaAsync(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, token);
 }
 
-Status waitMma(Fiber &fiber, const Instruction &op) {
+static Status waitMma(Fiber &fiber, const Instruction &op) {
   auto &token = fiber.get<Token>(op, 0);
   Role &role = *fiber.role;
   int64_t pending = cast<tile::WaitMmaOp>(op.op).getPending();
@@ -270,15 +268,15 @@ Status waitMma(Fiber &fiber, const Instruction &op) {
 // Fragments
 //===----------------------------------------------------------------------===//
 
-SmallVector<int64_t, 5> getIndices(Fiber &fiber, const Instruction &op,
-                                   size_t first, size_t count) {
+static SmallVector<int64_t, 5> getIndices(Fiber &fiber, const Instruction &op,
+                                          size_t first, size_t count) {
   SmallVector<int64_t, 5> indices;
   for (size_t index = 0; index < count; ++index)
     indices.push_back(fiber.getInt(op, first + index));
   return indices;
 }
 
-Status load(Fiber &fiber, const Instruction &op) {
+static Status load(Fiber &fiber, const Instruction &op) {
   auto loadOp = cast<tile::LoadOp>(op.op);
   auto indices = getIndices(fiber, op, 1, loadOp.getIndices().size());
   auto &source = fiber.get<MemRef>(op, 0);
@@ -311,7 +309,7 @@ Status load(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, tile);
 }
 
-Status store(Fiber &fiber, const Instruction &op) {
+static Status store(Fiber &fiber, const Instruction &op) {
   auto storeOp = cast<tile::StoreOp>(op.op);
   auto fragment = readFragment(fiber, op, 0);
   if (!fragment)
@@ -329,14 +327,14 @@ Status store(Fiber &fiber, const Instruction &op) {
                      });
 }
 
-Status fill(Fiber &fiber, const Instruction &op) {
+static Status fill(Fiber &fiber, const Instruction &op) {
   auto fragment = makeFragment(cast<tile::FillOp>(op.op).getResult().getType());
   fragment->isFill = true;
   llvm::fill(fragment->elements, fiber.operand(op, 0).scalar);
   return fiber.setObject(op, fragment);
 }
 
-Status map(Fiber &fiber, const Instruction &op) {
+static Status map(Fiber &fiber, const Instruction &op) {
   auto mapOp = cast<tile::MapOp>(op.op);
   auto result = makeFragment(mapOp.getResult().getType());
   SmallVector<std::shared_ptr<Fragment>, 4> operands;
@@ -367,13 +365,13 @@ Status map(Fiber &fiber, const Instruction &op) {
   return done ? fiber.setObject(op, result) : Status::Failed;
 }
 
-Status yield(Fiber &fiber, const Instruction &op) {
+static Status yield(Fiber &fiber, const Instruction &op) {
   fiber.yielded.assign(1, fiber.operand(op, 0));
   fiber.stack.pop_back();
   return Status::Next;
 }
 
-Status reduce(Fiber &fiber, const Instruction &op) {
+static Status reduce(Fiber &fiber, const Instruction &op) {
   auto reduceOp = cast<tile::ReduceOp>(op.op);
   auto input = readFragment(fiber, op, 0), init = readFragment(fiber, op, 1);
   if (!input || !init)
@@ -402,7 +400,7 @@ Status reduce(Fiber &fiber, const Instruction &op) {
 // Structure
 //===----------------------------------------------------------------------===//
 
-Status launch(Fiber &fiber, const Instruction &op) {
+static Status launch(Fiber &fiber, const Instruction &op) {
   auto launchOp = cast<tile::LaunchOp>(op.op);
   if (fiber.block) {
     fiber.emitError(op.op) << "stands in another launch";
@@ -450,25 +448,23 @@ Status launch(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-Status runRoles(Fiber &fiber, const Instruction &op) {
+static Status runRoles(Fiber &fiber, const Instruction &op) {
   return fiber.block->runRoles(fiber, op) ? Status::Next : Status::Blocked;
 }
 
-Status endProgram(Fiber &fiber, const Instruction &op) {
+static Status endProgram(Fiber &fiber, const Instruction &op) {
   fiber.stack.pop_back();
   return Status::Next;
 }
 
 /// Of what stands in a launch alone.
 template <Handler handler>
-Status inLaunch(Fiber &fiber, const Instruction &op) {
+static Status inLaunch(Fiber &fiber, const Instruction &op) {
   if (fiber.block)
     return handler(fiber, op);
   fiber.emitError(op.op) << "must stand in a tile.launch";
   return Status::Failed;
 }
-
-} // namespace
 
 void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.launch"] = launch;

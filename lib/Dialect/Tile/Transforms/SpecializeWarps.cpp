@@ -22,15 +22,14 @@ namespace fovea::tile {
 using namespace mlir;
 using namespace fovea::tile;
 
-namespace {
-
 /// Registers of a multiprocessor, and the fewest that `setmaxnreg` leaves.
-constexpr int64_t kRegisters = 65536;
-constexpr int64_t kFewestRegisters = 24;
-constexpr int64_t kMostRegisters = 240;
+static constexpr int64_t kRegisters = 65536;
+static constexpr int64_t kFewestRegisters = 24;
+static constexpr int64_t kMostRegisters = 240;
 
-constexpr int64_t kGroupWarps = 4;
+static constexpr int64_t kGroupWarps = 4;
 
+namespace {
 struct SpecializeWarps
     : fovea::tile::impl::TileSpecializeWarpsBase<SpecializeWarps> {
   void runOnOperation() override {
@@ -46,9 +45,11 @@ struct SpecializeWarps
 private:
   void specialize(LaunchOp launch);
 };
+} // namespace
 
-bool isCopy(Operation *op) { return isa<AcquireOp, LoadAsyncOp>(op); }
+static bool isCopy(Operation *op) { return isa<AcquireOp, LoadAsyncOp>(op); }
 
+namespace {
 /// What the copies of a program depend on: all that is not among it is left
 /// out of the role that copies.
 class CopySlice {
@@ -77,7 +78,6 @@ private:
   DenseSet<Value> values;
   DenseSet<Operation *> ops;
 };
-
 } // namespace
 
 /// The loops and branches around `op` are needed, with what steers them.
