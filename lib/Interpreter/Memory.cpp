@@ -9,6 +9,8 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <cstring>
 #include <numeric>
 
@@ -27,22 +29,31 @@ Status interpreter::checkGlobalAccess(Fiber &fiber, Operation *op,
   if (!fiber.block)
     return Status::Next;
   if (storage.launch != fiber.machine.launch) {
-    if (!isWrite)
-      return Status::Next;
     storage.launch = fiber.machine.launch;
-    storage.writers.assign(storage.size(), -1);
+    storage.accesses.assign(storage.size(), {});
   }
-  int32_t &writer = storage.writers[index * memref.format.getBytes()];
+  using Access = Storage::Access;
+  Access &access = storage.accesses[index * memref.format.getBytes()];
   int32_t block = fiber.block->getNumber();
-  if (writer >= 0 && writer != block) {
+  auto isOther = [&](int32_t number) {
+    return number != Access::kNone && number != block;
+  };
+  if (isOther(access.writer) || (isWrite && isOther(access.reader))) {
+    bool wasWritten = isOther(access.writer);
+    int32_t other = wasWritten ? access.writer : access.reader;
     fiber.emitError(op) << (isWrite ? "writes" : "reads")
-                        << " an element of global memory that block "
-                        << fiber.block->formatIndex(writer)
-                        << " of the same launch wrote";
+                        << " an element of global memory that "
+                        << (other == Access::kSeveral
+                                ? "several blocks"
+                                : "block " + fiber.block->formatIndex(other))
+                        << " of the same launch "
+                        << (wasWritten ? "wrote" : "read");
     return Status::Failed;
   }
   if (isWrite)
-    writer = block;
+    access.writer = block;
+  else
+    access.reader = isOther(access.reader) ? Access::kSeveral : block;
   return Status::Next;
 }
 
@@ -133,11 +144,20 @@ static Status alloc(Fiber &fiber, const Instruction &op) {
   auto type = cast<MemRefType>(op.op->getResult(0).getType());
   size_t next = 0;
   SmallVector<int64_t, 5> sizes = resolve(fiber, op, type.getShape(), next);
-  for (int64_t size : sizes)
+  // What a simulation can have any use for.
+  constexpr int64_t kMostBytes = int64_t(1) << 34;
+  int64_t bytes = op.format.getBytes();
+  for (int64_t size : sizes) {
     if (size < 0) {
       fiber.emitError(op.op) << "has a size of " << size;
       return Status::Failed;
     }
+    if (llvm::MulOverflow(bytes, size, bytes) || bytes > kMostBytes) {
+      fiber.emitError(op.op)
+          << "is of sizes " << sizes << ", too large to simulate";
+      return Status::Failed;
+    }
+  }
   return fiber.setObject(op, allocate(op.format, sizes));
 }
 

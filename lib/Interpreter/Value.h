@@ -63,10 +63,14 @@ struct Storage {
   /// In bytes.
   int64_t size() const { return numBytes; }
 
-  /// The block of the current launch that wrote an element, by the element's
-  /// number of bytes from the start; -1: none.
-  std::vector<int32_t> writers;
-  /// The launch that `writers` is of.
+  /// The blocks of a launch that wrote an element and that read it.
+  struct Access {
+    static constexpr int32_t kNone = -1, kSeveral = -2;
+    int32_t writer = kNone, reader = kNone;
+  };
+  /// By the element's number of bytes from the start.
+  std::vector<Access> accesses;
+  /// The launch that `accesses` is of.
   int64_t launch = 0;
   bool isFreed = false;
 

@@ -11,6 +11,7 @@
 
 #include <numeric>
 #include <random>
+#include <set>
 
 using namespace fovea;
 
@@ -414,6 +415,30 @@ TEST_F(FaultTest, ElementOfTwoBlocks) {
               "'tile.load' op reads an element of global memory that block (0) "
               "of the same launch wrote",
               2);
+  std::string body = R"(
+    %first = arith.cmpi eq, %b, %c0 : index
+    scf.if %first {
+      %z = tile.fill %zero : !f
+      tile.store %z, %O[%c0, %c0] dims [0, 1] : !f, !m
+    } else {
+      %t = tile.load %O[%c0, %c0] dims [0, 1] : !m -> !f
+    })";
+  // Blocks in another order: it is found all the same.
+  std::set<std::string> found;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    runFloats(makeLaunch(body), {{{16, 8}, Vector(128, 1)}}, {3}, {seed});
+    found.insert(errors.substr(0, errors.find(" |")));
+  }
+  EXPECT_EQ(found,
+            (std::set<std::string>{
+                "'tile.load' op reads an element of global memory that block "
+                "(0) of the same launch wrote",
+                "'tile.store' op writes an element of global memory that block "
+                "(1) of the same launch read",
+                "'tile.store' op writes an element of global memory that block "
+                "(2) of the same launch read",
+                "'tile.store' op writes an element of global memory that "
+                "several blocks of the same launch read"}));
 }
 
 TEST_F(FaultTest, TileThatWasLoadedAnew) {
@@ -462,6 +487,37 @@ TEST_F(FaultTest, RegistersExceeded) {
               "'tile.launch' op needs at least 256 registers a thread for its "
               "fragments, of at most 255 | live here");
   expectError(body, "", 1, {}, "2");
+}
+
+TEST_F(FaultTest, RegistersOfARoleExceeded) {
+  auto makeBody = [](int64_t registers) {
+    return llvm::formatv(R"(
+    tile.roles {{
+      tile.role "first" warps 4 registers 24 {{
+      }
+      tile.role "second" warps 4 registers {0} {{
+        %t = tile.load %I[%c0, %c0] dims [0, 1] : !m -> !tile.fragment<64x128xf32>
+        tile.store %t, %O[%c0, %c0] dims [0, 1] : !tile.fragment<64x128xf32>, !m
+      }
+    })",
+                         registers)
+        .str();
+  };
+  expectError(makeBody(56),
+              "'tile.role' op needs at least 64 registers a thread for its "
+              "fragments, of at most 56 | live here");
+  expectError(makeBody(64), "");
+}
+
+TEST_F(FaultTest, MoreRegistersGrantedThanThereAre) {
+  expectError(R"(
+    tile.roles {
+      tile.role "first" warps 8 registers 240 {
+      }
+      tile.role "second" warps 4 registers 40 {
+      }
+    })",
+              "'tile.launch' op grants its roles 66560 registers, of 65536");
 }
 
 TEST_F(FaultTest, TooManyThreads) {

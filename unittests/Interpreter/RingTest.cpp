@@ -33,6 +33,7 @@ func.func @f(%i: memref<?x16xf16>, %n: index) -> memref<?x16xf32> {
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1.0 : f16
   %o = memref.alloc(%c16) : memref<?x16xf32>
+  %map = tile.tensor_map %i dims [0, 1] : memref<?x16xf16> -> !tile.tensor_map<2 x !tile>
   tile.launch grid(%c1) warps 4 ins(%i : memref<?x16xf16>) outs(%o : memref<?x16xf32>) {
   ^bb0(%b: index, %I: !m, %O: !o):
     %ring = tile.ring : !ring
@@ -116,7 +117,42 @@ TEST_F(RingTest, RunsInAnyOrder) {
   }
 }
 
-TEST_F(RingTest, LoadBeforeItsAcquireIsWaitedFor) {
+TEST_F(RingTest, CopiesByTensorMaps) {
+  auto copyAlong = [](const char *dims) {
+    return kAcquire + "tile.load_async %map[%row, %c0] dims " + dims +
+           " into %slot signals %ring[%u] : !tile.tensor_map<2 x !tile>, "
+           "!ring\n";
+  };
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    runRoles(copyAlong("[0, 1]"), kWait + kMma + kRelease + kYield, seed);
+    ASSERT_EQ(errors, "") << "seed " << seed;
+  }
+  expectError(copyAlong("[1, 0]"), kWait + kMma + kRelease + kYield,
+              "'tile.load_async' op copies along dimensions 1, 0 by a tensor "
+              "map of 0, 1");
+}
+
+TEST_F(RingTest, TensorMapsWantAlignedRows) {
+  run(R"(
+func.func @f(%m: memref<4x4xf16>) {
+  %map = tile.tensor_map %m dims [0, 1] : memref<4x4xf16> -> !tile.tensor_map<2 x !tile.shared<16x16xf16>>
+  return
+})",
+      {{std::vector<uint16_t>(16).data(), {4, 4}, {4, 1}}});
+  EXPECT_EQ(errors, "'tile.tensor_map' op expected a stride of dimension 0 "
+                    "that is a multiple of 16 bytes, got 8");
+  run(R"(
+func.func @f(%m: memref<4x16xf16>) {
+  %s = memref.subview %m[0, 4] [4, 8] [1, 1] : memref<4x16xf16> to memref<4x8xf16, strided<[16, 1], offset: 4>>
+  %map = tile.tensor_map %s dims [0, 1] : memref<4x8xf16, strided<[16, 1], offset: 4>> -> !tile.tensor_map<2 x !tile.shared<16x16xf16>>
+  return
+})",
+      {{std::vector<uint16_t>(64).data(), {4, 16}, {16, 1}}});
+  EXPECT_EQ(errors, "'tile.tensor_map' op expected a tensor that starts at a "
+                    "multiple of 16 bytes, got 8");
+}
+
+TEST_F(RingTest, CopyThatSignalsAnotherUse) {
   // The slot of another use.
   expectError(kAcquire + "%next = arith.addi %u, %c1 : index\n"
                          "tile.load_async %I[%row, %c0] dims [0, 1] into %slot "
