@@ -108,8 +108,8 @@ FOVEA_API fovea_status *fovea_compile(fovea_context *context, const char *text,
 
 FOVEA_API void fovea_module_destroy(fovea_module *module);
 
-/** The module at a level: "attn", "fused", "tiled", "llvm"; of the host "asm" or
-    "obj", of a GPU "tile", "gpu", "nvvm", "ptx" or "cubin". */
+/** The module at a level: "attn", "fused", "tiled", "llvm"; of the host "asm"
+    or "obj", of a GPU "tile", "gpu", "nvvm", "ptx" or "cubin". */
 FOVEA_API fovea_status *fovea_module_emit(const fovea_module *module,
                                           const char *level,
                                           fovea_buffer **buffer);
@@ -199,9 +199,9 @@ fovea_module_call(const fovea_module *module, size_t function,
                   const fovea_tensor *operands, size_t num_operands,
                   fovea_tensor *results, size_t num_results);
 
-/** Calls a function of a module for a GPU on tensors in the GPU's memory, in the
-    order of `stream` (a CUstream of the device's primary context; null is the
-    legacy default stream), and does not wait. Numbers are in host memory. A
+/** Calls a function of a module for a GPU on tensors in the GPU's memory, in
+    the order of `stream` (a CUstream of the device's primary context; null is
+    the legacy default stream), and does not wait. Numbers are in host memory. A
     result whose `data` is not null goes there: its `shape` says how much room
     there is. For one whose `data` is null memory is allocated; it belongs to
     the caller and is released by fovea_tensor_release, which waits for the

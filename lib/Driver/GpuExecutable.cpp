@@ -90,8 +90,8 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
       return error;
     if (!function.operands[number].scalar) {
       if (view.data)
-        if (llvm::Error error = device.checkPointer(
-                view.data, formatOperand(function, number)))
+        if (llvm::Error error =
+                device.checkPointer(view.data, formatOperand(function, number)))
           return error;
       if (!view.shape.empty() && view.shape.back() > 1 &&
           view.strides.back() != 1)
