@@ -56,12 +56,35 @@ LogicalResult checkMath(gpu::GPUModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+/// What `llvm.byval` is called during conversion, which would drop it.
+constexpr llvm::StringLiteral kByValueName = "fovea.byval";
+
+void keepByValue(gpu::GPUFuncOp kernel, unsigned index) {
+  StringRef name = LLVM::LLVMDialect::getByValAttrName();
+  if (Attribute type = kernel.getArgAttr(index, name)) {
+    kernel.removeArgAttr(index, name);
+    kernel.setArgAttr(index, kByValueName, type);
+  }
+}
+
+/// An argument passed by value is not written, so that no thread copies it.
+void restoreByValue(LLVM::LLVMFuncOp kernel, unsigned index) {
+  if (Attribute type = kernel.removeArgAttr(index, kByValueName)) {
+    kernel.setArgAttr(index, LLVM::LLVMDialect::getByValAttrName(), type);
+    kernel.setArgAttr(index, NVVM::NVVMDialect::getGridConstantAttrName(),
+                      UnitAttr::get(kernel.getContext()));
+  }
+}
+
 struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
   void runOnOperation() override {
     gpu::GPUModuleOp module = getOperation();
     MLIRContext *context = &getContext();
     if (failed(checkMath(module)))
       return signalPassFailure();
+    for (auto kernel : module.getOps<gpu::GPUFuncOp>())
+      for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+        keepByValue(kernel, index);
 
     LowerToLLVMOptions options(context);
     options.overrideIndexBitwidth(64);
@@ -89,11 +112,15 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
 
-    // Blocks have the known size always, which ptxas knows what to do with.
-    StringRef most = NVVM::NVVMDialect::getMaxntidAttrName();
-    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-      if (Attribute size = function->removeAttr(most))
+    for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+      // Blocks have the known size always, which ptxas knows what to do with.
+      if (Attribute size =
+              function->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
         function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
+      function.setDenormalFpMathF32("preserve-sign,preserve-sign");
+      for (unsigned index = 0; index < function.getNumArguments(); ++index)
+        restoreByValue(function, index);
+    }
   }
 };
 

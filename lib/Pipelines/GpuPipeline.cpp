@@ -71,12 +71,14 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   addBufferization(manager, /*useStack=*/false);
   if (options.level == Level::Tile)
     return;
+  manager.addPass(createTileLaunchToGPU());
   manager.addPass(createLinalgToGpu());
   addCleanup(manager);
   manager.addPass(createGpuOutlineKernels());
   addCleanup(manager);
   if (options.level == Level::Gpu)
     return;
+  manager.addPass(createTileToNVVM());
   addDeviceLowering(manager);
   if (options.level == Level::NVVM)
     return;

@@ -12,6 +12,8 @@
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -96,6 +98,16 @@ llvm::Error checkDefinitions(const llvm::Module &module) {
   return llvm::Error::success();
 }
 
+/// Inline assembly may be an instruction of a whole warp, which must not move
+/// into a branch; MLIR's op for it cannot say so.
+void markConvergent(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+        if (call->isInlineAsm())
+          call->setConvergent();
+}
+
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, int level) {
   llvm::PassBuilder builder(&machine);
   llvm::LoopAnalysisManager loops;
@@ -137,6 +149,7 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
     return llvm::createStringError("the kernels' LLVM IR is broken: " + broken);
   if (llvm::Error error = checkDefinitions(module))
     return error;
+  markConvergent(module);
   if (options.optLevel > 0)
     optimize(module, **machine, options.optLevel);
 

@@ -487,18 +487,26 @@ def TileLaunchToGPU : Pass<"convert-tile-launch-to-gpu"> {
 // convert-tile-to-nvvm
 //===----------------------------------------------------------------------===//
 
-def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "Turns tile ops in kernels into NVVM and LLVM ops";
   let description = [{
     A fragment becomes one scalar for each register of its layout, a tile in
     shared memory its address there. What is no tile op stays, but for types:
     scf, arith, math and memref ops are lowered later. The block's dynamic shared
     memory is the external array `@fovea_shared_memory`.
+
+    A ring is slots and mbarriers in shared memory, a use of it a slot and the
+    parity of a phase. Roles become branches on the warp. A product by `wgmma`
+    is one block of inline assembly: fence, all steps along K, commit. A tensor
+    map is passed to the kernel by value; on the host it is made by a call of
+    the runtime (`Runtime/GpuRuntime.h`).
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::scf::SCFDialect", "::fovea::tile::TileDialect"
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::fovea::tile::TileDialect"
   ];
   let statistics = [
     Statistic<"numOps", "num-ops", "Number of tile ops converted">

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Access.h"
+#include "InlinePtx.h"
 #include "SharedMemoryPlan.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -408,6 +409,15 @@ void SharedCopy::copyElements() {
   LLVM::StoreOp::create(rewriter, loc, value, target.getPointer(0, 0));
 }
 
+/// WGMMA reads shared memory by another way than what threads write takes, so
+/// that they must say when they have written.
+bool mayBeReadByWgmma(Value tile) {
+  return !llvm::all_of(tile.getUsers(), [](Operation *user) {
+    auto product = dyn_cast<MmaOp>(user);
+    return product && product.getKind() != MmaKind::Wgmma;
+  });
+}
+
 struct ConvertLoad final : OpConversionPattern<LoadOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -434,6 +444,8 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
     SharedCopy(rewriter, op, shared, address, memory).start();
     NVVM::CpAsyncCommitGroupOp::create(rewriter, loc);
     NVVM::CpAsyncWaitGroupOp::create(rewriter, loc, 0);
+    if (mayBeReadByWgmma(op.getResult()))
+      emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
     emitBarrier(rewriter, op);
     rewriter.replaceOp(op, address);
     return success();

@@ -61,6 +61,23 @@ void populateProductPatterns(const TileTypeConverter &converter,
 /// operation, and 2^x is the machine's.
 void prepareMaps(mlir::Operation *root);
 
+class RingReaders;
+class WarpNumbers;
+
+/// ring, acquire, wait and release.
+void populateRingPatterns(const TileTypeConverter &converter,
+                          mlir::RewritePatternSet &patterns,
+                          const RingReaders &readers);
+
+/// load_async by tensor maps.
+void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,
+                                             mlir::RewritePatternSet &patterns);
+
+/// mma by wgmma, mma_async and wait_mma.
+void populateWgmmaPatterns(const TileTypeConverter &converter,
+                           mlir::RewritePatternSet &patterns,
+                           const WarpNumbers &warps);
+
 //===----------------------------------------------------------------------===//
 // The threads that run an op
 //===----------------------------------------------------------------------===//

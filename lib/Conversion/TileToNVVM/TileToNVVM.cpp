@@ -5,8 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PackPairs.h"
 #include "Patterns.h"
+#include "Rings.h"
+#include "Roles.h"
 #include "SharedMemoryPlan.h"
+#include "TensorMaps.h"
 
 #include "fovea/Conversion/Passes.h"
 
@@ -25,11 +29,21 @@ using namespace tile;
 namespace {
 struct TileToNVVM final : impl::TileToNVVMBase<TileToNVVM> {
   void runOnOperation() override {
-    gpu::GPUModuleOp module = getOperation();
+    for (auto module : getOperation().getOps<gpu::GPUModuleOp>())
+      if (failed(convert(module)))
+        return signalPassFailure();
+    if (failed(lowerTensorMaps(getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult convert(gpu::GPUModuleOp module) {
     for (auto kernel : module.getOps<gpu::GPUFuncOp>())
       if (failed(verifyKernel(kernel)))
-        return signalPassFailure();
+        return failure();
 
+    WarpNumbers warps(module);
+    RingReaders readers(module);
     prepareMaps(module);
     MLIRContext *context = &getContext();
     TileTypeConverter converter;
@@ -38,17 +52,27 @@ struct TileToNVVM final : impl::TileToNVVMBase<TileToNVVM> {
     populateFragmentPatterns(converter, patterns);
     populateMemoryPatterns(converter, patterns);
     populateProductPatterns(converter, patterns);
+    populateRingPatterns(converter, patterns, readers);
+    populateTensorMemoryAcceleratorPatterns(converter, patterns);
+    populateWgmmaPatterns(converter, patterns, warps);
+    populateFunctionOpInterfaceTypeConversionPattern<gpu::GPUFuncOp>(patterns,
+                                                                     converter);
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.addIllegalDialect<TileDialect>();
     target.addLegalOp<RolesOp, RoleOp, ReturnOp>();
+    target.addDynamicallyLegalOp<gpu::GPUFuncOp>([&](gpu::GPUFuncOp kernel) {
+      return converter.isSignatureLegal(kernel.getFunctionType());
+    });
     target.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });
+    describeTensorMaps(module);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
-      return signalPassFailure();
+      return failure();
+    packPairs(module);
+    return lowerRoles(module, warps);
   }
 
-private:
   /// Checks what patterns rely on.
   LogicalResult verifyKernel(gpu::GPUFuncOp kernel) {
     WalkResult result = kernel.walk([&](Operation *op) {

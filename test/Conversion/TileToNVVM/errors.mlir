@@ -1,4 +1,4 @@
-// RUN: fovea-opt %s --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm))' --verify-diagnostics --split-input-file
+// RUN: fovea-opt %s --pass-pipeline='builtin.module(convert-tile-to-nvvm)' --verify-diagnostics --split-input-file
 
 gpu.module @kernels {
   gpu.func @layout(%a: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {

@@ -1,4 +1,4 @@
-// RUN: fovea-opt %s --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm,canonicalize,cse))' | FileCheck %s
+// RUN: fovea-opt %s --pass-pipeline='builtin.module(convert-tile-to-nvvm,gpu.module(canonicalize,cse))' | FileCheck %s
 
 #acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
 #row = #tile.layout<16, registers = [2:8d0], threads = [4:r, 8:1d0]>

@@ -1,0 +1,125 @@
+//===- PackPairs.cpp - Pairs of 16-bit numbers in one register ------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PackPairs.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+
+Value fovea::tile::packPair(OpBuilder &builder, Location loc, Value low,
+                            Value high) {
+  Value pair = vector::FromElementsOp::create(
+      builder, loc, VectorType::get(2, low.getType()), ValueRange{low, high});
+  return LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), pair);
+}
+
+static bool isPair(vector::FromElementsOp op) {
+  VectorType type = op.getDest().getType();
+  return type.getShape() == ArrayRef<int64_t>(2) &&
+         type.getElementTypeBitWidth() == 16;
+}
+
+namespace {
+/// The places of a pair's two numbers among the values that a loop carries.
+using Places = std::pair<unsigned, unsigned>;
+} // namespace
+
+/// Makes `loop` carry the pairs that are made of values which it carries.
+static void carryPairs(scf::ForOp loop, IRRewriter &rewriter) {
+  // In the order of their places, for a stable result.
+  std::map<Places, SmallVector<vector::FromElementsOp>> inside, outside;
+  unsigned first = loop.getNumInductionVars();
+  for (BlockArgument argument : loop.getRegionIterArgs())
+    for (Operation *user : argument.getUsers()) {
+      auto op = dyn_cast<vector::FromElementsOp>(user);
+      if (!op || !isPair(op) || op.getElements()[0] != argument)
+        continue;
+      auto high = dyn_cast<BlockArgument>(op.getElements()[1]);
+      if (high && high.getOwner() == loop.getBody())
+        inside[{argument.getArgNumber() - first, high.getArgNumber() - first}]
+            .push_back(op);
+    }
+  for (OpResult result : loop.getResults())
+    for (Operation *user : result.getUsers()) {
+      auto op = dyn_cast<vector::FromElementsOp>(user);
+      if (!op || !isPair(op) || op.getElements()[0] != result)
+        continue;
+      auto high = dyn_cast<OpResult>(op.getElements()[1]);
+      if (high && high.getOwner() == loop)
+        outside[{result.getResultNumber(), high.getResultNumber()}].push_back(
+            op);
+    }
+  if (inside.empty())
+    return;
+
+  Location loc = loop.getLoc();
+  auto pack = [&](OpBuilder &builder, ValueRange values, Places places) {
+    Value low = values[places.first], high = values[places.second];
+    return vector::FromElementsOp::create(
+        builder, loc, VectorType::get(2, low.getType()), ValueRange{low, high});
+  };
+  rewriter.setInsertionPoint(loop);
+  SmallVector<Value> inits;
+  for (auto &[places, ops] : inside)
+    inits.push_back(pack(rewriter, loop.getInitArgs(), places));
+  unsigned carried = loop.getNumRegionIterArgs();
+  ValueRange yielded = loop.getYieldedValues();
+  auto replaced = cast<LoopLikeOpInterface>(loop.getOperation())
+                      .replaceWithAdditionalYields(
+                          rewriter, inits,
+                          /*replaceInitOperandUsesInLoop=*/false,
+                          [&](OpBuilder &builder, Location,
+                              ArrayRef<BlockArgument>) -> SmallVector<Value> {
+                            SmallVector<Value> packed;
+                            for (auto &[places, ops] : inside)
+                              packed.push_back(pack(builder, yielded, places));
+                            return packed;
+                          });
+  assert(succeeded(replaced) && "every scf.for can carry more");
+  auto result = cast<scf::ForOp>(replaced->getOperation());
+  for (auto [index, entry] : llvm::enumerate(inside)) {
+    for (vector::FromElementsOp op : entry.second)
+      rewriter.replaceOp(op, result.getRegionIterArg(carried + index));
+    for (vector::FromElementsOp op : outside[entry.first])
+      rewriter.replaceOp(op, result.getResult(carried + index));
+  }
+}
+
+/// Rounds two numbers by one instruction.
+static void roundPair(vector::FromElementsOp op, IRRewriter &rewriter) {
+  auto low = op.getElements()[0].getDefiningOp<arith::TruncFOp>();
+  auto high = op.getElements()[1].getDefiningOp<arith::TruncFOp>();
+  if (!low || !high || !low.getIn().getType().isF32() ||
+      !high.getIn().getType().isF32())
+    return;
+  rewriter.setInsertionPoint(op);
+  Value pair = vector::FromElementsOp::create(
+      rewriter, op.getLoc(), VectorType::get(2, rewriter.getF32Type()),
+      ValueRange{low.getIn(), high.getIn()});
+  rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getDest().getType(),
+                                               pair);
+}
+
+void fovea::tile::packPairs(Operation *root) {
+  IRRewriter rewriter(root->getContext());
+  SmallVector<scf::ForOp> loops;
+  root->walk([&](scf::ForOp loop) { loops.push_back(loop); });
+  for (scf::ForOp loop : loops)
+    carryPairs(loop, rewriter);
+  SmallVector<vector::FromElementsOp> pairs;
+  root->walk([&](vector::FromElementsOp op) {
+    if (isPair(op))
+      pairs.push_back(op);
+  });
+  for (vector::FromElementsOp op : pairs)
+    roundPair(op, rewriter);
+}

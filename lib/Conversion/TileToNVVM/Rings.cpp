@@ -1,0 +1,206 @@
+//===- Rings.cpp - Rings as slots and barriers in shared memory -----------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A ring of n slots has n barriers that say when a slot is full, then n that
+// say when it is empty: mbarrier objects of 8 bytes (PTX ISA 9.7.13.15). Each
+// use completes one phase of both. The phase of use u of slot u mod n has the
+// parity of u / n; a thread that waits for the other parity waits for the
+// phase before, which for the first uses of empty slots is always complete.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Rings.h"
+
+#include "InlinePtx.h"
+#include "Patterns.h"
+#include "Roles.h"
+#include "SharedMemoryPlan.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+static Value constant(ImplicitLocOpBuilder &builder, int64_t value) {
+  return getI32(builder, builder.getLoc(), value);
+}
+
+/// `base + index * stride`.
+static Value getAddress(ImplicitLocOpBuilder &builder, Value base, Value index,
+                        int64_t stride) {
+  Value offset =
+      arith::MulIOp::create(builder, index, constant(builder, stride));
+  return arith::AddIOp::create(builder, base, offset);
+}
+
+RingUse::RingUse(ImplicitLocOpBuilder &builder, RingType ring,
+                 ValueRange addresses, Value use) {
+  int64_t stages = ring.getStages();
+  Value number = arith::IndexCastOp::create(builder, builder.getI32Type(), use);
+  Value index = constant(builder, 0), round = number;
+  if (stages > 1) {
+    Value divisor = constant(builder, stages);
+    index = arith::RemUIOp::create(builder, number, divisor);
+    round = arith::DivUIOp::create(builder, number, divisor);
+  }
+  slot =
+      getAddress(builder, addresses[0], index, ring.getTile().getSizeInBytes());
+  full = getAddress(builder, addresses[1], index, kBarrierBytes);
+  empty = arith::AddIOp::create(builder, full,
+                                constant(builder, stages * kBarrierBytes));
+  parity = arith::AndIOp::create(builder, round, constant(builder, 1));
+}
+
+RingReaders::RingReaders(Operation *root) {
+  root->walk([&](RingOp op) {
+    Reader &reader = readers[op.getRing()];
+    llvm::SmallPtrSet<Operation *, 4> programs;
+    for (Operation *user : op.getRing().getUsers()) {
+      auto role = user->getParentOfType<RoleOp>();
+      if (isa<ReleaseOp>(user) && programs.insert(role).second)
+        reader.arrivals +=
+            isOneThread(user) ? 1 : getNumThreads(user) / kWarpSize;
+      auto wait = dyn_cast<WaitOp>(user);
+      if (!wait)
+        continue;
+      for (Operation *use : wait.getResult().getUsers()) {
+        auto product = dyn_cast<MmaOp>(use);
+        reader.isWgmma &= isa<MmaAsyncOp>(use) ||
+                          (product && product.getKind() == MmaKind::Wgmma);
+      }
+    }
+  });
+}
+
+namespace {
+
+/// Waits until the phase of `parity` of a barrier is complete.
+void emitWait(ImplicitLocOpBuilder &builder, Value barrier, Value parity) {
+  emitPtx(builder, builder.getLoc(),
+          "{\n.reg .pred done;\n"
+          "WAIT:\n"
+          "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
+          "@done bra DONE;\n"
+          "bra WAIT;\n"
+          "DONE:\n}",
+          {barrier, parity});
+}
+
+void emitArrive(ImplicitLocOpBuilder &builder, Value barrier) {
+  emitPtx(builder, builder.getLoc(), "mbarrier.arrive.shared::cta.b64 _, [$0];",
+          barrier);
+}
+
+template <typename Op>
+class RingPattern : public OpConversionPattern<Op> {
+public:
+  RingPattern(const TileTypeConverter &converter, MLIRContext *context,
+              const RingReaders &readers)
+      : OpConversionPattern<Op>(converter, context), readers(readers) {}
+
+protected:
+  const RingReaders &readers;
+};
+
+struct RingLowering : RingPattern<RingOp> {
+  using RingPattern::RingPattern;
+  LogicalResult
+  matchAndRewrite(RingOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    int64_t arrivals = readers.get(op.getRing()).arrivals;
+    if (!arrivals)
+      return op.emitOpError("expected a role that releases its slots");
+    Value slots = getSharedAddress(builder, op, getSharedOffset(op));
+    Value barriers = getSharedAddress(builder, op, getBarrierOffset(op));
+    // One fence and one barrier of the block make all rings known.
+    bool isLast = true;
+    for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+      isLast &= !isa<RingOp>(next);
+    emitInOneThread(builder, op, [&](OpBuilder &nested) {
+      ImplicitLocOpBuilder one(op.getLoc(), nested);
+      int64_t stages = op.getRing().getType().getStages();
+      for (int64_t index = 0; index < 2 * stages; ++index) {
+        Value barrier = arith::AddIOp::create(
+            one, barriers, constant(one, index * kBarrierBytes));
+        emitPtx(one, op.getLoc(), "mbarrier.init.shared::cta.b64 [$0], $1;",
+                {barrier, constant(one, index < stages ? 1 : arrivals)});
+      }
+      if (isLast)
+        emitPtx(one, op.getLoc(), "fence.mbarrier_init.release.cluster;");
+    });
+    if (isLast)
+      emitBarrier(builder, op);
+    rewriter.replaceOpWithMultiple(op, {ValueRange{slots, barriers}});
+    return success();
+  }
+};
+
+struct AcquireLowering : RingPattern<AcquireOp> {
+  using RingPattern::RingPattern;
+  LogicalResult
+  matchAndRewrite(AcquireOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+                adaptor.getUse().front());
+    emitWait(builder, use.empty,
+             arith::XOrIOp::create(builder, use.parity, constant(builder, 1)));
+    rewriter.replaceOp(op, use.slot);
+    return success();
+  }
+};
+
+struct WaitLowering : RingPattern<WaitOp> {
+  using RingPattern::RingPattern;
+  LogicalResult
+  matchAndRewrite(WaitOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+                adaptor.getUse().front());
+    emitWait(builder, use.full, use.parity);
+    rewriter.replaceOp(op, use.slot);
+    return success();
+  }
+};
+
+struct ReleaseLowering : RingPattern<ReleaseOp> {
+  using RingPattern::RingPattern;
+  LogicalResult
+  matchAndRewrite(ReleaseOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+                adaptor.getUse().front());
+    if (isOneThread(op)) {
+      emitArrive(builder, use.empty);
+    } else {
+      if (!readers.get(op.getRing()).isWgmma)
+        NVVM::SyncWarpOp::create(builder, constant(builder, -1));
+      emitPtx(builder, op.getLoc(),
+              "{\n.reg .pred first;\n"
+              "setp.eq.u32 first, $1, 0;\n"
+              "@first mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
+              {use.empty, getLane(builder, op)});
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void fovea::tile::populateRingPatterns(const TileTypeConverter &converter,
+                                       RewritePatternSet &patterns,
+                                       const RingReaders &readers) {
+  patterns.add<RingLowering, AcquireLowering, WaitLowering, ReleaseLowering>(
+      converter, patterns.getContext(), readers);
+}

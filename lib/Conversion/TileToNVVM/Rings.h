@@ -1,0 +1,51 @@
+//===- Rings.h - Slots and barriers of rings --------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_TILETONVVM_RINGS_H
+#define FOVEA_LIB_CONVERSION_TILETONVVM_RINGS_H
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace fovea::tile {
+
+/// Bytes of an mbarrier object.
+inline constexpr int64_t kBarrierBytes = 8;
+
+/// One use of a ring: addresses in shared memory of its slot and the slot's
+/// barriers, and the parity of the phases that the use completes; i32.
+struct RingUse {
+  /// `addresses` are those of the slots and of the barriers, `use` an index.
+  RingUse(mlir::ImplicitLocOpBuilder &builder, RingType ring,
+          mlir::ValueRange addresses, mlir::Value use);
+
+  mlir::Value slot, full, empty, parity;
+};
+
+/// Who reads the rings within an op, as the programs say before conversion.
+class RingReaders {
+public:
+  struct Reader {
+    /// Arrivals that make a slot empty: one from each warp that releases it.
+    int64_t arrivals = 0;
+    /// Whether only WGMMA reads slots, whose wait is one of whole warps.
+    bool isWgmma = true;
+  };
+
+  explicit RingReaders(mlir::Operation *root);
+
+  const Reader &get(mlir::Value ring) const {
+    return readers.find(ring)->second;
+  }
+
+private:
+  llvm::DenseMap<mlir::Value, Reader> readers;
+};
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_CONVERSION_TILETONVVM_RINGS_H

@@ -1,0 +1,172 @@
+//===- Roles.cpp - Roles as branches on the warp --------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Roles.h"
+
+#include "Patterns.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+/// Registers of a multiprocessor.
+static constexpr int64_t kRegisters = 65536;
+
+//===----------------------------------------------------------------------===//
+// Warps and threads
+//===----------------------------------------------------------------------===//
+
+WarpNumbers::WarpNumbers(gpu::GPUModuleOp module) {
+  for (auto kernel : module.getOps<gpu::GPUFuncOp>()) {
+    WalkResult result = kernel.walk([](Operation *op) {
+      auto product = dyn_cast<MmaOp>(op);
+      bool needsWarp = isa<RolesOp, MmaAsyncOp>(op) ||
+                       (product && product.getKind() == MmaKind::Wgmma);
+      return needsWarp ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (!result.wasInterrupted())
+      continue;
+    Location loc = kernel.getLoc();
+    auto builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+    Type int32 = builder.getI32Type();
+    auto constant = [&](int64_t value) { return getI32(builder, loc, value); };
+    Value thread = NVVM::ThreadIdXOp::create(builder, loc, int32);
+    Value warp =
+        arith::DivUIOp::create(builder, loc, thread, constant(kWarpSize));
+    warps[kernel] = NVVM::ShflOp::create(
+        builder, loc, int32, constant(-1), warp, constant(0),
+        constant(kWarpSize - 1), NVVM::ShflKind::idx, UnitAttr());
+  }
+}
+
+Value WarpNumbers::getInBlock(Operation *op) const {
+  return warps.lookup(op->getParentOfType<gpu::GPUFuncOp>());
+}
+
+/// The first warp of `role`.
+static int64_t getFirstWarp(RoleOp role) {
+  int64_t first = 0;
+  for (Operation *other = role->getPrevNode(); other;
+       other = other->getPrevNode())
+    first += cast<RoleOp>(other).getWarps();
+  return first;
+}
+
+Value WarpNumbers::getInRole(OpBuilder &builder, Operation *op) const {
+  Value warp = getInBlock(op);
+  auto role = op->getParentOfType<RoleOp>();
+  int64_t first = role ? getFirstWarp(role) : 0;
+  if (!first)
+    return warp;
+  Location loc = op->getLoc();
+  return arith::SubIOp::create(builder, loc, warp, getI32(builder, loc, first));
+}
+
+bool fovea::tile::isOneThread(Operation *op) {
+  auto role = op->getParentOfType<RoleOp>();
+  return role && role.getSingle();
+}
+
+void fovea::tile::emitInOneThread(OpBuilder &builder, Operation *op,
+                                  function_ref<void(OpBuilder &)> body) {
+  if (isOneThread(op))
+    return body(builder);
+  Location loc = op->getLoc();
+  Value isFirst =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                            getThread(builder, op), getI32(builder, loc, 0));
+  scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &nested, Location) {
+    body(nested);
+    scf::YieldOp::create(nested, loc);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+/// Registers of a thread when a kernel of `warps` warps starts, one block on a
+/// multiprocessor, as ptxas deals them out: multiples of 8.
+static int64_t getRegistersAtStart(int64_t warps) {
+  return std::min<int64_t>(255, kRegisters / (warps * kWarpSize) / 8 * 8);
+}
+
+/// Moves the body of `role`, whose threads start with `atStart` registers, to
+/// where `builder` is.
+static void lowerRole(ImplicitLocOpBuilder &builder, RoleOp role,
+                      int64_t atStart) {
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t registers = role.getRegisters().value_or(atStart);
+  if (registers != atStart)
+    NVVM::SetMaxRegisterOp::create(builder, registers,
+                                   registers > atStart
+                                       ? NVVM::SetMaxRegisterAction::increase
+                                       : NVVM::SetMaxRegisterAction::decrease);
+  if (role.getSingle()) {
+    Value thread = NVVM::ThreadIdXOp::create(builder, builder.getI32Type());
+    Value isFirst = arith::CmpIOp::create(
+        builder, arith::CmpIPredicate::eq, thread,
+        getI32(builder, role.getLoc(), getFirstWarp(role) * kWarpSize));
+    auto branch = scf::IfOp::create(builder, isFirst);
+    builder.setInsertionPoint(branch.thenYield());
+  }
+  Block &body = role.getBody().front();
+  body.getTerminator()->erase();
+  builder.getInsertionBlock()->getOperations().splice(
+      builder.getInsertionPoint(), body.getOperations());
+}
+
+static LogicalResult lowerRoles(RolesOp op, Value warp) {
+  SmallVector<RoleOp> roles(op.getBody().getOps<RoleOp>());
+  int64_t warps = 0;
+  for (RoleOp role : roles)
+    warps += role.getWarps();
+  int64_t atStart = getRegistersAtStart(warps), budget = 0;
+  for (RoleOp role : roles)
+    budget += role.getWarps() * kWarpSize *
+              static_cast<int64_t>(role.getRegisters().value_or(atStart));
+  if (budget > kRegisters)
+    return op.emitOpError("expected register budgets of at most ")
+           << kRegisters << " registers in all threads together, got "
+           << budget;
+
+  // What a thread starts with holds for one block on a multiprocessor.
+  op->getParentOfType<gpu::GPUFuncOp>()->setAttr(
+      NVVM::NVVMDialect::getMinctasmAttrName(),
+      Builder(op.getContext()).getI32IntegerAttr(1));
+  ImplicitLocOpBuilder builder(op.getLoc(), op);
+  int64_t end = 0;
+  for (RoleOp role : roles) {
+    end += role.getWarps();
+    if (end == warps) {
+      lowerRole(builder, role, atStart);
+      break;
+    }
+    Value isHere =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, warp,
+                              getI32(builder, role.getLoc(), end));
+    auto branch = scf::IfOp::create(builder, isHere, /*withElseRegion=*/true);
+    builder.setInsertionPoint(branch.thenYield());
+    lowerRole(builder, role, atStart);
+    builder.setInsertionPoint(branch.elseYield());
+  }
+  op.erase();
+  return success();
+}
+
+LogicalResult fovea::tile::lowerRoles(gpu::GPUModuleOp module,
+                                      const WarpNumbers &warps) {
+  SmallVector<RolesOp> ops;
+  module.walk([&](RolesOp op) { ops.push_back(op); });
+  for (RolesOp op : ops)
+    if (failed(::lowerRoles(op, warps.getInBlock(op))))
+      return failure();
+  return success();
+}

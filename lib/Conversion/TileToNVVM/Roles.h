@@ -1,0 +1,51 @@
+//===- Roles.h - Roles as branches on the warp ------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_TILETONVVM_ROLES_H
+#define FOVEA_LIB_CONVERSION_TILETONVVM_ROLES_H
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace fovea::tile {
+
+/// Warps of a warp group.
+inline constexpr int64_t kGroupWarps = 4;
+
+/// The number of each kernel's executing warp, an i32 that ptxas knows to be
+/// the same in all of its threads; computed once at the kernel's entry, where
+/// roles or products by warp groups need it.
+class WarpNumbers {
+public:
+  explicit WarpNumbers(mlir::gpu::GPUModuleOp module);
+
+  /// The warp's number in the block that runs `op`.
+  mlir::Value getInBlock(mlir::Operation *op) const;
+  /// The same counted from the first warp of the role that `op` is in.
+  mlir::Value getInRole(mlir::OpBuilder &builder, mlir::Operation *op) const;
+
+private:
+  llvm::DenseMap<mlir::Operation *, mlir::Value> warps;
+};
+
+/// Whether one thread runs `op`: in a role that is `single`.
+bool isOneThread(mlir::Operation *op);
+
+/// Emits `body` for one thread of those that run `op`: under a condition,
+/// unless there is only one.
+void emitInOneThread(mlir::OpBuilder &builder, mlir::Operation *op,
+                     llvm::function_ref<void(mlir::OpBuilder &)> body);
+
+/// Turns every `tile.roles` in `module` into branches on the warp, each with
+/// the role's register budget. Emits an error where the budgets exceed the
+/// registers of a multiprocessor.
+llvm::LogicalResult lowerRoles(mlir::gpu::GPUModuleOp module,
+                               const WarpNumbers &warps);
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_CONVERSION_TILETONVVM_ROLES_H

@@ -1,0 +1,276 @@
+//===- Wgmma.cpp - Products by warp groups --------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "InlinePtx.h"
+#include "PackPairs.h"
+#include "Patterns.h"
+#include "Roles.h"
+#include "WgmmaOperand.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+namespace {
+
+constexpr int64_t kGroupRows = 64;
+constexpr int64_t kMostColumns = 256;
+
+/// What one product looks like to the instructions.
+struct Product {
+  /// Rows and columns of the result; sequences of instructions of one warp
+  /// group, each of 64 rows that are `groups` * 64 apart.
+  int64_t columns, groups, sequences;
+  /// The result's register for each register of the instructions.
+  SmallVector<int64_t> registers;
+  StringRef elementType;
+  /// Of `a`, where it is in shared memory.
+  std::optional<WgmmaOperand> a;
+  /// The register of `a` for each register of the instructions otherwise.
+  SmallVector<int64_t> aRegisters;
+  std::optional<WgmmaOperand> b;
+
+  int64_t getSequenceRegisters() const { return columns / 2; }
+};
+
+/// The register of `type` for each register of WGMMA's layout.
+FailureOr<SmallVector<int64_t>> getRegisters(Operation *op, FragmentType type,
+                                             StringRef role) {
+  LayoutAttr layout = type.getLayout();
+  auto emitError = [&]() {
+    return op->emitOpError("by wgmma expected ")
+           << role << " of warp groups that own 64 rows each, got " << type;
+  };
+  int64_t rows = type.getShape()[0], columns = type.getShape()[1];
+  if (!layout)
+    return emitError();
+  int64_t warps = layout.getNumThreads() / kWarpSize;
+  if (layout.getNumThreads() % (kGroupWarps * kWarpSize) ||
+      rows % (16 * warps) || columns % 8)
+    return emitError();
+  auto registers =
+      LayoutAttr::getRowOwned(type.getContext(), rows, columns, warps)
+          .getPermutationFrom(layout);
+  if (!registers)
+    return emitError();
+  return *registers;
+}
+
+template <typename ProductOp>
+FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
+  Product product;
+  auto registers = getRegisters(op, result, "a result");
+  if (failed(registers))
+    return failure();
+  product.registers = *registers;
+  product.columns = result.getShape()[1];
+  product.groups =
+      result.getLayout().getNumThreads() / (kGroupWarps * kWarpSize);
+  product.sequences = result.getShape()[0] / (product.groups * kGroupRows);
+  if (product.columns > kMostColumns) {
+    op.emitOpError("by wgmma expected at most ")
+        << kMostColumns << " columns, got " << product.columns;
+    return failure();
+  }
+  SharedType b = op.getB().getType();
+  product.elementType = b.getElementType().isF16() ? "f16" : "bf16";
+  auto emitError = [&]() { return op.emitOpError("by wgmma "); };
+  auto operand = WgmmaOperand::get(b, op.getTransposeB(), emitError);
+  if (failed(operand))
+    return failure();
+  product.b = *operand;
+  if (auto a = dyn_cast<SharedType>(op.getA().getType())) {
+    auto operand = WgmmaOperand::get(a, /*isKMajor=*/true, emitError);
+    if (failed(operand))
+      return failure();
+    product.a = *operand;
+  } else {
+    auto registers = getRegisters(op, cast<FragmentType>(op.getA().getType()),
+                                  "a left operand");
+    if (failed(registers))
+      return failure();
+    product.aRegisters = *registers;
+  }
+  return product;
+}
+
+/// `{$first, $first+1, ...}`.
+void printRegisters(raw_ostream &os, int64_t first, int64_t count) {
+  os << "{";
+  llvm::interleave(
+      llvm::seq(first, first + count), os,
+      [&](int64_t index) { os << "$" << index; }, ", ");
+  os << "}";
+}
+
+/// Makes a descriptor of an address; here and not before the block, so that it
+/// does not live in registers of its own.
+void printDescriptor(raw_ostream &os, StringRef name, unsigned address,
+                     const WgmmaOperand &operand) {
+  os << "bfe.u32 t, $" << address << ", 4, 14;\n"
+     << "cvt.u64.u32 " << name << ", t;\n"
+     << "or.b64 " << name << ", " << name << ", " << operand.getDescriptor()
+     << ";\n";
+}
+
+/// Issues the instructions of one product as one group and returns the result's
+/// registers, which must not be touched before a wait. `a` is the address of
+/// the tile or the fragment, `acc` empty or the accumulator.
+SmallVector<Value> issue(OpBuilder &builder, Location loc,
+                         const Product &product, ValueRange a, Value b,
+                         ValueRange acc, Value warpGroup) {
+  // Operands, in the order of the instructions' registers.
+  SmallVector<Value> tied, inputs;
+  for (int64_t index : product.registers)
+    if (!acc.empty())
+      tied.push_back(acc[index]);
+  SmallVector<Type> outputs;
+  if (acc.empty())
+    outputs.append(product.registers.size(), builder.getF32Type());
+  unsigned firstInput = getFirstInput(outputs.size(), tied.size());
+  inputs.push_back(b);
+  if (product.a) {
+    Value rows = arith::ConstantIntOp::create(
+        builder, loc, product.a->getStart(kGroupRows, 0), 32);
+    Value offset = arith::MulIOp::create(builder, loc, warpGroup, rows);
+    inputs.push_back(arith::AddIOp::create(builder, loc, a.front(), offset));
+  } else {
+    for (size_t index = 0; index < product.aRegisters.size(); index += 2)
+      inputs.push_back(packPair(builder, loc, a[product.aRegisters[index]],
+                                a[product.aRegisters[index + 1]]));
+  }
+
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "{\n.reg .pred add;\n.reg .b32 t;\n.reg .b64 a, b, x, y;\n";
+  printDescriptor(os, "b", firstInput, *product.b);
+  if (product.a)
+    printDescriptor(os, "a", firstInput + 1, *product.a);
+  os << "wgmma.fence.sync.aligned;\n";
+  int64_t steps = product.b->getNumSteps();
+  int64_t registers = product.getSequenceRegisters();
+  for (int64_t sequence = 0; sequence < product.sequences; ++sequence) {
+    for (int64_t step = 0; step < steps; ++step) {
+      if (step < 2)
+        os << "setp.ne.b32 add, " << int(step || !acc.empty()) << ", 0;\n";
+      os << "add.s64 y, b, " << product.b->getStart(0, step) / 16 << ";\n";
+      if (product.a)
+        os << "add.s64 x, a, "
+           << product.a->getStart(sequence * product.groups * kGroupRows,
+                                  step) /
+                  16
+           << ";\n";
+      os << "wgmma.mma_async.sync.aligned.m64n" << product.columns << "k16.f32."
+         << product.elementType << "." << product.elementType << " ";
+      printRegisters(os, sequence * registers, registers);
+      os << ", ";
+      if (product.a)
+        os << "x";
+      else
+        printRegisters(os, firstInput + 1 + (sequence * steps + step) * 4, 4);
+      os << ", y, add, 1, 1, " << (product.a ? "0, " : "")
+         << int(!product.b->isKMajor()) << ";\n";
+    }
+  }
+  os << "wgmma.commit_group.sync.aligned;\n}";
+  SmallVector<Value> written =
+      emitPtx(builder, loc, text, inputs, outputs, tied);
+  SmallVector<Value> result(written.size());
+  for (auto [index, value] : llvm::zip_equal(product.registers, written))
+    result[index] = value;
+  return result;
+}
+
+/// Waits for all but `pending` groups; `registers` can be read from then on.
+SmallVector<Value> wait(OpBuilder &builder, Location loc, int64_t pending,
+                        ValueRange registers) {
+  return emitPtx(builder, loc,
+                 "wgmma.wait_group.sync.aligned " + Twine(pending) + ";",
+                 /*inputs=*/{}, /*outputs=*/{}, registers);
+}
+
+template <typename Op>
+class ProductPattern : public OpConversionPattern<Op> {
+public:
+  ProductPattern(const TileTypeConverter &converter, MLIRContext *context,
+                 const WarpNumbers &warps)
+      : OpConversionPattern<Op>(converter, context), warps(warps) {}
+
+protected:
+  FailureOr<SmallVector<Value>>
+  issueOp(Op op, typename OpConversionPattern<Op>::OneToNOpAdaptor adaptor,
+          FragmentType result, OpBuilder &builder) const {
+    auto product = getProduct(op, result);
+    if (failed(product))
+      return failure();
+    Location loc = op.getLoc();
+    Value warp = warps.getInRole(builder, op);
+    Value group = arith::ShRUIOp::create(
+        builder, loc, warp, arith::ConstantIntOp::create(builder, loc, 2, 32));
+    return issue(builder, loc, *product, adaptor.getA(), adaptor.getB().front(),
+                 adaptor.getAcc(), group);
+  }
+
+private:
+  const WarpNumbers &warps;
+};
+
+struct MmaLowering : ProductPattern<MmaOp> {
+  using ProductPattern::ProductPattern;
+  LogicalResult
+  matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (op.getKind() != MmaKind::Wgmma)
+      return failure();
+    auto issued = issueOp(op, adaptor, op.getResult().getType(), rewriter);
+    if (failed(issued))
+      return failure();
+    SmallVector<Value> result =
+        wait(rewriter, op.getLoc(), /*pending=*/0, *issued);
+    rewriter.replaceOpWithMultiple(op, {ValueRange(result)});
+    return success();
+  }
+};
+
+struct MmaAsyncLowering : ProductPattern<MmaAsyncOp> {
+  using ProductPattern::ProductPattern;
+  LogicalResult
+  matchAndRewrite(MmaAsyncOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto issued =
+        issueOp(op, adaptor, op.getToken().getType().getFragment(), rewriter);
+    if (failed(issued))
+      return failure();
+    rewriter.replaceOpWithMultiple(op, {ValueRange(*issued)});
+    return success();
+  }
+};
+
+struct WaitMmaLowering : OpConversionPattern<WaitMmaOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(WaitMmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> result =
+        wait(rewriter, op.getLoc(), op.getPending(), adaptor.getToken());
+    rewriter.replaceOpWithMultiple(op, {ValueRange(result)});
+    return success();
+  }
+};
+
+} // namespace
+
+void fovea::tile::populateWgmmaPatterns(const TileTypeConverter &converter,
+                                        RewritePatternSet &patterns,
+                                        const WarpNumbers &warps) {
+  MLIRContext *context = patterns.getContext();
+  patterns.add<MmaLowering, MmaAsyncLowering>(converter, context, warps);
+  patterns.add<WaitMmaLowering>(converter, context);
+}

@@ -1,0 +1,202 @@
+// RUN: fovea-opt %s --convert-tile-to-nvvm --canonicalize --cse --split-input-file | FileCheck %s
+
+#acc = #tile.layout<128x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+#out = #tile.layout<128x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+!q = !tile.shared<128x128xbf16, swizzle = 128>
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+!one = !tile.ring<1 x !q>
+!ring = !tile.ring<3 x !k>
+!qmap = !tile.tensor_map<3 x !q>
+!kmap = !tile.tensor_map<3 x !k>
+!s = !tile.fragment<128x64xf32, #acc>
+!p = !tile.fragment<128x64xbf16, #acc>
+!o = !tile.fragment<128x128xf32, #out>
+
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @roles(
+  // CHECK-SAME: %[[Q:.*]]: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>}, %[[K:[a-z0-9]*]]: !llvm.ptr {{.*}}, %[[B:.*]]: index, %[[N:.*]]: index)
+  // CHECK-SAME: nvvm.minctasm = 1 : i32
+  // CHECK: %[[WARP:.*]] = nvvm.shfl.sync  idx
+  // CHECK: %[[BASE:.*]] = llvm.ptrtoint
+
+  // One thread makes the barriers: full by one arrival, empty by one of each of
+  // the 8 warps that release. One fence and one barrier follow.
+  // CHECK: %[[QFULL:.*]] = arith.addi %[[BASE]], %c81920_i32
+  // CHECK: scf.if
+  // CHECK: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %[[QFULL]], %c1_i32
+  // CHECK: mbarrier.init{{.*}}, %c8_i32
+  // CHECK-NOT: fence
+  // CHECK: %[[KSLOTS:.*]] = arith.addi %[[BASE]], %c32768_i32
+  // CHECK: %[[KFULL:.*]] = arith.addi %[[BASE]], %c81936_i32
+  // CHECK: scf.if
+  // CHECK-COUNT-3: mbarrier.init{{.*}}, %c1_i32 :
+  // CHECK-COUNT-3: mbarrier.init{{.*}}, %c8_i32 :
+  // CHECK: fence.mbarrier_init.release.cluster;
+  // CHECK: nvvm.barrier
+
+  // CHECK: %[[LOADS:.*]] = arith.cmpi ult, %[[WARP]], %c4_i32
+  // CHECK: scf.if %[[LOADS]]
+  // CHECK-NEXT: nvvm.setmaxregister decrease 24
+  // CHECK: scf.if
+  // The slot is free at first: the phase before the first is complete.
+  // CHECK: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;{{.*}} %{{.*}}, %c1_i32
+  // CHECK: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;{{.*}} %[[QFULL]], %c32768_i32
+  // The innermost coordinate comes first; panels of 64 columns.
+  // CHECK: cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5}], [$2];{{.*}} %[[BASE]], %[[Q]], %[[QFULL]], %c0_i32, %c0_i32, %[[HEAD:.*]] :
+  // CHECK: %[[PANEL:.*]] = arith.addi %[[BASE]], %c16384_i32
+  // CHECK: cp.async.bulk.tensor.3d{{.*}} %[[PANEL]], %[[Q]], %[[QFULL]], %c64_i32, %c0_i32, %[[HEAD]] :
+  // CHECK: scf.for %[[I:.*]] =
+  // CHECK: %[[USE:.*]] = arith.index_cast %[[I]]
+  // CHECK: %[[SLOT:.*]] = arith.remui %[[USE]], %c3_i32
+  // CHECK: %[[ROUND:.*]] = arith.divui %[[USE]], %c3_i32
+  // CHECK: arith.muli %[[SLOT]], %c16384_i32
+  // CHECK: %[[PARITY:.*]] = arith.andi %[[ROUND]], %c1_i32
+  // CHECK: %[[BEFORE:.*]] = arith.xori %[[PARITY]], %c1_i32
+  // CHECK: mbarrier.try_wait{{.*}}, %[[BEFORE]] :
+
+  // CHECK: } else {
+  // CHECK-NEXT: nvvm.setmaxregister increase 240
+  // CHECK: mbarrier.try_wait{{.*}} %[[QFULL]], %c0_i32
+  // CHECK: scf.for
+  // CHECK: mbarrier.try_wait
+  // Warp groups are counted from the role's first warp and own 64 rows of 128
+  // bytes.
+  // CHECK: %[[FIRST:.*]] = arith.subi %[[WARP]], %c4_i32
+  // CHECK: %[[GROUP:.*]] = arith.shrui %[[FIRST]], %c2_i32
+  // CHECK: %[[ROWS:.*]] = arith.muli %[[GROUP]], %c8192_i32
+  // CHECK: %[[A:.*]] = arith.addi %[[BASE]], %[[ROWS]]
+  // CHECK: wgmma.fence.sync.aligned;{{.*}}setp.ne.b32 add, 0, 0;{{.*}}wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {$0, {{.*}}$31}, x, y, add, 1, 1, 0, 0;{{.*}}setp.ne.b32 add, 1, 0;{{.*}}wgmma.commit_group.sync.aligned;{{.*}}=f,r,r,~{memory}" %{{.*}}, %[[A]] :
+  // CHECK: wgmma.wait_group.sync.aligned 0;{{.*}}=f,0,1,2
+  // CHECK: setp.eq.u32 first, $1, 0;{{.*}}@first mbarrier.arrive.shared::cta.b64 _, [$0];
+  gpu.func @roles(%Q: !qmap, %K: !kmap, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %qs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 81920 : i64} : !one
+    %ks = tile.ring {tile.shared_offset = 32768 : i64, tile.barrier_offset = 81936 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 4 registers 24 single {
+        %qSlot = tile.acquire %qs[%c0] : !one
+        tile.load_async %Q[%b, %c0, %c0] dims [1, 2] into %qSlot signals %qs[%c0] : !qmap, !one
+        scf.for %i = %c0 to %n step %c1 {
+          %slot = tile.acquire %ks[%i] : !ring
+          tile.load_async %K[%b, %i, %c0] dims [1, 2] into %slot signals %ks[%i] : !kmap, !ring
+        }
+      }
+      tile.role "compute" warps 8 registers 240 {
+        %q = tile.wait %qs[%c0] : !one
+        scf.for %i = %c0 to %n step %c1 {
+          %k = tile.wait %ks[%i] : !ring
+          %t = tile.mma_async wgmma %q, %k transpose_b : !q, !k -> !tile.token<!s>
+          %s = tile.wait_mma %t : !tile.token<!s>
+          tile.release %ks[%i] : !ring
+        }
+        tile.release %qs[%c0] : !one
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+#acc = #tile.layout<64x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
+#two = #tile.layout<128x64, registers = [2:1d1, 2:8d0, 8:8d1, 2:64d0], threads = [4:2d1, 8:1d0, 4:16d0]>
+!v = !tile.shared<64x64xf16, swizzle = 128>
+!narrow = !tile.shared<64x64xf16, swizzle = 32>
+!q = !tile.shared<128x64xf16, swizzle = 128>
+!p = !tile.fragment<64x64xf16, #acc>
+!o = !tile.fragment<64x64xf32, #acc>
+!token = !tile.token<!o>
+!ring = !tile.ring<1 x !v>
+!rest = !tile.ring<1 x !narrow>
+!queries = !tile.ring<1 x !q>
+
+gpu.module @kernels {
+  // The left operand in registers, pairs rounded by one instruction and carried
+  // as such; the right one by its rows. The accumulator is read and written.
+  // CHECK-LABEL: gpu.func @registers
+  // CHECK: arith.truncf %{{.*}} : vector<2xf32> to vector<2xf16>
+  // CHECK: scf.for {{.*}}f32, vector<2xf16>, {{.*}}vector<2xf16>)
+  // CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {$0, {{.*}}$31}, {$65, $66, $67, $68}, y, add, 1, 1, 1;
+  // The next 16 rows are 2048 bytes further.
+  // CHECK-SAME: add.s64 y, b, 128;
+  // CHECK-SAME: =f,0,1,2,{{.*}},31,r,r,
+  // CHECK: wgmma.wait_group.sync.aligned 0;
+  // CHECK: %[[PAIR:.*]] = vector.from_elements %{{.*}}, %{{.*}} : vector<2xf32>
+  // CHECK: arith.truncf %[[PAIR]] : vector<2xf32> to vector<2xf16>
+  // CHECK: scf.yield
+  gpu.func @registers(%x: f32, %n: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %vs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
+    %acc0 = tile.fill %x : !o
+    %p0 = tile.map ins(%acc0 : !o) {
+    ^bb0(%y: f32, %i: index, %j: index):
+      %z = arith.truncf %y : f32 to f16
+      tile.yield %z : f16
+    } -> !p
+    %v = tile.wait %vs[%c0] : !ring
+    %end:2 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %acc0, %p = %p0) -> (!o, !p) {
+      %t = tile.mma_async wgmma %p, %v into %acc : !p, !v, !o -> !token
+      %s = tile.wait_mma %t : !token
+      %next = tile.map ins(%s : !o) {
+      ^bb0(%y: f32, %row: index, %column: index):
+        %z = arith.truncf %y : f32 to f16
+        tile.yield %z : f16
+      } -> !p
+      scf.yield %s, %next : !o, !p
+    }
+    tile.release %vs[%c0] : !ring
+    gpu.return
+  }
+
+  // Two sequences for 128 rows of one warp group, in one group of instructions;
+  // a swizzle of 32 bytes has 16 columns a panel, here 2048 bytes apart. What is
+  // no product reads the slot, so the warp's lanes wait for each other.
+  // CHECK-LABEL: gpu.func @rows
+  // CHECK: wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {$0,
+  // CHECK-SAME: add.s64 y, b, 128;
+  // CHECK-SAME: add.s64 x, a, 512;
+  // CHECK-SAME: m64n64k16.f32.f16.f16 {$32, {{.*}}$63}, x, y, add, 1, 1, 0, 0;
+  // CHECK: wgmma.wait_group.sync.aligned 0;
+  gpu.func @rows() kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %qs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !queries
+    %ks = tile.ring {tile.shared_offset = 16384 : i64, tile.barrier_offset = 65552 : i64} : !rest
+    %q = tile.wait %qs[%c0] : !queries
+    %k = tile.wait %ks[%c0] : !rest
+    %s = tile.mma wgmma %q, %k transpose_b : !q, !narrow -> !tile.fragment<128x64xf32, #two>
+    tile.release %qs[%c0] : !queries
+    tile.release %ks[%c0] : !rest
+    gpu.return
+  }
+}
+
+// -----
+
+// A map on the host: sizes, strides in bytes and the box from the innermost
+// dimension on. The kernel gets the descriptor's address.
+// CHECK-LABEL: func @host(
+// CHECK-SAME: %[[T:.*]]: memref
+// CHECK: %[[MAP:.*]] = llvm.alloca %{{.*}} x !llvm.array<128 x i8> {alignment = 64 : i64}
+// CHECK: memref.extract_strided_metadata %[[T]]
+// CHECK: llvm.inttoptr
+// CHECK: call @fovea_gpu_tensor_map(%[[MAP]], %{{.*}}, %c1_i64, %c3_i64, %{{.*}}, %{{.*}}, %{{.*}}, %c128_i64)
+// CHECK: gpu.launch_func @kernels::@copy {{.*}} args(%[[MAP]] : !llvm.ptr)
+// CHECK: gpu.func @copy(%{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>})
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!map = !tile.tensor_map<3 x !tile>
+module attributes {gpu.container_module} {
+  func.func @host(%t: memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %map = tile.tensor_map %t dims [0, 2] : memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>> -> !map
+    gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%map : !map)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @copy(%map: !map) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+      gpu.return
+    }
+  }
+}
