@@ -56,24 +56,31 @@ LogicalResult checkMath(gpu::GPUModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// What `llvm.byval` is called during conversion, which would drop it.
-constexpr llvm::StringLiteral kByValueName = "fovea.byval";
+/// An argument that a kernel takes by value, by its index after conversion.
+struct ByValueArgument {
+  StringAttr kernel;
+  unsigned index;
+  Attribute type;
+};
 
-void keepByValue(gpu::GPUFuncOp kernel, unsigned index) {
-  StringRef name = LLVM::LLVMDialect::getByValAttrName();
-  if (Attribute type = kernel.getArgAttr(index, name)) {
-    kernel.removeArgAttr(index, name);
-    kernel.setArgAttr(index, kByValueName, type);
+/// The arguments with `llvm.byval`, which the conversion drops.
+SmallVector<ByValueArgument>
+findByValueArguments(gpu::GPUModuleOp module,
+                     const LLVMTypeConverter &converter) {
+  SmallVector<ByValueArgument> found;
+  for (auto kernel : module.getOps<gpu::GPUFuncOp>()) {
+    TypeConverter::SignatureConversion signature(kernel.getNumArguments());
+    converter.convertFunctionSignature(kernel.getFunctionType(),
+                                       /*isVariadic=*/false,
+                                       /*useBarePtrCallConv=*/false, signature);
+    for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+      if (Attribute type =
+              kernel.getArgAttr(index, LLVM::LLVMDialect::getByValAttrName()))
+        found.push_back({kernel.getNameAttr(),
+                         unsigned(signature.getInputMapping(index)->inputNo),
+                         type});
   }
-}
-
-/// An argument passed by value is not written, so that no thread copies it.
-void restoreByValue(LLVM::LLVMFuncOp kernel, unsigned index) {
-  if (Attribute type = kernel.removeArgAttr(index, kByValueName)) {
-    kernel.setArgAttr(index, LLVM::LLVMDialect::getByValAttrName(), type);
-    kernel.setArgAttr(index, NVVM::NVVMDialect::getGridConstantAttrName(),
-                      UnitAttr::get(kernel.getContext()));
-  }
+  return found;
 }
 
 struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
@@ -82,14 +89,12 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
     MLIRContext *context = &getContext();
     if (failed(checkMath(module)))
       return signalPassFailure();
-    for (auto kernel : module.getOps<gpu::GPUFuncOp>())
-      for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
-        keepByValue(kernel, index);
-
     LowerToLLVMOptions options(context);
     options.overrideIndexBitwidth(64);
     LLVMTypeConverter converter(context, options);
     configureGpuToNVVMTypeConverter(converter);
+    SmallVector<ByValueArgument> byValue =
+        findByValueArguments(module, converter);
     SymbolTableCollection symbols;
     RewritePatternSet patterns(context);
     populateGpuToNVVMConversionPatterns(converter, patterns);
@@ -118,8 +123,15 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
               function->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
         function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
       function.setDenormalFpMathF32("preserve-sign,preserve-sign");
-      for (unsigned index = 0; index < function.getNumArguments(); ++index)
-        restoreByValue(function, index);
+    }
+    // They are not written, so that no thread needs a copy.
+    for (const ByValueArgument &argument : byValue) {
+      auto kernel = module.lookupSymbol<LLVM::LLVMFuncOp>(argument.kernel);
+      kernel.setArgAttr(argument.index, LLVM::LLVMDialect::getByValAttrName(),
+                        argument.type);
+      kernel.setArgAttr(argument.index,
+                        NVVM::NVVMDialect::getGridConstantAttrName(),
+                        UnitAttr::get(context));
     }
   }
 };

@@ -138,9 +138,10 @@ static LogicalResult lowerRoles(RolesOp op, Value warp) {
            << budget;
 
   // What a thread starts with holds for one block on a multiprocessor.
-  op->getParentOfType<gpu::GPUFuncOp>()->setAttr(
-      NVVM::NVVMDialect::getMinctasmAttrName(),
-      Builder(op.getContext()).getI32IntegerAttr(1));
+  if (llvm::any_of(roles, [](RoleOp role) { return !!role.getRegisters(); }))
+    op->getParentOfType<gpu::GPUFuncOp>()->setAttr(
+        NVVM::NVVMDialect::getMinctasmAttrName(),
+        Builder(op.getContext()).getI32IntegerAttr(1));
   ImplicitLocOpBuilder builder(op.getLoc(), op);
   int64_t end = 0;
   for (RoleOp role : roles) {

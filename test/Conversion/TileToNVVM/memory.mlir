@@ -71,8 +71,8 @@ gpu.module @kernels {
   // A role's threads count from its first warp, and wait for each other alone.
 
   // CHECK-LABEL: gpu.func @role
-  // CHECK:         tile.role "b" warps 2
-  // CHECK:           %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
+  // CHECK:         %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
+  // CHECK:         } else {
   // CHECK:           arith.subi %[[TID]], %c32_i32
   // CHECK:           nvvm.barrier id = %c2_i32 number_of_threads = %c64_i32
   gpu.func @role(%m: !m) kernel attributes {known_block_size = array<i32: 96, 1, 1>} {
