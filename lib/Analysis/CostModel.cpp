@@ -342,8 +342,7 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   kernel.bytes +=
       std::max(1.0, reads) * (double(passes) * *keyBytes + *valueBytes);
   kernel.seconds =
-      std::max(predictSeconds(shape, target, schedule.getQueryTile(),
-                              schedule.getKeyTile()) *
+      std::max(predictSeconds(shape, target, schedule) *
                    (1.0 + 0.5 * double(passes - 1)),
                kernel.bytes / (double(target.getBandwidth()) * 1e6));
   cost.kernels.push_back(kernel);

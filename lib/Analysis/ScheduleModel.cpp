@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Analysis/ScheduleModel.h"
+#include "GpuScheduleModel.h"
 
 #include "fovea/Analysis/MaskAnalysis.h"
 
@@ -91,7 +91,10 @@ static double productEfficiency(int64_t vectors) {
 }
 
 double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
-                             int64_t queryTile, int64_t keyTile) {
+                             ScheduleAttr schedule) {
+  if (target.isGpu() && schedule.getWarps())
+    return predictGpuSeconds(shape, target, schedule);
+  int64_t queryTile = schedule.getQueryTile(), keyTile = schedule.getKeyTile();
   // Multiply-adds on vectors per cycle.
   constexpr double kProductRate = 2.0;
   // Cycles per vector of scores: exponential, running sum, load and store.
@@ -225,6 +228,10 @@ double fovea::predictGainInLoads(const KeyProducer &producer,
 }
 
 ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
+  if (getUnfitReason(op, target))
+    return {};
+  if (target.isGpu())
+    return selectGpuSchedule(op, target);
   AttentionShape shape = AttentionShape::get(op);
   WorkOrder order =
       op.getMask().empty() ? WorkOrder::Linear : WorkOrder::LongestFirst;
@@ -240,8 +247,7 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
       if (getTileBytes(candidate, op.getAccumulationType(), shape.headDim,
                        shape.valueDim) > target.getNearMemory())
         continue;
-      double seconds =
-          predictSeconds(shape, target, candidate.getQueryTile(), keyTile);
+      double seconds = predictSeconds(shape, target, candidate);
       if (best && seconds >= bestSeconds)
         continue;
       best = candidate;

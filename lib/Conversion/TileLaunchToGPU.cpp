@@ -9,6 +9,7 @@
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Matchers.h"
@@ -33,15 +34,6 @@ int64_t getNumThreads(LaunchOp launch) {
   int64_t warps = 0;
   launch.walk([&](RoleOp role) { warps += role.getWarps(); });
   return kWarpSize * (warps ? warps : launch.getWarps());
-}
-
-/// Whether TMA can copy tiles of `tile` along `dims` of `source`, given
-/// addresses that suit it.
-bool suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
-                    SharedType tile) {
-  return dims.back() == source.getRank() - 1 && source.getRank() >= 2 &&
-         source.getRank() <= 5 && tile.getShape().front() <= 256 &&
-         tile.getPanelColumns() <= 256 && tile.getSwizzle() != 0;
 }
 
 struct TileLaunchToGPU final : impl::TileLaunchToGPUBase<TileLaunchToGPU> {

@@ -9,6 +9,7 @@
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -20,6 +21,35 @@
 
 using namespace mlir;
 using namespace fovea;
+
+/// From fused attention to loops over tiles and, beyond level `tiled`, programs
+/// of thread blocks. What has no schedule is left to be written out.
+static void addAttention(OpPassManager &manager, const GpuOptions &options) {
+  attn::AttnOnlineSoftmaxOptions online;
+  online.passes = getPasses(options.strategy);
+  online.scheduledOnly = true;
+  manager.addPass(attn::createAttnOnlineSoftmax(online));
+  addCleanup(manager);
+  attn::AttnTileOptions tiling;
+  tiling.fuseProducers = false;
+  tiling.fuseConsumers = false;
+  manager.addPass(attn::createAttnTile(tiling));
+  if (options.level == Level::Tiled)
+    return;
+  // Before the canonicalizer, to which a loop of one iteration is none.
+  manager.addPass(createAttnToTile());
+  addCleanup(manager);
+  tile::TileAssignLayoutsOptions layouts;
+  layouts.target = getName(options.arch).str();
+  manager.addPass(tile::createTileAssignLayouts(layouts));
+  if (options.arch == GpuArch::SM90a) {
+    manager.addPass(tile::createTileMultibuffer());
+    manager.addPass(tile::createTileSpecializeWarps());
+    manager.addPass(tile::createTileSchedule());
+    manager.addPass(tile::createTileExpandPipeline());
+  }
+  addCleanup(manager);
+}
 
 /// The kernels, from the gpu dialect to the NVVM and LLVM dialects.
 static void addDeviceLowering(OpPassManager &manager) {
@@ -63,6 +93,8 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   }
   if (options.level == Level::Fused)
     return;
+  if (options.strategy != Strategy::Unfused)
+    addAttention(manager, options);
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());
   addCleanup(manager);
@@ -71,6 +103,10 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   addBufferization(manager, /*useStack=*/false);
   if (options.level == Level::Tile)
     return;
+  if (options.arch == GpuArch::SM90a)
+    manager.addPass(tile::createTilePackOperands());
+  // First programs of blocks, so that scalars in the GPU's memory are read in
+  // them, too.
   manager.addPass(createTileLaunchToGPU());
   manager.addPass(createLinalgToGpu());
   addCleanup(manager);

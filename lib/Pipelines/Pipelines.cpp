@@ -70,14 +70,14 @@ void fovea::addBufferization(OpPassManager &manager, bool useStack) {
   manager.addPass(createPlaceBuffers(placement));
 }
 
-static int getPasses(fovea::Strategy strategy) {
+int fovea::getPasses(Strategy strategy) {
   switch (strategy) {
-  case fovea::Strategy::ThreePass:
+  case Strategy::ThreePass:
     return 3;
-  case fovea::Strategy::TwoPass:
+  case Strategy::TwoPass:
     return 2;
-  case fovea::Strategy::Unfused:
-  case fovea::Strategy::Fused:
+  case Strategy::Unfused:
+  case Strategy::Fused:
     return 1;
   }
   llvm_unreachable("unknown strategy");

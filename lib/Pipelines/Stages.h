@@ -12,6 +12,9 @@
 
 namespace fovea {
 
+/// How often fused attention passes over the keys.
+int getPasses(Strategy strategy);
+
 void addCleanup(mlir::OpPassManager &manager);
 
 /// One function for each that can be called, so that fusion sees all of it.

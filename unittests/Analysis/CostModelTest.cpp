@@ -159,21 +159,24 @@ protected:
       /*valueDim=*/64,  /*elementBytes=*/4, /*accumulationBytes=*/4};
   func::FuncOp function = parse(kFused);
   TargetAttr target = getTargetOrDefault(function);
+  ScheduleAttr schedule =
+      ScheduleAttr::get(function.getContext(), 48, 64, WorkOrder::Linear,
+                        /*warps=*/0, /*stages=*/0);
 };
 
 TEST_F(ScheduleModelTest, TimeGrowsWithWork) {
-  double base = predictSeconds(shape, target, 48, 64);
+  double base = predictSeconds(shape, target, schedule);
   AttentionShape longer = shape;
   longer.keys = 2048;
-  EXPECT_NEAR(predictSeconds(longer, target, 48, 64) / base, 2.0, 0.05);
+  EXPECT_NEAR(predictSeconds(longer, target, schedule) / base, 2.0, 0.05);
   AttentionShape causal = shape;
   causal.visible = 0.5;
-  EXPECT_LT(predictSeconds(causal, target, 48, 64), 0.6 * base);
+  EXPECT_LT(predictSeconds(causal, target, schedule), 0.6 * base);
 }
 
 TEST_F(ScheduleModelTest, PredictsWithinReachOfThePeak) {
   double flops = 4.0 * 2 * 16 * 1024 * 1024 * 64;
-  double rate = flops / predictSeconds(shape, target, 48, 64) / 1e9;
+  double rate = flops / predictSeconds(shape, target, schedule) / 1e9;
   EXPECT_GT(rate, 0.5 * double(target.getPeak()));
   EXPECT_LT(rate, double(target.getPeak()));
 }

@@ -7,7 +7,8 @@
 //
 // The model that schedules are chosen by: the cycles of one tile on one core,
 // from its vector operations, and the tiles that the busiest core gets. It
-// wants to rank schedules; its times are estimates.
+// wants to rank schedules; its times are estimates. On a GPU: the products,
+// softmax and latencies of a block, and the waves of blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,9 @@
 #define FOVEA_ANALYSIS_SCHEDULEMODEL_H
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include <optional>
+#include <string>
 
 namespace fovea {
 
@@ -42,10 +46,14 @@ struct AttentionShape {
 /// values decide counts as kept.
 double estimateVisible(mlir::Region &mask, int64_t queries, int64_t keys);
 
-/// Estimated seconds of one attention of `shape` on `target`, cut into tiles of
-/// `queryTile` x `keyTile`.
+/// Estimated seconds of one attention of `shape` on `target` under `schedule`.
 double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
-                      int64_t queryTile, int64_t keyTile);
+                      attn::ScheduleAttr schedule);
+
+/// Why no schedule is chosen for `op` on `target`, whatever the tile: on GPUs
+/// the element types must be one and head dims multiples of 8 up to 256.
+std::optional<std::string> getUnfitReason(attn::AttentionOp op,
+                                          attn::TargetAttr target);
 
 /// Elementwise or row-wise work that makes the keys or values of one attention.
 struct KeyProducer {
@@ -68,7 +76,8 @@ struct KeyProducer {
 double predictGainInLoads(const KeyProducer &producer, attn::TargetAttr target);
 
 /// The schedule with the least predicted time among those whose tile fits the
-/// target's near memory; null if none does.
+/// target: a host's near memory, a GPU's shared memory and registers. Null if
+/// none does.
 attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
                                   attn::TargetAttr target);
 

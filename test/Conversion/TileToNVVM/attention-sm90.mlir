@@ -18,6 +18,12 @@
 !tensor = tensor<?x?x?x128xbf16>
 !in = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
 
+// CHECK: @synchronous(
+
+// CHECK: tile.role "load"
+
+// CHECK: tile.role "compute"
+
 func.func @synchronous(%queries: !tensor, %keys: !tensor, %values: !tensor) -> !tensor {
   %scale = arith.constant 0.127517432 : f32
   %c0 = arith.constant 0 : index
@@ -129,6 +135,12 @@ func.func @synchronous(%queries: !tensor, %keys: !tensor, %values: !tensor) -> !
   } -> !tensor
   return %out : !tensor
 }
+
+// CHECK: @overlapped(
+
+// CHECK: tile.role "load"
+
+// CHECK: tile.role "compute"
 
 func.func @overlapped(%queries: !tensor, %keys: !tensor, %values: !tensor) -> !tensor {
   %scale = arith.constant 0.127517432 : f32

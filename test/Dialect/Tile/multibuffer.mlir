@@ -1,7 +1,7 @@
 // RUN: fovea-opt %s --tile-multibuffer --split-input-file | FileCheck %s
 
 !g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
-!t = !tile.shared<64x64xbf16>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
 
 // CHECK-LABEL: func @loads
 func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
@@ -9,8 +9,8 @@ func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
   %c64 = arith.constant 64 : index
   tile.launch grid(%n) warps 4 stages 3 ins(%a : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
   ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
-    // CHECK: %[[LOOP:.*]] = tile.ring : !tile.ring<3 x !tile.shared<64x64xbf16>>
-    // CHECK: %[[ONCE:.*]] = tile.ring : !tile.ring<1 x !tile.shared<64x64xbf16>>
+    // CHECK: %[[LOOP:.*]] = tile.ring : !tile.ring<3 x !tile.shared<64x64xbf16, swizzle = 128>>
+    // CHECK: %[[ONCE:.*]] = tile.ring : !tile.ring<1 x !tile.shared<64x64xbf16, swizzle = 128>>
     // CHECK: %[[ZERO:.*]] = arith.constant 0 : index
     // CHECK: %[[SLOT:.*]] = tile.acquire %[[ONCE]][%[[ZERO]]]
     // CHECK: tile.load_async %{{.*}}[%{{.*}}] dims [0, 1] into %[[SLOT]] signals %[[ONCE]][%[[ZERO]]]
@@ -41,7 +41,7 @@ func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
 // -----
 
 !g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
-!t = !tile.shared<64x64xbf16>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
 
 // A tile that a branch loads, one in registers, one that leaves its block.
 // CHECK-LABEL: func @others

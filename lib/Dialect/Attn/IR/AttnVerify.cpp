@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/GpuFootprint.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -210,15 +210,41 @@ static LogicalResult verifyFinite(Operation *op, StringRef name,
                            << value.convertToDouble();
 }
 
-/// The working set of one tile stays in the target's near memory.
+/// The shared memory and registers that a tile takes are there.
+static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
+                                       TargetAttr target, Type element,
+                                       int64_t headDim, int64_t valueDim) {
+  GpuFootprint footprint = getGpuFootprint(
+      schedule, target, element.getIntOrFloatBitWidth() / 8, headDim, valueDim);
+  if (footprint.fits(target))
+    return success();
+  InFlightDiagnostic error =
+      op->emitOpError()
+      << "has a schedule that does not fit the target: a tile of "
+      << schedule.getQueryTile() << "x" << schedule.getKeyTile() << " by "
+      << schedule.getWarps() << " warps in " << schedule.getStages()
+      << " stages needs ";
+  if (footprint.sharedBytes > target.getFastMemory())
+    return error << footprint.sharedBytes
+                 << " bytes of shared memory, but a block on \""
+                 << target.getName() << "\" has " << target.getFastMemory();
+  return error << footprint.registers << " registers a thread, but there are "
+               << footprint.registerLimit;
+}
+
+/// On a host the working set of one tile stays in the target's near memory.
 static LogicalResult verifySchedule(Operation *op,
                                     std::optional<ScheduleAttr> schedule,
-                                    Type accumulation, int64_t headDim,
-                                    int64_t valueDim) {
+                                    Type element, Type accumulation,
+                                    int64_t headDim, int64_t valueDim) {
   TargetAttr target = getTarget(op);
   if (!schedule || !target || ShapedType::isDynamic(headDim) ||
       ShapedType::isDynamic(valueDim))
     return success();
+  if (target.isGpu())
+    return schedule->getWarps() ? verifyGpuSchedule(op, *schedule, target,
+                                                    element, headDim, valueDim)
+                                : success();
   int64_t bytes = getTileBytes(*schedule, accumulation, headDim, valueDim);
   if (bytes <= target.getNearMemory())
     return success();
@@ -413,8 +439,8 @@ LogicalResult AttentionOp::verify() {
   }
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
-      failed(verifySchedule(*this, getSchedule(), accumulation, sizeOf(q, 3),
-                            sizeOf(v, 3))))
+      failed(verifySchedule(*this, getSchedule(), getElementTypeOrSelf(q),
+                            accumulation, sizeOf(q, 3), sizeOf(v, 3))))
     return failure();
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }
@@ -517,7 +543,8 @@ LogicalResult OnlineAttentionOp::verify() {
     return emitOpError("expects `partial` only with a mask region");
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
-      failed(verifySchedule(*this, getSchedule(), accumulation,
+      failed(verifySchedule(*this, getSchedule(),
+                            getElementTypeOrSelf(getKey()), accumulation,
                             sizeOf(getKey(), 3), sizeOf(v, 3))))
     return failure();
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);

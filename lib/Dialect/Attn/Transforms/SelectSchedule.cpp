@@ -42,14 +42,19 @@ struct SelectSchedule
       }
       ScheduleAttr chosen = selectSchedule(op, target);
       if (!chosen) {
+        std::string reason =
+            getUnfitReason(op, target)
+                .value_or("no tile of this head dim fits the target");
         remark::missed(op.getLoc(), remark::RemarkOpts::name("unfit").category(
                                         "attn-select-schedule"))
-            << "no tile of this head dim fits the target; attention is "
-               "written out, kernel by kernel";
+            << reason + "; attention is written out, kernel by kernel";
         ++numUnfit;
         return WalkResult::advance();
       }
-      op.setScheduleAttr(withOptions(chosen));
+      chosen = withOptions(op, chosen);
+      if (!chosen)
+        return WalkResult::interrupt();
+      op.setScheduleAttr(chosen);
       ++numSelected;
       return failed(op.verify()) ? WalkResult::interrupt()
                                  : WalkResult::advance();
@@ -59,8 +64,9 @@ struct SelectSchedule
   }
 
 private:
-  ScheduleAttr withOptions(ScheduleAttr chosen) {
-    return ScheduleAttr::get(
+  ScheduleAttr withOptions(AttentionOp op, ScheduleAttr chosen) {
+    return ScheduleAttr::getChecked(
+        [&] { return op.emitOpError("has an invalid schedule: "); },
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages());

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -193,4 +193,14 @@ TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError,
                        << tile.getShape().front() << " and "
                        << tile.getPanelColumns();
   return success();
+}
+
+bool fovea::tile::suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
+                                 SharedType tile) {
+  // A box has at most 256 elements along each dimension.
+  constexpr int64_t kLargestRank = 5, kLargestBox = 256;
+  return dims.back() == source.getRank() - 1 && source.getRank() >= 2 &&
+         source.getRank() <= kLargestRank &&
+         tile.getShape().front() <= kLargestBox &&
+         tile.getPanelColumns() <= kLargestBox && tile.getSwizzle() != 0;
 }

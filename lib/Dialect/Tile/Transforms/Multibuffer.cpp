@@ -7,7 +7,7 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
-#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -35,11 +35,13 @@ private:
 
 } // namespace
 
-/// Loads into shared memory that stand in `block` itself and whose tile is used
-/// in it, or in ops nested in it, alone.
+/// Loads into shared memory that stand in `block` itself, that TMA can make,
+/// and whose tile is used in the block, or in ops nested in it, alone.
 static SmallVector<LoadOp> getLoads(Block &block) {
   return llvm::filter_to_vector(block.getOps<LoadOp>(), [](LoadOp load) {
-    return isa<SharedType>(load.getResult().getType()) &&
+    auto tile = dyn_cast<SharedType>(load.getResult().getType());
+    return tile &&
+           suitsTensorMap(load.getSource().getType(), load.getDims(), tile) &&
            llvm::none_of(load->getUsers(), [](Operation *user) {
              return user->hasTrait<OpTrait::IsTerminator>();
            });

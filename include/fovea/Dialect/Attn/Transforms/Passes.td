@@ -67,6 +67,11 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     machine where there is none. Attention with a mask is handed out longest
     tile first.
 
+    On a GPU the tile fits the shared memory and registers of a block, `warps`
+    and `stages` are chosen with it, and the time is that of all waves of
+    blocks: products by the instruction that the tile takes, softmax, and what
+    hides under what. Head dims are multiples of 8 up to 256.
+
     A schedule that is there, by hand or by an autotuner, stays. Where not even
     the smallest tile fits, as with head dims of many thousands, attention gets
     no schedule and a missed remark says so.

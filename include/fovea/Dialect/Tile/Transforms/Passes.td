@@ -43,7 +43,7 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
     it, and release it after the last op that reads the tile. A load in a loop
     gets the launch's `stages` (2 if it has none) and counts its uses in a value
     that the loop carries; another gets one stage. Deeper nested loads, and
-    those whose tile leaves the block, stay.
+    those whose tile leaves the block or that no tensor map can describe, stay.
 
     The program still runs one copy at a time; `--tile-specialize-warps` lets
     copies run ahead.
@@ -116,6 +116,25 @@ def TileExpandPipeline : Pass<"tile-expand-pipeline"> {
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"
+  ];
+}
+
+def TilePackOperands : Pass<"tile-pack-operands"> {
+  let summary = "Copies operands that TMA cannot address";
+  let description = [{
+    For every memref operand of a launch that a `tile.load_async` reads as TMA
+    could: on the host, before the launch, its address and strides are tested.
+    Where one is no multiple of 16 bytes, or a stride is not positive, a packed
+    copy takes the operand's place, with rows of whole 16 bytes, which is freed
+    after the launch. Buffers that are allocated in the function with such rows
+    need no test. Runs on memrefs, before `convert-tile-launch-to-gpu`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numChecked", "num-checked", "Number of operands to test">
   ];
 }
 

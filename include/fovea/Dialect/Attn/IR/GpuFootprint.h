@@ -1,0 +1,49 @@
+//===- GpuFootprint.h - What a schedule takes of a GPU ----------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_ATTN_IR_GPUFOOTPRINT_H
+#define FOVEA_DIALECT_ATTN_IR_GPUFOOTPRINT_H
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+namespace fovea::attn {
+
+/// The largest head dim of attention on a GPU: its accumulator must fit the
+/// registers.
+inline constexpr int64_t kLargestGpuHeadDim = 256;
+
+/// What a block that computes one tile of queries takes of a GPU.
+struct GpuFootprint {
+  /// Whether products are by WGMMA: sm_90a, 16-bit elements, whole warp groups
+  /// with 64 queries each.
+  bool usesWgmma;
+  /// Threads, with those that copy.
+  int64_t threads;
+  /// Shared memory: the queries and `stages` tiles of keys and values, each
+  /// aligned to 1024 bytes, and their barriers.
+  int64_t sharedBytes;
+  /// 32-bit registers of a thread that computes: scores, the accumulator, the
+  /// probabilities (twice by WGMMA, which works on the last ones meanwhile) and
+  /// about 25 more.
+  int64_t registers;
+  /// The most that such a thread can have.
+  int64_t registerLimit;
+
+  bool fits(TargetAttr target) const {
+    return sharedBytes <= target.getFastMemory() && registers <= registerLimit;
+  }
+};
+
+/// The footprint on `target` under `schedule`, which has warps, of attention
+/// whose operands' elements have `elementBytes`. Head dims are padded to 16.
+GpuFootprint getGpuFootprint(ScheduleAttr schedule, TargetAttr target,
+                             int64_t elementBytes, int64_t headDim,
+                             int64_t valueDim);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_DIALECT_ATTN_IR_GPUFOOTPRINT_H

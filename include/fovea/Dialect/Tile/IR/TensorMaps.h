@@ -1,0 +1,25 @@
+//===- TensorMaps.h - What TMA can copy -------------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_TILE_IR_TENSORMAPS_H
+#define FOVEA_DIALECT_TILE_IR_TENSORMAPS_H
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+namespace fovea::tile {
+
+/// Bytes that addresses and strides of a descriptor are multiples of.
+inline constexpr int64_t kTensorMapAlignment = 16;
+
+/// Whether TMA can copy tiles of `tile` along `dims` of `source`, given an
+/// address and strides that suit it.
+bool suitsTensorMap(mlir::MemRefType source, llvm::ArrayRef<int64_t> dims,
+                    SharedType tile);
+
+} // namespace fovea::tile
+
+#endif // FOVEA_DIALECT_TILE_IR_TENSORMAPS_H

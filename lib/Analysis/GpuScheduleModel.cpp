@@ -1,0 +1,157 @@
+//===- GpuScheduleModel.cpp - Time of attention on a GPU ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuScheduleModel.h"
+
+#include "fovea/Dialect/Attn/IR/GpuFootprint.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// Registers of a multiprocessor, and threads that it runs at once.
+static constexpr int64_t kRegisters = 65536;
+static constexpr int64_t kThreads = 2048;
+/// Shared memory that a block takes beyond what it asks for.
+static constexpr int64_t kBlockBytes = 1024;
+/// The longest code of products by scalar instructions.
+static constexpr int64_t kLargestUnrolled = 4096;
+
+std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
+                                                 TargetAttr target) {
+  if (!target.isGpu())
+    return std::nullopt;
+  auto query = cast<RankedTensorType>(op.getQuery().getType());
+  auto value = cast<RankedTensorType>(op.getValue().getType());
+  for (Value operand : {op.getKey(), op.getValue()})
+    if (getElementTypeOrSelf(operand) != query.getElementType())
+      return "queries, keys and values differ in their element type";
+  for (int64_t dim : {query.getDimSize(3), value.getDimSize(3)})
+    if (ShapedType::isDynamic(dim) || dim % 8 || dim > kLargestGpuHeadDim ||
+        dim < 1)
+      return llvm::formatv("a head dim is no multiple of 8 up to {0}",
+                           kLargestGpuHeadDim)
+          .str();
+  return std::nullopt;
+}
+
+double fovea::predictGpuSeconds(const AttentionShape &shape, TargetAttr target,
+                                ScheduleAttr schedule) {
+  // Instructions per score: scale and subtract, exponential (at an eighth of
+  // the rate), maximum, sum, conversion.
+  constexpr double kSoftmaxOps = 10.0;
+  // The part of the shorter of products and softmax that does not hide under
+  // the longer: where two groups of warps alternate, and where they do not.
+  constexpr double kExposed = 0.25, kAlone = 1.0;
+  // Seconds to pass the barriers and reductions of a step; to wait for a copy
+  // that does not run ahead; to begin and end a block.
+  constexpr double kStepLatency = 1e-7, kCopyLatency = 8e-7,
+                   kBlockLatency = 2e-6;
+  // What products by FMA reach of its peak, and tensor cores of theirs.
+  constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.9;
+  // How much faster than main memory the L2 cache hands out keys and values
+  // (measured on the H200 by blocks of 64 queries: 6.5 TB/s).
+  constexpr double kNearSpeedup = 1.5;
+
+  GpuFootprint footprint = getGpuFootprint(schedule, target, shape.elementBytes,
+                                           shape.headDim, shape.valueDim);
+  double queries = double(schedule.getQueryTile()),
+         keys = double(schedule.getKeyTile());
+  double features = double(shape.headDim + shape.valueDim);
+  double perCore = 1e9 / double(target.getCores());
+  double lanes = double(target.getPeak()) * perCore / 2;
+
+  double products = 2 * queries * keys * features;
+  if (shape.elementBytes == 2) {
+    double rate = double(target.getMatrixPeak()) * perCore * kMatrixEfficiency;
+    // Hopper's tensor cores reach half of their rate by mma.sync.
+    if (!footprint.usesWgmma && target.getArch() == "hopper")
+      rate /= 2;
+    products /= rate;
+  } else {
+    products /= double(target.getPeak()) * perCore * kFmaEfficiency * 4 /
+                double(shape.accumulationBytes);
+  }
+  // Without WGMMA every warp reads all keys and values from shared memory, a
+  // byte a lane and cycle.
+  if (!footprint.usesWgmma)
+    products =
+        std::max(products, double(schedule.getWarps()) * keys * features *
+                               double(shape.elementBytes) / lanes);
+  double softmax = queries * keys * kSoftmaxOps / lanes;
+  double rescale = queries * double(shape.valueDim) / lanes;
+
+  double copies = keys * features * double(shape.elementBytes) *
+                  double(target.getCores()) /
+                  (kNearSpeedup * double(target.getBandwidth()) * 1e6);
+
+  int64_t resident = std::max<int64_t>(
+      1, std::min(
+             {target.getSharedMemory() / (footprint.sharedBytes + kBlockBytes),
+              kRegisters / (footprint.threads * footprint.registers),
+              kThreads / footprint.threads}));
+  bool alternates = schedule.getWarps() * resident >= 8;
+  double step = std::max(products, softmax) +
+                std::min(products, softmax) * (alternates ? kExposed : kAlone) +
+                rescale;
+  step = std::max(step, copies);
+
+  double steps =
+      std::ceil(shape.visible *
+                double(llvm::divideCeil(shape.keys, schedule.getKeyTile())));
+  int64_t blocks =
+      shape.batch * shape.heads *
+      int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+  double waves = double(llvm::divideCeil(blocks, target.getCores() * resident));
+  double latency =
+      steps * (kStepLatency + (schedule.getStages() == 1 ? kCopyLatency : 0)) +
+      kBlockLatency;
+  return waves * (double(resident) * steps * step + latency);
+}
+
+/// Multiply-adds in a thread's code of one step: those of the probabilities, in
+/// registers, with values, where they are scalar instructions.
+static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
+  if (shape.elementBytes == 2)
+    return 0;
+  return schedule.getQueryTile() * schedule.getKeyTile() * shape.valueDim /
+         (schedule.getWarps() * 32);
+}
+
+ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
+  AttentionShape shape = AttentionShape::get(op);
+  WorkOrder order =
+      op.getMask().empty() ? WorkOrder::Linear : WorkOrder::LongestFirst;
+  bool isHopper = target.getArch() == "hopper";
+
+  ScheduleAttr best;
+  double bestSeconds = 0;
+  for (int64_t warps : {8, 4})
+    for (int64_t rows : {16, 32})
+      for (int64_t keyTile : {128, 96, 80, 64, 32, 16})
+        // Copies run ahead of products on Hopper alone.
+        for (int64_t stages : {isHopper ? 2 : 1, 1}) {
+          auto candidate = ScheduleAttr::get(op.getContext(), warps * rows,
+                                             keyTile, order, warps, stages);
+          GpuFootprint footprint =
+              getGpuFootprint(candidate, target, shape.elementBytes,
+                              shape.headDim, shape.valueDim);
+          if (!footprint.fits(target) ||
+              getUnrolled(candidate, shape) > kLargestUnrolled)
+            continue;
+          double seconds = predictGpuSeconds(shape, target, candidate);
+          if (best && seconds >= bestSeconds)
+            continue;
+          best = candidate;
+          bestSeconds = seconds;
+        }
+  return best;
+}

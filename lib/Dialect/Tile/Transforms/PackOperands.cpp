@@ -1,0 +1,160 @@
+//===- PackOperands.cpp - tile-pack-operands ------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/Transforms/Passes.h"
+
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace fovea::tile {
+#define GEN_PASS_DEF_TILEPACKOPERANDS
+#include "fovea/Dialect/Tile/Transforms/Passes.h.inc"
+
+namespace {
+
+int64_t getElementBytes(MemRefType type) {
+  return llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+/// Whether `value` is all of a buffer that was allocated here, in the order of
+/// memory, with rows of whole units: allocations are aligned.
+bool isAligned(Value value) {
+  while (auto cast = value.getDefiningOp<memref::CastOp>())
+    value = cast.getSource();
+  auto alloc = value.getDefiningOp<memref::AllocOp>();
+  if (!alloc || !alloc.getType().getLayout().isIdentity())
+    return false;
+  MemRefType type = alloc.getType();
+  int64_t columns = type.getShape().back();
+  return !ShapedType::isDynamic(columns) &&
+         columns * getElementBytes(type) % kTensorMapAlignment == 0;
+}
+
+/// Whether a copy into a ring reads `argument` as TMA could.
+bool isReadByDescriptor(BlockArgument argument) {
+  return llvm::any_of(argument.getUsers(), [&](Operation *user) {
+    auto load = dyn_cast<LoadAsyncOp>(user);
+    return load && load.getSource() == argument &&
+           suitsTensorMap(cast<MemRefType>(argument.getType()), load.getDims(),
+                          load.getSlot().getType());
+  });
+}
+
+struct TilePackOperands
+    : fovea::tile::impl::TilePackOperandsBase<TilePackOperands> {
+  void runOnOperation() override {
+    SmallVector<LaunchOp> launches;
+    getOperation()->walk([&](LaunchOp op) { launches.push_back(op); });
+    for (LaunchOp launch : launches) {
+      // An operand that is given twice is packed once.
+      DenseMap<Value, Value> packed;
+      for (OpOperand &operand : launch.getInputsMutable()) {
+        if (!isa<MemRefType>(operand.get().getType()) ||
+            isAligned(operand.get()) ||
+            !isReadByDescriptor(launch.getTiedArgument(operand)))
+          continue;
+        Value &buffer = packed[operand.get()];
+        if (!buffer) {
+          buffer = pack(launch, operand.get());
+          ++numChecked;
+        }
+        operand.set(buffer);
+      }
+    }
+  }
+
+  Value pack(LaunchOp launch, Value operand);
+};
+
+/// `operand` where its address and strides suit a descriptor, else a copy that
+/// does, which is freed after the launch.
+Value TilePackOperands::pack(LaunchOp launch, Value operand) {
+  ImplicitLocOpBuilder builder(launch.getLoc(), launch);
+  auto type = cast<MemRefType>(operand.getType());
+  int64_t rank = type.getRank(), bytes = getElementBytes(type);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, value);
+  };
+  auto toBytes = [&](Value elements) -> Value {
+    return arith::MulIOp::create(builder, elements, constant(bytes));
+  };
+
+  auto metadata = memref::ExtractStridedMetadataOp::create(builder, operand);
+  Value address =
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, operand);
+  Value bits =
+      arith::AddIOp::create(builder, address, toBytes(metadata.getOffset()));
+  // A stride that is not positive, as of a broadcast, is none of a descriptor.
+  Value positive =
+      arith::ConstantOp::create(builder, builder.getBoolAttr(true));
+  for (Value stride : metadata.getStrides().drop_back()) {
+    bits = arith::OrIOp::create(builder, bits, toBytes(stride));
+    Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sgt,
+                                             stride, constant(0));
+    positive = arith::AndIOp::create(builder, positive, isPositive);
+  }
+  Value rest =
+      arith::AndIOp::create(builder, bits, constant(kTensorMapAlignment - 1));
+  Value divides = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, rest,
+                                        constant(0));
+  Value suits = arith::AndIOp::create(builder, positive, divides);
+
+  auto branch = scf::IfOp::create(builder, TypeRange(type), suits,
+                                  /*withElseRegion=*/true);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(builder, operand);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  // Rows of whole units.
+  SmallVector<int64_t> shape(type.getShape());
+  SmallVector<OpFoldResult> sizes;
+  SmallVector<Value> allocated;
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    bool isDynamic = ShapedType::isDynamic(size);
+    Value value = metadata.getSizes()[dim];
+    sizes.push_back(isDynamic ? OpFoldResult(value)
+                              : builder.getIndexAttr(size));
+    if (isDynamic)
+      allocated.push_back(value);
+  }
+  int64_t unit = std::max<int64_t>(1, kTensorMapAlignment / bytes);
+  if (ShapedType::isDynamic(shape.back())) {
+    Value units =
+        arith::CeilDivUIOp::create(builder, allocated.back(), constant(unit));
+    allocated.back() = arith::MulIOp::create(builder, units, constant(unit));
+  } else {
+    shape.back() = llvm::alignTo(shape.back(), unit);
+  }
+  auto whole =
+      MemRefType::get(shape, type.getElementType(), MemRefLayoutAttrInterface(),
+                      type.getMemorySpace());
+  Value buffer = memref::AllocOp::create(builder, whole, allocated);
+  SmallVector<OpFoldResult> zeros(rank, builder.getIndexAttr(0)),
+      ones(rank, builder.getIndexAttr(1));
+  Value view = memref::SubViewOp::create(builder, buffer, zeros, sizes, ones);
+  memref::CopyOp::create(builder, operand, view);
+  Value cast = memref::CastOp::create(builder, type, view);
+  scf::YieldOp::create(builder, cast);
+
+  builder.setInsertionPointAfter(launch);
+  Value isCopy = arith::XOrIOp::create(
+      builder, suits,
+      arith::ConstantOp::create(builder, builder.getBoolAttr(true)));
+  auto cleanup = scf::IfOp::create(builder, isCopy, /*withElseRegion=*/false);
+  builder.setInsertionPointToStart(cleanup.thenBlock());
+  memref::DeallocOp::create(builder, branch.getResult(0));
+  return branch.getResult(0);
+}
+
+} // namespace
+} // namespace fovea::tile

@@ -1,0 +1,86 @@
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-select-schedule \
+// RUN:   --remarks-filter=attn-select-schedule 2>%t | FileCheck %s --check-prefix=SM90
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_80 --attn-select-schedule | FileCheck %s --check-prefix=SM80
+
+// Two warp groups, with K and V in two stages: 160 KiB of shared memory.
+// SM90-LABEL: func @d128
+// SM90: tile = 128x128, order = linear, warps = 8, stages = 2
+// SM80-LABEL: func @d128
+// SM80: tile = 128x128, order = linear, warps = 8, stages = 1
+func.func @d128(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>
+  return %o : tensor<2x16x?x128xbf16>
+}
+
+// SM90-LABEL: func @d64_masked
+// SM90: tile = 128x{{[0-9]+}}, order = longest_first, warps = 8, stages = 2
+// SM80-LABEL: func @d64_masked
+// SM80: order = longest_first, warps = {{4|8}}, stages = 1
+func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<2x16x?x64xf16>, tensor<2x16x?x64xf16>, tensor<2x16x?x64xf16> -> tensor<2x16x?x64xf16>
+  return %o : tensor<2x16x?x64xf16>
+}
+
+// The accumulator takes half of the registers.
+// SM90-LABEL: func @d256
+// SM90: tile = 128x80, order = linear, warps = 8, stages = 2
+// SM80-LABEL: func @d256
+// SM80: warps = {{4|8}}, stages = 1
+func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x256xf16>, tensor<2x16x?x256xf16>, tensor<2x16x?x256xf16> -> tensor<2x16x?x256xf16>
+  return %o : tensor<2x16x?x256xf16>
+}
+
+// One query per head: the smallest tile.
+// SM90-LABEL: func @decode
+// SM90: tile = 64x{{[0-9]+}}, order = linear, warps = 4
+func.func @decode(%q: tensor<2x16x1x128xf16>, %k: tensor<2x16x?x128xf16>) -> tensor<2x16x1x128xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x16x1x128xf16>, tensor<2x16x?x128xf16>, tensor<2x16x?x128xf16> -> tensor<2x16x1x128xf16>
+  return %o : tensor<2x16x1x128xf16>
+}
+
+// Wide elements take twice and four times the memory.
+// SM90-LABEL: func @single
+// SM90: warps = {{4|8}}, stages =
+// SM80-LABEL: func @single
+// SM80: warps = {{4|8}}, stages = 1
+func.func @single(%q: tensor<2x16x?x128xf32>) -> tensor<2x16x?x128xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x128xf32>, tensor<2x16x?x128xf32>, tensor<2x16x?x128xf32> -> tensor<2x16x?x128xf32>
+  return %o : tensor<2x16x?x128xf32>
+}
+
+// SM90-LABEL: func @double
+// SM90: warps = {{4|8}}, stages =
+func.func @double(%q: tensor<2x16x?x64xf64>) -> tensor<2x16x?x64xf64> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x64xf64>, tensor<2x16x?x64xf64>, tensor<2x16x?x64xf64> -> tensor<2x16x?x64xf64>
+  return %o : tensor<2x16x?x64xf64>
+}
+
+// What is left to be written out.
+// SM90-LABEL: func @odd
+// SM90-NOT: schedule
+// REMARK: a head dim is no multiple of 8 up to 256; attention is written out, kernel by kernel
+func.func @odd(%q: tensor<1x1x8x20xf16>) -> tensor<1x1x8x20xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x1x8x20xf16>, tensor<1x1x8x20xf16>, tensor<1x1x8x20xf16> -> tensor<1x1x8x20xf16>
+  return %o : tensor<1x1x8x20xf16>
+}
+
+// SM90-LABEL: func @wide
+// SM90-NOT: schedule
+func.func @wide(%q: tensor<1x1x8x264xf16>) -> tensor<1x1x8x264xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x1x8x264xf16>, tensor<1x1x8x264xf16>, tensor<1x1x8x264xf16> -> tensor<1x1x8x264xf16>
+  return %o : tensor<1x1x8x264xf16>
+}
+
+// SM90-LABEL: func @mixed
+// SM90-NOT: schedule
+// REMARK: queries, keys and values differ in their element type
+func.func @mixed(%q: tensor<1x1x8x64xf32>, %k: tensor<1x1x8x64xf16>) -> tensor<1x1x8x64xf32> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf16>, tensor<1x1x8x64xf16> -> tensor<1x1x8x64xf32>
+  return %o : tensor<1x1x8x64xf32>
+}

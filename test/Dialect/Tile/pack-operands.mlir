@@ -1,0 +1,74 @@
+// RUN: fovea-opt %s --tile-pack-operands --split-input-file | FileCheck %s
+
+// An operand that TMA reads is tested on the host, and replaced by a copy whose
+// rows are whole units of 16 bytes: 72 columns of 20 would be 40 bytes.
+
+// CHECK-LABEL: func @tested
+// CHECK-SAME:    %[[X:[^:]*]]: memref<?x?x20xbf16, strided<[?, ?, 1], offset: ?>>
+// CHECK:       %{{.*}}, %[[OFFSET:.*]], %[[SIZES:.*]]:3, %[[STRIDES:.*]]:3 = memref.extract_strided_metadata %[[X]]
+// CHECK:       %[[BASE:.*]] = memref.extract_aligned_pointer_as_index %[[X]]
+// CHECK:       %[[SKIP:.*]] = arith.muli %[[OFFSET]], %c2
+// CHECK:       %[[ADDRESS:.*]] = arith.addi %[[BASE]], %[[SKIP]]
+// CHECK:       %[[BYTES:.*]] = arith.muli %[[STRIDES]]#0, %c2
+// CHECK:       arith.ori %[[ADDRESS]], %[[BYTES]]
+// CHECK:       arith.cmpi sgt, %[[STRIDES]]#0, %c0
+// CHECK:       arith.muli %[[STRIDES]]#1, %c2
+// CHECK-NOT:   %[[STRIDES]]#2
+// CHECK:       arith.andi %{{.*}}, %c15
+// CHECK:       %[[SUITS:.*]] = arith.andi
+// CHECK:       %[[P:.*]] = scf.if %[[SUITS]] -> (memref<?x?x20xbf16, strided<[?, ?, 1], offset: ?>>) {
+// CHECK-NEXT:    scf.yield %[[X]]
+// CHECK-NEXT:  } else {
+// CHECK-NEXT:    %[[A:.*]] = memref.alloc(%[[SIZES]]#0, %[[SIZES]]#1) : memref<?x?x24xbf16>
+// CHECK-NEXT:    %[[V:.*]] = memref.subview %[[A]][0, 0, 0] [%[[SIZES]]#0, %[[SIZES]]#1, 20] [1, 1, 1]
+// CHECK-NEXT:    memref.copy %[[X]], %[[V]]
+// CHECK-NEXT:    %[[C:.*]] = memref.cast %[[V]]
+// CHECK-NEXT:    scf.yield %[[C]]
+// CHECK:       tile.launch {{.*}} ins(%[[P]] :
+// CHECK:       %[[COPIED:.*]] = arith.xori %[[SUITS]], %true
+// CHECK:       scf.if %[[COPIED]] {
+// CHECK-NEXT:    memref.dealloc %[[P]]
+!x = memref<?x?x20xbf16, strided<[?, ?, 1], offset: ?>>
+!o = memref<?x20xf32, strided<[?, 1], offset: ?>>
+!tile = !tile.shared<64x32xbf16, swizzle = 64>
+func.func @tested(%x: !x, %o: !o, %n: index) {
+  tile.launch grid(%n) warps 4 ins(%x : !x) outs(%o : !o) {
+  ^bb0(%i: index, %X: !x, %O: !o):
+    %c0 = arith.constant 0 : index
+    %ring = tile.ring : !tile.ring<2 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile>
+    tile.load_async %X[%i, %c0, %c0] dims [1, 2] into %slot signals %ring[%c0] : !x, !tile.ring<2 x !tile>
+  }
+  return
+}
+
+// -----
+
+// What needs no test: buffers of the function itself, and operands that are not
+// read by descriptors.
+
+// CHECK-LABEL: func @untested
+// CHECK-NOT:   scf.if
+// CHECK:       return
+!x = memref<64x64xbf16, strided<[?, 1], offset: ?>>
+!o = memref<64x64xbf16, strided<[?, 1], offset: ?>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+!rows = !tile.shared<64x64xbf16>
+func.func @untested(%y: !x, %z: !x, %o: !o, %n: index) {
+  %a = memref.alloc() : memref<64x64xbf16>
+  %x = memref.cast %a : memref<64x64xbf16> to !x
+  tile.launch grid(%n) warps 4 ins(%x, %y, %z : !x, !x, !x) outs(%o : !o) {
+  ^bb0(%i: index, %X: !x, %Y: !x, %Z: !x, %O: !o):
+    %c0 = arith.constant 0 : index
+    %ring = tile.ring : !tile.ring<2 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile>
+    tile.load_async %X[%i, %c0] dims [0, 1] into %slot signals %ring[%c0] : !x, !tile.ring<2 x !tile>
+    %plain = tile.load %Y[%i, %c0] dims [0, 1] : !x -> !tile
+    // Without a swizzle it is copied otherwise.
+    %other = tile.ring : !tile.ring<2 x !rows>
+    %place = tile.acquire %other[%c0] : !tile.ring<2 x !rows>
+    tile.load_async %Z[%i, %c0] dims [0, 1] into %place signals %other[%c0] : !x, !tile.ring<2 x !rows>
+  }
+  memref.dealloc %a : memref<64x64xbf16>
+  return
+}
