@@ -117,6 +117,19 @@ Status Fiber::run(size_t depth, int64_t limit) {
   return Status::Next;
 }
 
+Status Fiber::runBlock(const Code *code, const Instruction *owner) {
+  size_t depth = stack.size();
+  push(code, owner);
+  Status status = run(depth, std::numeric_limits<int64_t>::max());
+  if (status != Status::Blocked)
+    return status;
+  const Frame &frame = stack.back();
+  emitError(frame.code->instructions[frame.next].op)
+      << "waits " << role->obstacle
+      << "; expected no such wait in a function, a map or scf.forall";
+  return Status::Failed;
+}
+
 InFlightDiagnostic Fiber::emitError(Operation *op) const {
   InFlightDiagnostic diagnostic = op->emitOpError();
   if (block)

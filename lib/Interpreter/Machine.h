@@ -119,12 +119,9 @@ public:
   /// `limit` ops were run.
   Status run(size_t depth, int64_t limit);
 
-  /// Runs a block to its end at once. Its terminator is to pop the frame.
-  Status runBlock(const Code *code, const Instruction *owner) {
-    size_t depth = stack.size();
-    push(code, owner);
-    return run(depth, std::numeric_limits<int64_t>::max());
-  }
+  /// Runs a block to its end at once: nothing in it may wait. Its terminator is
+  /// to pop the frame.
+  Status runBlock(const Code *code, const Instruction *owner);
 
   Datum &operand(const Instruction &instruction, size_t index) {
     return values[instruction.operands[index]];

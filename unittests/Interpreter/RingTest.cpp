@@ -330,6 +330,18 @@ TEST_F(RingTest, Deadlock) {
       << errors;
 }
 
+TEST_F(RingTest, WaitInAMap) {
+  expectError(kAcquire + kLoad,
+              "%bad = tile.map ins(%acc : !f) {\n"
+              "^bb0(%x: f32, %row: index, %column: index):\n"
+              "  %k = tile.wait %other[%c0] : !ring\n"
+              "  tile.yield %x : f32\n"
+              "} -> !f\n" +
+                  kWait + kMma + kRelease + kYield,
+              "'tile.wait' op waits for use 0 of its ring to be full; expected "
+              "no such wait in a function, a map or scf.forall");
+}
+
 TEST_F(RingTest, TwoRolesFillOneRing) {
   expectError(kAcquire + kLoad,
               kWait + kMma + kRelease +
