@@ -22,6 +22,8 @@ static constexpr int64_t kRegisters = 65536;
 static constexpr int64_t kThreads = 2048;
 /// Shared memory that a block takes beyond what it asks for.
 static constexpr int64_t kBlockBytes = 1024;
+/// What a dynamic length is taken to be.
+static constexpr int64_t kLongLength = 4096;
 /// The longest code of products by scalar instructions.
 static constexpr int64_t kLargestUnrolled = 4096;
 
@@ -128,9 +130,15 @@ static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
 
 ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
   AttentionShape shape = AttentionShape::get(op);
+  bool isHopper = target.getArch() == "hopper";
+  // One kernel serves all lengths; time is spent in the long ones.
+  if (isHopper)
+    for (auto [value, length] : {std::pair(op.getQuery(), &shape.queries),
+                                 std::pair(op.getKey(), &shape.keys)})
+      if (value.getType().isDynamicDim(2))
+        *length = kLongLength;
   WorkOrder order =
       op.getMask().empty() ? WorkOrder::Linear : WorkOrder::LongestFirst;
-  bool isHopper = target.getArch() == "hopper";
 
   ScheduleAttr best;
   double bestSeconds = 0;

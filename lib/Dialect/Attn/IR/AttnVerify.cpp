@@ -214,6 +214,10 @@ static LogicalResult verifyFinite(Operation *op, StringRef name,
 static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
                                        TargetAttr target, Type element,
                                        int64_t headDim, int64_t valueDim) {
+  if (!schedule.getWarps())
+    return op->emitOpError()
+           << "has a schedule without warps and stages, which \""
+           << target.getName() << "\" needs";
   GpuFootprint footprint = getGpuFootprint(
       schedule, target, element.getIntOrFloatBitWidth() / 8, headDim, valueDim);
   if (footprint.fits(target))
