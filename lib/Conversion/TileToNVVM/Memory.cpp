@@ -7,6 +7,8 @@
 
 #include "Access.h"
 #include "InlinePtx.h"
+#include "Rings.h"
+#include "Roles.h"
 #include "SharedMemoryPlan.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -246,13 +248,15 @@ constexpr int64_t kCopyBytes = 16;
 /// an op.
 class SharedCopy {
 public:
+  /// With `full`, each thread arrives at that mbarrier when its part of the
+  /// copy is complete; else `cp.async.wait_group` waits for it.
   SharedCopy(ConversionPatternRewriter &rewriter, Operation *op,
-             SharedType type, Value address, GlobalAccess &memory)
+             SharedType type, Value address, GlobalAccess &memory,
+             Value full = {})
       : rewriter(rewriter), loc(op->getLoc()), type(type), address(address),
-        memory(memory), threads(getNumThreads(op)),
+        memory(memory), full(full), threads(getNumThreads(op)),
         thread(getThread(rewriter, op)) {}
 
-  /// Starts a copy; `cp.async.wait_group` or the like waits for it.
   void start();
 
 private:
@@ -276,6 +280,7 @@ private:
   SharedType type;
   Value address;
   GlobalAccess &memory;
+  Value full;
   int64_t threads;
   Value thread;
 };
@@ -365,6 +370,9 @@ void SharedCopy::copyUnits() {
     NVVM::CpAsyncOp::create(rewriter, loc, pointer, source, kCopyBytes,
                             NVVM::LoadCacheModifierKind::CG, bytes);
   }
+  if (full)
+    NVVM::CpAsyncMBarrierArriveOp::create(
+        rewriter, loc, toSharedPointer(rewriter, loc, full), /*noinc=*/true);
 }
 
 void SharedCopy::copyElements() {
@@ -372,6 +380,8 @@ void SharedCopy::copyElements() {
   auto loop = scf::ForOp::create(rewriter, loc, thread,
                                  getI32(rewriter, loc, rows * columns),
                                  getI32(rewriter, loc, threads));
+  if (full)
+    emitArrive(rewriter, loc, full);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(loop.getBody());
   Value row = divide(loop.getInductionVar(), columns);
@@ -452,9 +462,37 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
   }
 };
 
+/// Copies by all threads, where there is no tensor map.
+struct ConvertLoadAsync final : OpConversionPattern<LoadAsyncOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadAsyncOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (isa<TensorMapType>(op.getSource().getType()))
+      return failure();
+    if (isOneThread(op))
+      return op.emitOpError("by one thread expected a tensor map to copy by, "
+                            "got ")
+             << op.getSource().getType();
+    Location loc = op.getLoc();
+    SharedType type = op.getSlot().getType();
+    ImplicitLocOpBuilder builder(loc, rewriter);
+    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+                adaptor.getUse().front());
+    GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
+                        op.getDims(), type.getShape());
+    SharedCopy(rewriter, op, type, adaptor.getSlot().front(), memory, use.full)
+        .start();
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void fovea::tile::populateMemoryPatterns(const TileTypeConverter &converter,
                                          RewritePatternSet &patterns) {
-  patterns.add<ConvertLoad, ConvertStore>(converter, patterns.getContext());
+  patterns.add<ConvertLoad, ConvertLoadAsync, ConvertStore>(
+      converter, patterns.getContext());
 }

@@ -20,6 +20,8 @@
 #include "Roles.h"
 #include "SharedMemoryPlan.h"
 
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -50,8 +52,7 @@ RingUse::RingUse(ImplicitLocOpBuilder &builder, RingType ring,
     index = arith::RemUIOp::create(builder, number, divisor);
     round = arith::DivUIOp::create(builder, number, divisor);
   }
-  slot =
-      getAddress(builder, addresses[0], index, ring.getTile().getSizeInBytes());
+  slot = getAddress(builder, addresses[0], index, getSlotBytes(ring));
   full = getAddress(builder, addresses[1], index, kBarrierBytes);
   empty = arith::AddIOp::create(builder, full,
                                 constant(builder, stages * kBarrierBytes));
@@ -67,6 +68,9 @@ RingReaders::RingReaders(Operation *root) {
       if (isa<ReleaseOp>(user) && programs.insert(role).second)
         reader.arrivals +=
             isOneThread(user) ? 1 : getNumThreads(user) / kWarpSize;
+      auto load = dyn_cast<LoadAsyncOp>(user);
+      if (load && isa<MemRefType>(load.getSource().getType()))
+        reader.copiers = getNumThreads(user);
       auto wait = dyn_cast<WaitOp>(user);
       if (!wait)
         continue;
@@ -79,23 +83,33 @@ RingReaders::RingReaders(Operation *root) {
   });
 }
 
+void fovea::tile::emitArrive(OpBuilder &builder, Location loc, Value barrier) {
+  emitPtx(builder, loc, "mbarrier.arrive.shared::cta.b64 _, [$0];", barrier);
+}
+
 namespace {
 
+/// Whether the kernel is for Hopper: whatever is not for Ampere.
+bool isForHopper(Operation *op) {
+  fovea::attn::TargetAttr target = fovea::attn::getTarget(op);
+  return !target || target.getName() != "sm_80";
+}
+
 /// Waits until the phase of `parity` of a barrier is complete.
-void emitWait(ImplicitLocOpBuilder &builder, Value barrier, Value parity) {
+void emitWait(ImplicitLocOpBuilder &builder, Operation *op, Value barrier,
+              Value parity) {
+  // Hopper's puts the thread to sleep.
+  StringRef test = isForHopper(op) ? "try_wait" : "test_wait";
   emitPtx(builder, builder.getLoc(),
           "{\n.reg .pred done;\n"
           "WAIT:\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
-          "@done bra DONE;\n"
-          "bra WAIT;\n"
-          "DONE:\n}",
+          "mbarrier." +
+              test +
+              ".parity.shared::cta.b64 done, [$0], $1;\n"
+              "@done bra DONE;\n"
+              "bra WAIT;\n"
+              "DONE:\n}",
           {barrier, parity});
-}
-
-void emitArrive(ImplicitLocOpBuilder &builder, Value barrier) {
-  emitPtx(builder, builder.getLoc(), "mbarrier.arrive.shared::cta.b64 _, [$0];",
-          barrier);
 }
 
 template <typename Op>
@@ -115,8 +129,8 @@ struct RingLowering : RingPattern<RingOp> {
   matchAndRewrite(RingOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    int64_t arrivals = readers.get(op.getRing()).arrivals;
-    if (!arrivals)
+    const RingReaders::Reader &reader = readers.get(op.getRing());
+    if (!reader.arrivals)
       return op.emitOpError("expected a role that releases its slots");
     Value slots = getSharedAddress(builder, op, getSharedOffset(op));
     Value barriers = getSharedAddress(builder, op, getBarrierOffset(op));
@@ -131,9 +145,10 @@ struct RingLowering : RingPattern<RingOp> {
         Value barrier = arith::AddIOp::create(
             one, barriers, constant(one, index * kBarrierBytes));
         emitPtx(one, op.getLoc(), "mbarrier.init.shared::cta.b64 [$0], $1;",
-                {barrier, constant(one, index < stages ? 1 : arrivals)});
+                {barrier, constant(one, index < stages ? reader.copiers
+                                                       : reader.arrivals)});
       }
-      if (isLast)
+      if (isLast && isForHopper(op))
         emitPtx(one, op.getLoc(), "fence.mbarrier_init.release.cluster;");
     });
     if (isLast)
@@ -151,7 +166,7 @@ struct AcquireLowering : RingPattern<AcquireOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    emitWait(builder, use.empty,
+    emitWait(builder, op, use.empty,
              arith::XOrIOp::create(builder, use.parity, constant(builder, 1)));
     rewriter.replaceOp(op, use.slot);
     return success();
@@ -166,7 +181,7 @@ struct WaitLowering : RingPattern<WaitOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    emitWait(builder, use.full, use.parity);
+    emitWait(builder, op, use.full, use.parity);
     rewriter.replaceOp(op, use.slot);
     return success();
   }
@@ -181,7 +196,7 @@ struct ReleaseLowering : RingPattern<ReleaseOp> {
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
     if (isOneThread(op)) {
-      emitArrive(builder, use.empty);
+      emitArrive(builder, op.getLoc(), use.empty);
     } else {
       if (!readers.get(op.getRing()).isWgmma)
         NVVM::SyncWarpOp::create(builder, constant(builder, -1));

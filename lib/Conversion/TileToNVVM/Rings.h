@@ -26,12 +26,20 @@ struct RingUse {
   mlir::Value slot, full, empty, parity;
 };
 
-/// Who reads the rings within an op, as the programs say before conversion.
+/// Arrives at a barrier, after all that the thread has written.
+void emitArrive(mlir::OpBuilder &builder, mlir::Location loc,
+                mlir::Value barrier);
+
+/// Who reads and fills the rings within an op, as the programs say before
+/// conversion.
 class RingReaders {
 public:
   struct Reader {
     /// Arrivals that make a slot empty: one from each warp that releases it.
     int64_t arrivals = 0;
+    /// Arrivals that make a slot full: one from each thread that copies, or one
+    /// where TMA does.
+    int64_t copiers = 1;
     /// Whether only WGMMA reads slots, whose wait is one of whole warps.
     bool isWgmma = true;
   };

@@ -27,8 +27,7 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
                   ConversionPatternRewriter &rewriter) const override {
     auto map = dyn_cast<TensorMapType>(op.getSource().getType());
     if (!map)
-      return op.emitOpError("expected a tensor map to copy by, got ")
-             << op.getSource().getType();
+      return failure();
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());

@@ -93,14 +93,20 @@ gpu.module @kernels {
 !t = !tile.shared<64x64xbf16, swizzle = 128>
 !ring = !tile.ring<1 x !t>
 gpu.module @kernels {
-  gpu.func @memref(%m: memref<?x?xbf16>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+  gpu.func @memref(%m: memref<?x?xbf16>) kernel attributes {known_block_size = array<i32: 160, 1, 1>} {
     %c0 = arith.constant 0 : index
     %r = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
-    %t = tile.acquire %r[%c0] : !ring
-    // expected-error@+2 {{expected a tensor map to copy by, got 'memref<?x?xbf16>'}}
-    // expected-error@+1 {{failed to legalize}}
-    tile.load_async %m[%c0, %c0] dims [0, 1] into %t signals %r[%c0] : memref<?x?xbf16>, !ring
-    tile.release %r[%c0] : !ring
+    tile.roles {
+      tile.role "load" warps 1 single {
+        %t = tile.acquire %r[%c0] : !ring
+        // expected-error@+2 {{by one thread expected a tensor map to copy by, got 'memref<?x?xbf16>'}}
+        // expected-error@+1 {{failed to legalize}}
+        tile.load_async %m[%c0, %c0] dims [0, 1] into %t signals %r[%c0] : memref<?x?xbf16>, !ring
+      }
+      tile.role "compute" warps 4 {
+        tile.release %r[%c0] : !ring
+      }
+    }
     gpu.return
   }
 }

@@ -57,6 +57,26 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
   ];
 }
 
+def TilePrefetch : Pass<"tile-prefetch"> {
+  let summary = "Starts copies in a loop some iterations ahead";
+  let description = [{
+    In a launch without roles, whose warps copy and compute: the copy that an
+    iteration of a loop starts into a ring of n slots, as `--tile-multibuffer`
+    writes it, is started n - 1 iterations earlier, and those of the first n - 1
+    iterations before the loop. So it runs while the iterations between compute.
+
+    A copy whose place depends on more than the loop's induction variable and
+    what is outside the loop stays where it is.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numPrefetched", "num-prefetched", "Number of copies moved">
+  ];
+}
+
 def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
   let summary = "Splits a program into a role that copies and one that computes";
   let description = [{
