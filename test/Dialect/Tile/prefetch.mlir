@@ -1,7 +1,7 @@
 // RUN: fovea-opt %s --tile-multibuffer --tile-prefetch --split-input-file | FileCheck %s
 
 !g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
-!t = !tile.shared<64x64xbf16>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
 
 // With three slots, copies run two iterations ahead; what their places depend
 // on is computed for that iteration.
@@ -56,7 +56,7 @@ func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
 // -----
 
 !g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
-!t = !tile.shared<64x64xbf16>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
 
 // A copy from a place that is known in its iteration alone, and one with a
 // single slot, stay.
