@@ -7,7 +7,6 @@
 
 #include "CallFrame.h"
 
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace fovea;
@@ -19,6 +18,22 @@ struct Upload {
   llvm::SmallVector<Tensor, 0> packed;
   llvm::SmallVector<cuda::Buffer, 0> buffers;
   llvm::SmallVector<TensorView, 0> views;
+};
+
+/// Memory that launches allocate for results, freed with this.
+struct NewResults {
+  NewResults(cuda::Device &device, size_t count)
+      : device(device), buffers(count) {}
+  NewResults(const NewResults &) = delete;
+  NewResults &operator=(const NewResults &) = delete;
+  ~NewResults() {
+    for (const cuda::ResultBuffer &buffer : buffers)
+      if (buffer.allocated)
+        device.free(buffer.data);
+  }
+
+  cuda::Device &device;
+  llvm::SmallVector<cuda::ResultBuffer, 2> buffers;
 };
 
 } // namespace
@@ -137,14 +152,9 @@ Executable::State::callOnGpu(size_t index, llvm::ArrayRef<TensorView> operands,
     frame.add(view);
   if (llvm::Error error = frame.checkShapes(entries[index]))
     return error;
-  llvm::SmallVector<cuda::ResultBuffer, 2> buffers(function.results.size());
-  llvm::scope_exit release([&] {
-    for (const cuda::ResultBuffer &buffer : buffers)
-      if (buffer.allocated)
-        device.free(buffer.data);
-  });
+  NewResults onDeviceResults(device, function.results.size());
   {
-    cuda::LaunchContext context(*gpu, stream->get(), buffers);
+    cuda::LaunchContext context(*gpu, stream->get(), onDeviceResults.buffers);
     if (llvm::Error error =
             context.run([&] { entries[index].function(frame.getSlots()); }))
       return error;
@@ -185,16 +195,12 @@ Executable::measureLaunch(size_t index, llvm::ArrayRef<TensorView> operands,
   auto stream = device.createStream();
   if (!stream)
     return stream.takeError();
-  llvm::SmallVector<cuda::ResultBuffer, 2> buffers(function.results.size());
-  llvm::scope_exit release([&] {
-    for (const cuda::ResultBuffer &buffer : buffers)
-      if (buffer.allocated)
-        device.free(buffer.data);
-  });
+  NewResults results(device, function.results.size());
   llvm::SmallVector<int64_t> shapes;
   auto launchOnce = [&]() -> llvm::Error {
     shapes.clear();
-    return launch(index, onDevice->views, stream->get(), buffers, shapes);
+    return launch(index, onDevice->views, stream->get(), results.buffers,
+                  shapes);
   };
   for (int i = 0; i < kWarmups; ++i)
     if (llvm::Error error = launchOnce())

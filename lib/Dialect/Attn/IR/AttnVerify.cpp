@@ -245,10 +245,6 @@ static LogicalResult verifySchedule(Operation *op,
   if (!schedule || !target || ShapedType::isDynamic(headDim) ||
       ShapedType::isDynamic(valueDim))
     return success();
-  if (target.isGpu() && !schedule->getWarps())
-    return op->emitOpError()
-           << "has a schedule without warps and stages, which \""
-           << target.getName() << "\" needs";
   if (target.isGpu())
     return verifyGpuSchedule(op, *schedule, target, element, headDim, valueDim);
   int64_t bytes = getTileBytes(*schedule, accumulation, headDim, valueDim);
