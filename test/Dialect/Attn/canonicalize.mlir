@@ -172,3 +172,32 @@ func.func @fold_casts(%q: tensor<1x1x8x64xf32>, %k: tensor<1x1x7x64xf32>, %acc: 
       -> tensor<1x1x?x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
   return %r#0 : tensor<1x1x?x64xf32>
 }
+
+// -----
+
+// CHECK-LABEL: func @no_keys
+// CHECK-SAME:    %[[Q:[^:]*]]: tensor<1x4x?x16xf16>
+// CHECK-DAG:   %[[INFINITY:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG:   %[[ZERO:.*]] = arith.constant 0.000000e+00 : f16
+// CHECK:       %[[N:.*]] = tensor.dim %[[Q]], %c2
+// CHECK:       %[[O:.*]] = tensor.splat %[[ZERO]][%[[N]]] : tensor<1x4x?x16xf16>
+// CHECK:       %[[LSE:.*]] = tensor.splat %[[INFINITY]][%{{.*}}] : tensor<1x4x?xf32>
+// CHECK:       return %[[O]], %[[LSE]]
+func.func @no_keys(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x0x16xf16>)
+    -> (tensor<1x4x?x16xf16>, tensor<1x4x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %k scale(1.0)
+      : tensor<1x4x?x16xf16>, tensor<1x2x0x16xf16>, tensor<1x2x0x16xf16>
+        -> tensor<1x4x?x16xf16>, tensor<1x4x?xf32>
+  return %o, %lse : tensor<1x4x?x16xf16>, tensor<1x4x?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @no_queries
+// CHECK: attn.attention
+func.func @no_queries(%q: tensor<1x4x0x16xf16>, %k: tensor<1x2x?x16xf16>) -> tensor<1x4x0x16xf16> {
+  %o = attn.attention %q, %k, %k scale(1.0)
+      : tensor<1x4x0x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>
+        -> tensor<1x4x0x16xf16>
+  return %o : tensor<1x4x0x16xf16>
+}

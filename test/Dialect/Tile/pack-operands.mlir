@@ -72,3 +72,24 @@ func.func @untested(%y: !x, %z: !x, %o: !o, %n: index) {
   memref.dealloc %a : memref<64x64xbf16>
   return
 }
+
+// -----
+
+// What has no elements is not read.
+
+// CHECK-LABEL: func @empty
+// CHECK-NOT:   scf.if
+// CHECK:       return
+!x = memref<2x0x20xbf16, strided<[?, ?, 1], offset: ?>>
+!o = memref<?x20xf32, strided<[?, 1], offset: ?>>
+!tile = !tile.shared<64x32xbf16, swizzle = 64>
+func.func @empty(%x: !x, %o: !o, %n: index) {
+  tile.launch grid(%n) warps 4 ins(%x : !x) outs(%o : !o) {
+  ^bb0(%i: index, %X: !x, %O: !o):
+    %c0 = arith.constant 0 : index
+    %ring = tile.ring : !tile.ring<2 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile>
+    tile.load_async %X[%i, %c0, %c0] dims [1, 2] into %slot signals %ring[%c0] : !x, !tile.ring<2 x !tile>
+  }
+  return
+}

@@ -8,6 +8,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -125,6 +126,42 @@ struct DropUnusedLse : OpRewritePattern<AttentionOp> {
   }
 };
 
+/// The sum over no keys: an output of zeros, whose log-sum-exp is minus
+/// infinity.
+struct FillWithoutKeys : OpRewritePattern<AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getKey().getType().getDimSize(2) != 0)
+      return failure();
+    SmallVector<Value> results;
+    for (OpResult result : op->getResults()) {
+      auto type = cast<RankedTensorType>(result.getType());
+      auto elementType = cast<FloatType>(type.getElementType());
+      APFloat value = result == op.getLse()
+                          ? APFloat::getInf(elementType.getFloatSemantics(),
+                                            /*Negative=*/true)
+                          : APFloat::getZero(elementType.getFloatSemantics());
+      Value scalar = arith::ConstantOp::create(
+          rewriter, op.getLoc(), rewriter.getFloatAttr(elementType, value));
+      // Only the last dimension of the output is not the query's.
+      SmallVector<Value> sizes;
+      for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+        if (ShapedType::isDynamic(size)) {
+          Value source = dim < 3 ? op.getQuery() : op.getValue();
+          sizes.push_back(
+              tensor::DimOp::create(rewriter, op.getLoc(), source, dim));
+        }
+      }
+      results.push_back(
+          tensor::SplatOp::create(rewriter, op.getLoc(), scalar, type, sizes));
+    }
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
 /// `partial(false)`: the mask keeps the whole tile; `partial(true)`: say
 /// nothing.
 struct FoldPartial : OpRewritePattern<OnlineAttentionOp> {
@@ -196,7 +233,7 @@ struct ForwardUnchanged : OpRewritePattern<OnlineAttentionOp> {
 
 void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                               MLIRContext *context) {
-  patterns.add<DropUnusedLse>(context);
+  patterns.add<DropUnusedLse, FillWithoutKeys>(context);
   patterns.add(+[](AttentionOp op, PatternRewriter &rewriter) {
     return dropWithoutEffect(op, rewriter);
   });

@@ -60,7 +60,9 @@ struct TilePackOperands
       // An operand that is given twice is packed once.
       DenseMap<Value, Value> packed;
       for (OpOperand &operand : launch.getInputsMutable()) {
-        if (!isa<MemRefType>(operand.get().getType()) ||
+        // What has no elements is not read, wherever it is.
+        auto type = dyn_cast<MemRefType>(operand.get().getType());
+        if (!type || llvm::is_contained(type.getShape(), 0) ||
             isAligned(operand.get()) ||
             !isReadByDescriptor(launch.getTiedArgument(operand)))
           continue;
