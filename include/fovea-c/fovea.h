@@ -100,7 +100,9 @@ typedef struct fovea_options {
 
 typedef struct fovea_module fovea_module;
 
-/** Compiles the public functions of a text. `options` may be null. */
+/** Compiles the public functions of a text. `options` may be null. What the disk
+    cache has of the same text and options, from whatever process, is loaded
+    instead, in a few milliseconds. */
 FOVEA_API fovea_status *fovea_compile(fovea_context *context, const char *text,
                                       size_t length,
                                       const fovea_options *options,
@@ -114,7 +116,14 @@ FOVEA_API fovea_status *fovea_module_emit(const fovea_module *module,
                                           const char *level,
                                           fovea_buffer **buffer);
 
-/** What each kernel of a module for a GPU needs, from ptxas, as a JSON array:
+/** What is not as good as it could be, a line each: what the compiler gave up,
+    and what is amiss on this machine, such as a disk cache that cannot be
+    written. Empty if all is well. */
+FOVEA_API fovea_status *fovea_module_get_remarks(const fovea_module *module,
+                                                 fovea_buffer **buffer);
+
+/** What each kernel of a module for a GPU needs, from ptxas (or the driver, if
+    that compiled), as a JSON array:
     "name", "registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes",
     "static_shared_bytes", "barriers". */
 FOVEA_API fovea_status *fovea_module_get_resources(const fovea_module *module,

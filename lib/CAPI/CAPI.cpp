@@ -38,9 +38,29 @@ struct Owner {
 
 /// What modules of equal text and options share.
 struct Compiled {
-  std::unique_ptr<Program> program;
-  std::unique_ptr<Executable> executable;
+  std::string text;
   CompileOptions options;
+  std::unique_ptr<Executable> executable;
+
+  /// The text as a program. Parsed when it is first asked for, since code that
+  /// comes from the disk cache does not need it.
+  llvm::Expected<const Program &> getProgram() {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!program) {
+      auto parsed = Program::parse(text, kTextName);
+      if (!parsed)
+        return parsed.takeError();
+      program = std::move(*parsed);
+    }
+    return *program;
+  }
+
+  /// What errors call the text.
+  static constexpr llvm::StringLiteral kTextName = "<text>";
+
+private:
+  std::mutex mutex;
+  std::unique_ptr<Program> program;
 };
 } // namespace
 
@@ -191,18 +211,16 @@ fovea_status *fovea_compile(fovea_context *context, const char *text,
   }
   // Without the lock: two threads that compile the same text at the same time
   // both do the work, and threads with different texts do not wait.
-  auto program = Program::parse(llvm::StringRef(text, length), "<text>");
-  if (!program)
-    return fail(FOVEA_COMPILE_ERROR, program.takeError());
-  if (llvm::Error error = checkRanks((*program)->getFunctions()))
-    return fail(FOVEA_COMPILE_ERROR, std::move(error));
-  auto executable = (*program)->compile(*parsed);
+  auto compiled = std::make_shared<Compiled>();
+  compiled->text.assign(text, length);
+  compiled->options = *parsed;
+  auto executable =
+      Executable::compile(compiled->text, Compiled::kTextName, *parsed);
   if (!executable)
     return fail(FOVEA_COMPILE_ERROR, executable.takeError());
-  auto compiled = std::make_shared<Compiled>();
-  compiled->program = std::move(*program);
+  if (llvm::Error error = checkRanks((*executable)->getFunctions()))
+    return fail(FOVEA_COMPILE_ERROR, std::move(error));
   compiled->executable = std::move(*executable);
-  compiled->options = *parsed;
   {
     std::lock_guard<std::mutex> lock(context->mutex);
     // Forget what nobody holds any more.
@@ -220,45 +238,59 @@ fovea_status *fovea_compile(fovea_context *context, const char *text,
 
 void fovea_module_destroy(fovea_module *module) { delete module; }
 
+/// The module at a level, which `name` is the name of.
+static llvm::Expected<std::string>
+emit(Compiled &compiled, llvm::StringRef name, std::optional<Level> level) {
+  const Executable &executable = *compiled.executable;
+  if (name == "ptx")
+    return executable.getPTX().str();
+  if (name == "cubin" && !executable.getAssembly().cubin.empty())
+    return executable.getAssembly().cubin;
+  auto program = compiled.getProgram();
+  if (!program)
+    return program.takeError();
+  if (level)
+    return program->print(*level, compiled.options);
+  if (name == "cubin") {
+    auto assembly = program->assemble(compiled.options);
+    if (!assembly)
+      return assembly.takeError();
+    return std::move(assembly->cubin);
+  }
+  auto code = program->emit(
+      name == "asm" ? CodeKind::Assembly : CodeKind::Object, compiled.options);
+  if (!code)
+    return code.takeError();
+  return (*code)->getBuffer().str();
+}
+
 fovea_status *fovea_module_emit(const fovea_module *module, const char *level,
                                 fovea_buffer **buffer) {
   *buffer = nullptr;
   llvm::StringRef name(level);
-  const Compiled &compiled = *module->compiled;
+  Compiled &compiled = *module->compiled;
   auto parsed = parseLevel(name, compiled.options);
   if (!parsed)
     return fail(FOVEA_INVALID_ARGUMENT, parsed.takeError());
-  if (*parsed) {
-    auto text = compiled.program->print(**parsed, compiled.options);
-    if (!text)
-      return fail(FOVEA_COMPILE_ERROR, text.takeError());
-    *buffer = new fovea_buffer{std::move(*text)};
-    return nullptr;
-  }
-  if (name == "ptx") {
-    auto code = compiled.program->emitPTX(compiled.options);
-    if (!code)
-      return fail(FOVEA_COMPILE_ERROR, code.takeError());
-    *buffer = new fovea_buffer{std::move(code->ptx)};
-    return nullptr;
-  }
-  if (name == "cubin") {
-    auto assembly = compiled.program->assemble(compiled.options);
-    if (!assembly)
-      return fail(FOVEA_COMPILE_ERROR, assembly.takeError());
-    *buffer = new fovea_buffer{std::move(assembly->cubin)};
-    return nullptr;
-  }
-  if (name != "asm" && name != "obj")
+  if (!*parsed && !llvm::is_contained<llvm::StringRef>(
+                      {"asm", "obj", "ptx", "cubin"}, name))
     return fail(FOVEA_INVALID_ARGUMENT,
                 "unknown level '" + name +
                     "'; expected attn, fused, tiled, tile, gpu, nvvm, llvm, "
                     "asm, obj, ptx or cubin");
-  auto code = compiled.program->emit(
-      name == "asm" ? CodeKind::Assembly : CodeKind::Object, compiled.options);
-  if (!code)
-    return fail(FOVEA_COMPILE_ERROR, code.takeError());
-  *buffer = new fovea_buffer{(*code)->getBuffer().str()};
+  auto text = emit(compiled, name, *parsed);
+  if (!text)
+    return fail(FOVEA_COMPILE_ERROR, text.takeError());
+  *buffer = new fovea_buffer{std::move(*text)};
+  return nullptr;
+}
+
+fovea_status *fovea_module_get_remarks(const fovea_module *module,
+                                       fovea_buffer **buffer) {
+  std::string text;
+  for (const std::string &remark : module->compiled->executable->getRemarks())
+    text += remark + '\n';
+  *buffer = new fovea_buffer{std::move(text)};
   return nullptr;
 }
 
@@ -269,14 +301,12 @@ fovea_status *fovea_module_get_resources(const fovea_module *module,
   if (!compiled.options.gpu)
     return fail(FOVEA_INVALID_ARGUMENT,
                 "the module is for the host; expected one for a GPU");
-  auto assembly = compiled.program->assemble(compiled.options);
-  if (!assembly)
-    return fail(FOVEA_COMPILE_ERROR, assembly.takeError());
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::json::OStream json(stream);
   json.array([&] {
-    for (const KernelResources &kernel : assembly->report.kernels)
+    for (const KernelResources &kernel :
+         compiled.executable->getAssembly().report.kernels)
       json.object([&] {
         json.attribute("name", kernel.name);
         json.attribute("registers", kernel.registers);
@@ -534,8 +564,11 @@ fovea_status *fovea_module_report(const fovea_module *module, size_t function,
                  readOperands(signature, operands, numOperands, views)) {
     return fail(FOVEA_INVALID_ARGUMENT, std::move(error));
   }
-  auto report = makeReport(*module->compiled->program, function, views,
-                           module->compiled->options);
+  auto program = module->compiled->getProgram();
+  if (!program)
+    return fail(FOVEA_COMPILE_ERROR, program.takeError());
+  auto report =
+      makeReport(*program, function, views, module->compiled->options);
   if (!report)
     return failCall(report.takeError());
   *buffer = new fovea_buffer{report->formatJSON()};

@@ -56,14 +56,6 @@ llvm::Expected<Tensor> fovea::pack(const TensorView &view) {
   return copy;
 }
 
-Executable::Executable(std::unique_ptr<State> state)
-    : state(std::move(state)) {}
-Executable::~Executable() = default;
-
-llvm::ArrayRef<Signature> Executable::getFunctions() const {
-  return state->signatures;
-}
-
 llvm::Expected<llvm::SmallVector<Tensor, 0>>
 Executable::State::addOperands(CallFrame &frame, size_t index,
                                llvm::ArrayRef<TensorView> operands) const {

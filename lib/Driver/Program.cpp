@@ -6,14 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "CallFrame.h"
-#include "ProgramState.h"
+#include "CompiledCode.h"
 
 #include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Conversion/ShapeChecks.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Interpreter/Interpreter.h"
-#include "fovea/Target/DiskCache.h"
 #include "fovea/Target/NVPTX.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -272,12 +271,13 @@ llvm::Expected<size_t> fovea::findFunction(llvm::ArrayRef<Signature> functions,
 /// keeps two users of one program apart.
 struct Program::State {
   std::mutex mutex;
+  std::string text;
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   llvm::SmallVector<Signature, 1> signatures;
 
-  State(const mlir::DialectRegistry &registry)
-      : context(registry, mlir::MLIRContext::Threading::DISABLED) {}
+  State(const mlir::DialectRegistry &registry, llvm::StringRef text)
+      : text(text), context(registry, mlir::MLIRContext::Threading::DISABLED) {}
 
   /// A copy of the module after some passes, on this machine unless the module
   /// names a target.
@@ -299,9 +299,10 @@ struct Program::State {
   generate(mlir::ModuleOp lowered, const CompileOptions &options,
            CodeKind kind);
 
-  llvm::Expected<std::unique_ptr<Executable>>
-  load(mlir::ModuleOp lowered, const CompileOptions &options,
-       llvm::ArrayRef<Signature> signatures);
+  /// All code of a module in the LLVM dialect.
+  llvm::Expected<CompiledCode> finish(mlir::ModuleOp lowered,
+                                      const CompileOptions &options,
+                                      llvm::ArrayRef<Signature> signatures);
 };
 
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
@@ -371,40 +372,33 @@ Program::State::generate(mlir::ModuleOp lowered, const CompileOptions &options,
   return code;
 }
 
-llvm::Expected<std::unique_ptr<Executable>>
-Program::State::load(mlir::ModuleOp lowered, const CompileOptions &options,
-                     llvm::ArrayRef<Signature> signatures) {
+llvm::Expected<CompiledCode>
+Program::State::finish(mlir::ModuleOp lowered, const CompileOptions &options,
+                       llvm::ArrayRef<Signature> signatures) {
+  CompiledCode code;
+  if (options.gpu) {
+    auto device = takeDeviceCode(lowered, options);
+    if (!device)
+      return device.takeError();
+    code.device = std::move(*device);
+  }
   auto object = generate(lowered, options, CodeKind::Object);
   if (!object)
     return object.takeError();
-  auto jit = HostJIT::create(std::move(*object));
-  if (!jit)
-    return jit.takeError();
-  auto result = std::make_unique<Executable::State>();
-  result->signatures.assign(signatures.begin(), signatures.end());
-  result->jit = std::move(*jit);
-  for (const Signature &function : signatures) {
-    Executable::State::Entry &entry = result->entries.emplace_back();
-    if (!function.obstacle.empty())
-      continue;
-    auto found = result->jit->lookup(function.name);
-    if (!found)
-      return found.takeError();
-    entry.function = *found;
-    std::string checkName = getShapeCheckName(function.name);
-    mlir::Operation *check = lowered.lookupSymbol(checkName);
+  code.object = std::move(*object);
+  for (const Signature &signature : signatures) {
+    CompiledCode::Function &function = code.functions.emplace_back();
+    function.signature = signature;
+    mlir::Operation *check =
+        lowered.lookupSymbol(getShapeCheckName(signature.name));
     if (!check || !check->hasAttr(kShapeCheckMessages))
       continue;
-    auto foundCheck = result->jit->lookup(checkName);
-    if (!foundCheck)
-      return foundCheck.takeError();
-    entry.checkShapes = *foundCheck;
     for (mlir::Attribute message :
          check->getAttrOfType<mlir::ArrayAttr>(kShapeCheckMessages))
-      entry.messages.push_back(
+      function.messages.push_back(
           mlir::cast<mlir::StringAttr>(message).getValue().str());
   }
-  return std::unique_ptr<Executable>(new Executable(std::move(result)));
+  return code;
 }
 
 Program::Program(std::unique_ptr<State> state) : state(std::move(state)) {}
@@ -421,7 +415,7 @@ llvm::Expected<std::unique_ptr<Program>> Program::parse(llvm::StringRef text,
     registerAllDialects(*registry);
     return registry;
   }();
-  auto state = std::make_unique<State>(*registry);
+  auto state = std::make_unique<State>(*registry, text);
   ErrorCollector errors(&state->context);
   state->module = mlir::parseSourceString<mlir::ModuleOp>(
       text, mlir::ParserConfig(&state->context), name);
@@ -471,17 +465,6 @@ Program::emitPTX(const CompileOptions &options) const {
   return state->takeDeviceCode(**module, options);
 }
 
-/// Assembles kernels; a fault of one is an error.
-static llvm::Expected<Assembly> assembleKernels(const DeviceCode &code,
-                                                llvm::StringRef chip) {
-  auto assembly = assemble(code.ptx, {chip.str()}, &DiskCache::get());
-  if (!assembly)
-    return assembly.takeError();
-  if (llvm::Error error = checkFaults(assembly->report))
-    return std::move(error);
-  return assembly;
-}
-
 llvm::Expected<Assembly>
 Program::assemble(const CompileOptions &options) const {
   auto code = emitPTX(options);
@@ -492,59 +475,22 @@ Program::assemble(const CompileOptions &options) const {
   return assembleKernels(*code, getName(*options.gpu));
 }
 
-/// The kernels on this machine's GPU. Without an assembler the driver compiles.
-static llvm::Expected<std::unique_ptr<cuda::Module>>
-loadKernels(const DeviceCode &code, GpuArch arch) {
-  auto driver = cuda::Driver::get();
-  if (!driver)
-    return driver.takeError();
-  auto device = driver->open();
-  if (!device)
-    return device.takeError();
-  const cuda::DeviceInfo &info = device->getInfo();
-  auto chip = getAssemblyChip(arch, info.major, info.minor);
-  if (!chip)
-    return chip.takeError();
-  if (code.kernels.empty())
-    return cuda::Module::load(*device, {}, {});
-  auto assembly = assembleKernels(code, *chip);
-  if (!assembly) {
-    std::error_code kind;
-    std::string message;
-    llvm::handleAllErrors(assembly.takeError(),
-                          [&](const llvm::ErrorInfoBase &info) {
-                            kind = info.convertToErrorCode();
-                            message = info.message();
-                          });
-    if (kind != std::errc::no_such_file_or_directory)
-      return llvm::createStringError(kind, message);
-    return cuda::Module::load(*device, {{}, code.ptx}, code.kernels);
-  }
-  return cuda::Module::load(*device, {assembly->cubin, code.ptx}, code.kernels);
-}
-
 llvm::Expected<std::unique_ptr<Executable>>
 Program::compile(const CompileOptions &options) const {
-  if (!options.gpu && !isSupportedHere(options.arch))
-    return llvm::createStringError(
-        "this machine cannot run code for the chosen arch");
+  if (llvm::Error error = Executable::checkMachine(options))
+    return error;
+  CacheKey key = getCodeKey(state->text, options);
+  if (auto kept = lookUpCode(key))
+    return Executable::load(std::move(*kept), options.gpu);
   std::lock_guard<std::mutex> lock(state->mutex);
   auto module = state->lower(options, Level::LLVM, /*checksShapes=*/true);
   if (!module)
     return module.takeError();
-  if (!options.gpu)
-    return state->load(**module, options, state->signatures);
-  auto code = state->takeDeviceCode(**module, options);
+  auto code = state->finish(**module, options, state->signatures);
   if (!code)
     return code.takeError();
-  auto kernels = loadKernels(*code, *options.gpu);
-  if (!kernels)
-    return kernels.takeError();
-  auto executable = state->load(**module, options, state->signatures);
-  if (!executable)
-    return executable.takeError();
-  (*executable)->state->gpu = std::move(*kernels);
-  return executable;
+  DiskCache::get().store(key, serialize(*code));
+  return Executable::load(std::move(*code), options.gpu);
 }
 
 /// What a block has of shared memory on the GPU of an arch.
@@ -667,5 +613,8 @@ llvm::Expected<std::unique_ptr<Executable>> Program::compileReference() const {
     for (ValueType &result : function.results)
       if (isFloat(result.type))
         result.type = DType::F64;
-  return state->load(**module, options, signatures);
+  auto code = state->finish(**module, options, signatures);
+  if (!code)
+    return code.takeError();
+  return Executable::load(std::move(*code), options.gpu);
 }

@@ -32,6 +32,9 @@ struct Executable::State {
   std::unique_ptr<HostJIT> jit;
   /// The kernels; null on the host.
   std::unique_ptr<cuda::Module> gpu;
+  std::string ptx;
+  Assembly assembly;
+  llvm::SmallVector<std::string, 0> remarks;
 
   /// Adds operands in host memory, copies of those that compiled code cannot
   /// read where they are; the copies are returned and must outlive the frame.

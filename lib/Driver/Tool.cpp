@@ -90,6 +90,12 @@ void fovea::parseCommandLine(int argc, char **argv,
   cl::ParseCommandLineOptions(argc, argv, overview);
 }
 
+void fovea::reportRemarks(llvm::StringRef tool,
+                          llvm::ArrayRef<std::string> remarks) {
+  for (const std::string &remark : remarks)
+    llvm::errs() << tool << ": remark: " << remark << '\n';
+}
+
 int fovea::reportError(llvm::StringRef tool, llvm::Error error) {
   llvm::errs() << tool << ": " << llvm::toString(std::move(error)) << '\n';
   return 1;

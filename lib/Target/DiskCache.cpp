@@ -115,8 +115,7 @@ std::string DiskCache::getPath(llvm::ArrayRef<uint8_t> hash) const {
   return path.str().str();
 }
 
-std::unique_ptr<llvm::MemoryBuffer>
-DiskCache::lookup(const CacheKey &key) const {
+std::unique_ptr<llvm::MemoryBuffer> DiskCache::lookup(const CacheKey &key) {
   if (folder.empty())
     return nullptr;
   std::array<uint8_t, 32> hash = key.getHash();
@@ -127,9 +126,15 @@ DiskCache::lookup(const CacheKey &key) const {
     return nullptr;
   }
   llvm::scope_exit close([&] { fs::closeFile(*file); });
+  auto reject = [&]() -> std::unique_ptr<llvm::MemoryBuffer> {
+    std::lock_guard<std::mutex> lock(mutex);
+    remarks.push_back("'" + path +
+                      "' is damaged: what it kept is compiled again");
+    return nullptr;
+  };
   fs::file_status status;
   if (fs::status(*file, status) || status.getSize() < sizeof(Header))
-    return nullptr;
+    return reject();
   // A copy: a mapped file would end the process if someone cut it.
   size_t bytes = status.getSize() - sizeof(Header);
   auto content = llvm::WritableMemoryBuffer::getNewUninitMemBuffer(
@@ -157,7 +162,7 @@ DiskCache::lookup(const CacheKey &key) const {
       header.bytes != bytes ||
       header.checksum !=
           llvm::xxh3_64bits(llvm::StringRef(content->getBufferStart(), bytes)))
-    return nullptr;
+    return reject();
   auto now = std::chrono::system_clock::now();
   if (now - status.getLastAccessedTime() > kTouchInterval)
     (void)fs::setLastAccessAndModificationTime(
@@ -207,8 +212,8 @@ void DiskCache::store(const CacheKey &key, llvm::StringRef content) {
     std::string reason = llvm::toString(std::move(error));
     std::lock_guard<std::mutex> lock(mutex);
     if (std::exchange(writable, false))
-      remark = "compiled code is not kept: cannot write to '" + folder +
-               "': " + reason;
+      remarks.push_back("compiled code is not kept: cannot write to '" +
+                        folder + "': " + reason);
     return;
   }
   prune(kPruneInterval);
@@ -224,7 +229,7 @@ void DiskCache::prune(std::chrono::seconds interval) const {
   llvm::pruneCache(folder, policy);
 }
 
-std::optional<std::string> DiskCache::takeRemark() {
+llvm::SmallVector<std::string, 0> DiskCache::takeRemarks() {
   std::lock_guard<std::mutex> lock(mutex);
-  return std::exchange(remark, std::nullopt);
+  return std::exchange(remarks, {});
 }

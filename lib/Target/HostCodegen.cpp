@@ -26,13 +26,17 @@ using namespace fovea;
 
 static constexpr llvm::StringLiteral kInterfacePrefix = "_mlir_ciface_";
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
-createTargetMachine(const CodegenOptions &options) {
+void fovea::initializeHostCodegen() {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(const CodegenOptions &options) {
+  initializeHostCodegen();
   const HostProcessor &processor = options.processor;
   llvm::Triple triple(processor.triple);
   std::string message;

@@ -142,6 +142,7 @@ HostJIT::~HostJIT() = default;
 
 llvm::Expected<std::unique_ptr<HostJIT>>
 HostJIT::create(std::unique_ptr<llvm::MemoryBuffer> object) {
+  initializeHostCodegen();
   llvm::orc::JITTargetMachineBuilder machine(
       (llvm::Triple(llvm::sys::getProcessTriple())));
   auto jit = llvm::orc::LLJITBuilder()

@@ -198,3 +198,11 @@ attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
       std::max(int64_t(rates->peakF32), int64_t(1)), /*sharedMemory=*/0,
       /*matrixPeak=*/0);
 }
+
+std::string fovea::identifyHost(HostArch arch) {
+  const Host &host = Host::get();
+  return llvm::join_items(" ", "host", std::to_string(int(resolve(arch))),
+                          std::to_string(runtime::getNumThreads()),
+                          std::to_string(host.level1),
+                          std::to_string(host.level2));
+}

@@ -310,6 +310,13 @@ class Function:
         return self._emit("cubin")
 
     @property
+    def remarks(self):
+        """What is not as good as it could be: what the compiler gave up, and
+        what is amiss on this machine; a list of texts."""
+        return take_text(lib.fovea_module_get_remarks,
+                         self._module.handle).decode().splitlines()
+
+    @property
     def resources(self):
         """What each kernel needs, from ptxas: a list of dictionaries with
         `name`, `registers`, `spill_store_bytes`, ..."""

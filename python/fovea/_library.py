@@ -103,6 +103,7 @@ def _load():
          [pointer, size, pointer, size, pointer, size]),
         ("fovea_module_launch", pointer,
          [pointer, size, pointer, size, pointer, pointer, size]),
+        ("fovea_module_get_remarks", pointer, [pointer, out]),
         ("fovea_module_get_resources", pointer, [pointer, out]),
         ("fovea_module_report", pointer, [pointer, size, pointer, size, out]),
         ("fovea_owner_release", None, [pointer]),

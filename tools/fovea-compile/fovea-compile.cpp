@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Driver/Tool.h"
+#include "fovea/Target/DiskCache.h"
 
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
@@ -92,6 +93,7 @@ int main(int argc, char **argv) {
       argc, argv, category,
       "Compiles a graph of attention, and shows any level of it\n");
   auto text = compile();
+  reportRemarks("fovea-compile", DiskCache::get().takeRemarks());
   if (!text)
     return reportError("fovea-compile", text.takeError());
   if (llvm::Error error =

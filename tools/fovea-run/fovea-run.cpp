@@ -342,6 +342,7 @@ static llvm::Error run() {
     if (!compiled)
       return compiled.takeError();
     executable = std::move(*compiled);
+    reportRemarks("fovea-run", executable->getRemarks());
     if (llvm::Error error =
             executable->call(*function, operands->views, results))
       return error;

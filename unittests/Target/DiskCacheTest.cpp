@@ -31,7 +31,7 @@ CacheKey makeKey(int64_t number) {
   return key;
 }
 
-std::string read(const DiskCache &cache, const CacheKey &key) {
+std::string read(DiskCache &cache, const CacheKey &key) {
   auto entry = cache.lookup(key);
   return entry ? entry->getBuffer().str() : "(none)";
 }
@@ -69,7 +69,7 @@ TEST(DiskCache, KeepsContent) {
     EXPECT_EQ(cache.lookup(makeKey(1)), nullptr);
     cache.store(makeKey(1), content);
     cache.store(makeKey(2), "");
-    EXPECT_EQ(cache.takeRemark(), std::nullopt);
+    EXPECT_TRUE(cache.takeRemarks().empty());
   }
   DiskCache cache(folder.getPath("new/folders"), kLarge);
   auto entry = cache.lookup(makeKey(1));
@@ -107,9 +107,13 @@ TEST(DiskCache, IgnoresDamagedEntries) {
   auto damage = [&](const std::string &bytes) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
   };
-  for (size_t size : {size_t(0), size_t(10), size_t(56), whole.size() - 1}) {
+  for (size_t size : {size_t(0), size_t(10), size_t(55), whole.size() - 1}) {
     damage(whole.substr(0, size));
     EXPECT_EQ(read(cache, makeKey(1)), "(none)") << size;
+    auto remarks = cache.takeRemarks();
+    ASSERT_EQ(remarks.size(), 1u) << size;
+    EXPECT_EQ(remarks[0],
+              "'" + file + "' is damaged: what it kept is compiled again");
   }
   damage(whole + "more");
   EXPECT_EQ(read(cache, makeKey(1)), "(none)");
@@ -126,8 +130,10 @@ TEST(DiskCache, IgnoresDamagedEntries) {
       fs::copy_file(other, file);
   EXPECT_EQ(read(cache, makeKey(1)), "(none)");
   // And it is written again.
+  cache.takeRemarks();
   cache.store(makeKey(1), content);
   EXPECT_EQ(read(cache, makeKey(1)), content);
+  EXPECT_TRUE(cache.takeRemarks().empty());
 }
 
 TEST(DiskCache, SaysOnceThatNothingCanBeKept) {
@@ -136,12 +142,14 @@ TEST(DiskCache, SaysOnceThatNothingCanBeKept) {
   std::string file = folder.write("file", "");
   DiskCache cache(file + "/cache", kLarge);
   EXPECT_EQ(cache.lookup(makeKey(1)), nullptr);
-  EXPECT_EQ(cache.takeRemark(), std::nullopt);
+  EXPECT_TRUE(cache.takeRemarks().empty());
   cache.store(makeKey(1), "content");
   cache.store(makeKey(2), "content");
-  EXPECT_EQ(cache.takeRemark(), "compiled code is not kept: cannot write to '" +
-                                    file + "/cache': Not a directory");
-  EXPECT_EQ(cache.takeRemark(), std::nullopt);
+  auto remarks = cache.takeRemarks();
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_EQ(remarks[0], "compiled code is not kept: cannot write to '" + file +
+                            "/cache': Not a directory");
+  EXPECT_TRUE(cache.takeRemarks().empty());
   EXPECT_EQ(cache.lookup(makeKey(1)), nullptr);
 }
 
@@ -154,7 +162,7 @@ TEST(DiskCache, MayBeReadOnly) {
   DiskCache cache(folder.getPath(), kLarge);
   EXPECT_EQ(read(cache, makeKey(1)), "content");
   cache.store(makeKey(2), "content");
-  EXPECT_NE(cache.takeRemark(), std::nullopt);
+  EXPECT_EQ(cache.takeRemarks().size(), 1u);
   EXPECT_EQ(read(cache, makeKey(1)), "content");
   chmod(folder.getPath().c_str(), 0700);
 }
@@ -163,7 +171,7 @@ TEST(DiskCache, MayBeNone) {
   DiskCache cache("", kLarge);
   cache.store(makeKey(1), "content");
   EXPECT_EQ(cache.lookup(makeKey(1)), nullptr);
-  EXPECT_EQ(cache.takeRemark(), std::nullopt);
+  EXPECT_TRUE(cache.takeRemarks().empty());
   cache.prune();
 }
 
@@ -224,7 +232,7 @@ bool hammer(DiskCache &cache, int seed) {
     if (i % 50 == 0)
       cache.prune();
   }
-  return !cache.takeRemark();
+  return cache.takeRemarks().empty();
 }
 
 TEST(DiskCache, IsSharedByThreads) {

@@ -92,15 +92,42 @@ struct DeviceCode {
   std::vector<std::string> kernels;
 };
 
+struct CompiledCode;
+
 /// Compiled functions in memory, ready to run on this machine.
 class Executable {
 public:
   /// What it consists of, for the driver's own files.
   struct State;
 
+  /// Compiles the functions of a text, as `Program` does; `name` is for error
+  /// messages. What the disk cache has of the same text and options is loaded
+  /// without the text being parsed.
+  static llvm::Expected<std::unique_ptr<Executable>>
+  compile(llvm::StringRef text, llvm::StringRef name,
+          const CompileOptions &options);
+
+  /// An error if this machine cannot run what is compiled with these options.
+  static llvm::Error checkMachine(const CompileOptions &options);
+
+  /// Links code, and loads its kernels on this machine's GPU if it is for one.
+  static llvm::Expected<std::unique_ptr<Executable>>
+  load(CompiledCode code, std::optional<GpuArch> gpu);
+
   ~Executable();
 
   llvm::ArrayRef<Signature> getFunctions() const;
+
+  /// What is not as good as it could be, a line each: what the compiler gave
+  /// up, and what is amiss on this machine.
+  llvm::ArrayRef<std::string> getRemarks() const;
+
+  /// The kernels as PTX; empty on the host.
+  llvm::StringRef getPTX() const;
+
+  /// The kernels as they were loaded, with what each needs. Without an
+  /// assembler there is no machine code, but what the driver says of its own.
+  const Assembly &getAssembly() const;
 
   /// Memory that a call allocated.
   struct Usage {
@@ -137,7 +164,6 @@ public:
                                        int &launches) const;
 
 private:
-  friend class Program;
   explicit Executable(std::unique_ptr<State> state);
   std::unique_ptr<State> state;
 };
@@ -169,7 +195,8 @@ public:
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
   emit(CodeKind kind, const CompileOptions &options) const;
 
-  /// Machine code, loaded.
+  /// Machine code, loaded; taken from the disk cache where it has the same
+  /// text with the same options.
   llvm::Expected<std::unique_ptr<Executable>>
   compile(const CompileOptions &options) const;
 

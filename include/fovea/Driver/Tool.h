@@ -38,6 +38,9 @@ llvm::Expected<std::unique_ptr<Program>> parseFile(const std::string &input);
 void parseCommandLine(int argc, char **argv, llvm::cl::OptionCategory &category,
                       llvm::StringRef overview);
 
+/// Prints remarks as the tool's, a line each.
+void reportRemarks(llvm::StringRef tool, llvm::ArrayRef<std::string> remarks);
+
 /// Prints an error as the tool's and returns the exit status.
 int reportError(llvm::StringRef tool, llvm::Error error);
 

@@ -8,6 +8,7 @@
 #ifndef FOVEA_TARGET_DISKCACHE_H
 #define FOVEA_TARGET_DISKCACHE_H
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
@@ -16,7 +17,6 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 namespace fovea {
@@ -59,7 +59,7 @@ public:
   llvm::StringRef getFolder() const { return folder; }
 
   /// The content of an entry, at an address that is a multiple of 8, or null.
-  std::unique_ptr<llvm::MemoryBuffer> lookup(const CacheKey &key) const;
+  std::unique_ptr<llvm::MemoryBuffer> lookup(const CacheKey &key);
 
   void store(const CacheKey &key, llvm::StringRef content);
 
@@ -68,8 +68,9 @@ public:
   /// of the last time this does nothing.
   void prune(std::chrono::seconds interval = std::chrono::seconds(0)) const;
 
-  /// Why nothing can be kept, the first time it is asked for.
-  std::optional<std::string> takeRemark();
+  /// What is amiss, each thing once: why nothing can be kept, which entries
+  /// were damaged.
+  llvm::SmallVector<std::string, 0> takeRemarks();
 
 private:
   std::string getPath(llvm::ArrayRef<uint8_t> hash) const;
@@ -80,7 +81,7 @@ private:
   const uint64_t maxBytes;
   std::mutex mutex;
   bool writable = true;
-  std::optional<std::string> remark;
+  llvm::SmallVector<std::string, 0> remarks;
 };
 
 } // namespace fovea

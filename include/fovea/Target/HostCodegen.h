@@ -20,6 +20,10 @@ class ModuleOp;
 
 namespace fovea {
 
+/// Registers LLVM's code generator for this machine, which code that is loaded
+/// needs too. May be called again, and by several threads at once.
+void initializeHostCodegen();
+
 enum class CodeKind { Assembly, Object };
 
 struct CodegenOptions {

@@ -59,6 +59,10 @@ attn::TargetAttr detectHost(mlir::MLIRContext *context,
                             HostArch arch = HostArch::Native,
                             const HostRates *rates = nullptr);
 
+/// Names all that `detectHost` without rates follows from, but for the clock,
+/// which changes from moment to moment.
+std::string identifyHost(HostArch arch);
+
 /// Measures the rates, in about half a second; later calls with the same
 /// number of threads return the same numbers.
 HostRates measureHost();

@@ -1,0 +1,142 @@
+//===- Load.cpp - Link compiled code and load its kernels -----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompiledCode.h"
+#include "ProgramState.h"
+
+#include "fovea/Conversion/ShapeChecks.h"
+
+using namespace fovea;
+
+Executable::Executable(std::unique_ptr<State> state)
+    : state(std::move(state)) {}
+Executable::~Executable() = default;
+
+llvm::ArrayRef<Signature> Executable::getFunctions() const {
+  return state->signatures;
+}
+
+llvm::ArrayRef<std::string> Executable::getRemarks() const {
+  return state->remarks;
+}
+
+llvm::StringRef Executable::getPTX() const { return state->ptx; }
+
+const Assembly &Executable::getAssembly() const { return state->assembly; }
+
+/// This machine's GPU.
+static llvm::Expected<cuda::Device &> openDevice() {
+  auto driver = cuda::Driver::get();
+  if (!driver)
+    return driver.takeError();
+  return driver->open();
+}
+
+/// What to assemble code of `arch` for, to run it on a device.
+static llvm::Expected<std::string> getChip(GpuArch arch,
+                                           const cuda::Device &device) {
+  return getAssemblyChip(arch, device.getInfo().major, device.getInfo().minor);
+}
+
+llvm::Error Executable::checkMachine(const CompileOptions &options) {
+  if (!options.gpu) {
+    if (!isSupportedHere(options.arch))
+      return llvm::createStringError(
+          "this machine cannot run code for the chosen arch");
+    return llvm::Error::success();
+  }
+  auto device = openDevice();
+  if (!device)
+    return device.takeError();
+  return getChip(*options.gpu, *device).takeError();
+}
+
+/// The kernels on this machine's GPU. Without an assembler the driver compiles.
+static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
+                               GpuArch arch) {
+  auto device = openDevice();
+  if (!device)
+    return device.takeError();
+  auto chip = getChip(arch, *device);
+  if (!chip)
+    return chip.takeError();
+  if (!code.kernels.empty()) {
+    auto assembly = assembleKernels(code, *chip);
+    if (assembly) {
+      state.assembly = std::move(*assembly);
+    } else {
+      std::error_code kind;
+      std::string message;
+      llvm::handleAllErrors(assembly.takeError(),
+                            [&](const llvm::ErrorInfoBase &info) {
+                              kind = info.convertToErrorCode();
+                              message = info.message();
+                            });
+      if (kind != std::errc::no_such_file_or_directory)
+        return llvm::createStringError(kind, message);
+      state.remarks.push_back("the driver compiles the kernels: " + message);
+    }
+  }
+  auto loaded = cuda::Module::load(*device, {state.assembly.cubin, code.ptx},
+                                   code.kernels);
+  if (!loaded)
+    return loaded.takeError();
+  if ((*loaded)->isCompiledByDriver())
+    state.assembly = {/*cubin=*/"", parsePtxasLog((*loaded)->getCompileLog()),
+                      "the driver", /*fromCache=*/false};
+  state.gpu = std::move(*loaded);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<Executable>>
+Executable::load(CompiledCode code, std::optional<GpuArch> gpu) {
+  auto state = std::make_unique<State>();
+  state->remarks = std::move(code.remarks);
+  if (gpu) {
+    if (llvm::Error error = loadKernels(*state, code.device, *gpu))
+      return std::move(error);
+    state->ptx = std::move(code.device.ptx);
+  }
+  auto jit = HostJIT::create(std::move(code.object));
+  if (!jit)
+    return jit.takeError();
+  state->jit = std::move(*jit);
+  for (CompiledCode::Function &function : code.functions) {
+    State::Entry &entry = state->entries.emplace_back();
+    Signature &signature =
+        state->signatures.emplace_back(std::move(function.signature));
+    if (!signature.obstacle.empty())
+      continue;
+    auto found = state->jit->lookup(signature.name);
+    if (!found)
+      return found.takeError();
+    entry.function = *found;
+    if (function.messages.empty())
+      continue;
+    auto check = state->jit->lookup(getShapeCheckName(signature.name));
+    if (!check)
+      return check.takeError();
+    entry.checkShapes = *check;
+    entry.messages = std::move(function.messages);
+  }
+  for (std::string &remark : DiskCache::get().takeRemarks())
+    state->remarks.push_back(std::move(remark));
+  return std::unique_ptr<Executable>(new Executable(std::move(state)));
+}
+
+llvm::Expected<std::unique_ptr<Executable>>
+Executable::compile(llvm::StringRef text, llvm::StringRef name,
+                    const CompileOptions &options) {
+  if (llvm::Error error = checkMachine(options))
+    return std::move(error);
+  if (auto kept = lookUpCode(getCodeKey(text, options)))
+    return load(std::move(*kept), options.gpu);
+  auto program = Program::parse(text, name);
+  if (!program)
+    return program.takeError();
+  return (*program)->compile(options);
+}

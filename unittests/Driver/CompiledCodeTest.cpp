@@ -1,0 +1,113 @@
+//===- CompiledCodeTest.cpp - All that a compilation yields ---------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompiledCode.h"
+
+#include "fovea/Runtime/HostRuntime.h"
+
+#include "gtest/gtest.h"
+
+using namespace fovea;
+
+namespace {
+
+CompiledCode makeCode() {
+  CompiledCode code;
+  CompiledCode::Function &first = code.functions.emplace_back();
+  first.signature.name = "attend";
+  first.signature.operands = {
+      {"q", DType::BF16, {2, -1, 64}, /*scalar=*/false},
+      {"", DType::I64, {}, /*scalar=*/true}};
+  first.signature.results = {{"", DType::F32, {-1}, /*scalar=*/false}};
+  first.messages = {"{0} is not {1}", ""};
+  CompiledCode::Function &second = code.functions.emplace_back();
+  second.signature.name = "other";
+  second.signature.obstacle = "no tensor";
+  code.object = llvm::MemoryBuffer::getMemBufferCopy(
+      llvm::StringRef("\x7f"
+                      "ELF\0code",
+                      9));
+  code.device = {"PTX", {"attend_0", "attend_1"}};
+  code.remarks = {"not fused"};
+  return code;
+}
+
+TEST(CompiledCode, IsReadAsItWasWritten) {
+  std::string bytes = serialize(makeCode());
+  std::optional<CompiledCode> code = deserialize(bytes);
+  ASSERT_TRUE(code);
+  EXPECT_EQ(serialize(*code), bytes);
+  ASSERT_EQ(code->functions.size(), 2u);
+  const CompiledCode::Function &first = code->functions[0];
+  EXPECT_EQ(first.signature.name, "attend");
+  ASSERT_EQ(first.signature.operands.size(), 2u);
+  EXPECT_EQ(first.signature.operands[0].name, "q");
+  EXPECT_EQ(formatType(first.signature.operands[0]),
+            "bf16 tensor of shape 2x?x64");
+  EXPECT_EQ(formatType(first.signature.operands[1]), "i64 number");
+  ASSERT_EQ(first.signature.results.size(), 1u);
+  EXPECT_EQ(formatType(first.signature.results[0]), "f32 tensor of shape ?");
+  ASSERT_EQ(first.messages.size(), 2u);
+  EXPECT_EQ(first.messages[0], "{0} is not {1}");
+  EXPECT_EQ(code->functions[1].signature.obstacle, "no tensor");
+  EXPECT_EQ(code->object->getBufferSize(), 9u);
+  EXPECT_EQ(code->device.ptx, "PTX");
+  EXPECT_EQ(code->device.kernels,
+            (std::vector<std::string>{"attend_0", "attend_1"}));
+  ASSERT_EQ(code->remarks.size(), 1u);
+}
+
+TEST(CompiledCode, RejectsWhatIsSomethingElse) {
+  std::string bytes = serialize(makeCode());
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(deserialize(llvm::StringRef(bytes).take_front(size))) << size;
+  EXPECT_FALSE(deserialize(bytes + "x"));
+  // Lengths beyond the end and element types that there are not.
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string changed = bytes;
+    changed[at] = '\xff';
+    if (std::optional<CompiledCode> code = deserialize(changed))
+      for (const CompiledCode::Function &function : code->functions)
+        for (const ValueType &type : function.signature.operands)
+          EXPECT_LE(int(type.type), int(DType::I64)) << at;
+  }
+}
+
+TEST(CompiledCode, IsNamedByAllThatItFollowsFrom) {
+  auto hash = [](llvm::StringRef text, const CompileOptions &options) {
+    return getCodeKey(text, options).getHash();
+  };
+  CompileOptions options;
+  auto plain = hash("text", options);
+  EXPECT_EQ(hash("text", CompileOptions()), plain);
+  EXPECT_NE(hash("text ", options), plain);
+  options.strategy = Strategy::Unfused;
+  EXPECT_NE(hash("text", options), plain);
+  options = {};
+  options.gpu = GpuArch::SM80;
+  auto ampere = hash("text", options);
+  EXPECT_NE(ampere, plain);
+  options.gpu = GpuArch::SM90a;
+  EXPECT_NE(hash("text", options), ampere);
+  options = {};
+  options.arch = HostArch::Generic;
+  EXPECT_NE(hash("text", options), plain);
+  options = {};
+  options.cpu = "x86-64";
+  EXPECT_NE(hash("text", options), plain);
+  options = {};
+  options.optLevel = 2;
+  EXPECT_NE(hash("text", options), plain);
+  // The schedule depends on the threads.
+  int threads = runtime::getNumThreads();
+  runtime::setNumThreads(threads + 1);
+  EXPECT_NE(hash("text", {}), plain);
+  runtime::setNumThreads(threads);
+  EXPECT_EQ(hash("text", {}), plain);
+}
+
+} // namespace
