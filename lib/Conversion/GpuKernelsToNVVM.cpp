@@ -29,14 +29,8 @@
 
 using namespace mlir;
 
-namespace fovea {
-#define GEN_PASS_DEF_GPUKERNELSTONVVM
-#include "fovea/Conversion/Passes.h.inc"
-
-namespace {
-
 /// Whether LLVM has instructions of the GPU for `op`.
-bool isInstruction(Operation *op) {
+static bool isInstruction(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
              math::CountLeadingZerosOp, math::CountTrailingZerosOp,
              math::CtPopOp, math::FloorOp, math::FmaOp, math::IsFiniteOp,
@@ -44,7 +38,7 @@ bool isInstruction(Operation *op) {
              math::RoundEvenOp, math::RsqrtOp, math::SqrtOp, math::TruncOp>(op);
 }
 
-LogicalResult checkMath(gpu::GPUModuleOp module) {
+static LogicalResult checkMath(gpu::GPUModuleOp module) {
   WalkResult result = module.walk([](Operation *op) {
     bool isMath = isa<math::MathDialect>(op->getDialect());
     if ((!isMath || isInstruction(op)) && !isa<arith::RemFOp>(op))
@@ -56,15 +50,17 @@ LogicalResult checkMath(gpu::GPUModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+namespace {
 /// An argument that a kernel takes by value, by its index after conversion.
 struct ByValueArgument {
   StringAttr kernel;
   unsigned index;
   Attribute type;
 };
+} // namespace
 
 /// The arguments with `llvm.byval`, which the conversion drops.
-SmallVector<ByValueArgument>
+static SmallVector<ByValueArgument>
 findByValueArguments(gpu::GPUModuleOp module,
                      const LLVMTypeConverter &converter) {
   SmallVector<ByValueArgument> found;
@@ -82,6 +78,12 @@ findByValueArguments(gpu::GPUModuleOp module,
   }
   return found;
 }
+
+namespace fovea {
+#define GEN_PASS_DEF_GPUKERNELSTONVVM
+#include "fovea/Conversion/Passes.h.inc"
+
+namespace {
 
 struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
   void runOnOperation() override {

@@ -37,28 +37,28 @@ SmallVector<StringRef> fovea::getKernelNames(gpu::GPUModuleOp kernels) {
   return names;
 }
 
-namespace fovea {
-#define GEN_PASS_DEF_GPUOUTLINEKERNELS
-#include "fovea/Conversion/Passes.h.inc"
-
-namespace {
-
 /// The version of PTX that kernels are written in, as LLVM's feature.
-constexpr llvm::StringLiteral kPtxFeature = "+ptx80";
+static constexpr llvm::StringLiteral kPtxFeature = "+ptx80";
 
 /// What is cheaper to do in the kernel than to hand over.
-bool isCheap(Operation *op) {
+static bool isCheap(Operation *op) {
   return matchPattern(op, m_Constant()) || isa<memref::DimOp>(op);
 }
 
 /// `name` with what PTX does not allow in names replaced.
-std::string toKernelName(StringRef name) {
+static std::string toKernelName(StringRef name) {
   std::string result = name.str();
   for (char &c : result)
     if (!llvm::isAlnum(c) && c != '_')
       c = '_';
   return result;
 }
+
+namespace fovea {
+#define GEN_PASS_DEF_GPUOUTLINEKERNELS
+#include "fovea/Conversion/Passes.h.inc"
+
+namespace {
 
 struct GpuOutlineKernels final
     : impl::GpuOutlineKernelsBase<GpuOutlineKernels> {

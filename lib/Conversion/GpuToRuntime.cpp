@@ -19,6 +19,20 @@
 
 using namespace mlir;
 
+/// Whether argument `index` of a kernel is what the pointer that is passed for
+/// it points to.
+static bool isByValue(FunctionOpInterface kernel, unsigned index) {
+  return index < kernel.getNumArguments() &&
+         kernel.getArgAttr(index, LLVM::LLVMDialect::getByValAttrName());
+}
+
+/// The allocation that `value` is a view of, or null.
+static memref::AllocOp getAllocation(Value value) {
+  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
+    value = view.getViewSource();
+  return value.getDefiningOp<memref::AllocOp>();
+}
+
 namespace fovea {
 #define GEN_PASS_DEF_GPUTORUNTIME
 #include "fovea/Conversion/Passes.h.inc"
@@ -87,13 +101,6 @@ private:
   Type pointer, int64;
   llvm::StringMap<int64_t> indices;
 };
-
-/// Whether argument `index` of a kernel is what the pointer that is passed for
-/// it points to.
-bool isByValue(FunctionOpInterface kernel, unsigned index) {
-  return index < kernel.getNumArguments() &&
-         kernel.getArgAttr(index, LLVM::LLVMDialect::getByValAttrName());
-}
 
 LogicalResult RuntimeCaller::launch(gpu::LaunchFuncOp op) {
   ImplicitLocOpBuilder builder(op.getLoc(), op);
@@ -225,13 +232,6 @@ void RuntimeCaller::free(memref::DeallocOp op) {
       cast(builder, converter.convertType(memref.getType()), memref));
   call(builder, kFree, descriptor.allocatedPtr(builder, op.getLoc()));
   op.erase();
-}
-
-/// The allocation that `value` is a view of, or null.
-memref::AllocOp getAllocation(Value value) {
-  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
-    value = view.getViewSource();
-  return value.getDefiningOp<memref::AllocOp>();
 }
 
 struct GpuToRuntime final : impl::GpuToRuntimeBase<GpuToRuntime> {

@@ -67,7 +67,7 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
           lastUses.push_back({alloc, lastUse});
       }
     }
-    if (complicated) {
+    if (complicated && freeEscaping) {
       OpPassManager fallback = getFallback();
       if (failed(runPipeline(fallback, module)))
         signalPassFailure();

@@ -98,6 +98,10 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());
   addCleanup(manager);
+  LinalgFuseRowsOptions fusion;
+  fusion.scope = options.strategy == Strategy::Unfused ? "op" : "graph";
+  manager.addPass(createLinalgFuseRows(fusion));
+  addCleanup(manager);
   if (options.level == Level::Tiled)
     return;
   addBufferization(manager, /*useStack=*/false);

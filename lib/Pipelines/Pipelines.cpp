@@ -65,8 +65,10 @@ void fovea::addBufferization(OpPassManager &manager, bool useStack) {
   manager.addPass(createHostBufferize());
   addCleanup(manager);
   PlaceBuffersOptions placement;
-  if (!useStack)
+  if (!useStack) {
     placement.stackLimit = 0;
+    placement.freeEscaping = false;
+  }
   manager.addPass(createPlaceBuffers(placement));
 }
 

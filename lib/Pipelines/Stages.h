@@ -21,7 +21,8 @@ void addCleanup(mlir::OpPassManager &manager);
 void addInlining(mlir::OpPassManager &manager);
 
 /// From linalg on tensors to linalg on memrefs, buffers placed, small ones on
-/// the stack if `useStack` is set.
+/// the stack if `useStack` is set; if not, there is a runtime that frees what
+/// leaves its block.
 void addBufferization(mlir::OpPassManager &manager, bool useStack = true);
 
 } // namespace fovea

@@ -3,7 +3,7 @@
 // Neighbouring threads write neighbouring elements of the result, which is
 // transposed here. Nothing is launched for no elements.
 // CHECK-LABEL: func @transpose(
-// CHECK-SAME:    %[[IN:.*]]: memref<?x?xf32>, %[[OUT:.*]]: memref<?x?xf32>)
+// CHECK-SAME:    %[[IN:.*]]: memref<32x?xf32>, %[[OUT:.*]]: memref<?x32xf32>)
 // CHECK:         %[[ITEMS:.*]] = arith.muli
 // CHECK:         %[[ANY:.*]] = arith.cmpi ne, %[[ITEMS]], %c0
 // CHECK:         scf.if %[[ANY]] {
@@ -16,11 +16,11 @@
 // CHECK:               %[[SLOW:.*]] = arith.divui %[[ITEM]]
 // CHECK:               %[[X:.*]] = memref.load %[[IN]][%[[FAST]], %[[SLOW]]]
 // CHECK:               memref.store %[[X]], %[[OUT]][%[[SLOW]], %[[FAST]]]
-func.func @transpose(%in: memref<?x?xf32>, %out: memref<?x?xf32>) {
+func.func @transpose(%in: memref<32x?xf32>, %out: memref<?x32xf32>) {
   linalg.generic {
     indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>],
     iterator_types = ["parallel", "parallel"]
-  } ins(%in : memref<?x?xf32>) outs(%out : memref<?x?xf32>) {
+  } ins(%in : memref<32x?xf32>) outs(%out : memref<?x32xf32>) {
   ^bb0(%a: f32, %b: f32):
     linalg.yield %a : f32
   }
@@ -94,23 +94,27 @@ func.func @empty(%in: memref<0x4xf32>, %out: memref<0x4xf32>) {
 
 // -----
 
-// An iteration a thread. A small buffer is the thread's, for a large one there
-// is memory for each thread, as large as it may be.
-// CHECK-LABEL: func @loop(
-// CHECK:         %[[BLOCKS:.*]] = arith.minui %{{.*}}, %c128
-// CHECK:         %[[BYTES:.*]] = arith.muli %[[BLOCKS]], %c1032192
+// Linalg in the body: an iteration a block, whose threads share the fill. For a
+// large buffer there is memory for each block, as large as it may be; a small
+// one is in shared memory.
+// CHECK-LABEL: func @block_loop(
+// CHECK:         %[[BLOCKS:.*]] = arith.minui %{{.*}}, %c1024
+// CHECK:         %[[BYTES:.*]] = arith.muli %[[BLOCKS]], %c4032
 // CHECK:         %[[MEMORY:.*]] = memref.alloc(%[[BYTES]]) {{.*}} : memref<?xi8>
 // CHECK:         gpu.launch blocks(%{{.*}}) in (%{{.*}} = %[[BLOCKS]]
-// CHECK:           %[[SMALL:.*]] = memref.alloca() {{.*}} : memref<4xf32>
+// CHECK-SAME:      workgroup(%[[SMALL:.*]] : memref<4xf32, #gpu.address_space<workgroup>>)
 // CHECK:           scf.for
 // CHECK:             %[[MINE:.*]] = memref.view %[[MEMORY]][%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?xf32>
 // CHECK:             scf.for
 // CHECK:               memref.store %{{.*}}, %[[MINE]]
-// CHECK:             memref.store %{{.*}}, %[[SMALL]]
+// CHECK:             gpu.barrier
+// CHECK:             scf.if
+// CHECK:               memref.store %{{.*}}
+// CHECK:             gpu.barrier
 // CHECK-NOT:         memref.dealloc
 // CHECK:           gpu.terminator
 // CHECK:         memref.dealloc %[[MEMORY]]
-func.func @loop(%x: memref<?x?xf32>, %n: index, %m: index) {
+func.func @block_loop(%x: memref<?x?xf32>, %n: index, %m: index) {
   %z = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   scf.forall (%i) in (%n) {
@@ -123,6 +127,30 @@ func.func @loop(%x: memref<?x?xf32>, %n: index, %m: index) {
     memref.store %v, %x[%i, %i] : memref<?x?xf32>
     memref.dealloc %small : memref<4xf32>
     memref.dealloc %large : memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+// Else an iteration a thread, with buffers of its own.
+// CHECK-LABEL: func @thread_loop(
+// CHECK:         gpu.launch
+// CHECK-NOT:       workgroup
+// CHECK:           %[[MINE:.*]] = memref.alloca() {{.*}} : memref<4xf32>
+// CHECK:           scf.for
+// CHECK:             memref.store %{{.*}}, %[[MINE]]
+// CHECK-NOT:         gpu.barrier
+// CHECK:           gpu.terminator
+func.func @thread_loop(%x: memref<?x?xf32>, %n: index) {
+  %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  scf.forall (%i) in (%n) {
+    %small = memref.alloc() : memref<4xf32>
+    memref.store %z, %small[%c0] : memref<4xf32>
+    %v = memref.load %small[%i] : memref<4xf32>
+    memref.store %v, %x[%i, %i] : memref<?x?xf32>
+    memref.dealloc %small : memref<4xf32>
   }
   return
 }

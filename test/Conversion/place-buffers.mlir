@@ -1,4 +1,5 @@
 // RUN: fovea-opt --place-buffers --split-input-file %s | FileCheck %s
+// RUN: fovea-opt --place-buffers=free-escaping=false --split-input-file %s | FileCheck %s --check-prefix=ESCAPE
 // RUN: fovea-opt --place-buffers=stack-limit=0 --split-input-file %s \
 // RUN:   | FileCheck %s --check-prefix=HEAP
 
@@ -52,10 +53,12 @@ func.func @last_use(%n: index, %x: f32) -> memref<?xf32> {
 
 // -----
 
-// A buffer that a branch yields needs to be owned.
+// A buffer that a branch yields needs to be owned, or is left to the runtime.
 // CHECK-LABEL: func.func @branches
 // CHECK: scf.if
 // CHECK: memref.dealloc
+// ESCAPE-LABEL: func.func @branches
+// ESCAPE-NOT: memref.dealloc
 func.func @branches(%n: index, %c: i1, %y: memref<?xf32>) {
   %r = scf.if %c -> memref<?xf32> {
     %a = memref.alloc(%n) : memref<?xf32>

@@ -258,13 +258,16 @@ def PlaceBuffers : Pass<"place-buffers", "::mlir::ModuleOp"> {
     `stack-total` bytes. Other buffers are deallocated after their last use.
 
     A function in which a buffer leaves its block by a loop or branch falls back
-    to MLIR's ownership-based deallocation.
+    to MLIR's ownership-based deallocation; or, without `free-escaping`, such a
+    buffer is left to the runtime, which frees it at the end of the call.
   }];
   let options = [
     Option<"stackLimit", "stack-limit", "int64_t", "65536",
            "Bytes of the largest buffer on the stack">,
     Option<"stackTotal", "stack-total", "int64_t", "262144",
-           "Bytes of all buffers on the stack in one place">
+           "Bytes of all buffers on the stack in one place">,
+    Option<"freeEscaping", "free-escaping", "bool", "true",
+           "Free buffers that leave their block">
   ];
   let dependentDialects = [
     "::mlir::bufferization::BufferizationDialect",
@@ -545,20 +548,37 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     - a linalg op, and `memref.copy`, with one thread for each point of its
       parallel loops, neighbouring threads at neighbouring elements of the
       result; reductions are loops in each thread. An op that may write an
-      element twice becomes one thread. Nothing is launched for no points;
-    - an `scf.forall`, with one thread for each iteration. Its buffers are each
-      thread's own, in memory if they are larger than 512 bytes;
+      element twice becomes one thread. Nothing is launched for no points. Where
+      an op is elementwise or sums along rows of neighbouring elements, it
+      becomes a loop over rows first;
+    - an `scf.forall` with linalg in it, with a block for each iteration: all
+      threads run the body, share the points of each op, or the terms of a sum
+      of one element, and meet at a barrier behind it. Its buffers are in shared
+      memory, large ones in memory;
+    - any other `scf.forall`, with one thread for each iteration. Its buffers are
+      each thread's own, in memory if they are larger than 512 bytes;
     - a `memref.store` of a number, and a `memref.load`, whose value kernels then
       read again. What is computed from loaded values, and what reads constants
       in memory, moves into the kernels that use it.
 
     Where the host itself needs a value from memory (a size, the bound of a
     loop), that is an error.
+
+    A loop over rows, whose ops all work on rows of one dimension of the same
+    length, element by element or by a sum, keeps rows in registers: what is read
+    of a row is loaded once, all of it before the first op, by accesses of up to
+    16 bytes; buffers become registers; sums are made by shuffles within warps
+    and through shared memory between them, in an order that the length of the
+    row alone decides. Rows of up to 32 vectors are each a warp's. Rows of
+    dynamic length, or in memory that may not be aligned, get both kernels, and
+    the host chooses. In random numbers that four neighbours share (Philox
+    counters by place) work is shared.
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
   ];
   let statistics = [
     Statistic<"numOps", "num-ops", "Number of linalg ops and copies converted">,

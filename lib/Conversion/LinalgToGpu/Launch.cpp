@@ -1,4 +1,5 @@
-//===- Launch.cpp - Kernels with one thread per work item -----------------===//
+//===- Launch.cpp - Kernels by work items
+//----------------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Launch.h"
+
+#include "fovea/Target/GpuModel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -66,7 +69,7 @@ gpu::LaunchOp fovea::emitItemLaunch(OpBuilder &builder, Location loc,
   auto terminator = gpu::TerminatorOp::create(builder, loc);
   builder.setInsertionPoint(terminator);
   if (isOne) {
-    body(builder, constant(0), constant(0));
+    body(launch, constant(0), constant(0));
     return launch;
   }
   Value block = arith::MulIOp::create(builder, loc, launch.getBlockIds().x,
@@ -79,13 +82,77 @@ gpu::LaunchOp fovea::emitItemLaunch(OpBuilder &builder, Location loc,
     auto branch =
         scf::IfOp::create(builder, loc, isItem, /*withElseRegion=*/false);
     builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-    body(builder, thread, thread);
+    body(launch, thread, thread);
     return launch;
   }
   Value step = arith::MulIOp::create(builder, loc, launch.getGridSize().x,
                                      launch.getBlockSize().x);
   auto loop = scf::ForOp::create(builder, loc, thread, items, step);
   builder.setInsertionPointToStart(loop.getBody());
-  body(builder, loop.getInductionVar(), thread);
+  body(launch, loop.getInductionVar(), thread);
+  return launch;
+}
+
+gpu::LaunchOp fovea::emitBlockLaunch(OpBuilder &builder, Location loc,
+                                     Value items, int64_t largestGrid,
+                                     int64_t threads, ItemBuilder body) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  std::optional<int64_t> count = getConstant(items);
+  bool isSmall = count && *count <= largestGrid;
+  Value one = constant(1);
+  Value blocks = items;
+  if (!isSmall)
+    blocks =
+        builder.createOrFold<arith::MinUIOp>(loc, items, constant(largestGrid));
+  auto launch = gpu::LaunchOp::create(builder, loc, blocks, one, one,
+                                      constant(threads), one, one);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&launch.getBody().front());
+  auto terminator = gpu::TerminatorOp::create(builder, loc);
+  builder.setInsertionPoint(terminator);
+  Value block = launch.getBlockIds().x;
+  if (isSmall) {
+    body(launch, block, block);
+    return launch;
+  }
+  auto loop =
+      scf::ForOp::create(builder, loc, block, items, launch.getGridSize().x);
+  builder.setInsertionPointToStart(loop.getBody());
+  body(launch, loop.getInductionVar(), block);
+  return launch;
+}
+
+gpu::LaunchOp fovea::emitWarpLaunch(OpBuilder &builder, Location loc,
+                                    Value items, int64_t largestGrid,
+                                    int64_t threads, ItemBuilder body) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  int64_t warps = threads / kWarpSize;
+  Value blocks =
+      builder.createOrFold<arith::CeilDivUIOp>(loc, items, constant(warps));
+  blocks =
+      builder.createOrFold<arith::MinUIOp>(loc, blocks, constant(largestGrid));
+  Value one = constant(1);
+  auto launch = gpu::LaunchOp::create(builder, loc, blocks, one, one,
+                                      constant(threads), one, one);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&launch.getBody().front());
+  auto terminator = gpu::TerminatorOp::create(builder, loc);
+  builder.setInsertionPoint(terminator);
+  Value lanes = constant(kWarpSize);
+  Value thread = launch.getThreadIds().x;
+  Value warp = arith::DivUIOp::create(builder, loc, thread, lanes);
+  Value lane = arith::RemUIOp::create(builder, loc, thread, lanes);
+  Value first = arith::MulIOp::create(builder, loc, launch.getBlockIds().x,
+                                      constant(warps));
+  first = arith::AddIOp::create(builder, loc, first, warp);
+  Value step = arith::MulIOp::create(builder, loc, launch.getGridSize().x,
+                                     constant(warps));
+  auto loop = scf::ForOp::create(builder, loc, first, items, step);
+  builder.setInsertionPointToStart(loop.getBody());
+  body(launch, loop.getInductionVar(), lane);
   return launch;
 }

@@ -1,4 +1,5 @@
-//===- Launch.h - Kernels with one thread per work item ---------*- C++ -*-===//
+//===- Launch.h - Kernels by work items --------------------------*- C++
+//-*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,10 +13,10 @@
 
 namespace fovea {
 
-/// What a kernel's body is built with: the work item, and the number of the
-/// thread among all of the grid.
+/// What builds a kernel's body for the work item `item`. `worker` is the number
+/// of the thread, or block, among all of the grid.
 using ItemBuilder = llvm::function_ref<void(
-    mlir::OpBuilder &builder, mlir::Value item, mlir::Value thread)>;
+    mlir::gpu::LaunchOp launch, mlir::Value item, mlir::Value worker)>;
 
 /// Threads of a block of these kernels.
 inline constexpr int64_t kItemBlock = 256;
@@ -29,6 +30,19 @@ void emitUnlessEmpty(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::gpu::LaunchOp emitItemLaunch(mlir::OpBuilder &builder, mlir::Location loc,
                                    mlir::Value items, int64_t largestGrid,
                                    ItemBuilder body);
+
+/// Emits a kernel that does `items` work items, one a block of `threads`
+/// threads or, where there are more than `largestGrid`, one after another.
+mlir::gpu::LaunchOp emitBlockLaunch(mlir::OpBuilder &builder,
+                                    mlir::Location loc, mlir::Value items,
+                                    int64_t largestGrid, int64_t threads,
+                                    ItemBuilder body);
+
+/// The same with one item a warp, for blocks of `threads` threads; `worker` is
+/// the number of the lane.
+mlir::gpu::LaunchOp emitWarpLaunch(mlir::OpBuilder &builder, mlir::Location loc,
+                                   mlir::Value items, int64_t largestGrid,
+                                   int64_t threads, ItemBuilder body);
 
 } // namespace fovea
 

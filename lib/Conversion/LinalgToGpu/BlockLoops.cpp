@@ -1,0 +1,209 @@
+//===- BlockLoops.cpp - linalg by the threads of one block ----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockLoops.h"
+
+#include "../HostUtils.h"
+#include "../LinalgToVector/VectorPlan.h"
+#include "PointLoops.h"
+
+#include "fovea/Target/GpuModel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace fovea;
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// `value` of the lane whose number differs in the bits `mask`.
+static Value shuffle(ImplicitLocOpBuilder &builder, Value value, int64_t mask) {
+  Type type = value.getType();
+  Type word = builder.getI32Type();
+  if (type == word) {
+    Value lanes = arith::ConstantIntOp::create(builder, word, kWarpSize);
+    Value offset = arith::ConstantIntOp::create(builder, word, mask);
+    return gpu::ShuffleOp::create(builder, value, offset, lanes,
+                                  gpu::ShuffleMode::XOR)
+        .getShuffleResult();
+  }
+  if (type.isIndex()) {
+    value = arith::IndexCastOp::create(builder, builder.getI64Type(), value);
+    return arith::IndexCastOp::create(builder, type,
+                                      shuffle(builder, value, mask));
+  }
+  unsigned width = type.getIntOrFloatBitWidth();
+  Type bits = builder.getIntegerType(width);
+  if (isa<FloatType>(type)) {
+    value = arith::BitcastOp::create(builder, bits, value);
+    return arith::BitcastOp::create(builder, type,
+                                    shuffle(builder, value, mask));
+  }
+  if (width < 32) {
+    value = arith::ExtUIOp::create(builder, word, value);
+    return arith::TruncIOp::create(builder, bits,
+                                   shuffle(builder, value, mask));
+  }
+  Value half = arith::ConstantIntOp::create(builder, bits, 32);
+  Value low = arith::TruncIOp::create(builder, word, value);
+  Value high = arith::TruncIOp::create(
+      builder, word, arith::ShRUIOp::create(builder, value, half));
+  low = arith::ExtUIOp::create(builder, bits, shuffle(builder, low, mask));
+  high = arith::ExtUIOp::create(builder, bits, shuffle(builder, high, mask));
+  return arith::OrIOp::create(builder, low,
+                              arith::ShLIOp::create(builder, high, half));
+}
+
+Value fovea::combine(OpBuilder &builder, Operation *combiner, Value a,
+                     Value b) {
+  Operation *op = builder.clone(*combiner);
+  op->setOperands({a, b});
+  return op->getResult(0);
+}
+
+static Value reduceWarp(ImplicitLocOpBuilder &builder, Operation *combiner,
+                        Value value) {
+  for (int64_t mask = kWarpSize / 2; mask > 0; mask /= 2)
+    value = combine(builder, combiner, value, shuffle(builder, value, mask));
+  return value;
+}
+
+Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
+                         Operation *combiner, Value partial) {
+  ImplicitLocOpBuilder builder(combiner->getLoc(), outer);
+  Value value = reduceWarp(builder, combiner, partial);
+  APInt count;
+  if (matchPattern(thread.count, m_ConstantInt(&count)) && count == kWarpSize)
+    return value;
+
+  // Each warp leaves its value in shared memory, and each combines them all.
+  auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
+                                          gpu::AddressSpace::Workgroup);
+  auto type = MemRefType::get(kLargestBlock / kWarpSize, value.getType(),
+                              MemRefLayoutAttrInterface(), space);
+  gpu::LaunchOp launch = thread.launch;
+  Value values = launch.addWorkgroupAttribution(type, builder.getLoc());
+  Value lanes = arith::ConstantIndexOp::create(builder, kWarpSize);
+  Value zero = arith::ConstantIndexOp::create(builder, 0);
+  Value warp = arith::DivUIOp::create(builder, thread.id, lanes);
+  Value lane = arith::RemUIOp::create(builder, thread.id, lanes);
+  Value warps = arith::DivUIOp::create(builder, thread.count, lanes);
+  Value isFirst =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, lane, zero);
+  scf::IfOp::create(builder, isFirst, [&](OpBuilder &inner, Location loc) {
+    memref::StoreOp::create(inner, loc, value, values, warp);
+    scf::YieldOp::create(inner, loc);
+  });
+  gpu::BarrierOp::create(builder);
+  Value isWarp =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, lane, warps);
+  auto branch = scf::IfOp::create(
+      builder, isWarp,
+      [&](OpBuilder &inner, Location loc) {
+        Value other = memref::LoadOp::create(inner, loc, values, lane);
+        scf::YieldOp::create(inner, loc, other);
+      },
+      [&](OpBuilder &inner, Location loc) {
+        Value neutral = arith::ConstantOp::create(
+            inner, loc, *arith::getNeutralElement(combiner));
+        scf::YieldOp::create(inner, loc, neutral);
+      });
+  return reduceWarp(builder, combiner, branch.getResult(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+/// The op that combines the terms of each output, or none if one is unknown.
+static SmallVector<Operation *> getCombiners(linalg::LinalgOp op) {
+  SmallVector<Operation *> combiners;
+  auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
+  if (!generic)
+    return {};
+  for (unsigned index = 0; index < op.getNumDpsInits(); ++index) {
+    Operation *combiner = getCombiner(generic, index);
+    if (!combiner)
+      return {};
+    combiners.push_back(combiner);
+  }
+  return combiners;
+}
+
+/// Emits an op that has one point, the threads sharing its terms.
+static void emitBlockSum(OpBuilder &builder, const BlockThread &thread,
+                         linalg::LinalgOp op, ValueRange sizes,
+                         ArrayRef<Operation *> combiners) {
+  Location loc = op.getLoc();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  SmallVector<Value> partials =
+      llvm::map_to_vector(combiners, [&](Operation *combiner) -> Value {
+        return arith::ConstantOp::create(builder, loc,
+                                         *arith::getNeutralElement(combiner));
+      });
+  // The terms in the order of the loops: neighbours for neighbouring threads.
+  Value terms = getProduct(builder, loc, sizes);
+  auto loop = scf::ForOp::create(
+      builder, loc, thread.id, terms, thread.count, partials,
+      [&](OpBuilder &inner, Location, Value term, ValueRange carried) {
+        SmallVector<Value> ivs = delinearize(inner, loc, term, sizes);
+        scf::YieldOp::create(inner, loc, emitTerm(inner, op, ivs, carried));
+      });
+  SmallVector<Value> totals;
+  for (auto [combiner, partial] : llvm::zip_equal(combiners, loop.getResults()))
+    totals.push_back(reduceBlock(builder, thread, combiner, partial));
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        thread.id, zero);
+  scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &inner, Location) {
+    SmallVector<Value> origin(sizes.size(), zero);
+    updateOutputs(inner, op, origin, [&](size_t index, Value old) {
+      return combine(inner, combiners[index], old, totals[index]);
+    });
+    scf::YieldOp::create(inner, loc);
+  });
+}
+
+void fovea::emitBlockLoops(OpBuilder &builder, const BlockThread &thread,
+                           linalg::LinalgOp op) {
+  Location loc = op.getLoc();
+  if (!writesApart(op)) {
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value isFirst = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::eq, thread.id, zero);
+    scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &inner, Location) {
+      emitLoops(inner, op);
+      scf::YieldOp::create(inner, loc);
+    });
+    return;
+  }
+  SmallVector<Value> sizes = getLoopSizes(builder, op);
+  SmallVector<unsigned> dims = getPointDims(op);
+  SmallVector<Value> parallel =
+      llvm::map_to_vector(dims, [&](unsigned dim) { return sizes[dim]; });
+  Value points = getProduct(builder, loc, parallel);
+  if (matchPattern(points, m_One()) && dims.size() < sizes.size())
+    if (SmallVector<Operation *> combiners = getCombiners(op);
+        !combiners.empty())
+      return emitBlockSum(builder, thread, op, sizes, combiners);
+  scf::ForOp::create(
+      builder, loc, thread.id, points, thread.count, ValueRange(),
+      [&](OpBuilder &inner, Location, Value point, ValueRange) {
+        SmallVector<Value> ivs(sizes.size());
+        for (auto [dim, iv] :
+             llvm::zip_equal(dims, delinearize(inner, loc, point, parallel)))
+          ivs[dim] = iv;
+        emitPoint(inner, op, sizes, ivs);
+        scf::YieldOp::create(inner, loc);
+      });
+}

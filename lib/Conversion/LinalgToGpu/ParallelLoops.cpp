@@ -1,0 +1,402 @@
+//===- ParallelLoops.cpp - scf.forall as kernels --------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// With a block for an iteration, all of its threads run the body; an op on
+// memory is shared by them, and there is a barrier behind it. Whatever decides
+// the flow of control is thus the same in all of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ParallelLoops.h"
+
+#include "BlockLoops.h"
+#include "Launch.h"
+#include "PointLoops.h"
+#include "RowKernel.h"
+
+#include "fovea/Target/GpuModel.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+
+using namespace mlir;
+using namespace fovea;
+
+/// Bytes of the largest buffer that a thread has to itself, and that all
+/// threads of a block have in shared memory.
+static constexpr int64_t kThreadBuffer = 512;
+static constexpr int64_t kSharedBuffer = 8 << 10;
+/// Bytes of all buffers of a block in shared memory.
+static constexpr int64_t kSharedTotal = 32 << 10;
+/// Blocks of a kernel whose buffers are in memory: of threads, and of blocks.
+static constexpr int64_t kThreadBufferGrid = 128;
+static constexpr int64_t kBlockBufferGrid = 1024;
+/// Bytes that buffers in memory are aligned to.
+static constexpr int64_t kBufferAlignment = 64;
+/// Threads of a block, and elements that one should have to do.
+static constexpr int64_t kMostThreads = 512;
+static constexpr int64_t kUsualThreads = 256;
+static constexpr int64_t kElementsPerThread = 4;
+
+static int64_t getElementBytes(Type type) {
+  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+}
+
+/// The bytes of a buffer of static size, else none.
+static std::optional<int64_t> getStaticBytes(MemRefType type) {
+  if (!type.hasStaticShape())
+    return std::nullopt;
+  return type.getNumElements() * getElementBytes(type.getElementType());
+}
+
+namespace {
+
+class LoopConverter {
+public:
+  LoopConverter(OpBuilder &builder, scf::ForallOp forall)
+      : builder(builder), forall(forall), loc(forall.getLoc()) {}
+
+  LogicalResult convert();
+
+private:
+  /// Memory of the buffers that an allocation in the body makes.
+  struct Workspace {
+    memref::AllocOp alloc;
+    Value memory;
+    /// For each thread or block.
+    Value bytes;
+  };
+
+  SmallVector<Value> getValues(ArrayRef<OpFoldResult> values) {
+    return llvm::map_to_vector(values, [&](OpFoldResult value) {
+      return getValueOrCreateConstantIndexOp(builder, loc, value);
+    });
+  }
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  }
+
+  void prepareBody();
+  int64_t chooseThreads();
+  void chooseBuffers();
+  LogicalResult createWorkspaces(Value items);
+  SmallVector<Value> getIndices(Value item);
+  LogicalResult emitLoop(Value items);
+  LogicalResult emitRowsOrBlocks(Value items);
+  void emitBody(gpu::LaunchOp launch, Value item, Value slot);
+  void placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
+                   memref::AllocOp original, Value slot);
+  void shareBody(gpu::LaunchOp launch);
+
+  OpBuilder &builder;
+  scf::ForallOp forall;
+  Location loc;
+  /// A block for each iteration, not a thread.
+  bool isByBlocks = false;
+  SmallVector<Value> lowers, steps, sizes;
+  /// Allocations that become buffers of a thread, or of a block in shared
+  /// memory.
+  DenseSet<Operation *> onChip;
+  SmallVector<Workspace> workspaces;
+};
+
+LogicalResult LoopConverter::convert() {
+  builder.setInsertionPoint(forall);
+  prepareBody();
+  lowers = getValues(forall.getMixedLowerBound());
+  steps = getValues(forall.getMixedStep());
+  for (auto [lower, upper, step] :
+       llvm::zip_equal(lowers, getValues(forall.getMixedUpperBound()), steps)) {
+    AffineExpr s0, s1, s2;
+    bindSymbols(builder.getContext(), s0, s1, s2);
+    OpFoldResult size = affine::makeComposedFoldedAffineApply(
+        builder, loc, (s1 - s0).ceilDiv(s2),
+        {getAsOpFoldResult(lower), getAsOpFoldResult(upper),
+         getAsOpFoldResult(step)});
+    Value trips = getValueOrCreateConstantIndexOp(builder, loc, size);
+    sizes.push_back(
+        builder.createOrFold<arith::MaxSIOp>(loc, trips, constant(0)));
+  }
+  chooseBuffers();
+  Value items = getProduct(builder, loc, sizes);
+  LogicalResult result = success();
+  emitUnlessEmpty(builder, loc, items, [&] {
+    result = isByBlocks ? emitRowsOrBlocks(items) : emitLoop(items);
+  });
+  if (succeeded(result))
+    forall.erase();
+  return result;
+}
+
+/// Emits a kernel that keeps rows in registers, where that can be, and one that
+/// does not where it depends on sizes and addresses.
+LogicalResult LoopConverter::emitRowsOrBlocks(Value items) {
+  std::optional<RowPlan> plan = planRows(forall);
+  if (!plan)
+    return emitLoop(items);
+  Value length;
+  if (plan->length) {
+    length = constant(*plan->length);
+  } else {
+    FailureOr<OpFoldResult> size = arith::reifyShapedValueDimBound(
+        builder, loc, presburger::BoundType::EQ, plan->lengthSource,
+        plan->lengthDim,
+        [&](Value value, std::optional<int64_t>, ValueBoundsConstraintSet &) {
+          return !forall.getRegion().isAncestor(value.getParentRegion());
+        });
+    if (failed(size))
+      return emitLoop(items);
+    length = getValueOrCreateConstantIndexOp(builder, loc, *size);
+  }
+  auto emitRows = [&] {
+    emitRowKernel(builder, forall, *plan, items, length,
+                  [&](Value item) { return getIndices(item); });
+  };
+  Value condition = emitRowCondition(builder, loc, *plan, length);
+  if (!condition) {
+    emitRows();
+    return success();
+  }
+  auto branch =
+      scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  emitRows();
+  builder.setInsertionPointToStart(branch.elseBlock());
+  return emitLoop(items);
+}
+
+/// Emits a kernel with an iteration a block or a thread.
+LogicalResult LoopConverter::emitLoop(Value items) {
+  if (failed(createWorkspaces(items)))
+    return failure();
+  auto emit = [&](gpu::LaunchOp launch, Value item, Value slot) {
+    emitBody(launch, item, slot);
+  };
+  if (isByBlocks)
+    shareBody(
+        emitBlockLaunch(builder, loc, items,
+                        workspaces.empty() ? kLargestGrid : kBlockBufferGrid,
+                        chooseThreads(), emit));
+  else
+    emitItemLaunch(builder, loc, items,
+                   workspaces.empty() ? kLargestGrid : kThreadBufferGrid, emit);
+  for (Workspace &workspace : workspaces)
+    memref::DeallocOp::create(builder, loc, workspace.memory);
+  return success();
+}
+
+/// Leaves `linalg.generic` as the only op on memory that threads can share.
+void LoopConverter::prepareBody() {
+  IRRewriter rewriter(builder.getContext());
+  SmallVector<Operation *> ops;
+  forall.getBody()->walk([&](Operation *op) {
+    if (isa<linalg::LinalgOp, memref::CopyOp>(op))
+      ops.push_back(op);
+  });
+  isByBlocks = !ops.empty();
+  for (Operation *op : ops) {
+    rewriter.setInsertionPoint(op);
+    if (auto copy = dyn_cast<memref::CopyOp>(op)) {
+      if (copy.getSource() != copy.getTarget())
+        createCopy(rewriter, copy);
+      rewriter.eraseOp(copy);
+    } else if (!isa<linalg::GenericOp>(op)) {
+      [[maybe_unused]] FailureOr<linalg::GenericOp> generic =
+          linalg::generalizeNamedOp(rewriter, cast<linalg::LinalgOp>(op));
+    }
+  }
+}
+
+int64_t LoopConverter::chooseThreads() {
+  int64_t most = 1;
+  forall.getBody()->walk([&](linalg::LinalgOp op) {
+    int64_t elements = 1;
+    for (int64_t size : op.getStaticLoopRanges())
+      elements *= ShapedType::isDynamic(size)
+                      ? kUsualThreads * kElementsPerThread
+                      : std::max<int64_t>(size, 1);
+    most = std::max(most, elements);
+  });
+  int64_t threads = llvm::divideCeil(most, kElementsPerThread);
+  threads = llvm::alignTo(threads, kWarpSize);
+  return std::clamp(threads, kWarpSize, kMostThreads);
+}
+
+void LoopConverter::chooseBuffers() {
+  int64_t total = 0;
+  forall.walk([&](memref::AllocOp alloc) {
+    std::optional<int64_t> bytes = getStaticBytes(alloc.getType());
+    if (!bytes || *bytes > (isByBlocks ? kSharedBuffer : kThreadBuffer))
+      return;
+    if (isByBlocks && total + *bytes > kSharedTotal)
+      return;
+    total += *bytes;
+    onChip.insert(alloc);
+  });
+}
+
+/// Allocates memory for the buffers of the body that are not on the chip.
+LogicalResult LoopConverter::createWorkspaces(Value items) {
+  SmallVector<memref::AllocOp> allocations;
+  forall.walk([&](memref::AllocOp alloc) {
+    if (!onChip.contains(alloc))
+      allocations.push_back(alloc);
+  });
+  if (allocations.empty())
+    return success();
+  Value slots;
+  if (isByBlocks) {
+    slots =
+        arith::MinUIOp::create(builder, loc, items, constant(kBlockBufferGrid));
+  } else {
+    Value blocks =
+        arith::CeilDivUIOp::create(builder, loc, items, constant(kItemBlock));
+    blocks = arith::MinUIOp::create(builder, loc, blocks,
+                                    constant(kThreadBufferGrid));
+    slots = arith::MulIOp::create(builder, loc, blocks, constant(kItemBlock));
+  }
+  for (memref::AllocOp alloc : allocations) {
+    SmallVector<Value> bounds;
+    for (auto [dim, size] : llvm::enumerate(alloc.getMixedSizes())) {
+      FailureOr<OpFoldResult> bound = arith::reifyValueBound(
+          builder, loc, presburger::BoundType::UB,
+          ValueBoundsConstraintSet::Variable(size),
+          [&](Value value, std::optional<int64_t>, ValueBoundsConstraintSet &) {
+            return !forall.getRegion().isAncestor(value.getParentRegion());
+          },
+          /*closedUB=*/true);
+      if (failed(bound))
+        return alloc.emitOpError()
+               << "in a parallel loop has no bound on its size in dimension "
+               << dim << " that is known before the loop, which a GPU needs";
+      bounds.push_back(getValueOrCreateConstantIndexOp(builder, loc, *bound));
+    }
+    Value bytes = arith::MulIOp::create(
+        builder, loc, getProduct(builder, loc, bounds),
+        constant(getElementBytes(alloc.getType().getElementType())));
+    bytes = arith::CeilDivUIOp::create(builder, loc, bytes,
+                                       constant(kBufferAlignment));
+    bytes =
+        arith::MulIOp::create(builder, loc, bytes, constant(kBufferAlignment));
+    Value total = arith::MulIOp::create(builder, loc, bytes, slots);
+    auto type = MemRefType::get(ShapedType::kDynamic, builder.getI8Type());
+    Value memory = memref::AllocOp::create(
+        builder, loc, type, total, builder.getI64IntegerAttr(kBufferAlignment));
+    workspaces.push_back({alloc, memory, bytes});
+  }
+  return success();
+}
+
+/// The induction variables of the iteration with this number.
+SmallVector<Value> LoopConverter::getIndices(Value item) {
+  SmallVector<Value> indices = delinearize(builder, loc, item, sizes);
+  for (auto [index, lower, step] : llvm::zip_equal(indices, lowers, steps)) {
+    index = builder.createOrFold<arith::MulIOp>(loc, index, step);
+    index = builder.createOrFold<arith::AddIOp>(loc, lower, index);
+  }
+  return indices;
+}
+
+/// Clones the body for the iteration `item` in the thread or block `slot`.
+void LoopConverter::emitBody(gpu::LaunchOp launch, Value item, Value slot) {
+  IRMapping mapping;
+  mapping.map(forall.getInductionVars(), getIndices(item));
+  // The clones of allocations are in the order of the originals.
+  SmallVector<memref::AllocOp> originals;
+  forall.getBody()->walk(
+      [&](memref::AllocOp alloc) { originals.push_back(alloc); });
+  SmallVector<Operation *> clones;
+  for (Operation &op : forall.getBody()->without_terminator())
+    clones.push_back(builder.clone(op, mapping));
+  size_t next = 0;
+  SmallVector<Operation *> dead;
+  for (Operation *clone : clones)
+    clone->walk([&](Operation *op) {
+      if (auto alloc = dyn_cast<memref::AllocOp>(op))
+        placeBuffer(launch, alloc, originals[next++], slot);
+      if (isa<memref::AllocOp, memref::DeallocOp>(op))
+        dead.push_back(op);
+    });
+  for (Operation *op : dead)
+    op->erase();
+}
+
+void LoopConverter::placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
+                                memref::AllocOp original, Value slot) {
+  OpBuilder inner(alloc);
+  MemRefType type = alloc.getType();
+  Value buffer;
+  if (!onChip.contains(original)) {
+    Workspace &workspace = *llvm::find_if(
+        workspaces, [&](Workspace &other) { return other.alloc == original; });
+    Value offset = arith::MulIOp::create(inner, loc, slot, workspace.bytes);
+    buffer = memref::ViewOp::create(inner, loc, type, workspace.memory, offset,
+                                    alloc.getDynamicSizes());
+  } else if (!isByBlocks) {
+    inner.setInsertionPointToStart(&launch.getBody().front());
+    buffer = memref::AllocaOp::create(inner, loc, type, ValueRange(),
+                                      inner.getI64IntegerAttr(16));
+  } else {
+    auto space = gpu::AddressSpaceAttr::get(inner.getContext(),
+                                            gpu::AddressSpace::Workgroup);
+    auto sharedType = MemRefType::get(type.getShape(), type.getElementType(),
+                                      MemRefLayoutAttrInterface(), space);
+    Value shared = launch.addWorkgroupAttribution(sharedType, loc);
+    buffer = memref::MemorySpaceCastOp::create(inner, loc, type, shared);
+  }
+  alloc.replaceAllUsesWith(buffer);
+}
+
+/// Shares the ops on memory in the body among the threads of the block.
+void LoopConverter::shareBody(gpu::LaunchOp launch) {
+  IRRewriter rewriter(launch.getContext());
+  SmallVector<scf::ForallOp> loops;
+  launch.walk([&](scf::ForallOp inner) { loops.push_back(inner); });
+  for (scf::ForallOp inner : loops) {
+    rewriter.setInsertionPoint(inner);
+    [[maybe_unused]] LogicalResult converted =
+        scf::forallToForLoop(rewriter, inner);
+  }
+  BlockThread thread(launch);
+  SmallVector<Operation *> ops;
+  launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<linalg::LinalgOp, memref::StoreOp>(op))
+      ops.push_back(op);
+    return isa<linalg::LinalgOp>(op) ? WalkResult::skip()
+                                     : WalkResult::advance();
+  });
+  for (Operation *op : ops) {
+    rewriter.setInsertionPoint(op);
+    if (isa<memref::StoreOp>(op)) {
+      Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+      Value isFirst = arith::CmpIOp::create(
+          rewriter, loc, arith::CmpIPredicate::eq, thread.id, zero);
+      auto branch =
+          scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
+      op->moveBefore(branch.thenBlock()->getTerminator());
+      gpu::BarrierOp::create(rewriter, loc);
+      continue;
+    }
+    emitBlockLoops(rewriter, thread, cast<linalg::LinalgOp>(op));
+    gpu::BarrierOp::create(rewriter, loc);
+    rewriter.eraseOp(op);
+  }
+}
+
+} // namespace
+
+LogicalResult fovea::convertParallelLoop(OpBuilder &builder,
+                                         scf::ForallOp forall) {
+  return LoopConverter(builder, forall).convert();
+}

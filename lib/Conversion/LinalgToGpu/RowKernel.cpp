@@ -1,0 +1,545 @@
+//===- RowKernel.cpp - A row in the registers of a block ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is read of a row is loaded first, all of it, so that many loads are
+// under way at once; then op follows op, on registers. A buffer of the loop's
+// body becomes a value: a vector for each of a thread's vectors of the row, or
+// one scalar, which all threads know.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowKernel.h"
+
+#include "../LinalgToVector/VectorPlan.h"
+#include "BlockLoops.h"
+#include "Launch.h"
+
+#include "fovea/Target/GpuModel.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace fovea;
+
+/// Neighbours that have a random number's counter in common.
+static constexpr int64_t kSharedPlaces = 4;
+
+//===----------------------------------------------------------------------===//
+// The condition
+//===----------------------------------------------------------------------===//
+
+Value fovea::emitRowCondition(OpBuilder &outer, Location loc,
+                              const RowPlan &plan, Value length) {
+  ImplicitLocOpBuilder builder(loc, outer);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, value);
+  };
+  SmallVector<Value> conditions;
+  auto require = [&](arith::CmpIPredicate predicate, Value a, Value b) {
+    conditions.push_back(arith::CmpIOp::create(builder, predicate, a, b));
+  };
+  if (!plan.length) {
+    require(arith::CmpIPredicate::ule, length, constant(plan.getCapacity()));
+    if (plan.vectorLength > 1)
+      require(
+          arith::CmpIPredicate::eq,
+          arith::RemUIOp::create(builder, length, constant(plan.vectorLength)),
+          constant(0));
+  }
+  for (auto [memref, bytes] : plan.alignments) {
+    auto type = cast<MemRefType>(memref.getType());
+    Type element = type.getElementType();
+    int64_t elementBytes =
+        element.isIndex()
+            ? 8
+            : llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+    if (bytes <= elementBytes)
+      continue;
+    auto metadata = memref::ExtractStridedMetadataOp::create(builder, memref);
+    // Everything, in bytes, that is added up to the address of a row.
+    Value parts;
+    auto add = [&](Value part) {
+      parts = parts ? arith::OrIOp::create(builder, parts, part) : part;
+    };
+    auto addElements = [&](OpFoldResult elements) {
+      std::optional<int64_t> known = getConstantIntValue(elements);
+      if (known && *known * elementBytes % bytes == 0)
+        return;
+      add(arith::MulIOp::create(
+          builder, getValueOrCreateConstantIndexOp(builder, loc, elements),
+          constant(elementBytes)));
+    };
+    // Allocations are aligned enough.
+    if (!memref.getDefiningOp<memref::AllocOp>())
+      add(memref::ExtractAlignedPointerAsIndexOp::create(builder, memref));
+    addElements(metadata.getConstifiedMixedOffset());
+    SmallVector<OpFoldResult> strides = metadata.getConstifiedMixedStrides();
+    for (OpFoldResult stride : ArrayRef(strides).drop_back())
+      addElements(stride);
+    if (parts)
+      require(arith::CmpIPredicate::eq,
+              arith::AndIOp::create(builder, parts, constant(bytes - 1)),
+              constant(0));
+  }
+  Value all;
+  for (Value condition : conditions)
+    all = all ? arith::AndIOp::create(builder, all, condition) : condition;
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class RowEmitter {
+public:
+  RowEmitter(OpBuilder &builder, scf::ForallOp forall, const RowPlan &plan,
+             const BlockThread &thread, Value length)
+      : builder(forall.getLoc(), builder), forall(forall), plan(plan),
+        thread(thread), length(length) {}
+
+  void emit(ValueRange ivs);
+
+private:
+  /// The vectors of a row that a thread has.
+  using RowValue = SmallVector<Value>;
+  /// The op that was cloned last for an op of a body, and what it was used on.
+  struct Clone {
+    SmallVector<Value> operands;
+    Operation *op = nullptr;
+  };
+
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, value);
+  }
+  VectorType getVectorType(Value memref) const {
+    return VectorType::get(plan.vectorLength,
+                           cast<MemRefType>(memref.getType()).getElementType());
+  }
+
+  void preload();
+  void emitOp(linalg::GenericOp op, std::optional<unsigned> loop);
+  void emitUniformOp(linalg::GenericOp op);
+  void emitElementwise(linalg::GenericOp op, unsigned loop);
+  void emitReduction(linalg::GenericOp op, unsigned loop);
+  const RowValue &loadRow(Value memref, AffineMap map, unsigned loop);
+  Value loadScalar(linalg::GenericOp op, OpOperand &operand);
+  void storeScalar(linalg::GenericOp op, OpOperand &operand, Value value);
+  SmallVector<Value> getIndices(AffineMap map, std::optional<unsigned> loop,
+                                Value place);
+  bool isLocal(Value memref) {
+    return memref.getDefiningOp<memref::AllocOp>() &&
+           forall.getRegion().isAncestor(memref.getParentRegion());
+  }
+  /// What vectors of `memref` are aligned to in memory.
+  llvm::Align getAlignment(Value memref) const {
+    Type element = cast<MemRefType>(memref.getType()).getElementType();
+    int64_t bytes = element.isIndex() ? 8 : element.getIntOrFloatBitWidth() / 8;
+    return llvm::Align(
+        std::min<int64_t>(kAccessBytes, plan.vectorLength * bytes));
+  }
+  void storeVector(linalg::GenericOp op, unsigned loop, OpOperand &output,
+                   int64_t vector, Value value, ValueRange lanes);
+  Access getAccess(linalg::GenericOp op, OpOperand &operand,
+                   std::optional<unsigned> loop);
+
+  IRMapping mapInvariants(linalg::GenericOp op, std::optional<unsigned> loop);
+  void loadRows(linalg::GenericOp op, unsigned loop);
+  SmallVector<Value> emitLane(linalg::GenericOp op, unsigned loop,
+                              const IRMapping &invariants, int64_t vector,
+                              int64_t lane, ValueRange outputs,
+                              DenseMap<Operation *, Clone> &clones);
+  /// Emits `body` for a vector of the row; where the row ends before it, the
+  /// results are `otherwise`.
+  SmallVector<Value> guard(int64_t vector, ValueRange otherwise,
+                           function_ref<SmallVector<Value>()> body);
+  Value getZeros(VectorType type) {
+    return arith::ConstantOp::create(builder, builder.getZeroAttr(type));
+  }
+
+  ImplicitLocOpBuilder builder;
+  scf::ForallOp forall;
+  const RowPlan &plan;
+  const BlockThread &thread;
+  Value length;
+  IRMapping mapping;
+  /// The first element of each of the thread's vectors, and whether it exists.
+  SmallVector<Value> places, exists;
+  DenseMap<Value, RowValue> rows;
+  DenseMap<Value, Value> scalars;
+};
+
+void RowEmitter::emit(ValueRange ivs) {
+  mapping.map(forall.getInductionVars(), ivs);
+  for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector) {
+    Value number = builder.createOrFold<arith::AddIOp>(
+        thread.id, constant(vector * plan.threads));
+    Value place = builder.createOrFold<arith::MulIOp>(
+        number, constant(plan.vectorLength));
+    places.push_back(place);
+    bool isSure =
+        plan.length &&
+        (vector + 1) * plan.threads * plan.vectorLength <= *plan.length;
+    exists.push_back(isSure ? Value()
+                            : arith::CmpIOp::create(builder,
+                                                    arith::CmpIPredicate::ult,
+                                                    place, length));
+  }
+  for (Operation &op : forall.getBody()->without_terminator())
+    if (!isa<linalg::GenericOp, memref::AllocOp, memref::DeallocOp>(op))
+      builder.clone(op, mapping);
+  preload();
+  for (auto [op, loop] : llvm::zip_equal(plan.ops, plan.rowLoops))
+    emitOp(op, loop);
+}
+
+/// Loads the parts of the row that are read before they are written.
+void RowEmitter::preload() {
+  DenseSet<Value> seen;
+  for (auto [planned, loop] : llvm::zip_equal(plan.ops, plan.rowLoops)) {
+    linalg::GenericOp op = planned;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value memref = operand.get();
+      bool isRead = op.payloadUsesValueFromOperand(&operand);
+      if (!loop || !plan.vectorMemory.contains(memref) ||
+          !forall.getRegion().isAncestor(memref.getParentRegion()) ||
+          !seen.insert(memref).second || !isRead)
+        continue;
+      loadRow(memref, op.getMatchingIndexingMap(&operand), *loop);
+    }
+  }
+}
+
+SmallVector<Value> RowEmitter::getIndices(AffineMap map,
+                                          std::optional<unsigned> loop,
+                                          Value place) {
+  SmallVector<OpFoldResult> ivs(map.getNumDims(), builder.getIndexAttr(0));
+  if (loop)
+    ivs[*loop] = place;
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
+    return getValueOrCreateConstantIndexOp(
+        builder, builder.getLoc(),
+        affine::makeComposedFoldedAffineApply(
+            builder, builder.getLoc(),
+            AffineMap::get(map.getNumDims(), 0, expr), ivs));
+  });
+}
+
+Access RowEmitter::getAccess(linalg::GenericOp op, OpOperand &operand,
+                             std::optional<unsigned> loop) {
+  auto type = dyn_cast<MemRefType>(operand.get().getType());
+  if (!type || !loop ||
+      !op.getMatchingIndexingMap(&operand).isFunctionOfDim(*loop))
+    return Access::Uniform;
+  return isLocal(operand.get()) || plan.vectorMemory.contains(operand.get())
+             ? Access::Contiguous
+             : Access::Gather;
+}
+
+SmallVector<Value> RowEmitter::guard(int64_t vector, ValueRange otherwise,
+                                     function_ref<SmallVector<Value>()> body) {
+  if (!exists[vector])
+    return body();
+  OpBuilder::InsertionGuard insertion(builder);
+  auto branch = scf::IfOp::create(builder, otherwise.getTypes(), exists[vector],
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(builder, body());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, otherwise);
+  return llvm::to_vector_of<Value>(branch.getResults());
+}
+
+const RowEmitter::RowValue &RowEmitter::loadRow(Value memref, AffineMap map,
+                                                unsigned loop) {
+  auto found = rows.find(memref);
+  if (found != rows.end())
+    return found->second;
+  VectorType type = getVectorType(memref);
+  Value zeros = getZeros(type);
+  // What no op has written has no particular value.
+  if (isLocal(memref))
+    return rows[memref] = RowValue(plan.vectorsPerThread, zeros);
+  RowValue values;
+  for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
+    values.push_back(guard(vector, zeros, [&] {
+                       Value value = vector::LoadOp::create(
+                           builder, type, mapping.lookupOrDefault(memref),
+                           getIndices(map, loop, places[vector]),
+                           /*nontemporal=*/false, getAlignment(memref));
+                       return SmallVector<Value>{value};
+                     }).front());
+  return rows[memref] = values;
+}
+
+Value RowEmitter::loadScalar(linalg::GenericOp op, OpOperand &operand) {
+  Value memref = operand.get();
+  if (!isa<MemRefType>(memref.getType()))
+    return mapping.lookupOrDefault(memref);
+  if (Value known = scalars.lookup(memref))
+    return known;
+  if (isLocal(memref))
+    return arith::ConstantOp::create(
+        builder, builder.getZeroAttr(getElementTypeOrSelf(memref)));
+  return memref::LoadOp::create(
+      builder, mapping.lookupOrDefault(memref),
+      getIndices(op.getMatchingIndexingMap(&operand), std::nullopt, {}));
+}
+
+void RowEmitter::storeScalar(linalg::GenericOp op, OpOperand &operand,
+                             Value value) {
+  Value memref = operand.get();
+  scalars[memref] = value;
+  if (isLocal(memref))
+    return;
+  Value isFirst = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq,
+                                        thread.id, constant(0));
+  SmallVector<Value> indices =
+      getIndices(op.getMatchingIndexingMap(&operand), std::nullopt, {});
+  scf::IfOp::create(builder, isFirst, [&](OpBuilder &inner, Location loc) {
+    memref::StoreOp::create(inner, loc, value, mapping.lookupOrDefault(memref),
+                            indices);
+    scf::YieldOp::create(inner, loc);
+  });
+}
+
+/// Maps what is the same for all elements of the row, and emits the ops on it.
+IRMapping RowEmitter::mapInvariants(linalg::GenericOp op,
+                                    std::optional<unsigned> loop) {
+  IRMapping values = mapping;
+  DenseSet<Value> variants;
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(&operand);
+    if (getAccess(op, operand, loop) != Access::Uniform ||
+        (loop && op.isDpsInit(&operand)))
+      variants.insert(argument);
+    else if (!argument.use_empty())
+      values.map(argument, loadScalar(op, operand));
+  }
+  Value zero = constant(0);
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+      if (index.getDim() == loop)
+        variants.insert(index);
+      else
+        values.map(index.getResult(), zero);
+      continue;
+    }
+    bool isVariant = !isPure(&inner) || inner.getNumRegions() != 0 ||
+                     llvm::any_of(inner.getOperands(), [&](Value operand) {
+                       return variants.contains(operand);
+                     });
+    if (isVariant && loop)
+      variants.insert_range(inner.getResults());
+    else
+      builder.clone(inner, values);
+  }
+  return values;
+}
+
+void RowEmitter::emitOp(linalg::GenericOp op, std::optional<unsigned> loop) {
+  if (!loop)
+    emitUniformOp(op);
+  else if (linalg::isReductionIterator(op.getIteratorTypesArray()[*loop]))
+    emitReduction(op, *loop);
+  else
+    emitElementwise(op, *loop);
+}
+
+/// An op on one element, which every thread does.
+void RowEmitter::emitUniformOp(linalg::GenericOp op) {
+  IRMapping values = mapInvariants(op, std::nullopt);
+  for (auto [output, value] :
+       llvm::zip_equal(op.getDpsInitsMutable(),
+                       op.getBody()->getTerminator()->getOperands()))
+    storeScalar(op, output, values.lookupOrDefault(value));
+}
+
+/// Loads the vectors that `op` reads.
+void RowEmitter::loadRows(linalg::GenericOp op, unsigned loop) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (getAccess(op, operand, loop) == Access::Contiguous &&
+        op.payloadUsesValueFromOperand(&operand))
+      loadRow(operand.get(), op.getMatchingIndexingMap(&operand), loop);
+}
+
+/// Emits the body for one element. Ops that are the same as for the element
+/// before, such as the random numbers that four elements share, are not
+/// repeated.
+SmallVector<Value> RowEmitter::emitLane(linalg::GenericOp op, unsigned loop,
+                                        const IRMapping &invariants,
+                                        int64_t vector, int64_t lane,
+                                        ValueRange outputs,
+                                        DenseMap<Operation *, Clone> &clones) {
+  IRMapping values = invariants;
+  Value place =
+      builder.createOrFold<arith::AddIOp>(places[vector], constant(lane));
+  bool isReduction =
+      linalg::isReductionIterator(op.getIteratorTypesArray()[loop]);
+  size_t nextOutput = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(&operand);
+    if (op.isDpsInit(&operand) && isReduction) {
+      values.map(argument, outputs[nextOutput++]);
+      continue;
+    }
+    if (argument.use_empty())
+      continue;
+    switch (getAccess(op, operand, loop)) {
+    case Access::Uniform:
+      break;
+    case Access::Contiguous:
+      values.map(argument, vector::ExtractOp::create(
+                               builder, rows.at(operand.get())[vector], lane));
+      break;
+    case Access::Gather:
+      values.map(argument, memref::LoadOp::create(
+                               builder, mapping.lookupOrDefault(operand.get()),
+                               getIndices(op.getMatchingIndexingMap(&operand),
+                                          loop, place)));
+      break;
+    }
+  }
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (inner.getNumResults() > 0 && values.contains(inner.getResult(0)))
+      continue;
+    if (isa<linalg::IndexOp>(inner)) {
+      values.map(inner.getResult(0), place);
+      continue;
+    }
+    Clone &last = clones[&inner];
+    SmallVector<Value> operands =
+        llvm::map_to_vector(inner.getOperands(), [&](Value operand) {
+          return values.lookupOrDefault(operand);
+        });
+    bool isShared = plan.vectorLength % kSharedPlaces == 0 &&
+                    lane % kSharedPlaces != 0 && isPlaceByFours(&inner, loop);
+    bool isSame = last.op && isPure(&inner) && inner.getNumRegions() == 0 &&
+                  last.operands == operands;
+    if (!last.op || !(isShared || isSame)) {
+      last.op = builder.clone(inner, values);
+      last.operands = operands;
+    }
+    values.map(inner.getResults(), last.op->getResults());
+  }
+  return llvm::map_to_vector(
+      op.getBody()->getTerminator()->getOperands(),
+      [&](Value value) { return values.lookupOrDefault(value); });
+}
+
+void RowEmitter::emitElementwise(linalg::GenericOp op, unsigned loop) {
+  loadRows(op, loop);
+  IRMapping invariants = mapInvariants(op, loop);
+  SmallVector<RowValue> results(op.getNumDpsInits());
+  for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector) {
+    SmallVector<Value> zeros;
+    for (Value output : op.getDpsInits())
+      zeros.push_back(getZeros(getVectorType(output)));
+    SmallVector<Value> vectors = guard(vector, zeros, [&] {
+      SmallVector<SmallVector<Value>> lanes(op.getNumDpsInits());
+      DenseMap<Operation *, Clone> clones;
+      for (int64_t lane = 0; lane < plan.vectorLength; ++lane)
+        for (auto [lanes, value] :
+             llvm::zip_equal(lanes, emitLane(op, loop, invariants, vector, lane,
+                                             {}, clones)))
+          lanes.push_back(value);
+      SmallVector<Value> made;
+      for (auto [index, output] : llvm::enumerate(op.getDpsInitsMutable())) {
+        made.push_back(vector::FromElementsOp::create(
+            builder, getVectorType(output.get()), lanes[index]));
+        storeVector(op, loop, output, vector, made.back(), lanes[index]);
+      }
+      return made;
+    });
+    for (auto [row, value] : llvm::zip_equal(results, vectors))
+      row.push_back(value);
+  }
+  for (auto [output, row] : llvm::zip_equal(op.getDpsInits(), results))
+    rows[output] = row;
+}
+
+/// Writes a vector of an output to memory, unless it is a buffer of the body.
+void RowEmitter::storeVector(linalg::GenericOp op, unsigned loop,
+                             OpOperand &output, int64_t vector, Value value,
+                             ValueRange lanes) {
+  Value memref = output.get();
+  AffineMap map = op.getMatchingIndexingMap(&output);
+  if (isLocal(memref))
+    return;
+  Value target = mapping.lookupOrDefault(memref);
+  if (plan.vectorMemory.contains(memref)) {
+    vector::StoreOp::create(builder, value, target,
+                            getIndices(map, loop, places[vector]),
+                            /*nontemporal=*/false, getAlignment(memref));
+    return;
+  }
+  for (auto [lane, element] : llvm::enumerate(lanes)) {
+    Value place =
+        builder.createOrFold<arith::AddIOp>(places[vector], constant(lane));
+    memref::StoreOp::create(builder, element, target,
+                            getIndices(map, loop, place));
+  }
+}
+
+void RowEmitter::emitReduction(linalg::GenericOp op, unsigned loop) {
+  loadRows(op, loop);
+  IRMapping invariants = mapInvariants(op, loop);
+  SmallVector<Operation *> combiners;
+  SmallVector<Value> partials;
+  for (unsigned index = 0; index < op.getNumDpsInits(); ++index) {
+    combiners.push_back(getCombiner(op, index));
+    partials.push_back(arith::ConstantOp::create(
+        builder, *arith::getNeutralElement(combiners.back())));
+  }
+  for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
+    partials = guard(vector, partials, [&] {
+      SmallVector<Value> carried = partials;
+      DenseMap<Operation *, Clone> clones;
+      for (int64_t lane = 0; lane < plan.vectorLength; ++lane)
+        carried = emitLane(op, loop, invariants, vector, lane, carried, clones);
+      return carried;
+    });
+  for (auto [index, output] : llvm::enumerate(op.getDpsInitsMutable())) {
+    Value total =
+        reduceBlock(builder, thread, combiners[index], partials[index]);
+    Value before = loadScalar(op, output);
+    storeScalar(op, output, combine(builder, combiners[index], before, total));
+  }
+}
+
+} // namespace
+
+gpu::LaunchOp
+fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
+                     const RowPlan &plan, Value items, Value length,
+                     function_ref<SmallVector<Value>(Value item)> getIndices) {
+  Location loc = forall.getLoc();
+  auto emit = [&](gpu::LaunchOp launch, Value item, Value thread) {
+    BlockThread row(launch);
+    row.id = thread;
+    row.count = arith::ConstantIndexOp::create(builder, loc, plan.threads);
+    RowEmitter(builder, forall, plan, row, length).emit(getIndices(item));
+  };
+  if (plan.blockThreads != plan.threads)
+    return emitWarpLaunch(builder, loc, items, kLargestGrid, plan.blockThreads,
+                          emit);
+  return emitBlockLaunch(builder, loc, items, kLargestGrid, plan.threads,
+                         [&](gpu::LaunchOp launch, Value item, Value) {
+                           emit(launch, item, launch.getThreadIds().x);
+                           // The next row's sums go through the same shared
+                           // memory.
+                           gpu::BarrierOp::create(builder, loc);
+                         });
+}

@@ -1,0 +1,63 @@
+//===- RowPlan.h - Which loops are over rows, and how -----------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_LINALGTOGPU_ROWPLAN_H
+#define FOVEA_LIB_CONVERSION_LINALGTOGPU_ROWPLAN_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace fovea {
+
+/// Bytes of the widest access to memory.
+inline constexpr int64_t kAccessBytes = 16;
+
+/// How a block works on one row, whose elements are shared by its threads in
+/// vectors of neighbours: thread t has the vectors t, t + threads, ... of the
+/// row, the same in every op, so that what one op makes of a row the next one
+/// has in its registers.
+struct RowPlan {
+  /// The ops, in order.
+  llvm::SmallVector<mlir::linalg::GenericOp> ops;
+  /// The loop of each op that runs along the row, if it has one; all others
+  /// have one iteration.
+  llvm::SmallVector<std::optional<unsigned>> rowLoops;
+  /// Elements of a row, if that is known.
+  std::optional<int64_t> length;
+  /// A memref and its dimension that is along the row.
+  mlir::Value lengthSource;
+  int64_t lengthDim = 0;
+  /// Elements of a vector, vectors of a thread, threads of a row and of a
+  /// block.
+  int64_t vectorLength = 1;
+  int64_t vectorsPerThread = 1;
+  int64_t threads = 0;
+  int64_t blockThreads = 0;
+  /// Memrefs whose elements are read and written by vectors.
+  llvm::DenseSet<mlir::Value> vectorMemory;
+  /// Memrefs from outside of the loop with what vectors of a row start at
+  /// multiples of in them, in bytes.
+  llvm::SmallMapVector<mlir::Value, int64_t, 4> alignments;
+
+  /// Elements that a block has room for.
+  int64_t getCapacity() const {
+    return vectorLength * vectorsPerThread * threads;
+  }
+  /// Whether all threads have all their vectors.
+  bool isFull() const { return length == getCapacity(); }
+};
+
+/// The plan for a bufferised loop over rows, or none where its body is
+/// something else: rows of more than one dimension, elements of other threads,
+/// memory that is written and read in different ways, or rows that are known to
+/// be too long.
+std::optional<RowPlan> planRows(mlir::scf::ForallOp forall);
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_CONVERSION_LINALGTOGPU_ROWPLAN_H

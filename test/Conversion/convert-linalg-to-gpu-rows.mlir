@@ -1,0 +1,123 @@
+// RUN: fovea-opt --convert-linalg-to-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
+
+// A row of 8192 is 512 threads times 2 vectors of 16 bytes. All of it is loaded
+// first; the sum is made by shuffles within warps and shared memory between
+// them. Rows that are not aligned go element by element.
+// CHECK-LABEL: func @normalise(
+// CHECK-SAME:    %[[X:.*]]: memref<?x8192xbf16, strided<[?, 1], offset: ?>>, %[[Y:.*]]: memref<?x8192xbf16>
+// CHECK:         memref.extract_aligned_pointer_as_index %[[X]]
+// CHECK:         %[[ALIGNED:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
+// CHECK:         scf.if %[[ALIGNED]] {
+// CHECK:           gpu.launch {{.*}}threads(%[[T:[a-z0-9_]*]], {{.*}}) in (%{{.*}} = %c512
+// CHECK-SAME:        workgroup(%[[SUMS:.*]] : memref<32xf32, #gpu.address_space<workgroup>>)
+// CHECK-COUNT-2:     vector.load %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[?, 1], offset: ?>>, vector<8xbf16>
+// CHECK-NOT:         vector.load
+// CHECK-COUNT-5:     gpu.shuffle xor
+// CHECK:             memref.store %{{.*}}, %[[SUMS]]
+// CHECK:             gpu.barrier
+// CHECK-COUNT-5:     gpu.shuffle xor
+// CHECK-NOT:         memref.load %{{.*}} : memref<1x8192xbf16
+// CHECK-COUNT-2:     vector.store %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[8192, 1], offset: ?>>, vector<8xbf16>
+// CHECK:             gpu.barrier
+// CHECK:         } else {
+// CHECK:           gpu.launch
+// CHECK:             memref.load %{{.*}} : memref<1x8192xbf16, strided<[?, 1], offset: ?>>
+func.func @normalise(%x: memref<?x8192xbf16, strided<[?, 1], offset: ?>>, %y: memref<?x8192xbf16>, %n: index) {
+  %z = arith.constant 0.0 : f32
+  scf.forall (%i) in (%n) {
+    %row = memref.subview %x[%i, 0] [1, 8192] [1, 1] : memref<?x8192xbf16, strided<[?, 1], offset: ?>> to memref<1x8192xbf16, strided<[?, 1], offset: ?>>
+    %out = memref.subview %y[%i, 0] [1, 8192] [1, 1] : memref<?x8192xbf16> to memref<1x8192xbf16, strided<[8192, 1], offset: ?>>
+    %sum = memref.alloc() : memref<1xf32>
+    linalg.fill ins(%z : f32) outs(%sum : memref<1xf32>)
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%row : memref<1x8192xbf16, strided<[?, 1], offset: ?>>) outs(%sum : memref<1xf32>) {
+    ^bb0(%a: bf16, %s: f32):
+      %b = arith.extf %a : bf16 to f32
+      %t = arith.addf %s, %b : f32
+      linalg.yield %t : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%row, %sum : memref<1x8192xbf16, strided<[?, 1], offset: ?>>, memref<1xf32>) outs(%out : memref<1x8192xbf16, strided<[8192, 1], offset: ?>>) {
+    ^bb0(%a: bf16, %s: f32, %o: bf16):
+      %b = arith.extf %a : bf16 to f32
+      %t = arith.divf %b, %s : f32
+      %r = arith.truncf %t : f32 to bf16
+      linalg.yield %r : bf16
+    }
+    memref.dealloc %sum : memref<1xf32>
+  }
+  return
+}
+
+// -----
+
+// A short row is a warp's: no shared memory, no barrier, several in a block.
+// CHECK-LABEL: func @short(
+// CHECK:         gpu.launch {{.*}} in (%{{.*}} = %c256
+// CHECK-NOT:     workgroup
+// CHECK:           arith.divui %{{.*}}, %c32
+// CHECK:           vector.load {{.*}} {alignment = 8 : i64} : {{.*}}, vector<2xf32>
+// CHECK-COUNT-5:   gpu.shuffle xor
+// CHECK-NOT:       gpu.barrier
+// CHECK:           gpu.terminator
+func.func @short(%x: memref<100x64xf32>, %y: memref<100xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+    ins(%x : memref<100x64xf32>) outs(%y : memref<100xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %t = arith.maximumf %s, %a : f32
+    linalg.yield %t : f32
+  }
+  return
+}
+
+// -----
+
+// Random numbers that four neighbours share are made once.
+// CHECK-LABEL: func @shared_by_four(
+// CHECK:         gpu.launch
+// CHECK-COUNT-2: arith.mului_extended
+// CHECK-NOT:     arith.mului_extended
+// CHECK:         vector.store
+// CHECK:         } else {
+func.func @shared_by_four(%x: memref<?x256xf16>) {
+  %c2 = arith.constant 2 : i32
+  %m = arith.constant -766435501 : i32
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%x : memref<?x256xf16>) {
+  ^bb0(%a: f16):
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i32
+    %q = arith.shrui %k, %c2 : i32
+    %low, %high = arith.mului_extended %q, %m : i32
+    %r = arith.uitofp %high : i32 to f16
+    %s = arith.mulf %a, %r : f16
+    linalg.yield %s : f16
+  }
+  return
+}
+
+// -----
+
+// Rows in registers cannot be read by other threads: a block's threads share
+// each op, with barriers between, and the buffer is in shared memory.
+// CHECK-LABEL: func @rotate(
+// CHECK:         gpu.launch
+// CHECK-SAME:      workgroup(%{{.*}} : memref<1x64xf32, #gpu.address_space<workgroup>>)
+// CHECK-NOT:       vector.load
+// CHECK:           scf.for
+// CHECK:           gpu.barrier
+// CHECK:           scf.for
+// CHECK:           gpu.barrier
+func.func @rotate(%x: memref<10x64xf32>) {
+  scf.forall (%i) in (10) {
+    %row = memref.subview %x[%i, 0] [1, 64] [1, 1] : memref<10x64xf32> to memref<1x64xf32, strided<[64, 1], offset: ?>>
+    %copy = memref.alloc() : memref<1x64xf32>
+    memref.copy %row, %copy : memref<1x64xf32, strided<[64, 1], offset: ?>> to memref<1x64xf32>
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, 63 - j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%copy : memref<1x64xf32>) outs(%row : memref<1x64xf32, strided<[64, 1], offset: ?>>) {
+    ^bb0(%a: f32, %b: f32):
+      linalg.yield %a : f32
+    }
+    memref.dealloc %copy : memref<1x64xf32>
+  }
+  return
+}
