@@ -113,6 +113,8 @@ private:
       return failure();
     SmallVector<Value> operands;
     gpu::GPUFuncOp kernel = outlineKernelFunc(launch, name, operands);
+    for (NamedAttribute attribute : launch->getDiscardableAttrs())
+      kernel->setAttr(attribute.getName(), attribute.getValue());
     if (failed(takeGlobals(kernel, symbols, hostSymbols)))
       return failure();
     gpu::GPUFuncOp same = findEqual(kernel, symbols);

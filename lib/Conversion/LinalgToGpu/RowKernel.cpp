@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -205,11 +206,20 @@ void RowEmitter::emit(ValueRange ivs) {
     emitOp(op, loop);
 }
 
-/// Loads the parts of the row that are read before they are written.
+/// Loads the parts of the row that are read before they are written, and before
+/// the last sum: what comes behind it would wait in registers.
 void RowEmitter::preload() {
-  DenseSet<Value> seen;
-  for (auto [planned, loop] : llvm::zip_equal(plan.ops, plan.rowLoops)) {
+  size_t last = plan.ops.size();
+  for (auto [index, planned] : llvm::enumerate(plan.ops)) {
     linalg::GenericOp op = planned;
+    if (op.getNumReductionLoops() != 0)
+      last = index;
+  }
+  DenseSet<Value> seen;
+  for (auto [index, planned, loop] : llvm::enumerate(plan.ops, plan.rowLoops)) {
+    linalg::GenericOp op = planned;
+    if (index > last)
+      break;
     for (OpOperand &operand : op->getOpOperands()) {
       Value memref = operand.get();
       bool isRead = op.payloadUsesValueFromOperand(&operand);
@@ -532,14 +542,19 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
     row.count = arith::ConstantIndexOp::create(builder, loc, plan.threads);
     RowEmitter(builder, forall, plan, row, length).emit(getIndices(item));
   };
-  if (plan.blockThreads != plan.threads)
-    return emitWarpLaunch(builder, loc, items, kLargestGrid, plan.blockThreads,
-                          emit);
-  return emitBlockLaunch(builder, loc, items, kLargestGrid, plan.threads,
-                         [&](gpu::LaunchOp launch, Value item, Value) {
-                           emit(launch, item, launch.getThreadIds().x);
-                           // The next row's sums go through the same shared
-                           // memory.
-                           gpu::BarrierOp::create(builder, loc);
-                         });
+  auto emitBlock = [&](gpu::LaunchOp launch, Value item, Value) {
+    emit(launch, item, launch.getThreadIds().x);
+    // The next row's sums go through the same shared memory.
+    gpu::BarrierOp::create(builder, loc);
+  };
+  gpu::LaunchOp launch =
+      plan.blockThreads != plan.threads
+          ? emitWarpLaunch(builder, loc, items, kLargestGrid, plan.blockThreads,
+                           emit)
+          : emitBlockLaunch(builder, loc, items, kLargestGrid, plan.threads,
+                            emitBlock);
+  if (plan.residentBlocks > 1)
+    launch->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                    builder.getI32IntegerAttr(plan.residentBlocks));
+  return launch;
 }

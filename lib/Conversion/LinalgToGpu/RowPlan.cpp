@@ -26,6 +26,8 @@ static constexpr int64_t kMostVectors = 16;
 static constexpr int64_t kRowThreads = 512;
 /// Threads of a block of warps with a row each.
 static constexpr int64_t kWarpBlock = 256;
+/// Threads that a multiprocessor should have, to load enough at a time.
+static constexpr int64_t kResidentThreads = 1024;
 /// Registers that a thread needs besides the row.
 static constexpr int64_t kOtherRegisters = 40;
 static constexpr int64_t kMostRegisters = 255;
@@ -292,6 +294,10 @@ bool Planner::choose() {
     result.threads = threads;
     // Short rows: a warp for each, several in a block.
     result.blockThreads = threads == kWarpSize ? kWarpBlock : threads;
+    // One block loads while another computes.
+    if (perThread * registers + kOtherRegisters <=
+        kRegistersPerCore / kResidentThreads)
+      result.residentBlocks = kResidentThreads / result.blockThreads;
     return true;
   }
   return false;

@@ -38,6 +38,9 @@ struct RowPlan {
   int64_t vectorsPerThread = 1;
   int64_t threads = 0;
   int64_t blockThreads = 0;
+  /// Blocks that a multiprocessor should have room for, whatever registers that
+  /// leaves to each.
+  int64_t residentBlocks = 1;
   /// Memrefs whose elements are read and written by vectors.
   llvm::DenseSet<mlir::Value> vectorMemory;
   /// Memrefs from outside of the loop with what vectors of a row start at
