@@ -9,8 +9,9 @@ import os
 import numpy as np
 import pytest
 
+import attention
 import fovea
-from attention import Case
+from attention import Case, keep_mask
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -40,12 +41,12 @@ def reference(q, k, v, mask=None):
     return scores.softmax(-1).nan_to_num(0) @ v
 
 
-def check(output, expected, dtype):
+def check(output, expected, dtype, bound=None):
     assert output.shape == expected.shape
     if output.numel() == 0:
         return
     error = (output.double() - expected).abs().max() / expected.abs().max()
-    assert error <= BOUNDS[dtype], error
+    assert error <= (bound or BOUNDS[dtype]), error
 
 
 def make(case, batch, queries, keys, seed=0):
@@ -70,6 +71,19 @@ def test_sample(dtype, dim, mask):
     check(compiled(case)(*operands), reference(*operands, mask), dtype)
 
 
+@pytest.mark.parametrize("strategy", ["fused", "unfused"])
+@pytest.mark.parametrize("case", [
+    Case(dtype="bf16", dim=64, value_dim=64, mask="causal_documents"),
+    Case(dtype="bf16", dim=64, value_dim=64, mask="causal", dropout=0.2),
+    Case(dtype="f16", modification="alibi", mask="window"),
+    Case(modification="bias", mask="padding")], ids=str)
+def test_sample_regions(case, strategy):
+    operands = case.make_operands(1, 130, 130)
+    function = fovea.compile(case.text, target=TARGET, strategy=strategy)
+    (expected,), top = case.reference(operands)
+    attention.check(function(*operands), expected, case.dtype, top)
+
+
 @pytest.mark.parametrize("dim", [8, 16, 24, 40, 72, 80, 96, 112, 160, 192, 256])
 @pytest.mark.parametrize("mask", ["none", "causal"])
 def test_head_dims(dim, mask):
@@ -84,6 +98,138 @@ def test_lengths(length, mask):
     case = Case(dtype="f16", dim=64, value_dim=64, mask=mask)
     operands = make(case, 1, length, length)
     check(compiled(case)(*operands), reference(*operands, mask), "f16")
+
+
+ROWS = """
+!matrix = tensor<?x{width}x{dtype}>
+!row = tensor<{width}x{dtype}>
+func.func @layer_norm(%x: !matrix, %w: !row, %b: !row, %r: !matrix, %seed: i64,
+                      %offset: i64) -> !matrix {{
+  %n = attn.layer_norm %x weight(%w : !row) bias(%b : !row) epsilon(1.0e-5)
+       : !matrix
+  %d = attn.dropout %n, 0.25 seed(%seed, %offset) : !matrix
+  %y = attn.residual_add %d, %r : !matrix, !matrix
+  return %y : !matrix
+}}
+func.func @rms_norm(%x: !matrix, %w: !row) -> !matrix {{
+  %y = attn.rms_norm %x weight(%w : !row) epsilon(1.0e-6) : !matrix
+  return %y : !matrix
+}}
+func.func @softmax(%x: !matrix) -> !matrix {{
+  %y = attn.softmax %x : !matrix -> !matrix
+  return %y : !matrix
+}}
+func.func @gelu(%x: !matrix) -> !matrix {{
+  %y = attn.elementwise %x {{
+  ^bb0(%a: {dtype}):
+    %half = arith.constant 0.5 : {dtype}
+    %root = arith.constant 0.70703125 : {dtype}
+    %scaled = arith.mulf %a, %root : {dtype}
+    %erf = math.erf %scaled : {dtype}
+    %share = arith.mulf %a, %half : {dtype}
+    %rest = arith.mulf %share, %erf : {dtype}
+    %z = arith.addf %share, %rest : {dtype}
+    attn.yield %z : {dtype}
+  }} : (!matrix) -> !matrix
+  return %y : !matrix
+}}
+"""
+
+
+@functools.lru_cache(maxsize=None)
+def compiled_rows(name, width, dtype):
+    text = ROWS.format(width=width or "?", dtype=dtype)
+    return fovea.compile(text, target=TARGET, entry=name)
+
+
+def make_rows(rows, width, dtype, pad=0):
+    """A matrix whose rows have `pad` other elements between them."""
+    memory = torch.randn(rows, width + pad, device="cuda", dtype=TORCH[dtype])
+    return memory[:, pad // 2:pad // 2 + width]
+
+
+def check_rows(name, function, x, dtype):
+    """Runs a function of ROWS on `x` and compares it with float64."""
+    rows, width = x.shape
+    weight, bias = (torch.randn(width, device="cuda", dtype=TORCH[dtype])
+                    for _ in range(2))
+    wide = x.double()
+    if name == "layer_norm":
+        residual = torch.randn_like(x)
+        output = function(x, weight, bias, residual, 7, 11)
+        keep = torch.from_numpy(keep_mask(x.shape, 0.25, 7, 11)).cuda()
+        expected = torch.nn.functional.layer_norm(
+            wide, (width,), weight.double(), bias.double(), 1e-5)
+        expected = keep * expected / 0.75 + residual.double()
+    elif name == "rms_norm":
+        output = function(x, weight)
+        scale = (wide.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+        expected = wide * scale * weight.double()
+    elif name == "softmax":
+        output = function(x)
+        expected = wide.softmax(-1)
+    else:
+        output = function(x)
+        expected = wide * 0.5 * (1 + torch.special.erf(wide * 0.70703125))
+    bound = 2e-2 if name == "gelu" and dtype == "bf16" else BOUNDS[dtype]
+    check(output, expected, dtype, bound)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "gelu"])
+@pytest.mark.parametrize("width", [None, 96, 1024, 8192])
+def test_sample_rows(name, width):
+    """In registers, of a warp and of a block, and not: rows are misaligned."""
+    for pad in (0, 3):
+        check_rows(name, compiled_rows(name, width, "bf16"),
+                   make_rows(3, width or 1000, "bf16", pad), "bf16")
+
+
+def test_sample_contraction():
+    function = fovea.compile("""
+        func.func @f(%x: tensor<?x72xf32>, %y: tensor<72x?xf32>,
+                     %z: tensor<?x?xf32>) -> tensor<?x?xf32> {
+          %r = linalg.matmul ins(%x, %y : tensor<?x72xf32>, tensor<72x?xf32>)
+               outs(%z : tensor<?x?xf32>) -> tensor<?x?xf32>
+          return %r : tensor<?x?xf32>
+        }""", target=TARGET)
+    x, y, z = (torch.randn(shape, device="cuda")
+               for shape in ((50, 72), (72, 33), (50, 33)))
+    check(function(x, y, z), x.double() @ y.double() + z.double(), "f32")
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "gelu"])
+@pytest.mark.parametrize("width", [1, 7, 64, 77, 96, 1000, 1024, 8192, 20000])
+def test_rows(width, name, dtype):
+    function = compiled_rows(name, width, dtype)
+    for rows, pad in ((5, 0), (1, 3), (300, 8)):
+        check_rows(name, function, make_rows(rows, width, dtype, pad), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "softmax", "gelu"])
+def test_dynamic_rows(name, dtype):
+    function = compiled_rows(name, None, dtype)
+    for width in (1, 2, 31, 33, 128, 250, 256, 4096, 5001, 8192, 16384, 16392,
+                  40000):
+        for rows, pad in ((3, 0), (2, 5), (40, 16)):
+            check_rows(name, function, make_rows(rows, width, dtype, pad),
+                       dtype)
+
+
+@pytest.mark.parametrize("width", [None, 256])
+def test_no_rows(width):
+    for name in ("rms_norm", "softmax"):
+        function = compiled_rows(name, width, "bf16")
+        weight = [torch.randn(256, device="cuda", dtype=torch.bfloat16)]
+        operands = [make_rows(0, 256, "bf16")]
+        operands += weight if name == "rms_norm" else []
+        assert function(*operands).shape == (0, 256)
+
+
+def test_no_columns():
+    x = make_rows(4, 0, "f32")
+    assert compiled_rows("softmax", None, "f32")(x).shape == (4, 0)
 
 
 def test_results_are_on_the_device():

@@ -1,17 +1,12 @@
 // REQUIRES: ptxas
 // Kernels of all kinds assemble, for both targets, without spills.
-// RUN: fovea-opt --fovea-gpu-pipeline='level=nvvm target=sm_90a strategy=unfused' %s \
-// RUN:   | sed -e 's/^  gpu.module @kernels.*/module {/' | sed -n -e '/^module {/,$p' | sed -e '$d' \
-// RUN:   | mlir-translate --mlir-to-llvmir | llc -mtriple=nvptx64-nvidia-cuda -mcpu=sm_90a -mattr=+ptx80 -o %t.90.ptx
-// RUN: ptxas -arch=sm_90a -v %t.90.ptx -o %t.90.cubin 2>&1 | FileCheck %s
-// RUN: fovea-opt --fovea-gpu-pipeline='level=nvvm target=sm_80' %s \
-// RUN:   | sed -e 's/^  gpu.module @kernels.*/module {/' | sed -n -e '/^module {/,$p' | sed -e '$d' \
-// RUN:   | mlir-translate --mlir-to-llvmir | llc -mtriple=nvptx64-nvidia-cuda -mcpu=sm_80 -mattr=+ptx80 -o %t.80.ptx
-// RUN: ptxas -arch=sm_80 -v %t.80.ptx -o %t.80.cubin 2>&1 | FileCheck %s
+// RUN: fovea-compile %s --target=sm_90a --emit=cubin --print-resources -o %t 2>&1 | FileCheck %s
+// RUN: fovea-compile %s --target=sm_90a --strategy=unfused --emit=cubin --print-resources -o %t 2>&1 | FileCheck %s
+// RUN: fovea-compile %s --target=sm_80 --emit=cubin --print-resources -o %t 2>&1 | FileCheck %s
 
-// CHECK-NOT: {{[1-9][0-9]*}} bytes spill
-// CHECK: Compiling entry function
-// CHECK-NOT: {{[1-9][0-9]*}} bytes spill
+// CHECK-NOT: {{[1-9][0-9]*}} spilled
+// CHECK: 0 spilled
+// CHECK-NOT: {{[1-9][0-9]*}} spilled
 
 func.func @norms(%x: tensor<?x1024xbf16>, %y: tensor<?x77xf32>, %w: tensor<1024xf32>, %seed: i64, %offset: i64) -> (tensor<?x1024xbf16>, tensor<?x77xf32>) {
   %n = attn.layer_norm %x weight(%w : tensor<1024xf32>) bias(%w : tensor<1024xf32>) epsilon(1.0e-5) : tensor<?x1024xbf16>

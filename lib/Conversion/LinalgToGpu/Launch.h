@@ -1,5 +1,4 @@
-//===- Launch.h - Kernels by work items --------------------------*- C++
-//-*-===//
+//===- Launch.h - Kernels by work items -------------------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
