@@ -587,12 +587,12 @@ static Value emitDropout(Emitter &e, DropoutOp op) {
         }
         Value keep = emitDropoutKeep(b, l, indices.back(), row, op.getSeed(),
                                      op.getOffset(), probability);
-        Value quotient =
-            arith::DivFOp::create(b, l, e.convert(b, l, in[0], type),
-                                  e.constant(type, 1.0 - probability));
-        Value kept = e.convert(b, l, quotient, element);
-        return arith::SelectOp::create(b, l, keep, kept,
-                                       e.constant(element, 0.0));
+        Value scaled =
+            arith::MulFOp::create(b, l, e.convert(b, l, in[0], type),
+                                  e.constant(type, 1.0 / (1.0 - probability)));
+        Value kept =
+            arith::SelectOp::create(b, l, keep, scaled, e.constant(type, 0.0));
+        return e.convert(b, l, kept, element);
       });
 }
 

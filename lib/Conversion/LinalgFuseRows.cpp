@@ -510,6 +510,15 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
            });
   }
 
+  /// What one op hands to the next within a body is not rounded between them.
+  static LogicalResult keepWide(arith::ExtFOp op, PatternRewriter &rewriter) {
+    auto narrow = op.getIn().getDefiningOp<arith::TruncFOp>();
+    if (!narrow || narrow.getIn().getType() != op.getType())
+      return failure();
+    rewriter.replaceOp(op, narrow.getIn());
+    return success();
+  }
+
   /// Fuses elementwise ops on rows into their one consumer.
   static LogicalResult fuseElementwise(scf::ForallOp forall) {
     RewritePatternSet patterns(forall.getContext());
@@ -523,6 +532,7 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     };
     linalg::populateElementwiseOpsFusionPatterns(patterns, control);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
+    patterns.add(keepWide);
     tensor::populateFoldTensorEmptyPatterns(patterns);
     return applyPatternsGreedily(forall.getRegion(), std::move(patterns));
   }

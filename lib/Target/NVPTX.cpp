@@ -51,10 +51,13 @@ createTargetMachine(const PTXOptions &options) {
       llvm::TargetRegistry::lookupTarget(triple, message);
   if (!target)
     return llvm::createStringError(message);
+  llvm::TargetOptions targetOptions;
+  // As CUDA compilers do: a product and a sum are rounded once.
+  targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Fast;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, getName(options.arch),
-      "+ptx" + std::to_string(options.ptxVersion), llvm::TargetOptions(),
-      std::nullopt, std::nullopt,
+      "+ptx" + std::to_string(options.ptxVersion), targetOptions, std::nullopt,
+      std::nullopt,
       options.optLevel == 0 ? llvm::CodeGenOptLevel::None
                             : llvm::CodeGenOptLevel::Default));
   if (!machine)

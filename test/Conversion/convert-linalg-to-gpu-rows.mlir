@@ -1,6 +1,6 @@
 // RUN: fovea-opt --convert-linalg-to-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
 
-// A row of 8192 is 512 threads times 2 vectors of 16 bytes. All of it is loaded
+// A row of 8192 is 256 threads times 4 vectors of 16 bytes. All of it is loaded
 // first; the sum is made by shuffles within warps and shared memory between
 // them. Rows that are not aligned go element by element.
 // CHECK-LABEL: func @normalise(
@@ -8,16 +8,16 @@
 // CHECK:         memref.extract_aligned_pointer_as_index %[[X]]
 // CHECK:         %[[ALIGNED:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
 // CHECK:         scf.if %[[ALIGNED]] {
-// CHECK:           gpu.launch {{.*}}threads(%[[T:[a-z0-9_]*]], {{.*}}) in (%{{.*}} = %c512
+// CHECK:           gpu.launch {{.*}}threads(%[[T:[a-z0-9_]*]], {{.*}}) in (%{{.*}} = %c256
 // CHECK-SAME:        workgroup(%[[SUMS:.*]] : memref<32xf32, #gpu.address_space<workgroup>>)
-// CHECK-COUNT-2:     vector.load %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[?, 1], offset: ?>>, vector<8xbf16>
+// CHECK-COUNT-4:     vector.load %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[?, 1], offset: ?>>, vector<8xbf16>
 // CHECK-NOT:         vector.load
 // CHECK-COUNT-5:     gpu.shuffle xor
 // CHECK:             memref.store %{{.*}}, %[[SUMS]]
 // CHECK:             gpu.barrier
 // CHECK-COUNT-5:     gpu.shuffle xor
 // CHECK-NOT:         memref.load %{{.*}} : memref<1x8192xbf16
-// CHECK-COUNT-2:     vector.store %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[8192, 1], offset: ?>>, vector<8xbf16>
+// CHECK-COUNT-4:     vector.store %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[8192, 1], offset: ?>>, vector<8xbf16>
 // CHECK:             gpu.barrier
 // CHECK:         } else {
 // CHECK:           gpu.launch

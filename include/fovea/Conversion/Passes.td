@@ -199,7 +199,8 @@ def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
     A group is connected, no op outside of it lies between two of its ops, and a
     row has at most 65536 elements, as far as sizes are known. Contractions are
     in no group. Reshapes between the ops are moved out of the way first. Within
-    a group elementwise ops are fused into their one consumer.
+    a group elementwise ops are fused into their one consumer, and what is
+    rounded to a narrower type and widened again in between no longer is.
 
     With `scope=op` only the ops that one graph op became (`fovea.kernel`) are
     fused: the unfused baseline, kernel by kernel.
@@ -566,8 +567,9 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
 
     A loop over rows, whose ops all work on rows of one dimension of the same
     length, element by element or by a sum, keeps rows in registers: what is read
-    of a row is loaded once, all of it before the first op, by accesses of up to
-    16 bytes; buffers become registers; sums are made by shuffles within warps
+    of a row is loaded once, by accesses of up to 16 bytes, and before the first
+    op as far as registers last, so that many loads are under way; what all rows
+    share, such as weights, is loaded where it is used; buffers become registers; sums are made by shuffles within warps
     and through shared memory between them, in an order that the length of the
     row alone decides. Rows of up to 32 vectors are each a warp's. Rows of
     dynamic length, or in memory that may not be aligned, get both kernels, and

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is read of a row is loaded first, all of it, so that many loads are
-// under way at once; then op follows op, on registers. A buffer of the loop's
+// What the plan says is loaded first, so that many loads are under way at once;
+// then op follows op, on registers. A buffer of the loop's
 // body becomes a value: a vector for each of a thread's vectors of the row, or
 // one scalar, which all threads know.
 //
@@ -116,6 +116,8 @@ public:
 private:
   /// The vectors of a row that a thread has.
   using RowValue = SmallVector<Value>;
+  /// One vector of each operand that is read, by the body's argument.
+  using Vectors = DenseMap<Value, Value>;
   /// The op that was cloned last for an op of a body, and what it was used on.
   struct Clone {
     SmallVector<Value> operands;
@@ -135,7 +137,8 @@ private:
   void emitUniformOp(linalg::GenericOp op);
   void emitElementwise(linalg::GenericOp op, unsigned loop);
   void emitReduction(linalg::GenericOp op, unsigned loop);
-  const RowValue &loadRow(Value memref, AffineMap map, unsigned loop);
+  Value loadVector(linalg::GenericOp op, unsigned loop, OpOperand &operand,
+                   int64_t vector);
   Value loadScalar(linalg::GenericOp op, OpOperand &operand);
   void storeScalar(linalg::GenericOp op, OpOperand &operand, Value value);
   SmallVector<Value> getIndices(AffineMap map, std::optional<unsigned> loop,
@@ -157,9 +160,10 @@ private:
                    std::optional<unsigned> loop);
 
   IRMapping mapInvariants(linalg::GenericOp op, std::optional<unsigned> loop);
-  void loadRows(linalg::GenericOp op, unsigned loop);
+  Vectors loadVectors(linalg::GenericOp op, unsigned loop, int64_t vector);
   SmallVector<Value> emitLane(linalg::GenericOp op, unsigned loop,
-                              const IRMapping &invariants, int64_t vector,
+                              const IRMapping &invariants,
+                              const Vectors &vectors, int64_t vector,
                               int64_t lane, ValueRange outputs,
                               DenseMap<Operation *, Clone> &clones);
   /// Emits `body` for a vector of the row; where the row ends before it, the
@@ -206,28 +210,21 @@ void RowEmitter::emit(ValueRange ivs) {
     emitOp(op, loop);
 }
 
-/// Loads the parts of the row that are read before they are written, and before
-/// the last sum: what comes behind it would wait in registers.
+/// Loads the rows that are loaded before the first op.
 void RowEmitter::preload() {
-  size_t last = plan.ops.size();
-  for (auto [index, planned] : llvm::enumerate(plan.ops)) {
+  for (auto [planned, loop] : llvm::zip_equal(plan.ops, plan.rowLoops)) {
     linalg::GenericOp op = planned;
-    if (op.getNumReductionLoops() != 0)
-      last = index;
-  }
-  DenseSet<Value> seen;
-  for (auto [index, planned, loop] : llvm::enumerate(plan.ops, plan.rowLoops)) {
-    linalg::GenericOp op = planned;
-    if (index > last)
-      break;
     for (OpOperand &operand : op->getOpOperands()) {
       Value memref = operand.get();
-      bool isRead = op.payloadUsesValueFromOperand(&operand);
-      if (!loop || !plan.vectorMemory.contains(memref) ||
-          !forall.getRegion().isAncestor(memref.getParentRegion()) ||
-          !seen.insert(memref).second || !isRead)
+      if (!loop || !plan.preloaded.contains(memref) || rows.contains(memref))
         continue;
-      loadRow(memref, op.getMatchingIndexingMap(&operand), *loop);
+      RowValue row;
+      for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
+        row.push_back(guard(vector, getZeros(getVectorType(memref)), [&] {
+                        return SmallVector<Value>{
+                            loadVector(op, *loop, operand, vector)};
+                      }).front());
+      rows[memref] = row;
     }
   }
 }
@@ -272,26 +269,22 @@ SmallVector<Value> RowEmitter::guard(int64_t vector, ValueRange otherwise,
   return llvm::to_vector_of<Value>(branch.getResults());
 }
 
-const RowEmitter::RowValue &RowEmitter::loadRow(Value memref, AffineMap map,
-                                                unsigned loop) {
+/// A vector of what an operand has of the row, which exists: in registers
+/// already, or to be loaded.
+Value RowEmitter::loadVector(linalg::GenericOp op, unsigned loop,
+                             OpOperand &operand, int64_t vector) {
+  Value memref = operand.get();
   auto found = rows.find(memref);
   if (found != rows.end())
-    return found->second;
+    return found->second[vector];
   VectorType type = getVectorType(memref);
-  Value zeros = getZeros(type);
   // What no op has written has no particular value.
   if (isLocal(memref))
-    return rows[memref] = RowValue(plan.vectorsPerThread, zeros);
-  RowValue values;
-  for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
-    values.push_back(guard(vector, zeros, [&] {
-                       Value value = vector::LoadOp::create(
-                           builder, type, mapping.lookupOrDefault(memref),
-                           getIndices(map, loop, places[vector]),
-                           /*nontemporal=*/false, getAlignment(memref));
-                       return SmallVector<Value>{value};
-                     }).front());
-  return rows[memref] = values;
+    return getZeros(type);
+  return vector::LoadOp::create(
+      builder, type, mapping.lookupOrDefault(memref),
+      getIndices(op.getMatchingIndexingMap(&operand), loop, places[vector]),
+      /*nontemporal=*/false, getAlignment(memref));
 }
 
 Value RowEmitter::loadScalar(linalg::GenericOp op, OpOperand &operand) {
@@ -377,12 +370,16 @@ void RowEmitter::emitUniformOp(linalg::GenericOp op) {
     storeScalar(op, output, values.lookupOrDefault(value));
 }
 
-/// Loads the vectors that `op` reads.
-void RowEmitter::loadRows(linalg::GenericOp op, unsigned loop) {
+/// The vectors that `op` reads, by its arguments.
+RowEmitter::Vectors RowEmitter::loadVectors(linalg::GenericOp op, unsigned loop,
+                                            int64_t vector) {
+  Vectors vectors;
   for (OpOperand &operand : op->getOpOperands())
     if (getAccess(op, operand, loop) == Access::Contiguous &&
         op.payloadUsesValueFromOperand(&operand))
-      loadRow(operand.get(), op.getMatchingIndexingMap(&operand), loop);
+      vectors[op.getMatchingBlockArgument(&operand)] =
+          loadVector(op, loop, operand, vector);
+  return vectors;
 }
 
 /// Emits the body for one element. Ops that are the same as for the element
@@ -390,8 +387,8 @@ void RowEmitter::loadRows(linalg::GenericOp op, unsigned loop) {
 /// repeated.
 SmallVector<Value> RowEmitter::emitLane(linalg::GenericOp op, unsigned loop,
                                         const IRMapping &invariants,
-                                        int64_t vector, int64_t lane,
-                                        ValueRange outputs,
+                                        const Vectors &vectors, int64_t vector,
+                                        int64_t lane, ValueRange outputs,
                                         DenseMap<Operation *, Clone> &clones) {
   IRMapping values = invariants;
   Value place =
@@ -412,7 +409,7 @@ SmallVector<Value> RowEmitter::emitLane(linalg::GenericOp op, unsigned loop,
       break;
     case Access::Contiguous:
       values.map(argument, vector::ExtractOp::create(
-                               builder, rows.at(operand.get())[vector], lane));
+                               builder, vectors.lookup(argument), lane));
       break;
     case Access::Gather:
       values.map(argument, memref::LoadOp::create(
@@ -450,7 +447,6 @@ SmallVector<Value> RowEmitter::emitLane(linalg::GenericOp op, unsigned loop,
 }
 
 void RowEmitter::emitElementwise(linalg::GenericOp op, unsigned loop) {
-  loadRows(op, loop);
   IRMapping invariants = mapInvariants(op, loop);
   SmallVector<RowValue> results(op.getNumDpsInits());
   for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector) {
@@ -459,11 +455,12 @@ void RowEmitter::emitElementwise(linalg::GenericOp op, unsigned loop) {
       zeros.push_back(getZeros(getVectorType(output)));
     SmallVector<Value> vectors = guard(vector, zeros, [&] {
       SmallVector<SmallVector<Value>> lanes(op.getNumDpsInits());
+      Vectors read = loadVectors(op, loop, vector);
       DenseMap<Operation *, Clone> clones;
       for (int64_t lane = 0; lane < plan.vectorLength; ++lane)
         for (auto [lanes, value] :
-             llvm::zip_equal(lanes, emitLane(op, loop, invariants, vector, lane,
-                                             {}, clones)))
+             llvm::zip_equal(lanes, emitLane(op, loop, invariants, read, vector,
+                                             lane, {}, clones)))
           lanes.push_back(value);
       SmallVector<Value> made;
       for (auto [index, output] : llvm::enumerate(op.getDpsInitsMutable())) {
@@ -504,7 +501,6 @@ void RowEmitter::storeVector(linalg::GenericOp op, unsigned loop,
 }
 
 void RowEmitter::emitReduction(linalg::GenericOp op, unsigned loop) {
-  loadRows(op, loop);
   IRMapping invariants = mapInvariants(op, loop);
   SmallVector<Operation *> combiners;
   SmallVector<Value> partials;
@@ -516,9 +512,11 @@ void RowEmitter::emitReduction(linalg::GenericOp op, unsigned loop) {
   for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
     partials = guard(vector, partials, [&] {
       SmallVector<Value> carried = partials;
+      Vectors read = loadVectors(op, loop, vector);
       DenseMap<Operation *, Clone> clones;
       for (int64_t lane = 0; lane < plan.vectorLength; ++lane)
-        carried = emitLane(op, loop, invariants, vector, lane, carried, clones);
+        carried =
+            emitLane(op, loop, invariants, read, vector, lane, carried, clones);
       return carried;
     });
   for (auto [index, output] : llvm::enumerate(op.getDpsInitsMutable())) {

@@ -21,18 +21,16 @@ using namespace mlir;
 using namespace fovea;
 
 static constexpr int64_t kLongestVector = 8;
-static constexpr int64_t kMostVectors = 16;
-/// Threads of a block that works on a row, if that is enough.
-static constexpr int64_t kRowThreads = 512;
-/// Threads of a block of warps with a row each.
-static constexpr int64_t kWarpBlock = 256;
-/// Threads that a multiprocessor should have, to load enough at a time.
-static constexpr int64_t kResidentThreads = 1024;
-/// Registers that a thread needs besides the row.
-static constexpr int64_t kOtherRegisters = 40;
-static constexpr int64_t kMostRegisters = 255;
-/// Vectors of a thread for rows of unknown length.
+/// Vectors of a thread: enough loads under way, and registers left.
 static constexpr int64_t kUsualVectors = 4;
+static constexpr int64_t kMostVectors = 16;
+/// Threads of a block of warps with a row each, and of one for rows of unknown
+/// length.
+static constexpr int64_t kWarpBlock = 256;
+static constexpr int64_t kDynamicBlock = 512;
+/// Registers that a thread needs besides the row.
+static constexpr int64_t kOtherRegisters = 48;
+static constexpr int64_t kMostRegisters = 255;
 
 /// What `memref` is a view of.
 static Value getBase(Value memref) {
@@ -56,12 +54,24 @@ public:
   explicit Planner(scf::ForallOp forall) : forall(forall) {}
 
   std::optional<RowPlan> plan() {
-    if (!collectOps() || !findLength() || !checkOperands() || !choose())
+    if (!collectOps() || !findLength() || !checkOperands())
       return std::nullopt;
-    return result;
+    chooseVectors();
+    return chooseThreads() ? std::optional(result) : std::nullopt;
   }
 
 private:
+  /// What is accessed by vectors of a row, in memory or in a buffer.
+  struct Row {
+    Type element;
+    /// Of the loop's body, which has registers instead.
+    bool isBuffer = false;
+    /// In memory, and its own for each row.
+    bool isStream = false;
+    /// The first op that reads it.
+    std::optional<size_t> firstRead = std::nullopt;
+  };
+
   bool isInside(Value value) {
     return forall.getRegion().isAncestor(value.getParentRegion());
   }
@@ -73,10 +83,12 @@ private:
   bool findLength();
   bool isSameLength(Value memref, int64_t dim) const;
   bool checkOperands();
-  bool checkOperand(linalg::GenericOp op, std::optional<unsigned> loop,
-                    OpOperand &operand);
+  bool checkOperand(size_t index, OpOperand &operand);
   Value getAlignedBase(Value memref);
-  bool choose();
+  void chooseVectors();
+  bool isPreloaded(const Row &row, bool isEarly) const;
+  int64_t countRegisters(bool isEarly) const;
+  bool chooseThreads();
 
   scf::ForallOp forall;
   RowPlan result;
@@ -87,10 +99,9 @@ private:
   };
   /// How memory outside is used, by what it is a view of.
   llvm::MapVector<Value, SmallVector<Use>> uses;
-  /// Element types of the memrefs that are accessed by vectors: those in
-  /// memory, and, with a mark for those that may be kept in registers, all of
-  /// them.
-  llvm::SmallMapVector<Value, Type, 8> vectors, kept;
+  llvm::SmallMapVector<Value, Row, 8> rows;
+  /// The last op that is a sum.
+  size_t lastSum = 0;
 };
 
 bool Planner::collectOps() {
@@ -155,13 +166,17 @@ bool Planner::isSameLength(Value memref, int64_t dim) const {
 }
 
 bool Planner::checkOperands() {
-  for (auto [op, loop] : llvm::zip_equal(result.ops, result.rowLoops)) {
-    if (loop && linalg::isReductionIterator(op.getIteratorTypesArray()[*loop]))
-      for (unsigned index = 0; index < op.getNumDpsInits(); ++index)
-        if (!getCombiner(op, index))
+  for (auto [index, op] : llvm::enumerate(result.ops)) {
+    std::optional<unsigned> loop = result.rowLoops[index];
+    if (loop &&
+        linalg::isReductionIterator(op.getIteratorTypesArray()[*loop])) {
+      lastSum = index;
+      for (unsigned output = 0; output < op.getNumDpsInits(); ++output)
+        if (!getCombiner(op, output))
           return false;
+    }
     for (OpOperand &operand : op->getOpOperands())
-      if (!checkOperand(op, loop, operand))
+      if (!checkOperand(index, operand))
         return false;
     // Bodies that read memory by themselves.
     WalkResult walk = op.getRegion().walk([&](memref::LoadOp load) {
@@ -186,8 +201,9 @@ bool Planner::checkOperands() {
   return true;
 }
 
-bool Planner::checkOperand(linalg::GenericOp op, std::optional<unsigned> loop,
-                           OpOperand &operand) {
+bool Planner::checkOperand(size_t index, OpOperand &operand) {
+  linalg::GenericOp op = result.ops[index];
+  std::optional<unsigned> loop = result.rowLoops[index];
   Value memref = operand.get();
   auto type = dyn_cast<MemRefType>(memref.getType());
   if (!type)
@@ -199,7 +215,7 @@ bool Planner::checkOperand(linalg::GenericOp op, std::optional<unsigned> loop,
     access = Access::Gather;
   if (isLocal(memref)) {
     if (access == Access::Contiguous)
-      kept.insert({memref, type.getElementType()});
+      rows[memref] = {type.getElementType(), /*isBuffer=*/true};
     return access != Access::Gather;
   }
   Value base = getBase(memref);
@@ -219,11 +235,12 @@ bool Planner::checkOperand(linalg::GenericOp op, std::optional<unsigned> loop,
     return false;
   if (access != Access::Contiguous || !hasVectorMemory(type.getElementType()))
     return true;
-  if (Value aligned = getAlignedBase(memref)) {
-    vectors.insert({memref, type.getElementType()});
-    if (!isWrite)
-      kept.insert({memref, type.getElementType()});
-  }
+  if (!getAlignedBase(memref))
+    return true;
+  auto [row, isNew] = rows.insert({memref, {type.getElementType()}});
+  row->second.isStream = isInside(memref);
+  if (isNew && op.payloadUsesValueFromOperand(&operand))
+    row->second.firstRead = index;
   return true;
 }
 
@@ -243,63 +260,80 @@ Value Planner::getAlignedBase(Value memref) {
   return view.getSource();
 }
 
-/// Chooses vectors and threads.
-bool Planner::choose() {
-  auto getBytes = [](Type type) -> int64_t {
-    return type.isIndex() ? 8
-                          : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-  };
+static int64_t getBytes(Type type) {
+  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+}
+
+void Planner::chooseVectors() {
   int64_t smallest = kAccessBytes;
-  for (auto [memref, type] : vectors)
-    smallest = std::min(smallest, getBytes(type));
-  int64_t length = vectors.empty() ? 1 : kAccessBytes / smallest;
+  for (auto &[memref, row] : rows) {
+    if (row.isBuffer)
+      continue;
+    smallest = std::min(smallest, getBytes(row.element));
+    result.vectorMemory.insert(memref);
+  }
+  int64_t length = result.vectorMemory.empty() ? 1 : kAccessBytes / smallest;
   length = std::min(length, kLongestVector);
   if (result.length)
     while (length > 1 && (*result.length % length != 0 ||
                           *result.length / length < kWarpSize))
       length /= 2;
   result.vectorLength = length;
-  result.vectorMemory.insert_range(llvm::make_first_range(vectors));
-  for (auto [memref, type] : vectors) {
-    int64_t bytes = std::min(kAccessBytes, length * getBytes(type));
+  for (auto &[memref, row] : rows) {
+    if (row.isBuffer)
+      continue;
+    int64_t bytes = std::min(kAccessBytes, length * getBytes(row.element));
     int64_t &aligned = result.alignments[getAlignedBase(memref)];
     aligned = std::max(aligned, bytes);
   }
+}
 
+/// Whether a row is loaded before the first op: it is its own, and some sum
+/// needs it, or `isEarly` is set.
+bool Planner::isPreloaded(const Row &row, bool isEarly) const {
+  return row.isStream && row.firstRead &&
+         (isEarly || *row.firstRead <= lastSum);
+}
+
+/// The registers that a thread needs for one vector of each row that it holds
+/// at a time.
+int64_t Planner::countRegisters(bool isEarly) const {
   int64_t registers = 0;
-  for (auto [memref, type] : kept)
-    registers += llvm::divideCeil(length * getBytes(type), 4);
-  auto fits = [&](int64_t perThread, int64_t threads) {
-    int64_t most = std::min(kMostRegisters,
-                            kRegistersPerCore / std::max(threads, kRowThreads));
-    return perThread <= kMostVectors &&
-           perThread * registers + kOtherRegisters <= most;
-  };
-  if (!result.length) {
-    result.threads = result.blockThreads = kRowThreads;
-    result.vectorsPerThread = kUsualVectors;
-    while (!fits(result.vectorsPerThread, kRowThreads))
-      if ((result.vectorsPerThread /= 2) == 0)
-        return false;
-    return true;
-  }
-  int64_t count = *result.length / length;
-  for (int64_t most = kRowThreads; most <= kLargestBlock; most *= 2) {
-    int64_t perThread = llvm::divideCeil(count, most);
-    int64_t threads =
-        llvm::alignTo(llvm::divideCeil(count, perThread), kWarpSize);
-    if (!fits(perThread, threads))
-      continue;
-    result.vectorsPerThread = perThread;
-    result.threads = threads;
-    // Short rows: a warp for each, several in a block.
-    result.blockThreads = threads == kWarpSize ? kWarpBlock : threads;
-    // One block loads while another computes.
-    if (perThread * registers + kOtherRegisters <=
-        kRegistersPerCore / kResidentThreads)
-      result.residentBlocks = kResidentThreads / result.blockThreads;
-    return true;
-  }
+  for (auto &[memref, row] : rows)
+    if (row.isBuffer || isPreloaded(row, isEarly))
+      registers +=
+          llvm::divideCeil(result.vectorLength * getBytes(row.element), 4);
+  return registers;
+}
+
+/// Chooses the vectors of a thread and the threads of a row, and what is loaded
+/// early.
+bool Planner::chooseThreads() {
+  int64_t count = result.length ? *result.length / result.vectorLength
+                                : kDynamicBlock * kUsualVectors;
+  for (int64_t most = kUsualVectors; most <= kMostVectors; most *= 2)
+    for (bool isEarly : {true, false}) {
+      int64_t threads = llvm::alignTo(llvm::divideCeil(count, most), kWarpSize);
+      if (threads > kLargestBlock)
+        continue;
+      int64_t perThread = llvm::divideCeil(count, threads);
+      int64_t registers = perThread * countRegisters(isEarly) + kOtherRegisters;
+      if (registers > std::min(kMostRegisters, kRegistersPerCore / threads))
+        continue;
+      result.vectorsPerThread = perThread;
+      result.threads = threads;
+      // Short rows: a warp for each, several in a block.
+      result.blockThreads = threads == kWarpSize ? kWarpBlock : threads;
+      // Some blocks load while others compute.
+      int64_t resident =
+          std::min(kThreadsPerCore, kRegistersPerCore / registers);
+      result.residentBlocks =
+          std::max<int64_t>(1, resident / result.blockThreads);
+      for (auto &[memref, row] : rows)
+        if (isPreloaded(row, isEarly))
+          result.preloaded.insert(memref);
+      return true;
+    }
   return false;
 }
 

@@ -43,6 +43,8 @@ struct RowPlan {
   int64_t residentBlocks = 1;
   /// Memrefs whose elements are read and written by vectors.
   llvm::DenseSet<mlir::Value> vectorMemory;
+  /// Those of them that are loaded before the first op.
+  llvm::DenseSet<mlir::Value> preloaded;
   /// Memrefs from outside of the loop with what vectors of a row start at
   /// multiples of in them, in bytes.
   llvm::SmallMapVector<mlir::Value, int64_t, 4> alignments;
