@@ -65,3 +65,5 @@ if config.fovea_sanitize == "ON":
         ["clang-22", "-print-file-name=" + name],
         capture_output=True, text=True, check=True,
     ).stdout.strip()
+else:
+    config.available_features.add("no-sanitizer")

@@ -84,6 +84,28 @@ cuda::Device *Executable::getDevice() const {
   return state->gpu ? &state->gpu->getDevice() : nullptr;
 }
 
+/// Checks memory that the caller gave, on every launch: `what` of `function`,
+/// of which `index` is called `name` if it has a name. Nothing is formatted,
+/// and so allocated, unless there is an error.
+static llvm::Error checkMemory(cuda::Device &device, const void *data,
+                               DType type, const Signature &function,
+                               const char *what, size_t index,
+                               llvm::StringRef name) {
+  if (!data)
+    return llvm::Error::success();
+  if (llvm::Error error = device.checkPointer(
+          data, llvm::Twine(what) + llvm::Twine(index) +
+                    (name.empty() ? "" : " (%") + name +
+                    (name.empty() ? "" : ")") + " of @" + function.name))
+    return error;
+  if (reinterpret_cast<uintptr_t>(data) % getSize(type))
+    return rejectOperands(llvm::formatv(
+        "{0}{1}{2} of @{3}: expected memory aligned to elements of {4} bytes",
+        what, index, name.empty() ? "" : " (%" + name.str() + ")",
+        function.name, getSize(type)));
+  return llvm::Error::success();
+}
+
 llvm::Error
 Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
                    cuda::StreamHandle stream,
@@ -103,11 +125,12 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
   for (auto [number, view] : llvm::enumerate(operands)) {
     if (llvm::Error error = frame.check(number, view))
       return error;
-    if (!function.operands[number].scalar) {
-      if (view.data)
-        if (llvm::Error error =
-                device.checkPointer(view.data, formatOperand(function, number)))
-          return error;
+    const ValueType &type = function.operands[number];
+    if (!type.scalar) {
+      if (llvm::Error error =
+              checkMemory(device, view.data, view.type, function, "operand ",
+                          number, type.name))
+        return error;
       if (!view.shape.empty() && view.shape.back() > 1 &&
           view.strides.back() != 1)
         return rejectOperands(
@@ -115,13 +138,14 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
             ": expected elements next to each other along the last dimension, "
             "got a stride of " +
             llvm::Twine(view.strides.back()));
-      if (reinterpret_cast<uintptr_t>(view.data) % getSize(view.type))
-        return rejectOperands(formatOperand(function, number) +
-                              ": expected memory aligned to elements of " +
-                              llvm::Twine(getSize(view.type)) + " bytes");
     }
     frame.add(view);
   }
+  for (auto [number, buffer] : llvm::enumerate(results))
+    if (llvm::Error error =
+            checkMemory(device, buffer.data, function.results[number].type,
+                        function, "result ", number, /*name=*/""))
+      return error;
   const State::Entry &entry = state->entries[index];
   if (llvm::Error error = frame.checkShapes(entry))
     return error;
