@@ -164,7 +164,8 @@ static double countFlops(Region &region) {
 /// An op that works on rows, which a chain of such ops passes on.
 static bool isRowOp(Operation *op) {
   return isa<LayerNormOp, RMSNormOp, RopeOp, ResidualAddOp, ElementwiseOp,
-             DropoutOp, ScaleOp, ModifyOp, MaskOp, SoftmaxOp>(op);
+             DropoutOp, ScaleOp, ModifyOp, MaskOp, SoftmaxOp,
+             SoftmaxBackwardOp>(op);
 }
 
 namespace {
@@ -239,6 +240,10 @@ FailureOr<double> CostEstimator::flopsOf(Operation *op) {
         std::optional<int64_t> depth = sizes.size(values.getValue(), 2);
         return each(values.getResult(), 2.0 * double(depth.value_or(0)));
       })
+      .Case([&](SumQueriesOp sum) {
+        std::optional<int64_t> depth = sizes.size(sum.getInput(), 3);
+        return each(sum.getWeights(), 2.0 * double(depth.value_or(0)));
+      })
       .Case<ScaleOp, ResidualAddOp>(
           [&](Operation *) { return each(op->getResult(0), 1); })
       .Case<ModifyOp, ElementwiseOp>([&](Operation *) {
@@ -246,6 +251,10 @@ FailureOr<double> CostEstimator::flopsOf(Operation *op) {
       })
       // Maximum, difference, exponential, sum, quotient.
       .Case([&](SoftmaxOp) { return each(op->getResult(0), 5); })
+      // Maximum, difference, exponential, sum.
+      .Case([&](LogSumExpOp sum) { return each(sum.getInput(), 4); })
+      // Product, its sum, difference, product.
+      .Case([&](SoftmaxBackwardOp) { return each(op->getResult(0), 4); })
       .Case([&](DropoutOp) { return each(op->getResult(0), 1); })
       // Two sums of differences, their square, normalise, weight, bias.
       .Case([&](LayerNormOp) { return each(op->getResult(0), 8); })

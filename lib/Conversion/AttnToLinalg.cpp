@@ -203,11 +203,17 @@ struct HeadGroups {
   bool trivial;
   /// KV heads, and query heads of one KV head.
   OpFoldResult kvHeads, group;
+
+  /// Whether heads are a dimension that can be split in a buffer, of which two
+  /// unknown sizes cannot be made.
+  bool canSplit() const {
+    return getConstantIntValue(kvHeads) || getConstantIntValue(group);
+  }
 };
 } // namespace
 
-static HeadGroups getHeadGroups(Emitter &e, Value perHead, Value perKVHead) {
-  OpFoldResult heads = e.sizes(perHead)[1], kvHeads = e.sizes(perKVHead)[1];
+static HeadGroups getHeadGroups(Emitter &e, OpFoldResult heads,
+                                OpFoldResult kvHeads) {
   auto staticHeads = getConstantIntValue(heads);
   auto staticKVHeads = getConstantIntValue(kvHeads);
   if (staticHeads && staticKVHeads) {
@@ -261,10 +267,9 @@ static Value emitContraction(Emitter &e, Value left, Value right,
                              bool transposed, RankedTensorType type) {
   auto element = cast<FloatType>(type.getElementType());
   FloatType accumulate = accumulationType({left, right});
-  HeadGroups groups = getHeadGroups(e, left, right);
+  HeadGroups groups = getHeadGroups(e, e.sizes(left)[1], e.sizes(right)[1]);
   OpFoldResult columns = e.sizes(right)[transposed ? 2 : 3];
-  if (!groups.trivial && !getConstantIntValue(groups.kvHeads) &&
-      !getConstantIntValue(groups.group)) {
+  if (!groups.trivial && !groups.canSplit()) {
     right = repeatHeads(e, right, e.sizes(left)[1], e.index(groups.group));
     groups.trivial = true;
   }
@@ -302,6 +307,68 @@ static Value emitContraction(Emitter &e, Value left, Value right,
                                              reassociation);
   }
   return e.cast(result, type);
+}
+
+/// `sum over h in the group of g, and i, of w[b, h, i, j] * x[b, h, i, d]`.
+static Value emitSumQueries(Emitter &e, SumQueriesOp op) {
+  Value weights = op.getWeights(), input = op.getInput();
+  RankedTensorType type = resultType(op);
+  FloatType accumulate = accumulationType({weights, input, op.getResult()});
+  SmallVector<OpFoldResult> shape = e.sizes(weights);
+  OpFoldResult kvHeads =
+      op.getHeads() ? OpFoldResult(op.getHeads())
+                    : OpFoldResult(e.builder.getIndexAttr(type.getDimSize(1)));
+  HeadGroups groups = getHeadGroups(e, shape[1], kvHeads);
+  SmallVector<OpFoldResult> resultShape = {shape[0], kvHeads, shape[3],
+                                           e.sizes(input)[3]};
+  auto multiply = [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+    Value product =
+        arith::MulFOp::create(b, l, e.convert(b, l, in[0], accumulate),
+                              e.convert(b, l, in[1], accumulate));
+    return arith::AddFOp::create(b, l, in.back(), product);
+  };
+  Value result;
+  if (groups.trivial) {
+    // Loops: batch, head, key, feature, query.
+    result = e.generic(5, 1, {weights, input},
+                       e.filled(resultShape, accumulate, 0.0),
+                       {e.project(5, {0, 1, 4, 2}), e.project(5, {0, 1, 4, 3}),
+                        e.project(5, {0, 1, 2, 3})},
+                       multiply);
+  } else if (groups.canSplit()) {
+    // Loops: batch, KV head, key, feature, query head of it, query.
+    result = e.generic(
+        6, 2, {splitHeads(e, weights, groups), splitHeads(e, input, groups)},
+        e.filled(resultShape, accumulate, 0.0),
+        {e.project(6, {0, 1, 4, 5, 2}), e.project(6, {0, 1, 4, 5, 3}),
+         e.project(6, {0, 1, 2, 3})},
+        multiply);
+  } else {
+    // For every head, then the sum of those of one KV head, each found by its
+    // index.
+    SmallVector<OpFoldResult> perHead(resultShape);
+    perHead[1] = shape[1];
+    Value all =
+        e.generic(5, 1, {weights, input}, e.filled(perHead, accumulate, 0.0),
+                  {e.project(5, {0, 1, 4, 2}), e.project(5, {0, 1, 4, 3}),
+                   e.project(5, {0, 1, 2, 3})},
+                  multiply);
+    Value members = e.empty({groups.group}, accumulate);
+    Value group = e.index(groups.group);
+    result =
+        e.generic(5, 1, {members}, e.filled(resultShape, accumulate, 0.0),
+                  {e.project(5, {4}), e.project(5, {0, 1, 2, 3})},
+                  [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                    SmallVector<Value> indices = loopIndices(b, l, 5);
+                    Value member = indices.pop_back_val();
+                    Value first =
+                        arith::MulIOp::create(b, l, indices[1], group);
+                    indices[1] = arith::AddIOp::create(b, l, first, member);
+                    Value read = tensor::ExtractOp::create(b, l, all, indices);
+                    return arith::AddFOp::create(b, l, in[1], read);
+                  });
+  }
+  return e.rounded(result, type);
 }
 
 //===----------------------------------------------------------------------===//
@@ -409,25 +476,56 @@ static Value emitSoftmax(Emitter &e, SoftmaxOp op) {
   return e.cast(result, resultType(op));
 }
 
-/// Log-sum-exp of every row of `scores`, minus infinity for a row that is all
-/// minus infinity.
-static Value emitLogSumExp(Emitter &e, Value scores, RankedTensorType type) {
-  auto element = cast<FloatType>(type.getElementType());
-  Value maximum = emitRowMaximum(e, scores, element);
-  Value exponentials = emitRowExponentials(e, scores, maximum, element);
-  Value sum = emitRowSum(e, exponentials, element);
+/// Minus infinity for a row that is all minus infinity.
+static Value emitLogSumExp(Emitter &e, LogSumExpOp op) {
+  Value scores = op.getInput();
+  FloatType type = accumulationType({scores, op.getResult()});
+  Type element = resultType(op).getElementType();
+  Value maximum = emitRowMaximum(e, scores, type);
+  Value exponentials = emitRowExponentials(e, scores, maximum, type);
+  Value sum = emitRowSum(e, exponentials, type);
   Value result = e.elementwise(
       {sum, maximum}, e.empty(e.sizes(sum), element),
       [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value zero = e.constant(element, 0.0);
+        Value zero = e.constant(type, 0.0);
         Value isEmpty =
             arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, in[0], zero);
         Value logarithm = math::LogOp::create(b, l, in[0]);
         Value value = arith::AddFOp::create(b, l, logarithm, in[1]);
-        return arith::SelectOp::create(b, l, isEmpty,
-                                       e.constant(element, -kInfinity), value);
+        Value selected = arith::SelectOp::create(
+            b, l, isEmpty, e.constant(type, -kInfinity), value);
+        return e.convert(b, l, selected, cast<FloatType>(element));
       });
-  return e.cast(result, type);
+  return e.cast(result, resultType(op));
+}
+
+static Value emitSoftmaxBackward(Emitter &e, SoftmaxBackwardOp op) {
+  Value p = op.getProbabilities(), g = op.getGradient();
+  FloatType type = accumulationType({p, g, op.getResult()});
+  SmallVector<OpFoldResult> shape = e.sizes(p);
+  unsigned rank = shape.size();
+  AffineMap rows =
+      e.project(rank, llvm::to_vector(llvm::seq<unsigned>(0, rank - 1)));
+  Value sum = e.generic(
+      rank, 1, {p, g}, e.filled(ArrayRef(shape).drop_back(), type, 0.0),
+      {e.identity(rank), e.identity(rank), rows},
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value product = arith::MulFOp::create(
+            b, l, e.convert(b, l, in[0], type), e.convert(b, l, in[1], type));
+        return arith::AddFOp::create(b, l, in[2], product);
+      });
+  auto element = cast<FloatType>(resultType(op).getElementType());
+  Value result =
+      e.generic(rank, 0, {p, g, sum}, e.empty(shape, element),
+                {e.identity(rank), e.identity(rank), rows, e.identity(rank)},
+                [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                  Value difference = arith::SubFOp::create(
+                      b, l, e.convert(b, l, in[1], type), in[2]);
+                  Value product = arith::MulFOp::create(
+                      b, l, e.convert(b, l, in[0], type), difference);
+                  return e.convert(b, l, product, element);
+                });
+  return e.cast(result, resultType(op));
 }
 
 /// `1 / sqrt(sum / size + epsilon)` for every row's `sum`.
@@ -685,50 +783,6 @@ static Value emitRope(Emitter &e, RopeOp op) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Writes the attention as graph ops, which are added to `graph`; returns the
-/// scores that the log-sum-exp is of.
-static Value decomposeAttention(AttentionOp op,
-                                SmallVectorImpl<Operation *> &graph) {
-  OpBuilder builder(op);
-  Location loc = op.getLoc();
-  FloatType type = op.getAccumulationType();
-  auto queryType = cast<RankedTensorType>(op.getQuery().getType());
-  auto keyType = cast<RankedTensorType>(op.getKey().getType());
-  auto scoreType =
-      RankedTensorType::get({queryType.getDimSize(0), queryType.getDimSize(1),
-                             queryType.getDimSize(2), keyType.getDimSize(2)},
-                            type);
-  auto add = [&](Operation *created) {
-    graph.push_back(created);
-    return created->getResult(0);
-  };
-  Value value = add(
-      ScoresOp::create(builder, loc, scoreType, op.getQuery(), op.getKey()));
-  if (!op.getScale().isExactlyValue(1.0))
-    value =
-        add(ScaleOp::create(builder, loc, scoreType, value, op.getScaleAttr()));
-  if (!op.getScore().empty()) {
-    auto modify = ModifyOp::create(builder, loc, scoreType, value);
-    modify.getBody().takeBody(op.getScore());
-    value = add(modify);
-  }
-  if (!op.getMask().empty()) {
-    auto mask = MaskOp::create(builder, loc, scoreType, value);
-    mask.getBody().takeBody(op.getMask());
-    value = add(mask);
-  }
-  Value scores = value;
-  value = add(SoftmaxOp::create(builder, loc, scoreType, value));
-  if (op.getDropoutAttr())
-    value = add(DropoutOp::create(builder, loc, scoreType, value,
-                                  op.getDropoutAttr(), op.getSeed(),
-                                  op.getOffset()));
-  value = add(ValuesOp::create(builder, loc, op.getOutput().getType(), value,
-                               op.getValue()));
-  op.getOutput().replaceAllUsesWith(value);
-  return scores;
-}
-
 namespace {
 struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
   using AttnToLinalgBase::AttnToLinalgBase;
@@ -749,19 +803,14 @@ struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
       else if (auto attention = dyn_cast<AttentionOp>(op); attention && isGraph)
         attentions.push_back(attention);
       else if (isGraph && isa<ScoresOp, ModifyOp, MaskOp, SoftmaxOp, ValuesOp,
+                              LogSumExpOp, SoftmaxBackwardOp, SumQueriesOp,
                               LayerNormOp, RMSNormOp, RopeOp>(op))
         graph.push_back(op);
       if (auto number = op->getAttrOfType<IntegerAttr>("fovea.kernel"))
         kernel = std::max(kernel, number.getInt() + 1);
     });
     for (AttentionOp op : attentions) {
-      Value scores = decomposeAttention(op, graph);
-      if (Value lse = op.getLse()) {
-        Emitter emitter(op, kernel++);
-        lse.replaceAllUsesWith(emitLogSumExp(
-            emitter, scores, cast<RankedTensorType>(lse.getType())));
-      }
-      op.erase();
+      op.decompose(graph);
       ++numConverted;
     }
     for (Operation *op : graph) {
@@ -787,6 +836,9 @@ struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
         .Case([&](MaskOp o) { return emitMask(e, o); })
         .Case([&](SoftmaxOp o) { return emitSoftmax(e, o); })
         .Case([&](DropoutOp o) { return emitDropout(e, o); })
+        .Case([&](LogSumExpOp o) { return emitLogSumExp(e, o); })
+        .Case([&](SoftmaxBackwardOp o) { return emitSoftmaxBackward(e, o); })
+        .Case([&](SumQueriesOp o) { return emitSumQueries(e, o); })
         .Case([&](LayerNormOp o) { return emitLayerNorm(e, o); })
         .Case([&](RMSNormOp o) { return emitRMSNorm(e, o); })
         .Case([&](RopeOp o) { return emitRope(e, o); })

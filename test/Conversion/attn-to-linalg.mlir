@@ -191,3 +191,72 @@ func.func @unknown_heads(%q: tensor<1x?x8x4xf32>, %k: tensor<1x?x8x4xf32>)
       : tensor<1x?x8x4xf32>, tensor<1x?x8x4xf32> -> tensor<1x?x8x8xf32>
   return %s : tensor<1x?x8x8xf32>
 }
+
+// -----
+
+// A log-sum-exp of a row that is all minus infinity is minus infinity.
+// CHECK-LABEL: func.func @log_sum_exp
+// CHECK: linalg.generic
+// CHECK:   arith.maxnumf
+// CHECK: linalg.generic
+// CHECK:   math.exp
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]
+// CHECK:   %[[EMPTY:.*]] = arith.cmpf oeq
+// CHECK:   %[[LOG:.*]] = math.log
+// CHECK:   %[[SUM:.*]] = arith.addf %[[LOG]]
+// CHECK:   arith.select %[[EMPTY]], %{{.*}}, %[[SUM]]
+func.func @log_sum_exp(%x: tensor<2x3x?xf32>) -> tensor<2x3xf32> {
+  %l = attn.log_sum_exp %x : tensor<2x3x?xf32> -> tensor<2x3xf32>
+  return %l : tensor<2x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @softmax_backward
+// CHECK-SAME: %[[P:.*]]: tensor<3x?xf32>, %[[G:.*]]: tensor<3x?xf16>
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]{{.*}} ins(%[[P]], %[[G]]
+// CHECK:   arith.mulf
+// CHECK:   arith.addf
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]{{.*}} ins(%[[P]], %[[G]], %[[SUM]]
+// CHECK:   %[[D:.*]] = arith.subf
+// CHECK:   arith.mulf %{{.*}}, %[[D]]
+func.func @softmax_backward(%p: tensor<3x?xf32>, %g: tensor<3x?xf16>)
+    -> tensor<3x?xf32> {
+  %d = attn.softmax_backward %p, %g
+      : tensor<3x?xf32>, tensor<3x?xf16> -> tensor<3x?xf32>
+  return %d : tensor<3x?xf32>
+}
+
+// -----
+
+// Query heads of one KV head are summed with the queries.
+// CHECK-LABEL: func.func @sum_queries
+// CHECK: linalg.generic
+// CHECK-SAME: affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d4, d5, d2)>
+// CHECK-SAME: affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d4, d5, d3)>
+// CHECK-SAME: affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3)>
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]
+// CHECK: arith.truncf %{{.*}} : f32 to f16
+func.func @sum_queries(%p: tensor<2x8x?x?xf32>, %x: tensor<2x8x?x64xf16>)
+    -> tensor<2x2x?x64xf16> {
+  %r = attn.sum_queries %p, %x
+      : tensor<2x8x?x?xf32>, tensor<2x8x?x64xf16> -> tensor<2x2x?x64xf16>
+  return %r : tensor<2x2x?x64xf16>
+}
+
+// -----
+
+// Two unknown numbers of heads: for every head first.
+// CHECK-LABEL: func.func @sum_queries_of_unknown_heads
+// CHECK-SAME: %[[N:.*]]: index
+// CHECK: arith.divui
+// CHECK: %[[ALL:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]
+// CHECK:   tensor.extract %[[ALL]]
+func.func @sum_queries_of_unknown_heads(
+    %p: tensor<2x?x?x?xf32>, %x: tensor<2x?x?x64xf32>, %n: index)
+    -> tensor<2x?x?x64xf32> {
+  %r = attn.sum_queries %p, %x heads(%n)
+      : tensor<2x?x?x?xf32>, tensor<2x?x?x64xf32> -> tensor<2x?x?x64xf32>
+  return %r : tensor<2x?x?x64xf32>
+}

@@ -385,3 +385,67 @@ func.func @pack_columns(%q: memref<1x1x49x64xf32>, %p: memref<1x1x64x48xf32>) {
   attn.pack_query by 1.0 ins(%q : memref<1x1x49x64xf32>) outs(%p : memref<1x1x64x48xf32>)
   return
 }
+
+// -----
+
+func.func @log_sum_exp_rank(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error@+1 {{expects result to have rank 1, but it is 'tensor<2x3xf32>'}}
+  %l = attn.log_sum_exp %x : tensor<2x3xf32> -> tensor<2x3xf32>
+  return %l : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @log_sum_exp_shape(%x: tensor<2x3x4xf32>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expects input and result to have the same size of dimension 1, but they have 3 and 4}}
+  %l = attn.log_sum_exp %x : tensor<2x3x4xf32> -> tensor<2x4xf32>
+  return %l : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @softmax_backward_shape(%p: tensor<2x3xf32>, %g: tensor<2x4xf32>) -> tensor<2x3xf32> {
+  // expected-error@+1 {{expects probabilities and gradient to have the same shape, but they are 'tensor<2x3xf32>' and 'tensor<2x4xf32>'}}
+  %d = attn.softmax_backward %p, %g : tensor<2x3xf32>, tensor<2x4xf32> -> tensor<2x3xf32>
+  return %d : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @softmax_backward_result(%p: tensor<2x3xf32>, %g: tensor<2x3xf32>) -> tensor<2x4xf32> {
+  // expected-error@+1 {{expects probabilities and result to have the same shape, but they are 'tensor<2x3xf32>' and 'tensor<2x4xf32>'}}
+  %d = attn.softmax_backward %p, %g : tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x4xf32>
+  return %d : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @sum_queries_queries(%p: tensor<2x4x8x6xf32>, %x: tensor<2x4x7x16xf32>) -> tensor<2x2x6x16xf32> {
+  // expected-error@+1 {{expects weights and input to have the same number of queries, but they have 8 and 7}}
+  %r = attn.sum_queries %p, %x : tensor<2x4x8x6xf32>, tensor<2x4x7x16xf32> -> tensor<2x2x6x16xf32>
+  return %r : tensor<2x2x6x16xf32>
+}
+
+// -----
+
+func.func @sum_queries_keys(%p: tensor<2x4x8x6xf32>, %x: tensor<2x4x8x16xf32>) -> tensor<2x2x5x16xf32> {
+  // expected-error@+1 {{expects weights and result to have the same number of keys, but they have 6 and 5}}
+  %r = attn.sum_queries %p, %x : tensor<2x4x8x6xf32>, tensor<2x4x8x16xf32> -> tensor<2x2x5x16xf32>
+  return %r : tensor<2x2x5x16xf32>
+}
+
+// -----
+
+func.func @sum_queries_groups(%p: tensor<2x4x8x6xf32>, %x: tensor<2x4x8x16xf32>) -> tensor<2x3x6x16xf32> {
+  // expected-error@+1 {{expects the number of query heads to be a multiple of the number of key and value heads, but they are 4 and 3}}
+  %r = attn.sum_queries %p, %x : tensor<2x4x8x6xf32>, tensor<2x4x8x16xf32> -> tensor<2x3x6x16xf32>
+  return %r : tensor<2x3x6x16xf32>
+}
+
+// -----
+
+func.func @sum_queries_heads(%p: tensor<2x4x8x6xf32>, %x: tensor<2x4x8x16xf32>) -> tensor<2x?x6x16xf32> {
+  // expected-error@+1 {{expects `heads` exactly where the result's number of heads is dynamic, but the result is 'tensor<2x?x6x16xf32>'}}
+  %r = attn.sum_queries %p, %x : tensor<2x4x8x6xf32>, tensor<2x4x8x16xf32> -> tensor<2x?x6x16xf32>
+  return %r : tensor<2x?x6x16xf32>
+}

@@ -118,6 +118,21 @@ func.func @online(%q: tensor<1x1x48x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tenso
   return %2#0, %2#1, %1#2 : tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
 }
 
+// CHECK-LABEL: func @backward
+func.func @backward(%p: tensor<2x16x?x?xf32>, %g: tensor<2x16x?x?xf16>, %x: tensor<2x16x?x64xf16>,
+                    %a: tensor<2x?x?x?xf32>, %b: tensor<2x?x?x64xf16>, %n: index)
+    -> (tensor<2x16x?xf32>, tensor<2x16x?x?xf32>, tensor<2x4x?x64xf16>, tensor<2x?x?x64xf16>) {
+  // CHECK: attn.log_sum_exp %{{.*}} : tensor<2x16x?x?xf32> -> tensor<2x16x?xf32>
+  %0 = attn.log_sum_exp %p : tensor<2x16x?x?xf32> -> tensor<2x16x?xf32>
+  // CHECK: attn.softmax_backward %{{.*}}, %{{.*}} : tensor<2x16x?x?xf32>, tensor<2x16x?x?xf16> -> tensor<2x16x?x?xf32>
+  %1 = attn.softmax_backward %p, %g : tensor<2x16x?x?xf32>, tensor<2x16x?x?xf16> -> tensor<2x16x?x?xf32>
+  // CHECK: attn.sum_queries %{{.*}}, %{{.*}} : tensor<2x16x?x?xf32>, tensor<2x16x?x64xf16> -> tensor<2x4x?x64xf16>
+  %2 = attn.sum_queries %p, %x : tensor<2x16x?x?xf32>, tensor<2x16x?x64xf16> -> tensor<2x4x?x64xf16>
+  // CHECK: attn.sum_queries %{{.*}}, %{{.*}} heads(%{{.*}}) : tensor<2x?x?x?xf32>, tensor<2x?x?x64xf16> -> tensor<2x?x?x64xf16>
+  %3 = attn.sum_queries %a, %b heads(%n) : tensor<2x?x?x?xf32>, tensor<2x?x?x64xf16> -> tensor<2x?x?x64xf16>
+  return %0, %1, %2, %3 : tensor<2x16x?xf32>, tensor<2x16x?x?xf32>, tensor<2x4x?x64xf16>, tensor<2x?x?x64xf16>
+}
+
 // CHECK-LABEL: func @online_memref
 func.func @online_memref(%q: memref<1x1x48x64xf16>, %k: memref<1x1x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>, %v: memref<1x1x?x64xf16>,
                          %acc: memref<1x1x48x64xf32>, %max: memref<1x1x48xf32>, %sum: memref<1x1x48xf32>, %o: memref<1x1x48x64xf16>) {

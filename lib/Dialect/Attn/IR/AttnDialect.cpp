@@ -60,6 +60,48 @@ FloatType AttentionOp::getAccumulationType() {
   return Float32Type::get(getContext());
 }
 
+void AttentionOp::decompose(SmallVectorImpl<Operation *> &graph) {
+  OpBuilder builder(*this);
+  Location loc = getLoc();
+  auto queryType = cast<RankedTensorType>(getQuery().getType());
+  auto keyType = cast<RankedTensorType>(getKey().getType());
+  auto scoreType =
+      RankedTensorType::get({queryType.getDimSize(0), queryType.getDimSize(1),
+                             queryType.getDimSize(2), keyType.getDimSize(2)},
+                            getAccumulationType());
+  auto add = [&](Operation *created) {
+    graph.push_back(created);
+    return created->getResult(0);
+  };
+  Value value =
+      add(ScoresOp::create(builder, loc, scoreType, getQuery(), getKey()));
+  if (!getScale().isExactlyValue(1.0))
+    value =
+        add(ScaleOp::create(builder, loc, scoreType, value, getScaleAttr()));
+  if (!getScore().empty()) {
+    auto modify = ModifyOp::create(builder, loc, scoreType, value);
+    modify.getBody().takeBody(getScore());
+    value = add(modify);
+  }
+  if (!getMask().empty()) {
+    auto mask = MaskOp::create(builder, loc, scoreType, value);
+    mask.getBody().takeBody(getMask());
+    value = add(mask);
+  }
+  Value scores = value;
+  value = add(SoftmaxOp::create(builder, loc, scoreType, value));
+  if (getDropoutAttr())
+    value = add(DropoutOp::create(builder, loc, scoreType, value,
+                                  getDropoutAttr(), getSeed(), getOffset()));
+  value = add(
+      ValuesOp::create(builder, loc, getOutput().getType(), value, getValue()));
+  getOutput().replaceAllUsesWith(value);
+  if (getLse())
+    getLse().replaceAllUsesWith(
+        add(LogSumExpOp::create(builder, loc, getLse().getType(), scores)));
+  erase();
+}
+
 FloatType OnlineAttentionOp::getAccumulationType() {
   return cast<FloatType>(getElementTypeOrSelf(getAcc()));
 }
@@ -161,6 +203,28 @@ LogicalResult ValuesOp::reifyResultShapes(OpBuilder &builder,
   Value p = getProbabilities(), v = getValue();
   shapes.push_back(mixedSizes(builder, getLoc(), getType(),
                               {{p, 0}, {p, 1}, {p, 2}, {v, 3}}));
+  return success();
+}
+
+LogicalResult
+LogSumExpOp::reifyResultShapes(OpBuilder &builder,
+                               ReifiedRankedShapedTypeDims &shapes) {
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(builder, getLoc(), getInput());
+  sizes.pop_back();
+  shapes.push_back(std::move(sizes));
+  return success();
+}
+
+LogicalResult
+SumQueriesOp::reifyResultShapes(OpBuilder &builder,
+                                ReifiedRankedShapedTypeDims &shapes) {
+  Value w = getWeights(), x = getInput();
+  SmallVector<OpFoldResult> sizes = mixedSizes(
+      builder, getLoc(), getType(), {{w, 0}, {w, 1}, {w, 3}, {x, 3}});
+  if (getHeads())
+    sizes[1] = getHeads();
+  shapes.push_back(std::move(sizes));
   return success();
 }
 

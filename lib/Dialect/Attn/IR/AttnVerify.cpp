@@ -343,6 +343,56 @@ LogicalResult ValuesOp::verify() {
   return verifyGroups(*this, sizeOf(p, 1), sizeOf(v, 1));
 }
 
+LogicalResult LogSumExpOp::verify() {
+  auto input = cast<ShapedType>(getInput().getType());
+  if (failed(verifyRank(*this, "result", getResult(), input.getRank() - 1)))
+    return failure();
+  for (int64_t dim = 0; dim < input.getRank() - 1; ++dim)
+    if (failed(verifySame(*this, ("size of dimension " + Twine(dim)).str(),
+                          {{"input", sizeOf(getInput(), dim)},
+                           {"result", sizeOf(getResult(), dim)}})))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What gradients need
+//===----------------------------------------------------------------------===//
+
+LogicalResult SoftmaxBackwardOp::verify() {
+  if (failed(verifySameShape(*this, "probabilities", getProbabilities(),
+                             "gradient", getGradient())))
+    return failure();
+  return verifySameShape(*this, "probabilities", getProbabilities(), "result",
+                         getResult());
+}
+
+LogicalResult SumQueriesOp::verify() {
+  Value w = getWeights(), x = getInput(), r = getResult();
+  if (failed(verifySame(*this, "batch size",
+                        {{"weights", sizeOf(w, 0)},
+                         {"input", sizeOf(x, 0)},
+                         {"result", sizeOf(r, 0)}})) ||
+      failed(
+          verifySame(*this, "number of heads",
+                     {{"weights", sizeOf(w, 1)}, {"input", sizeOf(x, 1)}})) ||
+      failed(
+          verifySame(*this, "number of queries",
+                     {{"weights", sizeOf(w, 2)}, {"input", sizeOf(x, 2)}})) ||
+      failed(
+          verifySame(*this, "number of keys",
+                     {{"weights", sizeOf(w, 3)}, {"result", sizeOf(r, 2)}})) ||
+      failed(verifySame(*this, "head dim",
+                        {{"input", sizeOf(x, 3)}, {"result", sizeOf(r, 3)}})))
+    return failure();
+  bool dynamic = ShapedType::isDynamic(sizeOf(r, 1));
+  if (dynamic != bool(getHeads()))
+    return emitOpError() << "expects `heads` exactly where the result's number "
+                            "of heads is dynamic, but the result is "
+                         << r.getType();
+  return verifyGroups(*this, sizeOf(w, 1), sizeOf(r, 1));
+}
+
 //===----------------------------------------------------------------------===//
 // The work around attention
 //===----------------------------------------------------------------------===//

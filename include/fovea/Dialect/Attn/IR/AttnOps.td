@@ -199,6 +199,81 @@ def ValuesOp : Attn_GraphOp<"values"> {
   let hasVerifier = 1;
 }
 
+def LogSumExpOp : Attn_GraphOp<"log_sum_exp"> {
+  let summary = "Logarithm of the sum of exponentials of every row";
+  let description = [{
+    `result[...] = log(sum over j of exp(x[..., j]))`, in the accumulation type,
+    without overflow. A row that is all minus infinity, or that is empty, gives
+    minus infinity. `exp(x[..., j] - result[...])` is the softmax of the row.
+
+    ```mlir
+    %l = attn.log_sum_exp %m : tensor<2x16x?x?xf32> -> tensor<2x16x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_FloatTensor:$input);
+  let results = (outs TensorOf<[F16, BF16, F32, F64]>:$result);
+  let assemblyFormat = [{
+    $input attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// What gradients need
+//===----------------------------------------------------------------------===//
+
+def SoftmaxBackwardOp : Attn_SameShapeOp<"softmax_backward"> {
+  let summary = "Gradient of a softmax from its result";
+  let description = [{
+    With a softmax's result `p` and the gradient `g` of that, the gradient of
+    the softmax's input, in the accumulation type:
+
+    `result[..., j] = p[..., j] * (g[..., j] - sum over k of p[..., k] * g[..., k])`.
+
+    ```mlir
+    %ds = attn.softmax_backward %p, %dp
+          : tensor<2x16x?x?xf32>, tensor<2x16x?x?xf32> -> tensor<2x16x?x?xf32>
+    ```
+  }];
+  let arguments = (ins Attn_FloatTensor:$probabilities,
+                       Attn_FloatTensor:$gradient);
+  let results = (outs Attn_FloatTensor:$result);
+  let assemblyFormat = [{
+    $probabilities `,` $gradient attr-dict
+    `:` type($probabilities) `,` type($gradient) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def SumQueriesOp : Attn_GraphOp<"sum_queries"> {
+  let summary = "For every key, the sum of all queries' vectors, weighted";
+  let description = [{
+    `r[b, g, j, d] = sum over h in the group of g, and i, of
+    w[b, h, i, j] * x[b, h, i, d]` with `w: [B, H, Sq, Sk]`, `x: [B, H, Sq, D]`
+    and the result `[B, Hkv, Sk, D]`; the group of `g` are the heads `h` with
+    `h floordiv (H / Hkv) = g`. Summed in the accumulation type, rounded once.
+
+    This is how gradients reach keys and values: what `attn.scores` and
+    `attn.values` read of them, this op sums. `heads` is `Hkv` where the result
+    does not say it.
+
+    ```mlir
+    %dv = attn.sum_queries %p, %do : tensor<2x16x?x?xf32>, tensor<2x16x?x64xf16>
+                                     -> tensor<2x4x?x64xf16>
+    %dk = attn.sum_queries %ds, %q heads(%n)
+          : tensor<2x?x?x?xf32>, tensor<2x?x?x64xf16> -> tensor<2x?x?x64xf16>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor4D:$weights, Attn_Tensor4D:$input,
+                       Optional<Index>:$heads);
+  let results = (outs Attn_Tensor4D:$result);
+  let assemblyFormat = [{
+    $weights `,` $input (`heads` `(` $heads^ `)`)? attr-dict
+    `:` type($weights) `,` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // The work around attention
 //===----------------------------------------------------------------------===//
@@ -389,6 +464,9 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
   let extraClassDeclaration = [{
     /// The type that products, softmax and the score region compute in.
     ::mlir::FloatType getAccumulationType();
+
+    /// Replaces the op by ops of the graph, in order of execution.
+    void decompose(::llvm::SmallVectorImpl<::mlir::Operation *> &graph);
   }];
 }
 

@@ -56,6 +56,57 @@ def AttnFuse : Pass<"attn-fuse"> {
   ];
 }
 
+def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Adds functions that compute gradients";
+  let description = [{
+    For a function `@f(inputs) -> results` on tensors adds the function
+
+        @f_gradient(inputs, cotangents) -> (results, gradients)
+
+    by reverse-mode differentiation of its graph. There is one cotangent for
+    each result of a floating-point type, with the type of that result, and one
+    gradient for each operand that is a tensor of floating-point numbers, with
+    the type of that operand: the gradient of
+    `sum over results of sum(result * cotangent)`. Numbers are constants, and so
+    is what depends on integers alone.
+
+    This is the textbook's backward pass: it reads what the forward pass
+    computed, probabilities and scores among it, from memory.
+
+    - Graph ops have rules: `attn.scores` and `attn.values` are each other's, and
+      `attn.sum_queries` reaches keys and values; dropout draws the same numbers
+      again; norms and `attn.rope` in closed form. `attn.attention` is written as
+      graph ops first.
+    - Score regions, elementwise regions and the bodies of linalg ops are
+      differentiated as scalar programs. An op of linalg may be elementwise, or
+      have reductions by a sum, a maximum or a minimum.
+    - A tensor that a region captures gets the sum of what its elements
+      contribute. Where it is indexed by loops that is a reduction over the
+      others; where indices are computed, as in an embedding of relative
+      positions, contributions are added one by one.
+    - Views, slices, padding and concatenation of tensors have their inverse.
+
+    Gradients are computed in the accumulation type and rounded once for each op,
+    as results are. Where a maximum is attained more than once, its gradient is
+    shared. An op without a derivative is an error that names it, if a gradient
+    has to pass it. A function that calls others must be inlined first.
+  }];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let options = [
+    Option<"function", "function", "std::string", /*default=*/"\"\"",
+           "Function to differentiate; all public ones if empty">
+  ];
+  let statistics = [
+    Statistic<"numDifferentiated", "num-differentiated",
+              "Number of functions differentiated">
+  ];
+}
+
 def AttnSelectSchedule : Pass<"attn-select-schedule"> {
   let summary = "Attaches a schedule to every attention";
   let description = [{

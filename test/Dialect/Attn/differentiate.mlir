@@ -1,0 +1,248 @@
+// RUN: fovea-opt --attn-differentiate --canonicalize --cse --split-input-file \
+// RUN:   --mlir-print-local-scope %s | FileCheck %s
+
+// The textbook's backward pass, which reads the saved probabilities.
+// CHECK-LABEL: func.func @attend_gradient(
+// CHECK-SAME: %[[Q:.*]]: tensor<2x4x?x64xf16>, %[[K:.*]]: tensor<2x2x?x64xf16>, %[[V:.*]]: tensor<2x2x?x32xf16>,
+// CHECK-SAME: %[[SEED:.*]]: i64, %[[OFFSET:.*]]: i64, %[[DO:.*]]: tensor<2x4x?x32xf16>)
+// CHECK-SAME: -> (tensor<2x4x?x32xf16>, tensor<2x4x?x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x32xf16>)
+// CHECK: %[[S:.*]] = attn.scores %[[Q]], %[[K]]
+// CHECK: %[[T:.*]] = attn.scale %[[S]] by 1.250000e-01
+// CHECK: %[[P:.*]] = attn.softmax %[[T]]
+// CHECK: %[[D:.*]] = attn.dropout %[[P]], 1.000000e-01 seed(%[[SEED]], %[[OFFSET]])
+// CHECK: %[[O:.*]] = attn.values %[[D]], %[[V]]
+// CHECK: %[[DD:.*]] = attn.scores %[[DO]], %[[V]]
+// CHECK: %[[DV:.*]] = attn.sum_queries %[[D]], %[[DO]]
+// CHECK: %[[DP:.*]] = attn.dropout %[[DD]], 1.000000e-01 seed(%[[SEED]], %[[OFFSET]])
+// CHECK: %[[DT:.*]] = attn.softmax_backward %[[P]], %[[DP]]
+// CHECK: %[[DS:.*]] = attn.scale %[[DT]] by 1.250000e-01
+// CHECK: %[[DQ:.*]] = attn.values %[[DS]], %[[K]]
+// CHECK: %[[DK:.*]] = attn.sum_queries %[[DS]], %[[Q]]
+// CHECK: return %[[O]], %[[DQ]], %[[DK]], %[[DV]]
+func.func @attend(%q: tensor<2x4x?x64xf16>, %k: tensor<2x2x?x64xf16>,
+                  %v: tensor<2x2x?x32xf16>, %seed: i64, %offset: i64)
+    -> tensor<2x4x?x32xf16> {
+  %s = attn.scores %q, %k
+      : tensor<2x4x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x4x?x?xf32>
+  %t = attn.scale %s by 0.125 : tensor<2x4x?x?xf32>
+  %p = attn.softmax %t : tensor<2x4x?x?xf32> -> tensor<2x4x?x?xf32>
+  %d = attn.dropout %p, 0.1 seed(%seed, %offset) : tensor<2x4x?x?xf32>
+  %o = attn.values %d, %v
+      : tensor<2x4x?x?xf32>, tensor<2x2x?x32xf16> -> tensor<2x4x?x32xf16>
+  return %o : tensor<2x4x?x32xf16>
+}
+
+// -----
+
+// What is fused is written as a graph first. The log-sum-exp sends a gradient
+// of its own.
+// CHECK-LABEL: func.func @fused_gradient(
+// CHECK-SAME: %[[DO:[a-z0-9]*]]: tensor<1x2x8x16xf32>, %[[DL:[a-z0-9]*]]: tensor<1x2x8xf32>)
+// CHECK: %[[S:.*]] = attn.scores
+// CHECK: attn.softmax %[[S]]
+// CHECK: attn.log_sum_exp %[[S]]
+// CHECK: %[[DX:.*]] = linalg.generic {{.*}} ins(%[[S]], %{{.*}}, %[[DL]]
+// CHECK:   math.exp
+// CHECK: %[[DP:.*]] = attn.softmax_backward
+// CHECK: arith.addf %[[DX]], %[[DP]] : tensor<1x2x8x8xf32>
+func.func @fused(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>,
+                 %v: tensor<1x2x8x16xf32>)
+    -> (tensor<1x2x8x16xf32>, tensor<1x2x8xf32>) {
+  %o, %l = attn.attention %q, %k, %v scale(1.0)
+      : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+        -> tensor<1x2x8x16xf32>, tensor<1x2x8xf32>
+  return %o, %l : tensor<1x2x8x16xf32>, tensor<1x2x8xf32>
+}
+
+// -----
+
+// The score region is differentiated as a scalar program; a captured tensor
+// gets a sum over the dimensions that do not index it, in zeros of its own size
+// where that may be another.
+// CHECK-LABEL: func.func @regions_gradient(
+// CHECK-SAME: %{{.*}}: tensor<2x4x8x6xf32>, %[[SLOPES:.*]]: tensor<4xf32>, %[[BIAS:.*]]: tensor<1x?x?xf32>, %[[D:.*]]: tensor<2x4x8x6xf32>)
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+// CHECK:   %[[KEEP:.*]] = arith.cmpi sge
+// CHECK:   arith.select %[[KEEP]], %{{.*}}, %{{.*}} : f32
+// The score's gradient is the cotangent times the slope.
+// CHECK: linalg.generic
+// CHECK:   %[[SLOPE:.*]] = tensor.extract %[[SLOPES]]
+// CHECK:   %[[DX:.*]] = arith.mulf %{{.*}}, %[[SLOPE]] : f32
+// CHECK:   linalg.yield %[[DX]]
+// The slopes'.
+// CHECK: linalg.generic
+// CHECK-SAME: affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>
+// CHECK-SAME: affine_map<(d0, d1, d2, d3) -> (d0)>
+// CHECK-SAME: iterator_types = ["parallel", "reduction", "reduction", "reduction"]
+// CHECK: -> tensor<4xf32>
+// The bias', at its constant index.
+// CHECK: %[[SUM:.*]] = linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction", "reduction"]
+// CHECK: tensor.insert_slice %[[SUM]] into %{{.*}}[0, 0, 0] [1, 8, 6] [1, 1, 1] : tensor<8x6xf32> into tensor<1x?x?xf32>
+func.func @regions(%x: tensor<2x4x8x6xf32>, %slopes: tensor<4xf32>,
+                   %bias: tensor<1x?x?xf32>) -> tensor<2x4x8x6xf32> {
+  %c0 = arith.constant 0 : index
+  %y = attn.modify %x {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %slope = tensor.extract %slopes[%h] : tensor<4xf32>
+    %e = tensor.extract %bias[%c0, %i, %j] : tensor<1x?x?xf32>
+    %t = arith.mulf %s, %slope : f32
+    %r = arith.addf %t, %e : f32
+    attn.yield %r : f32
+  } : tensor<2x4x8x6xf32>
+  %z = attn.mask %y {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<2x4x8x6xf32>
+  return %z : tensor<2x4x8x6xf32>
+}
+
+// -----
+
+// Where an index is computed, contributions are added one by one, in f32.
+// CHECK-LABEL: func.func @relative_gradient(
+// CHECK: %[[ZEROS:.*]] = linalg.fill
+// CHECK-COUNT-4: scf.for
+// CHECK: %[[OLD:.*]] = tensor.extract %[[SUMS:.*]][%[[AT:.*]]] : tensor<?xf32>
+// CHECK: %[[NEW:.*]] = arith.addf %[[OLD]]
+// CHECK: tensor.insert %[[NEW]] into %[[SUMS]][%[[AT]]]
+// CHECK: arith.truncf %{{.*}} : tensor<?xf32> to tensor<?xf16>
+func.func @relative(%x: tensor<2x4x8x8xf32>, %table: tensor<?xf16>)
+    -> tensor<2x4x8x8xf32> {
+  %c7 = arith.constant 7 : index
+  %y = attn.modify %x {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %d = arith.subi %j, %i : index
+    %at = arith.addi %d, %c7 : index
+    %e = tensor.extract %table[%at] : tensor<?xf16>
+    %f = arith.extf %e : f16 to f32
+    %r = arith.addf %s, %f : f32
+    attn.yield %r : f32
+  } : tensor<2x4x8x8xf32>
+  return %y : tensor<2x4x8x8xf32>
+}
+
+// -----
+
+// Any op of linalg that is a sum of products: here a product of matrices, then
+// a row that is added to every row.
+// CHECK-LABEL: func.func @project_gradient(
+// CHECK-SAME: %[[X:.*]]: tensor<?x8xbf16>, %[[W:.*]]: tensor<8x4xbf16>, %[[C:.*]]: tensor<4xbf16>, %[[D:.*]]: tensor<?x4xf32>)
+// CHECK: linalg.matmul
+// The row's gradient, summed in f32 and rounded once.
+// CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>]
+// CHECK-SAME: iterator_types = ["parallel", "reduction"]
+// CHECK-SAME: ins(%[[D]]
+// CHECK: arith.truncf %{{.*}} : tensor<4xf32> to tensor<4xbf16>
+// CHECK: %[[DX:.*]] = linalg.generic
+// CHECK-SAME: affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction"]
+// CHECK-SAME: ins(%[[W]], %[[D]]
+// CHECK: %[[DW:.*]] = linalg.generic
+// CHECK-SAME: ins(%[[X]], %[[D]]
+func.func @project(%x: tensor<?x8xbf16>, %w: tensor<8x4xbf16>,
+                   %c: tensor<4xbf16>) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x8xbf16>
+  %empty = tensor.empty(%n) : tensor<?x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x4xf32>)
+      -> tensor<?x4xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<?x8xbf16>, tensor<8x4xbf16>)
+                     outs(%zeros : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %z = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+                       affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%y, %c : tensor<?x4xf32>, tensor<4xbf16>)
+      outs(%empty : tensor<?x4xf32>) {
+  ^bb0(%a: f32, %b: bf16, %out: f32):
+    %e = arith.extf %b : bf16 to f32
+    %r = arith.addf %a, %e : f32
+    linalg.yield %r : f32
+  } -> tensor<?x4xf32>
+  return %z : tensor<?x4xf32>
+}
+
+// -----
+
+// A maximum that is attained more than once shares its gradient.
+// CHECK-LABEL: func.func @maximum_gradient(
+// CHECK: %[[MAX:.*]] = linalg.reduce
+// CHECK: %[[COUNT:.*]] = linalg.generic
+// CHECK:   arith.cmpf oeq
+// CHECK:   arith.addf
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %[[MAX]], %[[COUNT]]
+// CHECK:   arith.divf
+// CHECK:   arith.select
+func.func @maximum(%x: tensor<4x8xf32>) -> tensor<4xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %empty = tensor.empty() : tensor<4xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<4xf32>)
+      -> tensor<4xf32>
+  %y = linalg.reduce { arith.maximumf } ins(%x : tensor<4x8xf32>)
+      outs(%init : tensor<4xf32>) dimensions = [1]
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// Integers, numbers and results that are not floats have no gradient; a
+// function of floats that does not matter gets zeros.
+// CHECK-LABEL: func.func @constants_gradient(
+// CHECK-SAME: %{{.*}}: tensor<4xf32>, %{{.*}}: tensor<4xi32>, %{{.*}}: f32, %[[U:.*]]: tensor<4xf32>, %[[D:.*]]: tensor<4xf32>)
+// CHECK-SAME: -> (tensor<4xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4xf32>)
+// CHECK-DAG: %[[Z:.*]] = linalg.fill
+// CHECK-DAG: %[[DX:.*]] = linalg.generic {{.*}}ins(%[[D]]
+// CHECK: return %{{.*}}, %{{.*}}, %[[DX]], %[[Z]]
+func.func @constants(%x: tensor<4xf32>, %n: tensor<4xi32>, %a: f32,
+                     %unused: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xi32>) {
+  %empty = tensor.empty() : tensor<4xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>,
+                       affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}
+      ins(%x, %n : tensor<4xf32>, tensor<4xi32>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%e: f32, %i: i32, %out: f32):
+    %f = arith.sitofp %i : i32 to f32
+    %p = arith.mulf %e, %a : f32
+    %r = arith.addf %p, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<4xf32>
+  return %y, %n : tensor<4xf32>, tensor<4xi32>
+}
+
+// -----
+
+// Two uses: gradients are added. Views and slices go back as they came.
+// CHECK-LABEL: func.func @views_gradient(
+// CHECK-SAME: %{{.*}}: tensor<6x8xf32>, %[[D:.*]]: tensor<2x3x8xf32>, %[[E:.*]]: tensor<2x8xf32>)
+// CHECK: %[[P:.*]] = tensor.insert_slice %[[E]] into %{{.*}}[1, 0] [2, 8] [1, 1]
+// CHECK: %[[C:.*]] = tensor.collapse_shape %[[D]] {{\[}}[0, 1], [2]]
+// CHECK: %[[S:.*]] = arith.addf %[[P]], %[[C]]
+// CHECK: return %{{.*}}, %{{.*}}, %[[S]]
+func.func @views(%x: tensor<6x8xf32>) -> (tensor<2x3x8xf32>, tensor<2x8xf32>) {
+  %y = tensor.expand_shape %x [[0, 1], [2]] output_shape [2, 3, 8]
+      : tensor<6x8xf32> into tensor<2x3x8xf32>
+  %z = tensor.extract_slice %x[1, 0] [2, 8] [1, 1]
+      : tensor<6x8xf32> to tensor<2x8xf32>
+  return %y, %z : tensor<2x3x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// A rotation goes back by the negative angle.
+// CHECK-LABEL: func.func @rotate_gradient(
+// CHECK-SAME: %[[X:.*]]: tensor<1x2x3x8xf32>, %[[COS:.*]]: tensor<3x4xf32>, %[[SIN:.*]]: tensor<3x4xf32>, %[[D:.*]]: tensor<1x2x3x8xf32>)
+// CHECK: %[[N:.*]] = arith.negf %[[SIN]]
+// CHECK: attn.rope %[[D]], %[[COS]], %[[N]]
+// CHECK-COUNT-2: linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "reduction", "reduction", "reduction"]
+func.func @rotate(%x: tensor<1x2x3x8xf32>, %cos: tensor<3x4xf32>,
+                  %sin: tensor<3x4xf32>) -> tensor<1x2x3x8xf32> {
+  %y = attn.rope %x, %cos, %sin
+      : tensor<1x2x3x8xf32>, tensor<3x4xf32>, tensor<3x4xf32>
+  return %y : tensor<1x2x3x8xf32>
+}
