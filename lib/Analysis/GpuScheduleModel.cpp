@@ -145,8 +145,9 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
   for (int64_t warps : {8, 4})
     for (int64_t rows : {16, 32})
       for (int64_t keyTile : {128, 96, 80, 64, 32, 16})
-        // Copies run ahead of products on Hopper alone.
-        for (int64_t stages : {isHopper ? 2 : 1, 1}) {
+        // Products of wide elements on Ampere take far longer than a copy.
+        for (int64_t stages :
+             {isHopper || shape.elementBytes == 2 ? 2 : 1, 1}) {
           auto candidate = ScheduleAttr::get(op.getContext(), warps * rows,
                                              keyTile, order, warps, stages);
           GpuFootprint footprint =

@@ -42,11 +42,21 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   tile::TileAssignLayoutsOptions layouts;
   layouts.target = getName(options.arch).str();
   manager.addPass(tile::createTileAssignLayouts(layouts));
-  if (options.arch == GpuArch::SM90a) {
+  switch (options.arch) {
+  case GpuArch::SM80: {
+    // Copies that do not run ahead need no barriers of their own.
+    tile::TileMultibufferOptions rings;
+    rings.minStages = 2;
+    manager.addPass(tile::createTileMultibuffer(rings));
+    manager.addPass(tile::createTilePrefetch());
+    break;
+  }
+  case GpuArch::SM90a:
     manager.addPass(tile::createTileMultibuffer());
     manager.addPass(tile::createTileSpecializeWarps());
     manager.addPass(tile::createTileSchedule());
     manager.addPass(tile::createTileExpandPipeline());
+    break;
   }
   addCleanup(manager);
 }

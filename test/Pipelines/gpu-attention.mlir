@@ -4,7 +4,8 @@
 // RUN: fovea-opt %s --fovea-gpu-pipeline='target=sm_90a level=gpu' | FileCheck %s --check-prefix=GPU
 
 // Attention that fits becomes a program of thread blocks: with roles, rings and
-// asynchronous products on sm_90a, plain on sm_80. What makes its queries is a
+// asynchronous products on sm_90a, on sm_80 with rings whose copies start before
+// the loop and an iteration ahead. What makes its queries is a
 // kernel of its own.
 
 // TILED-LABEL: func.func @attend
@@ -20,8 +21,13 @@
 // SM80-LABEL: func.func @attend
 // SM80:       linalg
 // SM80:       tile.launch kernel "attention"
-// SM80-NOT:   tile.ring
-// SM80:         tile.mma mma_sync
+// SM80-COUNT-2: tile.ring : !tile.ring<2 x
+// SM80:         tile.ring : !tile.ring<1 x
+// SM80-NOT:     tile.role
+// SM80-COUNT-3: tile.load_async
+// SM80:         scf.for
+// SM80-COUNT-2:   tile.load_async
+// SM80:           tile.mma mma_sync
 // GPU-LABEL: func.func @attend
 // GPU:       tile.tensor_map
 // GPU:       gpu.launch_func{{ +}}@kernels::@attend

@@ -1,4 +1,7 @@
 // RUN: fovea-opt %s --tile-multibuffer --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --tile-multibuffer=min-stages=4 --split-input-file | FileCheck %s --check-prefix=FEW
+
+// FEW-NOT: tile.ring
 
 !g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 !t = !tile.shared<64x64xbf16, swizzle = 128>

@@ -23,9 +23,17 @@ using namespace fovea::tile;
 
 namespace {
 
+/// Of rings in loops.
+int64_t getStages(LaunchOp launch) { return launch.getStages().value_or(2); }
+
 struct Multibuffer : fovea::tile::impl::TileMultibufferBase<Multibuffer> {
+  using TileMultibufferBase::TileMultibufferBase;
+
   void runOnOperation() override {
-    getOperation()->walk([&](LaunchOp launch) { convert(launch); });
+    getOperation()->walk([&](LaunchOp launch) {
+      if (getStages(launch) >= minStages)
+        convert(launch);
+    });
   }
 
 private:
@@ -75,8 +83,7 @@ void Multibuffer::convert(LaunchOp launch) {
       continue;
     loop = addCounter(rewriter, loop);
     for (LoadOp load : getLoads(*loop.getBody()))
-      convert(load, launch, loop.getRegionIterArgs().back(),
-              launch.getStages().value_or(2));
+      convert(load, launch, loop.getRegionIterArgs().back(), getStages(launch));
   }
 }
 

@@ -45,9 +45,13 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
     that the loop carries; another gets one stage. Deeper nested loads, and
     those whose tile leaves the block or that no tensor map can describe, stay.
 
-    The program still runs one copy at a time; `--tile-specialize-warps` lets
-    copies run ahead.
+    The program still runs one copy at a time; `--tile-specialize-warps` and
+    `--tile-prefetch` let copies run ahead.
   }];
+  let options = [
+    Option<"minStages", "min-stages", "int64_t", "1",
+           "Launches with fewer stages stay as they are">
+  ];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"
