@@ -211,13 +211,13 @@ fovea_module_call(const fovea_module *module, size_t function,
 /** Calls a function of a module for a GPU on tensors in the GPU's memory, in
     the order of `stream` (a CUstream of the device's primary context; null is
     the legacy default stream), and does not wait. Numbers are in host memory. A
-    result whose `data` is not null goes there: its `shape` says how much room
-    there is. For one whose `data` is null memory is allocated; it belongs to
-    the caller and is released by fovea_tensor_release, which waits for the
-    device. Shapes and strides of all results are set. Operands must have
-    elements that are neighbours along the last dimension. With memory given for
-    all results nothing is allocated once a function is warm, so that calls can
-    be captured in a CUDA graph. */
+    result whose `data` is not null goes there, which must be a multiple of 16
+    bytes: its `shape` says how much room there is. For one whose `data` is null
+   memory is allocated; it belongs to the caller and is released by
+   fovea_tensor_release, which waits for the device. Shapes and strides of all
+   results are set. Operands must have elements that are neighbours along the
+   last dimension. With memory given for all results nothing is allocated once a
+   function is warm, so that calls can be captured in a CUDA graph. */
 FOVEA_API fovea_status *
 fovea_module_launch(const fovea_module *module, size_t function,
                     const fovea_tensor *operands, size_t num_operands,

@@ -80,22 +80,30 @@ LogicalResult TileLaunchToGPU::takeOperands(LaunchOp launch,
   return success();
 }
 
-/// Copies that only TMA does read through descriptors instead of the memref.
+/// Copies that only TMA does go through descriptors instead of the memref.
 void TileLaunchToGPU::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
   DenseMap<std::tuple<Value, Type, Attribute>, Value> maps;
-  launch.walk([&](LoadAsyncOp load) {
-    auto source = dyn_cast<MemRefType>(load.getSource().getType());
-    SharedType tile = load.getSlot().getType();
-    if (!source || !suitsTensorMap(source, load.getDims(), tile))
+  auto describe = [&](OpOperand &memref, SharedType tile,
+                      DenseI64ArrayAttr dims) {
+    auto source = dyn_cast<MemRefType>(memref.get().getType());
+    if (!source || !suitsTensorMap(source, dims, tile))
       return;
-    Value &map = maps[{load.getSource(), tile, load.getDimsAttr()}];
+    Value &map = maps[{memref.get(), tile, dims}];
     if (!map) {
       auto type = TensorMapType::get(&getContext(), source.getRank(), tile);
-      map = TensorMapOp::create(builder, load.getLoc(), type, load.getSource(),
-                                load.getDims());
+      map = TensorMapOp::create(builder, memref.getOwner()->getLoc(), type,
+                                memref.get(), dims);
       ++numTensorMaps;
     }
-    load.getSourceMutable().set(map);
+    memref.set(map);
+  };
+  launch.walk([&](Operation *op) {
+    if (auto load = dyn_cast<LoadAsyncOp>(op))
+      describe(load.getSourceMutable(), load.getSlot().getType(),
+               load.getDimsAttr());
+    else if (auto store = dyn_cast<StoreAsyncOp>(op))
+      describe(store.getTargetMutable(), store.getSource().getType(),
+               store.getDimsAttr());
   });
 }
 

@@ -223,6 +223,9 @@ interpreter::planLaunch(tile::LaunchOp launch,
     } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
       if (auto type = dyn_cast<tile::SharedType>(load.getResult().getType()))
         place(op, type.getSizeInBytes());
+    } else if (auto write = dyn_cast<tile::ToSharedOp>(op)) {
+      if (!write.getRing())
+        place(op, write.getResult().getType().getSizeInBytes());
     } else if (auto wait = dyn_cast<tile::WaitOp>(op)) {
       Operation *ring = wait.getRing().getDefiningOp<tile::RingOp>();
       if (!ring) {

@@ -85,6 +85,14 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
         << "acquires a slot of a ring that another role fills";
     return Status::Failed;
   }
+  if (ring->reuser) {
+    emitRingError(fiber, op.op, *ring)
+            .append(
+                "acquires a slot of a ring whose memory is in use otherwise")
+            .attachNote(ring->reuser->getLoc())
+        << "reused here";
+    return Status::Failed;
+  }
   RingUses &uses = fiber.role->rings[ring.get()];
   if (use != uses.nextAcquire) {
     emitRingError(fiber, op.op, *ring)
@@ -107,6 +115,22 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
   std::memset(fiber.block->getMemory().data() + tile->offset, 0xff,
               tile->type.getSizeInBytes());
   return fiber.setObject(op, tile);
+}
+
+/// The memref that a copy along `dims` is from or to, by a tensor map or not;
+/// null after an error.
+static std::shared_ptr<MemRef> readGlobalOperand(Fiber &fiber,
+                                                 const Instruction &op,
+                                                 size_t index,
+                                                 ArrayRef<int64_t> dims) {
+  if (!isa<tile::TensorMapType>(op.op->getOperand(index).getType()))
+    return fiber.share<MemRef>(op, index);
+  auto &map = fiber.get<TensorMap>(op, index);
+  if (map.dims == dims)
+    return map.source;
+  fiber.emitError(op.op) << "copies along dimensions " << dims
+                         << " by a tensor map of " << map.dims;
+  return nullptr;
 }
 
 static Status loadAsync(Fiber &fiber, const Instruction &op) {
@@ -134,18 +158,10 @@ static Status loadAsync(Fiber &fiber, const Instruction &op) {
         << (slot.use == use ? "is filled already" : "is over");
     return Status::Failed;
   }
-  std::shared_ptr<MemRef> source;
-  if (isa<tile::TensorMapType>(load.getSource().getType())) {
-    auto &map = fiber.get<TensorMap>(op, 0);
-    source = map.source;
-    if (map.dims != load.getDims()) {
-      fiber.emitError(op.op) << "copies along dimensions " << load.getDims()
-                             << " by a tensor map of " << map.dims;
-      return Status::Failed;
-    }
-  } else {
-    source = fiber.share<MemRef>(op, 0);
-  }
+  std::shared_ptr<MemRef> source =
+      readGlobalOperand(fiber, op, 0, load.getDims());
+  if (!source)
+    return Status::Failed;
   slot.state = Slot::Filling;
   slot.op = op.op;
   SmallVector<int64_t, 5> indices;
@@ -186,20 +202,45 @@ static Status release(Fiber &fiber, const Instruction &op) {
                                             : "has not waited for");
     return Status::Failed;
   }
-  const Product *reader = findReader(*fiber.role, [&](const SharedTile &tile) {
+  Operation *reader = findReader(*fiber.role, [&](const SharedTile &tile) {
     return tile.ring == ring && tile.use == use;
   });
   if (reader) {
     fiber.emitError(op.op)
-            .append("releases use ", use,
-                    " of the ring while a product reads it")
-            .attachNote(reader->op->getLoc())
-        << "this product, which no wait covers yet";
+            .append("releases use ", use, " of the ring while it is read")
+            .attachNote(reader->getLoc())
+        << "by this, which no wait covers yet";
     return Status::Failed;
   }
   uses.held.erase(held);
   ring->getSlot(use).released[fiber.role->op] = use;
   fiber.block->wake();
+  return Status::Next;
+}
+
+static Status storeAsync(Fiber &fiber, const Instruction &op) {
+  auto storeOp = cast<tile::StoreAsyncOp>(op.op);
+  Store store;
+  store.op = op.op;
+  store.source = fiber.share<SharedTile>(op, 0);
+  store.target = readGlobalOperand(fiber, op, 1, storeOp.getDims());
+  if (!store.target || checkTile(fiber, op.op, *store.source) != Status::Next)
+    return Status::Failed;
+  for (size_t index = 0; index < storeOp.getIndices().size(); ++index)
+    store.indices.push_back(fiber.getInt(op, 2 + index));
+  fiber.role->stores.push_back(std::move(store));
+  return Status::Next;
+}
+
+static Status waitStores(Fiber &fiber, const Instruction &op) {
+  int64_t pending = cast<tile::WaitStoresOp>(op.op).getPending();
+  std::deque<Store> &stores = fiber.role->stores;
+  while (int64_t(stores.size()) > pending) {
+    if (!stores.front().isDone &&
+        complete(fiber, stores.front()) != Status::Next)
+      return Status::Failed;
+    stores.pop_front();
+  }
   return Status::Next;
 }
 
@@ -241,5 +282,7 @@ void interpreter::addRingHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.load_async"] = inLaunch<loadAsync>;
   handlers["tile.wait"] = inLaunch<wait>;
   handlers["tile.release"] = inLaunch<release>;
+  handlers["tile.store_async"] = inLaunch<storeAsync>;
+  handlers["tile.wait_stores"] = inLaunch<waitStores>;
   handlers["tile.tensor_map"] = tensorMap;
 }

@@ -139,7 +139,7 @@ Status ThreadBlock::run(const Code *program, std::vector<Datum> values) {
       if (!copies.empty() && draw(2)) {
         if (completeCopy(draw(copies.size())) != Status::Next)
           return Status::Failed;
-      } else if (completeProductEarly() != Status::Next) {
+      } else if (completeEarly() != Status::Next) {
         return Status::Failed;
       }
     }
@@ -195,8 +195,11 @@ Status ThreadBlock::completeCopy(size_t index) {
   return Status::Next;
 }
 
-Status ThreadBlock::completeProductEarly() {
+Status ThreadBlock::completeEarly() {
   Role &role = *roles[draw(roles.size())];
+  for (Store &store : role.stores)
+    if (!store.isDone && draw(2))
+      return complete(*role.fiber, store);
   for (Product &product : role.products)
     if (!product.isDone)
       return compute(*role.fiber, product);
@@ -209,8 +212,10 @@ Status ThreadBlock::completeProductEarly() {
 
 Status ThreadBlock::finishRole(Role &role) {
   role.isFinished = true;
-  if (!role.products.empty()) {
-    role.fiber->emitError(role.products.front().op) << "is never waited for";
+  if (!role.products.empty() || !role.stores.empty()) {
+    role.fiber->emitError(role.products.empty() ? role.stores.front().op
+                                                : role.products.front().op)
+        << "is never waited for";
     return Status::Failed;
   }
   for (const auto &[ring, uses] : role.rings)

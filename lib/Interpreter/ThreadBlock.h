@@ -24,7 +24,7 @@ inline constexpr int64_t kSharedAlignment = 1024;
 
 /// What is known of a launch before it runs.
 struct LaunchPlan {
-  /// Where a ring's slots and a load's tile lie in shared memory.
+  /// Where a ring's slots and the tiles of other ops lie in shared memory.
   llvm::DenseMap<mlir::Operation *, int64_t> offsets;
   int64_t sharedBytes = 0;
   /// The roles, or the launch, that wait on a ring.
@@ -60,6 +60,8 @@ struct Ring : Object {
   llvm::ArrayRef<mlir::Operation *> waiters;
   /// The role that fills it.
   Role *producer = nullptr;
+  /// What took its memory, after which there is no use.
+  mlir::Operation *reuser = nullptr;
   llvm::SmallVector<Slot, 4> slots;
 
   Slot &getSlot(int64_t use) { return slots[use % slots.size()]; }
@@ -76,8 +78,8 @@ struct SharedTile : Object {
   std::shared_ptr<Ring> ring;
   int64_t use = 0;
   bool isWaited = false;
-  /// Otherwise: which execution of a load it is of.
-  mlir::Operation *load = nullptr;
+  /// Otherwise: which execution of a load or a write it is of.
+  mlir::Operation *writer = nullptr;
   int64_t execution = 0;
 };
 
@@ -105,6 +107,15 @@ struct Product {
   bool isDone = false;
 };
 
+/// A store that no wait covers yet.
+struct Store {
+  mlir::Operation *op;
+  std::shared_ptr<SharedTile> source;
+  std::shared_ptr<MemRef> target;
+  llvm::SmallVector<int64_t, 5> indices;
+  bool isDone = false;
+};
+
 /// How far a role has come with a ring.
 struct RingUses {
   int64_t nextAcquire = 0, nextWait = 0;
@@ -120,6 +131,7 @@ struct Role {
   /// What a blocked op waits for.
   std::string obstacle;
   std::deque<Product> products;
+  std::deque<Store> stores;
   int64_t numIssued = 0;
   std::map<Ring *, RingUses> rings;
 
@@ -160,9 +172,9 @@ public:
   /// Something happened that a blocked role may wait for.
   void wake();
 
-  /// The next execution of a load into shared memory.
-  int64_t countExecution(mlir::Operation *load) { return ++executions[load]; }
-  int64_t getExecution(mlir::Operation *load) { return executions[load]; }
+  /// The next execution of what writes a tile in shared memory.
+  int64_t countExecution(mlir::Operation *op) { return ++executions[op]; }
+  int64_t getExecution(mlir::Operation *op) { return executions[op]; }
 
   llvm::MutableArrayRef<char> getMemory() { return memory; }
 
@@ -178,7 +190,7 @@ private:
 
   Role *pickRole();
   Status completeCopy(size_t index);
-  Status completeProductEarly();
+  Status completeEarly();
   Status finishRole(Role &role);
   Status finish();
   Status reportDeadlock();
@@ -207,7 +219,10 @@ private:
   friend Status makeRing(Fiber &fiber, const Instruction &op);
 };
 
-/// Checks that a tile may be read, and reads it, row-major.
+/// Checks that a tile may be read.
+Status checkTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile);
+
+/// Does so, and reads it, row-major.
 Status readTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile,
                 std::vector<Scalar> &elements);
 
@@ -222,9 +237,12 @@ void writeTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
 /// Computes a product that was issued.
 Status compute(Fiber &fiber, Product &product);
 
-/// Whether a product that no wait covers reads a slot or a load's tile.
-const Product *findReader(const Role &role,
-                          llvm::function_ref<bool(const SharedTile &)> match);
+/// Reads the tile of a store that was started, and writes it.
+Status complete(Fiber &fiber, Store &store);
+
+/// The product or store, not covered by a wait, that reads a tile; null: none.
+mlir::Operation *findReader(const Role &role,
+                            llvm::function_ref<bool(const SharedTile &)> match);
 
 } // namespace fovea::interpreter
 

@@ -72,8 +72,8 @@ void interpreter::writeTile(ThreadBlock &block, tile::SharedType type,
                  element);
 }
 
-/// Checks that a tile may be read.
-static Status checkTile(Fiber &fiber, Operation *op, const SharedTile &tile) {
+Status interpreter::checkTile(Fiber &fiber, Operation *op,
+                              const SharedTile &tile) {
   if (tile.ring) {
     const char *fault = nullptr;
     if (!tile.isWaited)
@@ -87,11 +87,11 @@ static Status checkTile(Fiber &fiber, Operation *op, const SharedTile &tile) {
           << "this ring";
       return Status::Failed;
     }
-  } else if (fiber.block->getExecution(tile.load) != tile.execution) {
+  } else if (fiber.block->getExecution(tile.writer) != tile.execution) {
     fiber.emitError(op)
-            .append("reads a tile in shared memory that was loaded anew since")
-            .attachNote(tile.load->getLoc())
-        << "loaded here";
+            .append("reads a tile in shared memory that was written anew since")
+            .attachNote(tile.writer->getLoc())
+        << "written here";
     return Status::Failed;
   }
   return Status::Next;
@@ -114,15 +114,37 @@ Status interpreter::readTile(Fiber &fiber, Operation *op,
   return Status::Next;
 }
 
-const Product *
+Operation *
 interpreter::findReader(const Role &role,
                         llvm::function_ref<bool(const SharedTile &)> match) {
   for (const Product &product : role.products) {
     auto *a = dynamic_cast<const SharedTile *>(product.a.get());
     if ((a && match(*a)) || match(*product.b))
-      return &product;
+      return product.op;
   }
+  for (const Store &store : role.stores)
+    if (match(*store.source))
+      return store.op;
   return nullptr;
+}
+
+Status interpreter::complete(Fiber &fiber, Store &store) {
+  store.isDone = true;
+  auto op = cast<tile::StoreAsyncOp>(store.op);
+  const MemRef &target = *store.target;
+  std::vector<Scalar> elements;
+  if (readTile(fiber, op, *store.source, elements) != Status::Next)
+    return Status::Failed;
+  return visitGlobal(fiber, op, target, store.indices, op.getDims(),
+                     store.source->type.getShape(), /*isWrite=*/true,
+                     [&](int64_t number, int64_t index) {
+                       Scalar element = elements[number];
+                       if (op.getAdd())
+                         element.f = target.format.round(
+                             element.f +
+                             target.format.read(target.getElement(index)).f);
+                       target.format.write(target.getElement(index), element);
+                     });
 }
 
 //===----------------------------------------------------------------------===//
@@ -276,6 +298,82 @@ static SmallVector<int64_t, 5> getIndices(Fiber &fiber, const Instruction &op,
   return indices;
 }
 
+/// Checks that nothing reads the tile of `writer`, which `op` overwrites.
+static Status checkReaders(Fiber &fiber, Operation *op, Operation *writer) {
+  Operation *reader = findReader(*fiber.role, [&](const SharedTile &tile) {
+    return tile.writer == writer;
+  });
+  if (!reader)
+    return Status::Next;
+  fiber.emitError(op)
+          .append("overwrites a tile while it is read")
+          .attachNote(reader->getLoc())
+      << "by this, which no wait covers yet";
+  return Status::Failed;
+}
+
+/// The tile that an op writes to shared memory; null after an error.
+static std::shared_ptr<SharedTile>
+makeTile(Fiber &fiber, Operation *op, tile::SharedType type, int64_t offset) {
+  if (checkReaders(fiber, op, op) != Status::Next)
+    return nullptr;
+  auto tile = std::make_shared<SharedTile>();
+  tile->type = type;
+  tile->offset = offset;
+  tile->writer = op;
+  tile->execution = fiber.block->countExecution(op);
+  return tile;
+}
+
+/// Checks that no use of a ring is left, and says that there will be none.
+static Status takeMemory(Fiber &fiber, Operation *op, Ring &ring) {
+  for (const Slot &slot : ring.slots) {
+    bool isOver =
+        slot.use < 0 || llvm::all_of(
+                            ring.waiters,
+                            [&](Operation *waiter) {
+                              auto released = slot.released.find(waiter);
+                              return released != slot.released.end() &&
+                                     released->second == slot.use;
+                            });
+    if (isOver)
+      continue;
+    fiber.emitError(op)
+            .append("reuses the memory of a ring of which use ", slot.use,
+                    " is not over")
+            .attachNote(ring.op->getLoc())
+        << "this ring";
+    return Status::Failed;
+  }
+  // The tile of another op that has the memory is gone.
+  if (ring.reuser && ring.reuser != op) {
+    if (checkReaders(fiber, op, ring.reuser) != Status::Next)
+      return Status::Failed;
+    fiber.block->countExecution(ring.reuser);
+  }
+  ring.reuser = op;
+  return Status::Next;
+}
+
+static Status toShared(Fiber &fiber, const Instruction &op) {
+  auto write = cast<tile::ToSharedOp>(op.op);
+  auto fragment = readFragment(fiber, op, 0);
+  if (!fragment)
+    return Status::Failed;
+  int64_t offset = fiber.block->getPlan().offsets.lookup(op.op);
+  if (write.getRing()) {
+    auto &ring = fiber.get<Ring>(op, 1);
+    if (takeMemory(fiber, op.op, ring) != Status::Next)
+      return Status::Failed;
+    offset = ring.offset;
+  }
+  auto tile = makeTile(fiber, op.op, write.getResult().getType(), offset);
+  if (!tile)
+    return Status::Failed;
+  writeTile(*fiber.block, tile->type, tile->offset, fragment->elements);
+  return fiber.setObject(op, tile);
+}
+
 static Status load(Fiber &fiber, const Instruction &op) {
   auto loadOp = cast<tile::LoadOp>(op.op);
   auto indices = getIndices(fiber, op, 1, loadOp.getIndices().size());
@@ -287,20 +385,11 @@ static Status load(Fiber &fiber, const Instruction &op) {
       return Status::Failed;
     return fiber.setObject(op, fragment);
   }
-  const Product *reader = findReader(
-      *fiber.role, [&](const SharedTile &tile) { return tile.load == op.op; });
-  if (reader) {
-    fiber.emitError(op.op)
-            .append("loads a tile anew while a product reads it")
-            .attachNote(reader->op->getLoc())
-        << "this product, which no wait covers yet";
+  auto tile = makeTile(fiber, op.op,
+                       cast<tile::SharedType>(loadOp.getResult().getType()),
+                       fiber.block->getPlan().offsets.lookup(op.op));
+  if (!tile)
     return Status::Failed;
-  }
-  auto tile = std::make_shared<SharedTile>();
-  tile->type = cast<tile::SharedType>(loadOp.getResult().getType());
-  tile->offset = fiber.block->getPlan().offsets.lookup(op.op);
-  tile->load = op.op;
-  tile->execution = fiber.block->countExecution(op.op);
   std::vector<Scalar> elements;
   if (readGlobal(fiber, op.op, source, indices, loadOp.getDims(),
                  tile->type.getShape(), elements) != Status::Next)
@@ -471,6 +560,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.roles"] = inLaunch<runRoles>;
   handlers["tile.return"] = endProgram;
   handlers["tile.load"] = inLaunch<load>;
+  handlers["tile.to_shared"] = inLaunch<toShared>;
   handlers["tile.store"] = inLaunch<store>;
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;

@@ -53,6 +53,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   }
   case GpuArch::SM90a:
     manager.addPass(tile::createTileMultibuffer());
+    manager.addPass(tile::createTileStageStores());
     manager.addPass(tile::createTileSpecializeWarps());
     manager.addPass(tile::createTileSchedule());
     manager.addPass(tile::createTileExpandPipeline());

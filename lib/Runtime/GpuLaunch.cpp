@@ -10,6 +10,7 @@
 #include "fovea/Runtime/GpuRuntime.h"
 
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -160,6 +161,13 @@ void *LaunchContext::getResult(int64_t index, int64_t bytes) {
     return nullptr;
   }
   ResultBuffer &result = results[index];
+  if (reinterpret_cast<uintptr_t>(result.data) % kResultAlignment) {
+    fail(makeInvalid("result " + llvm::Twine(index) +
+                     ": expected a buffer at a multiple of " +
+                     llvm::Twine(kResultAlignment) + " bytes, got " +
+                     llvm::formatv("{0}", result.data).str()));
+    return nullptr;
+  }
   if (result.data || bytes == 0) {
     if (result.bytes >= bytes)
       return result.data;

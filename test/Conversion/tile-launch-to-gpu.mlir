@@ -111,4 +111,29 @@ module attributes {attn.target = #hopper} {
     }
     return
   }
+
+  // A tile that is stored has memory of its own unless it reuses a ring's.
+  // CHECK-LABEL: func @stores
+  // CHECK-SAME:    %[[O:[^:]*]]: memref
+  // CHECK:         %[[MAP:.*]] = tile.tensor_map %[[O]] dims [1, 2]
+  // CHECK:         gpu.launch {{.*}} dynamic_shared_memory_size %c16400_i32
+  // CHECK:           tile.ring {tile.barrier_offset = 16384 : i64, tile.shared_offset = 0 : i64}
+  // CHECK:           tile.to_shared %{{.*}} {tile.shared_offset = 8192 : i64}
+  // CHECK:           tile.to_shared %{{[a-z0-9]*}} reuses %{{[a-z0-9]*}} :
+  // CHECK:           tile.store_async %{{.*}}, %[[MAP]][
+  func.func @stores(%o: !m) {
+    %c4 = arith.constant 4 : index
+    tile.launch grid(%c4) warps 4 outs(%o : !m) {
+    ^bb0(%x: index, %O: !m):
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : bf16
+      %r = tile.ring : !tile.ring<1 x !t>
+      %v = tile.fill %zero : !tile.fragment<64x64xbf16>
+      %a = tile.to_shared %v : !tile.fragment<64x64xbf16> -> !t
+      %b = tile.to_shared %v reuses %r : !tile.fragment<64x64xbf16>, !tile.ring<1 x !t> -> !t
+      tile.store_async %b, %O[%x, %c0, %c0] dims [1, 2] : !t, !m
+      tile.wait_stores
+    }
+    return
+  }
 }

@@ -106,6 +106,10 @@ const std::string kIssue =
     "!token\n";
 const std::string kWaitMma = "%next = tile.wait_mma %t : !token\n";
 const std::string kYield = "scf.yield %next : !f\n";
+const std::string kStage =
+    "%tile = tile.to_shared %next : !f -> !tile.shared<16x16xf32>\n"
+    "tile.store_async %tile, %O[%c0, %c0] dims [0, 1] : "
+    "!tile.shared<16x16xf32>, !o\n";
 
 TEST_F(RingTest, RunsInAnyOrder) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
@@ -227,8 +231,7 @@ TEST_F(RingTest, ReleaseOfTheWrongUse) {
 
 TEST_F(RingTest, ReleaseWhileAProductReads) {
   expectError(kAcquire + kLoad, kWait + kIssue + kRelease + kWaitMma + kYield,
-              "'tile.release' op releases use 0 of the ring while a product "
-              "reads it");
+              "'tile.release' op releases use 0 of the ring while it is read");
 }
 
 TEST_F(RingTest, TooManyPending) {
@@ -290,7 +293,57 @@ TEST_F(RingTest, TileLoadedAnewWhileAProductReads) {
                   "%t = tile.mma_async wgmma %ones, %c : !h, !tile -> "
                   "!token\n" +
                   kYield,
-              "'tile.load' op loads a tile anew while a product reads it");
+              "'tile.load' op overwrites a tile while it is read");
+}
+
+TEST_F(RingTest, StoreNeverWaitedFor) {
+  expectError(kAcquire + kLoad,
+              kWait + kMma + kRelease +
+                  "%last = arith.subi %n, %c1 : index\n"
+                  "%is = arith.cmpi eq, %u, %last : index\n"
+                  "scf.if %is {\n" +
+                  kStage + "}\n" + kYield,
+              "'tile.store_async' op is never waited for");
+}
+
+TEST_F(RingTest, TileWrittenAnewWhileAStoreReads) {
+  expectError(kAcquire + kLoad,
+              kWait + kMma + kStage + "tile.wait_stores pending 1\n" +
+                  kRelease + kYield,
+              "'tile.to_shared' op overwrites a tile while it is read");
+}
+
+TEST_F(RingTest, StoresInAnyOrder) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    runRoles(kAcquire + kLoad,
+             kWait + kMma + kStage + "tile.wait_stores\n" + kRelease + kYield,
+             seed);
+    EXPECT_EQ(errors, "");
+  }
+}
+
+TEST_F(RingTest, MemoryReusedBeforeUsesAreOver) {
+  expectError(kAcquire + kLoad,
+              kWait + kMma +
+                  "%tile = tile.to_shared %ones reuses %ring : !h, !ring -> "
+                  "!tile\n" +
+                  kRelease + kYield,
+              "'tile.to_shared' op reuses the memory of a ring of which use 0 "
+              "is not over");
+}
+
+TEST_F(RingTest, AcquireAfterMemoryWasReused) {
+  // The third use of %ring begins after the first was released.
+  expectError(kAcquire + kLoad +
+                  "%is = arith.cmpi eq, %u, %c2 : index\n"
+                  "scf.if %is {\n"
+                  "  %odd = tile.acquire %other[%c0] : !ring\n}\n",
+              kWait + kMma +
+                  "%tile = tile.to_shared %ones reuses %other : !h, !ring -> "
+                  "!tile\n" +
+                  kRelease + kYield,
+              "'tile.acquire' op acquires a slot of a ring whose memory is in "
+              "use otherwise");
 }
 
 TEST_F(RingTest, CopyThatNobodyWaitsFor) {

@@ -181,6 +181,11 @@ TEST_F(GpuLaunch, ChecksResults) {
                 },
                 results),
             "result 1: expected a buffer of 65 bytes, got 64");
+  ResultBuffer misaligned[] = {{static_cast<char *>(buffer.getData()) + 8, 56}};
+  EXPECT_EQ(run([] { EXPECT_EQ(fovea_gpu_result(0, 8), nullptr); }, misaligned)
+                .find("result 0: expected a buffer at a multiple of 16 bytes, "
+                      "got 0x"),
+            0U);
   // What had been allocated is gone again.
   EXPECT_EQ(results[0].data, nullptr);
   EXPECT_EQ(getFakeCuda().liveBytes, before);

@@ -86,9 +86,14 @@ enum class ElementKind : int64_t {
   I64 = 8,
 };
 
+/// What the memory of a result is aligned to, in bytes: kernels write rows of
+/// such units.
+inline constexpr int64_t kResultAlignment = 16;
+
 /// Where one result of a call goes.
 struct ResultBuffer {
-  /// The caller's memory; null asks for new memory.
+  /// The caller's memory, aligned to `kResultAlignment`; null asks for new
+  /// memory.
   void *data = nullptr;
   int64_t bytes = 0;
   /// Set by the call: `data` is new memory for `Device::free`.

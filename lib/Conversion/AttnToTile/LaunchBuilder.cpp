@@ -518,10 +518,11 @@ LogicalResult LaunchBuilder::storeTile(Value fragment, Value tile,
     if (dims.back() < 0)
       return fail("a result's rows do not run along a dimension of it");
   }
-  OpFoldResult rows = getTileSize(*view, 2);
+  // The store itself ends where the memref does.
   Value valid;
-  if (IndexMath::constantOf(rows) != sizes.queries)
-    valid = getValueOrCreateConstantIndexOp(rewriter, loc, rows);
+  if (!view->isClipped(2, sizes.queries))
+    valid =
+        getValueOrCreateConstantIndexOp(rewriter, loc, getTileSize(*view, 2));
   StoreOp::create(rewriter, loc, fragment, memref, getIndices(rewriter, *view),
                   valid, dims);
   return success();

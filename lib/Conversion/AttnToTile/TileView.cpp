@@ -7,6 +7,8 @@
 
 #include "TileView.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+
 using namespace mlir;
 using namespace fovea;
 
@@ -145,4 +147,67 @@ std::optional<TileView> TileView::getTarget(Value tile) {
     }
   }
   return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Extents
+//===----------------------------------------------------------------------===//
+
+/// The size of `tensor`, or of what a loop begins it as; null: not known.
+static OpFoldResult getSize(Value tensor, int64_t dim) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (!type.isDynamicDim(dim))
+    return Builder(tensor.getContext()).getIndexAttr(type.getDimSize(dim));
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    auto loop = dyn_cast<scf::ForallOp>(argument.getOwner()->getParentOp());
+    if (loop && argument.getArgNumber() >= loop.getRank())
+      tensor = loop.getTiedOpOperand(argument)->get();
+  }
+  auto empty = tensor.getDefiningOp<tensor::EmptyOp>();
+  return empty ? empty.getMixedSizes()[dim] : OpFoldResult();
+}
+
+bool TileView::isClipped(int64_t dim, int64_t extent) const {
+  int64_t along = getDim(dim);
+  if (along < 0 || sizes.empty())
+    return false;
+  OpFoldResult end = getSize(tensor, along);
+  if (!end)
+    return false;
+  // Each candidate for the size, of which it is the least, is the extent or
+  // what is left from the offset.
+  MLIRContext *context = tensor.getContext();
+  AffineMap candidates;
+  SmallVector<Value> operands;
+  if (auto min =
+          dyn_cast<Value>(sizes[along])
+              ? cast<Value>(sizes[along]).getDefiningOp<affine::AffineMinOp>()
+              : affine::AffineMinOp()) {
+    candidates = min.getMap();
+    operands = llvm::to_vector(min.getOperands());
+  } else {
+    std::optional<int64_t> size = getConstantIntValue(sizes[along]);
+    if (!size)
+      return false;
+    candidates = AffineMap::getConstantMap(*size, context);
+  }
+  unsigned numDims = candidates.getNumDims();
+  auto add = [&](OpFoldResult value) -> AffineExpr {
+    if (std::optional<int64_t> constant = getConstantIntValue(value))
+      return getAffineConstantExpr(*constant, context);
+    operands.insert(operands.begin() + numDims, cast<Value>(value));
+    return getAffineDimExpr(numDims++, context);
+  };
+  AffineExpr offset = add(offsets[along]), size = add(end);
+  return llvm::all_of(candidates.getResults(), [&](AffineExpr candidate) {
+    if (candidate == getAffineConstantExpr(extent, context))
+      return true;
+    auto excess = AffineMap::get(numDims, candidates.getNumSymbols(),
+                                 candidate + offset - size);
+    SmallVector<Value> values = operands;
+    affine::fullyComposeAffineMapAndOperands(&excess, &values);
+    affine::canonicalizeMapAndOperands(&excess, &values);
+    return simplifyAffineMap(excess).getResult(0) ==
+           getAffineConstantExpr(0, context);
+  });
 }

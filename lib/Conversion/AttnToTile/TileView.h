@@ -26,6 +26,10 @@ struct TileView {
   /// one of static size one where the tile's has size one. -1: there is none.
   int64_t getDim(int64_t dim) const;
 
+  /// Whether the tile has `extent` elements along dimension `dim` of it, or
+  /// those that are left where the tensor ends sooner.
+  bool isClipped(int64_t dim, int64_t extent) const;
+
   /// How `tile` is read, in `region`, by slices and reshapes that add or drop
   /// dimensions of size one; none if it is something else.
   static std::optional<TileView> getSource(mlir::Value tile,

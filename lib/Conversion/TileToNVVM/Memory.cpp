@@ -462,6 +462,44 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
   }
 };
 
+struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ToSharedOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    LayoutAttr layout = op.getValue().getType().getLayout();
+    SharedType type = op.getResult().getType();
+    Value address = op.getRing()
+                        ? adaptor.getRing().front()
+                        : getSharedAddress(rewriter, op, getSharedOffset(op));
+    // What was there may still be read by threads that are behind.
+    if (op.getRing() || op->getParentOfType<LoopLikeOpInterface>())
+      emitBarrier(rewriter, op);
+    int64_t width = 1;
+    ArrayRef<Digit> registers = layout.getRegisters();
+    if (!registers.empty() && registers[0].dim == 1 && registers[0].stride == 1)
+      width = std::gcd(registers[0].size, kCopyBytes / type.getElementBytes());
+    SharedAccess access(rewriter, loc, type, address,
+                        getThreadCoordinate(rewriter, op, layout, 0),
+                        getThreadColumn(rewriter, op, layout));
+    for (int64_t index = 0, e = layout.getNumRegisters(); index < e;
+         index += width) {
+      SmallVector<int64_t> place = layout.getRegisterOffset(index);
+      LLVM::StoreOp::create(
+          rewriter, loc,
+          packVector(rewriter, loc, adaptor.getValue().slice(index, width)),
+          access.getPointer(place[0], place[1]),
+          width * type.getElementBytes());
+    }
+    emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
+    emitBarrier(rewriter, op);
+    rewriter.replaceOp(op, address);
+    return success();
+  }
+};
+
 /// Copies by all threads, where there is no tensor map.
 struct ConvertLoadAsync final : OpConversionPattern<LoadAsyncOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -493,6 +531,6 @@ struct ConvertLoadAsync final : OpConversionPattern<LoadAsyncOp> {
 
 void fovea::tile::populateMemoryPatterns(const TileTypeConverter &converter,
                                          RewritePatternSet &patterns) {
-  patterns.add<ConvertLoad, ConvertLoadAsync, ConvertStore>(
+  patterns.add<ConvertLoad, ConvertLoadAsync, ConvertStore, ConvertToShared>(
       converter, patterns.getContext());
 }

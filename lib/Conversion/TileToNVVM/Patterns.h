@@ -49,7 +49,7 @@ public:
 void populateFragmentPatterns(const TileTypeConverter &converter,
                               mlir::RewritePatternSet &patterns);
 
-/// load and store.
+/// load, store and to_shared.
 void populateMemoryPatterns(const TileTypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 
@@ -69,7 +69,7 @@ void populateRingPatterns(const TileTypeConverter &converter,
                           mlir::RewritePatternSet &patterns,
                           const RingReaders &readers);
 
-/// load_async by tensor maps.
+/// load_async and store_async by tensor maps, and wait_stores.
 void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,
                                              mlir::RewritePatternSet &patterns);
 

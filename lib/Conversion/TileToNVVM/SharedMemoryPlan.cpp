@@ -44,6 +44,9 @@ FailureOr<int64_t> fovea::tile::planSharedMemory(LaunchOp launch,
     if (auto load = dyn_cast<LoadOp>(op)) {
       if (auto shared = dyn_cast<SharedType>(load.getResult().getType()))
         place(op, shared.getSizeInBytes());
+    } else if (auto write = dyn_cast<ToSharedOp>(op)) {
+      if (!write.getRing())
+        place(op, write.getResult().getType().getSizeInBytes());
     } else if (auto ring = dyn_cast<RingOp>(op)) {
       RingType type = ring.getRing().getType();
       int64_t slot =

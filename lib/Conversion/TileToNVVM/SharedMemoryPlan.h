@@ -12,8 +12,9 @@
 
 namespace fovea::tile {
 
-/// On a `tile.load` into shared memory and on a `tile.ring`: where its tile or
-/// first slot begins, in bytes from the block's dynamic shared memory.
+/// On a `tile.load` into shared memory, a `tile.to_shared` with memory of its
+/// own and a `tile.ring`: where its tile or first slot begins, in bytes from
+/// the block's dynamic shared memory.
 inline constexpr llvm::StringLiteral kSharedOffsetAttrName =
     "tile.shared_offset";
 /// On a `tile.ring`: where its mbarriers begin, `stages` that say when a slot

@@ -12,13 +12,55 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fovea::tile;
 
+/// The place of a tile as TMA has it: the innermost dimension first.
+static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
+                                         ArrayRef<ValueRange> indices) {
+  SmallVector<Value> coordinates;
+  for (ValueRange index : llvm::reverse(indices))
+    coordinates.push_back(arith::IndexCastOp::create(
+        builder, builder.getI32Type(), index.front()));
+  return coordinates;
+}
+
+/// Emits `text` once for each panel of the map's tile: with the panel's address
+/// as $0, the descriptor as $1, `others`, and then the panel's coordinates,
+/// whose names replace `@` in the text.
+static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
+                       StringRef text, Value address, Value descriptor,
+                       ValueRange others, ArrayRef<Value> coordinates) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, value, 32);
+  };
+  SharedType tile = map.getTile();
+  auto [before, after] = text.split('@');
+  std::string whole = before.str();
+  llvm::raw_string_ostream os(whole);
+  llvm::interleaveComma(
+      llvm::seq<int64_t>(0, map.getRank()), os,
+      [&](int64_t dim) { os << "$" << 2 + others.size() + dim; });
+  os << after;
+  for (int64_t panel = 0; panel < tile.getNumPanels(); ++panel) {
+    SmallVector<Value> operands = {
+        arith::AddIOp::create(builder, address,
+                              constant(panel * tile.getPanelBytes())),
+        descriptor};
+    llvm::append_range(operands, others);
+    operands.push_back(
+        arith::AddIOp::create(builder, coordinates.front(),
+                              constant(panel * tile.getPanelColumns())));
+    llvm::append_range(operands, coordinates.drop_front());
+    emitPtx(builder, builder.getLoc(), whole, operands);
+  }
+}
+
 namespace {
 
-/// Starts the copy of each panel of the tile by the one thread of the role.
+/// Starts the copy of each panel of the tile by one thread.
 struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -31,50 +73,68 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    // The map's innermost dimension comes first.
-    SmallVector<Value> coordinates;
-    for (ValueRange index : llvm::reverse(adaptor.getIndices()))
-      coordinates.push_back(arith::IndexCastOp::create(
-          builder, builder.getI32Type(), index.front()));
+    SmallVector<Value> coordinates =
+        getCoordinates(builder, adaptor.getIndices());
     emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
       ImplicitLocOpBuilder one(op.getLoc(), nested);
-      emitCopies(one, map, adaptor.getSource().front(), coordinates,
-                 adaptor.getSlot().front(), use.full);
+      emitPtx(
+          one, op.getLoc(),
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+          {use.full, getI32(one, op.getLoc(), map.getTile().getSizeInBytes())});
+      std::string text =
+          llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global."
+                        "mbarrier::complete_tx::bytes [$0], [$1, {{@}], [$2];",
+                        map.getRank());
+      emitPanels(one, map, text, adaptor.getSlot().front(),
+                 adaptor.getSource().front(), use.full, coordinates);
     });
     rewriter.eraseOp(op);
     return success();
   }
+};
 
-private:
-  static void emitCopies(ImplicitLocOpBuilder &builder, TensorMapType map,
-                         Value descriptor, ArrayRef<Value> coordinates,
-                         Value slot, Value full) {
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIntOp::create(builder, value, 32);
-    };
-    Location loc = builder.getLoc();
-    SharedType tile = map.getTile();
-    emitPtx(builder, loc,
-            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
-            {full, constant(tile.getSizeInBytes())});
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    os << "cp.async.bulk.tensor." << map.getRank()
-       << "d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {";
-    llvm::interleaveComma(llvm::seq<int64_t>(0, map.getRank()), os,
-                          [&](int64_t dim) { os << "$" << 3 + dim; });
-    os << "}], [$2];";
-    for (int64_t panel = 0; panel < tile.getNumPanels(); ++panel) {
-      SmallVector<Value> operands = {
-          arith::AddIOp::create(builder, slot,
-                                constant(panel * tile.getPanelBytes())),
-          descriptor, full};
-      llvm::append_range(operands, coordinates);
-      operands[3] =
-          arith::AddIOp::create(builder, coordinates.front(),
-                                constant(panel * tile.getPanelColumns()));
-      emitPtx(builder, loc, text, operands);
-    }
+/// Starts the copy of each panel by the first thread, which also waits.
+struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreAsyncOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto map = dyn_cast<TensorMapType>(op.getTarget().getType());
+    if (!map)
+      return op.emitOpError("expected a tensor map to copy by, got ")
+             << op.getTarget().getType();
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    SmallVector<Value> coordinates =
+        getCoordinates(builder, adaptor.getIndices());
+    emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
+      ImplicitLocOpBuilder one(op.getLoc(), nested);
+      std::string text = llvm::formatv(
+          "cp{0}.async.bulk.tensor.{1}d.global.shared::cta{2}.bulk_group "
+          "[$1, {{@}], [$0];",
+          op.getAdd() ? ".reduce" : "", map.getRank(),
+          op.getAdd() ? ".add.tile" : "");
+      emitPanels(one, map, text, adaptor.getSource().front(),
+                 adaptor.getTarget().front(), {}, coordinates);
+      emitPtx(one, op.getLoc(), "cp.async.bulk.commit_group;");
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct WaitStoresLowering : OpConversionPattern<WaitStoresOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WaitStoresOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
+      emitPtx(nested, op.getLoc(),
+              "cp.async.bulk.wait_group.read " + Twine(op.getPending()) + ";");
+    });
+    rewriter.eraseOp(op);
+    return success();
   }
 };
 
@@ -82,5 +142,6 @@ private:
 
 void fovea::tile::populateTensorMemoryAcceleratorPatterns(
     const TileTypeConverter &converter, RewritePatternSet &patterns) {
-  patterns.add<LoadAsyncLowering>(converter, patterns.getContext());
+  patterns.add<LoadAsyncLowering, StoreAsyncLowering, WaitStoresLowering>(
+      converter, patterns.getContext());
 }

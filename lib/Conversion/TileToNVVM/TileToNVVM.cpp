@@ -85,8 +85,10 @@ private:
       }
       bool isShared =
           llvm::any_of(op->getResultTypes(), llvm::IsaPred<SharedType>);
-      if (((isa<LoadOp>(op) && isShared) || isa<RingOp>(op)) &&
-          !op->hasAttr(kSharedOffsetAttrName)) {
+      auto write = dyn_cast<ToSharedOp>(op);
+      bool needsPlace = (isa<LoadOp>(op) && isShared) || isa<RingOp>(op) ||
+                        (write && !write.getRing());
+      if (needsPlace && !op->hasAttr(kSharedOffsetAttrName)) {
         op->emitOpError("has no place in shared memory; see "
                         "convert-tile-launch-to-gpu");
         return WalkResult::interrupt();

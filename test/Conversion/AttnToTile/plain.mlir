@@ -16,7 +16,6 @@
 // CHECK-SAME:    ins(%[[Q]], %[[K]], %[[V]] : {{.*}}) outs(%[[EMPTY]] :
 // CHECK:       ^bb0(%[[X:[^:]*]]: index, %[[H:[^:]*]]: index, %[[B:[^:]*]]: index, %[[MQ:[^:]*]]: memref<{{.*}}>, %[[MK:[^:]*]]: memref<{{.*}}>, %[[MV:[^:]*]]: memref<{{.*}}>, %[[MO:[^:]*]]: memref<?x16x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>):
 // CHECK:         %[[I:.*]] = arith.muli %[[X]], %c128
-// CHECK:         %[[ROWS:.*]] = affine.min #{{.*}}(%[[I]])[%[[QUERIES]]]
 // CHECK-DAG:     %[[ACC0:.*]] = tile.fill %[[ZERO]] : !tile.fragment<128x64xf32>
 // CHECK-DAG:     %[[MAX0:.*]] = tile.fill %[[LOWEST]] : !tile.fragment<128xf32>
 // CHECK-DAG:     %[[SUM0:.*]] = tile.fill %[[ZERO]] : !tile.fragment<128xf32>
@@ -58,7 +57,7 @@
 // CHECK:           arith.divf
 // CHECK:         %[[O:.*]] = tile.map ins(%[[L]]#0 : {{.*}}) rows(%[[INV]] :
 // CHECK:           arith.truncf
-// CHECK:         tile.store %[[O]], %[[MO]][%[[B]], %[[H]], %[[I]], %c0] dims [2, 3] valid(%[[ROWS]])
+// CHECK:         tile.store %[[O]], %[[MO]][%[[B]], %[[H]], %[[I]], %c0] dims [2, 3] :
 // CHECK:       return %[[R]]
 func.func @plain(%q: tensor<?x16x?x64xf16>, %k: tensor<?x4x?x64xf16>, %v: tensor<?x4x?x64xf16>) -> tensor<?x16x?x64xf16> {
   %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
@@ -115,7 +114,7 @@ func.func @padded(%q: tensor<1x3x10x72xbf16>, %k: tensor<1x3x40x72xbf16>, %v: te
 // CHECK-NOT:   linalg.transpose
 // CHECK:       tile.launch {{.*}} outs(%{{.*}} : tensor<2x?x4x16xf16>)
 // CHECK-COUNT-3: tile.load {{.*}} dims [1, 3]
-// CHECK:         tile.store {{.*}} dims [1, 3] valid
+// CHECK:         tile.store {{.*}} dims [1, 3] :
 #id = affine_map<(a, b, c, d) -> (a, b, c, d)>
 #swap = affine_map<(a, b, c, d) -> (a, c, b, d)>
 func.func @positions_first(%q: tensor<2x?x4x16xf16>) -> tensor<2x?x4x16xf16> {

@@ -134,3 +134,29 @@ func.func @kind(%t: memref<?x?xi32>) {
   %map = tile.tensor_map %t dims [0, 1] : memref<?x?xi32> -> !map
   return
 }
+
+// -----
+
+#acc = #tile.layout<64x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
+gpu.module @kernels {
+  gpu.func @to_memref(%m: memref<?x64xbf16>, %x: bf16, %i: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %v = tile.fill %x : !tile.fragment<64x64xbf16, #acc>
+    %t = tile.to_shared %v {tile.shared_offset = 0 : i64} : !tile.fragment<64x64xbf16, #acc> -> !tile.shared<64x64xbf16>
+    // expected-error@+2 {{expected a tensor map to copy by, got 'memref<?x64xbf16>'}}
+    // expected-error@+1 {{failed to legalize operation 'tile.store_async' that was explicitly marked illegal}}
+    tile.store_async %t, %m[%i, %i] dims [0, 1] : !tile.shared<64x64xbf16>, memref<?x64xbf16>
+    gpu.return
+  }
+}
+
+// -----
+
+#acc = #tile.layout<64x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
+gpu.module @kernels {
+  gpu.func @no_place(%x: bf16) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %v = tile.fill %x : !tile.fragment<64x64xbf16, #acc>
+    // expected-error@+1 {{has no place in shared memory; see convert-tile-launch-to-gpu}}
+    %t = tile.to_shared %v : !tile.fragment<64x64xbf16, #acc> -> !tile.shared<64x64xbf16>
+    gpu.return
+  }
+}

@@ -200,3 +200,41 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+// A result goes to the slots of a ring, two elements at a time, and by one
+// thread on to global memory, a panel at a time.
+#acc = #tile.layout<64x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
+!tile = !tile.shared<64x128xbf16, swizzle = 128>
+!ring = !tile.ring<1 x !tile>
+!map = !tile.tensor_map<3 x !tile>
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @stores(
+  // CHECK-SAME:  %[[MAP:[^:]*]]: !llvm.ptr
+  // CHECK:       %[[BASE:.*]] = llvm.ptrtoint
+  // CHECK:       nvvm.barrier
+  // CHECK-COUNT-32: llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<3>
+  // CHECK-NOT:   llvm.store
+  // CHECK:       fence.proxy.async.shared::cta;
+  // CHECK:       nvvm.barrier
+  // CHECK:       scf.if
+  // CHECK:         "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [$1, {$2, $3, $4}], [$0];", "r,l,r,r,r,~{memory}" %[[BASE]], %[[MAP]], %c0_i32,
+  // CHECK:         %[[NEXT:.*]] = arith.addi %[[BASE]], %c8192_i32
+  // CHECK:         "cp.async.bulk.tensor.3d.{{.*}} %[[NEXT]], %[[MAP]], %c64_i32,
+  // CHECK:         cp.async.bulk.commit_group;
+  // CHECK:         "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [$1, {$2, $3, $4}], [$0];"
+  // CHECK:         cp.async.bulk.wait_group.read 1;
+  gpu.func @stores(%map: !map, %x: bf16, %i: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ring = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 16384 : i64} : !ring
+    %full = tile.wait %ring[%c0] : !ring
+    tile.release %ring[%c0] : !ring
+    %v = tile.fill %x : !tile.fragment<64x128xbf16, #acc>
+    %t = tile.to_shared %v reuses %ring : !tile.fragment<64x128xbf16, #acc>, !ring -> !tile
+    tile.store_async %t, %map[%i, %i, %c0] dims [1, 2] : !tile, !map
+    tile.store_async add %t, %map[%i, %i, %c0] dims [1, 2] : !tile, !map
+    tile.wait_stores pending 1
+    gpu.return
+  }
+}

@@ -631,3 +631,59 @@ func.func @tensor_map_columns(%m: memref<?x?x?xbf16>) {
   %t = tile.tensor_map %m dims [0, 1] : memref<?x?x?xbf16> -> !tile.tensor_map<3 x !tile.shared<64x64xbf16>>
   return
 }
+
+// -----
+
+func.func @to_shared_shape(%x: !tile.fragment<128x32xf32>) {
+  // expected-error@+1 {{expected a tile of the fragment's shape and elements, '!tile.fragment<128x32xf32>', got '!tile.shared<128x64xf32>'}}
+  %a = tile.to_shared %x : !tile.fragment<128x32xf32> -> !tile.shared<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @to_shared_ring(%x: !tile.fragment<128x32xf32>, %r: !tile.ring<1 x !tile.shared<64x32xf32>>) {
+  // expected-error@+1 {{expected a tile of at most the ring's 8192 bytes, got 16384}}
+  %a = tile.to_shared %x reuses %r : !tile.fragment<128x32xf32>, !tile.ring<1 x !tile.shared<64x32xf32>> -> !tile.shared<128x32xf32>
+  return
+}
+
+// -----
+
+func.func @store_indices(%t: !tile.shared<64x32xf32>, %o: memref<?x?xf32>, %i: index) {
+  // expected-error@+1 {{expected 2 indices, got 1}}
+  tile.store_async %t, %o[%i] dims [0, 1] : !tile.shared<64x32xf32>, memref<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @store_elements(%t: !tile.shared<64x32xf32>, %o: memref<?x?xf16>, %i: index) {
+  // expected-error@+1 {{expected a tile of the memref's elements, 'f16', got 'f32'}}
+  tile.store_async %t, %o[%i, %i] dims [0, 1] : !tile.shared<64x32xf32>, memref<?x?xf16>
+  return
+}
+
+// -----
+
+func.func @store_map(%t: !tile.shared<64x32xf32>, %o: !tile.tensor_map<2 x !tile.shared<32x32xf32>>, %i: index) {
+  // expected-error@+1 {{expected a tensor map of tiles '!tile.shared<64x32xf32>', got '!tile.shared<32x32xf32>'}}
+  tile.store_async %t, %o[%i, %i] dims [0, 1] : !tile.shared<64x32xf32>, !tile.tensor_map<2 x !tile.shared<32x32xf32>>
+  return
+}
+
+// -----
+
+func.func @add_f64(%t: !tile.shared<64x32xf64>, %o: memref<?x?xf64>, %i: index) {
+  // expected-error@+1 {{expected elements of f16, bf16 or f32 to add, got 'f64'}}
+  tile.store_async add %t, %o[%i, %i] dims [0, 1] : !tile.shared<64x32xf64>, memref<?x?xf64>
+  return
+}
+
+// -----
+
+func.func @wait_stores() {
+  // expected-error@+1 {{attribute 'pending' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  tile.wait_stores pending -1
+  return
+}

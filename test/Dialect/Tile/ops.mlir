@@ -67,3 +67,28 @@ func.func @roles(%k: memref<?x?xbf16>, %o: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// Results on their way to global memory.
+// CHECK-LABEL: func @stores
+func.func @stores(%o: memref<?x?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?x?xf32>) {
+  ^bb0(%r: index, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !tile.ring<2 x !tile.shared<128x32xf32>>
+    %x = tile.fill %zero : !tile.fragment<128x32xf32>
+    // CHECK: %[[A:.*]] = tile.to_shared %{{.*}} : !tile.fragment<128x32xf32> -> !tile.shared<128x32xf32>
+    %a = tile.to_shared %x : !tile.fragment<128x32xf32> -> !tile.shared<128x32xf32>
+    // CHECK: %[[B:.*]] = tile.to_shared %{{.*}} reuses %{{.*}} : !tile.fragment<128x32xf32>, !tile.ring<2 x !tile.shared<128x32xf32>> -> !tile.shared<128x32xf32>
+    %b = tile.to_shared %x reuses %ring : !tile.fragment<128x32xf32>, !tile.ring<2 x !tile.shared<128x32xf32>> -> !tile.shared<128x32xf32>
+    // CHECK: tile.store_async %[[A]], %{{.*}}[%{{.*}}, %{{.*}}] dims [0, 1] : !tile.shared<128x32xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    tile.store_async %a, %O[%r, %c0] dims [0, 1] : !tile.shared<128x32xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    // CHECK: tile.store_async add %[[B]], %{{.*}}[%{{.*}}, %{{.*}}] dims [0, 1]
+    tile.store_async add %b, %O[%r, %c0] dims [0, 1] : !tile.shared<128x32xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    // CHECK: tile.wait_stores pending 1
+    tile.wait_stores pending 1
+    // CHECK: tile.wait_stores{{$}}
+    tile.wait_stores
+  }
+  return
+}

@@ -93,3 +93,29 @@ func.func @empty(%x: !x, %o: !o, %n: index) {
   }
   return
 }
+
+// -----
+
+// The copy of an output goes back.
+
+// CHECK-LABEL: func @output
+// CHECK:       %[[P:.*]] = scf.if %[[SUITS:.*]] -> (memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>) {
+// CHECK:         memref.copy %arg0
+// CHECK:       tile.launch {{.*}} outs(%[[P]] :
+// CHECK:       scf.if
+// CHECK-NEXT:    memref.copy %[[P]], %arg0
+// CHECK-NEXT:    memref.dealloc %[[P]]
+!o = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+func.func @output(%o: !o, %n: index) {
+  tile.launch grid(%n) warps 4 outs(%o : !o) {
+  ^bb0(%i: index, %O: !o):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<64x64xbf16>
+    %t = tile.to_shared %f : !tile.fragment<64x64xbf16> -> !tile
+    tile.store_async %t, %O[%i, %c0, %c0] dims [1, 2] : !tile, !o
+    tile.wait_stores
+  }
+  return
+}

@@ -82,6 +82,22 @@ void StoreOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
 }
 
+void ToSharedOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
+  effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+}
+
+void StoreAsyncOp::getEffects(Effects &effects) {
+  // Stores keep their order, and stay between the tile's writes and waits.
+  effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
+  effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+  if (!isa<MemRefType>(getTarget().getType()))
+    return;
+  if (getAdd())
+    effects.emplace_back(MemoryEffects::Read::get(), &getTargetMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
+}
+
 void LoadAsyncOp::getEffects(Effects &effects) {
   if (isa<MemRefType>(getSource().getType()))
     effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());

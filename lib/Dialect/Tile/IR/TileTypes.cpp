@@ -101,6 +101,16 @@ LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
 // Shared
 //===----------------------------------------------------------------------===//
 
+int64_t SharedType::getWidestSwizzle() const {
+  if (getElementBytes() != 2)
+    return 0;
+  int64_t rowBytes = getShape().back() * getElementBytes();
+  for (int64_t swizzle : {128, 64, 32})
+    if (rowBytes % swizzle == 0)
+      return swizzle;
+  return 0;
+}
+
 SharedType SharedType::cloneWith(int64_t swizzle) const {
   return get(getContext(), getShape(), getElementType(), swizzle);
 }

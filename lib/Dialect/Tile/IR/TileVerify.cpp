@@ -120,21 +120,53 @@ LogicalResult StoreOp::verify() {
                       getIndices().size());
 }
 
-LogicalResult LoadAsyncOp::verify() {
-  SharedType tile = getSlot().getType();
-  if (auto map = dyn_cast<TensorMapType>(getSource().getType())) {
+/// Checks an asynchronous copy of `tile` between shared memory and `global`, a
+/// memref or a tensor map.
+static LogicalResult verifyCopy(Operation *op, SharedType tile, Type global,
+                                ArrayRef<int64_t> dims, size_t indices) {
+  if (auto map = dyn_cast<TensorMapType>(global)) {
     if (map.getTile() != tile)
-      return emitOpError("expected a tensor map of tiles ")
+      return op->emitOpError("expected a tensor map of tiles ")
              << tile << ", got " << map.getTile();
-    return verifyAccess(*this, tile.getShape(), getDims(), map.getRank(),
-                        getIndices().size());
+    return verifyAccess(op, tile.getShape(), dims, map.getRank(), indices);
   }
-  auto source = cast<MemRefType>(getSource().getType());
-  if (failed(verifyElements(*this, tile.getElementType(),
-                            source.getElementType())))
+  auto memref = cast<MemRefType>(global);
+  if (failed(
+          verifyElements(op, tile.getElementType(), memref.getElementType())))
     return failure();
-  return verifyAccess(*this, tile.getShape(), getDims(), source.getRank(),
-                      getIndices().size());
+  return verifyAccess(op, tile.getShape(), dims, memref.getRank(), indices);
+}
+
+LogicalResult LoadAsyncOp::verify() {
+  return verifyCopy(*this, getSlot().getType(), getSource().getType(),
+                    getDims(), getIndices().size());
+}
+
+LogicalResult StoreAsyncOp::verify() {
+  SharedType tile = getSource().getType();
+  Type type = tile.getElementType();
+  if (getAdd() && !type.isF16() && !type.isBF16() && !type.isF32())
+    return emitOpError("expected elements of f16, bf16 or f32 to add, got ")
+           << type;
+  return verifyCopy(*this, tile, getTarget().getType(), getDims(),
+                    getIndices().size());
+}
+
+LogicalResult ToSharedOp::verify() {
+  FragmentType value = getValue().getType();
+  SharedType tile = getResult().getType();
+  if (value.getShape() != tile.getShape() ||
+      value.getElementType() != tile.getElementType())
+    return emitOpError("expected a tile of the fragment's shape and elements, ")
+           << value << ", got " << tile;
+  if (!getRing())
+    return success();
+  RingType ring = getRing().getType();
+  int64_t bytes = ring.getTile().getSizeInBytes() * ring.getStages();
+  if (tile.getSizeInBytes() > bytes)
+    return emitOpError("expected a tile of at most the ring's ")
+           << bytes << " bytes, got " << tile.getSizeInBytes();
+  return success();
 }
 
 LogicalResult TensorMapOp::verify() {

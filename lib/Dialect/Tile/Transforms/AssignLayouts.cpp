@@ -118,22 +118,11 @@ LogicalResult AssignLayouts::assign(LaunchOp launch) {
   return failure(result.wasInterrupted());
 }
 
-/// The widest swizzle that divides a row of the tile.
-static int64_t chooseSwizzle(SharedType type) {
-  if (type.getElementBytes() != 2)
-    return 0;
-  int64_t rowBytes = type.getShape().back() * type.getElementBytes();
-  for (int64_t swizzle : {128, 64, 32})
-    if (rowBytes % swizzle == 0)
-      return swizzle;
-  return 0;
-}
-
 LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
                                     int64_t warps) {
   if (auto shared = dyn_cast<SharedType>(value.getType())) {
     if (!shared.getSwizzle())
-      value.setType(shared.cloneWith(chooseSwizzle(shared)));
+      value.setType(shared.cloneWith(shared.getWidestSwizzle()));
     return success();
   }
   auto type = dyn_cast<FragmentType>(value.getType());

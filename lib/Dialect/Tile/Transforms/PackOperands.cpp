@@ -41,13 +41,17 @@ bool isAligned(Value value) {
          columns * getElementBytes(type) % kTensorMapAlignment == 0;
 }
 
-/// Whether a copy into a ring reads `argument` as TMA could.
-bool isReadByDescriptor(BlockArgument argument) {
+/// Whether a copy from or to shared memory accesses `argument` as TMA could.
+bool isAccessedByDescriptor(BlockArgument argument) {
+  auto type = cast<MemRefType>(argument.getType());
   return llvm::any_of(argument.getUsers(), [&](Operation *user) {
-    auto load = dyn_cast<LoadAsyncOp>(user);
-    return load && load.getSource() == argument &&
-           suitsTensorMap(cast<MemRefType>(argument.getType()), load.getDims(),
-                          load.getSlot().getType());
+    if (auto load = dyn_cast<LoadAsyncOp>(user))
+      return load.getSource() == argument &&
+             suitsTensorMap(type, load.getDims(), load.getSlot().getType());
+    if (auto store = dyn_cast<StoreAsyncOp>(user))
+      return store.getTarget() == argument &&
+             suitsTensorMap(type, store.getDims(), store.getSource().getType());
+    return false;
   });
 }
 
@@ -59,29 +63,32 @@ struct TilePackOperands
     for (LaunchOp launch : launches) {
       // An operand that is given twice is packed once.
       DenseMap<Value, Value> packed;
-      for (OpOperand &operand : launch.getInputsMutable()) {
-        // What has no elements is not read, wherever it is.
+      for (OpOperand &operand : launch->getOpOperands()) {
+        // What has no elements is not accessed, wherever it is.
         auto type = dyn_cast<MemRefType>(operand.get().getType());
         if (!type || llvm::is_contained(type.getShape(), 0) ||
             isAligned(operand.get()) ||
-            !isReadByDescriptor(launch.getTiedArgument(operand)))
+            !isAccessedByDescriptor(launch.getTiedArgument(operand)))
           continue;
-        Value &buffer = packed[operand.get()];
+        bool isOutput = launch.isDpsInit(&operand);
+        Value buffer = isOutput ? Value() : packed.lookup(operand.get());
         if (!buffer) {
-          buffer = pack(launch, operand.get());
+          buffer = pack(launch, operand.get(), isOutput);
           ++numChecked;
         }
+        if (!isOutput)
+          packed[operand.get()] = buffer;
         operand.set(buffer);
       }
     }
   }
 
-  Value pack(LaunchOp launch, Value operand);
+  Value pack(LaunchOp launch, Value operand, bool isOutput);
 };
 
 /// `operand` where its address and strides suit a descriptor, else a copy that
-/// does, which is freed after the launch.
-Value TilePackOperands::pack(LaunchOp launch, Value operand) {
+/// does, which is freed after the launch; that of an output is copied back.
+Value TilePackOperands::pack(LaunchOp launch, Value operand, bool isOutput) {
   ImplicitLocOpBuilder builder(launch.getLoc(), launch);
   auto type = cast<MemRefType>(operand.getType());
   int64_t rank = type.getRank(), bytes = getElementBytes(type);
@@ -154,6 +161,8 @@ Value TilePackOperands::pack(LaunchOp launch, Value operand) {
       arith::ConstantOp::create(builder, builder.getBoolAttr(true)));
   auto cleanup = scf::IfOp::create(builder, isCopy, /*withElseRegion=*/false);
   builder.setInsertionPointToStart(cleanup.thenBlock());
+  if (isOutput)
+    memref::CopyOp::create(builder, branch.getResult(0), operand);
   memref::DeallocOp::create(builder, branch.getResult(0));
   return branch.getResult(0);
 }

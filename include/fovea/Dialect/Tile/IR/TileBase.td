@@ -24,9 +24,10 @@ def Tile_Dialect : Dialect {
     The program is written plain first: loads, products, elementwise work and
     stores one after another, with synchronous meaning. Passes then assign
     register layouts (`--tile-assign-layouts`), put what crosses from copies to
-    products into rings (`--tile-multibuffer`), split the program into roles of
-    warps (`--tile-specialize-warps`), and make products asynchronous
-    (`--tile-pipeline`). Each step can be printed, run in the tile interpreter
+    products into rings (`--tile-multibuffer`), store results by TMA
+    (`--tile-stage-stores`), split the program into roles of warps
+    (`--tile-specialize-warps`), and make products asynchronous
+    (`--tile-schedule`, `--tile-expand-pipeline`). Each step can be printed, run in the tile interpreter
     and lowered: a pass that is left out costs speed, not meaning.
 
     An asynchronous result cannot be read before its wait, because the wait
@@ -44,6 +45,8 @@ def Tile_Dialect : Dialect {
        only between its acquire and the next wait.
     5. An asynchronous product's operands in shared memory are not released, and
        its accumulator is not read, before a wait that covers it.
+    6. What `tile.store_async` reads is not overwritten before a
+       `tile.wait_stores` that covers it, and one follows every store.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -195,6 +198,8 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     /// Where element (row, column) lies, in bytes from the tile's start.
     int64_t getByteOffset(int64_t row, int64_t column) const;
     SharedType cloneWith(int64_t swizzle) const;
+    /// The widest swizzle that divides a row of 16-bit elements; 0: none.
+    int64_t getWidestSwizzle() const;
   }];
 }
 

@@ -121,6 +121,9 @@ def RoleOp : Tile_Op<"role", [HasParent<"RolesOp">, NoRegionArguments,
     SingleBlockImplicitTerminator<"::fovea::tile::ReturnOp">]> {
   let summary = "What some warps of the block do";
   let description = [{
+    The role's warps wait for each other by a named barrier of their own. (PTX
+    ISA 9.7.13.1: a block has 16, of which 0 is the whole block's.)
+
     `registers`, where given, is the budget of one thread: the role's warp
     groups raise or lower their limit to it (`setmaxnreg`), so `warps` is then a
     multiple of 4. `single`: one thread of the role runs it, the others wait.
@@ -188,6 +191,70 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     attr-dict `:` qualified(type($value)) `,` qualified(type($target))
   }];
   let hasVerifier = 1;
+}
+
+def ToSharedOp : Tile_Op<"to_shared", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Writes a fragment to shared memory";
+  let description = [{
+    The tile holds until the next execution of the same op. With `reuses`, its
+    memory is that of the ring's slots, whose uses are all over: the ring must
+    not be acquired again. All warps that run the op wait for each other, by
+    their role's named barrier (`bar.sync`, PTX ISA 9.7.13.1), so that all see
+    the tile, products and `tile.store_async` too.
+
+    ```mlir
+    %tile = tile.to_shared %x reuses %ring
+        : !tile.fragment<128x64xbf16>, !tile.ring<1 x !tile.shared<128x64xbf16>>
+          -> !tile.shared<128x64xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_AnyFragment:$value, Optional<Tile_AnyRing>:$ring);
+  let results = (outs Tile_AnyShared:$result);
+  let assemblyFormat = [{
+    $value (`reuses` $ring^)? attr-dict `:` qualified(type($value))
+    (`,` qualified(type($ring))^)? `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def StoreAsyncOp : Tile_Op<"store_async", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Starts to copy a tile of shared memory to global memory";
+  let description = [{
+    By TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27). The tile starts at
+    `indices`, as that of `tile.load`; elements beyond the memref's sizes are
+    not written. With `add`, elements of f16, bf16 or f32 are added to what is
+    there, each as one atomic operation, in any order
+    (`cp.reduce.async.bulk.tensor`). On a tensor map the indices are of the
+    map's tensor. Only `tile.wait_stores` says when the tile has been read.
+
+    ```mlir
+    tile.store_async %tile, %O[%b, %h, %i, %c0] dims [2, 3]
+        : !tile.shared<128x64xbf16, swizzle = 128>, memref<?x?x?x64xbf16, ...>
+    ```
+  }];
+  let arguments = (ins Tile_AnyShared:$source, Tile_Global:$target,
+                       Variadic<Index>:$indices, DenseI64ArrayAttr:$dims,
+                       UnitAttr:$add);
+  let assemblyFormat = [{
+    (`add` $add^)? $source `,` $target `[` $indices `]` `dims` $dims attr-dict
+    `:` qualified(type($source)) `,` qualified(type($target))
+  }];
+  let hasVerifier = 1;
+}
+
+def WaitStoresOp : Tile_Op<"wait_stores", [
+    MemoryEffects<[MemRead<Tile_SharedMemory>, MemWrite<Tile_SharedMemory>]>]> {
+  let summary = "Waits until stores have read their tiles";
+  let description = [{
+    Waits until at most the last `pending` of the `tile.store_async` that this
+    role has run still read shared memory (`cp.async.bulk.wait_group.read`, PTX
+    ISA 9.7.9.25). What they write is there when the kernel is complete.
+  }];
+  let arguments = (ins
+      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$pending);
+  let assemblyFormat = "(`pending` $pending^)? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//

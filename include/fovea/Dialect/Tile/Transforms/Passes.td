@@ -81,6 +81,23 @@ def TilePrefetch : Pass<"tile-prefetch"> {
   ];
 }
 
+def TileStageStores : Pass<"tile-stage-stores"> {
+  let summary = "Stores results by TMA, through shared memory";
+  let description = [{
+    A `tile.store` of rank 2 that stands in a launch itself becomes a
+    `tile.to_shared` into the memory of a ring whose uses are over, a
+    `tile.store_async` and its wait, if TMA can address what is stored: threads
+    write four bytes here and there, TMA writes whole rows.
+
+    Stores of a part of a tile (`valid`), and those for which no ring has
+    memory enough, stay. Runs after `--tile-multibuffer`.
+  }];
+  let dependentDialects = ["::fovea::tile::TileDialect"];
+  let statistics = [
+    Statistic<"numStaged", "num-staged", "Number of stores by TMA">
+  ];
+}
+
 def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
   let summary = "Splits a program into a role that copies and one that computes";
   let description = [{
@@ -146,12 +163,13 @@ def TileExpandPipeline : Pass<"tile-expand-pipeline"> {
 def TilePackOperands : Pass<"tile-pack-operands"> {
   let summary = "Copies operands that TMA cannot address";
   let description = [{
-    For every memref operand of a launch that a `tile.load_async` reads as TMA
-    could: on the host, before the launch, its address and strides are tested.
-    Where one is no multiple of 16 bytes, or a stride is not positive, a packed
-    copy takes the operand's place, with rows of whole 16 bytes, which is freed
-    after the launch. Buffers that are allocated in the function with such rows
-    need no test. Runs on memrefs, before `convert-tile-launch-to-gpu`.
+    For every memref operand of a launch that a `tile.load_async` reads, or a
+    `tile.store_async` writes, as TMA could: on the host, before the launch, its
+    address and strides are tested. Where one is no multiple of 16 bytes, or a
+    stride is not positive, a packed copy takes the operand's place, with rows
+    of whole 16 bytes, which is freed after the launch, and copied back if the
+    operand is an output. Buffers that are allocated in the function with such
+    rows need no test. Runs on memrefs, before `convert-tile-launch-to-gpu`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",

@@ -1,0 +1,91 @@
+// RUN: fovea-opt %s --tile-stage-stores --split-input-file | FileCheck %s
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+
+// A result goes out through the first ring with room for it whose uses are over.
+
+// CHECK-LABEL: func @staged
+// CHECK:       %[[SMALL:.*]] = tile.ring : !tile.ring<1 x !tile.shared<64x64xbf16, swizzle = 128>>
+// CHECK:       %[[RING:.*]] = tile.ring : !tile.ring<1 x !tile.shared<128x64xbf16, swizzle = 128>>
+// CHECK:       tile.release %[[RING]]
+// CHECK:       %[[F:.*]] = tile.fill
+// CHECK-NEXT:  %[[T:.*]] = tile.to_shared %[[F]] reuses %[[RING]] : !tile.fragment<128x64xbf16>, {{.*}} -> !tile.shared<128x64xbf16, swizzle = 128>
+// CHECK-NEXT:  tile.store_async %[[T]], %{{.*}}[%{{.*}}, %{{.*}}, %c0] dims [1, 2] : !tile.shared<128x64xbf16, swizzle = 128>
+// CHECK-NEXT:  tile.wait_stores
+func.func @staged(%x: !x, %o: !x, %n: index) {
+  tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %X: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %small = tile.ring : !tile.ring<1 x !tile.shared<64x64xbf16, swizzle = 128>>
+    %ring = tile.ring : !tile.ring<1 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<1 x !tile>
+    tile.load_async %X[%j, %i, %c0] dims [1, 2] into %slot signals %ring[%c0] : !x, !tile.ring<1 x !tile>
+    %t = tile.wait %ring[%c0] : !tile.ring<1 x !tile>
+    tile.release %ring[%c0] : !tile.ring<1 x !tile>
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    tile.store %f, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+  }
+  return
+}
+
+// -----
+
+// What stays: a part of a tile, rows that are not whole for TMA, a ring that is
+// used later, a vector, and a store in a loop.
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+!r = memref<?xf32, strided<[1], offset: ?>>
+
+// CHECK-LABEL: func @kept
+// CHECK-NOT:   tile.to_shared
+// CHECK-COUNT-5: tile.store %
+func.func @kept(%x: !x, %o: !x, %l: !r, %n: index) {
+  tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o, %l : !x, !r) {
+  ^bb0(%i: index, %j: index, %X: !x, %O: !x, %L: !r):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c9 = arith.constant 9 : index
+    %zero = arith.constant 0.0 : bf16
+    %lse = arith.constant 0.0 : f32
+    %ring = tile.ring : !tile.ring<2 x !tile>
+    %late = tile.ring : !tile.ring<2 x !tile>
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    %g = tile.fill %zero : !tile.fragment<256x72xbf16>
+    %v = tile.fill %lse : !tile.fragment<128xf32>
+    tile.store %f, %O[%j, %i, %c0] dims [1, 2] valid(%c9) : !tile.fragment<128x64xbf16>, !x
+    tile.store %f, %O[%i, %c0, %j] dims [2, 1] : !tile.fragment<128x64xbf16>, !x
+    tile.store %v, %L[%i] dims [0] : !tile.fragment<128xf32>, !r
+    scf.for %k = %c0 to %n step %c1 {
+      tile.store %f, %O[%j, %k, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    }
+    tile.store %g, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<256x72xbf16>, !x
+  }
+  return
+}
+
+// -----
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!tile = !tile.shared<128x64xbf16, swizzle = 128>
+
+// CHECK-LABEL: func @used_later
+// CHECK:       tile.store %
+// CHECK:       tile.acquire
+func.func @used_later(%x: !x, %o: !x, %n: index) {
+  tile.launch grid(%n, %n) warps 8 ins(%x : !x) outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %X: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %ring = tile.ring : !tile.ring<1 x !tile>
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    tile.store %f, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    %slot = tile.acquire %ring[%c0] : !tile.ring<1 x !tile>
+    tile.load_async %X[%j, %i, %c0] dims [1, 2] into %slot signals %ring[%c0] : !x, !tile.ring<1 x !tile>
+    %t = tile.wait %ring[%c0] : !tile.ring<1 x !tile>
+    tile.release %ring[%c0] : !tile.ring<1 x !tile>
+  }
+  return
+}
