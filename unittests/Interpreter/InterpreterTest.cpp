@@ -441,7 +441,7 @@ TEST_F(FaultTest, ElementOfTwoBlocks) {
                 "several blocks of the same launch read"}));
 }
 
-TEST_F(FaultTest, TileThatWasLoadedAnew) {
+TEST_F(FaultTest, TileThatWasWrittenAnew) {
   expectError(R"(
     %z = tile.fill %zero : !f
     %none = tile.load %I[%c0, %c0] dims [0, 1] : !m -> !t
@@ -453,7 +453,7 @@ TEST_F(FaultTest, TileThatWasLoadedAnew) {
       }
       scf.yield %t : !t
     })",
-              "'tile.mma' op reads a tile in shared memory that was loaded "
+              "'tile.mma' op reads a tile in shared memory that was written "
               "anew since");
 }
 
