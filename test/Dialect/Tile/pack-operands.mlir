@@ -57,8 +57,9 @@ func.func @tested(%x: !x, %o: !o, %n: index) {
 func.func @untested(%y: !x, %z: !x, %o: !o, %n: index) {
   %a = memref.alloc() : memref<64x64xbf16>
   %x = memref.cast %a : memref<64x64xbf16> to !x
-  tile.launch grid(%n) warps 4 ins(%x, %y, %z : !x, !x, !x) outs(%o : !o) {
-  ^bb0(%i: index, %X: !x, %Y: !x, %Z: !x, %O: !o):
+  %table = memref.alloc() : memref<4x4xindex>
+  tile.launch grid(%n) warps 4 ins(%x, %y, %z, %table : !x, !x, !x, memref<4x4xindex>) outs(%o : !o) {
+  ^bb0(%i: index, %X: !x, %Y: !x, %Z: !x, %T: memref<4x4xindex, strided<[?, 1], offset: ?>>, %O: !o):
     %c0 = arith.constant 0 : index
     %ring = tile.ring : !tile.ring<2 x !tile>
     %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile>
@@ -70,6 +71,7 @@ func.func @untested(%y: !x, %z: !x, %o: !o, %n: index) {
     tile.load_async %Z[%i, %c0] dims [0, 1] into %place signals %other[%c0] : !x, !tile.ring<2 x !rows>
   }
   memref.dealloc %a : memref<64x64xbf16>
+  memref.dealloc %table : memref<4x4xindex>
   return
 }
 

@@ -67,8 +67,8 @@ struct TilePackOperands
         // What has no elements is not accessed, wherever it is.
         auto type = dyn_cast<MemRefType>(operand.get().getType());
         if (!type || llvm::is_contained(type.getShape(), 0) ||
-            isAligned(operand.get()) ||
-            !isAccessedByDescriptor(launch.getTiedArgument(operand)))
+            !isAccessedByDescriptor(launch.getTiedArgument(operand)) ||
+            isAligned(operand.get()))
           continue;
         bool isOutput = launch.isDpsInit(&operand);
         Value buffer = isOutput ? Value() : packed.lookup(operand.get());
