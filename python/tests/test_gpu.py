@@ -232,6 +232,29 @@ def test_no_columns():
     assert compiled_rows("softmax", None, "f32")(x).shape == (4, 0)
 
 
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize("scale", [1, 8])
+def test_errors_are_those_of_cudnn(dtype, dim, mask, scale):
+    """On the same data, where scores are as usual and where they are large."""
+    sdpa = torch.nn.attention
+    case = Case(dtype=dtype, dim=dim, value_dim=dim, mask=mask, heads=4,
+                kv_heads=4)
+    q, k, v = make(case, 1, 777, 777)
+    q *= scale
+    expected = reference(q, k, v, mask)
+    with sdpa.sdpa_kernel(sdpa.SDPBackend.CUDNN_ATTENTION):
+        theirs = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=mask == "causal")
+    ours = compiled(case)(q, k, v)
+    error, bound = ((x.double() - expected).square().mean().sqrt()
+                    for x in (ours, theirs))
+    assert error <= 1.05 * bound
+    error, bound = ((x.double() - expected).abs().max() for x in (ours, theirs))
+    assert error <= 1.5 * bound
+
+
 def test_results_are_on_the_device():
     operands = make(BF16, 1, 64, 64)
     for _ in range(2):
