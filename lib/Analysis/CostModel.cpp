@@ -161,6 +161,23 @@ static double countFlops(Region &region) {
   return count;
 }
 
+/// Whether `op` is a product of matrices whose elements have 16 bits.
+static bool isMatrixProduct(Operation *op) {
+  auto isSmall = [](Value value) {
+    Type type = getElementTypeOrSelf(value);
+    return type.isF16() || type.isBF16();
+  };
+  return TypeSwitch<Operation *, bool>(op)
+      .Case([&](ScoresOp scores) { return isSmall(scores.getKey()); })
+      .Case([&](ValuesOp values) { return isSmall(values.getValue()); })
+      .Case([&](SumQueriesOp sum) { return isSmall(sum.getInput()); })
+      .Case([&](linalg::LinalgOp linalgOp) {
+        return linalg::isaContractionOpInterface(linalgOp) &&
+               llvm::all_of(linalgOp.getDpsInputs(), isSmall);
+      })
+      .Default([](Operation *) { return false; });
+}
+
 /// An op that works on rows, which a chain of such ops passes on.
 static bool isRowOp(Operation *op) {
   return isa<LayerNormOp, RMSNormOp, RopeOp, ResidualAddOp, ElementwiseOp,
@@ -183,6 +200,7 @@ private:
   FailureOr<double> bytesOf(Value value);
   FailureOr<double> flopsOf(Operation *op);
   LogicalResult visitAttention(AttentionOp op);
+  LogicalResult visitWrittenOut(AttentionOp op, const AttentionShape &shape);
   double roofline(double flops, double bytes) const;
 
   func::FuncOp function;
@@ -290,6 +308,41 @@ FailureOr<double> CostEstimator::flopsOf(Operation *op) {
       });
 }
 
+/// Attention that no tile of fits, as GPUs compute it: its scores in memory.
+LogicalResult CostEstimator::visitWrittenOut(AttentionOp op,
+                                             const AttentionShape &shape) {
+  double count = double(shape.batch * shape.heads) * double(shape.queries) *
+                 double(shape.keys);
+  double scoreBytes = count * double(shape.accumulationBytes);
+  auto add = [&](StringRef name, double products, double others, double bytes,
+                 ArrayRef<Value> moved) -> LogicalResult {
+    KernelCost kernel;
+    kernel.name = name.str();
+    kernel.flops = count * (products + others);
+    kernel.matrixFlops = shape.elementBytes == 2 ? count * products : 0;
+    kernel.bytes = bytes;
+    for (Value value : moved) {
+      FailureOr<double> size = bytesOf(value);
+      if (failed(size))
+        return failure();
+      kernel.bytes += *size;
+    }
+    kernel.seconds = roofline(kernel.flops, kernel.bytes);
+    cost.kernels.push_back(kernel);
+    return success();
+  };
+  double modified =
+      1.0 + (op.getScore().empty() ? 0.0 : countFlops(op.getScore()));
+  SmallVector<Value> read = {op.getQuery(), op.getKey()};
+  llvm::append_range(read, getCaptures(op));
+  if (failed(add("attention: scores", 2.0 * double(shape.headDim), modified,
+                 scoreBytes, read)) ||
+      failed(add("attention: softmax", 0.0, 5.0, 2.0 * scoreBytes, {})))
+    return failure();
+  return add("attention: values", 2.0 * double(shape.valueDim), 0.0, scoreBytes,
+             {op.getValue(), op.getOutput()});
+}
+
 LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   AttentionShape shape = AttentionShape::get(op);
   auto query = sizes.shape(op.getQuery()), key = sizes.shape(op.getKey()),
@@ -306,6 +359,8 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   ScheduleAttr schedule = op.getScheduleAttr();
   if (!schedule)
     schedule = selectSchedule(op, target);
+  if (!schedule && target.isGpu())
+    return visitWrittenOut(op, shape);
   if (!schedule)
     return op->emitError(
         "cannot estimate the cost: no tile of this head dim fits the target");
@@ -330,6 +385,10 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
       scores *
           (double(passes) * perScore + 4.0 + 2.0 * double(shape.valueDim)) +
       (passes == 1 ? keyTiles * (outputs + 3.0 * rows) : 0.0) + outputs;
+  if (shape.elementBytes == 2)
+    kernel.matrixFlops =
+        scores * 2.0 *
+        (double(passes) * double(shape.headDim) + double(shape.valueDim));
   SmallVector<Value> moved = {op.getQuery(), op.getOutput()};
   llvm::append_range(moved, getCaptures(op));
   for (Value operand : moved) {
@@ -376,6 +435,8 @@ LogicalResult CostEstimator::visit(Operation *op) {
   if (failed(flops))
     return failure();
   kernel.flops = *flops;
+  if (isMatrixProduct(op))
+    kernel.matrixFlops = *flops;
   bool continues = false;
   SmallVector<Value> inputs(op->getOperands());
   if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))

@@ -86,7 +86,7 @@ llvm::Error Executable::call(size_t index, llvm::ArrayRef<TensorView> operands,
                              llvm::SmallVectorImpl<Tensor> &results,
                              Usage *usage) const {
   if (state->gpu)
-    return state->callOnGpu(index, operands, results);
+    return state->callOnGpu(index, operands, results, usage);
   const Signature &function = state->signatures[index];
   CallFrame frame(function);
   auto copies = state->addOperands(frame, index, operands);

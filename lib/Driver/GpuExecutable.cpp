@@ -159,9 +159,10 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
   return llvm::Error::success();
 }
 
-llvm::Error
-Executable::State::callOnGpu(size_t index, llvm::ArrayRef<TensorView> operands,
-                             llvm::SmallVectorImpl<Tensor> &results) const {
+llvm::Error Executable::State::callOnGpu(size_t index,
+                                         llvm::ArrayRef<TensorView> operands,
+                                         llvm::SmallVectorImpl<Tensor> &results,
+                                         Usage *usage) const {
   const Signature &function = signatures[index];
   cuda::Device &device = gpu->getDevice();
   auto onDevice = upload(device, function, operands);
@@ -182,6 +183,8 @@ Executable::State::callOnGpu(size_t index, llvm::ArrayRef<TensorView> operands,
     if (llvm::Error error =
             context.run([&] { entries[index].function(frame.getSlots()); }))
       return error;
+    if (usage)
+      usage->temporaryBytes = context.getTemporaryBytes();
   }
   if (llvm::Error error = stream->synchronize())
     return error;

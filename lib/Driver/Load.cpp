@@ -10,6 +10,8 @@
 
 #include "fovea/Conversion/ShapeChecks.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace fovea;
 
 Executable::Executable(std::unique_ptr<State> state)
@@ -78,7 +80,13 @@ static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
                             });
       if (kind != std::errc::no_such_file_or_directory)
         return llvm::createStringError(kind, message);
-      state.remarks.push_back("the driver compiles the kernels: " + message);
+      llvm::SmallVector<llvm::StringRef> lines;
+      llvm::SplitString(message, lines, "\n");
+      state.remarks.push_back(
+          "the driver compiles the kernels: " +
+          llvm::join(llvm::map_range(
+                         lines, [](llvm::StringRef s) { return s.trim(); }),
+                     " "));
     }
   }
   auto loaded = cuda::Module::load(*device, {state.assembly.cubin, code.ptx},

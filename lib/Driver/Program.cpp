@@ -13,6 +13,7 @@
 #include "fovea/Conversion/ShapeChecks.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Interpreter/Interpreter.h"
+#include "fovea/Target/GpuModel.h"
 #include "fovea/Target/NVPTX.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -284,7 +285,7 @@ struct Program::State {
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lower(const CompileOptions &options,
         llvm::function_ref<void(mlir::OpPassManager &)> build,
-        const HostRates *rates = nullptr);
+        const MachineRates *rates = nullptr);
 
   /// The same by the passes of the options' target.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
@@ -305,15 +306,31 @@ struct Program::State {
                                       llvm::ArrayRef<Signature> signatures);
 };
 
+/// The model of a GPU with rates that were measured.
+static attn::TargetAttr withRates(attn::TargetAttr model,
+                                  const MachineRates &rates) {
+  auto round = [](double rate) { return std::max<int64_t>(int64_t(rate), 1); };
+  return attn::TargetAttr::get(
+      model.getContext(), model.getName(), model.getArch(), model.getCores(),
+      model.getVectorBytes(), model.getVectorRegisters(), model.getFastMemory(),
+      model.getNearMemory(), round(rates.bandwidth * 1e3), round(rates.peakF32),
+      model.getSharedMemory(), round(rates.peakMatrix));
+}
+
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 Program::State::lower(const CompileOptions &options,
                       llvm::function_ref<void(mlir::OpPassManager &)> build,
-                      const HostRates *rates) {
+                      const MachineRates *rates) {
   ErrorCollector errors(&context);
   mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
-  if (!options.gpu && (rates || !(*copy)->hasAttr(attn::kTargetAttrName)))
+  if (options.gpu) {
+    if (rates)
+      (*copy)->setAttr(attn::kTargetAttrName,
+                       withRates(getGpuModel(&context, *options.gpu), *rates));
+  } else if (rates || !(*copy)->hasAttr(attn::kTargetAttrName)) {
     (*copy)->setAttr(attn::kTargetAttrName,
                      detectHost(&context, options.arch, rates));
+  }
   mlir::PassManager manager(&context);
   build(manager);
   if (mlir::failed(manager.run(*copy)))
@@ -557,20 +574,20 @@ llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
   return llvm::Error::success();
 }
 
-llvm::Expected<Cost>
-Program::estimate(size_t function,
-                  llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
-                  const CompileOptions &options, const HostRates &rates) const {
+llvm::Expected<Cost> Program::estimate(
+    size_t function, llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
+    const CompileOptions &options, const MachineRates &rates) const {
   std::lock_guard<std::mutex> lock(state->mutex);
   ErrorCollector errors(&state->context);
   // At this level attention is one op, or the graph is as it was written.
-  // Counts do not depend on the machine, and the model of time is the host's.
-  CompileOptions onHost = options;
-  onHost.gpu.reset();
   auto module = state->lower(
-      onHost,
+      options,
       [&](mlir::OpPassManager &manager) {
-        buildHostPipeline(manager, {options.strategy, Level::Fused});
+        if (options.gpu)
+          buildGpuPipeline(manager,
+                           {options.strategy, Level::Fused, *options.gpu});
+        else
+          buildHostPipeline(manager, {options.strategy, Level::Fused});
       },
       &rates);
   if (!module)

@@ -44,7 +44,8 @@ struct Executable::State {
 
   /// Copies operands to the device, launches, and copies results back.
   llvm::Error callOnGpu(size_t function, llvm::ArrayRef<TensorView> operands,
-                        llvm::SmallVectorImpl<Tensor> &results) const;
+                        llvm::SmallVectorImpl<Tensor> &results,
+                        Usage *usage) const;
 };
 
 } // namespace fovea

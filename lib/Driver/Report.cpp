@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Driver/Report.h"
+#include "fovea/Driver/DeviceRates.h"
 #include "fovea/Runtime/HostRuntime.h"
 
 #include "llvm/Support/Format.h"
@@ -47,16 +48,33 @@ llvm::Expected<Timing> fovea::measure(const Executable &executable,
   return Timing{times[times.size() / 2], int(times.size())};
 }
 
-bool fovea::computesInF64(const Signature &function) {
-  return llvm::any_of(function.operands, [](const ValueType &type) {
-    return !type.scalar && type.type == DType::F64;
-  });
+llvm::Expected<MachineRates>
+fovea::measureMachine(const CompileOptions &options) {
+  if (options.gpu)
+    return measureDevice(*options.gpu);
+  return measureHost();
 }
 
-static double getRoofline(const Cost &cost, double flopRate, double byteRate) {
+double fovea::getPeak(const Signature &function, const MachineRates &rates) {
+  bool isWide = llvm::any_of(function.operands, [](const ValueType &type) {
+    return !type.scalar && type.type == DType::F64;
+  });
+  return isWide ? rates.peakF64 : rates.peakF32;
+}
+
+double fovea::getRoofline(const Cost &cost, const Signature &function,
+                          const MachineRates &rates) {
   double seconds = 0;
-  for (const KernelCost &kernel : cost.kernels)
-    seconds += std::max(kernel.flops / flopRate, kernel.bytes / byteRate);
+  for (const KernelCost &kernel : cost.kernels) {
+    // Tensor cores work beside the others.
+    double matrixFlops = rates.peakMatrix ? kernel.matrixFlops : 0;
+    double bound = std::max((kernel.flops - matrixFlops) /
+                                (getPeak(function, rates) * 1e9),
+                            kernel.bytes / (rates.bandwidth * 1e9));
+    if (matrixFlops)
+      bound = std::max(bound, matrixFlops / (rates.peakMatrix * 1e9));
+    seconds += bound;
+  }
   return seconds;
 }
 
@@ -65,11 +83,15 @@ llvm::Expected<Report> fovea::makeReport(const Program &program,
                                          llvm::ArrayRef<TensorView> operands,
                                          CompileOptions options) {
   Report report;
-  report.rates = measureHost();
-  report.threads = runtime::getNumThreads();
-  HostRates rates = report.rates;
-  if (computesInF64(program.getFunctions()[function]))
-    rates.peakF32 = rates.peakF64;
+  const Signature &signature = program.getFunctions()[function];
+  auto measured = measureMachine(options);
+  if (!measured)
+    return measured.takeError();
+  report.rates = *measured;
+  report.machine = std::to_string(runtime::getNumThreads()) + " threads";
+  // The model counts by one peak.
+  MachineRates rates = report.rates;
+  rates.peakF32 = getPeak(signature, rates);
   llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
   for (const TensorView &operand : operands)
     shapes.emplace_back(operand.shape);
@@ -82,6 +104,8 @@ llvm::Expected<Report> fovea::makeReport(const Program &program,
     auto executable = program.compile(options);
     if (!executable)
       return executable.takeError();
+    if (cuda::Device *device = (*executable)->getDevice())
+      report.machine = cuda::formatDevice(device->getInfo());
     llvm::SmallVector<Tensor, 0> results;
     Executable::Usage usage;
     if (llvm::Error error =
@@ -92,8 +116,7 @@ llvm::Expected<Report> fovea::makeReport(const Program &program,
     if (!cost)
       return cost.takeError();
     entry.cost = std::move(*cost);
-    entry.rooflineSeconds =
-        getRoofline(entry.cost, rates.peakF32 * 1e9, rates.bandwidth * 1e9);
+    entry.rooflineSeconds = getRoofline(entry.cost, signature, report.rates);
     entry.temporaryBytes = usage.temporaryBytes;
     auto timing = measure(**executable, function, operands);
     if (!timing)
@@ -107,10 +130,12 @@ llvm::Expected<Report> fovea::makeReport(const Program &program,
 std::string Report::formatText() const {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  stream << llvm::format(
-      "machine: %d threads, %.1f GB/s and %.1f GFLOP/s (f32; f64 %.1f), "
-      "measured\n\n",
-      threads, rates.bandwidth, rates.peakF32, rates.peakF64);
+  stream << "machine: " << machine
+         << llvm::format(", %.1f GB/s and %.1f GFLOP/s (f32; f64 %.1f",
+                         rates.bandwidth, rates.peakF32, rates.peakF64);
+  if (rates.peakMatrix)
+    stream << llvm::format("; products of f16 and bf16 %.1f", rates.peakMatrix);
+  stream << "), measured\n\n";
   auto row = [&](const char *name, const char *format, auto get) {
     stream << llvm::format("%-24s", name);
     for (const StrategyReport &entry : strategies)
@@ -156,10 +181,11 @@ std::string Report::formatJSON() const {
   llvm::json::OStream json(stream, 2);
   json.object([&] {
     json.attribute("text", formatText());
-    json.attribute("threads", threads);
+    json.attribute("machine", machine);
     json.attribute("bandwidth", rates.bandwidth * 1e9);
     json.attribute("peak_f32", rates.peakF32 * 1e9);
     json.attribute("peak_f64", rates.peakF64 * 1e9);
+    json.attribute("peak_matrix", rates.peakMatrix * 1e9);
     json.attributeObject("strategies", [&] {
       for (const StrategyReport &entry : strategies)
         json.attributeObject(getName(entry.strategy), [&] {
@@ -175,6 +201,7 @@ std::string Report::formatJSON() const {
               json.object([&] {
                 json.attribute("name", kernel.name);
                 json.attribute("flops", kernel.flops);
+                json.attribute("matrix_flops", kernel.matrixFlops);
                 json.attribute("bytes", kernel.bytes);
                 json.attribute("seconds", kernel.seconds);
               });

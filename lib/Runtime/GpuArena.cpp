@@ -47,6 +47,8 @@ void *Arena::take(int64_t bytes) {
   int64_t offset = best->offset;
   Block rest = {offset + bytes, best->bytes - bytes, false};
   *best = {offset, bytes, true};
+  usedBytes += bytes;
+  peakBytes = std::max(peakBytes, usedBytes);
   if (rest.bytes) {
     auto &blocks = bestChunk->blocks;
     blocks.insert(blocks.begin() + (best - blocks.data()) + 1, rest);
@@ -90,6 +92,7 @@ void Arena::free(void *pointer) {
     if (block == blocks.end())
       return;
     block->used = false;
+    usedBytes -= block->bytes;
     if (auto next = std::next(block); next != blocks.end() && !next->used) {
       block->bytes += next->bytes;
       blocks.erase(next);
@@ -108,6 +111,7 @@ void Arena::freeAll() {
     chunk.blocks.front() = {0, last.offset + last.bytes, false};
     chunk.blocks.resize(1);
   }
+  usedBytes = peakBytes = 0;
 }
 
 bool Arena::shrink() {

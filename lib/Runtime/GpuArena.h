@@ -49,6 +49,9 @@ public:
 
   void freeAll();
 
+  /// The most that was in use at one time since it was acquired, in bytes.
+  int64_t getPeakBytes() const { return peakBytes; }
+
   /// Gives memory that nothing is in back to the driver, which waits for the
   /// kernels that may use it. True if there was any.
   bool shrink();
@@ -73,6 +76,8 @@ private:
   const Device &device;
   const ArenaKey key;
   bool busy = false;
+  int64_t usedBytes = 0;
+  int64_t peakBytes = 0;
   /// Of the pool's clock.
   uint64_t lastUse = 0;
   std::vector<Chunk> chunks;

@@ -52,8 +52,10 @@ llvm::Error LaunchContext::run(llvm::function_ref<void()> body) {
   LaunchContext *outer = std::exchange(currentContext, this);
   body();
   currentContext = outer;
-  if (arena)
+  if (arena) {
+    temporaryBytes = arena->getPeakBytes();
     module.getArenas().release(*std::exchange(arena, nullptr));
+  }
   if (message.empty())
     return llvm::Error::success();
   for (ResultBuffer &result : results) {

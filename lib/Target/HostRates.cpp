@@ -153,13 +153,13 @@ static double measureBandwidth() {
   return best / 1e9;
 }
 
-HostRates fovea::measureHost() {
+MachineRates fovea::measureHost() {
   static std::mutex mutex;
-  static std::map<int, HostRates> known;
+  static std::map<int, MachineRates> known;
   std::lock_guard<std::mutex> lock(mutex);
   auto [found, inserted] = known.try_emplace(runtime::getNumThreads());
   if (inserted)
     found->second = {measureBandwidth(), measurePeak<float>(),
-                     measurePeak<double>()};
+                     measurePeak<double>(), /*peakMatrix=*/0};
   return found->second;
 }

@@ -166,7 +166,7 @@ HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
 }
 
 attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
-                                   const HostRates *rates) {
+                                   const MachineRates *rates) {
   context->loadDialect<attn::AttnDialect>();
   const Host &host = Host::get();
   llvm::StringRef name;
@@ -187,7 +187,7 @@ attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   }
   int64_t cores = runtime::getNumThreads();
   // A core draws some 8 GB/s; a socket's channels end it at a few hundred.
-  HostRates guess;
+  MachineRates guess;
   guess.bandwidth = std::min(8.0 * double(cores), 300.0);
   guess.peakF32 = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);
   if (!rates)

@@ -81,8 +81,8 @@ static cl::opt<uint64_t>
           cl::value_desc("number"), cl::init(1), cl::cat(category));
 static cl::opt<bool> timeRuns("time",
                               cl::desc("Print the median time of warm runs, "
-                                       "the rate, and its share of the "
-                                       "machine's measured peak"),
+                                       "the rate, and the share of what the "
+                                       "measured roofline allows"),
                               cl::cat(category));
 static cl::opt<bool>
     report("report",
@@ -262,7 +262,7 @@ static llvm::Error checkResults(const Program &program, size_t function,
   return failure;
 }
 
-/// Prints the time, the rate and the share of the machine's peak.
+/// Prints the time, the rate and the share of the machine's roofline.
 static llvm::Error printTime(const Program &program,
                              const Executable &executable, size_t function,
                              llvm::ArrayRef<TensorView> operands,
@@ -270,29 +270,27 @@ static llvm::Error printTime(const Program &program,
   auto timing = measure(executable, function, operands);
   if (!timing)
     return timing.takeError();
-  llvm::outs() << llvm::format("time: median %.3f ms of %d runs",
-                               timing->seconds * 1e3, timing->runs);
-  HostRates rates = measureHost();
+  auto rates = measureMachine(options);
+  if (!rates)
+    return rates.takeError();
+  const Signature &signature = program.getFunctions()[function];
   llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
   for (const TensorView &operand : operands)
     shapes.emplace_back(operand.shape);
-  auto cost = program.estimate(function, shapes, options, rates);
+  auto cost = program.estimate(function, shapes, options, *rates);
+  llvm::outs() << llvm::format("time: median %.3f ms of %d runs",
+                               timing->seconds * 1e3, timing->runs);
+  if (executable.getDevice())
+    llvm::outs() << " by the GPU's clock";
   if (!cost) {
     llvm::outs() << '\n';
     return cost.takeError();
   }
-  bool f64 = computesInF64(program.getFunctions()[function]);
-  double peak = f64 ? rates.peakF64 : rates.peakF32;
-  double rate = cost->flops() / timing->seconds / 1e9;
-  if (cuda::Device *device = executable.getDevice()) {
-    llvm::outs() << llvm::format("; %.3f GFLOP, %.1f TFLOP/s by the clock of ",
-                                 cost->flops() / 1e9, rate / 1e3)
-                 << cuda::formatDevice(device->getInfo()) << '\n';
-    return llvm::Error::success();
-  }
+  double bound = getRoofline(*cost, signature, *rates);
   llvm::outs() << llvm::format(
-      "; %.3f GFLOP, %.1f GFLOP/s, %.0f%% of the measured %s peak of %.1f\n",
-      cost->flops() / 1e9, rate, 100 * rate / peak, f64 ? "f64" : "f32", peak);
+      "; %.3f GFLOP, %.1f GFLOP/s, %.0f%% of the measured roofline\n",
+      cost->flops() / 1e9, cost->flops() / timing->seconds / 1e9,
+      100 * bound / timing->seconds);
   return llvm::Error::success();
 }
 
@@ -343,6 +341,11 @@ static llvm::Error run() {
       return compiled.takeError();
     executable = std::move(*compiled);
     reportRemarks("fovea-run", executable->getRemarks());
+    if (cuda::Device *device = executable->getDevice())
+      llvm::outs() << "device: " << cuda::formatDevice(device->getInfo())
+                   << ", driver for CUDA "
+                   << cuda::formatCudaVersion(device->getDriver().getVersion())
+                   << '\n';
     if (llvm::Error error =
             executable->call(*function, operands->views, results))
       return error;

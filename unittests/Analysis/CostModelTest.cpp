@@ -63,6 +63,15 @@ func.func @f(%q: tensor<2x4x?x64xf32>, %k: tensor<2x2x?x64xf32>, %v: tensor<2x2x
   return %o : tensor<2x4x?x32xf32>
 })";
 
+constexpr StringLiteral kSmall = R"(
+module attributes {attn.target = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128,
+    vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900,
+    shared_memory = 233472, matrix_peak = 989000>} {
+func.func @f(%q: tensor<2x4x?xDxf16>, %k: tensor<2x2x?xDxf16>) -> tensor<2x4x?xDxf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x4x?xDxf16>, tensor<2x2x?xDxf16>, tensor<2x2x?xDxf16> -> tensor<2x4x?xDxf16>
+  return %o : tensor<2x4x?xDxf16>
+}})";
+
 constexpr StringLiteral kChain = R"(
 func.func @f(%x: tensor<?x512xf32>, %r: tensor<?x512xf32>, %seed: i64) -> tensor<?x512xf32> {
   %n = attn.layer_norm %x epsilon(1.0e-5) : tensor<?x512xf32>
@@ -74,6 +83,41 @@ func.func @f(%x: tensor<?x512xf32>, %r: tensor<?x512xf32>, %seed: i64) -> tensor
 SmallVector<SmallVector<int64_t>> attentionShapes(int64_t queries,
                                                   int64_t keys) {
   return {{2, 4, queries, 64}, {2, 2, keys, 64}, {2, 2, keys, 32}};
+}
+
+/// `kSmall` with a head dim.
+std::string makeSmall(int64_t dim) {
+  std::string text = kSmall.str();
+  for (size_t at; (at = text.find("xDx")) != std::string::npos;)
+    text.replace(at + 1, 1, std::to_string(dim));
+  return text;
+}
+
+TEST_F(CostModelTest, ProductsOfSmallFloatsAreForTensorCores) {
+  Cost cost = estimate(makeSmall(64), {{2, 4, 100, 64}, {2, 2, 200, 64}},
+                       KernelForm::Fused);
+  ASSERT_EQ(cost.kernels.size(), 1u);
+  EXPECT_EQ(cost.kernels[0].matrixFlops, 8.0 * 100 * 200 * 2 * (64 + 64));
+  EXPECT_GT(cost.kernels[0].flops, cost.kernels[0].matrixFlops);
+  EXPECT_GT(cost.kernels[0].seconds, 0);
+
+  cost = estimate(kGraph, attentionShapes(100, 200), KernelForm::Unfused);
+  for (const KernelCost &kernel : cost.kernels)
+    EXPECT_EQ(kernel.matrixFlops, 0) << kernel.name;
+}
+
+TEST_F(CostModelTest, WhatDoesNotFitAGpuHasItsScoresInMemory) {
+  Cost cost = estimate(makeSmall(20), {{2, 4, 100, 20}, {2, 2, 200, 20}},
+                       KernelForm::Fused);
+  ASSERT_EQ(cost.kernels.size(), 3u);
+  double count = 8.0 * 100 * 200;
+  EXPECT_EQ(cost.kernels[0].name, "attention: scores");
+  EXPECT_EQ(cost.kernels[0].flops, count * (2 * 20 + 1));
+  EXPECT_EQ(cost.kernels[0].matrixFlops, count * 2 * 20);
+  EXPECT_EQ(cost.kernels[0].bytes,
+            count * 4 + 2 * (8.0 * 100 * 20 + 4.0 * 200 * 20));
+  EXPECT_EQ(cost.kernels[1].bytes, 2 * count * 4);
+  EXPECT_EQ(cost.kernels[2].flops, count * 2 * 20);
 }
 
 TEST_F(CostModelTest, UnfusedGraphCountsEveryKernel) {

@@ -54,6 +54,7 @@ TEST_F(GpuArena, GivesFreedMemoryOutAgain) {
               fovea_gpu_free(nullptr);
             })),
             "success");
+  EXPECT_EQ(context.getTemporaryBytes(), 3 * 1024);
 }
 
 TEST_F(GpuArena, KeepsLiveTemporariesApart) {

@@ -39,6 +39,9 @@ namespace fovea {
 struct KernelCost {
   std::string name;
   double flops = 0;
+  /// Those of them that are products of f16 or bf16 elements, which tensor
+  /// cores compute.
+  double matrixFlops = 0;
   double bytes = 0;
   /// Predicted, on the target's cores together.
   double seconds = 0;

@@ -131,7 +131,8 @@ public:
 
   /// Memory that a call allocated.
   struct Usage {
-    /// The most that was live at one time, in bytes, without the results.
+    /// The most that was live at one time, in bytes, without the results; on a
+    /// GPU of its memory.
     int64_t temporaryBytes = 0;
   };
 
@@ -211,10 +212,10 @@ public:
 
   /// What a call of a function with operands of these shapes computes and
   /// moves, kernel by kernel, and how long that takes by the model of this
-  /// machine with these rates.
+  /// machine, or of the options' GPU, with these rates.
   llvm::Expected<Cost>
   estimate(size_t function, llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
-           const CompileOptions &options, const HostRates &rates) const;
+           const CompileOptions &options, const MachineRates &rates) const;
 
   /// The reference: the graph as written, evaluated in f64. Results that are
   /// floating-point tensors have the type f64.

@@ -39,8 +39,9 @@ struct StrategyReport {
 };
 
 struct Report {
-  HostRates rates;
-  int threads = 0;
+  /// The threads or the GPU that it is of.
+  std::string machine;
+  MachineRates rates;
   std::vector<StrategyReport> strategies;
 
   /// A table for people.
@@ -49,8 +50,17 @@ struct Report {
   std::string formatJSON() const;
 };
 
-/// Whether the rate that counts is that of f64.
-bool computesInF64(const Signature &function);
+/// What this machine, or its GPU if the options are of one, is called and does.
+/// Takes a second or so the first time.
+llvm::Expected<MachineRates> measureMachine(const CompileOptions &options);
+
+/// The rate that bounds what a function computes outside of tensor cores.
+double getPeak(const Signature &function, const MachineRates &rates);
+
+/// The least time that the kernels of a function can take, each at the
+/// machine's peaks and bandwidth, in seconds.
+double getRoofline(const Cost &cost, const Signature &function,
+                   const MachineRates &rates);
 
 /// Compiles, runs and models a function with every strategy. `options.strategy`
 /// is not read.

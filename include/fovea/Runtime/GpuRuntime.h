@@ -120,6 +120,9 @@ public:
   /// running, and what they do wrong is known when the stream is waited for.
   llvm::Error run(llvm::function_ref<void()> body);
 
+  /// The most memory that the call had for temporaries at one time, in bytes.
+  int64_t getTemporaryBytes() const { return temporaryBytes; }
+
   // Behind the functions above.
   void launch(int64_t kernel, const int64_t grid[3], const int64_t block[3],
               int64_t sharedBytes, void **arguments);
@@ -140,6 +143,7 @@ private:
   llvm::MutableArrayRef<ResultBuffer> results;
   /// Acquired by the first allocation.
   Arena *arena = nullptr;
+  int64_t temporaryBytes = 0;
   /// The first failure; no message means none.
   std::string message;
   std::error_code code;

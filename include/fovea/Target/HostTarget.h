@@ -44,20 +44,23 @@ HostProcessor getHostProcessor(HostArch arch, llvm::StringRef cpu = "");
 /// True if code for `arch` runs on this machine.
 bool isSupportedHere(HostArch arch);
 
-/// Rates of this machine, measured with the threads that kernels use.
-struct HostRates {
+/// Rates of the host, with the threads that kernels use, or of a GPU.
+struct MachineRates {
   /// Main memory, read and written, in GB/s.
   double bandwidth;
   /// Multiply-adds in f32 and f64, in GFLOP/s.
   double peakF32;
   double peakF64;
+  /// Products of f16 and bf16 by tensor cores, in GFLOP/s; 0 where there are
+  /// none.
+  double peakMatrix = 0;
 };
 
 /// The model of this machine, with code limited to `arch`. Without `rates` they
 /// are guesses from clock, cores and vector width.
 attn::TargetAttr detectHost(mlir::MLIRContext *context,
                             HostArch arch = HostArch::Native,
-                            const HostRates *rates = nullptr);
+                            const MachineRates *rates = nullptr);
 
 /// Names all that `detectHost` without rates follows from, but for the clock,
 /// which changes from moment to moment.
@@ -65,7 +68,7 @@ std::string identifyHost(HostArch arch);
 
 /// Measures the rates, in about half a second; later calls with the same
 /// number of threads return the same numbers.
-HostRates measureHost();
+MachineRates measureHost();
 
 } // namespace fovea
 

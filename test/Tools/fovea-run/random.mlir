@@ -12,7 +12,7 @@
 
 // Times, rates and the comparison of strategies.
 // RUN: fovea-run %s --entry=attend --random=1 --dims=32 --time --report | FileCheck %s --check-prefix=REPORT
-// REPORT: time: median {{.*}} ms of {{.*}} runs; {{.*}} GFLOP, {{.*}} GFLOP/s, {{.*}}% of the measured f32 peak of
+// REPORT: time: median {{.*}} ms of {{.*}} runs; {{.*}} GFLOP, {{.*}} GFLOP/s, {{.*}}% of the measured roofline
 // REPORT: machine: {{[0-9]+}} threads, {{.*}} GB/s and {{.*}} GFLOP/s
 // REPORT: unfused three-pass two-pass fused
 // REPORT: GFLOP
