@@ -11,7 +11,11 @@
 // RUN: fovea-opt %t.layouts --tile-multibuffer -o %t.rings
 // RUN: fovea-run %t.rings --reference=%s --target=sm_90a --simulate --seeds=8 \
 // RUN:   --random=1 --dims=100 --check | FileCheck %s
-// RUN: fovea-opt %t.rings --tile-specialize-warps -o %t.roles
+// RUN: fovea-opt %t.rings --tile-stage-stores -o %t.stores
+// RUN: FileCheck %s --check-prefix=STORES --input-file=%t.stores
+// RUN: fovea-run %t.stores --reference=%s --target=sm_90a --simulate --seeds=8 \
+// RUN:   --random=1 --dims=100 --check | FileCheck %s
+// RUN: fovea-opt %t.stores --tile-specialize-warps -o %t.roles
 // RUN: fovea-run %t.roles --reference=%s --target=sm_90a --simulate --seeds=8 \
 // RUN:   --random=1 --dims=100 --check | FileCheck %s
 // RUN: fovea-opt %t.roles --tile-schedule --tile-expand-pipeline -o %t.skewed
@@ -25,6 +29,11 @@
 // RUN: fovea-run %t.no-rings --reference=%s --target=sm_90a --simulate --seeds=8 \
 // RUN:   --random=1 --dims=100 --check | FileCheck %s
 //
+// RUN: fovea-opt %t.rings --tile-specialize-warps --tile-schedule --tile-expand-pipeline -o %t.no-stores
+// RUN: fovea-run %t.no-stores --reference=%s --target=sm_90a --simulate --seeds=8 \
+// RUN:   --random=1 --dims=100 --check | FileCheck %s
+//
+// STORES: tile.store_async
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 func.func @attend(%q: tensor<1x2x?x40xf16>, %k: tensor<1x1x?x40xf16>, %v: tensor<1x1x?x24xf16>) -> (tensor<1x2x?x24xf16>, tensor<1x2x?xf32>) {
