@@ -9,6 +9,7 @@
 
 #include "fovea/Dialect/Attn/IR/GpuFootprint.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -26,6 +27,9 @@ static constexpr int64_t kGroupWarps = 4;
 static constexpr int64_t kBlockBytes = 1024;
 /// What a dynamic length is taken to be.
 static constexpr int64_t kLongLength = 16384;
+/// Registers that a thread needs to read what regions capture: addresses of
+/// elements, and loads that run ahead.
+static constexpr int64_t kCaptureRegisters = 24;
 /// The longest code of products by scalar instructions.
 static constexpr int64_t kLargestUnrolled = 4096;
 
@@ -134,7 +138,14 @@ static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
          (schedule.getWarps() * 32);
 }
 
+/// Whether a score or mask region reads a tensor.
+static bool readsCaptures(AttentionOp op) {
+  return op->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
+  int64_t spare = readsCaptures(op) ? kCaptureRegisters : 0;
   AttentionShape shape = AttentionShape::get(op);
   bool isHopper = target.getArch() == "hopper";
   // One kernel serves all lengths; time is spent in the long ones.
@@ -150,7 +161,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
   double bestSeconds = 0;
   for (int64_t warps : {isHopper ? 12 : 8, 8, 4})
     for (int64_t rows : {16, 32})
-      for (int64_t keyTile : {128, 96, 80, 64, 32, 16})
+      for (int64_t keyTile : {128, 112, 96, 80, 64, 48, 32, 16})
         // Products of wide elements on Ampere take far longer than a copy.
         for (int64_t stages :
              {isHopper || shape.elementBytes == 2 ? 2 : 1, 1}) {
@@ -161,6 +172,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
                               shape.headDim, shape.valueDim);
           // A third group of warps pays where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
+          footprint.registers += spare;
           if (!footprint.fits(target) || isCrowded ||
               getUnrolled(candidate, shape) > kLargestUnrolled)
             continue;

@@ -424,6 +424,8 @@ class TestThreads:
         assert fovea.get_num_threads() == before
 
 
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""),
+                    reason="AddressSanitizer keeps what is freed")
 def test_no_leak(attend, operands):
     """Memory does not grow with calls, failed ones included."""
     q, k, v = (np.repeat(x, 8, axis=2) for x in operands)

@@ -46,6 +46,60 @@ func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
 !g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 !t = !tile.shared<64x64xbf16, swizzle = 128>
 
+// A branch in a loop counts how often it was taken, one without an else region
+// too.
+// CHECK-LABEL: func @guarded
+// CHECK:       %[[ELSE:.*]] = tile.ring
+// CHECK:       %[[THEN:.*]] = tile.ring
+// CHECK:       scf.for {{.*}} iter_args(%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}) -> (index, index) {
+// CHECK:         %[[TAKEN:.*]] = scf.if %{{.*}} -> (index) {
+// CHECK:           tile.acquire %[[THEN]][%[[A]]]
+// CHECK:           tile.wait %[[THEN]][%[[A]]]
+// CHECK:           tile.release %[[THEN]][%[[A]]]
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[A]], %{{.*}}
+// CHECK:           scf.yield %[[NEXT]]
+// CHECK:         } else {
+// CHECK:           scf.yield %[[A]]
+// CHECK:         }
+// CHECK:         %[[R:.*]]:2 = scf.if %{{.*}} -> (index, index) {
+// CHECK:           scf.yield %{{.*}}, %[[B]]
+// CHECK:         } else {
+// CHECK:           tile.acquire %[[ELSE]][%[[B]]]
+// CHECK:           %[[SUM:.*]] = arith.addi %[[B]], %{{.*}}
+// CHECK:           scf.yield %{{.*}}, %[[SUM]]
+// CHECK:         }
+// CHECK:         arith.addi %[[R]]#0
+// CHECK:         scf.yield %[[TAKEN]], %[[R]]#1
+func.func @guarded(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 4 ins(%a : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    scf.for %j = %c0 to %n step %c64 {
+      scf.if %p {
+        %y = tile.load %A[%j, %c0] dims [0, 1] : !g -> !t
+        %s = tile.mma %y, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+        tile.store %s, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+      }
+      %i = scf.if %p -> index {
+        scf.yield %c64 : index
+      } else {
+        %y = tile.load %A[%b, %c0] dims [0, 1] : !g -> !t
+        %s = tile.mma %y, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+        tile.store %s, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+        scf.yield %c0 : index
+      }
+      %k = arith.addi %i, %i : index
+    }
+  }
+  return
+}
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+
 // A tile that a branch loads, one in registers, one that leaves its block.
 // CHECK-LABEL: func @others
 // CHECK-NOT: tile.ring

@@ -70,7 +70,51 @@ static scf::ForOp addCounter(RewriterBase &rewriter, scf::ForOp loop) {
   return cast<scf::ForOp>(counted);
 }
 
+/// Lets `loop` carry how often `region` of `branch`, which stands in it, has
+/// run, as its last value and the branch's last result.
+static scf::ForOp addCounter(RewriterBase &rewriter, scf::ForOp loop,
+                             scf::IfOp branch, Region &region) {
+  Location loc = branch.getLoc();
+  unsigned number = region.getRegionNumber();
+  rewriter.setInsertionPoint(loop);
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  loop = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
+      rewriter, zero, /*replaceInitOperandUsesInLoop=*/false,
+      [](OpBuilder &, Location, ArrayRef<BlockArgument> counts) {
+        return SmallVector<Value>{counts.front()};
+      }));
+  Value count = loop.getRegionIterArgs().back();
+
+  SmallVector<Type> types(branch.getResultTypes());
+  types.push_back(rewriter.getIndexType());
+  rewriter.setInsertionPoint(branch);
+  auto counted = scf::IfOp::create(rewriter, loc, types, branch.getCondition(),
+                                   /*addThenBlock=*/false,
+                                   /*addElseBlock=*/false);
+  for (auto [from, to] :
+       llvm::zip_equal(branch->getRegions(), counted->getRegions())) {
+    to.takeBody(from);
+    if (to.empty()) {
+      rewriter.createBlock(&to);
+      scf::YieldOp::create(rewriter, loc);
+    }
+    Operation *yield = to.front().getTerminator();
+    Value next = count;
+    if (to.getRegionNumber() == number) {
+      rewriter.setInsertionPoint(yield);
+      Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+      next = arith::AddIOp::create(rewriter, loc, count, one);
+    }
+    yield->insertOperands(yield->getNumOperands(), next);
+  }
+  Operation *end = loop.getBody()->getTerminator();
+  end->setOperand(end->getNumOperands() - 1, counted.getResults().back());
+  rewriter.replaceOp(branch, counted.getResults().drop_back());
+  return loop;
+}
+
 void Multibuffer::convert(LaunchOp launch) {
+  int64_t stages = getStages(launch);
   IRRewriter rewriter(&getContext());
   Block &body = launch.getBody().front();
   for (LoadOp load : getLoads(body)) {
@@ -79,11 +123,23 @@ void Multibuffer::convert(LaunchOp launch) {
     convert(load, launch, zero, /*stages=*/1);
   }
   for (scf::ForOp loop : llvm::to_vector(body.getOps<scf::ForOp>())) {
-    if (getLoads(*loop.getBody()).empty())
-      continue;
-    loop = addCounter(rewriter, loop);
-    for (LoadOp load : getLoads(*loop.getBody()))
-      convert(load, launch, loop.getRegionIterArgs().back(), getStages(launch));
+    if (!getLoads(*loop.getBody()).empty()) {
+      loop = addCounter(rewriter, loop);
+      for (LoadOp load : getLoads(*loop.getBody()))
+        convert(load, launch, loop.getRegionIterArgs().back(), stages);
+    }
+    // What a test of a tile guards.
+    SmallVector<Block *> guarded;
+    for (auto branch : loop.getBody()->getOps<scf::IfOp>())
+      for (Region &region : branch->getRegions())
+        if (!region.empty() && !getLoads(region.front()).empty())
+          guarded.push_back(&region.front());
+    for (Block *block : guarded) {
+      loop = addCounter(rewriter, loop, cast<scf::IfOp>(block->getParentOp()),
+                        *block->getParent());
+      for (LoadOp load : getLoads(*block))
+        convert(load, launch, loop.getRegionIterArgs().back(), stages);
+    }
   }
 }
 

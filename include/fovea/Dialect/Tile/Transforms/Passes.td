@@ -38,11 +38,12 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
 def TileMultibuffer : Pass<"tile-multibuffer"> {
   let summary = "Turns loads into shared memory into rings";
   let description = [{
-    Every `tile.load` into shared memory that stands in a launch, or in a loop
-    (`scf.for`) in it, becomes a ring: acquire a slot, start the copy, wait for
-    it, and release it after the last op that reads the tile. A load in a loop
-    gets the launch's `stages` (2 if it has none) and counts its uses in a value
-    that the loop carries; another gets one stage. Deeper nested loads, and
+    Every `tile.load` into shared memory that stands in a launch, in a loop
+    (`scf.for`) in it, or in a branch (`scf.if`) in that, becomes a ring: acquire
+    a slot, start the copy, wait for it, and release it after the last op that
+    reads the tile. A load in a loop gets the launch's `stages` (2 if it has
+    none) and counts its uses in a value that the loop carries, and that the
+    branch around it gives; another gets one stage. Deeper nested loads, and
     those whose tile leaves the block or that no tensor map can describe, stay.
 
     The program still runs one copy at a time; `--tile-specialize-warps` and
