@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <numeric>
@@ -185,13 +186,23 @@ static bool isRowOp(Operation *op) {
              SoftmaxBackwardOp>(op);
 }
 
+/// What `op` reads.
+static SmallVector<Value> getInputs(Operation *op) {
+  SmallVector<Value> inputs(op->getOperands());
+  if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
+    inputs = destination.getDpsInputs();
+  llvm::append_range(inputs, getCaptures(op));
+  return inputs;
+}
+
 namespace {
 class CostEstimator {
 public:
   CostEstimator(func::FuncOp function, ArrayRef<SmallVector<int64_t>> shapes,
-                TargetAttr target, KernelForm form, int64_t passes)
+                TargetAttr target, KernelForm form, int64_t passes,
+                const llvm::DenseSet<Operation *> &tiled)
       : function(function), sizes(function, shapes), target(target), form(form),
-        passes(passes) {}
+        passes(passes), tiled(tiled) {}
 
   FailureOr<Cost> run();
 
@@ -200,6 +211,8 @@ private:
   FailureOr<double> bytesOf(Value value);
   FailureOr<double> flopsOf(Operation *op);
   LogicalResult visitAttention(AttentionOp op);
+  LogicalResult addProducers(Value value, KernelCost &cost);
+  LogicalResult addConsumers(Value value, KernelCost &cost);
   LogicalResult visitWrittenOut(AttentionOp op, const AttentionShape &shape);
   double roofline(double flops, double bytes) const;
 
@@ -208,6 +221,10 @@ private:
   TargetAttr target;
   KernelForm form;
   int64_t passes;
+  /// What is computed on the tiles of attention.
+  const llvm::DenseSet<Operation *> &tiled;
+  /// Those of them that are part of an attention's cost.
+  llvm::DenseSet<Operation *> counted;
   /// Results that stay within a chain of row ops.
   llvm::SmallDenseSet<Value> passedOn;
   Cost cost;
@@ -389,35 +406,117 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
     kernel.matrixFlops =
         scores * 2.0 *
         (double(passes) * double(shape.headDim) + double(shape.valueDim));
-  SmallVector<Value> moved = {op.getQuery(), op.getOutput()};
-  llvm::append_range(moved, getCaptures(op));
-  for (Value operand : moved) {
-    FailureOr<double> bytes = bytesOf(operand);
+  KernelCost around, keys, values;
+  if (failed(addProducers(op.getQuery(), around)) ||
+      failed(addConsumers(op.getOutput(), around)) ||
+      failed(addProducers(op.getKey(), keys)) ||
+      failed(addProducers(op.getValue(), values)))
+    return failure();
+  for (Value capture : getCaptures(op)) {
+    FailureOr<double> bytes = bytesOf(capture);
     if (failed(bytes))
       return failure();
     kernel.bytes += *bytes;
   }
-  FailureOr<double> keyBytes = bytesOf(op.getKey()),
-                    valueBytes = bytesOf(op.getValue());
-  if (failed(keyBytes) || failed(valueBytes))
-    return failure();
   double heads = double((*key)[0] * (*key)[1]);
-  double headBytes = heads ? (*keyBytes + *valueBytes) / heads : 0.0;
-  double reads = 1.0;
-  if (headBytes > double(target.getNearMemory()))
-    reads = double(llvm::divideCeil(shape.queries, schedule.getQueryTile())) *
-            double(shape.heads) / double((*key)[1]) * shape.visible;
+  double headBytes = heads ? (keys.bytes + values.bytes) / heads : 0.0;
+  // How often a tile of keys is loaded.
+  double loads = std::max(
+      1.0, double(llvm::divideCeil(shape.queries, schedule.getQueryTile())) *
+               double(shape.heads) / double((*key)[1]) * shape.visible);
+  double reads = headBytes > double(target.getNearMemory()) ? loads : 1.0;
+  kernel.name += around.name + keys.name + values.name;
   kernel.bytes +=
-      std::max(1.0, reads) * (double(passes) * *keyBytes + *valueBytes);
+      around.bytes + reads * (double(passes) * keys.bytes + values.bytes);
+  double beside =
+      around.flops + loads * (double(passes) * keys.flops + values.flops);
+  kernel.flops += beside;
   kernel.seconds =
       std::max(predictSeconds(shape, target, schedule) *
-                   (1.0 + 0.5 * double(passes - 1)),
+                       (1.0 + 0.5 * double(passes - 1)) +
+                   roofline(beside, 0.0),
                kernel.bytes / (double(target.getBandwidth()) * 1e6));
   cost.kernels.push_back(kernel);
   return success();
 }
 
+/// Adds what it takes to read `value`: its bytes, or what makes it on a tile.
+LogicalResult CostEstimator::addProducers(Value value, KernelCost &kernel) {
+  Operation *op = value.getDefiningOp();
+  bool isView = op && isa<tensor::TensorDialect>(op->getDialect()) &&
+                op->getNumOperands() &&
+                isa<RankedTensorType>(op->getOperand(0).getType());
+  bool isTiled = op && tiled.contains(op);
+  if (isView && !isTiled) {
+    // Views of what a tile makes.
+    Operation *source = op->getOperand(0).getDefiningOp();
+    if (source && tiled.contains(source))
+      return addProducers(op->getOperand(0), kernel);
+  }
+  if (!isTiled) {
+    FailureOr<double> bytes = bytesOf(value);
+    if (failed(bytes))
+      return failure();
+    kernel.bytes += *bytes;
+    return success();
+  }
+  FailureOr<double> flops = flopsOf(op);
+  if (failed(flops))
+    return failure();
+  counted.insert(op);
+  kernel.flops += *flops;
+  kernel.name += "+" + op->getName().getStringRef().str();
+  for (Value input : getInputs(op))
+    if (failed(addProducers(input, kernel)))
+      return failure();
+  return success();
+}
+
+/// Adds what it takes to write `value`: its bytes, or what reads it on a tile.
+LogicalResult CostEstimator::addConsumers(Value value, KernelCost &kernel) {
+  SmallVector<Value> results = {value};
+  llvm::SmallPtrSet<Operation *, 4> seen;
+  while (!results.empty()) {
+    Value result = results.pop_back_val();
+    bool isWritten = result.use_empty();
+    for (Operation *user : result.getUsers()) {
+      bool isView = isa<tensor::TensorDialect>(user->getDialect()) &&
+                    !isa<tensor::DimOp>(user);
+      if (tiled.contains(user) || isView) {
+        if (!seen.insert(user).second)
+          continue;
+        llvm::append_range(results, user->getResults());
+        if (isView)
+          continue;
+        FailureOr<double> flops = flopsOf(user);
+        if (failed(flops))
+          return failure();
+        counted.insert(user);
+        kernel.flops += *flops;
+        kernel.name += "+" + user->getName().getStringRef().str();
+        for (Value input : getInputs(user)) {
+          Operation *maker = input.getDefiningOp();
+          if (input != result && !(maker && seen.contains(maker)) &&
+              failed(addProducers(input, kernel)))
+            return failure();
+        }
+      } else if (!isa<tensor::DimOp>(user)) {
+        isWritten = true;
+      }
+    }
+    if (!isWritten)
+      continue;
+    FailureOr<double> bytes = bytesOf(result);
+    if (failed(bytes))
+      return failure();
+    kernel.bytes += *bytes;
+  }
+  return success();
+}
+
 LogicalResult CostEstimator::visit(Operation *op) {
+  if (counted.contains(op))
+    return success();
   if (auto attention = dyn_cast<AttentionOp>(op))
     return visitAttention(attention);
   // Views, constants and destinations move nothing.
@@ -438,11 +537,7 @@ LogicalResult CostEstimator::visit(Operation *op) {
   if (isMatrixProduct(op))
     kernel.matrixFlops = *flops;
   bool continues = false;
-  SmallVector<Value> inputs(op->getOperands());
-  if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
-    inputs = destination.getDpsInputs();
-  llvm::append_range(inputs, getCaptures(op));
-  for (Value input : inputs) {
+  for (Value input : getInputs(op)) {
     if (passedOn.contains(input)) {
       continues = true;
       continue;
@@ -476,12 +571,26 @@ LogicalResult CostEstimator::visit(Operation *op) {
 FailureOr<Cost> CostEstimator::run() {
   // Before sizes are asked for, which adds ops and uses.
   SmallVector<Operation *> ops;
-  for (Operation &op : function.front()) {
+  for (Operation &op : function.front())
     ops.push_back(&op);
-    if (form == KernelForm::Unfused || !isRowOp(&op))
+  for (Operation *op : ops) {
+    auto attention = dyn_cast<AttentionOp>(op);
+    if (!attention || tiled.empty())
       continue;
-    Value result = op.getResult(0);
-    if (result.hasOneUse() && isRowOp(*result.getUsers().begin()))
+    KernelCost ignored;
+    for (Value operand :
+         {attention.getQuery(), attention.getKey(), attention.getValue()})
+      if (failed(addProducers(operand, ignored)))
+        return failure();
+    if (failed(addConsumers(attention.getOutput(), ignored)))
+      return failure();
+  }
+  for (Operation *op : ops) {
+    if (form == KernelForm::Unfused || !isRowOp(op) || counted.contains(op))
+      continue;
+    Value result = op->getResult(0);
+    if (result.hasOneUse() && isRowOp(*result.getUsers().begin()) &&
+        !counted.contains(*result.getUsers().begin()))
       passedOn.insert(result);
   }
   for (Operation *op : ops)
@@ -493,8 +602,14 @@ FailureOr<Cost> CostEstimator::run() {
 FailureOr<Cost> fovea::estimateCost(func::FuncOp function,
                                     ArrayRef<SmallVector<int64_t>> shapes,
                                     TargetAttr target, KernelForm form,
-                                    int64_t passes) {
+                                    int64_t passes,
+                                    const llvm::DenseSet<Operation *> &tiled) {
   // Sizes are evaluated on a copy, since asking for them adds IR.
-  OwningOpRef<func::FuncOp> copy = function.clone();
-  return CostEstimator(*copy, shapes, target, form, passes).run();
+  IRMapping mapping;
+  OwningOpRef<func::FuncOp> copy = function.clone(mapping);
+  llvm::DenseSet<Operation *> copied;
+  for (Operation *op : tiled)
+    if (Operation *twin = mapping.lookupOrNull(op))
+      copied.insert(twin);
+  return CostEstimator(*copy, shapes, target, form, passes, copied).run();
 }

@@ -598,9 +598,12 @@ llvm::Expected<Cost> Program::estimate(
   int64_t passes = options.strategy == Strategy::ThreePass ? 3
                    : options.strategy == Strategy::TwoPass ? 2
                                                            : 1;
-  auto cost =
-      estimateCost(op, shapes, attn::getTarget(op),
-                   unfused ? KernelForm::Unfused : KernelForm::Fused, passes);
+  llvm::DenseSet<mlir::Operation *> tiled;
+  if (!unfused && !options.gpu)
+    tiled = findTiledOps(**module, options.strategy);
+  auto cost = estimateCost(op, shapes, attn::getTarget(op),
+                           unfused ? KernelForm::Unfused : KernelForm::Fused,
+                           passes, tiled);
   if (mlir::failed(cost))
     return errors.take("the cost of the function cannot be estimated");
   return *cost;

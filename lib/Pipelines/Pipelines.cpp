@@ -85,6 +85,21 @@ int fovea::getPasses(Strategy strategy) {
   llvm_unreachable("unknown strategy");
 }
 
+void fovea::addTiling(OpPassManager &manager, Strategy strategy) {
+  attn::AttnOnlineSoftmaxOptions online;
+  online.passes = getPasses(strategy);
+  online.scheduledOnly = true;
+  manager.addPass(attn::createAttnOnlineSoftmax(online));
+  addCleanup(manager);
+  // What is elementwise around attention, in the form that is tiled with it.
+  AttnToLinalgOptions elementwise;
+  elementwise.scope = "elementwise";
+  manager.addPass(createAttnToLinalg(elementwise));
+  manager.addPass(createConvertElementwiseToLinalgPass());
+  manager.addPass(attn::createAttnTile());
+  addCleanup(manager);
+}
+
 /// From the graph to loops over tiles of attention, or less far. What does not
 /// become attention stays as it is.
 static void addAttention(OpPassManager &manager,
@@ -92,20 +107,8 @@ static void addAttention(OpPassManager &manager,
   manager.addPass(fovea::attn::createAttnFuse());
   addCleanup(manager);
   manager.addPass(fovea::attn::createAttnSelectSchedule());
-  if (options.level == fovea::Level::Fused)
-    return;
-  fovea::attn::AttnOnlineSoftmaxOptions online;
-  online.passes = getPasses(options.strategy);
-  online.scheduledOnly = true;
-  manager.addPass(fovea::attn::createAttnOnlineSoftmax(online));
-  addCleanup(manager);
-  // What is elementwise around attention, in the form that is tiled with it.
-  fovea::AttnToLinalgOptions elementwise;
-  elementwise.scope = "elementwise";
-  manager.addPass(fovea::createAttnToLinalg(elementwise));
-  manager.addPass(createConvertElementwiseToLinalgPass());
-  manager.addPass(fovea::attn::createAttnTile());
-  addCleanup(manager);
+  if (options.level != fovea::Level::Fused)
+    fovea::addTiling(manager, options.strategy);
 }
 
 void fovea::buildHostPipeline(OpPassManager &manager,

@@ -20,6 +20,9 @@ void addCleanup(mlir::OpPassManager &manager);
 /// One function for each that can be called, so that fusion sees all of it.
 void addInlining(mlir::OpPassManager &manager);
 
+/// From fused attention to loops over its tiles, for the host.
+void addTiling(mlir::OpPassManager &manager, Strategy strategy);
+
 /// From linalg on tensors to linalg on memrefs, buffers placed, small ones on
 /// the stack if `useStack` is set; if not, there is a runtime that frees what
 /// leaves its block.

@@ -106,6 +106,46 @@ TEST_F(CostModelTest, ProductsOfSmallFloatsAreForTensorCores) {
     EXPECT_EQ(kernel.matrixFlops, 0) << kernel.name;
 }
 
+TEST_F(CostModelTest, WhatAttentionIsTiledWithIsPartOfIt) {
+  func::FuncOp function = parse(R"(
+func.func @f(%x: tensor<1x2x?x64xf32>, %y: tensor<1x2x?x64xf32>, %v: tensor<1x2x?x64xf32>, %r: tensor<1x2x?x64xf32>) -> tensor<1x2x?x64xf32> {
+  %q = attn.rms_norm %x epsilon(1.0e-6) : tensor<1x2x?x64xf32>
+  %k = attn.rms_norm %y epsilon(1.0e-6) : tensor<1x2x?x64xf32>
+  %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 48x64, order = linear>}
+    : tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32> -> tensor<1x2x?x64xf32>
+  %z = attn.residual_add %o, %r : tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32>
+  return %z : tensor<1x2x?x64xf32>
+})");
+  SmallVector<SmallVector<int64_t>> shapes(4, {1, 2, 96, 64});
+  const double bytes = 2.0 * 96 * 64 * 4;
+  auto estimate = [&](ArrayRef<StringRef> names) {
+    llvm::DenseSet<Operation *> tiled;
+    for (Operation &op : function.front())
+      if (llvm::is_contained(names, op.getName().getStringRef()))
+        tiled.insert(&op);
+    FailureOr<Cost> cost =
+        estimateCost(function, shapes, getTargetOrDefault(function),
+                     KernelForm::Fused, /*passes=*/1, tiled);
+    EXPECT_TRUE(succeeded(cost));
+    return succeeded(cost) ? *cost : Cost();
+  };
+  Cost apart = estimate({});
+  ASSERT_EQ(apart.kernels.size(), 4u);
+  EXPECT_EQ(apart.bytes(), 11 * bytes);
+
+  Cost sum = estimate({"attn.residual_add"});
+  ASSERT_EQ(sum.kernels.size(), 3u);
+  EXPECT_EQ(sum.kernels[2].name, "attention+attn.residual_add");
+  EXPECT_EQ(sum.kernels[2].bytes, 5 * bytes);
+  EXPECT_EQ(sum.flops(), apart.flops());
+
+  Cost together = estimate({"attn.residual_add", "attn.rms_norm"});
+  ASSERT_EQ(together.kernels.size(), 1u);
+  EXPECT_EQ(together.bytes(), 5 * bytes);
+  // Both tiles of queries norm all keys.
+  EXPECT_EQ(together.flops(), apart.flops() + apart.kernels[1].flops);
+}
+
 TEST_F(CostModelTest, WhatDoesNotFitAGpuHasItsScoresInMemory) {
   Cost cost = estimate(makeSmall(20), {{2, 4, 100, 20}, {2, 2, 200, 20}},
                        KernelForm::Fused);

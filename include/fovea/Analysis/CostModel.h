@@ -29,6 +29,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <string>
 #include <vector>
@@ -67,12 +68,15 @@ enum class KernelForm {
 
 /// The cost of `function`, whose tensor operands have the sizes `shapes` (one
 /// entry for each operand, empty for scalars), on `target`. Attention that is
-/// fused in the IR passes over the keys `passes` times. Fails with an error on
-/// the function where a size depends on data.
+/// fused in the IR passes over the keys `passes` times. The ops of `tiled` are
+/// part of the attention next to them: what they pass on moves no bytes, and
+/// those that make its keys or values do so again for every tile of queries.
+/// Fails with an error on the function where a size depends on data.
 mlir::FailureOr<Cost>
 estimateCost(mlir::func::FuncOp function,
              mlir::ArrayRef<mlir::SmallVector<int64_t>> shapes,
-             attn::TargetAttr target, KernelForm form, int64_t passes = 1);
+             attn::TargetAttr target, KernelForm form, int64_t passes = 1,
+             const llvm::DenseSet<mlir::Operation *> &tiled = {});
 
 } // namespace fovea
 

@@ -30,8 +30,12 @@
 
 #include "fovea/Target/GpuTarget.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 namespace mlir {
 class DialectRegistry;
+class ModuleOp;
+class Operation;
 class OpPassManager;
 } // namespace mlir
 
@@ -99,6 +103,11 @@ void buildSimulationPipeline(mlir::OpPassManager &manager,
 /// graph, every floating-point value in f64, scalar loops, libm. Floating-point
 /// operands keep their type, floating-point results are f64.
 void buildReferencePipeline(mlir::OpPassManager &manager);
+
+/// Of a module that is fused for the host, the ops beside attention that are
+/// computed on its tiles: what makes its operands, what reads its output.
+llvm::DenseSet<mlir::Operation *> findTiledOps(mlir::ModuleOp module,
+                                               Strategy strategy);
 
 /// Registers the dialects, interface models and LLVM translations that the
 /// pipelines need.
