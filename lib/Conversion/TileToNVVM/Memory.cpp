@@ -501,8 +501,11 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
 };
 
 /// Copies by all threads, where there is no tensor map.
-struct ConvertLoadAsync final : OpConversionPattern<LoadAsyncOp> {
-  using OpConversionPattern::OpConversionPattern;
+class ConvertLoadAsync final : public OpConversionPattern<LoadAsyncOp> {
+public:
+  ConvertLoadAsync(const TileTypeConverter &converter, MLIRContext *context,
+                   const RingReaders &readers)
+      : OpConversionPattern(converter, context), readers(readers) {}
 
   LogicalResult
   matchAndRewrite(LoadAsyncOp op, OneToNOpAdaptor adaptor,
@@ -520,17 +523,24 @@ struct ConvertLoadAsync final : OpConversionPattern<LoadAsyncOp> {
                 adaptor.getUse().front());
     GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
                         op.getDims(), type.getShape());
-    SharedCopy(rewriter, op, type, adaptor.getSlot().front(), memory, use.full)
+    bool isOfBlock = readers.get(op.getRing()).isOfBlock;
+    SharedCopy(rewriter, op, type, adaptor.getSlot().front(), memory,
+               isOfBlock ? Value() : use.full)
         .start();
     rewriter.eraseOp(op);
     return success();
   }
+
+private:
+  const RingReaders &readers;
 };
 
 } // namespace
 
 void fovea::tile::populateMemoryPatterns(const TileTypeConverter &converter,
-                                         RewritePatternSet &patterns) {
-  patterns.add<ConvertLoad, ConvertLoadAsync, ConvertStore, ConvertToShared>(
+                                         RewritePatternSet &patterns,
+                                         const RingReaders &readers) {
+  patterns.add<ConvertLoad, ConvertStore, ConvertToShared>(
       converter, patterns.getContext());
+  patterns.add<ConvertLoadAsync>(converter, patterns.getContext(), readers);
 }

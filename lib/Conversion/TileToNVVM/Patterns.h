@@ -49,9 +49,12 @@ public:
 void populateFragmentPatterns(const TileTypeConverter &converter,
                               mlir::RewritePatternSet &patterns);
 
+class RingReaders;
+
 /// load, store and to_shared.
 void populateMemoryPatterns(const TileTypeConverter &converter,
-                            mlir::RewritePatternSet &patterns);
+                            mlir::RewritePatternSet &patterns,
+                            const RingReaders &readers);
 
 /// mma by mma_sync and by fma.
 void populateProductPatterns(const TileTypeConverter &converter,
@@ -61,7 +64,6 @@ void populateProductPatterns(const TileTypeConverter &converter,
 /// operation, and 2^x is the machine's.
 void prepareMaps(mlir::Operation *root);
 
-class RingReaders;
 class WarpNumbers;
 
 /// ring, acquire, wait and release.

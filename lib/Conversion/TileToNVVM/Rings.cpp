@@ -11,6 +11,12 @@
 // parity of u / n; a thread that waits for the other parity waits for the
 // phase before, which for the first uses of empty slots is always complete.
 //
+// On Ampere, where all threads of the block copy and read, there are none: who
+// waits for a slot waits for the thread's own copies (cp.async.wait_group) and
+// then for the other threads, and so does who acquires one, unless all have met
+// since the last release. A loop whose copies run ahead then has one barrier in
+// a step (`--tile-prefetch`).
+//
 //===----------------------------------------------------------------------===//
 
 #include "Rings.h"
@@ -59,7 +65,53 @@ RingUse::RingUse(ImplicitLocOpBuilder &builder, RingType ring,
   parity = arith::AndIOp::create(builder, round, constant(builder, 1));
 }
 
+/// Whether the kernel is for Hopper: whatever is not for Ampere.
+static bool isForHopper(Operation *op) {
+  fovea::attn::TargetAttr target = fovea::attn::getTarget(op);
+  return !target || target.getName() != "sm_80";
+}
+
+/// Whether threads that run `op` have met since the last op of kind `Since`:
+/// every way to `op` from one passes a wait that is not one of `met`.
+template <typename Since>
+static bool haveMetSince(Operation *op,
+                         const llvm::SmallPtrSetImpl<Operation *> &met) {
+  auto contains = [](Operation *other) {
+    return other->walk([](Since) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  };
+  for (Operation *at = op; !isa<FunctionOpInterface>(at);
+       at = at->getParentOp()) {
+    for (Operation *before = at->getPrevNode(); before;
+         before = before->getPrevNode()) {
+      if (isa<WaitOp>(before) && !met.contains(before))
+        return true;
+      if (contains(before))
+        return false;
+    }
+    // An earlier iteration may be what came before.
+    if (isa<LoopLikeOpInterface>(at->getParentOp()) &&
+        contains(at->getParentOp()))
+      return false;
+  }
+  return std::is_same_v<Since, ReleaseOp>;
+}
+
 RingReaders::RingReaders(Operation *root) {
+  root->walk([&](FunctionOpInterface function) {
+    bool hasRoles =
+        function->walk([](RoleOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+    if (hasRoles || isForHopper(function))
+      return;
+    function->walk([&](Operation *op) {
+      if (auto ring = dyn_cast<RingOp>(op))
+        readers[ring.getRing()].isOfBlock = true;
+      if ((isa<AcquireOp>(op) && haveMetSince<ReleaseOp>(op, met)) ||
+          (isa<WaitOp>(op) && haveMetSince<LoadAsyncOp>(op, met)))
+        met.insert(op);
+    });
+  });
   root->walk([&](RingOp op) {
     Reader &reader = readers[op.getRing()];
     llvm::SmallPtrSet<Operation *, 4> programs;
@@ -88,12 +140,6 @@ void fovea::tile::emitArrive(OpBuilder &builder, Location loc, Value barrier) {
 }
 
 namespace {
-
-/// Whether the kernel is for Hopper: whatever is not for Ampere.
-bool isForHopper(Operation *op) {
-  fovea::attn::TargetAttr target = fovea::attn::getTarget(op);
-  return !target || target.getName() != "sm_80";
-}
 
 /// Waits until the phase of `parity` of a barrier is complete.
 void emitWait(ImplicitLocOpBuilder &builder, Operation *op, Value barrier,
@@ -134,6 +180,10 @@ struct RingLowering : RingPattern<RingOp> {
       return op.emitOpError("expected a role that releases its slots");
     Value slots = getSharedAddress(builder, op, getSharedOffset(op));
     Value barriers = getSharedAddress(builder, op, getBarrierOffset(op));
+    if (reader.isOfBlock) {
+      rewriter.replaceOpWithMultiple(op, {ValueRange{slots, barriers}});
+      return success();
+    }
     // One fence and one barrier of the block make all rings known.
     bool isLast = true;
     for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
@@ -166,8 +216,14 @@ struct AcquireLowering : RingPattern<AcquireOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    emitWait(builder, op, use.empty,
-             arith::XOrIOp::create(builder, use.parity, constant(builder, 1)));
+    if (readers.get(op.getRing()).isOfBlock) {
+      if (readers.mustMeet(op))
+        emitBarrier(builder, op);
+    } else {
+      emitWait(
+          builder, op, use.empty,
+          arith::XOrIOp::create(builder, use.parity, constant(builder, 1)));
+    }
     rewriter.replaceOp(op, use.slot);
     return success();
   }
@@ -181,7 +237,13 @@ struct WaitLowering : RingPattern<WaitOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    emitWait(builder, op, use.full, use.parity);
+    if (!readers.get(op.getRing()).isOfBlock) {
+      emitWait(builder, op, use.full, use.parity);
+    } else if (readers.mustMeet(op)) {
+      NVVM::CpAsyncCommitGroupOp::create(builder);
+      NVVM::CpAsyncWaitGroupOp::create(builder, 0);
+      emitBarrier(builder, op);
+    }
     rewriter.replaceOp(op, use.slot);
     return success();
   }
@@ -195,7 +257,9 @@ struct ReleaseLowering : RingPattern<ReleaseOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    if (isOneThread(op)) {
+    if (readers.get(op.getRing()).isOfBlock) {
+      // Whoever acquires the slot meets the others.
+    } else if (isOneThread(op)) {
       emitArrive(builder, op.getLoc(), use.empty);
     } else {
       if (!readers.get(op.getRing()).isWgmma)

@@ -42,6 +42,9 @@ public:
     int64_t copiers = 1;
     /// Whether only WGMMA reads slots, whose wait is one of whole warps.
     bool isWgmma = true;
+    /// Whether the ring has no mbarriers: on Ampere, where all threads copy and
+    /// read. They wait for their own copies and then for each other.
+    bool isOfBlock = false;
   };
 
   explicit RingReaders(mlir::Operation *root);
@@ -50,8 +53,13 @@ public:
     return readers.find(ring)->second;
   }
 
+  /// Whether threads that acquire or wait, in a ring of the block, must meet.
+  /// Not if they did since the last release, or the last copy.
+  bool mustMeet(mlir::Operation *op) const { return !met.contains(op); }
+
 private:
   llvm::DenseMap<mlir::Value, Reader> readers;
+  llvm::SmallPtrSet<mlir::Operation *, 8> met;
 };
 
 } // namespace fovea::tile

@@ -50,7 +50,7 @@ private:
     RewritePatternSet patterns(context);
     ConversionTarget target(*context);
     populateFragmentPatterns(converter, patterns);
-    populateMemoryPatterns(converter, patterns);
+    populateMemoryPatterns(converter, patterns, readers);
     populateProductPatterns(converter, patterns);
     populateRingPatterns(converter, patterns, readers);
     populateTensorMemoryAcceleratorPatterns(converter, patterns);

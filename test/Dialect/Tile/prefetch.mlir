@@ -4,7 +4,7 @@
 !t = !tile.shared<64x64xbf16, swizzle = 128>
 
 // With three slots, copies run two iterations ahead; what their places depend
-// on is computed for that iteration.
+// on is computed for that iteration. An iteration waits for its own first.
 
 // CHECK-LABEL: func @loads
 func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
@@ -32,7 +32,7 @@ func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
     %x = tile.load %A[%b, %c0] dims [0, 1] : !g -> !t
     // CHECK:      scf.for %[[J:.*]] = %[[LOW]] to %[[HIGH]] step %[[WIDTH]] iter_args(%[[USE:.*]] = %[[U0]])
     scf.for %j = %c0 to %n step %c64 {
-      // CHECK:      %[[I:.*]] = arith.addi %[[J]], %[[B]] : index
+      // CHECK-NEXT: tile.wait %[[RING]][%[[USE]]]
       %i = arith.addi %j, %b : index
       // CHECK:      %[[JA:.*]] = arith.addi %[[J]], %{{.*}} : index
       // CHECK:      %[[UA:.*]] = arith.addi %[[USE]], %{{.*}} : index
@@ -44,7 +44,7 @@ func.func @loads(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
       // CHECK-NEXT: }
       // CHECK-NOT:  tile.load_async
       %y = tile.load %A[%i, %c0] dims [0, 1] : !g -> !t
-      // CHECK:      tile.wait %[[RING]][%[[USE]]]
+      // CHECK:      tile.mma
       %p = tile.mma %x, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
       // CHECK:      tile.release %[[RING]][%[[USE]]]
       tile.store %p, %O[%i, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>

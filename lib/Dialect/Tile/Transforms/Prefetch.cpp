@@ -31,6 +31,7 @@ namespace {
 struct Copy {
   AcquireOp acquire;
   LoadAsyncOp load;
+  WaitOp wait;
   /// The loop's ops that compute what the copy reads, in order.
   SetVector<Operation *> inputs;
 
@@ -69,8 +70,14 @@ static bool isCounter(scf::ForOp loop, BlockArgument count) {
 bool Prefetch::collect(scf::ForOp loop, LoadAsyncOp load, Copy &copy) {
   copy.load = load;
   copy.acquire = load.getSlot().getDefiningOp<AcquireOp>();
+  for (Operation *user : load.getRing().getUsers())
+    if (auto wait = dyn_cast<WaitOp>(user);
+        wait && wait.getUse() == load.getUse() &&
+        wait->getBlock() == load->getBlock())
+      copy.wait = wait;
   auto count = dyn_cast<BlockArgument>(load.getUse());
-  if (!copy.acquire || copy.acquire->getBlock() != load->getBlock() ||
+  if (!copy.acquire || !copy.wait ||
+      copy.acquire->getBlock() != load->getBlock() ||
       !copy.acquire.getResult().hasOneUse() || !count ||
       count.getOwner() != loop.getBody() || copy.getDistance() < 1 ||
       count == loop.getInductionVar() || !isCounter(loop, count))
@@ -152,8 +159,22 @@ void Prefetch::prefetch(scf::ForOp loop) {
     for (int64_t ahead = 0; ahead < copy.getDistance(); ++ahead)
       emit(builder, loop, copy, loop.getLowerBound(), first, ahead);
   }
+  // First an iteration waits for its own copies, all at once: where threads
+  // must meet for it, they also know that the slots of the last iteration are
+  // free, into which the next copies go.
+  Operation *last = nullptr;
   for (Copy &copy : copies) {
-    OpBuilder inLoop(copy.load);
+    if (last)
+      copy.wait->moveAfter(last);
+    else
+      copy.wait->moveBefore(&loop.getBody()->front());
+    last = copy.wait;
+  }
+  if (!last)
+    return;
+  OpBuilder inLoop(last->getContext());
+  inLoop.setInsertionPointAfter(last);
+  for (Copy &copy : copies) {
     emit(inLoop, loop, copy, loop.getInductionVar(), copy.load.getUse(),
          copy.getDistance());
     copy.load.erase();

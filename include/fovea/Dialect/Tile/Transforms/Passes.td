@@ -69,6 +69,7 @@ def TilePrefetch : Pass<"tile-prefetch"> {
     iteration of a loop starts into a ring of n slots, as `--tile-multibuffer`
     writes it, is started n - 1 iterations earlier, and those of the first n - 1
     iterations before the loop. So it runs while the iterations between compute.
+    An iteration first waits for its own copies, then starts the later ones.
 
     A copy whose place depends on more than the loop's induction variable and
     what is outside the loop stays where it is.
