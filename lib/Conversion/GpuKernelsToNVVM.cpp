@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -19,6 +20,7 @@
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
@@ -79,6 +81,40 @@ findByValueArguments(gpu::GPUModuleOp module,
   return found;
 }
 
+/// Says that the memory behind the pointers is used through each alone, so that
+/// loads may go past stores.
+static void setNoAlias(LLVM::LLVMFuncOp kernel) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    if (isa<LLVM::LLVMPointerType>(kernel.getArgument(index).getType()))
+      kernel.setArgAttr(index, LLVM::LLVMDialect::getNoAliasAttrName(),
+                        UnitAttr::get(kernel.getContext()));
+}
+
+namespace {
+/// A prefetch from the GPU's memory to its L2 cache, which LLVM would drop.
+struct PrefetchLowering : ConvertOpToLLVMPattern<memref::PrefetchOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(memref::PrefetchOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value address =
+        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    auto global = LLVM::LLVMPointerType::get(
+        rewriter.getContext(), unsigned(NVVM::NVVMMemorySpace::Global));
+    address = LLVM::AddrSpaceCastOp::create(rewriter, loc, global, address);
+    auto level = NVVM::PrefetchCacheLevelAttr::get(
+        rewriter.getContext(), NVVM::PrefetchCacheLevel::L2);
+    rewriter.replaceOpWithNewOp<NVVM::PrefetchOp>(
+        op, level, /*evictPriority=*/nullptr, address, /*predicate=*/nullptr,
+        /*tensormap=*/nullptr, /*uniform=*/nullptr, /*in_param_space=*/nullptr);
+    return success();
+  }
+};
+} // namespace
+
 namespace fovea {
 #define GEN_PASS_DEF_GPUKERNELSTONVVM
 #include "fovea/Conversion/Passes.h.inc"
@@ -110,6 +146,7 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
                                          /*approximateLog1p=*/false,
                                          /*benefit=*/2);
     populateVectorToLLVMConversionPatterns(converter, patterns);
+    patterns.add<PrefetchLowering>(converter, /*benefit=*/2);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
 
     LLVMConversionTarget target(*context);
@@ -125,6 +162,8 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
               function->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
         function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
       function.setDenormalFpMathF32("preserve-sign,preserve-sign");
+      if (function->removeAttr(kDistinctMemory))
+        setNoAlias(function);
     }
     // They are not written, so that no thread needs a copy.
     for (const ByValueArgument &argument : byValue) {

@@ -66,7 +66,9 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
 static void addDeviceLowering(OpPassManager &manager) {
   OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
   kernels.addPass(math::createMathExtendToSupportedTypes());
-  kernels.addPass(createExpandMath());
+  ExpandMathOptions math;
+  math.all = true;
+  kernels.addPass(createExpandMath(math));
   kernels.addPass(arith::createArithExpandOpsPass());
   kernels.addPass(memref::createExpandStridedMetadataPass());
   kernels.addPass(createLowerAffinePass());

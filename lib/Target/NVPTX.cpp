@@ -12,6 +12,7 @@
 #include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
@@ -23,6 +24,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
+#include "llvm/Transforms/IPO/FunctionAttrs.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SROA.h"
@@ -111,6 +113,21 @@ void markConvergent(llvm::Module &module) {
           call->setConvergent();
 }
 
+/// Compares bf16 as f32: where f32 is flushed to zero, LLVM flushes in the
+/// comparison of bf16, too, which PTX has no instruction for.
+void widenComparisons(llvm::Module &module) {
+  llvm::Type *wide = llvm::Type::getFloatTy(module.getContext());
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      auto *compare = llvm::dyn_cast<llvm::FCmpInst>(&instruction);
+      if (!compare || !compare->getOperand(0)->getType()->isBFloatTy())
+        continue;
+      llvm::IRBuilder<> builder(compare);
+      for (llvm::Use &operand : compare->operands())
+        operand.set(builder.CreateFPExt(operand, wide));
+    }
+}
+
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, int level) {
   llvm::PassBuilder builder(&machine);
   llvm::LoopAnalysisManager loops;
@@ -130,6 +147,9 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, int level) {
     simple.addPass(llvm::InstCombinePass());
     simple.addPass(llvm::SimplifyCFGPass());
     passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(simple)));
+    // Finds pointers that are only read, whose loads may go past stores.
+    passes.addPass(llvm::createModuleToPostOrderCGSCCPassAdaptor(
+        llvm::PostOrderFunctionAttrsPass()));
   } else {
     passes = builder.buildPerModuleDefaultPipeline(
         level == 2 ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O3);
@@ -155,6 +175,7 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
   markConvergent(module);
   if (options.optLevel > 0)
     optimize(module, **machine, options.optLevel);
+  widenComparisons(module);
 
   std::string errors;
   llvm::LLVMContext &context = module.getContext();

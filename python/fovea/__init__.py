@@ -254,9 +254,14 @@ class Function:
             arrays = []
             at = 0
             for rank in self._result_ranks:
-                arrays.append(torch.write(words[at], words[at + 1],
-                                          words[at + 3:at + 3 + rank],
-                                          words[at + 3 + 2 * rank]))
+                data, number = words[at:at + 2]
+                shape = words[at + 3:at + 3 + rank]
+                owner = words[at + 3 + 2 * rank]
+                # Nothing is allocated for a result without elements.
+                arrays.append(
+                    torch.write(data, number, shape, owner) if owner else
+                    torch.empty(shape, dtype=torch.dtypes[number],
+                                device=device))
                 at += 4 + 2 * rank
             self._known_shapes[key] = [tuple(a.shape) for a in arrays]
         return arrays[0] if len(arrays) == 1 else tuple(arrays)

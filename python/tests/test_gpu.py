@@ -262,6 +262,64 @@ def test_errors_are_those_of_cudnn(dtype, dim, mask, scale):
     assert error <= 1.5 * bound
 
 
+FUNCTIONS = {
+    "sin": torch.sin, "cos": torch.cos, "tan": torch.tan,
+    "atan": torch.atan, "sinh": torch.sinh, "cosh": torch.cosh,
+    "asinh": torch.asinh, "exp": torch.exp, "exp2": torch.exp2,
+    "expm1": torch.expm1, "tanh": torch.tanh, "erf": torch.erf,
+    "erfc": torch.erfc, "cbrt": lambda x: x.sign() * x.abs().pow(1 / 3),
+    "asin": lambda x: (x / 8).asin(), "acos": lambda x: (x / 8).acos(),
+    "atanh": lambda x: (x / 8).atanh(), "acosh": lambda x: (x + 9).acosh(),
+    "log": lambda x: (x + 9).log(), "log2": lambda x: (x + 9).log2(),
+    "log10": lambda x: (x + 9).log10(), "log1p": lambda x: (x + 9).log1p()}
+OPERANDS = {"asin": "mulf %a, %eighth", "acos": "mulf %a, %eighth",
+            "atanh": "mulf %a, %eighth", "acosh": "addf %a, %nine",
+            "log": "addf %a, %nine", "log2": "addf %a, %nine",
+            "log10": "addf %a, %nine", "log1p": "addf %a, %nine"}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name, dtype):
+    """All of math on floats, without a library."""
+    function = fovea.compile(f"""
+        func.func @f(%x: tensor<?x?x{dtype}>) -> tensor<?x?x{dtype}> {{
+          %y = attn.elementwise %x {{
+          ^bb0(%a: {dtype}):
+            %eighth = arith.constant 0.125 : {dtype}
+            %nine = arith.constant 9.0 : {dtype}
+            %b = arith.{OPERANDS.get(name, "maximumf %a, %a")} : {dtype}
+            %r = math.{name} %b : {dtype}
+            attn.yield %r : {dtype}
+          }} : (tensor<?x?x{dtype}>) -> tensor<?x?x{dtype}>
+          return %y : tensor<?x?x{dtype}>
+        }}""", target=TARGET)
+    x = torch.linspace(-7.9, 7.9, 3000, device="cuda",
+                       dtype=TORCH[dtype]).view(6, 500)
+    check(function(x), FUNCTIONS[name](x.double()), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_powers(dtype):
+    function = fovea.compile(f"""
+        func.func @f(%x: tensor<?x{dtype}>, %y: tensor<?x{dtype}>)
+            -> (tensor<?x{dtype}>, tensor<?x{dtype}>) {{
+          %p = math.powf %x, %y : tensor<?x{dtype}>
+          %a = math.atan2 %x, %y : tensor<?x{dtype}>
+          return %p, %a : tensor<?x{dtype}>, tensor<?x{dtype}>
+        }}""", target=TARGET)
+    special = torch.tensor([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 3.0, -3.0,
+                            -2.5], device="cuda", dtype=TORCH[dtype])
+    x, y = (z.flatten() for z in torch.meshgrid(special, special,
+                                                indexing="ij"))
+    power, angle = function(x, y)
+    bound = 1e-5 if dtype == "f32" else 1e-13
+    for actual, expected in ((power, x.double()**y.double()),
+                             (angle, torch.atan2(x.double(), y.double()))):
+        assert torch.allclose(actual.double(), expected, rtol=bound, atol=0,
+                              equal_nan=True)
+
+
 def test_results_are_on_the_device():
     operands = make(BF16, 1, 64, 64)
     for _ in range(2):

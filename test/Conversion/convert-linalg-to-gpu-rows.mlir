@@ -1,6 +1,6 @@
 // RUN: fovea-opt --convert-linalg-to-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
 
-// A row of 8192 is 256 threads times 4 vectors of 16 bytes. All of it is loaded
+// A row of 8192 is 512 threads times 2 vectors of 16 bytes. All of it is loaded
 // first; the sum is made by shuffles within warps and shared memory between
 // them. Rows that are not aligned go element by element.
 // CHECK-LABEL: func @normalise(
@@ -8,16 +8,16 @@
 // CHECK:         memref.extract_aligned_pointer_as_index %[[X]]
 // CHECK:         %[[ALIGNED:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
 // CHECK:         scf.if %[[ALIGNED]] {
-// CHECK:           gpu.launch {{.*}}threads(%[[T:[a-z0-9_]*]], {{.*}}) in (%{{.*}} = %c256
+// CHECK:           gpu.launch {{.*}}threads(%[[T:[a-z0-9_]*]], {{.*}}) in (%{{.*}} = %c512
 // CHECK-SAME:        workgroup(%[[SUMS:.*]] : memref<32xf32, #gpu.address_space<workgroup>>)
-// CHECK-COUNT-4:     vector.load %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[?, 1], offset: ?>>, vector<8xbf16>
+// CHECK-COUNT-2:     vector.load %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[?, 1], offset: ?>>, vector<8xbf16>
 // CHECK-NOT:         vector.load
 // CHECK-COUNT-5:     gpu.shuffle xor
 // CHECK:             memref.store %{{.*}}, %[[SUMS]]
 // CHECK:             gpu.barrier
 // CHECK-COUNT-5:     gpu.shuffle xor
 // CHECK-NOT:         memref.load %{{.*}} : memref<1x8192xbf16
-// CHECK-COUNT-4:     vector.store %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[8192, 1], offset: ?>>, vector<8xbf16>
+// CHECK-COUNT-2:     vector.store %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[8192, 1], offset: ?>>, vector<8xbf16>
 // CHECK:             gpu.barrier
 // CHECK:         } else {
 // CHECK:           gpu.launch
@@ -120,4 +120,47 @@ func.func @rotate(%x: memref<10x64xf32>) {
     memref.dealloc %copy : memref<1x64xf32>
   }
   return
+}
+
+// -----
+
+// While a block works on a row, it brings the row that is begun next into the
+// cache: there is one row for each block that the GPU has room for. What is read
+// behind the last sum is loaded there.
+// CHECK-LABEL: func @ahead(
+// CHECK:         gpu.launch
+// CHECK:           vector.load
+// CHECK:           %[[NEXT:.*]] = arith.addi %{{.*}}, %c264
+// CHECK:           arith.cmpi ult, %[[NEXT]]
+// CHECK:           scf.if
+// CHECK-COUNT-4:     memref.prefetch {{.*}}, read, locality<2>, data
+// CHECK-NOT:       vector.load
+// CHECK:           gpu.shuffle
+// CHECK-COUNT-2:   vector.load
+// CHECK:         fovea.distinct_memory, nvvm.minctasm = 2 : i32
+module attributes {attn.target = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
+func.func @ahead(%x: memref<999x4096xf32>, %r: memref<999x4096xf32>, %y: memref<999x4096xf32>) {
+  %z = arith.constant 0.0 : f32
+  scf.forall (%i) in (999) {
+    %xs = memref.subview %x[%i, 0] [1, 4096] [1, 1] : memref<999x4096xf32> to memref<1x4096xf32, strided<[4096, 1], offset: ?>>
+    %rs = memref.subview %r[%i, 0] [1, 4096] [1, 1] : memref<999x4096xf32> to memref<1x4096xf32, strided<[4096, 1], offset: ?>>
+    %ys = memref.subview %y[%i, 0] [1, 4096] [1, 1] : memref<999x4096xf32> to memref<1x4096xf32, strided<[4096, 1], offset: ?>>
+    %sum = memref.alloc() : memref<1xf32>
+    linalg.fill ins(%z : f32) outs(%sum : memref<1xf32>)
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%xs : memref<1x4096xf32, strided<[4096, 1], offset: ?>>) outs(%sum : memref<1xf32>) {
+    ^bb0(%a: f32, %s: f32):
+      %t = arith.addf %s, %a : f32
+      linalg.yield %t : f32
+    }
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%rs, %sum : memref<1x4096xf32, strided<[4096, 1], offset: ?>>, memref<1xf32>) outs(%ys : memref<1x4096xf32, strided<[4096, 1], offset: ?>>) {
+    ^bb0(%a: f32, %s: f32, %o: f32):
+      %t = arith.mulf %a, %s : f32
+      linalg.yield %t : f32
+    }
+    memref.dealloc %sum : memref<1xf32>
+  }
+  return
+}
 }

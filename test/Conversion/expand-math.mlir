@@ -1,4 +1,5 @@
 // RUN: fovea-opt %s --expand-math | FileCheck %s
+// RUN: fovea-opt %s --expand-math=all=true | FileCheck %s --check-prefix=ALL
 
 // CHECK-LABEL: func @vector
 // CHECK-NOT: math.exp
@@ -47,4 +48,26 @@ func.func @others(%x: f32, %d: f64, %t: tensor<4xf32>) -> (f32, f32, f64, tensor
   %c = math.erf %d : f64
   %e = math.exp %t : tensor<4xf32>
   return %a, %b, %c, %e : f32, f32, f64, tensor<4xf32>
+}
+
+// With no library, everything is arithmetic, in f64.
+
+// CHECK-LABEL: func @all
+// CHECK: math.sincos
+// CHECK: math.powf
+// CHECK: math.fpowi
+// ALL-LABEL: func @all
+// ALL-NOT: math.{{(sincos|sin|cos|powf|fpowi|atan2|erfc)}}
+// ALL: arith.extf %{{.*}} : f16 to f64
+// ALL: arith.truncf %{{.*}} : f64 to f16
+// ALL-NOT: math.{{(sincos|sin|cos|powf|fpowi|atan2|erfc)}}
+// ALL: return
+func.func @all(%x: f16, %y: f32, %v: vector<4xf64>, %n: i32) -> (f16, f32, vector<4xf64>) {
+  %s, %c = math.sincos %x : f16
+  %a = arith.addf %s, %c : f16
+  %p = math.powf %y, %y : f32
+  %q = math.fpowi %p, %n : f32, i32
+  %t = math.atan2 %v, %v : vector<4xf64>
+  %e = math.erfc %t : vector<4xf64>
+  return %a, %q, %e : f16, f32, vector<4xf64>
 }

@@ -31,7 +31,10 @@ func.func @attend(%q: tensor<2x4x?x64xf16>, %k: tensor<2x2x?x64xf16>, %v: tensor
 func.func @functions(%x: tensor<100xf64>, %i: tensor<100xi8>, %c: tensor<100xi1>) -> (tensor<100xf64>, tensor<100xi8>, tensor<f32>) {
   %a = math.exp %x : tensor<100xf64>
   %b = math.log %a : tensor<100xf64>
-  %d = math.tanh %b : tensor<100xf64>
+  %k = math.sin %b : tensor<100xf64>
+  %m = math.powf %k, %x : tensor<100xf64>
+  %n = math.erf %m : tensor<100xf64>
+  %d = math.tanh %n : tensor<100xf64>
   %e = arith.addi %i, %i : tensor<100xi8>
   %f = arith.select %c, %e, %i : tensor<100xi1>, tensor<100xi8>
   %z = arith.constant dense<0.0> : tensor<f32>

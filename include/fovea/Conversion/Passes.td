@@ -155,10 +155,19 @@ def ExpandMath : Pass<"expand-math"> {
     `exp`, `log` 1; `exp2` 1.5; `log2`, `log1p` 2; `log10` 2.5; `tanh` 6 (f64:
     1.5); `erf` 6.5. Arguments of all magnitudes, infinities and NaN are right;
     results go to subnormal numbers and to infinity where they should.
+
+    With `all`, for machines without a library, so do the other functions of
+    `math` on floats, computed in f64 for all types: sines and cosines of
+    magnitudes up to 2^33; powers with a relative error of at most 2^-51 times
+    the binary logarithm of the result.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::vector::VectorDialect"
+  ];
+  let options = [
+    Option<"all", "all", "bool", "false",
+           "Expand also what is best left to a library">
   ];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Number of functions expanded">
@@ -567,9 +576,10 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
 
     A loop over rows, whose ops all work on rows of one dimension of the same
     length, element by element or by a sum, keeps rows in registers: what is read
-    of a row is loaded once, by accesses of up to 16 bytes, and before the first
-    op as far as registers last, so that many loads are under way; what all rows
-    share, such as weights, is loaded where it is used; buffers become registers; sums are made by shuffles within warps
+    of a row is loaded once, by accesses of up to 16 bytes: what sums need before
+    the first op, so that many loads are under way; what is needed behind the last
+    sum is brought into the cache then, and loaded where it is used, as is what
+    all rows share, such as weights; buffers become registers; sums are made by shuffles within warps
     and through shared memory between them, in an order that the length of the
     row alone decides. Rows of up to 32 vectors are each a warp's. Rows of
     dynamic length, or in memory that may not be aligned, get both kernels, and
@@ -629,7 +639,8 @@ def GpuKernelsToNVVM
 
     No library is called: of `math`, only what the GPU has instructions for is
     converted (`expand-math` writes the rest as arithmetic); anything else is an
-    error.
+    error. `memref.prefetch` brings a line into the L2 cache. Pointers of a kernel
+    with `fovea.distinct_memory` do not alias.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"

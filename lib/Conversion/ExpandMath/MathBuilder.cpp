@@ -63,6 +63,15 @@ Value MathBuilder::compare(arith::CmpFPredicate predicate, Value a, double b) {
   return arith::CmpFOp::create(builder, predicate, a, constant(b));
 }
 
+Value MathBuilder::isEqual(Value a, Value b) {
+  return arith::CmpFOp::create(builder, arith::CmpFPredicate::OEQ, a, b);
+}
+Value MathBuilder::both(Value a, Value b) {
+  return arith::AndIOp::create(builder, a, b);
+}
+Value MathBuilder::sqrt(Value a) { return math::SqrtOp::create(builder, a); }
+Value MathBuilder::trunc(Value a) { return math::TruncOp::create(builder, a); }
+
 Value MathBuilder::clamp(Value x, double low, double high) {
   x = select(compare(arith::CmpFPredicate::OLT, x, low), constant(low), x);
   return select(compare(arith::CmpFPredicate::OGT, x, high), constant(high), x);
@@ -86,6 +95,11 @@ Value MathBuilder::shiftLeft(Value a, int64_t bits) {
 }
 Value MathBuilder::shiftRightSigned(Value a, int64_t bits) {
   return binary<arith::ShRSIOp>(a, constantInt(bits));
+}
+Value MathBuilder::isBitSet(Value a, int64_t bit) {
+  Value masked = binary<arith::AndIOp>(a, constantInt(int64_t(1) << bit));
+  return arith::CmpIOp::create(builder, arith::CmpIPredicate::ne, masked,
+                               constantInt(0));
 }
 Value MathBuilder::toBits(Value a) {
   return arith::BitcastOp::create(builder, intType, a);

@@ -39,6 +39,11 @@ public:
   Value mulAdd(Value a, Value b, Value c);
   Value select(Value condition, Value a, Value b);
   Value compare(mlir::arith::CmpFPredicate predicate, Value a, double b);
+  Value isEqual(Value a, Value b);
+  /// The conjunction of two conditions.
+  Value both(Value a, Value b);
+  Value sqrt(Value a);
+  Value trunc(Value a);
   /// The value in `[low, high]` next to x; NaN for NaN.
   Value clamp(Value x, double low, double high);
   /// `sum of coefficients[k] * x^k`, by Horner's rule.
@@ -48,6 +53,7 @@ public:
   Value subInt(Value a, Value b);
   Value shiftLeft(Value a, int64_t bits);
   Value shiftRightSigned(Value a, int64_t bits);
+  Value isBitSet(Value a, int64_t bit);
   Value toBits(Value a);
   Value fromBits(Value a);
   Value intToFloat(Value a);
@@ -67,9 +73,32 @@ public:
   Value log10(Value x); ///< 2.5
   Value log1p(Value x); ///< 2
   Value tanh(Value x);  ///< 6; f64: 1.5
-  Value erf(Value x);   ///< 6.5; f32 alone
+  Value erf(Value x);   ///< 6.5; f64: 3
+
+  // In f64 alone, and in what is wide enough for f32.
+
+  /// Of at most 2^33.
+  Value sin(Value x);
+  Value cos(Value x);
+  Value tan(Value x);
+  Value asin(Value x);
+  Value acos(Value x);
+  Value atan(Value x);
+  Value atan2(Value y, Value x);
+  Value sinh(Value x);
+  Value cosh(Value x);
+  Value asinh(Value x);
+  Value acosh(Value x);
+  Value atanh(Value x);
+  Value expm1(Value x);
+  Value cbrt(Value x);
+  Value pow(Value x, Value y);
+  Value erfc(Value x);
 
 private:
+  struct Angle;
+  Angle reduceAngle(Value x);
+  Value finishSin(const Angle &angle, int64_t shift);
   struct Logarithm;
   Logarithm decompose(Value x);
   Value finishLog(Value x, Value result);

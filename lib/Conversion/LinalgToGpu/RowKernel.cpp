@@ -18,6 +18,7 @@
 #include "BlockLoops.h"
 #include "Launch.h"
 
+#include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Target/GpuModel.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -111,7 +112,14 @@ public:
       : builder(forall.getLoc(), builder), forall(forall), plan(plan),
         thread(thread), length(length) {}
 
-  void emit(ValueRange ivs);
+  /// Takes the row whose induction variables are `ivs`.
+  void begin(ValueRange ivs);
+  /// Loads what sums need.
+  void preload();
+  /// Brings what is read of the row into the L2 cache.
+  void prefetch();
+  /// Emits the ops.
+  void emit();
 
 private:
   /// The vectors of a row that a thread has.
@@ -132,7 +140,8 @@ private:
                            cast<MemRefType>(memref.getType()).getElementType());
   }
 
-  void preload();
+  void visitStreams(
+      function_ref<void(linalg::GenericOp, unsigned, OpOperand &)> visit);
   void emitOp(linalg::GenericOp op, std::optional<unsigned> loop);
   void emitUniformOp(linalg::GenericOp op);
   void emitElementwise(linalg::GenericOp op, unsigned loop);
@@ -186,7 +195,7 @@ private:
   DenseMap<Value, Value> scalars;
 };
 
-void RowEmitter::emit(ValueRange ivs) {
+void RowEmitter::begin(ValueRange ivs) {
   mapping.map(forall.getInductionVars(), ivs);
   for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector) {
     Value number = builder.createOrFold<arith::AddIOp>(
@@ -205,28 +214,53 @@ void RowEmitter::emit(ValueRange ivs) {
   for (Operation &op : forall.getBody()->without_terminator())
     if (!isa<linalg::GenericOp, memref::AllocOp, memref::DeallocOp>(op))
       builder.clone(op, mapping);
-  preload();
+}
+
+void RowEmitter::emit() {
   for (auto [op, loop] : llvm::zip_equal(plan.ops, plan.rowLoops))
     emitOp(op, loop);
 }
 
-/// Loads the rows that are loaded before the first op.
-void RowEmitter::preload() {
+/// Visits the first operand of each memref that has rows of its own to read.
+void RowEmitter::visitStreams(
+    function_ref<void(linalg::GenericOp, unsigned, OpOperand &)> visit) {
+  DenseSet<Value> seen;
   for (auto [planned, loop] : llvm::zip_equal(plan.ops, plan.rowLoops)) {
     linalg::GenericOp op = planned;
-    for (OpOperand &operand : op->getOpOperands()) {
-      Value memref = operand.get();
-      if (!loop || !plan.preloaded.contains(memref) || rows.contains(memref))
-        continue;
-      RowValue row;
-      for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
-        row.push_back(guard(vector, getZeros(getVectorType(memref)), [&] {
-                        return SmallVector<Value>{
-                            loadVector(op, *loop, operand, vector)};
-                      }).front());
-      rows[memref] = row;
-    }
+    for (OpOperand &operand : op->getOpOperands())
+      if (loop && plan.streams.contains(operand.get()) &&
+          seen.insert(operand.get()).second)
+        visit(op, *loop, operand);
   }
+}
+
+void RowEmitter::preload() {
+  visitStreams([&](linalg::GenericOp op, unsigned loop, OpOperand &operand) {
+    if (!plan.preloaded.contains(operand.get()))
+      return;
+    RowValue row;
+    Value zeros = getZeros(getVectorType(operand.get()));
+    for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
+      row.push_back(guard(vector, zeros, [&] {
+                      Value value = loadVector(op, loop, operand, vector);
+                      return SmallVector<Value>{value};
+                    }).front());
+    rows[operand.get()] = row;
+  });
+}
+
+void RowEmitter::prefetch() {
+  visitStreams([&](linalg::GenericOp op, unsigned loop, OpOperand &operand) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
+      guard(vector, {}, [&] {
+        memref::PrefetchOp::create(
+            builder, mapping.lookupOrDefault(operand.get()),
+            getIndices(map, loop, places[vector]), /*isWrite=*/false,
+            /*localityHint=*/2, /*isDataCache=*/true);
+        return SmallVector<Value>();
+      });
+  });
 }
 
 SmallVector<Value> RowEmitter::getIndices(AffineMap map,
@@ -534,11 +568,30 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
                      const RowPlan &plan, Value items, Value length,
                      function_ref<SmallVector<Value>(Value item)> getIndices) {
   Location loc = forall.getLoc();
+  // The row that is begun when this one is done.
+  auto prefetch = [&](const BlockThread &row, Value item) {
+    Value ahead = arith::ConstantIndexOp::create(builder, loc, plan.rowsAhead);
+    Value next = arith::AddIOp::create(builder, loc, item, ahead);
+    Value exists = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, next, items);
+    OpBuilder::InsertionGuard guard(builder);
+    auto branch =
+        scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    RowEmitter emitter(builder, forall, plan, row, length);
+    emitter.begin(getIndices(next));
+    emitter.prefetch();
+  };
   auto emit = [&](gpu::LaunchOp launch, Value item, Value thread) {
     BlockThread row(launch);
     row.id = thread;
     row.count = arith::ConstantIndexOp::create(builder, loc, plan.threads);
-    RowEmitter(builder, forall, plan, row, length).emit(getIndices(item));
+    RowEmitter emitter(builder, forall, plan, row, length);
+    emitter.begin(getIndices(item));
+    emitter.preload();
+    if (plan.rowsAhead > 0)
+      prefetch(row, item);
+    emitter.emit();
   };
   auto emitBlock = [&](gpu::LaunchOp launch, Value item, Value) {
     emit(launch, item, launch.getThreadIds().x);
@@ -551,6 +604,8 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
                            emit)
           : emitBlockLaunch(builder, loc, items, kLargestGrid, plan.threads,
                             emitBlock);
+  // What is written is used as one memref, as the plan knows.
+  launch->setAttr(kDistinctMemory, builder.getUnitAttr());
   if (plan.residentBlocks > 1)
     launch->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     builder.getI32IntegerAttr(plan.residentBlocks));

@@ -10,6 +10,7 @@
 #include "../HostUtils.h"
 #include "../LinalgToVector/VectorPlan.h"
 
+#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Target/GpuModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,15 +23,18 @@ using namespace fovea;
 
 static constexpr int64_t kLongestVector = 8;
 /// Vectors of a thread: enough loads under way, and registers left.
-static constexpr int64_t kUsualVectors = 4;
+static constexpr int64_t kUsualVectors = 2;
 static constexpr int64_t kMostVectors = 16;
 /// Threads of a block of warps with a row each, and of one for rows of unknown
 /// length.
 static constexpr int64_t kWarpBlock = 256;
 static constexpr int64_t kDynamicBlock = 512;
-/// Registers that a thread needs besides the row.
-static constexpr int64_t kOtherRegisters = 48;
+/// Registers that a thread needs besides rows.
+static constexpr int64_t kOtherRegisters = 28;
 static constexpr int64_t kMostRegisters = 255;
+/// Threads that a multiprocessor should have room for: enough loads under way,
+/// and registers for a thread's arithmetic left.
+static constexpr int64_t kResidentThreads = 1024;
 
 /// What `memref` is a view of.
 static Value getBase(Value memref) {
@@ -57,6 +61,7 @@ public:
     if (!collectOps() || !findLength() || !checkOperands())
       return std::nullopt;
     chooseVectors();
+    chooseLoads();
     return chooseThreads() ? std::optional(result) : std::nullopt;
   }
 
@@ -86,8 +91,8 @@ private:
   bool checkOperand(size_t index, OpOperand &operand);
   Value getAlignedBase(Value memref);
   void chooseVectors();
-  bool isPreloaded(const Row &row, bool isEarly) const;
-  int64_t countRegisters(bool isEarly) const;
+  void chooseLoads();
+  int64_t countRegisters(int64_t perThread) const;
   bool chooseThreads();
 
   scf::ForallOp forall;
@@ -100,8 +105,8 @@ private:
   /// How memory outside is used, by what it is a view of.
   llvm::MapVector<Value, SmallVector<Use>> uses;
   llvm::SmallMapVector<Value, Row, 8> rows;
-  /// The last op that is a sum.
-  size_t lastSum = 0;
+  /// The last op that is a sum, if there is one.
+  std::optional<size_t> lastSum;
 };
 
 bool Planner::collectOps() {
@@ -288,52 +293,61 @@ void Planner::chooseVectors() {
   }
 }
 
-/// Whether a row is loaded before the first op: it is its own, and some sum
-/// needs it, or `isEarly` is set.
-bool Planner::isPreloaded(const Row &row, bool isEarly) const {
-  return row.isStream && row.firstRead &&
-         (isEarly || *row.firstRead <= lastSum);
+/// Chooses what is loaded first: rows that some sum needs. What is needed
+/// behind the last sum would wait in registers.
+void Planner::chooseLoads() {
+  for (auto &[memref, row] : rows)
+    if (row.isStream && row.firstRead) {
+      result.streams.insert(memref);
+      if (lastSum && *row.firstRead <= *lastSum)
+        result.preloaded.insert(memref);
+    }
 }
 
-/// The registers that a thread needs for one vector of each row that it holds
-/// at a time.
-int64_t Planner::countRegisters(bool isEarly) const {
-  int64_t registers = 0;
-  for (auto &[memref, row] : rows)
-    if (row.isBuffer || isPreloaded(row, isEarly))
-      registers +=
-          llvm::divideCeil(result.vectorLength * getBytes(row.element), 4);
+/// The registers that a thread needs if it has `perThread` vectors of the row:
+/// for all that it holds, in which narrow elements are widened once, and for a
+/// vector of what else it reads.
+int64_t Planner::countRegisters(int64_t perThread) const {
+  int64_t registers = kOtherRegisters;
+  for (auto &[memref, row] : rows) {
+    int64_t bytes = getBytes(row.element);
+    if (row.isBuffer || result.preloaded.contains(memref))
+      bytes = perThread * std::max<int64_t>(bytes, 4);
+    else if (!row.firstRead)
+      continue;
+    registers += llvm::divideCeil(result.vectorLength * bytes, 4);
+  }
   return registers;
 }
 
-/// Chooses the vectors of a thread and the threads of a row, and what is loaded
-/// early.
+/// Chooses the vectors of a thread and the threads of a row.
 bool Planner::chooseThreads() {
   int64_t count = result.length ? *result.length / result.vectorLength
                                 : kDynamicBlock * kUsualVectors;
-  for (int64_t most = kUsualVectors; most <= kMostVectors; most *= 2)
-    for (bool isEarly : {true, false}) {
-      int64_t threads = llvm::alignTo(llvm::divideCeil(count, most), kWarpSize);
-      if (threads > kLargestBlock)
-        continue;
-      int64_t perThread = llvm::divideCeil(count, threads);
-      int64_t registers = perThread * countRegisters(isEarly) + kOtherRegisters;
-      if (registers > std::min(kMostRegisters, kRegistersPerCore / threads))
-        continue;
-      result.vectorsPerThread = perThread;
-      result.threads = threads;
-      // Short rows: a warp for each, several in a block.
-      result.blockThreads = threads == kWarpSize ? kWarpBlock : threads;
-      // Some blocks load while others compute.
-      int64_t resident =
-          std::min(kThreadsPerCore, kRegistersPerCore / registers);
-      result.residentBlocks =
-          std::max<int64_t>(1, resident / result.blockThreads);
-      for (auto &[memref, row] : rows)
-        if (isPreloaded(row, isEarly))
-          result.preloaded.insert(memref);
-      return true;
-    }
+  for (int64_t most = kUsualVectors; most <= kMostVectors; most *= 2) {
+    int64_t threads = llvm::alignTo(llvm::divideCeil(count, most), kWarpSize);
+    if (threads > kLargestBlock)
+      continue;
+    int64_t perThread = llvm::divideCeil(count, threads);
+    int64_t registers = countRegisters(perThread);
+    if (registers > std::min(kMostRegisters, kRegistersPerCore / threads))
+      continue;
+    result.vectorsPerThread = perThread;
+    result.threads = threads;
+    // Short rows: a warp for each, several in a block.
+    result.blockThreads = threads == kWarpSize ? kWarpBlock : threads;
+    // Some blocks load while others compute.
+    int64_t resident =
+        std::min(kResidentThreads, kRegistersPerCore / registers);
+    result.residentBlocks =
+        std::max<int64_t>(1, resident / result.blockThreads);
+    // All multiprocessors' blocks. LLVM can prefetch from sm_90 on.
+    attn::TargetAttr target = attn::getTarget(forall);
+    if (target && target.getName() == getName(GpuArch::SM90a))
+      result.rowsAhead = target.getCores() * result.residentBlocks *
+                         result.blockThreads / result.threads;
+    return true;
+  }
   return false;
 }
 

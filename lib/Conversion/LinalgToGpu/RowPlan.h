@@ -41,10 +41,13 @@ struct RowPlan {
   /// Blocks that a multiprocessor should have room for, whatever registers that
   /// leaves to each.
   int64_t residentBlocks = 1;
+  /// How many rows the GPU works on at a time.
+  int64_t rowsAhead = 0;
   /// Memrefs whose elements are read and written by vectors.
   llvm::DenseSet<mlir::Value> vectorMemory;
-  /// Those of them that are loaded before the first op.
-  llvm::DenseSet<mlir::Value> preloaded;
+  /// Those of them that have rows to read, not the same for all rows; and those
+  /// of these that are loaded before the first op.
+  llvm::DenseSet<mlir::Value> streams, preloaded;
   /// Memrefs from outside of the loop with what vectors of a row start at
   /// multiples of in them, in bytes.
   llvm::SmallMapVector<mlir::Value, int64_t, 4> alignments;

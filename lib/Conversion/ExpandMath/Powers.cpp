@@ -1,0 +1,101 @@
+//===- Powers.cpp - Powers, roots and hyperbolic functions ----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In f64, by exponentials and logarithms. e^x - 1 = (u - 1) x / log(u) with the
+// rounded u = e^x, whose error cancels (Kahan).
+//
+//===----------------------------------------------------------------------===//
+
+#include "MathBuilder.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace fovea;
+
+static constexpr double kLog2 = 0.69314718055994530942;
+
+Value MathBuilder::pow(Value x, Value y) {
+  Value power = exp2(mul(y, log2(abs(x))));
+  // Of a negative number only whole powers exist; odd ones are negative.
+  Value half = mul(y, constant(0.5));
+  Value isWhole = isEqual(y, trunc(y));
+  Value isOdd = both(
+      isWhole, compare(arith::CmpFPredicate::ONE, sub(half, trunc(half)), 0.0));
+  Value isNegative = both(compare(arith::CmpFPredicate::OLT, x, 0.0),
+                          compare(arith::CmpFPredicate::OGT, x, -infinity()));
+  power = select(isOdd, copySign(power, x), power);
+  power = select(isNegative,
+                 select(isWhole, power,
+                        constant(std::numeric_limits<double>::quiet_NaN())),
+                 power);
+  // Also where the other is not a number.
+  power =
+      select(compare(arith::CmpFPredicate::OEQ, x, 1.0), constant(1.0), power);
+  return select(compare(arith::CmpFPredicate::OEQ, y, 0.0), constant(1.0),
+                power);
+}
+
+Value MathBuilder::cbrt(Value x) {
+  Value a = abs(x);
+  Value third = constant(1.0 / 3.0);
+  Value root = exp2(mul(log2(a), third));
+  // A step of Newton's.
+  Value error = sub(root, div(a, mul(root, root)));
+  Value result = sub(root, mul(error, third));
+  Value isFinite = both(compare(arith::CmpFPredicate::OGT, a, 0.0),
+                        compare(arith::CmpFPredicate::OLT, a, infinity()));
+  return copySign(select(isFinite, result, a), x);
+}
+
+Value MathBuilder::expm1(Value x) {
+  Value u = exp(x);
+  Value rest = sub(u, constant(1.0));
+  Value result = div(mul(rest, x), log(u));
+  result =
+      select(compare(arith::CmpFPredicate::OGT, abs(x), 40.0), rest, result);
+  return select(compare(arith::CmpFPredicate::OEQ, rest, 0.0), x, result);
+}
+
+Value MathBuilder::sinh(Value x) {
+  Value a = abs(x);
+  Value e = expm1(a);
+  Value small = mul(constant(0.5), add(e, div(e, add(e, constant(1.0)))));
+  Value large = exp(sub(a, constant(kLog2)));
+  return copySign(
+      select(compare(arith::CmpFPredicate::OGT, a, 40.0), large, small), x);
+}
+
+Value MathBuilder::cosh(Value x) {
+  Value half = exp(sub(abs(x), constant(kLog2)));
+  return add(half, div(constant(0.25), half));
+}
+
+Value MathBuilder::asinh(Value x) {
+  Value one = constant(1.0);
+  Value a = abs(x);
+  Value z = mul(a, a);
+  Value small = log1p(add(a, div(z, add(one, sqrt(add(z, one))))));
+  Value large = add(log(a), constant(kLog2));
+  return copySign(
+      select(compare(arith::CmpFPredicate::OGT, a, 1e150), large, small), x);
+}
+
+Value MathBuilder::acosh(Value x) {
+  Value t = sub(x, constant(1.0));
+  Value small = log1p(add(t, sqrt(mul(t, add(t, constant(2.0))))));
+  Value large = add(log(x), constant(kLog2));
+  return select(compare(arith::CmpFPredicate::OGT, x, 1e150), large, small);
+}
+
+Value MathBuilder::atanh(Value x) {
+  Value a = abs(x);
+  Value quotient = div(add(a, a), sub(constant(1.0), a));
+  return copySign(mul(constant(0.5), log1p(quotient)), x);
+}
