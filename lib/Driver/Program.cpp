@@ -18,6 +18,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -74,6 +75,33 @@ private:
 
   std::string text;
   mlir::ScopedDiagnosticHandler handler;
+};
+} // namespace
+
+/// Of what passes say they could not do, what makes code slower.
+static constexpr llvm::StringLiteral kRemarks =
+    "attn-fuse|attn-select-schedule|convert-attn-to-tile";
+
+namespace {
+/// Keeps remarks, without names of files: code may be kept for another one.
+class RemarkCollector : public mlir::remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit RemarkCollector(llvm::SmallVectorImpl<std::string> &remarks)
+      : remarks(remarks) {}
+
+  void streamOptimizationRemark(
+      const mlir::remark::detail::Remark &remark) override {
+    std::string text;
+    if (auto place =
+            remark.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
+      text = "line " + std::to_string(place.getLine()) + ": ";
+    for (const mlir::remark::detail::Remark::Arg &part : remark.getArgs())
+      text += part.val;
+    remarks.push_back(std::move(text));
+  }
+
+private:
+  llvm::SmallVectorImpl<std::string> &remarks;
 };
 } // namespace
 
@@ -273,12 +301,22 @@ llvm::Expected<size_t> fovea::findFunction(llvm::ArrayRef<Signature> functions,
 struct Program::State {
   std::mutex mutex;
   std::string text;
+  /// Of the last lowering; the context refers to it.
+  llvm::SmallVector<std::string, 0> remarks;
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   llvm::SmallVector<Signature, 1> signatures;
 
   State(const mlir::DialectRegistry &registry, llvm::StringRef text)
-      : text(text), context(registry, mlir::MLIRContext::Threading::DISABLED) {}
+      : text(text), context(registry, mlir::MLIRContext::Threading::DISABLED) {
+    mlir::remark::RemarkCategories categories;
+    categories.missed = kRemarks.str();
+    mlir::LogicalResult enabled = mlir::remark::enableOptimizationRemarks(
+        context, std::make_unique<RemarkCollector>(remarks),
+        std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), categories);
+    assert(mlir::succeeded(enabled));
+    (void)enabled;
+  }
 
   /// A copy of the module after some passes, on this machine unless the module
   /// names a target.
@@ -322,6 +360,7 @@ Program::State::lower(const CompileOptions &options,
                       llvm::function_ref<void(mlir::OpPassManager &)> build,
                       const MachineRates *rates) {
   ErrorCollector errors(&context);
+  remarks.clear();
   mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
   if (options.gpu) {
     if (rates)
@@ -393,6 +432,7 @@ llvm::Expected<CompiledCode>
 Program::State::finish(mlir::ModuleOp lowered, const CompileOptions &options,
                        llvm::ArrayRef<Signature> signatures) {
   CompiledCode code;
+  code.remarks = remarks;
   if (options.gpu) {
     auto device = takeDeviceCode(lowered, options);
     if (!device)
@@ -449,6 +489,11 @@ llvm::Expected<std::unique_ptr<Program>> Program::parse(llvm::StringRef text,
       state->signatures.push_back(describe(function, text));
   }
   return std::unique_ptr<Program>(new Program(std::move(state)));
+}
+
+llvm::SmallVector<std::string, 0> Program::takeRemarks() const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  return std::exchange(state->remarks, {});
 }
 
 llvm::Expected<std::string>

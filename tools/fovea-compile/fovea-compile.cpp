@@ -40,6 +40,34 @@ static void print(const PtxasReport &report) {
                  << kernel.barriers << " barriers\n";
 }
 
+/// What `--emit` asks for, of a program.
+static llvm::Expected<std::string> emitFrom(const Program &program,
+                                            const CompileOptions &options,
+                                            std::optional<Level> level) {
+  if (printResources || emit == "cubin") {
+    auto assembly = program.assemble(options);
+    if (!assembly)
+      return assembly.takeError();
+    if (printResources)
+      print(assembly->report);
+    if (emit == "cubin")
+      return std::move(assembly->cubin);
+  }
+  if (level)
+    return program.print(*level, options);
+  if (emit == "ptx") {
+    auto code = program.emitPTX(options);
+    if (!code)
+      return code.takeError();
+    return std::move(code->ptx);
+  }
+  auto code = program.emit(
+      emit == "asm" ? CodeKind::Assembly : CodeKind::Object, options);
+  if (!code)
+    return code.takeError();
+  return (*code)->getBuffer().str();
+}
+
 /// What `--emit` asks for.
 static llvm::Expected<std::string> compile() {
   auto options = flags.getOptions();
@@ -63,28 +91,9 @@ static llvm::Expected<std::string> compile() {
   auto program = flags.parseInput();
   if (!program)
     return program.takeError();
-  if (printResources || emit == "cubin") {
-    auto assembly = (*program)->assemble(*options);
-    if (!assembly)
-      return assembly.takeError();
-    if (printResources)
-      print(assembly->report);
-    if (emit == "cubin")
-      return std::move(assembly->cubin);
-  }
-  if (*level)
-    return (*program)->print(**level, *options);
-  if (emit == "ptx") {
-    auto code = (*program)->emitPTX(*options);
-    if (!code)
-      return code.takeError();
-    return std::move(code->ptx);
-  }
-  auto code = (*program)->emit(
-      emit == "asm" ? CodeKind::Assembly : CodeKind::Object, *options);
-  if (!code)
-    return code.takeError();
-  return (*code)->getBuffer().str();
+  auto text = emitFrom(**program, *options, *level);
+  reportRemarks("fovea-compile", (*program)->takeRemarks());
+  return text;
 }
 
 int main(int argc, char **argv) {

@@ -180,6 +180,9 @@ public:
   /// The public functions that have a body.
   llvm::ArrayRef<Signature> getFunctions() const;
 
+  /// What the last of the functions below gave up, a line each, once.
+  llvm::SmallVector<std::string, 0> takeRemarks() const;
+
   /// The module at a level, as text.
   llvm::Expected<std::string> print(Level level,
                                     const CompileOptions &options) const;
