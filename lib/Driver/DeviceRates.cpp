@@ -18,10 +18,12 @@
 
 using namespace fovea;
 
+/// In rows, which threads read and write 16 bytes at a time.
+static constexpr int64_t kRow = 8192;
 static constexpr llvm::StringLiteral kCopy = R"(
-func.func @rate(%x: tensor<?xf32>) -> tensor<?xf32> {
-  %y = arith.negf %x : tensor<?xf32>
-  return %y : tensor<?xf32>
+func.func @rate(%x: tensor<?x8192xbf16>) -> tensor<?x8192xbf16> {
+  %y = arith.negf %x : tensor<?x8192xbf16>
+  return %y : tensor<?x8192xbf16>
 })";
 
 /// A block has 128 x 128 sums and adds the same product to them `times` times;
@@ -91,9 +93,10 @@ static llvm::Expected<double> measure(llvm::StringRef text, GpuArch arch,
 
 /// The rate of `work` a launch on an array of zeros.
 static llvm::Expected<double> measureOnZeros(llvm::StringRef text, GpuArch arch,
-                                             DType type, int64_t elements,
+                                             DType type,
+                                             llvm::ArrayRef<int64_t> shape,
                                              double work) {
-  Tensor array(type, {elements}, elements);
+  Tensor array(type, shape, countElements(shape, type).value_or(0));
   if (!array.getData())
     return llvm::createStringError("out of memory to measure the GPU");
   std::memset(array.getData(), 0, array.getNumBytes());
@@ -126,14 +129,13 @@ static llvm::Expected<double> measureProducts(GpuArch arch, int64_t blocks) {
 static llvm::Expected<MachineRates> measureRates(GpuArch arch,
                                                  const cuda::DeviceInfo &info) {
   // Far more than the L2 cache, far less than there is.
-  int64_t copied =
-      std::min<int64_t>(std::max<int64_t>(256 << 20, 4 * info.level2Bytes),
-                        info.memoryBytes / 8) /
-      4;
+  int64_t bytes = std::min<int64_t>(
+      std::max<int64_t>(256 << 20, 8 * info.level2Bytes), info.memoryBytes / 8);
+  int64_t rows = bytes / (2 * kRow);
   int64_t threads = int64_t(info.numMultiprocessors) * 2048;
   int64_t singles = 16 * threads, doubles = 4 * threads;
-  auto bandwidth =
-      measureOnZeros(kCopy, arch, DType::F32, copied, 8.0 * double(copied));
+  auto bandwidth = measureOnZeros(kCopy, arch, DType::BF16, {rows, kRow},
+                                  2.0 * double(2 * rows * kRow));
   if (!bandwidth)
     return bandwidth.takeError();
   auto peakF32 = measureOnZeros(makeChain("f32"), arch, DType::F32, singles,
