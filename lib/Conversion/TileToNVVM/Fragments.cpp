@@ -187,32 +187,67 @@ private:
 
 } // namespace
 
+/// One of the machine's approximate functions of an f32.
+static Value callApproximate(OpBuilder &builder, Location loc, StringRef name,
+                             Value operand) {
+  return LLVM::CallIntrinsicOp::create(
+             builder, loc, operand.getType(),
+             builder.getStringAttr("llvm.nvvm." + name.str() + ".approx.ftz.f"),
+             ValueRange{operand})
+      .getResult(0);
+}
+
+/// tanh(x) as 1 - 2 / (e^2x + 1): two roundings of 1 off, and so as exact as a
+/// score that is added to others, but not relative to a result near zero.
+static Value createTanh(OpBuilder &builder, Location loc, Value x) {
+  Type type = x.getType();
+  auto constant = [&](double value) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getFloatAttr(type, value));
+  };
+  Value exponent =
+      arith::MulFOp::create(builder, loc, x, constant(2 * llvm::numbers::log2e),
+                            arith::FastMathFlags::reassoc);
+  Value sum = arith::AddFOp::create(
+      builder, loc, callApproximate(builder, loc, "ex2", exponent),
+      constant(1));
+  return math::FmaOp::create(builder, loc,
+                             callApproximate(builder, loc, "rcp", sum),
+                             constant(-2), constant(1));
+}
+
+static void addFastMath(Operation *op, arith::FastMathFlags flags) {
+  auto math = cast<arith::ArithFastMathInterface>(op);
+  flags = flags | math.getFastMathFlagsAttr().getValue();
+  op->setAttr(math.getFastMathAttrName(),
+              arith::FastMathFlagsAttr::get(op->getContext(), flags));
+}
+
 void fovea::tile::prepareMaps(Operation *root) {
+  using arith::FastMathFlags;
   root->walk([](MapOp map) {
     IRRewriter rewriter(map.getContext());
     map.getBody().walk([&](Operation *op) {
-      if (auto exp = dyn_cast<math::Exp2Op>(op); exp && exp.getType().isF32()) {
-        rewriter.setInsertionPoint(op);
-        rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
-            op, exp.getType(),
-            rewriter.getStringAttr("llvm.nvvm.ex2.approx.ftz.f"),
-            ValueRange{exp.getOperand()});
-        return;
-      }
+      Location loc = op->getLoc();
+      rewriter.setInsertionPoint(op);
+      bool isSingle = op->getNumResults() && op->getResult(0).getType().isF32();
+      if (isa<math::Exp2Op>(op) && isSingle)
+        rewriter.replaceOp(
+            op, callApproximate(rewriter, loc, "ex2", op->getOperand(0)));
+      else if (isa<math::TanhOp>(op) && isSingle)
+        rewriter.replaceOp(op, createTanh(rewriter, loc, op->getOperand(0)));
       // Its expansion compares and selects.
-      if (auto max = dyn_cast<arith::MaxNumFOp>(op)) {
-        rewriter.setInsertionPoint(op);
+      else if (auto max = dyn_cast<arith::MaxNumFOp>(op))
         rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, max.getLhs(),
                                                     max.getRhs());
-        return;
-      }
-      if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op))
-        return;
-      auto math = cast<arith::ArithFastMathInterface>(op);
-      arith::FastMathFlags flags = math.getFastMathFlagsAttr().getValue() |
-                                   arith::FastMathFlags::contract;
-      op->setAttr(math.getFastMathAttrName(),
-                  arith::FastMathFlagsAttr::get(op->getContext(), flags));
+      else if (isa<arith::AddFOp, arith::SubFOp>(op))
+        addFastMath(op, FastMathFlags::contract);
+      // Constant factors become one.
+      else if (isa<arith::MulFOp>(op))
+        addFastMath(op, FastMathFlags::contract | FastMathFlags::reassoc);
+      else if (isa<arith::DivFOp>(op) && isSingle)
+        addFastMath(op, FastMathFlags::arcp | FastMathFlags::afn |
+                            FastMathFlags::reassoc);
     });
   });
 }

@@ -61,7 +61,8 @@ void populateProductPatterns(const TileTypeConverter &converter,
                              mlir::RewritePatternSet &patterns);
 
 /// Readies the scalar regions of maps: products and sums may become one
-/// operation, and 2^x is the machine's.
+/// operation; 2^x, tanh and quotients are the machine's, one or two roundings
+/// off.
 void prepareMaps(mlir::Operation *root);
 
 class WarpNumbers;

@@ -20,7 +20,7 @@ gpu.module @kernels {
   // CHECK-DAG:     %[[COLUMN:.*]] = arith.muli %[[PLACE]], %c2_i32
   // CHECK-DAG:     %[[J:.*]] = arith.index_castui %[[COLUMN]]
   // CHECK:         %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"
-  // CHECK:         %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} fastmath<contract> : f32
+  // CHECK:         %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} fastmath<reassoc,contract> : f32
   // CHECK:         arith.addf %{{.*}}, %{{.*}} fastmath<contract> : f32
   // CHECK:         llvm.intr.maxnum
   // CHECK:         arith.muli %[[I]], %[[J]]
@@ -45,6 +45,36 @@ gpu.module @kernels {
       tile.yield %3 : f32
     } -> !tile.fragment<16x8xf32, #acc>
     tile.store %p, %q[%c0, %c0] dims [0, 1] : !tile.fragment<16x8xf32, #acc>, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
+  // Scores need no exact tanh or quotient; f64 keeps what it has.
+  // CHECK-LABEL: gpu.func @approximate
+  // CHECK:         %[[Q:.*]] = arith.divf %{{.*}}, %{{.*}} fastmath<reassoc,arcp,afn> : f32
+  // CHECK:         %[[X:.*]] = arith.mulf %[[Q]], %{{.*}} fastmath<reassoc> : f32
+  // CHECK:         %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%[[X]])
+  // CHECK:         %[[S:.*]] = arith.addf %[[E]], %{{.*}} : f32
+  // CHECK:         %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[S]])
+  // CHECK:         math.fma %[[R]], %{{.*}}, %{{.*}} : f32
+  // CHECK:         arith.divf %{{.*}}, %{{.*}} : f64
+  // CHECK:         math.tanh %{{.*}} : f64
+  gpu.func @approximate(%a: f32, %b: f64, %s: memref<?xf32>, %d: memref<?xf64>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %f = tile.fill %a : !tile.fragment<16xf32, #row>
+    %m = tile.map ins(%f : !tile.fragment<16xf32, #row>) {
+    ^bb0(%x: f32, %i: index):
+      %q = arith.divf %x, %a : f32
+      %t = math.tanh %q : f32
+      memref.store %t, %s[%i] : memref<?xf32>
+      tile.yield %t : f32
+    } -> !tile.fragment<16xf32, #row>
+    %g = tile.fill %b : !tile.fragment<16xf64, #row>
+    %n = tile.map ins(%g : !tile.fragment<16xf64, #row>) {
+    ^bb0(%x: f64, %i: index):
+      %q = arith.divf %x, %b : f64
+      %t = math.tanh %q : f64
+      memref.store %t, %d[%i] : memref<?xf64>
+      tile.yield %t : f64
+    } -> !tile.fragment<16xf64, #row>
     gpu.return
   }
 
