@@ -56,28 +56,36 @@ func.func @rate(%a: tensor<128x128xbf16>, %b: tensor<128x128xbf16>, %blocks: ind
   return %r : tensor<?x128xf32>
 })";
 
-static constexpr int kChain = 256;
-
-/// A chain of multiply-adds for each element, whose start and step are it.
-static std::string makeChain(llvm::StringRef type) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << "!t = tensor<?x" << type
-         << ">\n"
-            "func.func @rate(%x: !t) -> !t {\n"
-            "  %y = attn.elementwise %x {\n"
-            "  ^bb0(%a0: "
-         << type << "):\n";
-  for (int i = 0; i < kChain; ++i)
-    stream << "    %a" << i + 1 << " = math.fma %a" << i
-           << ", %a0, %a0 : " << type << "\n";
-  stream << "    attn.yield %a" << kChain << " : " << type
-         << "\n"
-            "  } : (!t) -> !t\n"
-            "  return %y : !t\n"
-            "}\n";
-  return text;
-}
+/// A thread has 32 numbers, of which it makes the next ones `times` times.
+/// `TYPE` stands for their type.
+static constexpr llvm::StringLiteral kChains = R"(
+!g = memref<128x64xTYPE, strided<[?, 1], offset: ?>>
+!o = memref<?x64xTYPE, strided<[?, 1], offset: ?>>
+!f = !tile.fragment<128x64xTYPE>
+func.func @rate(%a: tensor<128x64xTYPE>, %blocks: index, %times: index) -> tensor<?x64xTYPE> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %rows = arith.muli %blocks, %c128 : index
+  %empty = tensor.empty(%rows) : tensor<?x64xTYPE>
+  %r = tile.launch kernel "chains" grid(%blocks) warps 8 ins(%a : tensor<128x64xTYPE>) outs(%empty : tensor<?x64xTYPE>) {
+  ^bb0(%i: index, %A: !g, %O: !o):
+    %factor = arith.constant 0.5 : TYPE
+    %addend = arith.constant 1.0 : TYPE
+    %start = tile.load %A[%c0, %c0] dims [0, 1] : !g -> !f
+    %end = scf.for %n = %c0 to %times step %c1 iter_args(%c = %start) -> (!f) {
+      %d = tile.map ins(%c : !f) {
+      ^bb0(%x: TYPE, %row: index, %column: index):
+        %y = math.fma %x, %factor, %addend : TYPE
+        tile.yield %y : TYPE
+      } -> !f
+      scf.yield %d : !f
+    }
+    %place = arith.muli %i, %c128 : index
+    tile.store %end, %O[%place, %c0] dims [0, 1] : !f, !o
+  } -> tensor<?x64xTYPE>
+  return %r : tensor<?x64xTYPE>
+})";
 
 /// Seconds of a launch of the function of a text.
 static llvm::Expected<double> measure(llvm::StringRef text, GpuArch arch,
@@ -91,62 +99,75 @@ static llvm::Expected<double> measure(llvm::StringRef text, GpuArch arch,
   return (*executable)->measureLaunch(0, operands, launches);
 }
 
-/// The rate of `work` a launch on an array of zeros.
-static llvm::Expected<double> measureOnZeros(llvm::StringRef text, GpuArch arch,
-                                             DType type,
-                                             llvm::ArrayRef<int64_t> shape,
-                                             double work) {
-  Tensor array(type, shape, countElements(shape, type).value_or(0));
+/// In GB/s, of an array of about `bytes`.
+static llvm::Expected<double> measureCopy(GpuArch arch, int64_t bytes) {
+  int64_t rows = bytes / (2 * kRow);
+  Tensor array(DType::BF16, {rows, kRow}, rows * kRow);
   if (!array.getData())
     return llvm::createStringError("out of memory to measure the GPU");
   std::memset(array.getData(), 0, array.getNumBytes());
-  auto seconds = measure(text, arch, array.getView());
+  auto seconds = measure(kCopy, arch, array.getView());
   if (!seconds)
     return seconds.takeError();
-  return work / *seconds / 1e9;
+  return 2.0 * double(array.getNumBytes()) / *seconds / 1e9;
 }
 
-static llvm::Expected<double> measureProducts(GpuArch arch, int64_t blocks) {
-  constexpr int64_t kSize = 128, kTimes = 2048;
+/// In GFLOP/s, of programs that compute from random matrices of this shape and
+/// are told how many blocks to be and how often to repeat `work` each.
+static llvm::Expected<double> measureCompute(llvm::StringRef text, GpuArch arch,
+                                             DType type,
+                                             llvm::ArrayRef<int64_t> shape,
+                                             size_t matrices, int64_t blocks,
+                                             int64_t times, double work) {
   // What is multiplied decides how much power it takes, and so the clock.
-  auto a = makeRandom(DType::BF16, {kSize, kSize}, 1, 0, {});
-  if (!a)
-    return a.takeError();
-  auto b = makeRandom(DType::BF16, {kSize, kSize}, 1, 1, {});
-  if (!b)
-    return b.takeError();
-  int64_t times = kTimes;
-  TensorView operands[] = {a->getView(),
-                           b->getView(),
-                           {DType::I64, &blocks, {}, {}},
-                           {DType::I64, &times, {}, {}}};
-  auto seconds = measure(kProducts, arch, operands);
+  llvm::SmallVector<Tensor, 2> operands;
+  llvm::SmallVector<TensorView> views;
+  for (size_t index = 0; index < matrices; ++index) {
+    auto matrix = makeRandom(type, shape, 1, index, {});
+    if (!matrix)
+      return matrix.takeError();
+    operands.push_back(std::move(*matrix));
+  }
+  for (const Tensor &operand : operands)
+    views.push_back(operand.getView());
+  views.push_back({DType::I64, &blocks, {}, {}});
+  views.push_back({DType::I64, &times, {}, {}});
+  auto seconds = measure(text, arch, views);
   if (!seconds)
     return seconds.takeError();
-  return 2.0 * double(kSize * kSize * kSize * kTimes * blocks) / *seconds / 1e9;
+  return work * double(blocks) * double(times) / *seconds / 1e9;
+}
+
+static llvm::Expected<double> measureChains(GpuArch arch, DType type,
+                                            int64_t blocks, int64_t times) {
+  std::string text = kChains.str();
+  const llvm::StringRef kPlace = "TYPE";
+  for (size_t at; (at = text.find(kPlace)) != std::string::npos;)
+    text.replace(at, kPlace.size(), getName(type).str());
+  return measureCompute(text, arch, type, {128, 64}, 1, blocks, times,
+                        2.0 * 128 * 64);
 }
 
 static llvm::Expected<MachineRates> measureRates(GpuArch arch,
                                                  const cuda::DeviceInfo &info) {
   // Far more than the L2 cache, far less than there is.
-  int64_t bytes = std::min<int64_t>(
-      std::max<int64_t>(256 << 20, 8 * info.level2Bytes), info.memoryBytes / 8);
-  int64_t rows = bytes / (2 * kRow);
-  int64_t threads = int64_t(info.numMultiprocessors) * 2048;
-  int64_t singles = 16 * threads, doubles = 4 * threads;
-  auto bandwidth = measureOnZeros(kCopy, arch, DType::BF16, {rows, kRow},
-                                  2.0 * double(2 * rows * kRow));
+  auto bandwidth = measureCopy(
+      arch,
+      std::min<int64_t>(std::max<int64_t>(256 << 20, 8 * info.level2Bytes),
+                        info.memoryBytes / 8));
   if (!bandwidth)
     return bandwidth.takeError();
-  auto peakF32 = measureOnZeros(makeChain("f32"), arch, DType::F32, singles,
-                                2.0 * kChain * double(singles));
+  // Blocks for every multiprocessor, some at a time; some tenths of a
+  // millisecond.
+  int64_t cores = info.numMultiprocessors;
+  auto peakF32 = measureChains(arch, DType::F32, 4 * cores, 4096);
   if (!peakF32)
     return peakF32.takeError();
-  auto peakF64 = measureOnZeros(makeChain("f64"), arch, DType::F64, doubles,
-                                2.0 * kChain * double(doubles));
+  auto peakF64 = measureChains(arch, DType::F64, 4 * cores, 1024);
   if (!peakF64)
     return peakF64.takeError();
-  auto peakMatrix = measureProducts(arch, 2 * info.numMultiprocessors);
+  auto peakMatrix = measureCompute(kProducts, arch, DType::BF16, {128, 128}, 2,
+                                   2 * cores, 2048, 2.0 * 128 * 128 * 128);
   if (!peakMatrix)
     return peakMatrix.takeError();
   return MachineRates{*bandwidth, *peakF32, *peakF64, *peakMatrix};
