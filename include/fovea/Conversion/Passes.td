@@ -576,12 +576,13 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
 
     A loop over rows, whose ops all work on rows of one dimension of the same
     length, element by element or by a sum, keeps rows in registers: what is read
-    of a row is loaded once, by accesses of up to 16 bytes: what sums need before
-    the first op, so that many loads are under way; what is needed behind the last
-    sum is brought into the cache then, and loaded where it is used, as is what
-    all rows share, such as weights; buffers become registers; sums are made by shuffles within warps
+    of a row is loaded once, by accesses of up to 16 bytes: what sums need, and up
+    to two rows besides, before the first op, so that much is under way; what all
+    rows share, such as weights, where it is used. On sm_90a the row that a block
+    begins next is brought into the L2 cache meanwhile; buffers become registers; sums are made by shuffles within warps
     and through shared memory between them, in an order that the length of the
-    row alone decides. Rows of up to 32 vectors are each a warp's. Rows of
+    row alone decides. Rows of up to 128 vectors are each a warp's, or, without a
+    sum, of less. Rows of
     dynamic length, or in memory that may not be aligned, get both kernels, and
     the host chooses. In random numbers that four neighbours share (Philox
     counters by place) work is shared.

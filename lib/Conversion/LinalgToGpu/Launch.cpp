@@ -7,8 +7,6 @@
 
 #include "Launch.h"
 
-#include "fovea/Target/GpuModel.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -123,15 +121,16 @@ gpu::LaunchOp fovea::emitBlockLaunch(OpBuilder &builder, Location loc,
   return launch;
 }
 
-gpu::LaunchOp fovea::emitWarpLaunch(OpBuilder &builder, Location loc,
-                                    Value items, int64_t largestGrid,
-                                    int64_t threads, ItemBuilder body) {
+gpu::LaunchOp fovea::emitGroupLaunch(OpBuilder &builder, Location loc,
+                                     Value items, int64_t largestGrid,
+                                     int64_t threads, int64_t group,
+                                     ItemBuilder body) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  int64_t warps = threads / kWarpSize;
+  int64_t groups = threads / group;
   Value blocks =
-      builder.createOrFold<arith::CeilDivUIOp>(loc, items, constant(warps));
+      builder.createOrFold<arith::CeilDivUIOp>(loc, items, constant(groups));
   blocks =
       builder.createOrFold<arith::MinUIOp>(loc, blocks, constant(largestGrid));
   Value one = constant(1);
@@ -141,15 +140,15 @@ gpu::LaunchOp fovea::emitWarpLaunch(OpBuilder &builder, Location loc,
   builder.setInsertionPointToStart(&launch.getBody().front());
   auto terminator = gpu::TerminatorOp::create(builder, loc);
   builder.setInsertionPoint(terminator);
-  Value lanes = constant(kWarpSize);
+  Value size = constant(group);
   Value thread = launch.getThreadIds().x;
-  Value warp = arith::DivUIOp::create(builder, loc, thread, lanes);
-  Value lane = arith::RemUIOp::create(builder, loc, thread, lanes);
+  Value number = arith::DivUIOp::create(builder, loc, thread, size);
+  Value lane = arith::RemUIOp::create(builder, loc, thread, size);
   Value first = arith::MulIOp::create(builder, loc, launch.getBlockIds().x,
-                                      constant(warps));
-  first = arith::AddIOp::create(builder, loc, first, warp);
+                                      constant(groups));
+  first = arith::AddIOp::create(builder, loc, first, number);
   Value step = arith::MulIOp::create(builder, loc, launch.getGridSize().x,
-                                     constant(warps));
+                                     constant(groups));
   auto loop = scf::ForOp::create(builder, loc, first, items, step);
   builder.setInsertionPointToStart(loop.getBody());
   body(launch, loop.getInductionVar(), lane);

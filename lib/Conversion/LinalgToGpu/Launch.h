@@ -37,11 +37,12 @@ mlir::gpu::LaunchOp emitBlockLaunch(mlir::OpBuilder &builder,
                                     int64_t largestGrid, int64_t threads,
                                     ItemBuilder body);
 
-/// The same with one item a warp, for blocks of `threads` threads; `worker` is
-/// the number of the lane.
-mlir::gpu::LaunchOp emitWarpLaunch(mlir::OpBuilder &builder, mlir::Location loc,
-                                   mlir::Value items, int64_t largestGrid,
-                                   int64_t threads, ItemBuilder body);
+/// The same with one item for every `group` threads, at most a warp, of blocks
+/// of `threads` threads; `worker` is the number of the thread in its group.
+mlir::gpu::LaunchOp emitGroupLaunch(mlir::OpBuilder &builder,
+                                    mlir::Location loc, mlir::Value items,
+                                    int64_t largestGrid, int64_t threads,
+                                    int64_t group, ItemBuilder body);
 
 } // namespace fovea
 

@@ -600,12 +600,14 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
   };
   gpu::LaunchOp launch =
       plan.blockThreads != plan.threads
-          ? emitWarpLaunch(builder, loc, items, kLargestGrid, plan.blockThreads,
-                           emit)
+          ? emitGroupLaunch(builder, loc, items, kLargestGrid,
+                            plan.blockThreads, plan.threads, emit)
           : emitBlockLaunch(builder, loc, items, kLargestGrid, plan.threads,
                             emitBlock);
-  // What is written is used as one memref, as the plan knows.
-  launch->setAttr(kDistinctMemory, builder.getUnitAttr());
+  // What is written is used as one memref, as the plan knows. Where rows are in
+  // registers, loads that go past stores would take more of them.
+  if (plan.preloaded.empty())
+    launch->setAttr(kDistinctMemory, builder.getUnitAttr());
   if (plan.residentBlocks > 1)
     launch->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     builder.getI32IntegerAttr(plan.residentBlocks));

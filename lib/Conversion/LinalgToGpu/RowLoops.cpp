@@ -11,6 +11,7 @@
 #include "../LinalgToVector/VectorPlan.h"
 #include "PointLoops.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -51,7 +52,7 @@ static std::optional<unsigned> findRowLoop(linalg::GenericOp op) {
     for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
       for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
         if (loop != dim && expr.isFunctionOfDim(loop) &&
-            !isa<AffineDimExpr>(expr))
+            expr.isFunctionOfDim(dim))
           return std::nullopt;
   return dim;
 }
@@ -81,29 +82,42 @@ scf::ForallOp fovea::createRowLoop(OpBuilder &builder, linalg::LinalgOp op) {
   for (auto [loop, iv] : llvm::zip_equal(loops, forall.getInductionVars()))
     offsets[loop] = iv;
   SmallVector<Value> operands;
+  SmallVector<AffineMap> maps;
   for (OpOperand &operand : op->getOpOperands()) {
     Value memref = operand.get();
     auto type = dyn_cast<MemRefType>(memref.getType());
     AffineMap map = op.getMatchingIndexingMap(&operand);
     SmallVector<OpFoldResult> starts, lengths, strides;
+    SmallVector<AffineExpr> exprs;
     bool isWhole = true;
     for (auto [place, expr] : llvm::enumerate(map.getResults())) {
-      auto dim = dyn_cast<AffineDimExpr>(expr);
-      bool isRow = dim && dim.getPosition() != *row;
+      bool isRow =
+          !expr.isFunctionOfDim(*row) && !isa<AffineConstantExpr>(expr);
       isWhole &= !isRow;
-      starts.push_back(isRow ? offsets[dim.getPosition()]
+      starts.push_back(isRow ? affine::makeComposedFoldedAffineApply(
+                                   rewriter, loc,
+                                   AffineMap::get(map.getNumDims(), 0, expr),
+                                   offsets)
                              : rewriter.getIndexAttr(0));
       lengths.push_back(
           isRow ? OpFoldResult(rewriter.getIndexAttr(1))
                 : memref::getMixedSize(rewriter, loc, memref, place));
       strides.push_back(rewriter.getIndexAttr(1));
+      // There is one element; a loop's own dimension gives it its size.
+      exprs.push_back(isRow && !isa<AffineDimExpr>(expr)
+                          ? rewriter.getAffineConstantExpr(0)
+                          : expr);
     }
     if (type && !isWhole)
       memref = memref::SubViewOp::create(rewriter, loc, memref, starts, lengths,
                                          strides);
     operands.push_back(memref);
+    maps.push_back(
+        AffineMap::get(map.getNumDims(), 0, exprs, rewriter.getContext()));
   }
   Operation *clone = mlir::clone(rewriter, op, TypeRange(), operands);
+  cast<linalg::GenericOp>(clone).setIndexingMapsAttr(
+      rewriter.getAffineMapArrayAttr(maps));
   linalg::offsetIndices(rewriter, cast<linalg::LinalgOp>(clone), offsets);
   op.erase();
   return forall;

@@ -23,11 +23,13 @@ using namespace fovea;
 
 static constexpr int64_t kLongestVector = 8;
 /// Vectors of a thread: enough loads under way, and registers left.
-static constexpr int64_t kUsualVectors = 2;
+static constexpr int64_t kUsualVectors = 4;
 static constexpr int64_t kMostVectors = 16;
-/// Threads of a block of warps with a row each, and of one for rows of unknown
+/// Rows that are loaded before the first op though no sum needs them.
+static constexpr int64_t kMostLoads = 2;
+/// Threads of a block that has several rows, and of one for rows of unknown
 /// length.
-static constexpr int64_t kWarpBlock = 256;
+static constexpr int64_t kSharedBlock = 256;
 static constexpr int64_t kDynamicBlock = 512;
 /// Registers that a thread needs besides rows.
 static constexpr int64_t kOtherRegisters = 28;
@@ -281,7 +283,7 @@ void Planner::chooseVectors() {
   length = std::min(length, kLongestVector);
   if (result.length)
     while (length > 1 && (*result.length % length != 0 ||
-                          *result.length / length < kWarpSize))
+                          (lastSum && *result.length / length < kWarpSize)))
       length /= 2;
   result.vectorLength = length;
   for (auto &[memref, row] : rows) {
@@ -293,26 +295,31 @@ void Planner::chooseVectors() {
   }
 }
 
-/// Chooses what is loaded first: rows that some sum needs. What is needed
-/// behind the last sum would wait in registers.
+/// Chooses what is loaded first, so that much is under way while the first sum
+/// is waited for: what it needs, and, unless there are too many, all other
+/// rows.
 void Planner::chooseLoads() {
   for (auto &[memref, row] : rows)
     if (row.isStream && row.firstRead) {
       result.streams.insert(memref);
-      if (lastSum && *row.firstRead <= *lastSum)
+      if (lastSum &&
+          (*row.firstRead <= *lastSum || result.preloaded.size() < kMostLoads))
         result.preloaded.insert(memref);
     }
 }
 
 /// The registers that a thread needs if it has `perThread` vectors of the row:
-/// for all that it holds, in which narrow elements are widened once, and for a
-/// vector of what else it reads.
+/// for all that it holds, in which narrow elements are widened by the first of
+/// several ops, and for a vector of what else it reads.
 int64_t Planner::countRegisters(int64_t perThread) const {
   int64_t registers = kOtherRegisters;
   for (auto &[memref, row] : rows) {
     int64_t bytes = getBytes(row.element);
-    if (row.isBuffer || result.preloaded.contains(memref))
+    if (row.isBuffer ||
+        (row.firstRead && lastSum && *row.firstRead <= *lastSum))
       bytes = perThread * std::max<int64_t>(bytes, 4);
+    else if (result.preloaded.contains(memref))
+      bytes *= perThread;
     else if (!row.firstRead)
       continue;
     registers += llvm::divideCeil(result.vectorLength * bytes, 4);
@@ -326,6 +333,9 @@ bool Planner::chooseThreads() {
                                 : kDynamicBlock * kUsualVectors;
   for (int64_t most = kUsualVectors; most <= kMostVectors; most *= 2) {
     int64_t threads = llvm::alignTo(llvm::divideCeil(count, most), kWarpSize);
+    // Lanes that make a sum are a whole warp.
+    if (!lastSum && count < kWarpSize)
+      threads = llvm::bit_ceil<uint64_t>(count);
     if (threads > kLargestBlock)
       continue;
     int64_t perThread = llvm::divideCeil(count, threads);
@@ -334,16 +344,18 @@ bool Planner::chooseThreads() {
       continue;
     result.vectorsPerThread = perThread;
     result.threads = threads;
-    // Short rows: a warp for each, several in a block.
-    result.blockThreads = threads == kWarpSize ? kWarpBlock : threads;
+    // Short rows: a warp for each or less, several in a block.
+    result.blockThreads = threads <= kWarpSize ? kSharedBlock : threads;
     // Some blocks load while others compute.
     int64_t resident =
         std::min(kResidentThreads, kRegistersPerCore / registers);
-    result.residentBlocks =
-        std::max<int64_t>(1, resident / result.blockThreads);
-    // All multiprocessors' blocks. LLVM can prefetch from sm_90 on.
+    if (result.isFull())
+      result.residentBlocks =
+          std::max<int64_t>(1, resident / result.blockThreads);
+    // All multiprocessors' blocks, which wait for sums. LLVM can prefetch from
+    // sm_90 on.
     attn::TargetAttr target = attn::getTarget(forall);
-    if (target && target.getName() == getName(GpuArch::SM90a))
+    if (lastSum && target && target.getName() == getName(GpuArch::SM90a))
       result.rowsAhead = target.getCores() * result.residentBlocks *
                          result.blockThreads / result.threads;
     return true;
