@@ -98,10 +98,43 @@ typedef struct fovea_options {
   int opt_level;
 } fovea_options;
 
+/** Null and zero members mean the default. */
+typedef struct fovea_gradient_options {
+  /** The function to differentiate; may be null where there is only one. */
+  const char *function;
+  /** Where the backward pass recomputes probabilities instead of reading what
+      the forward pass saved: "auto" (default: where memory is the bound),
+      "always" or "never". */
+  const char *recompute;
+  /** Not 0: op by op, as the graph is written, with nothing fused and nothing
+      recomputed. */
+  int textbook;
+  /** Not 0: forward and backward pass as two functions. */
+  int partition;
+} fovea_gradient_options;
+
+/** The text of a module with the gradients of a function `@f`, to be compiled
+   as any other. It has one function,
+
+      @f_gradient(operands, cotangents) -> (results, gradients)
+
+    with a cotangent for each result and a gradient for each operand that is a
+    tensor of floating-point numbers; or, with `partition`, two:
+
+      @f_forward(operands) -> (results, saved)
+      @f_backward(operands, results, saved, cotangents) -> gradients
+
+    The second takes what it reads only, under the names of the operands (argN
+    where the text has none), resultN, savedN and cotangentN. */
+FOVEA_API fovea_status *
+fovea_differentiate(const char *text, size_t length,
+                    const fovea_gradient_options *options,
+                    fovea_buffer **buffer);
+
 typedef struct fovea_module fovea_module;
 
-/** Compiles the public functions of a text. `options` may be null. What the disk
-    cache has of the same text and options, from whatever process, is loaded
+/** Compiles the public functions of a text. `options` may be null. What the
+   disk cache has of the same text and options, from whatever process, is loaded
     instead, in a few milliseconds. */
 FOVEA_API fovea_status *fovea_compile(fovea_context *context, const char *text,
                                       size_t length,

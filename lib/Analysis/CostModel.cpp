@@ -271,6 +271,22 @@ FailureOr<double> CostEstimator::flopsOf(Operation *op) {
         std::optional<int64_t> depth = sizes.size(scores.getKey(), 3);
         return each(scores.getResult(), 2.0 * double(depth.value_or(0)));
       })
+      // Scores, gradients of probabilities, and one product for each result;
+      // exponential, two differences and a product.
+      .Case([&](AttentionBackwardOp backward) -> FailureOr<double> {
+        auto query = sizes.shape(backward.getQuery()),
+             key = sizes.shape(backward.getKey()),
+             value = sizes.shape(backward.getValue());
+        if (!query || !key || !value)
+          return op->emitError(
+              "cannot estimate the cost: a size depends on data");
+        double visible =
+            estimateVisible(backward.getMask(), (*query)[2], (*key)[2]);
+        double scores =
+            visible * product(ArrayRef(*query).drop_back()) * double((*key)[2]);
+        return scores * (6.0 * double((*query)[3]) + 4.0 * double((*value)[3]) +
+                         4.0 + 2.0 * countFlops(backward.getScore()));
+      })
       .Case([&](ValuesOp values) {
         std::optional<int64_t> depth = sizes.size(values.getValue(), 2);
         return each(values.getResult(), 2.0 * double(depth.value_or(0)));

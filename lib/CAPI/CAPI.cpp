@@ -236,6 +236,36 @@ fovea_status *fovea_compile(fovea_context *context, const char *text,
   return nullptr;
 }
 
+fovea_status *fovea_differentiate(const char *text, size_t length,
+                                  const fovea_gradient_options *options,
+                                  fovea_buffer **buffer) {
+  *buffer = nullptr;
+  fovea_gradient_options given = options ? *options : fovea_gradient_options();
+  GradientOptions gradient;
+  llvm::StringRef policy = given.recompute ? given.recompute : "auto";
+  auto recomputation = parseRecomputation(policy);
+  if (!recomputation)
+    return fail(FOVEA_INVALID_ARGUMENT,
+                "unknown policy of recomputation '" + policy +
+                    "'; expected auto, always or never");
+  gradient.recomputation = *recomputation;
+  gradient.textbook = given.textbook;
+  gradient.partition = given.partition;
+  auto program =
+      Program::parse(llvm::StringRef(text, length), Compiled::kTextName);
+  if (!program)
+    return fail(FOVEA_COMPILE_ERROR, program.takeError());
+  auto function = findFunction((*program)->getFunctions(),
+                               given.function ? given.function : "");
+  if (!function)
+    return fail(FOVEA_INVALID_ARGUMENT, function.takeError());
+  auto result = (*program)->differentiate(*function, gradient);
+  if (!result)
+    return fail(FOVEA_COMPILE_ERROR, result.takeError());
+  *buffer = new fovea_buffer{std::move(*result)};
+  return nullptr;
+}
+
 void fovea_module_destroy(fovea_module *module) { delete module; }
 
 /// The module at a level, which `name` is the name of.

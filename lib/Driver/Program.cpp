@@ -11,6 +11,7 @@
 #include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Conversion/ShapeChecks.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Interpreter/Interpreter.h"
 #include "fovea/Target/GpuModel.h"
@@ -105,8 +106,11 @@ private:
 };
 } // namespace
 
-/// `%name` where an operand is declared in the text, without the `%`.
+/// The name that a location carries, or `%name` where an operand is declared in
+/// the text, without the `%`.
 static std::string readName(llvm::StringRef text, mlir::Location location) {
+  if (auto named = mlir::dyn_cast<mlir::NameLoc>(location))
+    return named.getName().str();
   auto place = location->findInstanceOf<mlir::FileLineColLoc>();
   if (!place)
     return "";
@@ -202,6 +206,15 @@ std::optional<Strategy> fovea::parseStrategy(llvm::StringRef name) {
       .Case("three-pass", Strategy::ThreePass)
       .Case("two-pass", Strategy::TwoPass)
       .Case("fused", Strategy::Fused)
+      .Default(std::nullopt);
+}
+
+std::optional<attn::Recomputation>
+fovea::parseRecomputation(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<attn::Recomputation>>(name)
+      .Case("auto", attn::Recomputation::Auto)
+      .Case("always", attn::Recomputation::Always)
+      .Case("never", attn::Recomputation::Never)
       .Default(std::nullopt);
 }
 
@@ -494,6 +507,47 @@ llvm::Expected<std::unique_ptr<Program>> Program::parse(llvm::StringRef text,
 llvm::SmallVector<std::string, 0> Program::takeRemarks() const {
   std::lock_guard<std::mutex> lock(state->mutex);
   return std::exchange(state->remarks, {});
+}
+
+llvm::Expected<std::string>
+Program::differentiate(size_t index, GradientOptions options) const {
+  const Signature &signature = state->signatures[index];
+  if (!signature.obstacle.empty())
+    return llvm::createStringError(signature.obstacle);
+  std::lock_guard<std::mutex> lock(state->mutex);
+  ErrorCollector errors(&state->context);
+  mlir::OwningOpRef<mlir::ModuleOp> copy(state->module->clone());
+  if (!(*copy)->hasAttr(attn::kTargetAttrName))
+    (*copy)->setAttr(attn::kTargetAttrName,
+                     detectHost(&state->context, HostArch::Native));
+  // Operands keep their names.
+  auto function = copy->lookupSymbol<mlir::func::FuncOp>(signature.name);
+  for (auto [argument, type] :
+       llvm::zip_equal(function.getArguments(), signature.operands))
+    if (!type.name.empty())
+      argument.setLoc(
+          mlir::NameLoc::get(mlir::StringAttr::get(&state->context, type.name),
+                             argument.getLoc()));
+  mlir::PassManager manager(&state->context);
+  options.function = signature.name;
+  buildGradientPipeline(manager, options);
+  if (mlir::failed(manager.run(*copy)))
+    return errors.take("a pass failed without saying why");
+  for (auto other :
+       llvm::make_early_inc_range(copy->getOps<mlir::func::FuncOp>()))
+    if (!llvm::is_contained({attn::getGradientName(signature.name),
+                             attn::getForwardName(signature.name),
+                             attn::getBackwardName(signature.name)},
+                            other.getName()))
+      other.erase();
+  // The text is for any machine.
+  if (!state->module->getOperation()->hasAttr(attn::kTargetAttrName))
+    (*copy)->removeAttr(attn::kTargetAttrName);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  copy->print(stream, mlir::OpPrintingFlags().printNameLocAsPrefix());
+  stream << '\n';
+  return text;
 }
 
 llvm::Expected<std::string>

@@ -108,6 +108,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     return;
   if (options.strategy != Strategy::Unfused)
     addAttention(manager, options);
+  addBackward(manager);
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());
   addCleanup(manager);

@@ -60,6 +60,11 @@ void fovea::addInlining(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
 }
 
+void fovea::addBackward(OpPassManager &manager) {
+  manager.addPass(attn::createAttnDecomposeBackward());
+  addCleanup(manager);
+}
+
 void fovea::addBufferization(OpPassManager &manager, bool useStack) {
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createHostBufferize());
@@ -123,6 +128,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
     return;
   if (!isUnfused && options.level != Level::Tiled)
     manager.addPass(attn::createAttnPackQueries());
+  addBackward(manager);
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());
   addCleanup(manager);
@@ -142,6 +148,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
 
 void fovea::buildReferencePipeline(OpPassManager &manager) {
   addInlining(manager);
+  addBackward(manager);
   manager.addPass(createPromoteToF64());
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());
@@ -151,4 +158,27 @@ void fovea::buildReferencePipeline(OpPassManager &manager) {
   scalars.vectorBytes = 1;
   manager.addPass(createLinalgToVector(scalars));
   addToLLVM(manager);
+}
+
+void fovea::buildGradientPipeline(OpPassManager &manager,
+                                  const GradientOptions &options) {
+  // Functions that others call stay until they are differentiated themselves.
+  manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  if (!options.textbook) {
+    manager.addPass(attn::createAttnFuse());
+    addCleanup(manager);
+  }
+  attn::AttnDifferentiateOptions differentiate;
+  differentiate.function = options.function;
+  manager.addPass(attn::createAttnDifferentiate(differentiate));
+  if (!options.textbook) {
+    attn::AttnInsertRecomputationOptions recomputation;
+    recomputation.policy = options.recomputation;
+    manager.addPass(attn::createAttnInsertRecomputation(recomputation));
+  }
+  addCleanup(manager);
+  if (!options.partition)
+    return;
+  manager.addPass(attn::createAttnPartitionGradient());
+  addCleanup(manager);
 }

@@ -163,6 +163,31 @@ struct GpuPipelineOptions : PipelineOptions {
              clEnumValN(fovea::Level::LLVM, "llvm",
                         "the LLVM dialect, on the host too"))};
 };
+
+struct GradientPipelineOptions : PassPipelineOptions<GradientPipelineOptions> {
+  Option<std::string> function{
+      *this, "function",
+      llvm::cl::desc("Function to differentiate; all public ones if empty"),
+      llvm::cl::init("")};
+  Option<bool> textbook{
+      *this, "textbook",
+      llvm::cl::desc("Differentiate the graph op by op, as it is written"),
+      llvm::cl::init(false)};
+  Option<fovea::attn::Recomputation> recomputation{
+      *this, "recompute",
+      llvm::cl::desc("Where probabilities of fused attention are recomputed"),
+      llvm::cl::init(fovea::attn::Recomputation::Auto),
+      values(
+          clEnumValN(fovea::attn::Recomputation::Auto, "auto",
+                     "where memory is the bound"),
+          clEnumValN(fovea::attn::Recomputation::Always, "always",
+                     "everywhere"),
+          clEnumValN(fovea::attn::Recomputation::Never, "never", "nowhere"))};
+  Option<bool> partition{
+      *this, "partition",
+      llvm::cl::desc("Split forward and backward pass into two functions"),
+      llvm::cl::init(false)};
+};
 } // namespace
 
 void fovea::registerFoveaPasses() {
@@ -179,6 +204,13 @@ void fovea::registerFoveaPasses() {
       [](OpPassManager &manager, const GpuPipelineOptions &options) {
         buildGpuPipeline(manager,
                          {options.strategy, options.level, options.target});
+      });
+  PassPipelineRegistration<GradientPipelineOptions>(
+      "fovea-gradient-pipeline", "Adds gradients to attention graphs",
+      [](OpPassManager &manager, const GradientPipelineOptions &options) {
+        buildGradientPipeline(manager,
+                              {options.function, options.textbook,
+                               options.recomputation, options.partition});
       });
   PassPipelineRegistration<>(
       "fovea-reference-pipeline",

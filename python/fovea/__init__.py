@@ -5,6 +5,7 @@
     attend = fovea.compile(text)      # MLIR: attn, linalg, tensor, arith, math
     output = attend(q, k, v)          # NumPy arrays or PyTorch tensors
     print(attend.mlir("tiled"))       # any level on the way to the machine
+    attend = fovea.differentiable(text)   # with gradients, for PyTorch
 
 Arrays are used where they are, without a copy, whatever their strides, if
 elements are neighbours along the last dimension; others are copied first.
@@ -20,9 +21,11 @@ from ctypes import c_char
 from numpy import ndarray
 
 from . import _arrays, _library
+from ._autograd import Differentiable
 from ._library import Error, check, create, lib, take_text
 
-__all__ = ["Error", "Function", "Report", "compile", "get_num_threads",
+__all__ = ["Differentiable", "Error", "Function", "Report", "compile",
+           "differentiable", "differentiate", "get_num_threads",
            "set_num_threads"]
 
 __version__ = lib.fovea_get_version().decode()
@@ -56,19 +59,66 @@ def compile(text, target="host", *, entry=None, strategy="fused",
     cpu: a processor by LLVM's name, instead of the one that `arch` implies.
     opt_level: effort of code generation, 0 to 3.
     """
-    if opt_level is not None and opt_level not in range(4):
-        raise Error(f"opt_level is {opt_level}; expected 0 to 3")
-    encode = lambda value: None if value is None else str(value).encode()
-    options = _library.Options(
-        encode(target), encode(strategy), encode(arch), encode(cpu),
-        0 if opt_level is None else opt_level + 1)
-    data = text.encode()
-    module = _Module(create(lib.fovea_compile, _context, data, len(data),
-                            ctypes.byref(options)))
+    module = _compile(text, target, strategy, arch, cpu, opt_level)
     number = ctypes.c_size_t()
-    check(lib.fovea_module_find_function(module.handle, encode(entry),
+    check(lib.fovea_module_find_function(module.handle, _encode(entry),
                                          ctypes.byref(number)))
     return Function(module, number.value)
+
+
+def differentiate(text, *, entry=None, recompute="auto", textbook=False,
+                  partition=False):
+    """Differentiates the function `entry`, or the only one, and returns the
+    text of a module with its gradients, which can be read, edited and compiled.
+
+    For `@f` that is `@f_gradient(operands, cotangents) -> (results, gradients)`
+    with a cotangent for each result and a gradient for each operand that is a
+    tensor of floating-point numbers.
+
+    recompute: where the backward pass computes the probabilities again, instead
+        of having them saved: "always", "never", or "auto", where memory is the
+        bound.
+    textbook: op by op, as the graph is written, with nothing fused.
+    partition: as two functions, `@f_forward(operands) -> (results, saved)` and
+        `@f_backward(operands, results, saved, cotangents) -> gradients`, of
+        which the second takes only what it reads.
+    """
+    options = _library.GradientOptions(_encode(entry), _encode(recompute),
+                                       bool(textbook), bool(partition))
+    data = text.encode()
+    return take_text(lib.fovea_differentiate, data, len(data),
+                     ctypes.byref(options)).decode()
+
+
+def differentiable(text, target="host", *, entry=None, recompute="auto",
+                   textbook=False, strategy="fused", arch="native", cpu=None,
+                   opt_level=None):
+    """Compiles a function and its backward pass, as a function of PyTorch
+    tensors that autograd goes through. Options are those of `compile` and of
+    `differentiate`.
+
+        attend = fovea.differentiable(text)
+        attend(q, k, v).sum().backward()
+    """
+    split = differentiate(text, entry=entry, recompute=recompute,
+                          textbook=textbook, partition=True)
+    module = _compile(split, target, strategy, arch, cpu, opt_level)
+    return Differentiable(Function(module, 0), Function(module, 1))
+
+
+def _encode(value):
+    return None if value is None else str(value).encode()
+
+
+def _compile(text, target, strategy, arch, cpu, opt_level):
+    if opt_level is not None and opt_level not in range(4):
+        raise Error(f"opt_level is {opt_level}; expected 0 to 3")
+    options = _library.Options(
+        _encode(target), _encode(strategy), _encode(arch), _encode(cpu),
+        0 if opt_level is None else opt_level + 1)
+    data = text.encode()
+    return _Module(create(lib.fovea_compile, _context, data, len(data),
+                          ctypes.byref(options)))
 
 
 class _Module:

@@ -29,6 +29,15 @@ class Options(ctypes.Structure):
     ]
 
 
+class GradientOptions(ctypes.Structure):
+    _fields_ = [
+        ("function", ctypes.c_char_p),
+        ("recompute", ctypes.c_char_p),
+        ("textbook", ctypes.c_int),
+        ("partition", ctypes.c_int),
+    ]
+
+
 class Type(ctypes.Structure):
     _fields_ = [
         ("dtype", ctypes.c_int32),
@@ -87,6 +96,8 @@ def _load():
         ("fovea_context_create", pointer, [out]),
         ("fovea_compile", pointer,
          [pointer, text, size, ctypes.POINTER(Options), out]),
+        ("fovea_differentiate", pointer,
+         [text, size, ctypes.POINTER(GradientOptions), out]),
         ("fovea_module_destroy", None, [pointer]),
         ("fovea_module_emit", pointer, [pointer, text, out]),
         ("fovea_module_get_num_functions", size, [pointer]),

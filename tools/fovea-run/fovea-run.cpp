@@ -51,18 +51,30 @@ static cl::list<std::string>
                   "such as q:2x16x1024x64; or N for every dynamic size not "
                   "given otherwise"),
          cl::value_desc("sizes"), cl::CommaSeparated, cl::cat(category));
-static cl::opt<bool>
-    check("check",
-          cl::desc("Compare with the unfused graph evaluated in f64; fail "
-                   "beyond the bound of the result's type (f64 1e-11, f32 "
-                   "2e-5, f16 4e-3, bf16 3.2e-2, relative to the largest "
-                   "magnitude of the result)"),
-          cl::cat(category));
+static cl::opt<bool> check(
+    "check",
+    cl::desc("Compare with the unfused graph evaluated in f64; fail "
+             "beyond the bound of the result's type (f64 1e-11, f32 "
+             "2e-5, f16 4e-3, bf16 3.2e-2, relative to the largest "
+             "magnitude of the result; with --grad of the narrowest type)"),
+    cl::cat(category));
 static cl::opt<std::string> referenceFile(
     "reference",
     cl::desc("Graph to compare with instead, for an input that is no longer "
              "one"),
     cl::value_desc("file.mlir"), cl::cat(category));
+static cl::opt<bool> gradients(
+    "grad",
+    cl::desc("Run the function's forward and backward pass: operands are "
+             "followed by a cotangent for each result of floating-point "
+             "numbers, results by a gradient for each such operand"),
+    cl::cat(category));
+static cl::opt<std::string> recompute(
+    "recompute",
+    cl::desc("With --grad, where the backward pass recomputes probabilities: "
+             "auto (default: where memory is the bound), always, never; the "
+             "strategy unfused reads what the graph saved, op by op"),
+    cl::value_desc("policy"), cl::init("auto"), cl::cat(category));
 static cl::opt<bool> simulate(
     "simulate",
     cl::desc("Run the programs of a GPU's thread blocks (--target) in the tile "
@@ -177,7 +189,39 @@ static llvm::Expected<Operands> makeOperands(const Signature &function) {
   return operands;
 }
 
-static void printResults(llvm::ArrayRef<Tensor> results) {
+/// The joint function of `function` and its gradients, as a program of its own;
+/// the textbook's op by op.
+static llvm::Expected<std::unique_ptr<Program>>
+differentiate(const Program &program, size_t function, bool textbook) {
+  GradientOptions options;
+  options.textbook = textbook;
+  std::optional<attn::Recomputation> policy = parseRecomputation(recompute);
+  if (!policy)
+    return llvm::createStringError(
+        "--recompute=" + recompute +
+        ": unknown policy; expected auto, always or never");
+  options.recomputation = *policy;
+  auto text = program.differentiate(function, options);
+  if (!text)
+    return text.takeError();
+  return Program::parse(*text, "<gradient>");
+}
+
+/// What the results of a joint function are: results of the function, then
+/// gradients of its operands.
+static llvm::SmallVector<std::string>
+describeResults(const Signature &function) {
+  llvm::SmallVector<std::string> descriptions(function.results.size());
+  for (const ValueType &operand : function.operands)
+    if (!operand.scalar && isFloat(operand.type))
+      descriptions.push_back(operand.name.empty()
+                                 ? " (gradient)"
+                                 : " (gradient of %" + operand.name + ")");
+  return descriptions;
+}
+
+static void printResults(llvm::ArrayRef<Tensor> results,
+                         llvm::ArrayRef<std::string> descriptions) {
   for (auto [index, result] : llvm::enumerate(results)) {
     double sum = 0, low = 0, high = 0;
     int64_t elements = result.getNumElements();
@@ -187,8 +231,9 @@ static void printResults(llvm::ArrayRef<Tensor> results) {
       low = i ? std::min(low, value) : value;
       high = i ? std::max(high, value) : value;
     }
-    llvm::outs() << "result " << index << ": " << getName(result.getType())
-                 << ' ' << formatShape(result.getShape());
+    llvm::outs() << "result " << index << descriptions[index] << ": "
+                 << getName(result.getType()) << ' '
+                 << formatShape(result.getShape());
     if (elements)
       llvm::outs() << llvm::format(", mean %.6g, min %.6g, max %.6g",
                                    sum / double(elements), low, high);
@@ -196,23 +241,32 @@ static void printResults(llvm::ArrayRef<Tensor> results) {
   }
 }
 
-/// Compares with the reference; an error says which result is beyond its bound.
-static llvm::Error checkResults(const Program &program, size_t function,
+/// Compares with the reference of `graph` or of the file that is given; an
+/// error says which result is beyond its bound.
+static llvm::Error checkResults(const Program *graph, size_t function,
                                 llvm::ArrayRef<TensorView> operands,
                                 llvm::ArrayRef<Tensor> results) {
-  const Program *graph = &program;
   std::unique_ptr<Program> other;
   if (referenceFile.getNumOccurrences()) {
     auto parsed = parseFile(referenceFile);
     if (!parsed)
       return parsed.takeError();
     other = std::move(*parsed);
-    graph = other.get();
-    auto found = findFunction(graph->getFunctions(),
-                              program.getFunctions()[function].name);
+    auto found = findFunction(other->getFunctions(),
+                              graph->getFunctions()[function].name);
     if (!found)
       return found.takeError();
+    graph = other.get();
     function = *found;
+  }
+  std::unique_ptr<Program> joint;
+  if (gradients) {
+    auto made = differentiate(*graph, function, /*textbook=*/true);
+    if (!made)
+      return made.takeError();
+    joint = std::move(*made);
+    graph = joint.get();
+    function = 0;
   }
   auto reference = graph->compileReference();
   if (!reference)
@@ -224,6 +278,11 @@ static llvm::Error checkResults(const Program &program, size_t function,
     return llvm::createStringError(
         llvm::formatv("check: there are {0} results, the reference has {1}",
                       results.size(), expected.size()));
+  // Gradients are computed from what was rounded to any of the types.
+  double bound = 0;
+  if (gradients)
+    for (const Tensor &result : results)
+      bound = std::max(bound, getErrorBound(result.getType()));
   llvm::Error failure = llvm::Error::success();
   for (auto [index, result] : llvm::enumerate(results)) {
     if (result.getShape() != expected[index].getShape())
@@ -234,6 +293,7 @@ static llvm::Error checkResults(const Program &program, size_t function,
               formatShape(result.getShape()),
               formatShape(expected[index].getShape()))));
     Comparison comparison = compare(result, expected[index]);
+    comparison.bound = std::max(comparison.bound, bound);
     llvm::outs() << "check: result " << index
                  << llvm::format(": max error %.3g, relative %.3g (bound %.3g)",
                                  comparison.maxError, comparison.relativeError,
@@ -313,7 +373,22 @@ static llvm::Error run() {
   auto function = findFunction((*program)->getFunctions(), entry);
   if (!function)
     return function.takeError();
-  const Signature &signature = (*program)->getFunctions()[*function];
+  // What is run: the program, or the one with its gradients.
+  const Program *runs = program->get();
+  size_t number = *function;
+  llvm::SmallVector<std::string> descriptions =
+      describeResults((*program)->getFunctions()[*function]);
+  std::unique_ptr<Program> joint;
+  if (gradients) {
+    auto made = differentiate(**program, *function,
+                              options->strategy == Strategy::Unfused);
+    if (!made)
+      return made.takeError();
+    joint = std::move(*made);
+    runs = joint.get();
+    number = 0;
+  }
+  const Signature &signature = runs->getFunctions()[number];
   if (outputs.size() > signature.results.size())
     return llvm::createStringError(llvm::formatv(
         "@{0} has {1} results, got {2} --output flags", signature.name,
@@ -332,11 +407,11 @@ static llvm::Error run() {
   llvm::SmallVector<Tensor, 0> results;
   std::unique_ptr<Executable> executable;
   if (simulate) {
-    if (llvm::Error error = (*program)->simulate(
-            *function, operands->views, *options, {firstSeed, seeds}, results))
+    if (llvm::Error error = runs->simulate(number, operands->views, *options,
+                                           {firstSeed, seeds}, results))
       return error;
   } else {
-    auto compiled = (*program)->compile(*options);
+    auto compiled = runs->compile(*options);
     if (!compiled)
       return compiled.takeError();
     executable = std::move(*compiled);
@@ -346,25 +421,24 @@ static llvm::Error run() {
                    << ", driver for CUDA "
                    << cuda::formatCudaVersion(device->getDriver().getVersion())
                    << '\n';
-    if (llvm::Error error =
-            executable->call(*function, operands->views, results))
+    if (llvm::Error error = executable->call(number, operands->views, results))
       return error;
   }
-  printResults(results);
+  printResults(results, descriptions);
   for (auto [index, path] : llvm::enumerate(outputs))
     if (llvm::Error error = writeNpy(path, results[index]))
       return llvm::createStringError("cannot write '" + path +
                                      "': " + llvm::toString(std::move(error)));
   if (check)
     if (llvm::Error error =
-            checkResults(**program, *function, operands->views, results))
+            checkResults(program->get(), *function, operands->views, results))
       return error;
   if (timeRuns)
-    if (llvm::Error error = printTime(**program, *executable, *function,
-                                      operands->views, *options))
+    if (llvm::Error error =
+            printTime(*runs, *executable, number, operands->views, *options))
       return error;
   if (report) {
-    auto made = makeReport(**program, *function, operands->views, *options);
+    auto made = makeReport(*runs, number, operands->views, *options);
     if (!made)
       return made.takeError();
     llvm::outs() << made->formatText();

@@ -57,6 +57,9 @@ llvm::Expected<size_t> findFunction(llvm::ArrayRef<Signature> functions,
 std::optional<Strategy> parseStrategy(llvm::StringRef name);
 llvm::StringRef getName(Strategy strategy);
 
+/// The policy named `auto`, `always` or `never`, or none.
+std::optional<attn::Recomputation> parseRecomputation(llvm::StringRef name);
+
 /// The target named `host` (none), `sm_80`, `sm_90a`, or `gpu`: the best for
 /// this machine's GPU, an error if there is none.
 llvm::Expected<std::optional<GpuArch>> parseTarget(llvm::StringRef name);
@@ -179,6 +182,12 @@ public:
 
   /// The public functions that have a body.
   llvm::ArrayRef<Signature> getFunctions() const;
+
+  /// The text of a module with the gradients of a function in the place of its
+  /// functions, see `buildGradientPipeline`. Which function is not read of the
+  /// options.
+  llvm::Expected<std::string> differentiate(size_t function,
+                                            GradientOptions options) const;
 
   /// What the last of the functions below gave up, a line each, once.
   llvm::SmallVector<std::string, 0> takeRemarks() const;

@@ -28,6 +28,7 @@
 #ifndef FOVEA_PIPELINES_PIPELINES_H
 #define FOVEA_PIPELINES_PIPELINES_H
 
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Target/GpuTarget.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -108,6 +109,26 @@ void buildReferencePipeline(mlir::OpPassManager &manager);
 /// computed on its tiles: what makes its operands, what reads its output.
 llvm::DenseSet<mlir::Operation *> findTiledOps(mlir::ModuleOp module,
                                                Strategy strategy);
+
+struct GradientOptions {
+  /// The function to differentiate; all public ones if empty.
+  std::string function;
+  /// Differentiate the graph op by op, as it is written: the textbook's
+  /// backward pass, which reads saved probabilities. Otherwise attention is
+  /// fused first.
+  bool textbook = false;
+  /// Where probabilities of fused attention are recomputed.
+  attn::Recomputation recomputation = attn::Recomputation::Auto;
+  /// Split forward and backward pass into two functions.
+  bool partition = false;
+};
+
+/// Appends the passes that add gradients to a module of graphs, which is then
+/// compiled as any other. For `@f` there is `@f_gradient`, see
+/// `attn-differentiate`, or `@f_forward` and `@f_backward`, see
+/// `attn-partition-gradient`.
+void buildGradientPipeline(mlir::OpPassManager &manager,
+                           const GradientOptions &options = {});
 
 /// Registers the dialects, interface models and LLVM translations that the
 /// pipelines need.

@@ -94,3 +94,20 @@ func.func @padding(%x: tensor<4xf32>) -> tensor<6xf32> {
   } : tensor<4xf32> to tensor<6xf32>
   return %y : tensor<6xf32>
 }
+
+// -----
+
+func.func @number(%q: tensor<1x1x4x4xf32>, %n: tensor<f32>)
+    -> tensor<1x1x4x4xf32> {
+  %a = tensor.extract %n[] : tensor<f32>
+  // expected-error@+1 {{'attn.attention' op has no derivative: its score region captures a number that depends on operands, not a tensor}}
+  %o = attn.attention %q, %q, %q scale(1.0)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %r = arith.mulf %s, %a : f32
+        attn.yield %r : f32
+      }
+      : tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>, tensor<1x1x4x4xf32>
+        -> tensor<1x1x4x4xf32>
+  return %o : tensor<1x1x4x4xf32>
+}

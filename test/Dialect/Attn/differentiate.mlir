@@ -34,21 +34,37 @@ func.func @attend(%q: tensor<2x4x?x64xf16>, %k: tensor<2x2x?x64xf16>,
 
 // -----
 
-// What is fused is written as a graph first. The log-sum-exp sends a gradient
-// of its own.
+// What is fused becomes a graph, whose probabilities are saved for its backward
+// pass. The log-sum-exp sends a gradient of its own; of what the score region
+// captures, tensors that operands determine have one.
 // CHECK-LABEL: func.func @fused_gradient(
-// CHECK-SAME: %[[DO:[a-z0-9]*]]: tensor<1x2x8x16xf32>, %[[DL:[a-z0-9]*]]: tensor<1x2x8xf32>)
-// CHECK: %[[S:.*]] = attn.scores
-// CHECK: attn.softmax %[[S]]
-// CHECK: attn.log_sum_exp %[[S]]
-// CHECK: %[[DX:.*]] = linalg.generic {{.*}} ins(%[[S]], %{{.*}}, %[[DL]]
-// CHECK:   math.exp
-// CHECK: %[[DP:.*]] = attn.softmax_backward
-// CHECK: arith.addf %[[DX]], %[[DP]] : tensor<1x2x8x8xf32>
+// CHECK-SAME: %[[Q:.*]]: tensor<1x2x8x16xf32>, %[[K:.*]]: tensor<1x2x8x16xf32>, %[[V:.*]]: tensor<1x2x8x16xf32>, %[[SLOPES:.*]]: tensor<2xf32>, %[[DO:[a-z0-9]*]]: tensor<1x2x8x16xf32>, %[[DL:[a-z0-9]*]]: tensor<1x2x8xf32>)
+// CHECK-SAME: attributes {attn.joint = array<i64: 4, 2>}
+// CHECK: %[[S:.*]] = attn.scores %[[Q]], %[[K]]
+// CHECK: %[[T:.*]] = attn.scale %[[S]] by 5.000000e-01
+// CHECK: %[[M:.*]] = attn.modify %[[T]]
+// CHECK: %[[P:.*]] = attn.softmax %[[M]]
+// CHECK: %[[O:.*]] = attn.values %[[P]], %[[V]]
+// CHECK: %[[L:.*]] = attn.log_sum_exp %[[M]]
+// CHECK: %[[DQ:.*]], %[[DK:.*]], %[[DV:.*]], %[[DS:.*]] = attn.attention_backward %[[Q]], %[[K]], %[[V]], %[[DO]] scale(5.000000e-01)
+// CHECK-SAME: probabilities(%[[P]] : tensor<1x2x8x8xf32>)
+// CHECK-SAME: lse_gradient(%[[DL]] : tensor<1x2x8xf32>)
+// CHECK-SAME: captures(%[[SLOPES]] : tensor<2xf32>)
+// CHECK-SAME: score {
+// CHECK: return %[[O]], %[[L]], %[[DQ]], %[[DK]], %[[DV]], %[[DS]]
 func.func @fused(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>,
-                 %v: tensor<1x2x8x16xf32>)
+                 %v: tensor<1x2x8x16xf32>, %slopes: tensor<2xf32>)
     -> (tensor<1x2x8x16xf32>, tensor<1x2x8xf32>) {
-  %o, %l = attn.attention %q, %k, %v scale(1.0)
+  %constants = arith.constant dense<2.0> : tensor<2xf32>
+  %o, %l = attn.attention %q, %k, %v scale(0.5)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<2xf32>
+        %constant = tensor.extract %constants[%h] : tensor<2xf32>
+        %t = arith.mulf %s, %slope : f32
+        %r = arith.addf %t, %constant : f32
+        attn.yield %r : f32
+      }
       : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
         -> tensor<1x2x8x16xf32>, tensor<1x2x8xf32>
   return %o, %l : tensor<1x2x8x16xf32>, tensor<1x2x8xf32>
@@ -245,4 +261,41 @@ func.func @rotate(%x: tensor<1x2x3x8xf32>, %cos: tensor<3x4xf32>,
   %y = attn.rope %x, %cos, %sin
       : tensor<1x2x3x8xf32>, tensor<3x4xf32>, tensor<3x4xf32>
   return %y : tensor<1x2x3x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @log_sum_exp_gradient(
+// CHECK-SAME: %[[X:.*]]: tensor<2x8xf32>, %[[D:.*]]: tensor<2xf32>)
+// CHECK: %[[L:.*]] = attn.log_sum_exp %[[X]]
+// CHECK: linalg.generic {{.*}} ins(%[[X]], %[[L]], %[[D]]
+// CHECK:   arith.cmpf oeq
+// CHECK:   math.exp
+func.func @log_sum_exp(%x: tensor<2x8xf32>) -> tensor<2xf32> {
+  %l = attn.log_sum_exp %x : tensor<2x8xf32> -> tensor<2xf32>
+  return %l : tensor<2xf32>
+}
+
+// -----
+
+// n * x^(n - 1), and nothing for n = 0; a clamp passes on between its bounds.
+// CHECK-LABEL: func.func @powers_gradient(
+// CHECK: linalg.generic
+// CHECK:   arith.cmpf olt
+// CHECK:   arith.cmpf ogt
+// CHECK:   %[[LESS:.*]] = arith.subi %[[N:.*]], %{{.*}} : i32
+// CHECK:   %[[F:.*]] = arith.sitofp %[[N]] : i32 to f32
+// CHECK:   %[[P:.*]] = math.fpowi %{{.*}}, %[[LESS]]
+// CHECK:   arith.mulf %[[F]], %[[P]]
+// CHECK:   arith.cmpi eq, %[[N]]
+func.func @powers(%x: tensor<4xf32>, %n: tensor<4xi32>) -> tensor<4xf32> {
+  %y = attn.elementwise %x, %n {
+  ^bb0(%a: f32, %i: i32):
+    %zero = arith.constant 0.0 : f32
+    %two = arith.constant 2.0 : f32
+    %p = math.fpowi %a, %i : f32, i32
+    %r = math.clampf %p to [%zero, %two] : f32
+    attn.yield %r : f32
+  } : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
 }

@@ -449,3 +449,133 @@ func.func @sum_queries_heads(%p: tensor<2x4x8x6xf32>, %x: tensor<2x4x8x16xf32>) 
   %r = attn.sum_queries %p, %x : tensor<2x4x8x6xf32>, tensor<2x4x8x16xf32> -> tensor<2x?x6x16xf32>
   return %r : tensor<2x?x6x16xf32>
 }
+
+// -----
+
+func.func @attention_backward_queries(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %g: tensor<1x2x7x16xf32>) {
+  // expected-error@+1 {{expects query and gradient to have the same number of queries, but they have 8 and 7}}
+  %0:3 = attn.attention_backward %x, %x, %x, %g scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x7x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_value_dim(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %g: tensor<1x2x8x15xf32>) {
+  // expected-error@+1 {{expects value and gradient to have the same value dim, but they have 16 and 15}}
+  %0:3 = attn.attention_backward %x, %x, %x, %g scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x15xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_neither(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>) {
+  // expected-error@+1 {{expects either probabilities or statistics, but has neither}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) 
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_both(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %p: tensor<1x2x8x8xf32>) {
+  // expected-error@+1 {{expects either probabilities or statistics, but has both}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) probabilities(%p : tensor<1x2x8x8xf32>) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_keys(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %p: tensor<1x2x8x9xf32>) {
+  // expected-error@+1 {{expects key and probabilities to have the same number of keys, but they have 8 and 9}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) probabilities(%p : tensor<1x2x8x9xf32>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_lse_gradient(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>) {
+  // expected-error@+1 {{expects `lse_gradient` only with probabilities; delta has it otherwise}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) lse_gradient(%l : tensor<1x2x8xf32>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_statistics_type(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %m: tensor<1x2x8xf64>) {
+  // expected-error@+1 {{expects lse to have element type 'f32', but it is 'tensor<1x2x8xf64>'}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%m, %m : tensor<1x2x8xf64>, tensor<1x2x8xf64>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_captures(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %c: tensor<2xf32>) {
+  // expected-error@+1 {{expects a result for each of 1 captures, but has 0}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) captures(%c : tensor<2xf32>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_no_region(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %c: tensor<2xf32>) {
+  // expected-error@+1 {{expects captures only with a score region}}
+  %0:4 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) captures(%c : tensor<2xf32>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_result(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>) {
+  // expected-error@+1 {{expects key and its gradient to have the same shape, but they are 'tensor<1x2x8x16xf32>' and 'tensor<1x2x9x16xf32>'}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x9x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_at(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %i: index) {
+  // expected-error@+1 {{expects 4 coordinates in `at`, but got 2}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) at [%i, %i]
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_whole(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %i: index) {
+  // expected-error@+1 {{expects 2 sizes in `whole`, but got 1}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) whole [%i]
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_dropout(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %i: i64) {
+  // expected-error@+1 {{expects a dropout probability in [0, 1), but got 1.0}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) dropout(1.0, %i, %i)
+    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_backward_mask(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>) {
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %c = arith.constant 1 : index
+      // expected-error@+1 {{expects to yield 'i1' from the mask region, but yields 'index'}}
+      attn.yield %c : index
+    } : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
+  return
+}

@@ -53,11 +53,20 @@ SmallVector<Value> fovea::attn::getCaptures(Operation *op) {
   return captures.takeVector();
 }
 
-FloatType AttentionOp::getAccumulationType() {
-  for (Value operand : {getQuery(), getKey(), getValue()})
+/// Of attention on these operands.
+static FloatType getTypeOfSums(ValueRange operands) {
+  for (Value operand : operands)
     if (getElementTypeOrSelf(operand).isF64())
-      return Float64Type::get(getContext());
-  return Float32Type::get(getContext());
+      return Float64Type::get(operand.getContext());
+  return Float32Type::get(operands.front().getContext());
+}
+
+FloatType AttentionOp::getAccumulationType() {
+  return getTypeOfSums({getQuery(), getKey(), getValue()});
+}
+
+FloatType AttentionBackwardOp::getAccumulationType() {
+  return getTypeOfSums({getQuery(), getKey(), getValue()});
 }
 
 void AttentionOp::decompose(SmallVectorImpl<Operation *> &graph) {
@@ -237,6 +246,16 @@ AttentionOp::reifyResultShapes(OpBuilder &builder,
   if (getLse())
     shapes.push_back(mixedSizes(builder, getLoc(), getLse().getType(),
                                 {{q, 0}, {q, 1}, {q, 2}}));
+  return success();
+}
+
+LogicalResult
+AttentionBackwardOp::reifyResultShapes(OpBuilder &builder,
+                                       ReifiedRankedShapedTypeDims &shapes) {
+  SmallVector<Value> primals = {getQuery(), getKey(), getValue()};
+  llvm::append_range(primals, getCaptures());
+  for (Value primal : primals)
+    shapes.push_back(tensor::getMixedSizes(builder, getLoc(), primal));
   return success();
 }
 

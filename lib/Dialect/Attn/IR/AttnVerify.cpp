@@ -7,6 +7,8 @@
 
 #include "fovea/Dialect/Attn/IR/GpuFootprint.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -266,8 +268,34 @@ int64_t fovea::attn::getTileBytes(ScheduleAttr schedule, Type accumulation,
   return elements * (accumulation.getIntOrFloatBitWidth() / 8);
 }
 
+/// The operands and results of the function that was differentiated are some of
+/// the joint function's.
+static LogicalResult verifyJoint(Operation *op, Attribute attribute) {
+  auto counts = dyn_cast<DenseI64ArrayAttr>(attribute);
+  if (!counts || counts.size() != 2)
+    return op->emitOpError()
+           << "expects '" << kJointAttrName
+           << "' to be an array of two i64, but it is " << attribute;
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return op->emitOpError()
+           << "expects '" << kJointAttrName << "' only on a function";
+  // Lowered functions have other operands.
+  if (!isa<func::FuncOp>(op))
+    return success();
+  if (counts[0] < 0 || counts[0] > function.getNumArguments() ||
+      counts[1] < 0 || counts[1] > function.getNumResults())
+    return op->emitOpError()
+           << "expects '" << kJointAttrName << "' to count some of "
+           << function.getNumArguments() << " operands and "
+           << function.getNumResults() << " results, but it is " << attribute;
+  return success();
+}
+
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
+  if (attribute.getName() == kJointAttrName)
+    return verifyJoint(op, attribute.getValue());
   if (attribute.getName() == kTargetAttrName &&
       !isa<TargetAttr>(attribute.getValue()))
     return op->emitOpError()
@@ -493,6 +521,76 @@ LogicalResult AttentionOp::verify() {
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
       failed(verifySchedule(*this, getSchedule(), getElementTypeOrSelf(q),
                             accumulation, sizeOf(q, 3), sizeOf(v, 3))))
+    return failure();
+  return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
+}
+
+LogicalResult AttentionBackwardOp::verify() {
+  Value q = getQuery(), v = getValue(), g = getGradient(),
+        p = getProbabilities();
+  if (failed(verifyAttentionOperands(*this, q, 3, getKey(), v)))
+    return failure();
+  StringRef rowNames[] = {"batch size", "number of heads", "number of queries"};
+  for (auto [dim, name] : llvm::enumerate(rowNames)) {
+    SmallVector<NamedSize> sizes = {{"query", sizeOf(q, dim)},
+                                    {"gradient", sizeOf(g, dim)}};
+    for (auto [rows, value] : {std::pair<StringRef, Value>{"probabilities", p},
+                               {"lse", getLse()},
+                               {"delta", getDelta()},
+                               {"lse_gradient", getLseGradient()}})
+      if (value)
+        sizes.push_back({rows, sizeOf(value, dim)});
+    if (failed(verifySame(*this, name, sizes)))
+      return failure();
+  }
+  if (failed(verifySame(*this, "value dim",
+                        {{"value", sizeOf(v, 3)}, {"gradient", sizeOf(g, 3)}})))
+    return failure();
+  if (bool(p) == bool(getLse()))
+    return emitOpError("expects either probabilities or statistics, but has ")
+           << (p ? "both" : "neither");
+  if (p && failed(verifySame(*this, "number of keys",
+                             {{"key", sizeOf(getKey(), 2)},
+                              {"probabilities", sizeOf(p, 3)}})))
+    return failure();
+  if (getLseGradient() && !p)
+    return emitOpError("expects `lse_gradient` only with probabilities; delta "
+                       "has it otherwise");
+  Type accumulation = getAccumulationType();
+  for (auto [name, value] : {std::pair<StringRef, Value>{"lse", getLse()},
+                             {"delta", getDelta()},
+                             {"lse_gradient", getLseGradient()}})
+    if (value && failed(verifyElementType(*this, name, value, accumulation)))
+      return failure();
+  if (getCaptures().size() != getCaptureGradients().size())
+    return emitOpError() << "expects a result for each of "
+                         << getCaptures().size() << " captures, but has "
+                         << getCaptureGradients().size();
+  if (!getCaptures().empty() && getScore().empty())
+    return emitOpError("expects captures only with a score region");
+  SmallVector<Value> primals = {q, getKey(), v};
+  llvm::append_range(primals, getCaptures());
+  for (auto [number, primal, result] : llvm::enumerate(primals, getResults())) {
+    static constexpr StringLiteral names[] = {"query", "key", "value"};
+    std::string operand = number < 3 ? names[number].str()
+                                     : "capture " + std::to_string(number - 3);
+    if (failed(verifySameShape(*this, operand, primal, "its gradient", result)))
+      return failure();
+    for (Value value : {primal, Value(result)})
+      if (!isa<FloatType>(getElementTypeOrSelf(value)))
+        return emitOpError()
+               << "expects " << operand
+               << " and its gradient to have a float element type, but got "
+               << value.getType();
+  }
+  if (!getAt().empty() && getAt().size() != 4)
+    return emitOpError() << "expects 4 coordinates in `at`, but got "
+                         << getAt().size();
+  if (!getWhole().empty() && getWhole().size() != 2)
+    return emitOpError() << "expects 2 sizes in `whole`, but got "
+                         << getWhole().size();
+  if (failed(verifyFinite(*this, "scale", getScale())) ||
+      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }

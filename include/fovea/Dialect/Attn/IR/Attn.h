@@ -32,6 +32,11 @@ namespace fovea::attn {
 /// Name of the module attribute that holds the `#attn.target`.
 inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
 
+/// Name of the attribute of a function with gradients, as `attn-differentiate`
+/// makes it: how many of its operands and of its results are those of the
+/// function that was differentiated. They come first.
+inline constexpr llvm::StringLiteral kJointAttrName = "attn.joint";
+
 /// The target of the module around `op`, or null.
 TargetAttr getTarget(mlir::Operation *op);
 

@@ -400,7 +400,7 @@ def ElementwiseOp : Attn_SameShapeOp<"elementwise", [SingleBlock]> {
 
 def YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator,
     ParentOneOf<["ModifyOp", "MaskOp", "ElementwiseOp", "AttentionOp",
-                 "OnlineAttentionOp"]>]> {
+                 "AttentionBackwardOp", "OnlineAttentionOp"]>]> {
   let summary = "Ends a score, mask or elementwise region";
   let arguments = (ins Attn_Scalar:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
@@ -467,6 +467,92 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
 
     /// Replaces the op by ops of the graph, in order of execution.
     void decompose(::llvm::SmallVectorImpl<::mlir::Operation *> &graph);
+  }];
+}
+
+def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
+    [AttrSizedOperandSegments]> {
+  let summary = "Gradients of fused attention";
+  let description = [{
+    The gradients of `attn.attention` with the same operands, scale, dropout and
+    regions, from the gradient `do: [B, H, Sq, Dv]` of its output. With `x` the
+    scaled products, `s = score(x)` and `keep` as drawn by the dropout:
+
+        dv[j] = sum over i of dropout(p[i, j]) * do[i]
+        dp[i, j] = keep[i, j] / (1 - dropout) * (do[i] . v[j])
+        ds[i, j] = p[i, j] * (dp[i, j] - delta[i])
+        dx[i, j] = ds[i, j] * score'(x[i, j])
+        dq[i] = scale * sum over j of dx[i, j] * k[j]
+        dk[j] = scale * sum over i of dx[i, j] * q[i]
+
+    where keys and values of grouped heads sum over their query heads, too.
+    `captures` are tensors that the score region reads; each gets, as a further
+    result, the sum of `ds[i, j]` times the derivative of the score by what the
+    region reads of it.
+
+    Probabilities come in one of two ways:
+
+    - `probabilities(%p)` are read as the forward pass saved them, before the
+      dropout; `delta[i] = sum over j of p[i, j] * dp[i, j] - dl[i]`, with
+      `dl` from `lse_gradient` if that is there. This is the textbook's;
+    - `statistics(%lse, %delta)`: recomputed, `p = exp(s - lse)`, from queries,
+      keys and the log-sum-exp of every row; `delta` is given, as
+      `sum over d of do[i, d] * o[i, d] - dl[i]`, which is the same number.
+
+    A row without a key has gradients of zero. Results have any float type and
+    are rounded once.
+
+    `at [b, h, i, j]` and `whole [H, Sq]` place a tile in the whole attention, as
+    those of `attn.online_attention` do.
+
+    ```mlir
+    %dq, %dk, %dv, %dslopes = attn.attention_backward %q, %k, %v, %do
+        scale(0.125) statistics(%lse, %delta : tensor<2x16x?xf32>,
+                                               tensor<2x16x?xf32>)
+        captures(%slopes : tensor<16xf32>)
+        score {
+        ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+          %slope = tensor.extract %slopes[%h] : tensor<16xf32>
+          %r = arith.mulf %s, %slope : f32
+          attn.yield %r : f32
+        }
+        : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>,
+          tensor<2x16x?x64xf16>
+          -> tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>,
+             tensor<16xf32>
+    ```
+  }];
+  let arguments = (ins Attn_Tensor4D:$query, Attn_Tensor4D:$key,
+                       Attn_Tensor4D:$value, Attn_Tensor4D:$gradient,
+                       Optional<Attn_Tensor4D>:$probabilities,
+                       Optional<3DTensorOf<[F32, F64]>>:$lse,
+                       Optional<3DTensorOf<[F32, F64]>>:$delta,
+                       Optional<3DTensorOf<[F32, F64]>>:$lseGradient,
+                       Variadic<AnyRankedTensor>:$captures,
+                       Variadic<Index>:$at, Variadic<Index>:$whole,
+                       F64Attr:$scale, OptionalAttr<F64Attr>:$dropout,
+                       Optional<I64>:$seed, Optional<I64>:$offset);
+  let results = (outs Attn_Tensor4D:$queryGradient, Attn_Tensor4D:$keyGradient,
+                      Attn_Tensor4D:$valueGradient,
+                      Variadic<AnyRankedTensor>:$captureGradients);
+  let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $gradient `scale` `(` $scale `)`
+    (`probabilities` `(` $probabilities^ `:` type($probabilities) `)`)?
+    (`statistics` `(` $lse^ `,` $delta `:` type($lse) `,` type($delta) `)`)?
+    (`lse_gradient` `(` $lseGradient^ `:` type($lseGradient) `)`)?
+    (`captures` `(` $captures^ `:` type($captures) `)`)?
+    (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
+    (`at` `[` $at^ `]`)? (`whole` `[` $whole^ `]`)?
+    (`score` $score^)? (`mask` $mask^)? attr-dict
+    `:` type($query) `,` type($key) `,` type($value) `,` type($gradient)
+    `->` type($queryGradient) `,` type($keyGradient) `,` type($valueGradient)
+    (`,` type($captureGradients)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The type that products, softmax and the score region compute in.
+    ::mlir::FloatType getAccumulationType();
   }];
 }
 

@@ -75,8 +75,10 @@ def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
 
     - Graph ops have rules: `attn.scores` and `attn.values` are each other's, and
       `attn.sum_queries` reaches keys and values; dropout draws the same numbers
-      again; norms and `attn.rope` in closed form. `attn.attention` is written as
-      graph ops first.
+      again; norms and `attn.rope` in closed form.
+    - `attn.attention` is written as graph ops, so that its probabilities are
+      saved, and `attn.attention_backward` reads them. Whether to save them is
+      then for `attn-insert-recomputation` to say.
     - Score regions, elementwise regions and the bodies of linalg ops are
       differentiated as scalar programs. An op of linalg may be elementwise, or
       have reductions by a sum, a maximum or a minimum.
@@ -104,6 +106,104 @@ def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numDifferentiated", "num-differentiated",
               "Number of functions differentiated">
+  ];
+}
+
+def AttnInsertRecomputation : Pass<"attn-insert-recomputation"> {
+  let summary = "Recomputes probabilities instead of saving them";
+  let description = [{
+    For each `attn.attention_backward` that reads saved probabilities, replaces
+    the forward pass by `attn.attention`, which has no probabilities to save, and
+    lets the backward pass recompute them from queries, keys and the log-sum-exp
+    of every row. The softmax's Jacobian then needs `rowsum(do * o)` instead of a
+    sum over probabilities. Nothing that grows with the number of scores is left.
+
+    `policy` says where:
+
+    - `always`, `never`;
+    - `auto`: Saving costs traffic: scores, probabilities and their gradients go
+      through memory, some eleven times an element. Recomputing costs a product
+      of queries and keys. It is done where memory is the bound: where FLOPs for
+      each byte are below the ridge point of the target (peak over bandwidth),
+      unless all probabilities fit the target's near memory; and where the
+      number of scores is not known.
+
+    A remark says what was decided and why
+    (`--remarks-filter=attn-insert-recomputation`).
+  }];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let options = [
+    Option<"policy", "policy", "::fovea::attn::Recomputation",
+           /*default=*/"::fovea::attn::Recomputation::Auto",
+           "Where probabilities are recomputed", [{
+             ::llvm::cl::values(
+               clEnumValN(::fovea::attn::Recomputation::Auto, "auto",
+                          "Where memory is the bound"),
+               clEnumValN(::fovea::attn::Recomputation::Always, "always",
+                          "Everywhere"),
+               clEnumValN(::fovea::attn::Recomputation::Never, "never",
+                          "Nowhere"))
+           }]>
+  ];
+  let statistics = [
+    Statistic<"numRecomputed", "num-recomputed",
+              "Number of attentions whose probabilities are recomputed">,
+    Statistic<"numSaved", "num-saved",
+              "Number of attentions whose probabilities are saved">
+  ];
+}
+
+def AttnDecomposeBackward : Pass<"attn-decompose-backward"> {
+  let summary = "Writes attn.attention_backward as ops of the graph";
+  let description = [{
+    Writes each `attn.attention_backward` as the textbook does: scores, scale,
+    score region, probabilities (as they were saved, or `exp(s - lse)`), and the
+    gradients of each, by the rules of `attn-differentiate`. A value that the
+    forward pass has as well is found by `--cse`.
+
+    This runs everywhere and is what faster forms are compared with. Of a tile
+    (`at`), all scores of the tile exist at once.
+  }];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numDecomposed", "num-decomposed", "Number of ops decomposed">
+  ];
+}
+
+def AttnPartitionGradient
+    : Pass<"attn-partition-gradient", "::mlir::ModuleOp"> {
+  let summary = "Splits a joint function into forward and backward";
+  let description = [{
+    Splits each `@f_gradient(inputs, cotangents) -> (results, gradients)`, as
+    `attn-differentiate` makes it, into two functions that are called at
+    different times:
+
+        @f_forward(inputs) -> (results, saved)
+        @f_backward(inputs, results, saved, cotangents) -> gradients
+
+    What depends on a cotangent is the backward pass. Tensors that it reads of
+    the rest are saved, unless they are inputs or results, which are passed to it
+    as they are: of both, only those that it reads. Numbers, sizes and constants
+    are computed again.
+
+    Operands of the backward function are named for who calls it: as the inputs
+    are (`arg0`, ... where those have no name), `result0`, ..., `saved0`, ... and
+    `cotangent0`, ... by number.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let statistics = [
+    Statistic<"numPartitioned", "num-partitioned",
+              "Number of joint functions split">,
+    Statistic<"numTensorsSaved", "num-tensors-saved",
+              "Number of tensors that are saved and are not inputs or results">
   ];
 }
 

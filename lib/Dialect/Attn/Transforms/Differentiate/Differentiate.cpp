@@ -32,15 +32,9 @@ static bool isFloatTensor(Type type) {
   return tensor && isa<FloatType>(tensor.getElementType());
 }
 
-/// Leaves ops that rules know: graph ops for attention, linalg ops for
-/// elementwise ops on tensors and for softmax.
+/// Leaves ops that rules know: linalg ops for elementwise ops on tensors and
+/// for softmax.
 static void prepare(func::FuncOp function) {
-  SmallVector<AttentionOp> attentions;
-  function.walk([&](AttentionOp op) { attentions.push_back(op); });
-  SmallVector<Operation *> graph;
-  for (AttentionOp op : attentions)
-    op.decompose(graph);
-
   IRRewriter rewriter(function.getContext());
   SmallVector<linalg::AggregatedOpInterface> aggregates;
   function.walk(
@@ -81,6 +75,9 @@ static LogicalResult addGradients(func::FuncOp function) {
   }
 
   SmallVector<Value> results(end->getOperands());
+  SmallVector<int64_t> counts = {int64_t(inputs.size()),
+                                 int64_t(results.size())};
+  function->setAttr(kJointAttrName, builder.getDenseI64ArrayAttr(counts));
   for (auto [number, result] : llvm::enumerate(results)) {
     if (!isFloatTensor(result.getType()))
       continue;
@@ -95,6 +92,8 @@ static LogicalResult addGradients(func::FuncOp function) {
     if (failed(backward.pull(op)))
       return failure();
 
+  // Attention was replaced meanwhile.
+  llvm::copy(end->getOperands(), results.begin());
   for (Value input : inputs) {
     if (!isFloatTensor(input.getType()))
       continue;
@@ -139,7 +138,7 @@ struct Differentiate final
 
 private:
   LogicalResult differentiate(func::FuncOp op) {
-    std::string name = (op.getName() + "_gradient").str();
+    std::string name = getGradientName(op.getName());
     if (Operation *other = getOperation().lookupSymbol(name)) {
       InFlightDiagnostic error = op.emitOpError()
                                  << "cannot be differentiated: the name @"

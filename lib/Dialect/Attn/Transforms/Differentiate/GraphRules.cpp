@@ -13,6 +13,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
@@ -67,6 +68,56 @@ static void pull(Backward &backward, ValuesOp op, Value gradient) {
   if (backward.isVaried(value))
     backward.add(loc, value,
                  sumQueries(backward, loc, probabilities, gradient, value));
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+/// Writes the forward pass as a graph, whose probabilities `op`'s gradients are
+/// computed from.
+static LogicalResult pull(Backward &backward, AttentionOp op) {
+  OpBuilder &builder = backward.builder;
+  Location loc = op.getLoc();
+  SetVector<Value> used;
+  getUsedValuesDefinedAbove(op.getScore(), used);
+  SmallVector<Value> captures;
+  for (Value value : used) {
+    if (!backward.isVaried(value))
+      continue;
+    if (!isa<TensorType>(value.getType()))
+      return op.emitOpError("has no derivative: its score region captures a "
+                            "number that depends on operands, not a tensor");
+    captures.push_back(value);
+  }
+  Value query = op.getQuery(), key = op.getKey(), value = op.getValue();
+  Value gradient = backward.lookup(op.getOutput());
+  if (!gradient)
+    gradient =
+        buildZeros(builder, loc, op.getOutput(),
+                   cast<FloatType>(getElementTypeOrSelf(op.getOutput())));
+  Value lseGradient = op.getLse() ? backward.lookup(op.getLse()) : Value();
+
+  auto gradients = AttentionBackwardOp::create(
+      builder, loc, query.getType(), key.getType(), value.getType(),
+      ValueRange(captures).getTypes(), query, key, value, gradient,
+      /*probabilities=*/Value(), /*lse=*/Value(), /*delta=*/Value(),
+      lseGradient, captures, /*at=*/ValueRange(), /*whole=*/ValueRange(),
+      op.getScaleAttr(), op.getDropoutAttr(), op.getSeed(), op.getOffset());
+  IRMapping mapping;
+  op.getScore().cloneInto(&gradients.getScore(), mapping);
+  op.getMask().cloneInto(&gradients.getMask(), mapping);
+  SmallVector<Operation *> graph;
+  op.decompose(graph);
+  for (Operation *created : graph)
+    if (auto softmax = dyn_cast<SoftmaxOp>(created))
+      gradients.getProbabilitiesMutable().assign(softmax.getResult());
+
+  SmallVector<Value> primals = {query, key, value};
+  llvm::append_range(primals, captures);
+  for (auto [primal, result] : llvm::zip_equal(primals, gradients.getResults()))
+    backward.add(loc, primal, result);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -380,6 +431,8 @@ static void pull(Backward &backward, RopeOp op, Value gradient) {
 
 std::optional<LogicalResult> differentiate::pullGraph(Backward &backward,
                                                       Operation *op) {
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return pull(backward, attention);
   if (op->getNumResults() != 1)
     return std::nullopt;
   OpBuilder &builder = backward.builder;

@@ -1,0 +1,222 @@
+//===- DecomposeBackward.cpp - attn-decompose-backward --------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Differentiate/Backward.h"
+#include "Differentiate/Formula.h"
+#include "Differentiate/LoopNest.h"
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <limits>
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNDECOMPOSEBACKWARD
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+using namespace mlir;
+using namespace fovea::attn;
+using namespace fovea::attn::differentiate;
+
+/// Copies a score or mask region, whose last four arguments are coordinates, to
+/// one of an op on a tile at `at`.
+static void cloneAt(OpBuilder &builder, Region &from, Region &to,
+                    ValueRange at) {
+  IRMapping mapping;
+  from.cloneInto(&to, mapping);
+  if (at.empty())
+    return;
+  Block &block = to.front();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&block);
+  for (auto [argument, offset] :
+       llvm::zip_equal(block.getArguments().take_back(4), at)) {
+    if (argument.use_empty())
+      continue;
+    auto place =
+        arith::AddIOp::create(builder, argument.getLoc(), argument, offset);
+    argument.replaceAllUsesExcept(place, place);
+  }
+}
+
+namespace {
+/// Writes one op as ops of the graph.
+class Decomposition {
+public:
+  Decomposition(OpBuilder &builder, AttentionBackwardOp op)
+      : builder(builder), op(op), loc(op.getLoc()),
+        type(op.getAccumulationType()) {
+    auto query = cast<RankedTensorType>(op.getQuery().getType());
+    auto key = cast<RankedTensorType>(op.getKey().getType());
+    scoreType = RankedTensorType::get({query.getDimSize(0), query.getDimSize(1),
+                                       query.getDimSize(2), key.getDimSize(2)},
+                                      type);
+  }
+
+  /// The op's results; null after an error.
+  SmallVector<Value> run() {
+    buildScores();
+    Value p = op.getProbabilities() ? op.getProbabilities() : recompute();
+    Value dropped = drop(p);
+    Value products = ScoresOp::create(builder, loc, scoreType, op.getGradient(),
+                                      op.getValue());
+    Value scoreGradient = buildScoreGradient(p, drop(products));
+
+    // Where a key is masked, its probability is zero, and so is the gradient of
+    // its score: the mask has nothing to add.
+    Backward backward(builder);
+    backward.addVariable(scores);
+    for (Value capture : op.getCaptures())
+      backward.addVariable(capture);
+    for (Operation *step : steps)
+      backward.visit(step);
+    backward.add(loc, modified, scoreGradient);
+    for (Operation *step : llvm::reverse(steps))
+      if (failed(backward.pull(step)))
+        return {};
+    Value gradient = backward.lookup(scores);
+    SmallVector<Value> results = {
+        ValuesOp::create(builder, loc, op.getQueryGradient().getType(),
+                         gradient, op.getKey()),
+        sumQueries(gradient, op.getQuery(), op.getKeyGradient()),
+        sumQueries(dropped, op.getGradient(), op.getValueGradient())};
+    for (auto [capture, result] :
+         llvm::zip_equal(op.getCaptures(), op.getCaptureGradients())) {
+      Value gradient = backward.lookup(capture);
+      if (!gradient)
+        gradient = buildZeros(builder, loc, capture,
+                              cast<FloatType>(getElementTypeOrSelf(capture)));
+      results.push_back(castTensor(builder, loc, gradient, result.getType()));
+    }
+    return results;
+  }
+
+private:
+  void buildScores() {
+    scores =
+        ScoresOp::create(builder, loc, scoreType, op.getQuery(), op.getKey());
+    modified = scores;
+    if (!op.getScale().isExactlyValue(1.0))
+      addStep(ScaleOp::create(builder, loc, scoreType, modified,
+                              op.getScaleAttr()));
+    if (op.getScore().empty())
+      return;
+    auto modify = ModifyOp::create(builder, loc, scoreType, modified);
+    cloneAt(builder, op.getScore(), modify.getBody(), op.getAt());
+    addStep(modify);
+  }
+
+  void addStep(Operation *step) {
+    steps.push_back(step);
+    modified = step->getResult(0);
+  }
+
+  /// exp(s - lse), 0 in a row without a key.
+  Value recompute() {
+    Value masked = modified;
+    if (!op.getMask().empty()) {
+      auto mask = MaskOp::create(builder, loc, scoreType, modified);
+      cloneAt(builder, op.getMask(), mask.getBody(), op.getAt());
+      masked = mask;
+    }
+    return combine({masked}, {op.getLse()}, [](Formula &f, ValueRange in) {
+      Value lowest = f.number(-std::numeric_limits<double>::infinity());
+      Value isEmpty = f.compare(arith::CmpFPredicate::OEQ, in[1], lowest);
+      Value shift = f.select(isEmpty, f.number(0.0), in[1]);
+      return f.make<math::ExpOp>(f.sub(in[0], shift));
+    });
+  }
+
+  Value drop(Value value) {
+    if (!op.getDropoutAttr())
+      return value;
+    return DropoutOp::create(builder, loc, scoreType, value,
+                             op.getDropoutAttr(), op.getSeed(), op.getOffset());
+  }
+
+  /// The gradient of the masked scores from that of the probabilities.
+  Value buildScoreGradient(Value p, Value gradient) {
+    if (Value delta = op.getDelta())
+      return combine({p, gradient}, {delta}, [](Formula &f, ValueRange in) {
+        return f.mul(in[0], f.sub(in[1], in[2]));
+      });
+    Value result =
+        SoftmaxBackwardOp::create(builder, loc, scoreType, p, gradient);
+    if (Value lseGradient = op.getLseGradient())
+      result =
+          combine({result, p}, {lseGradient}, [](Formula &f, ValueRange in) {
+            return f.add(in[0], f.mul(in[1], in[2]));
+          });
+    return result;
+  }
+
+  /// An elementwise function of tensors of scores, and of numbers of rows.
+  Value combine(ValueRange tensors, ValueRange rows,
+                llvm::function_ref<Value(Formula &, ValueRange)> body) {
+    LoopNest nest;
+    nest.sizes = tensor::getMixedSizes(builder, loc, scores);
+    for (Value value : tensors)
+      nest.addInput(value, mapAll(builder, 4));
+    for (Value value : rows)
+      nest.addInput(value, mapTo(builder, 4, {0, 1, 2}));
+    Value result = buildSum(
+        builder, loc, nest, {0, 1, 2, 3}, type,
+        [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
+          Formula f = {b, l, type};
+          SmallVector<Value> wide;
+          for (Value value : in)
+            wide.push_back(f.convert(value));
+          return body(f, wide);
+        });
+    return castTensor(builder, loc, result, scoreType);
+  }
+
+  Value sumQueries(Value weights, Value input, Value result) {
+    auto resultType = cast<RankedTensorType>(result.getType());
+    Value heads;
+    if (resultType.isDynamicDim(1))
+      heads = tensor::DimOp::create(builder, loc, op.getKey(), 1);
+    return SumQueriesOp::create(builder, loc, resultType, weights, input,
+                                heads);
+  }
+
+  OpBuilder &builder;
+  AttentionBackwardOp op;
+  Location loc;
+  FloatType type;
+  RankedTensorType scoreType;
+  /// From the products to the scores without the mask.
+  Value scores, modified;
+  SmallVector<Operation *> steps;
+};
+
+struct DecomposeBackward final
+    : fovea::attn::impl::AttnDecomposeBackwardBase<DecomposeBackward> {
+  void runOnOperation() override {
+    SmallVector<AttentionBackwardOp> ops;
+    getOperation()->walk([&](AttentionBackwardOp op) { ops.push_back(op); });
+    for (AttentionBackwardOp op : ops) {
+      if (!op.getAt().empty() && op.getDropoutAttr()) {
+        op.emitOpError("cannot be decomposed: a tile with a dropout");
+        return signalPassFailure();
+      }
+      OpBuilder builder(op);
+      SmallVector<Value> results = Decomposition(builder, op).run();
+      if (results.empty())
+        return signalPassFailure();
+      op->replaceAllUsesWith(results);
+      op.erase();
+      ++numDecomposed;
+    }
+  }
+};
+} // namespace

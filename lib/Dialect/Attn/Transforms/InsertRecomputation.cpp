@@ -1,0 +1,281 @@
+//===- InsertRecomputation.cpp - attn-insert-recomputation ----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Differentiate/Formula.h"
+#include "Differentiate/LoopNest.h"
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNINSERTRECOMPUTATION
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+using namespace mlir;
+using namespace fovea::attn;
+using namespace fovea::attn::differentiate;
+
+//===----------------------------------------------------------------------===//
+// The forward pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The graph that saved probabilities come from.
+struct Forward {
+  SoftmaxOp softmax;
+  /// The output, and log-sum-exps of the same scores.
+  ValuesOp values;
+  SmallVector<LogSumExpOp> lse;
+};
+} // namespace
+
+static bool isSameRegion(Region &a, Region &b) {
+  return OperationEquivalence::isRegionEquivalentTo(
+      &a, &b, OperationEquivalence::IgnoreLocations);
+}
+
+/// The graph of `op`'s forward pass, if its probabilities are of the same
+/// queries, keys, scale, regions and dropout.
+static std::optional<Forward> matchForward(AttentionBackwardOp op) {
+  Forward forward;
+  forward.softmax = op.getProbabilities().getDefiningOp<SoftmaxOp>();
+  if (!forward.softmax)
+    return std::nullopt;
+  Value scores = forward.softmax.getInput(), value = scores;
+  if (!op.getMask().empty()) {
+    auto mask = value.getDefiningOp<MaskOp>();
+    if (!mask || !isSameRegion(mask.getBody(), op.getMask()))
+      return std::nullopt;
+    value = mask.getInput();
+  }
+  if (!op.getScore().empty()) {
+    auto modify = value.getDefiningOp<ModifyOp>();
+    if (!modify || !isSameRegion(modify.getBody(), op.getScore()))
+      return std::nullopt;
+    value = modify.getInput();
+  }
+  if (!op.getScale().isExactlyValue(1.0)) {
+    auto scale = value.getDefiningOp<ScaleOp>();
+    if (!scale || scale.getFactor() != op.getScale())
+      return std::nullopt;
+    value = scale.getInput();
+  }
+  auto product = value.getDefiningOp<ScoresOp>();
+  if (!product || product.getQuery() != op.getQuery() ||
+      product.getKey() != op.getKey())
+    return std::nullopt;
+
+  Value weights = op.getProbabilities();
+  if (op.getDropoutAttr()) {
+    weights = Value();
+    for (Operation *user : op.getProbabilities().getUsers())
+      if (auto dropout = dyn_cast<DropoutOp>(user);
+          dropout && dropout.getProbabilityAttr() == op.getDropoutAttr() &&
+          dropout.getSeed() == op.getSeed() &&
+          dropout.getOffset() == op.getOffset())
+        weights = dropout;
+  }
+  if (weights)
+    for (Operation *user : weights.getUsers())
+      if (auto values = dyn_cast<ValuesOp>(user);
+          values && values.getProbabilities() == weights &&
+          values.getValue() == op.getValue())
+        forward.values = values;
+  if (!forward.values)
+    return std::nullopt;
+  for (Operation *user : scores.getUsers())
+    if (auto lse = dyn_cast<LogSumExpOp>(user))
+      forward.lse.push_back(lse);
+  return forward;
+}
+
+/// Erases `op` and what it alone needed.
+static void eraseUnused(RewriterBase &rewriter, Operation *op) {
+  SmallVector<Operation *> worklist = {op};
+  while (!worklist.empty()) {
+    Operation *next = worklist.pop_back_val();
+    if (!isOpTriviallyDead(next))
+      continue;
+    SetVector<Operation *> operands;
+    for (Value operand : next->getOperands())
+      if (Operation *defining = operand.getDefiningOp())
+        operands.insert(defining);
+    rewriter.eraseOp(next);
+    worklist.append(operands.begin(), operands.end());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Recomputing
+//===----------------------------------------------------------------------===//
+
+/// sum over d of gradient * output, less the gradient of the log-sum-exp.
+static Value buildDelta(OpBuilder &builder, AttentionBackwardOp op,
+                        Value output, RankedTensorType type) {
+  LoopNest nest;
+  Location loc = op.getLoc();
+  nest.sizes = tensor::getMixedSizes(builder, loc, op.getGradient());
+  nest.addInput(op.getGradient(), mapAll(builder, 4));
+  nest.addInput(output, mapAll(builder, 4));
+  FloatType element = op.getAccumulationType();
+  Value delta =
+      buildSum(builder, loc, nest, {0, 1, 2}, element,
+               [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
+                 Formula f = {b, l, element};
+                 return f.mul(f.convert(in[0]), f.convert(in[1]));
+               });
+  delta = castTensor(builder, loc, delta, type);
+  if (Value lseGradient = op.getLseGradient())
+    delta = arith::SubFOp::create(builder, loc, delta,
+                                  castTensor(builder, loc, lseGradient, type));
+  return delta;
+}
+
+static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
+                      Forward &forward) {
+  auto outputType = cast<RankedTensorType>(forward.values.getType());
+  auto rowType = RankedTensorType::get(outputType.getShape().drop_back(),
+                                       op.getAccumulationType());
+  rewriter.setInsertionPoint(forward.values);
+  auto attention = AttentionOp::create(
+      rewriter, forward.values.getLoc(), outputType, rowType, op.getQuery(),
+      op.getKey(), op.getValue(), op.getScaleAttr(), op.getDropoutAttr(),
+      op.getSeed(), op.getOffset(), /*schedule=*/ScheduleAttr());
+  rewriter.cloneRegionBefore(op.getScore(), attention.getScore(),
+                             attention.getScore().end());
+  rewriter.cloneRegionBefore(op.getMask(), attention.getMask(),
+                             attention.getMask().end());
+
+  rewriter.setInsertionPoint(op);
+  Value delta = buildDelta(rewriter, op, attention.getOutput(), rowType);
+  auto gradients = AttentionBackwardOp::create(
+      rewriter, op.getLoc(), op.getQueryGradient().getType(),
+      op.getKeyGradient().getType(), op.getValueGradient().getType(),
+      op.getCaptureGradients().getTypes(), op.getQuery(), op.getKey(),
+      op.getValue(), op.getGradient(), /*probabilities=*/Value(),
+      attention.getLse(), delta, /*lseGradient=*/Value(), op.getCaptures(),
+      op.getAt(), op.getWhole(), op.getScaleAttr(), op.getDropoutAttr(),
+      op.getSeed(), op.getOffset());
+  rewriter.inlineRegionBefore(op.getScore(), gradients.getScore(),
+                              gradients.getScore().end());
+  rewriter.inlineRegionBefore(op.getMask(), gradients.getMask(),
+                              gradients.getMask().end());
+  rewriter.replaceOp(op, gradients.getResults());
+
+  rewriter.replaceAllUsesWith(forward.values, attention.getOutput());
+  for (LogSumExpOp lse : forward.lse)
+    if (attention->isBeforeInBlock(lse) &&
+        lse.getType() == attention.getLse().getType()) {
+      rewriter.replaceAllUsesWith(lse, attention.getLse());
+      eraseUnused(rewriter, lse);
+    }
+  eraseUnused(rewriter, forward.values);
+}
+
+//===----------------------------------------------------------------------===//
+// Deciding
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Decision {
+  bool recomputes;
+  std::string why;
+};
+} // namespace
+
+static std::string formatBytes(double bytes) {
+  if (bytes < 1 << 20)
+    return llvm::formatv("{0:F1} KiB", bytes / (1 << 10));
+  return llvm::formatv("{0:F1} MiB", bytes / (1 << 20));
+}
+
+/// What saving costs in traffic against what recomputing costs in FLOPs.
+static Decision decide(AttentionBackwardOp op) {
+  auto type = cast<RankedTensorType>(op.getProbabilities().getType());
+  auto query = cast<RankedTensorType>(op.getQuery().getType());
+  if (!type.hasStaticShape() || query.isDynamicDim(3))
+    return {true, "the number of scores is not known, and memory for them "
+                  "grows with queries times keys"};
+  TargetAttr target = getTargetOrDefault(op);
+  unsigned width = type.getElementTypeBitWidth() / 8;
+  double saved = double(type.getNumElements()) * width;
+  double near = double(target.getNearMemory()) *
+                (target.isGpu() ? 1.0 : double(target.getCores()));
+  if (saved <= near)
+    return {false, llvm::formatv("{0} of probabilities fit near memory of {1}",
+                                 formatBytes(saved), formatBytes(near))};
+  // Scores and probabilities are written and read in the forward pass;
+  // probabilities are read twice more, their gradients written and read, and
+  // the scores' gradients written and read for queries and for keys.
+  constexpr double kTransfers = 11;
+  // An exponential and the difference before it are two operations here, as the
+  // share of the rest is small.
+  double flops = 2.0 * double(query.getDimSize(3)) + 2;
+  double intensity = flops / (kTransfers * width);
+  double peak = target.isGpu() && width < 8 && target.getMatrixPeak()
+                    ? double(target.getMatrixPeak())
+                    : double(target.getPeak());
+  double ridge = peak * 1e9 / (double(target.getBandwidth()) * 1e6);
+  bool recomputes = intensity < ridge;
+  return {recomputes,
+          llvm::formatv("recomputing takes {0:F1} FLOPs for each byte that "
+                        "saving {1} of probabilities moves, the ridge point is "
+                        "{2:F1}",
+                        intensity, formatBytes(saved), ridge)};
+}
+
+namespace {
+struct InsertRecomputation final
+    : fovea::attn::impl::AttnInsertRecomputationBase<InsertRecomputation> {
+  using AttnInsertRecomputationBase::AttnInsertRecomputationBase;
+
+  void runOnOperation() override {
+    SmallVector<AttentionBackwardOp> ops;
+    getOperation()->walk([&](AttentionBackwardOp op) {
+      if (op.getProbabilities())
+        ops.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (AttentionBackwardOp op : ops) {
+      std::string function;
+      if (auto parent = op->getParentOfType<FunctionOpInterface>())
+        function = parent.getName().str();
+      auto options = remark::RemarkOpts::name("probabilities")
+                         .category(getArgument())
+                         .function(function);
+      Decision decision = {policy == Recomputation::Always,
+                           "the policy says so"};
+      if (policy == Recomputation::Auto)
+        decision = decide(op);
+      std::optional<Forward> forward;
+      if (decision.recomputes) {
+        forward = matchForward(op);
+        if (!forward)
+          decision = {false, "they are not the forward pass of the same "
+                             "attention"};
+      }
+      Location loc = op.getLoc();
+      if (forward) {
+        recompute(rewriter, op, *forward);
+        ++numRecomputed;
+        remark::passed(loc, options)
+            << "probabilities are recomputed: " + decision.why;
+      } else {
+        ++numSaved;
+        remark::passed(loc, options)
+            << "probabilities are saved: " + decision.why;
+      }
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,426 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients against PyTorch's autograd in float64.
+
+Attention is that of the numerics tests; other ops are checked against finite
+differences by torch.autograd.gradcheck, in f64.
+"""
+
+import functools
+import os
+
+import numpy as np
+import pytest
+from attention import (MASKS, MODIFICATIONS, Case, keep_mask, narrow, widen)
+from test_numerics import name
+
+import fovea
+
+torch = pytest.importorskip("torch")
+
+TARGET = os.environ.get("FOVEA_TEST_TARGET", "host")
+if TARGET != "host":
+    pytest.skip("gradients run on the host", allow_module_level=True)
+
+# (batch, queries, keys)
+SHAPES = [(1, 1, 1), (2, 37, 37), (1, 64, 64), (1, 70, 33), (2, 5, 130),
+          (1, 0, 8), (1, 8, 0)]
+SQUARE_SHAPES = [(1, 1, 1), (2, 37, 37), (1, 64, 64)]
+
+BOUNDS = {"f64": 1e-11, "f32": 3e-5, "f16": 6e-3, "bf16": 4e-2}
+
+
+def to_torch(array, dtype="f32"):
+    """An array of a test's type, bf16 as bits, as a tensor of that type."""
+    array = np.asarray(array)
+    if dtype == "bf16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def modify(case, scores, captures):
+    """The score modification of a case, by PyTorch."""
+    queries, keys = scores.shape[2:]
+    distance = torch.arange(keys)[None] - torch.arange(queries)[:, None]
+    if case.modification == "none":
+        return scores
+    if case.modification == "soft_cap":
+        return 2.5 * torch.tanh(scores / 2.5)
+    capture = captures.pop(0)
+    if case.modification == "alibi":
+        return scores + capture[None, :, None, None] * distance
+    if case.modification == "bias":
+        return scores + capture[None]
+    assert case.modification == "relative"
+    return scores + capture[distance + queries - 1]
+
+
+def reference(case, operands, variables):
+    """The results of a case by PyTorch in float64, where `variables` stand for
+    the operands that are floating-point tensors."""
+    captures = [variables.get(3 + index, operand)
+                for index, operand in enumerate(operands[3:])]
+    group = case.heads // case.kv_heads
+    q = variables[0]
+    k, v = (variables[index].repeat_interleave(group, 1) for index in (1, 2))
+    scores = torch.einsum("bhid,bhjd->bhij", q, k) * case.dim**-0.5
+    scores = modify(case, scores, captures)
+    keep = torch.ones(scores.shape, dtype=torch.bool)
+    mask = MASKS[case.mask]
+    if mask:
+        grid = np.ogrid[tuple(slice(size) for size in scores.shape)]
+        kept = mask.keep(*grid, captures.pop(0) if mask.capture else None,
+                         tuple(scores.shape))
+        keep = torch.from_numpy(np.broadcast_to(kept, scores.shape).copy())
+    # Rows without a key give zeros, and gradients of zero.
+    row = keep.any(-1, keepdim=True)
+    zero = torch.zeros((), dtype=torch.float64)
+    scores = torch.where(keep, scores, zero - torch.inf)
+    scores = torch.where(row, scores, zero)
+    p = torch.where(row & keep, torch.softmax(scores, -1), zero)
+    if case.dropout:
+        kept = torch.from_numpy(
+            keep_mask(tuple(p.shape), case.dropout, *operands[-2:]))
+        p = torch.where(kept, p / (1 - case.dropout), zero)
+    output = torch.einsum("bhij,bhjd->bhid", p, v)
+    if not case.lse:
+        return (output,), row
+    return (output, torch.logsumexp(scores, -1)), row
+
+
+@functools.lru_cache(maxsize=None)
+def compiled(case, **options):
+    return fovea.differentiable(case.text, **options)
+
+
+def run(case, shape, **options):
+    """Compares all gradients of a case with autograd's."""
+    operands = case.make_operands(*shape)
+    dtypes = [case.dtype] * 3 + ["f32"] * (len(operands) - 3)
+    function = compiled(case, **options)
+    tensors = []
+    variables = {}
+    for index, (operand, dtype) in enumerate(zip(operands, dtypes)):
+        is_float = index < 3 or getattr(operand, "dtype", None) == np.float32
+        tensor = (to_torch(operand, dtype) if isinstance(operand, np.ndarray)
+                  else operand)
+        if is_float:
+            variables[index] = torch.tensor(
+                widen(operand, dtype), dtype=torch.float64, requires_grad=True)
+            tensor = tensor.clone().requires_grad_()
+        tensors.append(tensor)
+    expected, row = reference(case, operands, variables)
+    results = function(*tensors)
+    if not isinstance(results, tuple):
+        results = (results,)
+    rng = np.random.default_rng(7)
+    cotangents = []
+    for index, result in enumerate(expected):
+        values = rng.standard_normal(tuple(result.shape))
+        if index == 1:
+            # The log-sum-exp of a row without a key is minus infinity.
+            values = np.where(row[..., 0].numpy(), values, 0)
+        cotangents.append(
+            narrow(values, case.dtype if index == 0 else case.accumulator))
+    types = [case.dtype, case.accumulator]
+    gradients = torch.autograd.grad(
+        results, [tensors[index] for index in variables],
+        [to_torch(c, t) for c, t in zip(cotangents, types)])
+    wanted = torch.autograd.grad(
+        expected, list(variables.values()),
+        [torch.tensor(widen(c, t), dtype=torch.float64)
+         for c, t in zip(cotangents, types)], allow_unused=True)
+    for index, gradient, exact in zip(variables, gradients, wanted):
+        assert gradient.dtype == tensors[index].dtype
+        assert gradient.shape == tensors[index].shape
+        if not gradient.numel():
+            continue
+        exact = torch.zeros(gradient.shape) if exact is None else exact
+        error = (gradient.double() - exact).abs().max().item()
+        # Gradients of scores are differences of numbers of magnitude 1.
+        scale = max(exact.abs().max().item(), 1.0)
+        # What is captured is f32, and its gradient a sum over everything.
+        bound = max(BOUNDS[case.dtype], 0 if index < 3 else BOUNDS["f32"])
+        assert error <= bound * scale, (
+            f"operand {index}: error {error:.3g}, relative {error / scale:.3g}, "
+            f"bound {bound:.3g}")
+
+
+def expand(cases, shapes=SHAPES):
+    return [(case, shape) for case in cases for shape in
+            (SQUARE_SHAPES if MASKS[case.mask] and MASKS[case.mask].square
+             else shapes)]
+
+
+POLICIES = [{"recompute": "always"}, {"recompute": "never"},
+            {"textbook": True, "strategy": "unfused"}]
+
+
+@pytest.mark.parametrize("options", POLICIES, ids=str)
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(dtype="f64", mask=mask) for mask in MASKS]
+    + [Case(dtype="f64", modification=m) for m in MODIFICATIONS if m != "none"]
+    + [Case(dtype="f64", modification="alibi", mask="causal"),
+       Case(dtype="f64", modification="soft_cap", mask="window", lse=True),
+       Case(dtype="f64", modification="bias", mask="padding"),
+       Case(dtype="f64", modification="relative", mask="causal_documents"),
+       Case(dtype="f64", dropout=0.3, mask="causal"),
+       Case(dtype="f64", lse=True, mask="padding", dropout=0.2),
+       Case(dtype="f64", heads=6, kv_heads=1, dim=24, value_dim=17),
+       Case(dtype="f64", heads=3, kv_heads=3, dim=1, value_dim=5)],
+    [(1, 1, 1), (2, 19, 19), (1, 18, 33), (1, 0, 8), (1, 8, 0)]), ids=name)
+def test_exact(case, shape, options):
+    """In f64, where only a mistake is an error."""
+    run(case, shape, **options)
+
+
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(dtype=dtype, mask=mask, modification=m, dropout=p)
+     for dtype in ("f32", "f16", "bf16")
+     for mask, m, p in (("none", "none", 0), ("causal", "none", 0),
+                        ("window", "alibi", 0), ("documents", "soft_cap", 0),
+                        ("padding", "bias", 0.1))]), ids=name)
+def test_dtypes(case, shape):
+    run(case, shape, recompute="always")
+
+
+# Graph ops alone: the text's results, and the shapes of its operands.
+GRAPHS = {
+    "layer_norm": ("""
+func.func @f(%x: tensor<2x3x7xf64>, %w: tensor<7xf64>, %c: tensor<7xf64>)
+    -> tensor<2x3x7xf64> {
+  %y = attn.layer_norm %x weight(%w : tensor<7xf64>) bias(%c : tensor<7xf64>)
+       epsilon(1.0e-5) : tensor<2x3x7xf64>
+  return %y : tensor<2x3x7xf64>
+}""", [(2, 3, 7), (7,), (7,)]),
+    "layer_norm_plain": ("""
+func.func @f(%x: tensor<5x?xf64>) -> tensor<5x?xf64> {
+  %y = attn.layer_norm %x epsilon(1.0e-5) : tensor<5x?xf64>
+  return %y : tensor<5x?xf64>
+}""", [(5, 6)]),
+    "rms_norm": ("""
+func.func @f(%x: tensor<2x?x7xf64>, %w: tensor<7xf64>) -> tensor<2x?x7xf64> {
+  %y = attn.rms_norm %x weight(%w : tensor<7xf64>) epsilon(1.0e-5)
+       : tensor<2x?x7xf64>
+  return %y : tensor<2x?x7xf64>
+}""", [(2, 3, 7), (7,)]),
+    "rope": ("""
+func.func @f(%x: tensor<2x3x?x8xf64>, %c: tensor<?x4xf64>, %s: tensor<?x4xf64>)
+    -> tensor<2x3x?x8xf64> {
+  %y = attn.rope %x, %c, %s
+       : tensor<2x3x?x8xf64>, tensor<?x4xf64>, tensor<?x4xf64>
+  return %y : tensor<2x3x?x8xf64>
+}""", [(2, 3, 4, 8), (4, 4), (4, 4)]),
+    "rope_interleaved": ("""
+func.func @f(%x: tensor<2x3x4x6xf64>, %c: tensor<4x3xf64>, %s: tensor<4x3xf64>)
+    -> tensor<2x3x4x6xf64> {
+  %y = attn.rope %x, %c, %s interleaved
+       : tensor<2x3x4x6xf64>, tensor<4x3xf64>, tensor<4x3xf64>
+  return %y : tensor<2x3x4x6xf64>
+}""", [(2, 3, 4, 6), (4, 3), (4, 3)]),
+    "gate": ("""
+func.func @f(%x: tensor<3x4xf64>, %g: tensor<3x4xf64>, %r: tensor<3x4xf64>)
+    -> tensor<3x4xf64> {
+  %y = attn.elementwise %x, %g {
+  ^bb0(%a: f64, %b: f64):
+    %one = arith.constant 1.0 : f64
+    %n = arith.negf %b : f64
+    %e = math.exp %n : f64
+    %d = arith.addf %one, %e : f64
+    %s = arith.divf %a, %d : f64
+    attn.yield %s : f64
+  } : (tensor<3x4xf64>, tensor<3x4xf64>) -> tensor<3x4xf64>
+  %z = attn.residual_add %y, %r : tensor<3x4xf64>, tensor<3x4xf64>
+  return %z : tensor<3x4xf64>
+}""", [(3, 4), (3, 4), (3, 4)]),
+    "unknown_heads": ("""
+func.func @f(%q: tensor<2x?x?x4xf64>, %k: tensor<2x?x?x4xf64>,
+             %v: tensor<2x?x?x3xf64>) -> tensor<2x?x?x3xf64> {
+  %s = attn.scores %q, %k
+       : tensor<2x?x?x4xf64>, tensor<2x?x?x4xf64> -> tensor<2x?x?x?xf64>
+  %p = attn.softmax %s : tensor<2x?x?x?xf64> -> tensor<2x?x?x?xf64>
+  %o = attn.values %p, %v
+       : tensor<2x?x?x?xf64>, tensor<2x?x?x3xf64> -> tensor<2x?x?x3xf64>
+  return %o : tensor<2x?x?x3xf64>
+}""", [(2, 4, 3, 4), (2, 2, 5, 4), (2, 2, 5, 3)]),
+    "importer": ("""
+func.func @f(%x: tensor<2x3x4xf64>, %w: tensor<4x5xf64>) -> tensor<2x3x5xf64> {
+  %zero = arith.constant 0.0 : f64
+  %lowest = arith.constant -1.0e300 : f64
+  %flat = tensor.collapse_shape %x [[0, 1], [2]]
+      : tensor<2x3x4xf64> into tensor<6x4xf64>
+  %e = tensor.empty() : tensor<6x5xf64>
+  %f = linalg.fill ins(%zero : f64) outs(%e : tensor<6x5xf64>)
+      -> tensor<6x5xf64>
+  %m = linalg.matmul ins(%flat, %w : tensor<6x4xf64>, tensor<4x5xf64>)
+      outs(%f : tensor<6x5xf64>) -> tensor<6x5xf64>
+  %r = tensor.empty() : tensor<6xf64>
+  %l = linalg.fill ins(%lowest : f64) outs(%r : tensor<6xf64>) -> tensor<6xf64>
+  %top = linalg.reduce { arith.maximumf } ins(%m : tensor<6x5xf64>)
+      outs(%l : tensor<6xf64>) dimensions = [1]
+  %wide = linalg.broadcast ins(%top : tensor<6xf64>) outs(%e : tensor<6x5xf64>)
+      dimensions = [1]
+  %d = arith.subf %m, %wide : tensor<6x5xf64>
+  %p = math.exp %d : tensor<6x5xf64>
+  %z = linalg.fill ins(%zero : f64) outs(%r : tensor<6xf64>) -> tensor<6xf64>
+  %sum = linalg.reduce { arith.addf } ins(%p : tensor<6x5xf64>)
+      outs(%z : tensor<6xf64>) dimensions = [1]
+  %sums = linalg.broadcast ins(%sum : tensor<6xf64>)
+      outs(%e : tensor<6x5xf64>) dimensions = [1]
+  %q = arith.divf %p, %sums : tensor<6x5xf64>
+  %y = tensor.expand_shape %q [[0, 1], [2]] output_shape [2, 3, 5]
+      : tensor<6x5xf64> into tensor<2x3x5xf64>
+  return %y : tensor<2x3x5xf64>
+}""", [(2, 3, 4), (4, 5)]),
+    "slices": ("""
+func.func @f(%x: tensor<4x6xf64>, %y: tensor<2x3xf64>) -> tensor<7x6xf64> {
+  %zero = arith.constant 0.0 : f64
+  %a = tensor.insert_slice %y into %x[1, 0] [2, 3] [1, 2]
+      : tensor<2x3xf64> into tensor<4x6xf64>
+  %b = tensor.extract_slice %x[0, 1] [2, 4] [1, 1]
+      : tensor<4x6xf64> to tensor<2x4xf64>
+  %c = tensor.pad %b low[0, 1] high[1, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f64
+  } : tensor<2x4xf64> to tensor<3x6xf64>
+  %d = tensor.concat dim(0) %a, %c
+      : (tensor<4x6xf64>, tensor<3x6xf64>) -> tensor<7x6xf64>
+  return %d : tensor<7x6xf64>
+}""", [(4, 6), (2, 3)]),
+    "unit_dims": ("""
+func.func @f(%x: tensor<3x4xf64>, %c: tensor<1x4x1xf64>, %t: tensor<4x4xf64>,
+             %n: tensor<f64>) -> tensor<3x4xf64> {
+  %e = tensor.empty() : tensor<3x4xf64>
+  %s = tensor.extract %n[] : tensor<f64>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                       affine_map<(i, j) -> (0, j, 0)>,
+                       affine_map<(i, j) -> (j, j)>,
+                       affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x, %c, %t : tensor<3x4xf64>, tensor<1x4x1xf64>, tensor<4x4xf64>)
+      outs(%e : tensor<3x4xf64>) {
+  ^bb0(%a: f64, %b: f64, %d: f64, %out: f64):
+    %p = arith.mulf %a, %b : f64
+    %q = arith.mulf %p, %d : f64
+    %r = arith.addf %q, %s : f64
+    linalg.yield %r : f64
+  } -> tensor<3x4xf64>
+  return %y : tensor<3x4xf64>
+}""", [(3, 4), (1, 4, 1), (4, 4), ()]),
+}
+
+
+def check_gradients(text, shapes, make=torch.randn):
+    torch.manual_seed(3)
+    operands = [make(shape, dtype=torch.float64).requires_grad_()
+                for shape in shapes]
+    function = fovea.differentiable(text)
+    assert torch.autograd.gradcheck(function, operands, fast_mode=False)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_graph_ops(graph):
+    check_gradients(*GRAPHS[graph])
+
+
+# Scalar ops, as expressions of %x and %y, which are between 0.1 and 0.9.
+SCALARS = {
+    "addf": "%r = arith.addf %x, %y : f64",
+    "subf": "%r = arith.subf %x, %y : f64",
+    "mulf": "%r = arith.mulf %x, %y : f64",
+    "divf": "%r = arith.divf %x, %y : f64",
+    "remf": "%r = arith.remf %x, %y : f64",
+    "maximumf": "%r = arith.maximumf %x, %y : f64",
+    "minimumf": "%r = arith.minimumf %x, %y : f64",
+    "maxnumf": "%r = arith.maxnumf %x, %y : f64",
+    "minnumf": "%r = arith.minnumf %x, %y : f64",
+    "powf": "%r = math.powf %x, %y : f64",
+    "atan2": "%r = math.atan2 %x, %y : f64",
+    "copysign": "%n = arith.negf %y : f64\n%r = math.copysign %x, %n : f64",
+    "fma": "%r = math.fma %x, %y, %x : f64",
+    "select": "%c = arith.cmpf olt, %x, %y : f64\n%p = arith.mulf %x, %x : f64\n"
+              "%r = arith.select %c, %p, %y : f64",
+    "floor": "%f = math.floor %x : f64\n%r = arith.addf %f, %y : f64",
+    "acosh": "%o = arith.constant 1.5 : f64\n%z = arith.addf %x, %o : f64\n"
+             "%r = math.acosh %z : f64",
+}
+for op in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt",
+           "rsqrt", "cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+           "cosh", "tanh", "asinh", "atanh", "erf", "erfc", "absf"):
+    SCALARS[op] = f"%z = math.{op} %x : f64\n%r = arith.mulf %z, %y : f64"
+
+
+@pytest.mark.parametrize("scalar", SCALARS)
+def test_scalar_ops(scalar):
+    text = f"""
+func.func @f(%a: tensor<5xf64>, %b: tensor<5xf64>) -> tensor<5xf64> {{
+  %c = attn.elementwise %a, %b {{
+  ^bb0(%x: f64, %y: f64):
+    {SCALARS[scalar]}
+    attn.yield %r : f64
+  }} : (tensor<5xf64>, tensor<5xf64>) -> tensor<5xf64>
+  return %c : tensor<5xf64>
+}}"""
+    check_gradients(text, [(5,), (5,)],
+                    lambda *args, **kwargs: 0.1 + 0.8 * torch.rand(
+                        *args, **kwargs))
+
+
+def test_autograd_goes_through():
+    """Around the function is PyTorch's own; one operand needs no gradient, one
+    is used twice, one result is not used."""
+    text = Case(lse=True, mask="causal", static=(1, 8, 8), dtype="f64").text
+    function = fovea.differentiable(text)
+    torch.manual_seed(1)
+    x = torch.randn(1, 4, 8, 32, dtype=torch.float64, requires_grad=True)
+    v = torch.randn(1, 2, 8, 32, dtype=torch.float64)
+    output, _ = function(x * 2, x[:, :2], v)
+    output.square().sum().backward()
+
+    y = x.detach().requires_grad_()
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        y * 2, y[:, :2].repeat_interleave(2, 1), v.repeat_interleave(2, 1),
+        is_causal=True)
+    expected.square().sum().backward()
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_deterministic():
+    case = Case(mask="causal", modification="relative", dropout=0.1)
+    operands = case.make_operands(2, 65, 65)
+    text = fovea.differentiate(case.text)
+    function = fovea.compile(text)
+    cotangent = np.ones((2, 4, 65, 32), np.float32)
+    first, second = (function(*operands, cotangent) for _ in range(2))
+    for a, b in zip(first, second):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_texts():
+    text = Case(static=(1, 8, 8)).text
+    joint = fovea.differentiate(text)
+    assert "func.func @attend_gradient(%q: " in joint
+    assert "%cotangent0" in joint
+    split = fovea.differentiate(text, partition=True, recompute="always")
+    assert "@attend_forward(%q: " in split
+    assert "@attend_backward(%q: " in split and "%result0" in split
+    assert "attn.attention_backward" in split
+    assert "x8x8x" not in split
+    assert "attn.softmax_backward" in fovea.differentiate(text, textbook=True)
+
+
+def test_errors():
+    text = Case(static=(1, 8, 8)).text
+    with pytest.raises(fovea.Error, match="unknown policy of recomputation "
+                       "'sometimes'; expected auto, always or never"):
+        fovea.differentiate(text, recompute="sometimes")
+    with pytest.raises(fovea.Error, match="no public function @other"):
+        fovea.differentiate(text, entry="other")
+    function = fovea.differentiable(text)
+    with pytest.raises(fovea.Error, match="@attend: expected 3 operands, got 1"):
+        function(torch.zeros(1))
+    with pytest.raises(fovea.Error, match="operand 0 .%saved0. of @attend: the "
+                       "name is one of those that the backward pass uses"):
+        fovea.differentiable(text.replace("%q", "%saved0"))

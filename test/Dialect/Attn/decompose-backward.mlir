@@ -1,0 +1,89 @@
+// RUN: fovea-opt --attn-decompose-backward --split-input-file \
+// RUN:   --mlir-print-local-scope %s | FileCheck %s
+
+// Probabilities from the log-sum-exp; the difference from delta.
+// CHECK-LABEL: func.func @recompute
+// CHECK-SAME: %[[Q:.*]]: tensor<1x4x8x16xf16>, %[[K:.*]]: tensor<1x2x6x16xf16>, %[[V:.*]]: tensor<1x2x6x32xf16>,
+// CHECK-SAME: %[[DO:.*]]: tensor<1x4x8x32xf16>, %[[L:.*]]: tensor<1x4x8xf32>, %[[DELTA:.*]]: tensor<1x4x8xf32>
+// CHECK: %[[S:.*]] = attn.scores %[[Q]], %[[K]]
+// CHECK: %[[X:.*]] = attn.scale %[[S]] by 2.500000e-01
+// CHECK: %[[M:.*]] = attn.mask %[[X]]
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%[[M]], %[[L]]
+// CHECK:   math.exp
+// CHECK: %[[DP:.*]] = attn.scores %[[DO]], %[[V]]
+// CHECK: %[[DS:.*]] = linalg.generic {{.*}} ins(%[[P]], %[[DP]], %[[DELTA]]
+// CHECK:   arith.subf
+// CHECK:   arith.mulf
+// CHECK: %[[DX:.*]] = attn.scale %[[DS]] by 2.500000e-01
+// CHECK: attn.values %[[DX]], %[[K]] : tensor<1x4x8x6xf32>, tensor<1x2x6x16xf16> -> tensor<1x4x8x16xf32>
+// CHECK: attn.sum_queries %[[DX]], %[[Q]]
+// CHECK: attn.sum_queries %[[P]], %[[DO]]
+func.func @recompute(%q: tensor<1x4x8x16xf16>, %k: tensor<1x2x6x16xf16>,
+                     %v: tensor<1x2x6x32xf16>, %do: tensor<1x4x8x32xf16>,
+                     %lse: tensor<1x4x8xf32>, %delta: tensor<1x4x8xf32>)
+    -> (tensor<1x4x8x16xf32>, tensor<1x2x6x16xf16>, tensor<1x2x6x32xf16>) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %do scale(0.25)
+      statistics(%lse, %delta : tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      }
+      : tensor<1x4x8x16xf16>, tensor<1x2x6x16xf16>, tensor<1x2x6x32xf16>,
+        tensor<1x4x8x32xf16>
+        -> tensor<1x4x8x16xf32>, tensor<1x2x6x16xf16>, tensor<1x2x6x32xf16>
+  return %dq, %dk, %dv
+      : tensor<1x4x8x16xf32>, tensor<1x2x6x16xf16>, tensor<1x2x6x32xf16>
+}
+
+// -----
+
+// Saved probabilities; the dropout draws the same numbers for both directions.
+// CHECK-LABEL: func.func @saved
+// CHECK-SAME: %[[P:[a-z0-9]*]]: tensor<1x1x8x8xf32>, %[[DL:.*]]: tensor<1x1x8xf32>, %[[SEED:.*]]: i64
+// CHECK: %[[D:.*]] = attn.dropout %[[P]], 5.000000e-01 seed(%[[SEED]], %[[SEED]])
+// CHECK: %[[DD:.*]] = attn.scores
+// CHECK: %[[DP:.*]] = attn.dropout %[[DD]], 5.000000e-01 seed(%[[SEED]], %[[SEED]])
+// CHECK: %[[B:.*]] = attn.softmax_backward %[[P]], %[[DP]]
+// CHECK: linalg.generic {{.*}} ins(%[[B]], %[[P]], %[[DL]]
+// CHECK: attn.sum_queries %[[D]]
+func.func @saved(%q: tensor<1x1x8x16xf32>, %do: tensor<1x1x8x16xf32>,
+                 %p: tensor<1x1x8x8xf32>, %dl: tensor<1x1x8xf32>, %seed: i64)
+    -> (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>) {
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %do scale(1.0)
+      probabilities(%p : tensor<1x1x8x8xf32>)
+      lse_gradient(%dl : tensor<1x1x8xf32>) dropout(0.5, %seed, %seed)
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
+        tensor<1x1x8x16xf32>
+        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+  return %dq, %dk, %dv
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+}
+
+// -----
+
+// Regions of a tile see the coordinates of the whole.
+// CHECK-LABEL: func.func @tile
+// CHECK-SAME: %[[I:[a-z0-9]*]]: index, %[[J:[a-z0-9]*]]: index)
+// CHECK: attn.mask
+// CHECK: ^bb0(%{{.*}}: index, %{{.*}}: index, %[[II:.*]]: index, %[[JJ:.*]]: index):
+// CHECK-DAG: %[[WI:.*]] = arith.addi %[[II]], %[[I]]
+// CHECK-DAG: %[[WJ:.*]] = arith.addi %[[JJ]], %[[J]]
+// CHECK: arith.cmpi sge, %[[WI]], %[[WJ]]
+func.func @tile(%q: tensor<1x1x8x16xf32>, %do: tensor<1x1x8x16xf32>,
+                %l: tensor<1x1x8xf32>, %i: index, %j: index)
+    -> tensor<1x1x8x16xf32> {
+  %c0 = arith.constant 0 : index
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %do scale(1.0)
+      statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+      at [%c0, %c0, %i, %j]
+      mask {
+      ^bb0(%b: index, %h: index, %ii: index, %jj: index):
+        %keep = arith.cmpi sge, %ii, %jj : index
+        attn.yield %keep : i1
+      }
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
+        tensor<1x1x8x16xf32>
+        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+  return %dq : tensor<1x1x8x16xf32>
+}

@@ -1,0 +1,51 @@
+// RUN: fovea-opt --attn-differentiate --attn-insert-recomputation \
+// RUN:   --remarks-filter=attn-insert-recomputation --split-input-file %s 2>&1 \
+// RUN:   | FileCheck %s
+
+// How the policy auto decides, and what it says.
+
+module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2,
+    vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
+    near_memory = 1048576, bandwidth = 12000, peak = 300>} {
+// CHECK: probabilities are saved: 512.0 KiB of probabilities fit near memory of 2.0 MiB
+func.func @near(%q: tensor<1x2x256x64xf32>)
+    -> tensor<1x2x256x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+      : tensor<1x2x256x64xf32>, tensor<1x2x256x64xf32>,
+        tensor<1x2x256x64xf32> -> tensor<1x2x256x64xf32>
+  return %o : tensor<1x2x256x64xf32>
+}
+// CHECK: probabilities are recomputed: recomputing takes 3.0 FLOPs for each byte that saving 32.0 MiB of probabilities moves, the ridge point is 25.0
+func.func @far(%q: tensor<1x8x1024x64xf32>)
+    -> tensor<1x8x1024x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+      : tensor<1x8x1024x64xf32>, tensor<1x8x1024x64xf32>,
+        tensor<1x8x1024x64xf32> -> tensor<1x8x1024x64xf32>
+  return %o : tensor<1x8x1024x64xf32>
+}
+// CHECK: probabilities are recomputed: the number of scores is not known, and memory for them grows with queries times keys
+func.func @unknown(%q: tensor<1x8x?x64xf32>)
+    -> tensor<1x8x?x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+      : tensor<1x8x?x64xf32>, tensor<1x8x?x64xf32>,
+        tensor<1x8x?x64xf32> -> tensor<1x8x?x64xf32>
+  return %o : tensor<1x8x?x64xf32>
+}
+}
+
+// -----
+
+// A machine with much bandwidth for its arithmetic.
+
+module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2,
+    vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
+    near_memory = 1048576, bandwidth = 400000, peak = 300>} {
+// CHECK: probabilities are saved: recomputing takes 3.0 FLOPs for each byte that saving 32.0 MiB of probabilities moves, the ridge point is 0.8
+func.func @bandwidth(%q: tensor<1x8x1024x64xf32>)
+    -> tensor<1x8x1024x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+      : tensor<1x8x1024x64xf32>, tensor<1x8x1024x64xf32>,
+        tensor<1x8x1024x64xf32> -> tensor<1x8x1024x64xf32>
+  return %o : tensor<1x8x1024x64xf32>
+}
+}

@@ -1,0 +1,43 @@
+// RUN: fovea-run %s --grad --random=1 --dims=40 --check | FileCheck %s
+// RUN: fovea-run %s --grad --random=1 --dims=40 --check --recompute=always \
+// RUN:   | FileCheck %s
+// RUN: fovea-run %s --grad --random=1 --dims=40 --check --recompute=never \
+// RUN:   | FileCheck %s
+// RUN: fovea-run %s --grad --random=1 --dims=40 --check --strategy=unfused \
+// RUN:   | FileCheck %s
+// RUN: not fovea-run %s --grad --random=1 --dims=40 --recompute=sometimes 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=POLICY
+
+// CHECK: result 0: f16 1x4x40x8, mean
+// CHECK: result 1 (gradient of %q): f16 1x4x40x16, mean
+// CHECK: result 2 (gradient of %k): f16 1x2x40x16, mean
+// CHECK: result 3 (gradient of %v): f16 1x2x40x8, mean
+// CHECK: result 4 (gradient of %slopes): f32 4, mean
+// CHECK: check: result 0: max error {{.*}} (bound 0.004)
+// CHECK-COUNT-4: check: result {{[1-4]}}: max error {{.*}} (bound 0.004)
+
+// POLICY: fovea-run: --recompute=sometimes: unknown policy; expected auto, always or never
+
+func.func @attend(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>,
+                  %v: tensor<1x2x?x8xf16>, %slopes: tensor<4xf32>)
+    -> tensor<1x4x?x8xf16> {
+  %s = attn.scores %q, %k
+      : tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16> -> tensor<1x4x?x?xf32>
+  %t = attn.scale %s by 0.25 : tensor<1x4x?x?xf32>
+  %a = attn.modify %t {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %slope = tensor.extract %slopes[%h] : tensor<4xf32>
+    %c = math.tanh %x : f32
+    %r = arith.mulf %c, %slope : f32
+    attn.yield %r : f32
+  } : tensor<1x4x?x?xf32>
+  %m = attn.mask %a {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x4x?x?xf32>
+  %p = attn.softmax %m : tensor<1x4x?x?xf32> -> tensor<1x4x?x?xf32>
+  %o = attn.values %p, %v
+      : tensor<1x4x?x?xf32>, tensor<1x2x?x8xf16> -> tensor<1x4x?x8xf16>
+  return %o : tensor<1x4x?x8xf16>
+}
