@@ -112,8 +112,11 @@ static void addAttention(OpPassManager &manager,
   manager.addPass(fovea::attn::createAttnFuse());
   addCleanup(manager);
   manager.addPass(fovea::attn::createAttnSelectSchedule());
-  if (options.level != fovea::Level::Fused)
-    fovea::addTiling(manager, options.strategy);
+  if (options.level == fovea::Level::Fused)
+    return;
+  fovea::addTiling(manager, options.strategy);
+  manager.addPass(fovea::attn::createAttnTileBackward());
+  fovea::addCleanup(manager);
 }
 
 void fovea::buildHostPipeline(OpPassManager &manager,

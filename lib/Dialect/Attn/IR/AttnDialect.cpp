@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -32,8 +33,20 @@ static void printUpdate(OpAsmPrinter &printer, Operation *, UpdateAttr update) {
 #define GET_OP_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"
 
+namespace {
+/// Ops of the dialect mean the same wherever they are.
+struct AttnInliner : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+} // namespace
+
 void AttnDialect::initialize() {
   registerAttributes();
+  addInterfaces<AttnInliner>();
   addOperations<
 #define GET_OP_LIST
 #include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"

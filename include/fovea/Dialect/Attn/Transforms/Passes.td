@@ -178,6 +178,42 @@ def AttnDecomposeBackward : Pass<"attn-decompose-backward"> {
   ];
 }
 
+def AttnTileBackward : Pass<"attn-tile-backward"> {
+  let summary = "Tiles attention's backward pass over queries and keys";
+  let description = [{
+    Each `attn.attention_backward` that recomputes its probabilities becomes
+
+    - an `scf.forall` over batches and heads of keys, each of which alone adds to
+      the gradients of its keys, its values and its group's queries;
+    - in it loops over the group's query heads, over tiles of queries, and over
+      the tiles of keys that the mask keeps something of, by the analysis that
+      bounds the forward pass (`Analysis/MaskAnalysis.h`; without its tables);
+    - the op itself, on a tile: no tensor has more scores than a tile.
+
+    Sums are in the accumulation type and rounded once. Their order is fixed, so
+    that calls with equal operands are equal to the last bit.
+
+    An op with gradients of captured tensors or with a dropout stays as it is,
+    with a missed remark (`--remarks-filter=attn-tile-backward`).
+  }];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let options = [
+    Option<"queryTile", "query-tile", "int64_t", /*default=*/"64",
+           "Queries of a tile">,
+    Option<"keyTile", "key-tile", "int64_t", /*default=*/"64",
+           "Keys of a tile">
+  ];
+  let statistics = [
+    Statistic<"numTiled", "num-tiled", "Number of backward passes tiled">,
+    Statistic<"numUntiled", "num-untiled",
+              "Number of backward passes that cannot be tiled">
+  ];
+}
+
 def AttnPartitionGradient
     : Pass<"attn-partition-gradient", "::mlir::ModuleOp"> {
   let summary = "Splits a joint function into forward and backward";

@@ -1,0 +1,95 @@
+// RUN: fovea-opt --attn-tile-backward="query-tile=8 key-tile=16" --canonicalize \
+// RUN:   --cse --split-input-file --mlir-print-local-scope %s | FileCheck %s
+
+// A head of keys has its group's queries for itself: gradients are added to
+// without conflict. Keys beyond the diagonal are not visited; a tile sees the
+// coordinates of the whole.
+// CHECK-LABEL: func.func @causal
+// CHECK-SAME: %[[Q:.*]]: tensor<2x4x64x16xf16>, %[[K:.*]]: tensor<2x2x64x16xf16>, %[[V:.*]]: tensor<2x2x64x16xf16>,
+// CHECK: scf.forall (%[[B:.*]], %[[G:.*]]) in (2, 2) shared_outs({{.*}}) -> (tensor<2x4x64x16xf32>, tensor<2x2x64x16xf32>, tensor<2x2x64x16xf32>) {
+// CHECK:   scf.for %[[M:.*]] = %c0 to %c2 step %c1
+// CHECK:     scf.for %[[I:.*]] = %c0 to %c64 step %c8
+// CHECK:       scf.for %[[J:.*]] = %c0 to %[[END:.*]] step %c16
+// CHECK:         attn.attention_backward {{.*}} statistics({{.*}} : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+// CHECK-SAME:      at[%[[B]], %{{.*}}, %[[I]], %[[J]]]
+// CHECK:         mask {
+// CHECK:         -> tensor<1x1x8x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>
+// CHECK:   scf.forall.in_parallel
+// CHECK-COUNT-3: tensor.parallel_insert_slice
+// CHECK: arith.truncf %{{.*}} : tensor<2x4x64x16xf32> to tensor<2x4x64x16xf16>
+func.func @causal(%q: tensor<2x4x64x16xf16>, %k: tensor<2x2x64x16xf16>,
+                  %v: tensor<2x2x64x16xf16>, %do: tensor<2x4x64x16xf16>,
+                  %l: tensor<2x4x64xf32>, %d: tensor<2x4x64xf32>)
+    -> (tensor<2x4x64x16xf16>, tensor<2x2x64x16xf16>, tensor<2x2x64x16xf16>) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %do scale(0.25)
+      statistics(%l, %d : tensor<2x4x64xf32>, tensor<2x4x64xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x64x16xf16>, tensor<2x2x64x16xf16>, tensor<2x2x64x16xf16>,
+        tensor<2x4x64x16xf16>
+        -> tensor<2x4x64x16xf16>, tensor<2x2x64x16xf16>, tensor<2x2x64x16xf16>
+  return %dq, %dk, %dv
+      : tensor<2x4x64x16xf16>, tensor<2x2x64x16xf16>, tensor<2x2x64x16xf16>
+}
+
+// -----
+
+// Sizes that are not known; no mask, no bounds.
+// CHECK-LABEL: func.func @dynamic
+// CHECK: scf.forall (%{{.*}}, %{{.*}}) in (%{{.*}}, 3)
+// CHECK: scf.for
+// CHECK:   %[[ROWS:.*]] = affine.min affine_map<(d0)[s0] -> (-d0 + s0, 8)>
+// CHECK:   scf.for
+// CHECK:     %[[KEYS:.*]] = affine.min affine_map<(d0)[s0] -> (-d0 + s0, 16)>
+// CHECK:     attn.attention_backward
+// CHECK:     -> tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>
+func.func @dynamic(%q: tensor<?x3x?x16xf32>, %k: tensor<?x3x?x16xf32>,
+                   %v: tensor<?x3x?x16xf32>, %do: tensor<?x3x?x16xf32>,
+                   %l: tensor<?x3x?xf32>, %d: tensor<?x3x?xf32>)
+    -> tensor<?x3x?x16xf32> {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %do scale(0.25)
+      statistics(%l, %d : tensor<?x3x?xf32>, tensor<?x3x?xf32>)
+      : tensor<?x3x?x16xf32>, tensor<?x3x?x16xf32>, tensor<?x3x?x16xf32>,
+        tensor<?x3x?x16xf32>
+        -> tensor<?x3x?x16xf32>, tensor<?x3x?x16xf32>, tensor<?x3x?x16xf32>
+  return %dq : tensor<?x3x?x16xf32>
+}
+
+// -----
+
+// What stays: gradients of captured tensors, a dropout, saved probabilities.
+// CHECK-LABEL: func.func @untiled
+// CHECK-NOT: scf.for
+func.func @untiled(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>,
+                   %p: tensor<1x1x8x8xf32>, %slopes: tensor<1xf32>, %seed: i64)
+    -> (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>) {
+  %0:4 = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+      captures(%slopes : tensor<1xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<1xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      }
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
+        tensor<1x1x8x16xf32>
+        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
+           tensor<1xf32>
+  %1:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+      dropout(0.5, %seed, %seed)
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
+        tensor<1x1x8x16xf32>
+        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+  %2:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      probabilities(%p : tensor<1x1x8x8xf32>)
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
+        tensor<1x1x8x16xf32>
+        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+  return %0#0, %1#0, %2#0
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+}
