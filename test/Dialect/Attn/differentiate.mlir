@@ -91,11 +91,11 @@ func.func @fused(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>,
 // CHECK-SAME: affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>
 // CHECK-SAME: affine_map<(d0, d1, d2, d3) -> (d0)>
 // CHECK-SAME: iterator_types = ["parallel", "reduction", "reduction", "reduction"]
-// CHECK: -> tensor<4xf32>
+// CHECK: arith.truncf %{{.*}} : tensor<4xf64> to tensor<4xf32>
 // The bias', at its constant index.
 // CHECK: %[[SUM:.*]] = linalg.generic
 // CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction", "reduction"]
-// CHECK: tensor.insert_slice %[[SUM]] into %{{.*}}[0, 0, 0] [1, 8, 6] [1, 1, 1] : tensor<8x6xf32> into tensor<1x?x?xf32>
+// CHECK: tensor.insert_slice %[[SUM]] into %{{.*}}[0, 0, 0] [1, 8, 6] [1, 1, 1] : tensor<8x6xf64> into tensor<1x?x?xf64>
 func.func @regions(%x: tensor<2x4x8x6xf32>, %slopes: tensor<4xf32>,
                    %bias: tensor<1x?x?xf32>) -> tensor<2x4x8x6xf32> {
   %c0 = arith.constant 0 : index
@@ -117,14 +117,15 @@ func.func @regions(%x: tensor<2x4x8x6xf32>, %slopes: tensor<4xf32>,
 
 // -----
 
-// Where an index is computed, contributions are added one by one, in f32.
+// Where an index is computed, contributions are added one by one, in f64: there
+// are many, of both signs.
 // CHECK-LABEL: func.func @relative_gradient(
 // CHECK: %[[ZEROS:.*]] = linalg.fill
 // CHECK-COUNT-4: scf.for
-// CHECK: %[[OLD:.*]] = tensor.extract %[[SUMS:.*]][%[[AT:.*]]] : tensor<?xf32>
+// CHECK: %[[OLD:.*]] = tensor.extract %[[SUMS:.*]][%[[AT:.*]]] : tensor<?xf64>
 // CHECK: %[[NEW:.*]] = arith.addf %[[OLD]]
 // CHECK: tensor.insert %[[NEW]] into %[[SUMS]][%[[AT]]]
-// CHECK: arith.truncf %{{.*}} : tensor<?xf32> to tensor<?xf16>
+// CHECK: arith.truncf %{{.*}} : tensor<?xf64> to tensor<?xf16>
 func.func @relative(%x: tensor<2x4x8x8xf32>, %table: tensor<?xf16>)
     -> tensor<2x4x8x8xf32> {
   %c7 = arith.constant 7 : index

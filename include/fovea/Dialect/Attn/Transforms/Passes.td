@@ -89,7 +89,8 @@ def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     - Views, slices, padding and concatenation of tensors have their inverse.
 
     Gradients are computed in the accumulation type and rounded once for each op,
-    as results are. Where a maximum is attained more than once, its gradient is
+    as results are; those of captured tensors that are not indexed by query and
+    key are sums of very many terms of both signs, in f64. Where a maximum is attained more than once, its gradient is
     shared. An op without a derivative is an error that names it, if a gradient
     has to pass it. A function that calls others must be inlined first.
   }];

@@ -132,8 +132,7 @@ Value differentiate::buildSum(OpBuilder &builder, Location loc,
 
 Value differentiate::buildScatter(OpBuilder &builder, Location loc,
                                   const LoopNest &nest, Value like,
-                                  PlacedTermFn term) {
-  auto element = cast<FloatType>(getElementTypeOrSelf(like));
+                                  FloatType element, PlacedTermFn term) {
   FloatType type = getAccumulationType(element);
   auto index = [&](OpFoldResult size) {
     return getValueOrCreateConstantIndexOp(builder, loc, size);

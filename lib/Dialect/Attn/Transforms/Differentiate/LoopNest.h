@@ -52,11 +52,11 @@ mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc,
                      const LoopNest &nest, llvm::ArrayRef<unsigned> outer,
                      mlir::FloatType element, TermFn term);
 
-/// A tensor of the shape and element type of `like`: every iteration's `term`
-/// added at its place. Null after an error.
+/// A tensor of the shape of `like` and elements of type `element`: every
+/// iteration's `term` added at its place. Null after an error.
 mlir::Value buildScatter(mlir::OpBuilder &builder, mlir::Location loc,
                          const LoopNest &nest, mlir::Value like,
-                         PlacedTermFn term);
+                         mlir::FloatType element, PlacedTermFn term);
 
 /// Zeros of the shape of `like`.
 mlir::Value buildZeros(mlir::OpBuilder &builder, mlir::Location loc,

@@ -239,13 +239,16 @@ static LogicalResult pullVariable(Backward &backward, LoopProgram &program,
   Location loc = program.op->getLoc();
   LoopNest nest = makeNest(program);
   auto element = cast<FloatType>(getElementTypeOrSelf(target));
+  // What is read by many queries and keys gets a sum of many terms of both
+  // signs, of which little may be left.
+  FloatType exact = builder.getF64Type();
   auto term = [&](OpBuilder &b, Location l, IndexFn index,
                   ValueRange elements) {
     IRMapping mapping;
     return emitGradient(program, variable, b, l, index, elements, mapping);
   };
   if (!isa<TensorType>(target.getType())) {
-    Value sum = buildSum(builder, loc, nest, {}, element, term);
+    Value sum = buildSum(builder, loc, nest, {}, exact, term);
     if (!sum)
       return failure();
     backward.add(loc, target,
@@ -260,7 +263,10 @@ static LogicalResult pullVariable(Backward &backward, LoopProgram &program,
       isDirect(places) && (variable.extract || coversOperand(places, target));
   Value gradient;
   if (isSum) {
-    gradient = buildSum(builder, loc, nest, loopsOf(places), element, term);
+    SmallVector<unsigned> outer = loopsOf(places);
+    bool isLong = variable.extract && outer.size() + 2 <= nest.getNumLoops();
+    gradient =
+        buildSum(builder, loc, nest, outer, isLong ? exact : element, term);
     if (!gradient)
       return failure();
     gradient = variable.extract
@@ -268,7 +274,7 @@ static LogicalResult pullVariable(Backward &backward, LoopProgram &program,
                    : restoreUnitDims(builder, loc, gradient, places, target);
   } else {
     gradient = buildScatter(
-        builder, loc, nest, target,
+        builder, loc, nest, target, exact,
         [&](OpBuilder &b, Location l, IndexFn index, ValueRange elements,
             SmallVectorImpl<Value> &place) {
           IRMapping mapping;
