@@ -19,18 +19,17 @@ CompiledCode makeCode() {
   CompiledCode code;
   CompiledCode::Function &first = code.functions.emplace_back();
   first.signature.name = "attend";
-  first.signature.operands = {
-      {"q", DType::BF16, {2, -1, 64}, /*scalar=*/false},
-      {"", DType::I64, {}, /*scalar=*/true}};
+  first.signature.operands = {{"q", DType::BF16, {2, -1, 64}, /*scalar=*/false},
+                              {"", DType::I64, {}, /*scalar=*/true}};
   first.signature.results = {{"", DType::F32, {-1}, /*scalar=*/false}};
   first.messages = {"{0} is not {1}", ""};
   CompiledCode::Function &second = code.functions.emplace_back();
   second.signature.name = "other";
   second.signature.obstacle = "no tensor";
-  code.object = llvm::MemoryBuffer::getMemBufferCopy(
-      llvm::StringRef("\x7f"
-                      "ELF\0code",
-                      9));
+  code.object =
+      llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef("\x7f"
+                                                           "ELF\0code",
+                                                           9));
   code.device = {"PTX", {"attend_0", "attend_1"}};
   code.remarks = {"not fused"};
   return code;
