@@ -22,8 +22,8 @@ namespace fovea {
 /// Name of the `gpu.module` with all kernels.
 inline constexpr llvm::StringLiteral kKernelModule = "kernels";
 
-/// An attribute of launches and kernels whose memref operands, where one of them
-/// is written, are in memory apart.
+/// An attribute of launches and kernels whose memref operands, where one of
+/// them is written, are in memory apart.
 inline constexpr llvm::StringLiteral kDistinctMemory = "fovea.distinct_memory";
 
 /// The module with the kernels of `module`, or null if it has none.

@@ -169,6 +169,8 @@ private:
                    std::optional<unsigned> loop);
 
   IRMapping mapInvariants(linalg::GenericOp op, std::optional<unsigned> loop);
+  void loadRow(linalg::GenericOp op, unsigned loop, OpOperand &operand);
+  void loadSharedRow(linalg::GenericOp op, unsigned loop);
   Vectors loadVectors(linalg::GenericOp op, unsigned loop, int64_t vector);
   SmallVector<Value> emitLane(linalg::GenericOp op, unsigned loop,
                               const IRMapping &invariants,
@@ -236,17 +238,22 @@ void RowEmitter::visitStreams(
 
 void RowEmitter::preload() {
   visitStreams([&](linalg::GenericOp op, unsigned loop, OpOperand &operand) {
-    if (!plan.preloaded.contains(operand.get()))
-      return;
-    RowValue row;
-    Value zeros = getZeros(getVectorType(operand.get()));
-    for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
-      row.push_back(guard(vector, zeros, [&] {
-                      Value value = loadVector(op, loop, operand, vector);
-                      return SmallVector<Value>{value};
-                    }).front());
-    rows[operand.get()] = row;
+    if (plan.preloaded.contains(operand.get()))
+      loadRow(op, loop, operand);
   });
+}
+
+/// Loads all vectors of an operand.
+void RowEmitter::loadRow(linalg::GenericOp op, unsigned loop,
+                         OpOperand &operand) {
+  RowValue row;
+  Value zeros = getZeros(getVectorType(operand.get()));
+  for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector)
+    row.push_back(guard(vector, zeros, [&] {
+                    Value value = loadVector(op, loop, operand, vector);
+                    return SmallVector<Value>{value};
+                  }).front());
+  rows[operand.get()] = row;
 }
 
 void RowEmitter::prefetch() {
@@ -480,7 +487,24 @@ SmallVector<Value> RowEmitter::emitLane(linalg::GenericOp op, unsigned loop,
       [&](Value value) { return values.lookupOrDefault(value); });
 }
 
+/// Loads the vectors of weights together, before stores that they would wait
+/// behind. Those of several operands, and of long rows, would take too many
+/// registers.
+void RowEmitter::loadSharedRow(linalg::GenericOp op, unsigned loop) {
+  if (plan.preloaded.empty() || plan.residentBlocks == 1)
+    return;
+  SmallVector<OpOperand *> left;
+  for (OpOperand &operand : op->getOpOperands())
+    if (getAccess(op, operand, loop) == Access::Contiguous &&
+        op.payloadUsesValueFromOperand(&operand) &&
+        !rows.contains(operand.get()) && !isLocal(operand.get()))
+      left.push_back(&operand);
+  if (left.size() == 1)
+    loadRow(op, loop, *left.front());
+}
+
 void RowEmitter::emitElementwise(linalg::GenericOp op, unsigned loop) {
+  loadSharedRow(op, loop);
   IRMapping invariants = mapInvariants(op, loop);
   SmallVector<RowValue> results(op.getNumDpsInits());
   for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector) {

@@ -25,7 +25,7 @@ static constexpr int64_t kLongestVector = 8;
 /// Vectors of a thread: enough loads under way, and registers left.
 static constexpr int64_t kUsualVectors = 4;
 static constexpr int64_t kMostVectors = 16;
-/// Rows that are loaded before the first op though no sum needs them.
+/// Rows that are loaded before the first op, unless sums need more.
 static constexpr int64_t kMostLoads = 2;
 /// Threads of a block that has several rows, and of one for rows of unknown
 /// length.
@@ -34,8 +34,9 @@ static constexpr int64_t kDynamicBlock = 512;
 /// Registers that a thread needs besides rows.
 static constexpr int64_t kOtherRegisters = 28;
 static constexpr int64_t kMostRegisters = 255;
-/// Threads that a multiprocessor should have room for: enough loads under way,
-/// and registers for a thread's arithmetic left.
+/// Threads that a multiprocessor should have room for, and may have: enough
+/// loads under way, and registers for a thread's arithmetic left.
+static constexpr int64_t kFewestThreads = 768;
 static constexpr int64_t kResidentThreads = 1024;
 
 /// What `memref` is a view of.
@@ -95,6 +96,7 @@ private:
   void chooseVectors();
   void chooseLoads();
   int64_t countRegisters(int64_t perThread) const;
+  bool tryThreads(int64_t most, int64_t fewest);
   bool chooseThreads();
 
   scf::ForallOp forall;
@@ -327,39 +329,48 @@ int64_t Planner::countRegisters(int64_t perThread) const {
   return registers;
 }
 
-/// Chooses the vectors of a thread and the threads of a row.
-bool Planner::chooseThreads() {
+/// Gives each thread at most `most` vectors of the row, if a multiprocessor has
+/// registers for a row and for `fewest` threads.
+bool Planner::tryThreads(int64_t most, int64_t fewest) {
   int64_t count = result.length ? *result.length / result.vectorLength
                                 : kDynamicBlock * kUsualVectors;
-  for (int64_t most = kUsualVectors; most <= kMostVectors; most *= 2) {
-    int64_t threads = llvm::alignTo(llvm::divideCeil(count, most), kWarpSize);
-    // Lanes that make a sum are a whole warp.
-    if (!lastSum && count < kWarpSize)
-      threads = llvm::bit_ceil<uint64_t>(count);
-    if (threads > kLargestBlock)
-      continue;
-    int64_t perThread = llvm::divideCeil(count, threads);
-    int64_t registers = countRegisters(perThread);
-    if (registers > std::min(kMostRegisters, kRegistersPerCore / threads))
-      continue;
-    result.vectorsPerThread = perThread;
-    result.threads = threads;
-    // Short rows: a warp for each or less, several in a block.
-    result.blockThreads = threads <= kWarpSize ? kSharedBlock : threads;
-    // Some blocks load while others compute.
-    int64_t resident =
-        std::min(kResidentThreads, kRegistersPerCore / registers);
-    if (result.isFull())
-      result.residentBlocks =
-          std::max<int64_t>(1, resident / result.blockThreads);
-    // All multiprocessors' blocks, which wait for sums. LLVM can prefetch from
-    // sm_90 on.
-    attn::TargetAttr target = attn::getTarget(forall);
-    if (lastSum && target && target.getName() == getName(GpuArch::SM90a))
-      result.rowsAhead = target.getCores() * result.residentBlocks *
-                         result.blockThreads / result.threads;
-    return true;
-  }
+  int64_t threads = llvm::alignTo(llvm::divideCeil(count, most), kWarpSize);
+  // Lanes that make a sum are a whole warp.
+  if (!lastSum && count < kWarpSize)
+    threads = llvm::bit_ceil<uint64_t>(count);
+  if (threads > kLargestBlock)
+    return false;
+  int64_t perThread = llvm::divideCeil(count, threads);
+  int64_t registers = countRegisters(perThread);
+  if (registers >
+      std::min(kMostRegisters, kRegistersPerCore / std::max(threads, fewest)))
+    return false;
+  result.vectorsPerThread = perThread;
+  result.threads = threads;
+  // Short rows: a warp for each or less, several in a block.
+  result.blockThreads = threads <= kWarpSize ? kSharedBlock : threads;
+  // Some blocks load while others compute.
+  int64_t resident = std::min(kResidentThreads, kRegistersPerCore / registers);
+  if (result.isFull())
+    result.residentBlocks =
+        std::max<int64_t>(1, resident / result.blockThreads);
+  // All multiprocessors' blocks, which wait for sums. LLVM can prefetch from
+  // sm_90 on.
+  attn::TargetAttr target = attn::getTarget(forall);
+  if (lastSum && target && target.getName() == getName(GpuArch::SM90a))
+    result.rowsAhead = target.getCores() * result.residentBlocks *
+                       result.blockThreads / result.threads;
+  return true;
+}
+
+/// Chooses the vectors of a thread and the threads of a row.
+bool Planner::chooseThreads() {
+  for (int64_t most : {kUsualVectors, kUsualVectors / 2})
+    if (tryThreads(most, kFewestThreads))
+      return true;
+  for (int64_t most = kUsualVectors; most <= kMostVectors; most *= 2)
+    if (tryThreads(most, /*fewest=*/0))
+      return true;
   return false;
 }
 
