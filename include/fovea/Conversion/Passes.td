@@ -577,9 +577,10 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     A loop over rows, whose ops all work on rows of one dimension of the same
     length, element by element or by a sum, keeps rows in registers: what is read
     of a row is loaded once, by accesses of up to 16 bytes: what sums need, or two
-    operands of the row if that is less, before the first op, so that much is under
-    way; what all rows share, such as weights, where it is used. On sm_90a the row that a block
-    begins next is brought into the L2 cache meanwhile; buffers become registers; sums are made by shuffles within warps
+    operands of the row if that is more, before the first op, so that much is
+    under way; what all rows share, such as weights, where it is used. On sm_90a
+    the row that a block begins next is brought into the L2 cache meanwhile;
+    buffers become registers; sums are made by shuffles within warps
     and through shared memory between them, in an order that the length of the
     row alone decides. Rows of up to 128 vectors are each a warp's, or, without a
     sum, of less. Rows of
