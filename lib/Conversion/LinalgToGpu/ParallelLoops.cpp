@@ -110,6 +110,8 @@ private:
   SmallVector<Workspace> workspaces;
 };
 
+} // namespace
+
 LogicalResult LoopConverter::convert() {
   builder.setInsertionPoint(forall);
   prepareBody();
@@ -393,8 +395,6 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
     rewriter.eraseOp(op);
   }
 }
-
-} // namespace
 
 LogicalResult fovea::convertParallelLoop(OpBuilder &builder,
                                          scf::ForallOp forall) {

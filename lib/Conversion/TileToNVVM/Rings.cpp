@@ -139,11 +139,9 @@ void fovea::tile::emitArrive(OpBuilder &builder, Location loc, Value barrier) {
   emitPtx(builder, loc, "mbarrier.arrive.shared::cta.b64 _, [$0];", barrier);
 }
 
-namespace {
-
 /// Waits until the phase of `parity` of a barrier is complete.
-void emitWait(ImplicitLocOpBuilder &builder, Operation *op, Value barrier,
-              Value parity) {
+static void emitWait(ImplicitLocOpBuilder &builder, Operation *op,
+                     Value barrier, Value parity) {
   // Hopper's puts the thread to sleep.
   StringRef test = isForHopper(op) ? "try_wait" : "test_wait";
   emitPtx(builder, builder.getLoc(),
@@ -157,6 +155,8 @@ void emitWait(ImplicitLocOpBuilder &builder, Operation *op, Value barrier,
               "DONE:\n}",
           {barrier, parity});
 }
+
+namespace {
 
 template <typename Op>
 class RingPattern : public OpConversionPattern<Op> {

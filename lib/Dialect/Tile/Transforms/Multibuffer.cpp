@@ -21,10 +21,12 @@ namespace fovea::tile {
 using namespace mlir;
 using namespace fovea::tile;
 
-namespace {
-
 /// Of rings in loops.
-int64_t getStages(LaunchOp launch) { return launch.getStages().value_or(2); }
+static int64_t getStages(LaunchOp launch) {
+  return launch.getStages().value_or(2);
+}
+
+namespace {
 
 struct Multibuffer : fovea::tile::impl::TileMultibufferBase<Multibuffer> {
   using TileMultibufferBase::TileMultibufferBase;

@@ -21,15 +21,13 @@ namespace fovea::tile {
 #define GEN_PASS_DEF_TILEPACKOPERANDS
 #include "fovea/Dialect/Tile/Transforms/Passes.h.inc"
 
-namespace {
-
-int64_t getElementBytes(MemRefType type) {
+static int64_t getElementBytes(MemRefType type) {
   return llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
 /// Whether `value` is all of a buffer that was allocated here, in the order of
 /// memory, with rows of whole units: allocations are aligned.
-bool isAligned(Value value) {
+static bool isAligned(Value value) {
   while (auto cast = value.getDefiningOp<memref::CastOp>())
     value = cast.getSource();
   auto alloc = value.getDefiningOp<memref::AllocOp>();
@@ -42,7 +40,7 @@ bool isAligned(Value value) {
 }
 
 /// Whether a copy from or to shared memory accesses `argument` as TMA could.
-bool isAccessedByDescriptor(BlockArgument argument) {
+static bool isAccessedByDescriptor(BlockArgument argument) {
   auto type = cast<MemRefType>(argument.getType());
   return llvm::any_of(argument.getUsers(), [&](Operation *user) {
     if (auto load = dyn_cast<LoadAsyncOp>(user))
@@ -55,6 +53,7 @@ bool isAccessedByDescriptor(BlockArgument argument) {
   });
 }
 
+namespace {
 struct TilePackOperands
     : fovea::tile::impl::TilePackOperandsBase<TilePackOperands> {
   void runOnOperation() override {
@@ -85,6 +84,7 @@ struct TilePackOperands
 
   Value pack(LaunchOp launch, Value operand, bool isOutput);
 };
+} // namespace
 
 /// `operand` where its address and strides suit a descriptor, else a copy that
 /// does, which is freed after the launch; that of an output is copied back.
@@ -167,5 +167,4 @@ Value TilePackOperands::pack(LaunchOp launch, Value operand, bool isOutput) {
   return branch.getResult(0);
 }
 
-} // namespace
 } // namespace fovea::tile
