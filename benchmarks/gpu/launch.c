@@ -86,7 +86,7 @@ static int compare(const void *a, const void *b) {
 /* A function of the CUDA driver, which is found as Fovea finds it. */
 typedef int (*cuda_function)();
 
-static cuda_function look_up(const char *name) {
+static cuda_function lookUp(const char *name) {
   static void *library;
   if (!library) {
     const char *path = getenv("FOVEA_CUDA_DRIVER");
@@ -108,9 +108,9 @@ int main(int argc, char **argv) {
 
   /* The driver's own start is no part of the compilation. */
   void *context = NULL;
-  require(look_up("cuInit")(0) == 0 &&
-              look_up("cuDevicePrimaryCtxRetain")(&context, 0) == 0 &&
-              look_up("cuCtxPushCurrent_v2")(context) == 0,
+  require(lookUp("cuInit")(0) == 0 &&
+              lookUp("cuDevicePrimaryCtxRetain")(&context, 0) == 0 &&
+              lookUp("cuCtxPushCurrent_v2")(context) == 0,
           "no GPU");
 
   fovea_context *compiler;
@@ -133,13 +133,13 @@ int main(int argc, char **argv) {
       tensor->strides[dim] = stride;
     }
     unsigned long long address = 0;
-    require(look_up("cuMemAlloc_v2")(&address, (size_t)stride * 2) == 0,
+    require(lookUp("cuMemAlloc_v2")(&address, (size_t)stride * 2) == 0,
             "no memory on the GPU");
     tensor->data = (void *)(uintptr_t)address;
   }
   void *stream;
-  require(look_up("cuStreamCreate")(&stream, 1u) == 0, "no stream");
-  cuda_function synchronize = look_up("cuStreamSynchronize");
+  require(lookUp("cuStreamCreate")(&stream, 1u) == 0, "no stream");
+  cuda_function synchronize = lookUp("cuStreamSynchronize");
 
   static double times[GROUPS * GROUP];
   size_t before = 0;

@@ -197,6 +197,8 @@ private:
   DenseMap<Value, Value> scalars;
 };
 
+} // namespace
+
 void RowEmitter::begin(ValueRange ivs) {
   mapping.map(forall.getInductionVars(), ivs);
   for (int64_t vector = 0; vector < plan.vectorsPerThread; ++vector) {
@@ -584,8 +586,6 @@ void RowEmitter::emitReduction(linalg::GenericOp op, unsigned loop) {
     storeScalar(op, output, combine(builder, combiners[index], before, total));
   }
 }
-
-} // namespace
 
 gpu::LaunchOp
 fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
