@@ -102,6 +102,8 @@ private:
   llvm::StringMap<int64_t> indices;
 };
 
+} // namespace
+
 LogicalResult RuntimeCaller::launch(gpu::LaunchFuncOp op) {
   ImplicitLocOpBuilder builder(op.getLoc(), op);
   auto found = indices.find(op.getKernelName().getValue());
@@ -234,6 +236,7 @@ void RuntimeCaller::free(memref::DeallocOp op) {
   op.erase();
 }
 
+namespace {
 struct GpuToRuntime final : impl::GpuToRuntimeBase<GpuToRuntime> {
   void runOnOperation() override {
     ModuleOp module = getOperation();

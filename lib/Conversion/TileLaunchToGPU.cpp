@@ -22,20 +22,19 @@ namespace fovea {
 
 using namespace tile;
 
-namespace {
-
 /// Threads that a block can have.
-constexpr int64_t kLargestBlock = 1024;
+static constexpr int64_t kLargestBlock = 1024;
 /// Shared memory of a block on Hopper, the most that there is.
-constexpr int64_t kLargestSharedMemory = 232448;
+static constexpr int64_t kLargestSharedMemory = 232448;
 
 /// Threads of a block that runs `launch`: those of its roles, if it has any.
-int64_t getNumThreads(LaunchOp launch) {
+static int64_t getNumThreads(LaunchOp launch) {
   int64_t warps = 0;
   launch.walk([&](RoleOp role) { warps += role.getWarps(); });
   return kWarpSize * (warps ? warps : launch.getWarps());
 }
 
+namespace {
 struct TileLaunchToGPU final : impl::TileLaunchToGPUBase<TileLaunchToGPU> {
   void runOnOperation() override {
     SmallVector<LaunchOp> launches;
@@ -54,6 +53,8 @@ private:
   gpu::LaunchOp createLaunch(LaunchOp launch, OpBuilder &builder, Value blocks,
                              int64_t sharedBytes);
 };
+
+} // namespace
 
 /// Makes the body use the launch's operands themselves, cast to the types that
 /// it has them in.
@@ -191,12 +192,11 @@ LogicalResult TileLaunchToGPU::convert(LaunchOp launch) {
   gpu::LaunchOp result = createLaunch(launch, builder, blocks, *sharedBytes);
   Block &body = launch.getBody().front();
   body.getTerminator()->erase();
-  Block &target_ = result.getBody().front();
-  target_.getOperations().splice(target_.getTerminator()->getIterator(),
-                                 body.getOperations());
+  Block &inside = result.getBody().front();
+  inside.getOperations().splice(inside.getTerminator()->getIterator(),
+                                body.getOperations());
   launch.erase();
   return success();
 }
 
-} // namespace
 } // namespace fovea

@@ -113,6 +113,8 @@ private:
   std::optional<size_t> lastSum;
 };
 
+} // namespace
+
 bool Planner::collectOps() {
   for (Operation &op : forall.getBody()->without_terminator()) {
     if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
@@ -373,8 +375,6 @@ bool Planner::chooseThreads() {
       return true;
   return false;
 }
-
-} // namespace
 
 std::optional<RowPlan> fovea::planRows(scf::ForallOp forall) {
   return Planner(forall).plan();
