@@ -204,6 +204,18 @@ static LogicalResult verifyDropout(Operation *op,
   return success();
 }
 
+/// Where a tile is in the whole: each operand list is there or not.
+static LogicalResult verifyPlace(Operation *op, ValueRange at,
+                                 ValueRange whole) {
+  if (!at.empty() && at.size() != 4)
+    return op->emitOpError()
+           << "expects 4 coordinates in `at`, but got " << at.size();
+  if (!whole.empty() && whole.size() != 2)
+    return op->emitOpError()
+           << "expects 2 sizes in `whole`, but got " << whole.size();
+  return success();
+}
+
 static LogicalResult verifyFinite(Operation *op, StringRef name,
                                   const APFloat &value) {
   if (value.isFinite())
@@ -583,12 +595,8 @@ LogicalResult AttentionBackwardOp::verify() {
                << " and its gradient to have a float element type, but got "
                << value.getType();
   }
-  if (!getAt().empty() && getAt().size() != 4)
-    return emitOpError() << "expects 4 coordinates in `at`, but got "
-                         << getAt().size();
-  if (!getWhole().empty() && getWhole().size() != 2)
-    return emitOpError() << "expects 2 sizes in `whole`, but got "
-                         << getWhole().size();
+  if (failed(verifyPlace(*this, getAt(), getWhole())))
+    return failure();
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
@@ -683,12 +691,8 @@ LogicalResult OnlineAttentionOp::verify() {
                          "queries, but it is ")
              << q.getType();
   }
-  if (!getAt().empty() && getAt().size() != 4)
-    return emitOpError() << "expects 4 coordinates in `at`, but got "
-                         << getAt().size();
-  if (!getWhole().empty() && getWhole().size() != 2)
-    return emitOpError() << "expects 2 sizes in `whole`, but got "
-                         << getWhole().size();
+  if (failed(verifyPlace(*this, getAt(), getWhole())))
+    return failure();
   if (getPartial() && getMask().empty())
     return emitOpError("expects `partial` only with a mask region");
   if (failed(verifyFinite(*this, "scale", getScale())) ||
