@@ -7,6 +7,8 @@
 
 #include "fovea/Target/HostCodegen.h"
 
+#include "Optimize.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/IRBuilder.h"
@@ -84,25 +86,6 @@ static void addPackedEntry(llvm::Function &interface) {
   builder.CreateRetVoid();
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
-                     int level) {
-  llvm::PipelineTuningOptions tuning;
-  llvm::PassBuilder builder(&machine, tuning);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager cycles;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(cycles);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, cycles, modules);
-  builder
-      .buildPerModuleDefaultPipeline(level == 2 ? llvm::OptimizationLevel::O2
-                                                : llvm::OptimizationLevel::O3)
-      .run(module, modules);
-}
-
 std::string fovea::getPackedName(llvm::StringRef function) {
   return ("_fovea_packed_" + function).str();
 }
@@ -141,7 +124,9 @@ fovea::emitHostCode(mlir::ModuleOp op, const CodegenOptions &options,
   }
 
   if (options.optLevel >= 2)
-    optimize(*module, **machine, options.optLevel);
+    optimize(*module, **machine, [&](llvm::PassBuilder &builder) {
+      return buildDefaultPasses(builder, options.optLevel);
+    });
 
   llvm::SmallVector<char, 0> code;
   llvm::raw_svector_ostream stream(code);

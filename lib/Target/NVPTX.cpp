@@ -7,6 +7,8 @@
 
 #include "fovea/Target/NVPTX.h"
 
+#include "Optimize.h"
+
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Analysis/AliasAnalysis.h"
@@ -34,11 +36,9 @@
 
 using namespace fovea;
 
-namespace {
+static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
-constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
-
-llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const PTXOptions &options) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -68,6 +68,7 @@ createTargetMachine(const PTXOptions &options) {
   return machine;
 }
 
+namespace {
 /// Keeps LLVM's errors, which would otherwise end the process.
 class ErrorCollector : public llvm::DiagnosticHandler {
 public:
@@ -87,10 +88,11 @@ public:
 private:
   std::string &messages;
 };
+} // namespace
 
 /// What a kernel calls but nobody defines would be ptxas's or the driver's to
 /// complain of, in worse words.
-llvm::Error checkDefinitions(const llvm::Module &module) {
+static llvm::Error checkDefinitions(const llvm::Module &module) {
   for (const llvm::Function &function : module) {
     // These two are the driver's.
     if (!function.isDeclaration() || function.isIntrinsic() ||
@@ -105,7 +107,7 @@ llvm::Error checkDefinitions(const llvm::Module &module) {
 
 /// Inline assembly may be an instruction of a whole warp, which must not move
 /// into a branch; MLIR's op for it cannot say so.
-void markConvergent(llvm::Module &module) {
+static void markConvergent(llvm::Module &module) {
   for (llvm::Function &function : module)
     for (llvm::Instruction &instruction : llvm::instructions(function))
       if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
@@ -115,7 +117,7 @@ void markConvergent(llvm::Module &module) {
 
 /// Compares bf16 as f32: where f32 is flushed to zero, LLVM flushes in the
 /// comparison of bf16, too, which PTX has no instruction for.
-void widenComparisons(llvm::Module &module) {
+static void widenComparisons(llvm::Module &module) {
   llvm::Type *wide = llvm::Type::getFloatTy(module.getContext());
   for (llvm::Function &function : module)
     for (llvm::Instruction &instruction : llvm::instructions(function)) {
@@ -128,36 +130,23 @@ void widenComparisons(llvm::Module &module) {
     }
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, int level) {
-  llvm::PassBuilder builder(&machine);
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager cycles;
-  llvm::ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(cycles);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, cycles, modules);
+/// The passes of a level from 1 to 3.
+static llvm::ModulePassManager buildPasses(llvm::PassBuilder &builder,
+                                           int level) {
+  if (level > 1)
+    return buildDefaultPasses(builder, level);
+  llvm::FunctionPassManager simple;
+  simple.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  simple.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  simple.addPass(llvm::InstCombinePass());
+  simple.addPass(llvm::SimplifyCFGPass());
   llvm::ModulePassManager passes;
-  if (level == 1) {
-    llvm::FunctionPassManager simple;
-    simple.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-    simple.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-    simple.addPass(llvm::InstCombinePass());
-    simple.addPass(llvm::SimplifyCFGPass());
-    passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(simple)));
-    // Finds pointers that are only read, whose loads may go past stores.
-    passes.addPass(llvm::createModuleToPostOrderCGSCCPassAdaptor(
-        llvm::PostOrderFunctionAttrsPass()));
-  } else {
-    passes = builder.buildPerModuleDefaultPipeline(
-        level == 2 ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O3);
-  }
-  passes.run(module, modules);
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(simple)));
+  // Finds pointers that are only read, whose loads may go past stores.
+  passes.addPass(llvm::createModuleToPostOrderCGSCCPassAdaptor(
+      llvm::PostOrderFunctionAttrsPass()));
+  return passes;
 }
-
-} // namespace
 
 llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
                                                 const PTXOptions &options) {
@@ -174,7 +163,9 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
     return error;
   markConvergent(module);
   if (options.optLevel > 0)
-    optimize(module, **machine, options.optLevel);
+    optimize(module, **machine, [&](llvm::PassBuilder &builder) {
+      return buildPasses(builder, options.optLevel);
+    });
   widenComparisons(module);
 
   std::string errors;
