@@ -162,7 +162,7 @@ LogicalResult TileLaunchToGPU::convert(LaunchOp launch) {
            << "most " << kLargestBlock / kWarpSize;
   attn::TargetAttr target = attn::getTarget(launch);
   bool isGpu = target && target.getName() != "host";
-  FailureOr<int64_t> sharedBytes = planSharedMemory(
+  FailureOr<int64_t> sharedBytes = placeSharedMemory(
       launch, isGpu ? target.getFastMemory() : kLargestSharedMemory);
   if (failed(sharedBytes))
     return failure();

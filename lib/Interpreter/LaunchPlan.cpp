@@ -205,45 +205,25 @@ interpreter::planLaunch(tile::LaunchOp launch,
                         const SimulationOptions &options) {
   if (failed(checkFragments(launch)) || failed(checkBudgets(launch, options)))
     return failure();
-  // A slot has a barrier that says when it is full, and one for empty.
-  constexpr int64_t kBarrierBytes = 8;
   LaunchPlan plan;
-  int64_t barriers = 0;
-  auto place = [&](Operation *op, int64_t bytes) {
-    plan.offsets[op] = llvm::alignTo(plan.sharedBytes, kSharedAlignment);
-    plan.sharedBytes = plan.offsets[op] + bytes;
-  };
-  WalkResult walk = launch.getBody().walk([&](Operation *op) {
-    if (auto ring = dyn_cast<tile::RingOp>(op)) {
-      tile::RingType type = ring.getRing().getType();
-      place(op, type.getStages() *
-                    int64_t(llvm::alignTo(type.getTile().getSizeInBytes(),
-                                          kSharedAlignment)));
-      barriers += type.getStages() * 2 * kBarrierBytes;
-    } else if (auto load = dyn_cast<tile::LoadOp>(op)) {
-      if (auto type = dyn_cast<tile::SharedType>(load.getResult().getType()))
-        place(op, type.getSizeInBytes());
-    } else if (auto write = dyn_cast<tile::ToSharedOp>(op)) {
-      if (!write.getRing())
-        place(op, write.getResult().getType().getSizeInBytes());
-    } else if (auto wait = dyn_cast<tile::WaitOp>(op)) {
-      Operation *ring = wait.getRing().getDefiningOp<tile::RingOp>();
-      if (!ring) {
-        op->emitOpError("is on a ring that no tile.ring of the launch gives");
-        return WalkResult::interrupt();
-      }
-      auto &waiters = plan.waiters[ring];
-      if (!llvm::is_contained(waiters, getRoleOp(op)))
-        waiters.push_back(getRoleOp(op));
+  plan.memory = tile::planSharedMemory(launch);
+  WalkResult walk = launch.getBody().walk([&](tile::WaitOp op) {
+    Operation *ring = op.getRing().getDefiningOp<tile::RingOp>();
+    if (!ring) {
+      op.emitOpError("is on a ring that no tile.ring of the launch gives");
+      return WalkResult::interrupt();
     }
+    auto &waiters = plan.waiters[ring];
+    if (!llvm::is_contained(waiters, getRoleOp(op)))
+      waiters.push_back(getRoleOp(op));
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
-  int64_t needed = llvm::alignTo(plan.sharedBytes, kBarrierBytes) + barriers;
-  if (needed > options.sharedBytes)
+  if (plan.memory.bytes > options.sharedBytes)
     return launch.emitOpError("needs ")
-           << needed << " bytes of shared memory a block, of at most "
+           << plan.memory.bytes
+           << " bytes of shared memory a block, of at most "
            << options.sharedBytes;
   return plan;
 }

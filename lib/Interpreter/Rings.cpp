@@ -26,7 +26,7 @@ Status makeRing(Fiber &fiber, const Instruction &op) {
   auto ring = std::make_shared<Ring>();
   const LaunchPlan &plan = fiber.block->getPlan();
   ring->op = ringOp;
-  ring->offset = plan.offsets.lookup(op.op);
+  ring->offset = plan.memory.offsets.lookup(op.op);
   auto waiters = plan.waiters.find(op.op);
   if (waiters != plan.waiters.end())
     ring->waiters = waiters->second;

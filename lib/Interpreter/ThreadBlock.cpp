@@ -16,17 +16,15 @@ using namespace fovea;
 using namespace fovea::interpreter;
 
 int64_t Ring::getOffset(int64_t use) const {
-  int64_t bytes =
-      tile::RingOp(op).getRing().getType().getTile().getSizeInBytes();
   return offset + use % int64_t(slots.size()) *
-                      int64_t(llvm::alignTo(bytes, kSharedAlignment));
+                      getSlotBytes(tile::RingOp(op).getRing().getType());
 }
 
 ThreadBlock::ThreadBlock(Machine &machine, tile::LaunchOp launch,
                          const LaunchPlan &plan, ArrayRef<int64_t> grid,
                          ArrayRef<int64_t> index)
     : machine(machine), launch(launch), plan(plan), grid(grid), number(0),
-      memory(plan.sharedBytes) {
+      memory(plan.memory.bytes) {
   for (int64_t dim = grid.size() - 1; dim >= 0; --dim)
     number = number * grid[dim] + index[dim];
   uint64_t seed = machine.options.seed;

@@ -10,7 +10,7 @@
 
 #include "Machine.h"
 
-#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
 #include <deque>
 #include <map>
@@ -19,14 +19,9 @@
 
 namespace fovea::interpreter {
 
-/// Where swizzles start anew: what tiles in shared memory are aligned to.
-inline constexpr int64_t kSharedAlignment = 1024;
-
 /// What is known of a launch before it runs.
 struct LaunchPlan {
-  /// Where a ring's slots and the tiles of other ops lie in shared memory.
-  llvm::DenseMap<mlir::Operation *, int64_t> offsets;
-  int64_t sharedBytes = 0;
+  tile::SharedMemoryPlan memory;
   /// The roles, or the launch, that wait on a ring.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 2>>
       waiters;

@@ -360,7 +360,7 @@ static Status toShared(Fiber &fiber, const Instruction &op) {
   auto fragment = readFragment(fiber, op, 0);
   if (!fragment)
     return Status::Failed;
-  int64_t offset = fiber.block->getPlan().offsets.lookup(op.op);
+  int64_t offset = fiber.block->getPlan().memory.offsets.lookup(op.op);
   if (write.getRing()) {
     auto &ring = fiber.get<Ring>(op, 1);
     if (takeMemory(fiber, op.op, ring) != Status::Next)
@@ -387,7 +387,7 @@ static Status load(Fiber &fiber, const Instruction &op) {
   }
   auto tile = makeTile(fiber, op.op,
                        cast<tile::SharedType>(loadOp.getResult().getType()),
-                       fiber.block->getPlan().offsets.lookup(op.op));
+                       fiber.block->getPlan().memory.offsets.lookup(op.op));
   if (!tile)
     return Status::Failed;
   std::vector<Scalar> elements;

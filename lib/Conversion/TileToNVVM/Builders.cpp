@@ -143,10 +143,6 @@ Value fovea::tile::toSharedPointer(OpBuilder &builder, Location loc,
                              LLVM::GEPArg(static_cast<int32_t>(offset)));
 }
 
-int64_t fovea::tile::getSlotBytes(RingType type) {
-  return llvm::alignTo(type.getTile().getSizeInBytes(), kSharedAlignment);
-}
-
 //===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//

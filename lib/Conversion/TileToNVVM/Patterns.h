@@ -115,9 +115,6 @@ mlir::Value getSharedAddress(mlir::OpBuilder &builder, mlir::Operation *op,
 mlir::Value toSharedPointer(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value address, int64_t offset = 0);
 
-/// Bytes from one slot of a ring to the next.
-int64_t getSlotBytes(RingType type);
-
 //===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//

@@ -13,9 +13,6 @@
 
 namespace fovea::tile {
 
-/// Bytes of an mbarrier object.
-inline constexpr int64_t kBarrierBytes = 8;
-
 /// One use of a ring: addresses in shared memory of its slot and the slot's
 /// barriers, and the parity of the phases that the use completes; i32.
 struct RingUse {

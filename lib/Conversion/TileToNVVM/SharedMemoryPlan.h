@@ -8,7 +8,7 @@
 #ifndef FOVEA_LIB_CONVERSION_TILETONVVM_SHAREDMEMORYPLAN_H
 #define FOVEA_LIB_CONVERSION_TILETONVVM_SHAREDMEMORYPLAN_H
 
-#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
 namespace fovea::tile {
 
@@ -22,14 +22,10 @@ inline constexpr llvm::StringLiteral kSharedOffsetAttrName =
 inline constexpr llvm::StringLiteral kBarrierOffsetAttrName =
     "tile.barrier_offset";
 
-/// Bytes that slots and tiles begin at a multiple of: as the swizzle of 128
-/// bytes needs it.
-inline constexpr int64_t kSharedAlignment = 1024;
-
 /// Gives every tile and ring of `launch` its place and writes it into the two
 /// attributes above. Returns the bytes in all, or fails, with an error on
 /// `launch`, where they exceed `limit`.
-mlir::FailureOr<int64_t> planSharedMemory(LaunchOp launch, int64_t limit);
+mlir::FailureOr<int64_t> placeSharedMemory(LaunchOp launch, int64_t limit);
 
 /// What the attributes say; they are there.
 int64_t getSharedOffset(mlir::Operation *op);

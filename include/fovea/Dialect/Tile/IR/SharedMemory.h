@@ -1,0 +1,42 @@
+//===- SharedMemory.h - Where tiles lie in shared memory --------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_TILE_IR_SHAREDMEMORY_H
+#define FOVEA_DIALECT_TILE_IR_SHAREDMEMORY_H
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
+namespace fovea::tile {
+
+/// Bytes that slots and tiles begin at a multiple of: as the swizzle of 128
+/// bytes needs it.
+inline constexpr int64_t kSharedAlignment = 1024;
+
+/// Bytes of an mbarrier object.
+inline constexpr int64_t kBarrierBytes = 8;
+
+/// Bytes from one slot of a ring to the next.
+int64_t getSlotBytes(RingType type);
+
+/// Where a launch has what it has in shared memory, in bytes from the start.
+struct SharedMemoryPlan {
+  /// Tiles of `tile.load` and of `tile.to_shared` with memory of its own, and
+  /// the first slots of rings.
+  llvm::DenseMap<mlir::Operation *, int64_t> offsets;
+  /// Of each ring its mbarriers: `stages` that say when a slot is full, then
+  /// `stages` that say when it is empty.
+  llvm::DenseMap<mlir::Operation *, int64_t> barriers;
+  /// All of it.
+  int64_t bytes = 0;
+};
+
+/// Gives every tile and ring of `launch` its place.
+SharedMemoryPlan planSharedMemory(LaunchOp launch);
+
+} // namespace fovea::tile
+
+#endif // FOVEA_DIALECT_TILE_IR_SHAREDMEMORY_H

@@ -1,0 +1,52 @@
+//===- TileSharedMemory.cpp - Where tiles lie in shared memory ------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+int64_t fovea::tile::getSlotBytes(RingType type) {
+  return llvm::alignTo(type.getTile().getSizeInBytes(), kSharedAlignment);
+}
+
+/// Bytes of the tiles that `op` has memory of its own for; 0: none.
+static int64_t getTileBytes(Operation *op) {
+  if (auto ring = dyn_cast<RingOp>(op)) {
+    RingType type = ring.getRing().getType();
+    return getSlotBytes(type) * type.getStages();
+  }
+  if (auto write = dyn_cast<ToSharedOp>(op))
+    return write.getRing() ? 0 : write.getResult().getType().getSizeInBytes();
+  auto load = dyn_cast<LoadOp>(op);
+  auto tile =
+      load ? dyn_cast<SharedType>(load.getResult().getType()) : SharedType();
+  return tile ? tile.getSizeInBytes() : 0;
+}
+
+SharedMemoryPlan fovea::tile::planSharedMemory(LaunchOp launch) {
+  SharedMemoryPlan plan;
+  SmallVector<RingOp> rings;
+  launch.walk([&](Operation *op) {
+    int64_t bytes = getTileBytes(op);
+    if (!bytes)
+      return;
+    plan.bytes = llvm::alignTo(plan.bytes, kSharedAlignment);
+    plan.offsets[op] = plan.bytes;
+    plan.bytes += bytes;
+    if (auto ring = dyn_cast<RingOp>(op))
+      rings.push_back(ring);
+  });
+  plan.bytes = llvm::alignTo(plan.bytes, kBarrierBytes);
+  for (RingOp ring : rings) {
+    plan.barriers[ring] = plan.bytes;
+    plan.bytes += 2 * kBarrierBytes * ring.getRing().getType().getStages();
+  }
+  return plan;
+}
