@@ -24,7 +24,7 @@ static const char kText[] =
 
 typedef int (*cuda_function)();
 
-static cuda_function look_up(const char *name) {
+static cuda_function lookUp(const char *name) {
   static void *library;
   cuda_function function = NULL;
   void *address;
@@ -41,7 +41,7 @@ static cuda_function look_up(const char *name) {
 
 static void *allocate(size_t bytes) {
   unsigned long long address = 0;
-  if (look_up("cuMemAlloc_v2")(&address, bytes))
+  if (lookUp("cuMemAlloc_v2")(&address, bytes))
     exit(1);
   return (void *)(uintptr_t)address;
 }
@@ -82,13 +82,13 @@ int main(void) {
   static char host[64];
   int i;
 
-  look_up("cuInit")(0);
+  lookUp("cuInit")(0);
   for (i = 0; i < 2; ++i)
-    look_up("cuDevicePrimaryCtxRetain")(&device[i], i);
-  look_up("cuCtxPushCurrent_v2")(device[1]);
-  look_up("cuStreamCreate")(&other, 1u);
-  look_up("cuCtxPushCurrent_v2")(device[0]);
-  look_up("cuStreamCreate")(&stream, 1u);
+    lookUp("cuDevicePrimaryCtxRetain")(&device[i], i);
+  lookUp("cuCtxPushCurrent_v2")(device[1]);
+  lookUp("cuStreamCreate")(&other, 1u);
+  lookUp("cuCtxPushCurrent_v2")(device[0]);
+  lookUp("cuStreamCreate")(&stream, 1u);
 
   options.target = "gpu";
   fovea_context_create(&context);

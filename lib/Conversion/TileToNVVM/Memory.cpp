@@ -21,6 +21,19 @@ using namespace fovea::tile;
 // Fragments
 //===----------------------------------------------------------------------===//
 
+/// Bytes that one instruction copies at most.
+static constexpr int64_t kCopyBytes = 16;
+
+/// How many elements one instruction takes from neighbouring registers, where
+/// those along the last dimension are neighbours in memory.
+static int64_t getVectorWidth(LayoutAttr layout, int64_t elementBytes) {
+  ArrayRef<Digit> registers = layout.getRegisters();
+  int64_t last = layout.getShape().size() - 1;
+  if (registers.empty() || registers[0].dim != last || registers[0].stride != 1)
+    return 1;
+  return std::gcd(registers[0].size, kCopyBytes / elementBytes);
+}
+
 namespace {
 
 /// Reads or writes the registers of a fragment, in vectors of neighbours where
@@ -68,6 +81,8 @@ private:
   Value isWriter;
 };
 
+} // namespace
+
 FragmentAccess::FragmentAccess(ConversionPatternRewriter &rewriter,
                                Operation *op, FragmentType type,
                                GlobalAccess &memory)
@@ -75,10 +90,8 @@ FragmentAccess::FragmentAccess(ConversionPatternRewriter &rewriter,
       elementType(type.getElementType()), memory(memory) {
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     coordinates.push_back(getThreadCoordinate(rewriter, op, layout, dim));
-  ArrayRef<Digit> registers = layout.getRegisters();
-  if (memory.isContiguous() && !registers.empty() &&
-      registers[0].dim == type.getRank() - 1 && registers[0].stride == 1)
-    vector = std::gcd(registers[0].size, 16 / memory.getElementBytes());
+  if (memory.isContiguous())
+    vector = getVectorWidth(layout, memory.getElementBytes());
 
   if (isa<LoadOp>(op))
     return;
@@ -220,6 +233,7 @@ void FragmentAccess::storeScalars(ValueRange registers) {
   });
 }
 
+namespace {
 struct ConvertStore final : OpConversionPattern<StoreOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -240,9 +254,6 @@ struct ConvertStore final : OpConversionPattern<StoreOp> {
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//
-
-/// Bytes that cp.async copies at once.
-constexpr int64_t kCopyBytes = 16;
 
 /// Copies from a memref into a tile in shared memory, by all threads that run
 /// an op.
@@ -284,6 +295,8 @@ private:
   int64_t threads;
   Value thread;
 };
+
+} // namespace
 
 void SharedCopy::start() {
   if (!canUseUnits())
@@ -421,12 +434,14 @@ void SharedCopy::copyElements() {
 
 /// WGMMA reads shared memory by another way than what threads write takes, so
 /// that they must say when they have written.
-bool mayBeReadByWgmma(Value tile) {
+static bool mayBeReadByWgmma(Value tile) {
   return !llvm::all_of(tile.getUsers(), [](Operation *user) {
     auto product = dyn_cast<MmaOp>(user);
     return product && product.getKind() != MmaKind::Wgmma;
   });
 }
+
+namespace {
 
 struct ConvertLoad final : OpConversionPattern<LoadOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -477,10 +492,7 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
     // What was there may still be read by threads that are behind.
     if (op.getRing() || op->getParentOfType<LoopLikeOpInterface>())
       emitBarrier(rewriter, op);
-    int64_t width = 1;
-    ArrayRef<Digit> registers = layout.getRegisters();
-    if (!registers.empty() && registers[0].dim == 1 && registers[0].stride == 1)
-      width = std::gcd(registers[0].size, kCopyBytes / type.getElementBytes());
+    int64_t width = getVectorWidth(layout, type.getElementBytes());
     SharedAccess access(rewriter, loc, type, address,
                         getThreadCoordinate(rewriter, op, layout, 0),
                         getThreadColumn(rewriter, op, layout));

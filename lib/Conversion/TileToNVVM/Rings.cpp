@@ -208,70 +208,77 @@ struct RingLowering : RingPattern<RingOp> {
   }
 };
 
-struct AcquireLowering : RingPattern<AcquireOp> {
-  using RingPattern::RingPattern;
-  LogicalResult
-  matchAndRewrite(AcquireOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+/// An op on one use of a ring, whose result, if any, is the use's slot.
+template <typename Op>
+class UsePattern : public RingPattern<Op> {
+public:
+  using RingPattern<Op>::RingPattern;
+
+  LogicalResult matchAndRewrite(
+      Op op, typename Op::template GenericAdaptor<ArrayRef<ValueRange>> adaptor,
+      ConversionPatternRewriter &rewriter) const final {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    if (readers.get(op.getRing()).isOfBlock) {
-      if (readers.mustMeet(op))
-        emitBarrier(builder, op);
-    } else {
+    emit(builder, op, use, this->readers.get(op.getRing()));
+    if (op->getNumResults())
+      rewriter.replaceOp(op, use.slot);
+    else
+      rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  virtual void emit(ImplicitLocOpBuilder &builder, Op op, const RingUse &use,
+                    const RingReaders::Reader &reader) const = 0;
+};
+
+struct AcquireLowering final : UsePattern<AcquireOp> {
+  using UsePattern::UsePattern;
+
+  void emit(ImplicitLocOpBuilder &builder, AcquireOp op, const RingUse &use,
+            const RingReaders::Reader &reader) const override {
+    if (!reader.isOfBlock)
       emitWait(
           builder, op, use.empty,
           arith::XOrIOp::create(builder, use.parity, constant(builder, 1)));
-    }
-    rewriter.replaceOp(op, use.slot);
-    return success();
+    else if (readers.mustMeet(op))
+      emitBarrier(builder, op);
   }
 };
 
-struct WaitLowering : RingPattern<WaitOp> {
-  using RingPattern::RingPattern;
-  LogicalResult
-  matchAndRewrite(WaitOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
-                adaptor.getUse().front());
-    if (!readers.get(op.getRing()).isOfBlock) {
+struct WaitLowering final : UsePattern<WaitOp> {
+  using UsePattern::UsePattern;
+
+  void emit(ImplicitLocOpBuilder &builder, WaitOp op, const RingUse &use,
+            const RingReaders::Reader &reader) const override {
+    if (!reader.isOfBlock) {
       emitWait(builder, op, use.full, use.parity);
     } else if (readers.mustMeet(op)) {
       NVVM::CpAsyncCommitGroupOp::create(builder);
       NVVM::CpAsyncWaitGroupOp::create(builder, 0);
       emitBarrier(builder, op);
     }
-    rewriter.replaceOp(op, use.slot);
-    return success();
   }
 };
 
-struct ReleaseLowering : RingPattern<ReleaseOp> {
-  using RingPattern::RingPattern;
-  LogicalResult
-  matchAndRewrite(ReleaseOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
-                adaptor.getUse().front());
-    if (readers.get(op.getRing()).isOfBlock) {
-      // Whoever acquires the slot meets the others.
-    } else if (isOneThread(op)) {
-      emitArrive(builder, op.getLoc(), use.empty);
-    } else {
-      if (!readers.get(op.getRing()).isWgmma)
-        NVVM::SyncWarpOp::create(builder, constant(builder, -1));
-      emitPtx(builder, op.getLoc(),
-              "{\n.reg .pred first;\n"
-              "setp.eq.u32 first, $1, 0;\n"
-              "@first mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
-              {use.empty, getLane(builder, op)});
-    }
-    rewriter.eraseOp(op);
-    return success();
+struct ReleaseLowering final : UsePattern<ReleaseOp> {
+  using UsePattern::UsePattern;
+
+  void emit(ImplicitLocOpBuilder &builder, ReleaseOp op, const RingUse &use,
+            const RingReaders::Reader &reader) const override {
+    // Whoever acquires a slot of a block's ring meets the others.
+    if (reader.isOfBlock)
+      return;
+    if (isOneThread(op))
+      return emitArrive(builder, op.getLoc(), use.empty);
+    if (!reader.isWgmma)
+      NVVM::SyncWarpOp::create(builder, constant(builder, -1));
+    emitPtx(builder, op.getLoc(),
+            "{\n.reg .pred first;\n"
+            "setp.eq.u32 first, $1, 0;\n"
+            "@first mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
+            {use.empty, getLane(builder, op)});
   }
 };
 
