@@ -21,6 +21,8 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <map>
+
 namespace fovea::interpreter {
 
 class Fiber;
@@ -82,6 +84,17 @@ public:
   const SimulationOptions options;
   /// Counts launches.
   int64_t launch = 0;
+
+  /// What blocks of the running launch add to memory, in any order on a GPU.
+  /// The launch's end does so in that of the blocks, whatever order they run
+  /// in, so that results do not depend on the seed.
+  struct Addition {
+    MemRef target;
+    int64_t index;
+    double value;
+  };
+  /// By the block's number.
+  std::map<int64_t, std::vector<Addition>> additions;
   /// Constants of the module.
   llvm::DenseMap<mlir::Operation *, std::shared_ptr<MemRef>> globals;
 
@@ -181,10 +194,11 @@ void addRingHandlers(llvm::StringMap<Handler> &handlers);
 /// The detail of a scalar op, see `Instruction`.
 Scalar getDetail(mlir::Operation *op);
 
-/// Checks that an element of global memory may be read or written, and notes
-/// who writes it.
+enum class AccessKind { Read, Write, Add };
+
+/// Checks that an element of global memory may be accessed, and notes who does.
 Status checkGlobalAccess(Fiber &fiber, mlir::Operation *op,
-                         const MemRef &memref, int64_t index, bool isWrite);
+                         const MemRef &memref, int64_t index, AccessKind kind);
 
 } // namespace fovea::interpreter
 

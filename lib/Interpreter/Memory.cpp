@@ -20,7 +20,7 @@ using namespace fovea::interpreter;
 
 Status interpreter::checkGlobalAccess(Fiber &fiber, Operation *op,
                                       const MemRef &memref, int64_t index,
-                                      bool isWrite) {
+                                      AccessKind kind) {
   Storage &storage = *memref.storage;
   if (storage.isFreed) {
     fiber.emitError(op) << "accesses memory that was deallocated";
@@ -35,25 +35,31 @@ Status interpreter::checkGlobalAccess(Fiber &fiber, Operation *op,
   using Access = Storage::Access;
   Access &access = storage.accesses[index * memref.format.getBytes()];
   int32_t block = fiber.block->getNumber();
-  auto isOther = [&](int32_t number) {
-    return number != Access::kNone && number != block;
+  bool isRead = kind == AccessKind::Read, isAdd = kind == AccessKind::Add;
+  // Additions are made at an unknown time, so that the block's own accesses
+  // must not meet them either.
+  auto isFault = [&](int32_t number, bool isOfAdder) {
+    return number != Access::kNone && (number != block || isAdd || isOfAdder);
   };
-  if (isOther(access.writer) || (isWrite && isOther(access.reader))) {
-    bool wasWritten = isOther(access.writer);
-    int32_t other = wasWritten ? access.writer : access.reader;
-    fiber.emitError(op) << (isWrite ? "writes" : "reads")
+  auto report = [&](int32_t other, StringRef did) {
+    fiber.emitError(op) << (isAdd    ? "adds to"
+                            : isRead ? "reads"
+                                     : "writes")
                         << " an element of global memory that "
                         << (other == Access::kSeveral
                                 ? "several blocks"
                                 : "block " + fiber.block->formatIndex(other))
-                        << " of the same launch "
-                        << (wasWritten ? "wrote" : "read");
+                        << " of the same launch " << did;
     return Status::Failed;
-  }
-  if (isWrite)
-    access.writer = block;
-  else
-    access.reader = isOther(access.reader) ? Access::kSeveral : block;
+  };
+  if (isFault(access.writer, /*isOfAdder=*/false))
+    return report(access.writer, "wrote");
+  if (!isRead && isFault(access.reader, /*isOfAdder=*/false))
+    return report(access.reader, "read");
+  if (!isAdd && isFault(access.adder, /*isOfAdder=*/true))
+    return report(access.adder, "added to");
+  int32_t &user = isRead ? access.reader : isAdd ? access.adder : access.writer;
+  user = user == Access::kNone || user == block ? block : Access::kSeveral;
   return Status::Next;
 }
 
@@ -98,7 +104,7 @@ static Status load(Fiber &fiber, const Instruction &op) {
   auto &memref = fiber.get<MemRef>(op, 0);
   std::optional<int64_t> index = locate(fiber, op, memref, 1);
   if (!index || checkGlobalAccess(fiber, op.op, memref, *index,
-                                  /*isWrite=*/false) != Status::Next)
+                                  AccessKind::Read) != Status::Next)
     return Status::Failed;
   fiber.result(op).scalar = memref.format.read(memref.getElement(*index));
   return Status::Next;
@@ -108,7 +114,7 @@ static Status store(Fiber &fiber, const Instruction &op) {
   auto &memref = fiber.get<MemRef>(op, 1);
   std::optional<int64_t> index = locate(fiber, op, memref, 2);
   if (!index || checkGlobalAccess(fiber, op.op, memref, *index,
-                                  /*isWrite=*/true) != Status::Next)
+                                  AccessKind::Write) != Status::Next)
     return Status::Failed;
   memref.format.write(memref.getElement(*index), fiber.operand(op, 0).scalar);
   return Status::Next;
@@ -124,9 +130,9 @@ static Status copy(Fiber &fiber, const Instruction &op) {
   }
   bool done = forEachIndex(source.sizes, [&](ArrayRef<int64_t> indices) {
     int64_t from = source.getIndex(indices), to = target.getIndex(indices);
-    if (checkGlobalAccess(fiber, op.op, source, from, /*isWrite=*/false) !=
+    if (checkGlobalAccess(fiber, op.op, source, from, AccessKind::Read) !=
             Status::Next ||
-        checkGlobalAccess(fiber, op.op, target, to, /*isWrite=*/true) !=
+        checkGlobalAccess(fiber, op.op, target, to, AccessKind::Write) !=
             Status::Next)
       return false;
     std::memcpy(target.getElement(to), source.getElement(from),

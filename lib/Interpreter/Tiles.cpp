@@ -23,7 +23,7 @@ using namespace fovea::interpreter;
 static Status
 visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
             ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
-            ArrayRef<int64_t> shape, bool isWrite,
+            ArrayRef<int64_t> shape, AccessKind kind,
             llvm::function_ref<void(int64_t number, int64_t index)> visit) {
   for (auto [dim, index] : llvm::enumerate(indices))
     if (index < 0) {
@@ -41,7 +41,7 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
       if (coordinate >= size)
         return true;
     int64_t index = memref.getIndex(place);
-    if (checkGlobalAccess(fiber, op, memref, index, isWrite) != Status::Next)
+    if (checkGlobalAccess(fiber, op, memref, index, kind) != Status::Next)
       return false;
     visit(current, index);
     return true;
@@ -55,11 +55,27 @@ Status interpreter::readGlobal(Fiber &fiber, Operation *op,
                                std::vector<Scalar> &elements) {
   Fragment zeros(shape, source.format);
   elements = std::move(zeros.elements);
-  return visitGlobal(fiber, op, source, indices, dims, shape,
-                     /*isWrite=*/false, [&](int64_t number, int64_t index) {
+  return visitGlobal(fiber, op, source, indices, dims, shape, AccessKind::Read,
+                     [&](int64_t number, int64_t index) {
                        elements[number] =
                            source.format.read(source.getElement(index));
                      });
+}
+
+/// Writes a tile, or adds it to what is there.
+static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
+                          ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
+                          ArrayRef<int64_t> shape, ArrayRef<Scalar> elements,
+                          bool add) {
+  auto visit = [&](int64_t number, int64_t index) {
+    if (add)
+      fiber.machine.additions[fiber.block->getNumber()].push_back(
+          {target, index, elements[number].f});
+    else
+      target.format.write(target.getElement(index), elements[number]);
+  };
+  return visitGlobal(fiber, op, target, indices, dims, shape,
+                     add ? AccessKind::Add : AccessKind::Write, visit);
 }
 
 void interpreter::writeTile(ThreadBlock &block, tile::SharedType type,
@@ -135,16 +151,8 @@ Status interpreter::complete(Fiber &fiber, Store &store) {
   std::vector<Scalar> elements;
   if (readTile(fiber, op, *store.source, elements) != Status::Next)
     return Status::Failed;
-  return visitGlobal(fiber, op, target, store.indices, op.getDims(),
-                     store.source->type.getShape(), /*isWrite=*/true,
-                     [&](int64_t number, int64_t index) {
-                       Scalar element = elements[number];
-                       if (op.getAdd())
-                         element.f = target.format.round(
-                             element.f +
-                             target.format.read(target.getElement(index)).f);
-                       target.format.write(target.getElement(index), element);
-                     });
+  return writeGlobal(fiber, op, target, store.indices, op.getDims(),
+                     store.source->type.getShape(), elements, op.getAdd());
 }
 
 //===----------------------------------------------------------------------===//
@@ -370,7 +378,15 @@ static Status toShared(Fiber &fiber, const Instruction &op) {
   auto tile = makeTile(fiber, op.op, write.getResult().getType(), offset);
   if (!tile)
     return Status::Failed;
-  writeTile(*fiber.block, tile->type, tile->offset, fragment->elements);
+  if (!write.getTransposed()) {
+    writeTile(*fiber.block, tile->type, tile->offset, fragment->elements);
+    return fiber.setObject(op, tile);
+  }
+  std::vector<Scalar> elements(fragment->elements.size());
+  int64_t rows = fragment->shape[0], columns = fragment->shape[1];
+  for (auto [number, element] : llvm::enumerate(fragment->elements))
+    elements[number % columns * rows + number / columns] = element;
+  writeTile(*fiber.block, tile->type, tile->offset, elements);
   return fiber.setObject(op, tile);
 }
 
@@ -409,11 +425,8 @@ static Status store(Fiber &fiber, const Instruction &op) {
   SmallVector<int64_t, 2> shape = fragment->shape;
   if (storeOp.getValid())
     shape[0] = std::clamp<int64_t>(fiber.getInt(op, 2 + rank), 0, shape[0]);
-  return visitGlobal(fiber, op.op, target, indices, storeOp.getDims(), shape,
-                     /*isWrite=*/true, [&](int64_t number, int64_t index) {
-                       target.format.write(target.getElement(index),
-                                           fragment->elements[number]);
-                     });
+  return writeGlobal(fiber, op.op, target, indices, storeOp.getDims(), shape,
+                     fragment->elements, storeOp.getAdd());
 }
 
 static Status fill(Fiber &fiber, const Instruction &op) {
@@ -489,6 +502,18 @@ static Status reduce(Fiber &fiber, const Instruction &op) {
 // Structure
 //===----------------------------------------------------------------------===//
 
+/// Makes the additions of a launch.
+static void addUp(Machine &machine) {
+  for (const auto &[block, additions] : machine.additions)
+    for (const Machine::Addition &addition : additions) {
+      const Format &format = addition.target.format;
+      char *element = addition.target.getElement(addition.index);
+      format.write(element, {.f = format.round(format.read(element).f +
+                                               addition.value)});
+    }
+  machine.additions.clear();
+}
+
 static Status launch(Fiber &fiber, const Instruction &op) {
   auto launchOp = cast<tile::LaunchOp>(op.op);
   if (fiber.block) {
@@ -534,6 +559,7 @@ static Status launch(Fiber &fiber, const Instruction &op) {
     if (block.run(program, std::move(values)) != Status::Next)
       return Status::Failed;
   }
+  addUp(fiber.machine);
   return Status::Next;
 }
 

@@ -63,10 +63,11 @@ struct Storage {
   /// In bytes.
   int64_t size() const { return numBytes; }
 
-  /// The blocks of a launch that wrote an element and that read it.
+  /// The blocks of a launch that wrote an element, that read it, and that added
+  /// to it.
   struct Access {
     static constexpr int32_t kNone = -1, kSeveral = -2;
-    int32_t writer = kNone, reader = kNone;
+    int32_t writer = kNone, reader = kNone, adder = kNone;
   };
   /// By the element's number of bytes from the start.
   std::vector<Access> accesses;

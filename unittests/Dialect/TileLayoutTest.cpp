@@ -117,6 +117,32 @@ TEST_F(TileLayoutTest, RowOwnedIsTheAccumulatorOfMmaSync) {
     }
 }
 
+// Warps that share rows follow one another; so do the columns of each share.
+TEST_F(TileLayoutTest, AccumulatorIsSharedByRowsThenColumns) {
+  for (auto [rowWarps, columnWarps] : {std::pair(4, 2), std::pair(2, 3)}) {
+    int64_t rows = 32 * rowWarps, columns = 24 * columnWarps;
+    LayoutAttr layout = LayoutAttr::getAccumulator(&context, rows, columns,
+                                                   rowWarps, columnWarps);
+    LayoutAttr part = LayoutAttr::getRowOwned(&context, rows, 24, rowWarps);
+    ASSERT_EQ(layout.getNumRegisters(), part.getNumRegisters());
+    for (int64_t thread = 0; thread < layout.getNumThreads(); ++thread)
+      for (int64_t index = 0; index < layout.getNumRegisters(); ++index) {
+        int64_t threads = part.getNumThreads();
+        Coordinates expected = getElement(part, index, thread % threads);
+        expected[1] += thread / threads * 24;
+        EXPECT_EQ(getElement(layout, index, thread), expected);
+      }
+    expectBijective(layout);
+    SmallVector<int64_t> permutation;
+    EXPECT_EQ(layout.getColumnWarps(permutation), columnWarps);
+    EXPECT_TRUE(llvm::is_sorted(permutation));
+  }
+  SmallVector<int64_t> permutation;
+  EXPECT_EQ(LayoutAttr::getBlocked(&context, {64, 64}, 128, 1)
+                .getColumnWarps(permutation),
+            std::nullopt);
+}
+
 TEST_F(TileLayoutTest, RowOwnedIsTheLeftOperandOfMmaSync) {
   for (int64_t warps : {1, 4}) {
     LayoutAttr layout =

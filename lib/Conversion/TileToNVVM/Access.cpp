@@ -14,17 +14,16 @@
 using namespace mlir;
 using namespace fovea::tile;
 
-ThreadPart fovea::tile::getThreadColumn(OpBuilder &builder, Operation *op,
-                                        LayoutAttr layout) {
+ThreadPart fovea::tile::getThreadPart(OpBuilder &builder, Operation *op,
+                                      LayoutAttr layout, int64_t dim) {
   uint64_t bits = 0;
-  int64_t last = layout.getShape().size() - 1;
   for (const Digit &digit : layout.getThreads())
-    if (digit.dim == last)
+    if (digit.dim == dim)
       bits |=
           llvm::isPowerOf2_64(digit.size) && llvm::isPowerOf2_64(digit.stride)
               ? uint64_t(digit.size - 1) * digit.stride
               : ~uint64_t(0);
-  return {getThreadCoordinate(builder, op, layout, last), bits};
+  return {getThreadCoordinate(builder, op, layout, dim), bits};
 }
 
 //===----------------------------------------------------------------------===//

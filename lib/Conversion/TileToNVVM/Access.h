@@ -19,10 +19,9 @@ struct ThreadPart {
   uint64_t bits;
 };
 
-/// What the executing thread adds to the column, the last coordinate, of its
-/// elements.
-ThreadPart getThreadColumn(mlir::OpBuilder &builder, mlir::Operation *op,
-                           LayoutAttr layout);
+/// What the executing thread adds to coordinate `dim` of its elements.
+ThreadPart getThreadPart(mlir::OpBuilder &builder, mlir::Operation *op,
+                         LayoutAttr layout, int64_t dim);
 
 /// Access to a tile in shared memory by elements whose coordinates are one part
 /// that depends on the thread plus a constant.

@@ -8,12 +8,19 @@
 #include "Patterns.h"
 #include "SharedMemoryPlan.h"
 
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea::tile;
+
+bool fovea::tile::isForHopper(Operation *op) {
+  attn::TargetAttr target = attn::getTarget(op);
+  return !target || target.getName() != "sm_80";
+}
 
 /// The block's dynamic shared memory.
 static constexpr llvm::StringLiteral kSharedMemoryName = "fovea_shared_memory";

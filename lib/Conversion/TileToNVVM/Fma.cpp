@@ -124,7 +124,7 @@ void Fma::prepareShared(Value a, Value b, Value inner) {
     return arith::AddIOp::create(rewriter, loc, address, distance).getResult();
   };
   Value row = getThreadCoordinate(rewriter, op, layout, 0);
-  ThreadPart column = getThreadColumn(rewriter, op, layout);
+  ThreadPart column = getThreadPart(rewriter, op, layout, 1);
   ThreadPart none = {getI32(rewriter, loc, 0), 0};
   if (auto type = dyn_cast<SharedType>(op.getA().getType())) {
     if (inner)

@@ -10,6 +10,7 @@
 #include "Rings.h"
 #include "Roles.h"
 #include "SharedMemoryPlan.h"
+#include "TransposedWrite.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -79,6 +80,7 @@ private:
   SmallVector<Value> coordinates;
   /// Among threads that hold the same, the one that writes; null: all.
   Value isWriter;
+  bool isAdd = false;
 };
 
 } // namespace
@@ -93,8 +95,12 @@ FragmentAccess::FragmentAccess(ConversionPatternRewriter &rewriter,
   if (memory.isContiguous())
     vector = getVectorWidth(layout, memory.getElementBytes());
 
-  if (isa<LoadOp>(op))
+  auto store = dyn_cast<StoreOp>(op);
+  if (!store)
     return;
+  isAdd = store.getAdd();
+  if (isAdd)
+    vector = 1;
   int64_t weight = 1;
   Value thread = getThread(rewriter, op), zero = getI32(rewriter, loc, 0);
   for (const Digit &digit : layout.getThreads()) {
@@ -229,7 +235,12 @@ void FragmentAccess::storeScalars(ValueRange registers) {
           scf::IfOp::create(rewriter, loc, may, /*withElseRegion=*/false);
       rewriter.setInsertionPointToStart(branch.thenBlock());
     }
-    LLVM::StoreOp::create(rewriter, loc, registers[index], pointer);
+    if (isAdd)
+      LLVM::AtomicRMWOp::create(rewriter, loc, LLVM::AtomicBinOp::fadd, pointer,
+                                registers[index],
+                                LLVM::AtomicOrdering::monotonic, "device");
+    else
+      LLVM::StoreOp::create(rewriter, loc, registers[index], pointer);
   });
 }
 
@@ -432,9 +443,9 @@ void SharedCopy::copyElements() {
   LLVM::StoreOp::create(rewriter, loc, value, target.getPointer(0, 0));
 }
 
-/// WGMMA reads shared memory by another way than what threads write takes, so
-/// that they must say when they have written.
-static bool mayBeReadByWgmma(Value tile) {
+/// WGMMA and TMA read shared memory by another way than what threads write
+/// takes, so that they must say when they have written.
+static bool mayBeReadByProxy(Value tile) {
   return !llvm::all_of(tile.getUsers(), [](Operation *user) {
     auto product = dyn_cast<MmaOp>(user);
     return product && product.getKind() != MmaKind::Wgmma;
@@ -469,7 +480,7 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
     SharedCopy(rewriter, op, shared, address, memory).start();
     NVVM::CpAsyncCommitGroupOp::create(rewriter, loc);
     NVVM::CpAsyncWaitGroupOp::create(rewriter, loc, 0);
-    if (mayBeReadByWgmma(op.getResult()))
+    if (mayBeReadByProxy(op.getResult()))
       emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
     emitBarrier(rewriter, op);
     rewriter.replaceOp(op, address);
@@ -484,31 +495,41 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
   matchAndRewrite(ToSharedOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    LayoutAttr layout = op.getValue().getType().getLayout();
-    SharedType type = op.getResult().getType();
     Value address = op.getRing()
                         ? adaptor.getRing().front()
                         : getSharedAddress(rewriter, op, getSharedOffset(op));
     // What was there may still be read by threads that are behind.
     if (op.getRing() || op->getParentOfType<LoopLikeOpInterface>())
       emitBarrier(rewriter, op);
+    if (op.getTransposed())
+      TransposedWrite(rewriter, op, address).store(adaptor.getValue());
+    else
+      store(rewriter, op, address, adaptor.getValue());
+    if (mayBeReadByProxy(op.getResult()))
+      emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
+    emitBarrier(rewriter, op);
+    rewriter.replaceOp(op, address);
+    return success();
+  }
+
+private:
+  static void store(OpBuilder &builder, ToSharedOp op, Value address,
+                    ValueRange registers) {
+    Location loc = op.getLoc();
+    LayoutAttr layout = op.getValue().getType().getLayout();
+    SharedType type = op.getResult().getType();
     int64_t width = getVectorWidth(layout, type.getElementBytes());
-    SharedAccess access(rewriter, loc, type, address,
-                        getThreadCoordinate(rewriter, op, layout, 0),
-                        getThreadColumn(rewriter, op, layout));
+    SharedAccess access(builder, loc, type, address,
+                        getThreadCoordinate(builder, op, layout, 0),
+                        getThreadPart(builder, op, layout, 1));
     for (int64_t index = 0, e = layout.getNumRegisters(); index < e;
          index += width) {
       SmallVector<int64_t> place = layout.getRegisterOffset(index);
       LLVM::StoreOp::create(
-          rewriter, loc,
-          packVector(rewriter, loc, adaptor.getValue().slice(index, width)),
+          builder, loc, packVector(builder, loc, registers.slice(index, width)),
           access.getPointer(place[0], place[1]),
           width * type.getElementBytes());
     }
-    emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
-    emitBarrier(rewriter, op);
-    rewriter.replaceOp(op, address);
-    return success();
   }
 };
 

@@ -9,6 +9,7 @@
 #include "Products.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea::tile;
@@ -25,7 +26,7 @@ class MmaSync {
 public:
   MmaSync(ConversionPatternRewriter &rewriter, MmaOp op)
       : rewriter(rewriter), op(op), loc(op.getLoc()),
-        shape(getProductShape(op)), warps(getNumThreads(op) / kWarpSize) {}
+        shape(getProductShape(op)) {}
 
   LogicalResult emit(MmaAdaptor adaptor);
 
@@ -46,6 +47,9 @@ private:
   void multiply(ArrayRef<Value> a, ArrayRef<Value> b,
                 MutableArrayRef<Value> accumulator);
 
+  /// The executing warp's place among those that share rows or columns.
+  Value getRowWarp();
+  Value getColumnWarp();
   /// `bits` consecutive bits of the lane's number from `bit`, times `factor`.
   Value getLaneBits(int64_t bit, int64_t bits, int64_t factor);
 
@@ -61,20 +65,26 @@ private:
   MmaOp op;
   Location loc;
   ProductShape shape;
-  int64_t warps;
+  /// Warps that share the result's rows, and its columns.
+  int64_t rowWarps = 0, columnWarps = 0;
   /// A, in registers in the row-owned order or in shared memory.
   SmallVector<Value> aRegisters;
   std::optional<SharedAccess> aShared, bShared;
 };
 
 LogicalResult MmaSync::verify() {
-  if (shape.rows % (kMmaRows * warps) || shape.columns % kMmaColumns ||
-      shape.inner % kMmaInner)
-    return op.emitOpError("by mma_sync over ")
-           << warps << " warps expected multiples of " << kMmaRows * warps
-           << " rows, " << kMmaColumns << " columns and " << kMmaInner
-           << " along the inner dimension, got " << shape.rows << ", "
-           << shape.columns << " and " << shape.inner;
+  FragmentType result = op.getResult().getType();
+  SmallVector<int64_t> permutation;
+  std::optional<int64_t> found = result.getLayout().getColumnWarps(permutation);
+  if (!found)
+    return op.emitOpError("by mma_sync expected a result in whole fragments of "
+                          "16 rows and 8 columns a warp, got ")
+           << result;
+  columnWarps = *found;
+  rowWarps = getNumThreads(op) / kWarpSize / columnWarps;
+  if (shape.inner % kMmaInner)
+    return op.emitOpError("by mma_sync expected multiples of ")
+           << kMmaInner << " along the inner dimension, got " << shape.inner;
   for (Value operand : {op.getA(), Value(op.getB())}) {
     auto type = dyn_cast<SharedType>(operand.getType());
     // ldmatrix reads rows of 16 bytes at multiples of 16.
@@ -96,12 +106,26 @@ Value MmaSync::getLaneBits(int64_t bit, int64_t bits, int64_t factor) {
                                getI32(rewriter, loc, factor));
 }
 
+Value MmaSync::getRowWarp() {
+  Value warp = arith::DivUIOp::create(rewriter, loc, getThread(rewriter, op),
+                                      getI32(rewriter, loc, kWarpSize));
+  if (columnWarps == 1)
+    return warp;
+  return arith::RemUIOp::create(rewriter, loc, warp,
+                                getI32(rewriter, loc, rowWarps));
+}
+
+Value MmaSync::getColumnWarp() {
+  return arith::DivUIOp::create(rewriter, loc, getThread(rewriter, op),
+                                getI32(rewriter, loc, kWarpSize * rowWarps));
+}
+
 LogicalResult MmaSync::prepareA(ValueRange a) {
   if (auto type = dyn_cast<FragmentType>(op.getA().getType())) {
     FailureOr<SmallVector<Value>> registers =
         reorderRegisters(op, type, a,
                          LayoutAttr::getRowOwned(op.getContext(), shape.rows,
-                                                 shape.inner, warps));
+                                                 shape.inner, rowWarps));
     if (failed(registers))
       return failure();
     aRegisters = std::move(*registers);
@@ -110,10 +134,8 @@ LogicalResult MmaSync::prepareA(ValueRange a) {
   // Matrices: rows 0-7 and 8-15 of columns 0-7, the same of columns 8-15.
   Value row = arith::AddIOp::create(rewriter, loc, getLaneBits(0, 3, 1),
                                     getLaneBits(3, 1, kMatrix));
-  Value warp = arith::DivUIOp::create(rewriter, loc, getThread(rewriter, op),
-                                      getI32(rewriter, loc, kWarpSize));
-  warp = arith::MulIOp::create(rewriter, loc, warp,
-                               getI32(rewriter, loc, kMmaRows));
+  Value warp = arith::MulIOp::create(rewriter, loc, getRowWarp(),
+                                     getI32(rewriter, loc, kMmaRows));
   row = arith::AddIOp::create(rewriter, loc, row, warp);
   aShared.emplace(rewriter, loc, cast<SharedType>(op.getA().getType()),
                   a.front(), row,
@@ -124,6 +146,16 @@ LogicalResult MmaSync::prepareA(ValueRange a) {
 void MmaSync::prepareB(Value address) {
   Value inMatrix = getLaneBits(0, 3, 1);
   Value inner = getLaneBits(3, 1, kMatrix), column = getLaneBits(4, 1, kMatrix);
+  uint64_t columnBits = kMatrix;
+  if (columnWarps > 1) {
+    int64_t warpColumns = shape.columns / columnWarps;
+    Value first = arith::MulIOp::create(rewriter, loc, getColumnWarp(),
+                                        getI32(rewriter, loc, warpColumns));
+    column = arith::AddIOp::create(rewriter, loc, column, first);
+    columnBits = llvm::isPowerOf2_64(warpColumns) && warpColumns > kMatrix
+                     ? columnBits | ~uint64_t(warpColumns - 1)
+                     : ~uint64_t(0);
+  }
   // Matrices: K 0-7 and 8-15 of a group of columns, the same of the next one.
   if (op.getTransposeB())
     bShared.emplace(rewriter, loc, op.getB().getType(), address,
@@ -132,7 +164,7 @@ void MmaSync::prepareB(Value address) {
   else
     bShared.emplace(rewriter, loc, op.getB().getType(), address,
                     arith::AddIOp::create(rewriter, loc, inner, inMatrix),
-                    ThreadPart{column, kMatrix});
+                    ThreadPart{column, columnBits});
 }
 
 SmallVector<Value> MmaSync::loadMatrices(Value pointer, int64_t count,
@@ -158,7 +190,7 @@ SmallVector<Value> MmaSync::loadMatrices(Value pointer, int64_t count,
 SmallVector<Value> MmaSync::getA(int64_t block, int64_t step) {
   if (aShared)
     return loadMatrices(
-        aShared->getPointer(block * kMmaRows * warps, step * kMmaInner), 4,
+        aShared->getPointer(block * kMmaRows * rowWarps, step * kMmaInner), 4,
         /*isTransposed=*/false);
   // A step is two groups of 8 columns, of 4 registers each: two neighbours of
   // the upper and two of the lower eight rows.
@@ -202,16 +234,16 @@ void MmaSync::multiply(ArrayRef<Value> a, ArrayRef<Value> b,
 LogicalResult MmaSync::emit(MmaAdaptor adaptor) {
   if (failed(verify()))
     return failure();
-  auto layout = LayoutAttr::getRowOwned(op.getContext(), shape.rows,
-                                        shape.columns, warps);
+  auto layout = LayoutAttr::getAccumulator(
+      op.getContext(), shape.rows, shape.columns, rowWarps, columnWarps);
   FailureOr<SmallVector<Value>> accumulator =
       getAccumulator(rewriter, op, adaptor.getAcc(), layout);
   if (failed(accumulator) || failed(prepareA(adaptor.getA())))
     return failure();
   prepareB(adaptor.getB().front());
 
-  int64_t groups = shape.columns / kMmaColumns;
-  int64_t blocks = shape.rows / (kMmaRows * warps);
+  int64_t groups = shape.columns / columnWarps / kMmaColumns;
+  int64_t blocks = shape.rows / (kMmaRows * rowWarps);
   for (int64_t step = 0; step < shape.inner / kMmaInner; ++step) {
     SmallVector<SmallVector<Value>> a;
     for (int64_t block = 0; block < blocks; ++block)

@@ -81,6 +81,9 @@ void populateWgmmaPatterns(const TileTypeConverter &converter,
                            mlir::RewritePatternSet &patterns,
                            const WarpNumbers &warps);
 
+/// Whether `op` is for Hopper: whatever is not for Ampere.
+bool isForHopper(mlir::Operation *op);
+
 //===----------------------------------------------------------------------===//
 // The threads that run an op
 //===----------------------------------------------------------------------===//

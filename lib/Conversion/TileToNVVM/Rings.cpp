@@ -26,8 +26,6 @@
 #include "Roles.h"
 #include "SharedMemoryPlan.h"
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -63,12 +61,6 @@ RingUse::RingUse(ImplicitLocOpBuilder &builder, RingType ring,
   empty = arith::AddIOp::create(builder, full,
                                 constant(builder, stages * kBarrierBytes));
   parity = arith::AndIOp::create(builder, round, constant(builder, 1));
-}
-
-/// Whether the kernel is for Hopper: whatever is not for Ampere.
-static bool isForHopper(Operation *op) {
-  fovea::attn::TargetAttr target = fovea::attn::getTarget(op);
-  return !target || target.getName() != "sm_80";
 }
 
 /// Whether threads that run `op` have met since the last op of kind `Since`:

@@ -25,9 +25,10 @@ constexpr int64_t kMostColumns = 256;
 
 /// What one product looks like to the instructions.
 struct Product {
-  /// Rows and columns of the result; sequences of instructions of one warp
-  /// group, each of 64 rows that are `groups` * 64 apart.
-  int64_t columns, groups, sequences;
+  /// Columns of a warp group's part of the result; warp groups that share its
+  /// rows, and its columns; sequences of instructions of one warp group, each
+  /// of 64 rows that are `groups` * 64 apart.
+  int64_t columns, groups, columnGroups, sequences;
   /// The result's register for each register of the instructions.
   SmallVector<int64_t> registers;
   StringRef elementType;
@@ -40,39 +41,33 @@ struct Product {
   int64_t getSequenceRegisters() const { return columns / 2; }
 };
 
-/// The register of `type` for each register of WGMMA's layout.
+/// The register of `type` for each register of WGMMA's layout, and how many
+/// warp groups share its columns.
 FailureOr<SmallVector<int64_t>> getRegisters(Operation *op, FragmentType type,
-                                             StringRef role) {
-  LayoutAttr layout = type.getLayout();
-  auto emitError = [&]() {
+                                             StringRef role,
+                                             int64_t &columnGroups) {
+  SmallVector<int64_t> registers;
+  std::optional<int64_t> columnWarps;
+  if (type.getLayout())
+    columnWarps = type.getLayout().getColumnWarps(registers);
+  if (!columnWarps || type.getLayout().getNumThreads() / *columnWarps %
+                          (kGroupWarps * kWarpSize))
     return op->emitOpError("by wgmma expected ")
            << role << " of warp groups that own 64 rows each, got " << type;
-  };
-  int64_t rows = type.getShape()[0], columns = type.getShape()[1];
-  if (!layout)
-    return emitError();
-  int64_t warps = layout.getNumThreads() / kWarpSize;
-  if (layout.getNumThreads() % (kGroupWarps * kWarpSize) ||
-      rows % (16 * warps) || columns % 8)
-    return emitError();
-  auto registers =
-      LayoutAttr::getRowOwned(type.getContext(), rows, columns, warps)
-          .getPermutationFrom(layout);
-  if (!registers)
-    return emitError();
-  return *registers;
+  columnGroups = *columnWarps;
+  return registers;
 }
 
 template <typename ProductOp>
 FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
   Product product;
-  auto registers = getRegisters(op, result, "a result");
+  auto registers = getRegisters(op, result, "a result", product.columnGroups);
   if (failed(registers))
     return failure();
   product.registers = *registers;
-  product.columns = result.getShape()[1];
-  product.groups =
-      result.getLayout().getNumThreads() / (kGroupWarps * kWarpSize);
+  product.columns = result.getShape()[1] / product.columnGroups;
+  product.groups = result.getLayout().getNumThreads() /
+                   (kGroupWarps * kWarpSize) / product.columnGroups;
   product.sequences = result.getShape()[0] / (product.groups * kGroupRows);
   if (product.columns > kMostColumns) {
     op.emitOpError("by wgmma expected at most ")
@@ -86,16 +81,30 @@ FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
   if (failed(operand))
     return failure();
   product.b = *operand;
+  if (product.columnGroups > 1 && !op.getTransposeB() &&
+      product.columns % b.getPanelColumns()) {
+    op.emitOpError("by wgmma expected warp groups to share whole panels of the "
+                   "right operand's columns, got ")
+        << product.columns << " of " << result << " each";
+    return failure();
+  }
   if (auto a = dyn_cast<SharedType>(op.getA().getType())) {
     auto operand = WgmmaOperand::get(a, /*isKMajor=*/true, emitError);
     if (failed(operand))
       return failure();
     product.a = *operand;
   } else {
+    int64_t columnGroups;
     auto registers = getRegisters(op, cast<FragmentType>(op.getA().getType()),
-                                  "a left operand");
+                                  "a left operand", columnGroups);
     if (failed(registers))
       return failure();
+    if (columnGroups > 1 || product.columnGroups > 1) {
+      op.emitOpError("by wgmma expected a left operand in registers of warp "
+                     "groups that share no columns, got ")
+          << op.getA().getType();
+      return failure();
+    }
     product.aRegisters = *registers;
   }
   return product;
@@ -135,12 +144,24 @@ SmallVector<Value> issue(OpBuilder &builder, Location loc,
   if (acc.empty())
     outputs.append(product.registers.size(), builder.getF32Type());
   unsigned firstInput = getFirstInput(outputs.size(), tied.size());
+  // `address` and so many parts of `bytes`.
+  auto move = [&](Value address, Value number, int64_t bytes) -> Value {
+    Value part = arith::ConstantIntOp::create(builder, loc, bytes, 32);
+    Value offset = arith::MulIOp::create(builder, loc, number, part);
+    return arith::AddIOp::create(builder, loc, address, offset);
+  };
+  Value rowGroup = warpGroup;
+  if (product.columnGroups > 1) {
+    Value groups =
+        arith::ConstantIntOp::create(builder, loc, product.groups, 32);
+    Value columnGroup = arith::DivUIOp::create(builder, loc, warpGroup, groups);
+    rowGroup = arith::RemUIOp::create(builder, loc, warpGroup, groups);
+    b = move(b, columnGroup, product.b->getStart(product.columns, 0));
+  }
   inputs.push_back(b);
   if (product.a) {
-    Value rows = arith::ConstantIntOp::create(
-        builder, loc, product.a->getStart(kGroupRows, 0), 32);
-    Value offset = arith::MulIOp::create(builder, loc, warpGroup, rows);
-    inputs.push_back(arith::AddIOp::create(builder, loc, a.front(), offset));
+    inputs.push_back(
+        move(a.front(), rowGroup, product.a->getStart(kGroupRows, 0)));
   } else {
     for (size_t index = 0; index < product.aRegisters.size(); index += 2)
       inputs.push_back(packPair(builder, loc, a[product.aRegisters[index]],

@@ -56,3 +56,38 @@ func.func @products(%a: memref<?x?xbf16>, %f: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// Few rows: two warp groups share the columns, by whole panels, else warps do.
+// A column lies as in the tile that it is of.
+// CHECK-DAG: #[[$HALVES:.*]] = #tile.layout<64x128, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0, 2:64d1]>
+// CHECK-DAG: #[[$PART:.*]] = #tile.layout<128, registers = [2:1d0, 8:8d0], threads = [4:2d0, 8:r, 4:r, 2:64d0]>
+// CHECK-DAG: #[[$THIRDS:.*]] = #tile.layout<64x96, registers = [2:1d1, 2:8d0, 6:8d1], threads = [4:2d1, 8:1d0, 4:16d0, 2:48d1]>
+// CHECK-LABEL: func @shared_columns
+// SM80-LABEL: func @shared_columns
+func.func @shared_columns(%o: memref<?x?xf32>, %n: index, %x: bf16, %y: f32) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    %f = tile.fill %x : !tile.fragment<128x64xbf16>
+    // CHECK: tile.to_shared %{{.*}} transposed {{.*}} -> !tile.shared<64x128xbf16, swizzle = 128>
+    %a = tile.to_shared %f transposed : !tile.fragment<128x64xbf16> -> !tile.shared<64x128xbf16>
+    %g = tile.fill %x : !tile.fragment<128x128xbf16>
+    %h = tile.to_shared %g : !tile.fragment<128x128xbf16> -> !tile.shared<128x128xbf16>
+    // CHECK: tile.mma wgmma {{.*}} -> !tile.fragment<64x128xf32, #[[$HALVES]]>
+    // SM80: tile.mma mma_sync
+    %p = tile.mma %a, %h : !tile.shared<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
+    %w = tile.fill %x : !tile.fragment<128x96xbf16>
+    %v = tile.to_shared %w : !tile.fragment<128x96xbf16> -> !tile.shared<128x96xbf16>
+    // CHECK: tile.mma mma_sync {{.*}} -> !tile.fragment<64x96xf32, #[[$THIRDS]]>
+    %t = tile.mma %a, %v : !tile.shared<64x128xbf16>, !tile.shared<128x96xbf16> -> !tile.fragment<64x96xf32>
+    // CHECK: tile.fill %{{.*}} : !tile.fragment<128xf32, #[[$PART]]>
+    %c = tile.fill %y : !tile.fragment<128xf32>
+    %s = tile.map ins(%p : !tile.fragment<64x128xf32>) columns(%c : !tile.fragment<128xf32>) {
+    ^bb1(%e: f32, %ce: f32, %i: index, %j: index):
+      %d = arith.subf %e, %ce : f32
+      tile.yield %d : f32
+    } -> !tile.fragment<64x128xf32>
+  }
+  return
+}

@@ -642,6 +642,22 @@ func.func @to_shared_shape(%x: !tile.fragment<128x32xf32>) {
 
 // -----
 
+func.func @to_shared_transposed(%x: !tile.fragment<128x32xf32>) {
+  // expected-error@+1 {{expected a tile of the fragment's transposed shape and elements, '!tile.fragment<128x32xf32>', got '!tile.shared<128x32xf32>'}}
+  %a = tile.to_shared %x transposed : !tile.fragment<128x32xf32> -> !tile.shared<128x32xf32>
+  return
+}
+
+// -----
+
+func.func @add_integers(%x: !tile.fragment<128x32xi32>, %o: memref<?x?xi32>, %i: index) {
+  // expected-error@+1 {{expected elements of f16, bf16, f32 or f64 to add, got 'i32'}}
+  tile.store add %x, %o[%i, %i] dims [0, 1] : !tile.fragment<128x32xi32>, memref<?x?xi32>
+  return
+}
+
+// -----
+
 func.func @to_shared_ring(%x: !tile.fragment<128x32xf32>, %r: !tile.ring<1 x !tile.shared<64x32xf32>>) {
   // expected-error@+1 {{expected a tile of at most the ring's 8192 bytes, got 16384}}
   %a = tile.to_shared %x reuses %r : !tile.fragment<128x32xf32>, !tile.ring<1 x !tile.shared<64x32xf32>> -> !tile.shared<128x32xf32>

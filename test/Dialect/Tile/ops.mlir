@@ -68,6 +68,22 @@ func.func @roles(%k: memref<?x?xbf16>, %o: memref<?x?xf32>, %n: index) {
   return
 }
 
+// A fragment becomes the columns of a tile, and is added to memory.
+// CHECK-LABEL: func @adds
+func.func @adds(%o: memref<?x?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?x?xf32>) {
+  ^bb0(%r: index, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %x = tile.fill %zero : !tile.fragment<128x32xf32>
+    // CHECK: tile.to_shared %{{.*}} transposed : !tile.fragment<128x32xf32> -> !tile.shared<32x128xf32>
+    %a = tile.to_shared %x transposed : !tile.fragment<128x32xf32> -> !tile.shared<32x128xf32>
+    // CHECK: tile.store add %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] dims [0, 1] : !tile.fragment<128x32xf32>
+    tile.store add %x, %O[%r, %c0] dims [0, 1] : !tile.fragment<128x32xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
 // Results on their way to global memory.
 // CHECK-LABEL: func @stores
 func.func @stores(%o: memref<?x?xf32>, %n: index) {

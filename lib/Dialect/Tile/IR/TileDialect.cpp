@@ -79,6 +79,8 @@ void LoadOp::getEffects(Effects &effects) {
 }
 
 void StoreOp::getEffects(Effects &effects) {
+  if (getAdd())
+    effects.emplace_back(MemoryEffects::Read::get(), &getTargetMutable());
   effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
 }
 

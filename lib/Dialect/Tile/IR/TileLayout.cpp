@@ -148,16 +148,47 @@ static void addDigit(SmallVectorImpl<Digit> &digits, int64_t size,
 
 LayoutAttr LayoutAttr::getRowOwned(MLIRContext *context, int64_t rows,
                                    int64_t columns, int64_t warps) {
-  assert(rows % (16 * warps) == 0 && columns % 8 == 0 && "partial fragments");
+  return getAccumulator(context, rows, columns, warps, /*columnWarps=*/1);
+}
+
+LayoutAttr LayoutAttr::getAccumulator(MLIRContext *context, int64_t rows,
+                                      int64_t columns, int64_t rowWarps,
+                                      int64_t columnWarps) {
+  assert(rows % (16 * rowWarps) == 0 && columns % (8 * columnWarps) == 0 &&
+         "partial fragments");
+  int64_t warpColumns = columns / columnWarps;
   SmallVector<Digit> registers, threads;
   addDigit(registers, 2, 1, 1);
   addDigit(registers, 2, 8, 0);
-  addDigit(registers, columns / 8, 8, 1);
-  addDigit(registers, rows / (16 * warps), 16 * warps, 0);
+  addDigit(registers, warpColumns / 8, 8, 1);
+  addDigit(registers, rows / (16 * rowWarps), 16 * rowWarps, 0);
   addDigit(threads, 4, 2, 1);
   addDigit(threads, 8, 1, 0);
-  addDigit(threads, warps, 16, 0);
+  addDigit(threads, rowWarps, 16, 0);
+  addDigit(threads, columnWarps, warpColumns, 1);
   return get(context, {rows, columns}, registers, threads);
+}
+
+std::optional<int64_t>
+LayoutAttr::getColumnWarps(SmallVectorImpl<int64_t> &permutation) const {
+  int64_t threads = getNumThreads();
+  if (getShape().size() != 2 || threads % kWarpSize)
+    return std::nullopt;
+  auto [rows, columns] = std::pair(getShape()[0], getShape()[1]);
+  int64_t warps = threads / kWarpSize;
+  for (int64_t columnWarps = 1; columnWarps <= warps; ++columnWarps) {
+    if (warps % columnWarps || rows % (16 * (warps / columnWarps)) ||
+        columns % (8 * columnWarps))
+      continue;
+    auto registers = getAccumulator(getContext(), rows, columns,
+                                    warps / columnWarps, columnWarps)
+                         .getPermutationFrom(*this);
+    if (!registers)
+      continue;
+    permutation.assign(registers->begin(), registers->end());
+    return columnWarps;
+  }
+  return std::nullopt;
 }
 
 LayoutAttr LayoutAttr::getBlocked(MLIRContext *context, ArrayRef<int64_t> shape,

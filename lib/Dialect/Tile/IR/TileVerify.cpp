@@ -114,6 +114,11 @@ LogicalResult LoadOp::verify() {
 LogicalResult StoreOp::verify() {
   auto [shape, elementType] = getTile(getValue().getType());
   MemRefType target = getTarget().getType();
+  if (getAdd() &&
+      !isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(elementType))
+    return emitOpError("expected elements of f16, bf16, f32 or f64 to add, "
+                       "got ")
+           << elementType;
   if (failed(verifyElements(*this, elementType, target.getElementType())))
     return failure();
   return verifyAccess(*this, shape, getDims(), target.getRank(),
@@ -155,10 +160,14 @@ LogicalResult StoreAsyncOp::verify() {
 LogicalResult ToSharedOp::verify() {
   FragmentType value = getValue().getType();
   SharedType tile = getResult().getType();
-  if (value.getShape() != tile.getShape() ||
+  SmallVector<int64_t> shape(value.getShape());
+  if (getTransposed())
+    std::reverse(shape.begin(), shape.end());
+  if (ArrayRef(shape) != tile.getShape() ||
       value.getElementType() != tile.getElementType())
-    return emitOpError("expected a tile of the fragment's shape and elements, ")
-           << value << ", got " << tile;
+    return emitOpError("expected a tile of the fragment's ")
+           << (getTransposed() ? "transposed shape" : "shape")
+           << " and elements, " << value << ", got " << tile;
   if (!getRing())
     return success();
   RingType ring = getRing().getType();

@@ -30,11 +30,13 @@ public:
     launch->walk([&](Operation *op) { collect(op); });
   }
 
-  bool contains(Value value) const {
-    for (Value column : columns)
+  /// How many rows the tile has of which `value` runs along the columns;
+  /// nullopt: of none.
+  std::optional<int64_t> getRows(Value value) const {
+    for (auto [column, rows] : columns)
       if (classes.isEquivalent(value, column))
-        return true;
-    return false;
+        return rows;
+    return std::nullopt;
   }
 
 private:
@@ -61,16 +63,22 @@ private:
     } else if (auto map = dyn_cast<MapOp>(op)) {
       for (Value input : map.getInputs())
         unite(map.getResult(), input);
-      llvm::append_range(columns, map.getColumns());
+      for (Value column : map.getColumns())
+        add(column, map.getResult());
     } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
       unite(reduce.getInit(), reduce.getResult());
       if (reduce.getDim() == 0)
-        columns.push_back(reduce.getResult());
+        add(reduce.getResult(), reduce.getInput());
     }
   }
 
+  void add(Value column, Value tile) {
+    columns.emplace_back(column,
+                         cast<FragmentType>(tile.getType()).getShape().front());
+  }
+
   llvm::EquivalenceClasses<Value> classes;
-  SmallVector<Value> columns;
+  SmallVector<std::pair<Value, int64_t>> columns;
 };
 
 struct AssignLayouts : fovea::tile::impl::TileAssignLayoutsBase<AssignLayouts> {
@@ -98,6 +106,12 @@ private:
 };
 
 } // namespace
+
+/// How many of `warps` warps share the rows of a tile, 16 at a time: all that
+/// find some. The others share its columns.
+static int64_t getRowWarps(int64_t rows, int64_t warps) {
+  return std::gcd(std::max<int64_t>(rows / 16, 1), warps);
+}
 
 LogicalResult AssignLayouts::assign(LaunchOp launch) {
   Columns columns(launch);
@@ -128,20 +142,24 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
   auto type = dyn_cast<FragmentType>(value.getType());
   if (!type || type.getLayout())
     return success();
-  bool isColumn = type.getRank() == 1 && columns.contains(value);
-  // A vector lies as in a tile of which it is one side; how long the other is
-  // does not matter.
-  int64_t rowsPerStep = 16 * warps;
-  int64_t rows = isColumn ? rowsPerStep : type.getShape().front();
-  int64_t width = type.getRank() == 1 && !isColumn ? 8 : type.getShape().back();
-  if (rows % rowsPerStep || width % 8)
-    return emitError(value.getLoc())
-           << "cannot lay out " << type << " over " << warps
-           << " warps: expected rows in multiples of " << rowsPerStep
-           << " and columns in multiples of 8";
-  auto layout = LayoutAttr::getRowOwned(&getContext(), rows, width, warps);
+  // A vector lies as in a tile of which it is one side.
+  std::optional<int64_t> tileRows;
   if (type.getRank() == 1)
-    layout = layout.dropDim(isColumn ? 0 : 1);
+    tileRows = columns.getRows(value);
+  int64_t rows = tileRows.value_or(type.getShape().front());
+  int64_t rowWarps = getRowWarps(rows, warps), columnWarps = warps / rowWarps;
+  bool isRow = type.getRank() == 1 && !tileRows;
+  int64_t width = isRow ? 8 * columnWarps : type.getShape().back();
+  if (rows % (16 * rowWarps) || width % (8 * columnWarps))
+    return emitError(value.getLoc())
+           << "cannot lay out " << type << " over " << rowWarps << " by "
+           << columnWarps << " warps: expected rows in multiples of "
+           << 16 * rowWarps << " and columns in multiples of "
+           << 8 * columnWarps;
+  auto layout = LayoutAttr::getAccumulator(&getContext(), rows, width, rowWarps,
+                                           columnWarps);
+  if (type.getRank() == 1)
+    layout = layout.dropDim(tileRows ? 0 : 1);
   value.setType(type.cloneWith(layout));
   return success();
 }
@@ -150,8 +168,13 @@ MmaKind AssignLayouts::chooseKind(MmaOp op, int64_t warps) {
   if (op.getB().getType().getElementBytes() != 2)
     return MmaKind::Fma;
   ArrayRef<int64_t> shape = op.getResult().getType().getShape();
-  bool isWholeGroups = warps % 4 == 0 && shape[0] % (16 * warps) == 0;
-  if (target == "sm_90a" && isWholeGroups && shape[1] <= 256)
+  int64_t rowWarps = getRowWarps(shape[0], warps);
+  int64_t columnWarps = warps / rowWarps;
+  // Warp groups that share columns begin at panels of the right operand.
+  int64_t columns = shape[1] / columnWarps;
+  bool isWhole = columnWarps == 1 || op.getTransposeB() ||
+                 columns % op.getB().getType().getPanelColumns() == 0;
+  if (target == "sm_90a" && rowWarps % 4 == 0 && columns <= 256 && isWhole)
     return MmaKind::Wgmma;
   return MmaKind::MmaSync;
 }

@@ -174,9 +174,10 @@ void Prefetch::prefetch(scf::ForOp loop) {
     return;
   OpBuilder inLoop(last->getContext());
   inLoop.setInsertionPointAfter(last);
-  for (Copy &copy : copies) {
+  for (Copy &copy : copies)
     emit(inLoop, loop, copy, loop.getInductionVar(), copy.load.getUse(),
          copy.getDistance());
+  for (Copy &copy : copies) {
     copy.load.erase();
     copy.acquire.erase();
     ++numPrefetched;

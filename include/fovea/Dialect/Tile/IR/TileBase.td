@@ -37,8 +37,8 @@ def Tile_Dialect : Dialect {
 
     1. Control flow around ops on fragments, rings and shared tiles is uniform:
        all threads of a role take the same way.
-    2. Row `i` of a fragment never lives in two warps (`#tile.layout`), so that
-       reductions along rows need no shared memory.
+    2. A fragment is reduced along a dimension that lies within warps
+       (`#tile.layout`), so that reductions need no shared memory.
     3. In one role every `tile.wait` on a slot is followed by one
        `tile.release`, and slots of a ring are used in order: 0, 1, 2, ...
     4. A slot's tile is read only between its wait and its release, and written
@@ -117,6 +117,16 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     /// are further registers.
     static LayoutAttr getRowOwned(::mlir::MLIRContext *context, int64_t rows,
                                   int64_t columns, int64_t warps);
+    /// The same for a result of few rows: warp `r + rowWarps * c` has 16 rows
+    /// from `16 * r`, of `columns / columnWarps` columns that follow one
+    /// another.
+    static LayoutAttr getAccumulator(::mlir::MLIRContext *context, int64_t rows,
+                                     int64_t columns, int64_t rowWarps,
+                                     int64_t columnWarps);
+    /// The `columnWarps` of which this is the accumulator, up to a permutation
+    /// of registers, which is given too; nullopt: none.
+    std::optional<int64_t>
+    getColumnWarps(::llvm::SmallVectorImpl<int64_t> &permutation) const;
     /// A tile of any shape whose elements are dealt row-major to `threads`
     /// threads, `vector` neighbours at a time.
     static LayoutAttr getBlocked(::mlir::MLIRContext *context,

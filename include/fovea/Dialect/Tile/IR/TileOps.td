@@ -50,8 +50,8 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     region's arguments are the block's indices, then a memref for each operand
     of `ins` and `outs`, of fully dynamic strides but the last, 1. The operands
     are tensors, with a result for each of `outs`, or memrefs. Every element of
-    a result is written by at most one block; those that no block writes keep
-    the value of `outs`.
+    a result is written by at most one block, or added to by any
+    (`tile.store add`); those that no block writes keep the value of `outs`.
 
     Scalars defined above are used implicitly; tensors and memrefs are not.
 
@@ -181,13 +181,16 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
   let summary = "Writes a tile to global memory";
   let description = [{
     As `tile.load`; elements beyond the memref's sizes are not written. Only the
-    first `valid` of the tile's dimension 0, where given, are.
+    first `valid` of the tile's dimension 0, where given, are. With `add`, floats
+    are added to what is there, each as one atomic operation, in any order, also
+    by several blocks (`red.global.add`, PTX ISA 9.7.13.13); an element that is
+    added to is not read or written otherwise in the launch.
   }];
   let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
-                       DenseI64ArrayAttr:$dims);
+                       DenseI64ArrayAttr:$dims, UnitAttr:$add);
   let assemblyFormat = [{
-    $value `,` $target `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
+    (`add` $add^)? $value `,` $target `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
     attr-dict `:` qualified(type($value)) `,` qualified(type($target))
   }];
   let hasVerifier = 1;
@@ -197,6 +200,9 @@ def ToSharedOp : Tile_Op<"to_shared", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Writes a fragment to shared memory";
   let description = [{
+    With `transposed`, row `i` of the tile is column `i` of the fragment
+    (`stmatrix.trans`, PTX ISA 9.7.14.5.16; `movmatrix`, 9.7.14.5.17).
+
     The tile holds until the next execution of the same op. With `reuses`, its
     memory is that of the ring's slots, whose uses are all over: the ring must
     not be acquired again. All warps that run the op wait for each other, by
@@ -209,10 +215,11 @@ def ToSharedOp : Tile_Op<"to_shared", [
           -> !tile.shared<128x64xbf16>
     ```
   }];
-  let arguments = (ins Tile_AnyFragment:$value, Optional<Tile_AnyRing>:$ring);
+  let arguments = (ins Tile_AnyFragment:$value, Optional<Tile_AnyRing>:$ring,
+                       UnitAttr:$transposed);
   let results = (outs Tile_AnyShared:$result);
   let assemblyFormat = [{
-    $value (`reuses` $ring^)? attr-dict `:` qualified(type($value))
+    $value (`transposed` $transposed^)? (`reuses` $ring^)? attr-dict `:` qualified(type($value))
     (`,` qualified(type($ring))^)? `->` qualified(type($result))
   }];
   let hasVerifier = 1;

@@ -17,16 +17,17 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
 
     - fragments of rank 2 get the layout in which a warp owns whole rows, 16 at
       a time: what WGMMA and mma.sync accumulate in and take as a left operand,
-      so that no product's result is shuffled to become the next one's operand;
+      so that no product's result is shuffled to become the next one's operand.
+      Where there are fewer than 16 rows for each warp, warps share columns;
     - fragments of rank 1 get the layout of a rank 2 fragment without its
       columns, or without its rows where they are used as `columns`;
     - shared tiles of 16-bit elements get the widest swizzle of 128, 64 or 32
       bytes that divides a row, others none;
     - products of f16 and bf16 are `wgmma` on `sm_90a`, if the warps are whole
-      warp groups of 64 rows, else `mma_sync`; others are `fma`.
+      warp groups of 64 rows of a result, else `mma_sync`; others are `fma`.
 
     Types that have a layout or a swizzle, and products that have a kind, keep
-    them. A fragment whose rows do not divide among the warps is an error.
+    them. A fragment that does not divide among the warps is an error.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"sm_90a\"",
