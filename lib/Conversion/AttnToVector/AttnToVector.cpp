@@ -36,6 +36,22 @@ static LogicalResult verifyOperands(Operation *op) {
     return op->emitOpError() << name << " must have a last stride of 1, but is "
                              << memref.getType();
   };
+  if (auto backward = dyn_cast<OnlineBackwardOp>(op)) {
+    SmallVector<std::pair<Value, StringRef>> operands = {
+        {backward.getPackedQuery(), "the packed query"},
+        {backward.getPackedGradient(), "the packed gradient"},
+        {backward.getQueryGradient(), "the query's gradient"},
+        {backward.getKeyGradient(), "the key's gradient"},
+        {backward.getValueGradient(), "the value's gradient"}};
+    if (backward.getScores()) {
+      operands.push_back({backward.getScores(), "scores"});
+      operands.push_back({backward.getScoreGradient(), "the scores' gradient"});
+    }
+    for (auto [memref, name] : operands)
+      if (failed(verifyContiguous(memref, name)))
+        return failure();
+    return success();
+  }
   auto online = dyn_cast<OnlineAttentionOp>(op);
   if (!online || !online.getRows())
     return success();
@@ -66,7 +82,7 @@ struct ConvertAttnToVector
 
     SmallVector<Operation *> ops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<OnlineAttentionOp, FinalizeOp, PackQueryOp>(op))
+      if (isa<OnlineAttentionOp, OnlineBackwardOp, FinalizeOp, PackQueryOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops)
@@ -85,13 +101,15 @@ struct ConvertAttnToVector
     // Packing has made new pack_query ops.
     ops.clear();
     getOperation()->walk([&](Operation *op) {
-      if (isa<OnlineAttentionOp, FinalizeOp, PackQueryOp>(op))
+      if (isa<OnlineAttentionOp, OnlineBackwardOp, FinalizeOp, PackQueryOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
       KernelBuilder b(op->getLoc(), op);
       if (auto online = dyn_cast<OnlineAttentionOp>(op))
         emitOnlineAttention(b, online, unit);
+      else if (auto backward = dyn_cast<OnlineBackwardOp>(op))
+        emitOnlineBackward(b, backward, unit);
       else if (auto finalize = dyn_cast<FinalizeOp>(op))
         emitFinalize(b, finalize, unit);
       else

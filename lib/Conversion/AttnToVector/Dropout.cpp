@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "OnlineKernel.h"
+#include "ScoreBlock.h"
 
 #include "fovea/Conversion/Philox.h"
 
@@ -28,47 +28,44 @@ static Value getWord(KernelBuilder &b, Value wide, int64_t word) {
 }
 
 /// The counters of column 0 of the queries from `column` on.
-static std::array<Value, 4> getCounters(OnlineKernel &kernel, Value column) {
-  KernelBuilder &b = kernel.b;
-  OnlineAttentionOp op = kernel.op;
-  auto wide = VectorType::get({kernel.shape.lanes}, b.getI64Type());
-  SmallVector<Value> whole(op.getWhole());
-  if (whole.empty())
-    whole = {b.dim(op.getQuery(), 1), op.getRows()};
+static std::array<Value, 4>
+getCounters(ScoreBlock &block, const BlockDropout &dropout, Value column) {
+  KernelBuilder &b = block.b;
+  auto wide = VectorType::get({block.lanes()}, b.getI64Type());
   Value first =
-      b.add(b.mul(b.add(b.mul(kernel.at[0], whole[0]), kernel.at[1]), whole[1]),
-            b.add(kernel.at[2], column));
-  SmallVector<int64_t> order(kernel.shape.lanes);
+      b.add(b.mul(b.add(b.mul(block.at[0], dropout.heads), block.at[1]),
+                  dropout.queries),
+            b.add(block.at[2], column));
+  SmallVector<int64_t> order(block.lanes());
   std::iota(order.begin(), order.end(), 0);
   Value row = arith::AddIOp::create(
       b, b.splat(wide, arith::IndexCastOp::create(b, b.getI64Type(), first)),
       arith::ConstantOp::create(
           b, DenseElementsAttr::get(wide, ArrayRef<int64_t>(order))));
   Value high = arith::AddIOp::create(
-      b, b.splat(wide, op.getOffset()),
+      b, b.splat(wide, dropout.offset),
       arith::ShRUIOp::create(b, row, b.constantInt(wide, 32)));
-  auto words = VectorType::get({kernel.shape.lanes}, b.getI32Type());
+  auto words = VectorType::get({block.lanes()}, b.getI32Type());
   return {b.constantInt(words, 0), getWord(b, row, 0), getWord(b, high, 0),
           getWord(b, high, 1)};
 }
 
-void fovea::attn::emitDropout(OnlineKernel &kernel) {
-  KernelBuilder &b = kernel.b;
-  int64_t lanes = kernel.shape.lanes;
+void fovea::attn::emitDropout(ScoreBlock &block, const BlockDropout &dropout) {
+  KernelBuilder &b = block.b;
+  int64_t lanes = block.lanes();
   auto words = VectorType::get({lanes}, b.getI32Type());
-  double probability = kernel.op.getDropout()->convertToDouble();
+  double probability = dropout.probability;
   Value threshold =
       b.constantInt(words, int32_t(getDropoutThreshold(probability)));
-  Value zero = b.constant(kernel.vector, 0.0);
-  Value factor = b.constant(kernel.vector, 1.0 / (1.0 - probability));
-  std::array<Value, 2> seed = {
-      b.splat(words, getWord(b, kernel.op.getSeed(), 0)),
-      b.splat(words, getWord(b, kernel.op.getSeed(), 1))};
-  Value firstKey = kernel.at[3];
-  Value end = b.add(firstKey, kernel.keys);
+  Value zero = b.constant(block.vector, 0.0);
+  Value factor = b.constant(block.vector, 1.0 / (1.0 - probability));
+  std::array<Value, 2> seed = {b.splat(words, getWord(b, dropout.seed, 0)),
+                               b.splat(words, getWord(b, dropout.seed, 1))};
+  Value firstKey = block.at[3];
+  Value end = b.add(firstKey, block.keys);
 
-  b.loop(b.index(0), kernel.rows, lanes, [&](Value column) {
-    std::array<Value, 4> counter = getCounters(kernel, column);
+  b.loop(b.index(0), block.rows, lanes, [&](Value column) {
+    std::array<Value, 4> counter = getCounters(block, dropout, column);
     b.loop(b.floorDiv(firstKey, kWords), b.ceilDiv(end, kWords), 1,
            [&](Value quad) {
              counter[0] = b.splat(
@@ -79,16 +76,16 @@ void fovea::attn::emitDropout(OnlineKernel &kernel) {
                Value key = b.sub(b.add(b.mul(quad, kWords), word), firstKey);
                // Unsigned: a key in front of the block is beyond it, too.
                Value isInBlock = arith::CmpIOp::create(
-                   b, arith::CmpIPredicate::ult, key, kernel.keys);
+                   b, arith::CmpIPredicate::ult, key, block.keys);
                b.when(isInBlock, [&] {
                  Value weight =
-                     b.loadVector(kernel.vector, kernel.scores, {key, column});
+                     b.loadVector(block.vector, block.scores, {key, column});
                  Value keep = arith::CmpIOp::create(
                      b, arith::CmpIPredicate::uge, random[word], threshold);
                  b.store(arith::SelectOp::create(
                              b, keep, arith::MulFOp::create(b, weight, factor),
                              zero),
-                         kernel.scores, {key, column});
+                         block.scores, {key, column});
                });
              }
            });

@@ -7,9 +7,6 @@
 
 #include "OnlineKernel.h"
 
-#include "fovea/Analysis/MaskAnalysis.h"
-
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -39,24 +36,6 @@ static int64_t getBlockKeys(OnlineAttentionOp op) {
   if (ScheduleAttr schedule = op.getScheduleAttr())
     return std::min(schedule.getKeyTile(), kMaxBlockKeys);
   return kDefaultBlockKeys;
-}
-
-/// Cycles and loads of one key's part in a row's `vectors` vectors of features,
-/// by tiles of `rows` times `width` and one for what remains: two multiply-adds
-/// or loads a cycle, and four cycles until a sum can be added to again.
-static std::pair<double, double> getValueCost(int64_t rows, int64_t width,
-                                              int64_t vectors) {
-  double cycles = 0, loads = 0;
-  auto add = [&](int64_t tiles, int64_t tileWidth) {
-    double tileLoads = double(rows + tileWidth);
-    cycles += double(tiles) *
-              std::max({double(rows * tileWidth) / 2, tileLoads / 2, 4.0});
-    loads += double(tiles) * tileLoads;
-  };
-  add(vectors / width, width);
-  if (vectors % width)
-    add(1, vectors % width);
-  return {cycles / double(rows), loads / double(rows)};
 }
 
 TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
@@ -94,7 +73,7 @@ TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
   for (int64_t width = 1; width <= std::clamp<int64_t>(needed, 1, budget);
        ++width)
     for (int64_t rows = 1; rows * width <= budget; ++rows) {
-      auto cost = getValueCost(rows, width, needed);
+      auto cost = getProductCost(rows, width, needed);
       if (shape.queries % rows != 0 || cost >= best)
         continue;
       best = cost;
@@ -168,74 +147,20 @@ void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
 }
 
 //===----------------------------------------------------------------------===//
-// Groups of queries
+// The op
 //===----------------------------------------------------------------------===//
 
 /// Whether a mask's bounds on keys are a few integer operations, cheap enough
 /// to be computed for each tile of queries in each block. Rows of one value
 /// tile then must be of one group: what a group does not keep is not computed.
-static bool hasCheapBounds(OnlineKernel &kernel) {
-  Region &mask = kernel.op.getMask();
-  return !mask.empty() &&
-         kernel.shape.groupQueries() % kernel.shape.tileRows == 0 &&
+static bool hasCheapBounds(OnlineAttentionOp op, const TileShape &shape) {
+  Region &mask = op.getMask();
+  return !mask.empty() && shape.groupQueries() % shape.tileRows == 0 &&
          mask.front().getOperations().size() <= kMaxBoundedMask &&
          llvm::all_of(mask.front(), [](Operation &op) {
            return op.getNumRegions() == 0 && !isa<memref::LoadOp>(op);
          });
 }
-
-OnlineKernel::Keys OnlineKernel::getKeys(Value row, int64_t count) {
-  if (!hasCheapBounds(*this))
-    return {b.index(0), keys};
-  Value firstRow = b.add(at[2], row);
-  Value lastRow =
-      b.min(b.add(firstRow, count - 1), b.sub(b.add(at[2], rows), b.index(1)));
-  Value lastKey = b.sub(b.add(at[3], keys), b.index(1));
-  MaskBox box{
-      {at[0], at[0]}, {at[1], at[1]}, {firstRow, lastRow}, {at[3], lastKey}};
-  MaskEvaluator evaluator(op.getMask(), box, b, b.getLoc());
-  KeyBounds bounds = evaluator.keyBounds();
-  auto inBlock = [&](OpFoldResult key) {
-    return b.sub(getValueOrCreateConstantIndexOp(b, b.getLoc(), key), at[3]);
-  };
-  return {b.max(inBlock(bounds.lower), b.index(0)),
-          b.min(inBlock(bounds.upper), keys)};
-}
-
-void OnlineKernel::forGroups(llvm::function_ref<void(Value, Keys)> body) {
-  b.loop(b.index(0), usedGroups, 1, [&](Value group) {
-    Value column = b.mul(group, shape.groupQueries());
-    body(column, getKeys(column, shape.groupQueries()));
-  });
-}
-
-static SmallVector<Value> groupIndices(OnlineKernel &kernel, Value row,
-                                       Value column, int64_t v) {
-  SmallVector<Value> indices;
-  if (row)
-    indices.push_back(row);
-  indices.push_back(kernel.b.add(column, v * kernel.shape.lanes));
-  return indices;
-}
-
-SmallVector<Value> OnlineKernel::loadGroup(Value memref, Value row,
-                                           Value column) {
-  SmallVector<Value> vectors;
-  for (int64_t v = 0; v < shape.groupVectors; ++v)
-    vectors.push_back(
-        b.loadVector(vector, memref, groupIndices(*this, row, column, v)));
-  return vectors;
-}
-
-void OnlineKernel::storeGroup(ValueRange vectors, Value memref, Value row,
-                              Value column) {
-  for (auto [v, value] : llvm::enumerate(vectors))
-    b.store(value, memref, groupIndices(*this, row, column, v));
-}
-
-//===----------------------------------------------------------------------===//
-// The op
-//===----------------------------------------------------------------------===//
 
 /// Work on the block of keys that `kernel` is set to.
 static void emitBlock(OnlineKernel &kernel) {
@@ -243,7 +168,7 @@ static void emitBlock(OnlineKernel &kernel) {
   OnlineAttentionOp op = kernel.op;
   emitScoreProduct(kernel);
   if (!op.getScore().empty())
-    emitScoreRegion(kernel);
+    emitScoreRegion(kernel, op.getScore());
   if (!op.getMask().empty()) {
     if (Value partial = op.getPartial())
       b.when(partial, [&] { emitMaskRegion(kernel); });
@@ -253,8 +178,13 @@ static void emitBlock(OnlineKernel &kernel) {
   emitSoftmax(kernel);
   if (!op.updatesAcc())
     return;
-  if (op.getDropout())
-    emitDropout(kernel);
+  if (op.getDropout()) {
+    SmallVector<Value> whole(op.getWhole());
+    if (whole.empty())
+      whole = {b.dim(op.getQuery(), 1), op.getRows()};
+    emitDropout(kernel, {op.getDropout()->convertToDouble(), op.getSeed(),
+                         op.getOffset(), whole[0], whole[1]});
+  }
   emitValueProduct(kernel);
 }
 
@@ -262,7 +192,10 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
                                       const VectorUnit &unit) {
   TileShape shape = TileShape::get(op, unit);
   FloatType type = op.getAccumulationType();
-  OnlineKernel kernel{b, op, shape, VectorType::get({shape.lanes}, type)};
+  OnlineKernel kernel{{b, op.getMask(), VectorType::get({shape.lanes}, type),
+                       shape.groupVectors, hasCheapBounds(op, shape)},
+                      op,
+                      shape};
   kernel.rows = op.getRows();
   kernel.usedGroups = shape.groups == 1
                           ? b.index(1)

@@ -16,15 +16,14 @@
 //   value product   acc = acc * alpha + P^T * V
 //
 // Queries lie in the lanes: a query's maximum and sum are one lane of a vector
-// each, and no step needs a horizontal operation. Queries are taken in groups
-// of as many vectors as the score product keeps in registers.
+// each, and no step needs a horizontal operation.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_LIB_CONVERSION_ATTNTOVECTOR_ONLINEKERNEL_H
 #define FOVEA_LIB_CONVERSION_ATTNTOVECTOR_ONLINEKERNEL_H
 
-#include "KernelBuilder.h"
+#include "ScoreBlock.h"
 #include "VectorUnit.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -48,47 +47,17 @@ struct TileShape {
 };
 
 /// The op at hand, its place, and its scratch memory.
-struct OnlineKernel {
-  KernelBuilder &b;
+struct OnlineKernel : ScoreBlock {
   OnlineAttentionOp op;
   TileShape shape;
-  mlir::VectorType vector; ///< `lanes` of the accumulation type
-
-  mlir::Value rows = {};       ///< queries that exist, at least 1
-  mlir::Value usedGroups = {}; ///< groups that hold them
 
   // The head at hand: indices in the operands.
   mlir::Value batch = {}, head = {}, kvHead = {};
-  // The block of keys at hand: its place in the key operand, and its size.
-  mlir::Value firstKey = {}, keys = {};
-  // Coordinates (b, h, i, j) of the first query and the block's first key.
-  llvm::SmallVector<mlir::Value, 4> at = {};
+  mlir::Value firstKey = {}; ///< the block's place in the key operand
 
-  mlir::Value scores = {};   ///< [key][query]: scores, then probabilities
-  mlir::Value blockMax = {}; ///< [query]: maximum of the block's scores
   mlir::Value alpha = {};    ///< [query]: factor that rescales the accumulator
   mlir::Value keyBlock = {}; ///< [blockKeys][D]: converted keys, or null
   mlir::Value valueBlock = {}; ///< [blockKeys][features of a tile]: likewise
-
-  /// Keys of the block from `first` to below `end`.
-  struct Keys {
-    mlir::Value first, end;
-  };
-
-  /// The keys that some of the queries `row ... row + count - 1` may keep: all,
-  /// or what the mask's bounds leave.
-  Keys getKeys(mlir::Value row, int64_t count);
-
-  /// Builds `body(column of the group's first query, keys the group may keep)`
-  /// for all groups in use.
-  void forGroups(llvm::function_ref<void(mlir::Value column, Keys keys)> body);
-
-  /// The group's vectors of row `row` of `memref: [rows][query]`, or of a
-  /// memref of queries alone where `row` is null.
-  llvm::SmallVector<mlir::Value> loadGroup(mlir::Value memref, mlir::Value row,
-                                           mlir::Value column);
-  void storeGroup(mlir::ValueRange vectors, mlir::Value memref, mlir::Value row,
-                  mlir::Value column);
 };
 
 /// Creates the memory of a kernel's scratch: static sizes on the stack of the
@@ -101,21 +70,46 @@ mlir::Value allocateScratch(KernelBuilder &b, mlir::Operation *op,
 /// that computes in `type`: element type `type`, contiguous features.
 bool isReadableAs(mlir::Value operand, mlir::Type type);
 
+/// `vectors` vectors of a matrix's columns from `column` on; `mask`, if there
+/// is one, says which lanes of the last one exist.
+struct Columns {
+  mlir::Value column;
+  int64_t vectors;
+  mlir::Value mask;
+
+  /// The mask of vector `v`, or null.
+  mlir::Value maskOf(int64_t v) const {
+    return v == vectors - 1 ? mask : mlir::Value();
+  }
+};
+
+/// Builds `body` for `count` columns, at most `vectors` vectors at a time.
+void forColumns(KernelBuilder &b, int64_t lanes, mlir::Value count,
+                int64_t vectors, llvm::function_ref<void(Columns)> body);
+
+/// Cycles and loads of one product in a row's `vectors` vectors of columns, by
+/// register tiles of `rows` times `width` and one for what remains: two
+/// multiply-adds or loads a cycle, and four cycles until a sum can be added to
+/// again.
+std::pair<double, double> getProductCost(int64_t rows, int64_t width,
+                                         int64_t vectors);
+
+/// A vector at `indices`, whose lanes outside of `mask`, if there is one, are
+/// not accessed.
+mlir::Value loadColumns(KernelBuilder &b, mlir::VectorType type,
+                        mlir::Value memref, mlir::ValueRange indices,
+                        mlir::Value mask);
+void storeColumns(KernelBuilder &b, mlir::Value vector, mlir::Value memref,
+                  mlir::ValueRange indices, mlir::Value mask);
+
 /// Copies `count` features from `first` on of row `row` of head `(batch, head)`
 /// to `target[targetRow, 0...]`, converted to the target's element type.
 void emitCopyRow(KernelBuilder &b, int64_t lanes, mlir::Value source,
                  mlir::ValueRange row, mlir::Value first, mlir::Value count,
                  mlir::Value target, mlir::Value targetRow);
 
-/// `2^x` for `x <= 0`, as the softmax needs it: 0 below -100 (f64: -1000), NaN
-/// for NaN. Relative error 7.5e-8 (f64: 1e-16) besides rounding.
-mlir::Value emitExp2OfNonPositive(KernelBuilder &b, mlir::Value x);
-
 void emitScoreProduct(OnlineKernel &kernel);
-void emitScoreRegion(OnlineKernel &kernel);
-void emitMaskRegion(OnlineKernel &kernel);
 void emitSoftmax(OnlineKernel &kernel);
-void emitDropout(OnlineKernel &kernel);
 void emitValueProduct(OnlineKernel &kernel);
 
 /// Builds the whole op in front of it. It must be packed.
@@ -125,6 +119,8 @@ void emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
 /// each packed and worked on by an op of its own; returns that op.
 OnlineAttentionOp packOperands(KernelBuilder &b, OnlineAttentionOp op,
                                int64_t queries);
+void emitOnlineBackward(KernelBuilder &b, OnlineBackwardOp op,
+                        const VectorUnit &unit);
 void emitFinalize(KernelBuilder &b, FinalizeOp op, const VectorUnit &unit);
 void emitPackQuery(KernelBuilder &b, PackQueryOp op, const VectorUnit &unit);
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneRegion.h"
-#include "OnlineKernel.h"
+#include "ScoreBlock.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -40,10 +40,10 @@ using Combine = llvm::function_ref<Value(Value score, Value yielded)>;
 } // namespace
 
 /// The coordinates of the `v`-th vector of queries from `column` on.
-static LaneRegion::Queries getQueries(OnlineKernel &kernel, Value column,
+static LaneRegion::Queries getQueries(ScoreBlock &block, Value column,
                                       int64_t v) {
-  KernelBuilder &b = kernel.b;
-  int64_t lanes = kernel.shape.lanes;
+  KernelBuilder &b = block.b;
+  int64_t lanes = block.lanes();
   auto type = VectorType::get({lanes}, b.getIndexType());
   SmallVector<int64_t> order(lanes);
   std::iota(order.begin(), order.end(), 0);
@@ -52,125 +52,132 @@ static LaneRegion::Queries getQueries(OnlineKernel &kernel, Value column,
 
   LaneRegion::Queries queries;
   Value row = b.add(column, v * lanes);
-  queries.first = b.add(kernel.at[2], row);
-  Value end = b.sub(b.add(kernel.at[2], kernel.rows), b.index(1));
+  queries.first = b.add(block.at[2], row);
+  Value end = b.sub(b.add(block.at[2], block.rows), b.index(1));
   queries.last = b.min(b.add(queries.first, lanes - 1), end);
   queries.coordinates = arith::MinSIOp::create(
       b, arith::AddIOp::create(b, b.splat(type, queries.first), iota),
       b.splat(type, end));
   queries.mask =
       vector::CreateMaskOp::create(b, VectorType::get({lanes}, b.getI1Type()),
-                                   ValueRange{b.sub(kernel.rows, row)});
+                                   ValueRange{b.sub(block.rows, row)});
   return queries;
 }
 
 /// Takes the block's maxima again, from the scores as they are now.
-static void emitBlockMax(OnlineKernel &kernel) {
-  KernelBuilder &b = kernel.b;
+static void emitBlockMax(ScoreBlock &block) {
+  KernelBuilder &b = block.b;
   SmallVector<Value> lowest(
-      kernel.shape.groupVectors,
-      b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
-  kernel.forGroups([&](Value column, OnlineKernel::Keys keys) {
+      block.groupVectors,
+      b.constant(block.vector, -std::numeric_limits<double>::infinity()));
+  block.forGroups([&](Value column, ScoreBlock::Keys keys) {
     SmallVector<Value> maxima = b.loop(
         keys.first, keys.end, 1, lowest, [&](Value key, ValueRange carried) {
-          SmallVector<Value> next =
-              kernel.loadGroup(kernel.scores, key, column);
+          SmallVector<Value> next = block.loadGroup(block.scores, key, column);
           for (auto [score, maximum] : llvm::zip(next, carried))
             score = b.maxOrSecond(score, maximum);
           return next;
         });
-    kernel.storeGroup(maxima, kernel.blockMax, Value(), column);
+    block.storeGroup(maxima, block.blockMax, Value(), column);
   });
 }
 
 /// Any region: one score after another.
-static void emitPerElement(OnlineKernel &kernel, Region &region,
+static void emitPerElement(ScoreBlock &block, Region &region, Value target,
                            Combine combine) {
-  KernelBuilder &b = kernel.b;
+  KernelBuilder &b = block.b;
   Arguments arguments(region);
-  b.loop(b.index(0), kernel.keys, 1, [&](Value key) {
-    b.loop(b.index(0), kernel.rows, 1, [&](Value row) {
-      Value score = b.load(kernel.scores, {key, row});
+  b.loop(b.index(0), block.keys, 1, [&](Value key) {
+    b.loop(b.index(0), block.rows, 1, [&](Value row) {
+      Value score = b.load(block.scores, {key, row});
       IRMapping mapping;
       if (arguments.score)
         mapping.map(arguments.score, score);
-      mapping.map(arguments.b, kernel.at[0]);
-      mapping.map(arguments.h, kernel.at[1]);
-      mapping.map(arguments.i, b.add(kernel.at[2], row));
-      mapping.map(arguments.j, b.add(kernel.at[3], key));
+      mapping.map(arguments.b, block.at[0]);
+      mapping.map(arguments.h, block.at[1]);
+      mapping.map(arguments.i, b.add(block.at[2], row));
+      mapping.map(arguments.j, b.add(block.at[3], key));
       for (Operation &op : region.front().without_terminator())
         b.clone(op, mapping);
       Value yielded = mapping.lookupOrDefault(
           region.front().getTerminator()->getOperand(0));
-      b.store(combine(score, yielded), kernel.scores, {key, row});
+      b.store(combine(score, yielded), target, {key, row});
     });
   });
-  if (kernel.op.updatesMax())
-    emitBlockMax(kernel);
+  if (block.blockMax)
+    emitBlockMax(block);
 }
 
-static void emitInLanes(OnlineKernel &kernel, Region &region, Combine combine) {
-  KernelBuilder &b = kernel.b;
+static void emitInLanes(ScoreBlock &block, Region &region, Value target,
+                        Combine combine) {
+  KernelBuilder &b = block.b;
   Arguments arguments(region);
-  int64_t groupVectors = kernel.shape.groupVectors;
+  int64_t groupVectors = block.groupVectors;
   SmallVector<Value> inits;
-  if (kernel.op.updatesMax())
+  if (block.blockMax)
     inits.assign(
         groupVectors,
-        b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
+        b.constant(block.vector, -std::numeric_limits<double>::infinity()));
 
-  kernel.forGroups([&](Value column, OnlineKernel::Keys keys) {
-    LaneRegion lanes(b, region, kernel.shape.lanes, groupVectors);
-    lanes.bindUniform(arguments.b, kernel.at[0]);
-    lanes.bindUniform(arguments.h, kernel.at[1]);
+  block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+    LaneRegion lanes(b, region, block.lanes(), groupVectors);
+    lanes.bindUniform(arguments.b, block.at[0]);
+    lanes.bindUniform(arguments.h, block.at[1]);
     SmallVector<LaneRegion::Queries> queries;
     for (int64_t v = 0; v < groupVectors; ++v)
-      queries.push_back(getQueries(kernel, column, v));
+      queries.push_back(getQueries(block, column, v));
     lanes.bindQueries(arguments.i, queries);
     lanes.emitBound();
 
     SmallVector<Value> maxima = b.loop(
         keys.first, keys.end, 1, inits, [&](Value key, ValueRange carried) {
           SmallVector<Value> scores =
-              kernel.loadGroup(kernel.scores, key, column);
-          lanes.bindUniform(arguments.j, b.add(kernel.at[3], key));
+              block.loadGroup(block.scores, key, column);
+          lanes.bindUniform(arguments.j, b.add(block.at[3], key));
           if (arguments.score)
             lanes.bindLanes(arguments.score, scores);
           lanes.emitBound();
           for (auto [score, yielded] : llvm::zip(scores, lanes.getYielded()))
             score = combine(score, yielded);
-          kernel.storeGroup(scores, kernel.scores, key, column);
+          block.storeGroup(scores, target, key, column);
           SmallVector<Value> next(carried);
           for (auto [maximum, score] : llvm::zip(next, scores))
             maximum = b.maxOrSecond(score, maximum);
           return next;
         });
-    kernel.storeGroup(maxima, kernel.blockMax, Value(), column);
+    block.storeGroup(maxima, block.blockMax, Value(), column);
   });
 }
 
-static void emitRegion(OnlineKernel &kernel, Region &region, Combine combine) {
+static void emitRegion(ScoreBlock &block, Region &region, Value target,
+                       Combine combine) {
   Arguments arguments(region);
   SmallVector<Value> varying = {arguments.i};
   if (arguments.score)
     varying.push_back(arguments.score);
   if (LaneRegion::isVectorizable(region, varying))
-    emitInLanes(kernel, region, combine);
+    emitInLanes(block, region, target, combine);
   else
-    emitPerElement(kernel, region, combine);
+    emitPerElement(block, region, target, combine);
 }
 
-void fovea::attn::emitScoreRegion(OnlineKernel &kernel) {
-  KernelBuilder &b = kernel.b;
-  emitRegion(kernel, kernel.op.getScore(), [&](Value, Value yielded) -> Value {
+void fovea::attn::emitScoreRegion(ScoreBlock &block, Region &score) {
+  KernelBuilder &b = block.b;
+  emitRegion(block, score, block.scores, [&](Value, Value yielded) -> Value {
     return arith::MulFOp::create(
         b, yielded, b.constant(yielded.getType(), 1.4426950408889634));
   });
 }
 
-void fovea::attn::emitMaskRegion(OnlineKernel &kernel) {
-  KernelBuilder &b = kernel.b;
-  emitRegion(kernel, kernel.op.getMask(),
+void fovea::attn::emitDerivative(ScoreBlock &block, Region &derivative,
+                                 Value target) {
+  emitRegion(block, derivative, target,
+             [](Value, Value yielded) { return yielded; });
+}
+
+void fovea::attn::emitMaskRegion(ScoreBlock &block) {
+  KernelBuilder &b = block.b;
+  emitRegion(block, block.mask, block.scores,
              [&](Value score, Value keep) -> Value {
                Value masked = b.constant(
                    score.getType(), -std::numeric_limits<double>::infinity());

@@ -17,3 +17,14 @@ func.func @strided(%q: memref<1x1x4x16xf32>, %k: memref<1x1x?x4xf32>, %v: memref
       packed(%rows)
   return
 }
+
+// -----
+
+func.func @strided_gradient(%p: memref<1x1x4x16xf32>, %q: memref<1x1x8x4xf32>, %l: memref<1x1x8xf32>,
+    %d: memref<1x1x8x4xf32, strided<[64, 64, 8, 2]>>) {
+  // expected-error @+1 {{'attn.online_backward' op the key's gradient must have a last stride of 1, but is 'memref<1x1x8x4xf32, strided<[64, 64, 8, 2]>>'}}
+  attn.online_backward scale(0.125) packed(%p, %p : memref<1x1x4x16xf32>, memref<1x1x4x16xf32>)
+      ins(%q, %q, %q, %q, %l, %l : memref<1x1x8x4xf32>, memref<1x1x8x4xf32>, memref<1x1x8x4xf32>, memref<1x1x8x4xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+      outs(%q, %d, %d : memref<1x1x8x4xf32>, memref<1x1x8x4xf32, strided<[64, 64, 8, 2]>>, memref<1x1x8x4xf32, strided<[64, 64, 8, 2]>>)
+  return
+}

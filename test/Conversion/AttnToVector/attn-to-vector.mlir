@@ -221,3 +221,42 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
       }
   return
 }
+
+// -----
+
+// The backward pass of a tile: blocks of at most 96 keys, whose last register
+// tile may be written beyond them. Products of keys with packed queries, 8 keys
+// times 3 vectors; the probabilities; products of values with packed gradients;
+// the scores' gradients; and three products that add to what is there, rows
+// beyond the last one taken to be the last.
+
+// CHECK-LABEL: func @backward
+// CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x1x64x96xf32>, %[[PDO:[a-z0-9]*]]: memref<1x1x64x96xf32>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<120x96xf32>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<2x96xf32>
+// CHECK: scf.for {{.*}} to %{{.*}} step %c96
+// CHECK:   scf.for {{.*}} = %c0 to %c64 step %c2 iter_args
+// CHECK-COUNT-48: vector.fma
+// CHECK:   arith.select
+// CHECK:   arith.shli
+// CHECK:   scf.for {{.*}} = %c0 to %c64 step %c2 iter_args
+// CHECK-COUNT-48: vector.fma
+// CHECK:   arith.subf
+// CHECK:   arith.minsi
+// CHECK:   scf.for {{.*}} step %c1 iter_args
+// CHECK-COUNT-24: vector.fma
+// CHECK:   arith.minsi
+// CHECK:   scf.for {{.*}} step %c1 iter_args
+// CHECK-COUNT-24: vector.fma
+// CHECK:   arith.minsi
+// CHECK:   scf.for {{.*}} step %c1 iter_args
+// CHECK-COUNT-24: vector.fma
+// CHECK-NOT: vector.fma
+func.func @backward(%pq: memref<1x1x64x96xf32>, %pdo: memref<1x1x64x96xf32>, %q: memref<1x1x?x64xf32>,
+    %k: memref<1x1x?x64xf32>, %l: memref<1x1x?xf32>, %dq: memref<1x1x?x64xf32>, %dk: memref<1x1x?x64xf32>) {
+  attn.online_backward scale(0.125) packed(%pq, %pdo : memref<1x1x64x96xf32>, memref<1x1x64x96xf32>)
+      ins(%q, %q, %k, %k, %l, %l : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>,
+          memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+      outs(%dq, %dk, %dk : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>)
+  return
+}

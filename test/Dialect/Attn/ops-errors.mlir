@@ -579,3 +579,67 @@ func.func @attention_backward_mask(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf3
     } : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
   return
 }
+
+// -----
+
+func.func @online_backward_partial(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x8x64xf32>, %p: i1) {
+  // expected-error@+1 {{expects `partial` only with a mask region}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)
+    ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>) partial(%p)
+  return
+}
+
+// -----
+
+func.func @online_backward_packed(%pq: memref<1x1x64x?xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x8x64xf32>) {
+  // expected-error@+1 {{expects a packed query to have a static number of queries, but it is 'memref<1x1x64x?xf32>'}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x?xf32>, memref<1x1x64x?xf32>)
+    ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+  return
+}
+
+// -----
+
+func.func @online_backward_heads(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x2x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x8x64xf32>) {
+  // expected-error@+1 {{expects one head, but key is 'memref<1x2x8x64xf32>'}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)
+    ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x2x8x64xf32>, memref<1x2x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+  return
+}
+
+// -----
+
+func.func @online_backward_keys(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x9x64xf32>) {
+  // expected-error@+1 {{expects key and the key's gradient to have the same number of keys, but they have 8 and 9}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)
+    ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x9x64xf32>, memref<1x1x9x64xf32>)
+  return
+}
+
+// -----
+
+func.func @online_backward_type(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf64>, %dk: memref<1x1x8x64xf32>) {
+  // expected-error@+1 {{expects lse to have element type 'f32', but it is 'memref<1x1x8xf64>'}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)
+    ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf64>, memref<1x1x8xf64>)
+    outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+  return
+}
+
+// -----
+
+func.func @online_backward_derivative(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x8x64xf32>) {
+  // expected-error@+1 {{expects a score region and its derivative, or neither, but has no derivative}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)
+    ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      attn.yield %s : f32
+    }
+  return
+}

@@ -176,3 +176,39 @@ func.func @online_memref(%q: memref<1x1x48x64xf16>, %k: memref<1x1x?x64xf16, str
 
 // CHECK: module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>}
 module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>} {}
+
+// CHECK-LABEL: func @online_backward
+func.func @online_backward(%pq: tensor<1x1x64x96xf32>, %pdo: tensor<1x1x32x96xf32>, %q: tensor<1x1x?x64xf32>, %do: tensor<1x1x?x32xf16>,
+                           %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x32xf16>, %l: tensor<1x1x?xf32>, %dq: tensor<1x1x?x64xf32>,
+                           %dk: tensor<1x1x?x64xf32>, %dv: tensor<1x1x?x32xf32>, %x: tensor<1x1x?x96xf32>, %i: index, %p: i1, %seed: i64)
+    -> (tensor<1x1x?x64xf32>, tensor<1x1x?x96xf32>) {
+  // CHECK: attn.online_backward scale(1.250000e-01) packed(%{{.*}}, %{{.*}} : tensor<1x1x64x96xf32>, tensor<1x1x32x96xf32>) ins({{.*}}) outs({{.*}} : tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>) -> tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>
+  %0:3 = attn.online_backward scale(0.125) packed(%pq, %pdo : tensor<1x1x64x96xf32>, tensor<1x1x32x96xf32>)
+    ins(%q, %do, %k, %v, %l, %l : tensor<1x1x?x64xf32>, tensor<1x1x?x32xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x32xf16>, tensor<1x1x?xf32>, tensor<1x1x?xf32>)
+    outs(%dq, %dk, %dv : tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>)
+    -> tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>
+  // CHECK: attn.online_backward scale(1.250000e-01) dropout(1.000000e-01, %{{.*}}, %{{.*}}) {{.*}} scores(%{{.*}}, %{{.*}} : tensor<1x1x?x96xf32>, tensor<1x1x?x96xf32>) at[{{.*}}] whole[{{.*}}] partial(%{{.*}}) score {
+  // CHECK: } derivative {
+  // CHECK: } mask {
+  %1:5 = attn.online_backward scale(0.125) dropout(0.1, %seed, %seed) packed(%pq, %pdo : tensor<1x1x64x96xf32>, tensor<1x1x32x96xf32>)
+    ins(%q, %do, %k, %v, %l, %l : tensor<1x1x?x64xf32>, tensor<1x1x?x32xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x32xf16>, tensor<1x1x?xf32>, tensor<1x1x?xf32>)
+    outs(%dq, %dk, %dv : tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>)
+    scores(%x, %x : tensor<1x1x?x96xf32>, tensor<1x1x?x96xf32>) at [%i, %i, %i, %i] whole [%i, %i] partial(%p)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %ii: index, %j: index):
+      %r = arith.mulf %s, %s : f32
+      attn.yield %r : f32
+    }
+    derivative {
+    ^bb0(%s: f32, %b: index, %h: index, %ii: index, %j: index):
+      %r = arith.addf %s, %s : f32
+      attn.yield %r : f32
+    }
+    mask {
+    ^bb0(%b: index, %h: index, %ii: index, %j: index):
+      %keep = arith.cmpi sge, %ii, %j : index
+      attn.yield %keep : i1
+    }
+    -> tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>, tensor<1x1x?x96xf32>, tensor<1x1x?x96xf32>
+  return %0#0, %1#3 : tensor<1x1x?x64xf32>, tensor<1x1x?x96xf32>
+}

@@ -3,17 +3,20 @@
 
 // A head of keys has its group's queries for itself: gradients are added to
 // without conflict. Keys beyond the diagonal are not visited; a tile sees the
-// coordinates of the whole.
+// coordinates of the whole. Queries are packed and widened once for all keys.
 // CHECK-LABEL: func.func @causal
 // CHECK-SAME: %[[Q:.*]]: tensor<2x4x64x16xf16>, %[[K:.*]]: tensor<2x2x64x16xf16>, %[[V:.*]]: tensor<2x2x64x16xf16>,
 // CHECK: scf.forall (%[[B:.*]], %[[G:.*]]) in (2, 2) shared_outs({{.*}}) -> (tensor<2x4x64x16xf32>, tensor<2x2x64x16xf32>, tensor<2x2x64x16xf32>) {
+// CHECK-COUNT-3: linalg.fill
 // CHECK:   scf.for %[[M:.*]] = %c0 to %c2 step %c1
 // CHECK:     scf.for %[[I:.*]] = %c0 to %c64 step %c8
-// CHECK:       scf.for %[[J:.*]] = %c0 to %[[END:.*]] step %c16
-// CHECK:         attn.attention_backward {{.*}} statistics({{.*}} : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
-// CHECK-SAME:      at[%[[B]], %{{.*}}, %[[I]], %[[J]]]
-// CHECK:         mask {
-// CHECK:         -> tensor<1x1x8x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>
+// CHECK:       %[[PQ:.*]] = attn.pack_query by 0.36067376022224085
+// CHECK:       %[[PDO:.*]] = attn.pack_query by 1.000000e+00
+// CHECK:       %[[WIDE:.*]] = arith.extf %{{.*}} : tensor<1x1x8x16xf16> to tensor<1x1x8x16xf32>
+// CHECK:       scf.for %[[J:.*]] = %c0 to %[[END:.*]] step %c16 iter_args(%[[DQ:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK:         attn.online_backward scale(2.500000e-01) packed(%[[PQ]], %[[PDO]] : tensor<1x1x16x16xf32>, tensor<1x1x16x16xf32>) ins(%[[WIDE]],
+// CHECK-SAME:      outs(%[[DQ]], {{.*}} : tensor<1x1x8x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>)
+// CHECK-SAME:      at[%[[B]], %{{.*}}, %[[I]], %[[J]]] whole[%c4, %c64] partial(%{{.*}}) mask {
 // CHECK:   scf.forall.in_parallel
 // CHECK-COUNT-3: tensor.parallel_insert_slice
 // CHECK: arith.truncf %{{.*}} : tensor<2x4x64x16xf32> to tensor<2x4x64x16xf16>
@@ -44,7 +47,7 @@ func.func @causal(%q: tensor<2x4x64x16xf16>, %k: tensor<2x2x64x16xf16>,
 // CHECK:   %[[ROWS:.*]] = affine.min affine_map<(d0)[s0] -> (-d0 + s0, 8)>
 // CHECK:   scf.for
 // CHECK:     %[[KEYS:.*]] = affine.min affine_map<(d0)[s0] -> (-d0 + s0, 16)>
-// CHECK:     attn.attention_backward
+// CHECK:     attn.online_backward
 // CHECK:     -> tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>
 func.func @dynamic(%q: tensor<?x3x?x16xf32>, %k: tensor<?x3x?x16xf32>,
                    %v: tensor<?x3x?x16xf32>, %do: tensor<?x3x?x16xf32>,
@@ -60,12 +63,72 @@ func.func @dynamic(%q: tensor<?x3x?x16xf32>, %k: tensor<?x3x?x16xf32>,
 
 // -----
 
-// What stays: gradients of captured tensors, a dropout, saved probabilities.
+// The score region comes with its derivative, and a dropout with the sizes that
+// number its rows.
+// CHECK-LABEL: func.func @soft_cap
+// CHECK-SAME: %[[SEED:[a-z0-9]*]]: i64
+// CHECK: attn.pack_query by 2.500000e-01
+// CHECK: attn.online_backward {{.*}} dropout(5.000000e-01, %[[SEED]], %[[SEED]]) {{.*}} whole[%c1, %c8] score {
+// CHECK:   math.tanh
+// CHECK: } derivative {
+// CHECK: ^bb0(%[[S:.*]]: f32, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index):
+// CHECK:   %[[T:.*]] = math.tanh %[[S]]
+// CHECK:   %[[BELOW:.*]] = arith.subf %cst{{.*}}, %[[T]]
+// CHECK:   %[[ABOVE:.*]] = arith.addf %[[T]], %cst
+// CHECK:   %[[D:.*]] = arith.mulf %[[BELOW]], %[[ABOVE]]
+// CHECK:   attn.yield %[[D]]
+func.func @soft_cap(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>, %seed: i64)
+    -> tensor<1x1x8x16xf32> {
+  %0:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+      dropout(0.5, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %r = math.tanh %s : f32
+        attn.yield %r : f32
+      }
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
+        tensor<1x1x8x16xf32>
+        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+  return %0#0 : tensor<1x1x8x16xf32>
+}
+
+// -----
+
+// Few heads for two cores: the queries are cut into four shares, the last one
+// first, each with sums of its own for the keys, which are added in order.
+module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2,
+    vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
+    near_memory = 1048576, bandwidth = 12000, peak = 300>} {
+// CHECK-LABEL: func.func @shares
+// CHECK: scf.forall (%[[SHARE:.*]]) in (4) shared_outs({{.*}}) -> (tensor<1x1x64x16xf32>, tensor<4x1x1x64x16xf32>, tensor<4x1x1x64x16xf32>) {
+// CHECK:   %[[PLACE:.*]] = arith.subi %c3, %[[SHARE]]
+// CHECK:   %[[FIRST:.*]] = arith.muli %[[PLACE]], %c16
+// CHECK:   scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c8
+// CHECK:     attn.online_backward
+// CHECK: scf.for %[[OTHER:.*]] = %c1 to %c4 step %c1
+// CHECK:   tensor.extract_slice %{{.*}}[%[[OTHER]], 0, 0, 0, 0]
+// CHECK:   arith.addf
+func.func @shares(%q: tensor<1x1x64x16xf32>, %l: tensor<1x1x64xf32>)
+    -> (tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>) {
+  %0:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x1x64xf32>, tensor<1x1x64xf32>)
+      : tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>,
+        tensor<1x1x64x16xf32>
+        -> tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>
+  return %0#0, %0#1, %0#2
+      : tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>
+}
+}
+
+// -----
+
+// What stays: gradients of captured tensors, saved probabilities.
 // CHECK-LABEL: func.func @untiled
 // CHECK-NOT: scf.for
 func.func @untiled(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>,
-                   %p: tensor<1x1x8x8xf32>, %slopes: tensor<1xf32>, %seed: i64)
-    -> (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>) {
+                   %p: tensor<1x1x8x8xf32>, %slopes: tensor<1xf32>)
+    -> (tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>) {
   %0:4 = attn.attention_backward %q, %q, %q, %q scale(0.25)
       statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
       captures(%slopes : tensor<1xf32>)
@@ -79,17 +142,10 @@ func.func @untiled(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>,
         tensor<1x1x8x16xf32>
         -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
            tensor<1xf32>
-  %1:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)
-      statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
-      dropout(0.5, %seed, %seed)
-      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
-        tensor<1x1x8x16xf32>
-        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
   %2:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)
       probabilities(%p : tensor<1x1x8x8xf32>)
       : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
         tensor<1x1x8x16xf32>
         -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
-  return %0#0, %1#0, %2#0
-      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+  return %0#0, %2#0 : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
 }

@@ -128,6 +128,10 @@ FloatType OnlineAttentionOp::getAccumulationType() {
   return cast<FloatType>(getElementTypeOrSelf(getAcc()));
 }
 
+FloatType OnlineBackwardOp::getAccumulationType() {
+  return cast<FloatType>(getElementTypeOrSelf(getQueryGradient()));
+}
+
 bool OnlineAttentionOp::updatesMax() {
   return llvm::is_contained({Update::All, Update::Max, Update::MaxSum},
                             getUpdate());
@@ -154,6 +158,12 @@ MutableOperandRange OnlineAttentionOp::getDpsInitsMutable() {
 MutableOperandRange FinalizeOp::getDpsInitsMutable() {
   return MutableOperandRange(
       getOperation(), getOutputMutable().getOperandNumber(), getLse() ? 2 : 1);
+}
+
+MutableOperandRange OnlineBackwardOp::getDpsInitsMutable() {
+  return MutableOperandRange(getOperation(),
+                             getQueryGradientMutable().getOperandNumber(),
+                             getScores() ? 5 : 3);
 }
 
 MutableOperandRange PackQueryOp::getDpsInitsMutable() {
@@ -184,6 +194,11 @@ void OnlineAttentionOp::getEffects(
 }
 
 void FinalizeOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, effects);
+}
+
+void OnlineBackwardOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   addEffects(*this, effects);
 }
@@ -292,6 +307,12 @@ OnlineAttentionOp::reifyResultShapes(OpBuilder &builder,
 LogicalResult
 FinalizeOp::reifyResultShapes(OpBuilder &builder,
                               ReifiedRankedShapedTypeDims &shapes) {
+  return reifyFromInits(builder, *this, shapes);
+}
+
+LogicalResult
+OnlineBackwardOp::reifyResultShapes(OpBuilder &builder,
+                                    ReifiedRankedShapedTypeDims &shapes) {
   return reifyFromInits(builder, *this, shapes);
 }
 

@@ -164,10 +164,11 @@ struct FillWithoutKeys : OpRewritePattern<AttentionOp> {
 
 /// `partial(false)`: the mask keeps the whole tile; `partial(true)`: say
 /// nothing.
-struct FoldPartial : OpRewritePattern<OnlineAttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
+template <typename Op>
+struct FoldPartial : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(OnlineAttentionOp op,
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     if (!op.getPartial())
       return failure();
@@ -186,10 +187,12 @@ struct FoldPartial : OpRewritePattern<OnlineAttentionOp> {
 /// Reads what a cast made less static directly. MLIR has this for all
 /// destination-passing ops, but cannot copy an empty region there, so that this
 /// comes first.
-struct FoldCasts : OpRewritePattern<OnlineAttentionOp> {
-  FoldCasts(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
+template <typename Op>
+struct FoldCasts : OpRewritePattern<Op> {
+  FoldCasts(MLIRContext *context)
+      : OpRewritePattern<Op>(context, /*benefit=*/2) {}
 
-  LogicalResult matchAndRewrite(OnlineAttentionOp op,
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     if (!tensor::hasFoldableTensorCastOperand(op))
       return failure();
@@ -241,8 +244,15 @@ void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 
 void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                                     MLIRContext *context) {
-  patterns.add<FoldPartial, FoldCasts, ForwardUnchanged>(context);
+  patterns.add<FoldPartial<OnlineAttentionOp>, FoldCasts<OnlineAttentionOp>,
+               ForwardUnchanged>(context);
   patterns.add(+[](OnlineAttentionOp op, PatternRewriter &rewriter) {
     return dropWithoutEffect(op, rewriter);
   });
+}
+
+void OnlineBackwardOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                   MLIRContext *context) {
+  patterns.add<FoldPartial<OnlineBackwardOp>, FoldCasts<OnlineBackwardOp>>(
+      context);
 }

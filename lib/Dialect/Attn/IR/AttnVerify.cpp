@@ -704,6 +704,118 @@ LogicalResult OnlineAttentionOp::verify() {
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }
 
+/// The score region, its derivative and the mask region.
+static LogicalResult verifyRegionsOf(OnlineBackwardOp op, Type accumulation) {
+  if (op.getScore().empty() != op.getDerivative().empty())
+    return op.emitOpError("expects a score region and its derivative, or "
+                          "neither, but has ")
+           << (op.getScore().empty() ? "no score region" : "no derivative");
+  if (!op.getDerivative().empty() &&
+      failed(verifyRegion(op, "derivative", op.getDerivative(),
+                          withCoordinates(op.getContext(), accumulation),
+                          accumulation)))
+    return failure();
+  if (op.getPartial() && op.getMask().empty())
+    return op.emitOpError("expects `partial` only with a mask region");
+  return verifyScoreAndMask(op, op.getScore(), op.getMask(), accumulation);
+}
+
+LogicalResult OnlineBackwardOp::verify() {
+  Value q = getQuery(), g = getGradient(), k = getKey(), v = getValue();
+  if (failed(verifyDestinations(*this)))
+    return failure();
+  Type accumulation = getElementTypeOrSelf(getQueryGradient());
+  if (!accumulation.isF32() && !accumulation.isF64())
+    return emitOpError("expects the query's gradient to have element type f32 "
+                       "or f64, but it is ")
+           << getQueryGradient().getType();
+  struct Operand {
+    StringRef name;
+    Value value;
+    int64_t rank;
+    bool isWide;
+  };
+  SmallVector<Operand> operands = {
+      {"query", q, 4, false},
+      {"gradient", g, 4, false},
+      {"key", k, 4, false},
+      {"value", v, 4, false},
+      {"a packed query", getPackedQuery(), 4, true},
+      {"a packed gradient", getPackedGradient(), 4, true},
+      {"lse", getLse(), 3, true},
+      {"delta", getDelta(), 3, true},
+      {"the query's gradient", getQueryGradient(), 4, true},
+      {"the key's gradient", getKeyGradient(), 4, true},
+      {"the value's gradient", getValueGradient(), 4, true}};
+  if (getScores()) {
+    operands.push_back({"scores", getScores(), 4, true});
+    operands.push_back({"the scores' gradient", getScoreGradient(), 4, true});
+  }
+  for (const Operand &operand : operands) {
+    if (failed(verifyRank(*this, operand.name, operand.value, operand.rank)))
+      return failure();
+    if (operand.isWide &&
+        failed(verifyElementType(*this, operand.name, operand.value,
+                                 accumulation)))
+      return failure();
+    if (sizeOf(operand.value, 0) != 1 || sizeOf(operand.value, 1) != 1)
+      return emitOpError() << "expects one head, but " << operand.name << " is "
+                           << operand.value.getType();
+  }
+  Value packed = getPackedQuery();
+  int64_t columns = sizeOf(packed, 3);
+  if (ShapedType::isDynamic(columns))
+    return emitOpError("expects a packed query to have a static number of "
+                       "queries, but it is ")
+           << packed.getType();
+  if (failed(verifySame(
+          *this, "number of queries",
+          {{"query", sizeOf(q, 2)},
+           {"gradient", sizeOf(g, 2)},
+           {"lse", sizeOf(getLse(), 2)},
+           {"delta", sizeOf(getDelta(), 2)},
+           {"the query's gradient", sizeOf(getQueryGradient(), 2)}})) ||
+      failed(verifySame(
+          *this, "number of keys",
+          {{"key", sizeOf(k, 2)},
+           {"value", sizeOf(v, 2)},
+           {"the key's gradient", sizeOf(getKeyGradient(), 2)},
+           {"the value's gradient", sizeOf(getValueGradient(), 2)}})) ||
+      failed(
+          verifySame(*this, "head dim",
+                     {{"query", sizeOf(q, 3)},
+                      {"key", sizeOf(k, 3)},
+                      {"a packed query", sizeOf(packed, 2)},
+                      {"the query's gradient", sizeOf(getQueryGradient(), 3)},
+                      {"the key's gradient", sizeOf(getKeyGradient(), 3)}})) ||
+      failed(verifySame(
+          *this, "value dim",
+          {{"gradient", sizeOf(g, 3)},
+           {"value", sizeOf(v, 3)},
+           {"a packed gradient", sizeOf(getPackedGradient(), 2)},
+           {"the value's gradient", sizeOf(getValueGradient(), 3)}})) ||
+      failed(
+          verifySame(*this, "packed number of queries",
+                     {{"a packed query", columns},
+                      {"a packed gradient", sizeOf(getPackedGradient(), 3)}})))
+    return failure();
+  if (getScores()) {
+    for (Value scores : {getScores(), getScoreGradient()})
+      if (failed(verifySame(
+              *this, "number of keys",
+              {{"key", sizeOf(k, 2)}, {"scores", sizeOf(scores, 2)}})) ||
+          failed(verifySame(
+              *this, "packed number of queries",
+              {{"a packed query", columns}, {"scores", sizeOf(scores, 3)}})))
+        return failure();
+  }
+  if (failed(verifyPlace(*this, getAt(), getWhole())) ||
+      failed(verifyFinite(*this, "scale", getScale())) ||
+      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
+    return failure();
+  return verifyRegionsOf(*this, accumulation);
+}
+
 LogicalResult FinalizeOp::verify() {
   Value acc = getAcc(), output = getOutput(), lse = getLse();
   if (failed(verifyDestinations(*this)) ||

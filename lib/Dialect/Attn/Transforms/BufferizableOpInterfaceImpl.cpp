@@ -27,7 +27,7 @@ struct DestinationOpModel
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
                               const AnalysisState &state) const {
     // Outputs are overwritten as a whole; running values are read.
-    return isa<OnlineAttentionOp>(op) ||
+    return isa<OnlineAttentionOp, OnlineBackwardOp>(op) ||
            !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
   }
 
@@ -70,6 +70,8 @@ void fovea::attn::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
     OnlineAttentionOp::attachInterface<DestinationOpModel<OnlineAttentionOp>>(
+        *context);
+    OnlineBackwardOp::attachInterface<DestinationOpModel<OnlineBackwardOp>>(
         *context);
     FinalizeOp::attachInterface<DestinationOpModel<FinalizeOp>>(*context);
     PackQueryOp::attachInterface<DestinationOpModel<PackQueryOp>>(*context);

@@ -400,7 +400,8 @@ def ElementwiseOp : Attn_SameShapeOp<"elementwise", [SingleBlock]> {
 
 def YieldOp : Attn_Op<"yield", [Pure, ReturnLike, Terminator,
     ParentOneOf<["ModifyOp", "MaskOp", "ElementwiseOp", "AttentionOp",
-                 "AttentionBackwardOp", "OnlineAttentionOp"]>]> {
+                 "AttentionBackwardOp", "OnlineAttentionOp",
+                 "OnlineBackwardOp"]>]> {
   let summary = "Ends a score, mask or elementwise region";
   let arguments = (ins Attn_Scalar:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
@@ -658,6 +659,94 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
     bool updatesMax();
     bool updatesSum();
     bool updatesAcc();
+  }];
+}
+
+def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
+    [AttrSizedOperandSegments]> {
+  let summary = "The gradients of a tile of attention, added to running sums";
+  let description = [{
+    The tile's part of `attn.attention_backward` with statistics, for one head:
+    with `p`, `dp`, `ds` and `dx` of the queries and keys at hand as there,
+
+        dq[i] += scale * sum over j of dx[i, j] * k[j]
+        dk[j] += scale * sum over i of dx[i, j] * q[i]
+        dv[j] += sum over i of dropout(p[i, j]) * do[i]
+
+    `query: [1, 1, Sq, D]` and `gradient: [1, 1, Sq, Dv]` come twice: as they
+    are, and `packed` by `attn.pack_query`, one query a lane: the query with the
+    scale applied (and log2(e), if there is no score region), the gradient as it
+    is. `lse` and `delta`: `[1, 1, Sq]`. The destinations have the accumulation
+    type and the shapes of query, key and value.
+
+    The `derivative` region has the score region's arguments and yields the
+    derivative of what that yields by the score.
+
+    `scores(%x, %ds)` are two more destinations, `[1, 1, Sk, Q]` with the packed
+    number of queries `Q`, for gradients of what the score region captures: `x`,
+    what that region is given, and `ds`. They are overwritten, but for columns
+    without a query.
+
+    `at`, `whole` and `partial` are as in `attn.online_attention`.
+
+    ```mlir
+    %dq1, %dk1, %dv1 = attn.online_backward scale(0.125)
+        packed(%pq, %pdo : tensor<1x1x64x96xf32>, tensor<1x1x64x96xf32>)
+        ins(%q, %do, %k, %v, %lse, %delta
+            : tensor<1x1x96x64xf32>, tensor<1x1x96x64xf32>,
+              tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>,
+              tensor<1x1x96xf32>, tensor<1x1x96xf32>)
+        outs(%dq, %dk, %dv : tensor<1x1x96x64xf32>, tensor<1x1x?x64xf32>,
+                             tensor<1x1x?x64xf32>)
+        at [%b, %h, %i, %j] partial(%p)
+        mask {
+        ^bb0(%b_: index, %h_: index, %i_: index, %j_: index):
+          %keep = arith.cmpi sge, %i_, %j_ : index
+          attn.yield %keep : i1
+        }
+        -> tensor<1x1x96x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>
+    ```
+  }];
+  let arguments = (ins Attn_TensorOrMemRef:$packedQuery,
+                       Attn_TensorOrMemRef:$packedGradient,
+                       Attn_TensorOrMemRef:$query,
+                       Attn_TensorOrMemRef:$gradient,
+                       Attn_TensorOrMemRef:$key, Attn_TensorOrMemRef:$value,
+                       Attn_TensorOrMemRef:$lse, Attn_TensorOrMemRef:$delta,
+                       Attn_TensorOrMemRef:$queryGradient,
+                       Attn_TensorOrMemRef:$keyGradient,
+                       Attn_TensorOrMemRef:$valueGradient,
+                       Optional<Attn_TensorOrMemRef>:$scores,
+                       Optional<Attn_TensorOrMemRef>:$scoreGradient,
+                       Variadic<Index>:$at, Variadic<Index>:$whole,
+                       Optional<I1>:$partial, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$dropout, Optional<I64>:$seed,
+                       Optional<I64>:$offset);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$derivative,
+                        MaxSizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    `scale` `(` $scale `)` (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
+    `packed` `(` $packedQuery `,` $packedGradient `:`
+                 type($packedQuery) `,` type($packedGradient) `)`
+    `ins` `(` $query `,` $gradient `,` $key `,` $value `,` $lse `,` $delta `:`
+              type($query) `,` type($gradient) `,` type($key) `,` type($value)
+              `,` type($lse) `,` type($delta) `)`
+    `outs` `(` $queryGradient `,` $keyGradient `,` $valueGradient `:`
+               type($queryGradient) `,` type($keyGradient) `,`
+               type($valueGradient) `)`
+    (`scores` `(` $scores^ `,` $scoreGradient `:`
+                  type($scores) `,` type($scoreGradient) `)`)?
+    (`at` `[` $at^ `]`)? (`whole` `[` $whole^ `]`)?
+    (`partial` `(` $partial^ `)`)?
+    (`score` $score^)? (`derivative` $derivative^)? (`mask` $mask^)?
+    attr-dict (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = [{
+    ::mlir::FloatType getAccumulationType();
+    ::mlir::MutableOperandRange getDpsInitsMutable();
   }];
 }
 

@@ -182,30 +182,37 @@ def AttnDecomposeBackward : Pass<"attn-decompose-backward"> {
 def AttnTileBackward : Pass<"attn-tile-backward"> {
   let summary = "Tiles attention's backward pass over queries and keys";
   let description = [{
-    Each `attn.attention_backward` that recomputes its probabilities becomes
+    For hosts. Each `attn.attention_backward` that recomputes its probabilities
+    becomes
 
     - an `scf.forall` over batches and heads of keys, each of which alone adds to
-      the gradients of its keys, its values and its group's queries;
+      the gradients of its keys, its values and its group's queries. Where these
+      are less than two for each core of the target, the queries of a head are
+      cut into shares, of which each has its own sums for keys and values; those
+      are added up in order afterwards;
     - in it loops over the group's query heads, over tiles of queries, and over
       the tiles of keys that the mask keeps something of, by the analysis that
       bounds the forward pass (`Analysis/MaskAnalysis.h`; without its tables);
-    - the op itself, on a tile: no tensor has more scores than a tile.
+    - `attn.online_backward` on a tile, whose queries are packed in front of the
+      loop over keys: no tensor has more scores than a tile. The score region is
+      differentiated for it.
 
     Sums are in the accumulation type and rounded once. Their order is fixed, so
     that calls with equal operands are equal to the last bit.
 
-    An op with gradients of captured tensors or with a dropout stays as it is,
-    with a missed remark (`--remarks-filter=attn-tile-backward`).
+    An op with gradients of captured tensors stays as it is, with a missed
+    remark (`--remarks-filter=attn-tile-backward`).
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
   ];
   let options = [
-    Option<"queryTile", "query-tile", "int64_t", /*default=*/"64",
+    Option<"queryTile", "query-tile", "int64_t", /*default=*/"96",
            "Queries of a tile">,
-    Option<"keyTile", "key-tile", "int64_t", /*default=*/"64",
+    Option<"keyTile", "key-tile", "int64_t", /*default=*/"96",
            "Keys of a tile">
   ];
   let statistics = [

@@ -1,0 +1,324 @@
+//===- OnlineBackward.cpp - attn.online_backward as loops over vectors ----===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One `attn.online_backward` on memrefs becomes, for each block of keys, with
+// all blocks of scores as [key][query]:
+//
+//   product     P = K * Q^T
+//   regions     F = derivative(P); P = log2(e) * score(P), masked where partial
+//   softmax     P = exp2(P - log2(e) * lse)
+//   dropout     M = keep / (1 - p)
+//   product     S = V * dO^T
+//   gradient    S = P * (S * M - delta) * F * scale; P = P * M
+//   products    dV += P * dO;  dK += S * Q;  dQ += S^T * K
+//
+// With queries in the lanes, all five products read single elements of one
+// operand and vectors of the other as they lie in memory, but for Q^T and dO^T,
+// which are packed once for a tile of queries.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OnlineKernel.h"
+#include "Product.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// Keys of a block where the op has more, or does not say how many.
+static constexpr int64_t kBlockKeys = 96;
+
+namespace {
+/// The op at hand and its scratch memory.
+class BackwardKernel {
+public:
+  BackwardKernel(KernelBuilder &b, OnlineBackwardOp op, const VectorUnit &unit);
+
+  void emit();
+
+private:
+  Value allocate(int64_t rows, int64_t columns);
+  void allocateCopy(Value operand, int64_t bound);
+  Value getReadable(Value operand, Value firstRow, Value rows);
+  void emitBlock(Value firstKey);
+  void emitProbabilities();
+  void emitScoreGradient(Value firstKey);
+
+  KernelBuilder &b;
+  OnlineBackwardOp op;
+  const VectorUnit &unit;
+  FloatType type;
+  int64_t queries; ///< columns of the blocks
+  ScoreBlock block;
+  int64_t blockKeys;
+
+  // Blocks, see above; null where there is none.
+  Value factors, kept, gradients;
+  Value statistics; ///< [2][query]: lse and delta
+  /// Operands that vectors cannot be read of, and scratch for their rows.
+  SmallVector<std::pair<Value, Value>, 4> copies;
+};
+} // namespace
+
+/// Vectors of queries that the score product holds at a time.
+static int64_t getGroupVectors(int64_t vectors) {
+  for (int64_t candidate : {3, 4, 2})
+    if (vectors % candidate == 0)
+      return candidate;
+  return 1;
+}
+
+static int64_t getBlockKeys(OnlineBackwardOp op) {
+  int64_t keys = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
+  return ShapedType::isDynamic(keys) || keys > kBlockKeys
+             ? kBlockKeys
+             : std::max<int64_t>(keys, 1);
+}
+
+BackwardKernel::BackwardKernel(KernelBuilder &b, OnlineBackwardOp op,
+                               const VectorUnit &unit)
+    : b(b), op(op), unit(unit), type(op.getAccumulationType()),
+      queries(cast<MemRefType>(op.getPackedQuery().getType()).getDimSize(3)),
+      block{b, op.getMask(),
+            VectorType::get({unit.lanesDividing(type, queries)}, type),
+            getGroupVectors(queries / unit.lanesDividing(type, queries))},
+      blockKeys(getBlockKeys(op)) {}
+
+Value BackwardKernel::allocate(int64_t rows, int64_t columns) {
+  return allocateScratch(b, op, {rows, columns}, type);
+}
+
+void BackwardKernel::allocateCopy(Value operand, int64_t bound) {
+  if (isReadableAs(operand, type))
+    return;
+  int64_t features = cast<MemRefType>(operand.getType()).getDimSize(3);
+  SmallVector<Value> dynamicSizes;
+  if (ShapedType::isDynamic(features))
+    dynamicSizes.push_back(b.dim(operand, 3));
+  copies.push_back(
+      {operand, allocateScratch(b, op, {bound, features}, type, dynamicSizes)});
+}
+
+/// Rows `firstRow ...` of an operand of one head as a matrix that vectors can
+/// be read of: itself, or a copy.
+Value BackwardKernel::getReadable(Value operand, Value firstRow, Value rows) {
+  Value features = b.dim(operand, 3);
+  if (!isReadableAs(operand, type)) {
+    auto isOf = [&](auto &entry) { return entry.first == operand; };
+    Value copy = llvm::find_if(copies, isOf)->second;
+    b.loop(b.index(0), rows, 1, [&](Value row) {
+      emitCopyRow(b, block.lanes(), operand,
+                  {b.index(0), b.index(0), b.add(firstRow, row)}, b.index(0),
+                  features, copy, row);
+    });
+    return copy;
+  }
+  SmallVector<OpFoldResult> offsets = {b.getIndexAttr(0), b.getIndexAttr(0),
+                                       getAsOpFoldResult(firstRow),
+                                       b.getIndexAttr(0)};
+  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1), b.getIndexAttr(1),
+                                     getAsOpFoldResult(rows),
+                                     getAsOpFoldResult(features)};
+  SmallVector<OpFoldResult> strides(4, b.getIndexAttr(1));
+  MemRefType matrix = memref::SubViewOp::inferRankReducedResultType(
+      {getConstantIntValue(rows).value_or(ShapedType::kDynamic),
+       getConstantIntValue(features).value_or(ShapedType::kDynamic)},
+      cast<MemRefType>(operand.getType()), offsets, sizes, strides);
+  return memref::SubViewOp::create(b, matrix, operand, offsets, sizes, strides);
+}
+
+/// P, and what else has to be known of a score: F and M.
+void BackwardKernel::emitProbabilities() {
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (factors)
+    emitDerivative(block, op.getDerivative(), factors);
+  if (!op.getScore().empty())
+    emitScoreRegion(block, op.getScore());
+  if (Value partial = op.getPartial())
+    b.when(partial, [&] { emitMaskRegion(block); });
+  else if (!op.getMask().empty())
+    emitMaskRegion(block);
+
+  Value lowest = b.constant(block.vector, -infinity);
+  Value highest = b.constant(block.vector, infinity);
+  Value log2e = b.constant(block.vector, 1.4426950408889634);
+  block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+    SmallVector<Value> shifts = block.loadGroup(statistics, b.index(0), column);
+    for (Value &shift : shifts) {
+      // A row without a key has no probabilities, but no NaN either.
+      Value isEmpty =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, shift, lowest);
+      shift = arith::SelectOp::create(b, isEmpty, highest,
+                                      arith::MulFOp::create(b, shift, log2e));
+    }
+    b.loop(keys.first, keys.end, 1, [&](Value key) {
+      SmallVector<Value> weights = block.loadGroup(block.scores, key, column);
+      for (auto [weight, shift] : llvm::zip_equal(weights, shifts))
+        weight =
+            emitExp2OfNonPositive(b, arith::SubFOp::create(b, weight, shift));
+      block.storeGroup(weights, block.scores, key, column);
+      if (kept) {
+        SmallVector<Value> ones(weights.size(), b.constant(block.vector, 1.0));
+        block.storeGroup(ones, kept, key, column);
+      }
+    });
+  });
+  if (!kept)
+    return;
+  ScoreBlock mask = block;
+  mask.scores = kept;
+  SmallVector<Value> whole(op.getWhole());
+  if (whole.empty())
+    whole = {b.index(1), block.rows};
+  emitDropout(mask, {op.getDropout()->convertToDouble(), op.getSeed(),
+                     op.getOffset(), whole[0], whole[1]});
+}
+
+/// S from dP, and P as the forward pass multiplied it with the values.
+void BackwardKernel::emitScoreGradient(Value firstKey) {
+  Value scale = b.constant(block.vector, op.getScale().convertToDouble());
+  Value wanted = op.getScoreGradient();
+  block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+    SmallVector<Value> deltas = block.loadGroup(statistics, b.index(1), column);
+    b.loop(keys.first, keys.end, 1, [&](Value key) {
+      SmallVector<Value> p = block.loadGroup(block.scores, key, column);
+      SmallVector<Value> g = block.loadGroup(gradients, key, column);
+      if (kept) {
+        SmallVector<Value> m = block.loadGroup(kept, key, column);
+        SmallVector<Value> dropped;
+        for (auto [p, g, m] : llvm::zip_equal(p, g, m)) {
+          g = arith::MulFOp::create(b, g, m);
+          dropped.push_back(arith::MulFOp::create(b, p, m));
+        }
+        block.storeGroup(dropped, block.scores, key, column);
+      }
+      for (auto [p, g, delta] : llvm::zip_equal(p, g, deltas))
+        g = arith::MulFOp::create(b, p, arith::SubFOp::create(b, g, delta));
+      if (wanted)
+        for (auto [v, value] : llvm::enumerate(g))
+          b.store(value, wanted,
+                  {b.index(0), b.index(0), b.add(firstKey, key),
+                   b.add(column, v * block.lanes())});
+      if (factors) {
+        SmallVector<Value> f = block.loadGroup(factors, key, column);
+        for (auto [g, f] : llvm::zip_equal(g, f))
+          g = arith::MulFOp::create(b, g, f);
+      }
+      for (Value &value : g)
+        value = arith::MulFOp::create(b, value, scale);
+      block.storeGroup(g, gradients, key, column);
+    });
+  });
+}
+
+void BackwardKernel::emitBlock(Value firstKey) {
+  Value zero = b.index(0), columns = b.index(queries);
+  auto matrix = [&](Value operand) {
+    return getReadable(operand, zero, b.dim(operand, 2));
+  };
+  auto ofBlock = [&](Value operand) {
+    return getReadable(operand, firstKey, block.keys);
+  };
+  Value key = ofBlock(op.getKey());
+
+  Product product{};
+  product.paddedSum = true;
+  product.rows = block.keys;
+  product.columns = columns;
+  product.tileVectors = block.groupVectors;
+  product.tileRows =
+      std::max<int64_t>(1, unit.accumulators() / block.groupVectors);
+  auto multiplyByQueries = [&](Value left, Value packed, Value sum) {
+    product.left = left;
+    product.right = matrix(packed);
+    product.sum = sum;
+    product.depth = b.dim(packed, 2);
+    emitProduct(b, block.vector, product);
+  };
+  multiplyByQueries(key, op.getPackedQuery(), block.scores);
+  if (Value wanted = op.getScores())
+    block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+      b.loop(keys.first, keys.end, 1, [&](Value key) {
+        for (auto [v, score] :
+             llvm::enumerate(block.loadGroup(block.scores, key, column)))
+          b.store(score, wanted,
+                  {zero, zero, b.add(firstKey, key),
+                   b.add(column, v * block.lanes())});
+      });
+    });
+  emitProbabilities();
+  multiplyByQueries(ofBlock(op.getValue()), op.getPackedGradient(), gradients);
+  emitScoreGradient(firstKey);
+
+  auto accumulate = [&](Value left, Value right, Value sum, bool transposed) {
+    Product product{};
+    product.left = left;
+    product.right = right;
+    product.sum = sum;
+    product.rows = transposed ? block.rows : block.keys;
+    product.depth = transposed ? block.keys : block.rows;
+    product.columns = b.dim(sum, 1);
+    product.transposed = transposed;
+    product.paddedLeft = true;
+    product.accumulates = true;
+    // A dynamic number of features is taken to be four vectors.
+    std::optional<int64_t> features = getConstantIntValue(product.columns);
+    product.chooseTile(unit, transposed ? queries : blockKeys,
+                       features ? llvm::divideCeil(*features, block.lanes())
+                                : 4);
+    emitProduct(b, block.vector, product);
+  };
+  accumulate(block.scores, matrix(op.getGradient()),
+             ofBlock(op.getValueGradient()), false);
+  accumulate(gradients, matrix(op.getQuery()), ofBlock(op.getKeyGradient()),
+             false);
+  accumulate(gradients, key, matrix(op.getQueryGradient()), true);
+}
+
+void BackwardKernel::emit() {
+  Value zero = b.index(0);
+  block.rows = b.dim(op.getQuery(), 2);
+  block.usedGroups = b.ceilDiv(block.rows, block.groupQueries());
+  // Whole register tiles may be read and written: of at most as many rows or
+  // columns as there are accumulators.
+  int64_t scratchRows = blockKeys + unit.accumulators();
+  block.scores = allocate(scratchRows, queries);
+  gradients = allocate(scratchRows, queries);
+  if (!op.getDerivative().empty())
+    factors = allocate(blockKeys, queries);
+  if (op.getDropout())
+    kept = allocate(blockKeys, queries);
+  for (Value operand : {op.getQuery(), op.getGradient()})
+    allocateCopy(operand, queries);
+  for (Value operand : {op.getKey(), op.getValue()})
+    allocateCopy(operand, blockKeys);
+  statistics = allocate(2, queries);
+  int64_t row = 0;
+  for (Value source : {op.getLse(), op.getDelta()})
+    emitCopyRow(b, block.lanes(), source, {zero, zero}, zero, block.rows,
+                statistics, b.index(row++));
+
+  SmallVector<Value, 4> at(op.getAt());
+  if (at.empty())
+    at.assign(4, zero);
+  Value keys = b.dim(op.getKey(), 2);
+  b.loop(zero, keys, blockKeys, [&](Value firstKey) {
+    block.keys = b.min(b.index(blockKeys), b.sub(keys, firstKey));
+    block.at = {at[0], at[1], at[2], b.add(at[3], firstKey)};
+    emitBlock(firstKey);
+  });
+}
+
+void fovea::attn::emitOnlineBackward(KernelBuilder &b, OnlineBackwardOp op,
+                                     const VectorUnit &unit) {
+  BackwardKernel(b, op, unit).emit();
+  op.erase();
+}

@@ -1,0 +1,65 @@
+//===- ScoreBlock.cpp - A block of scores, queries in the lanes -----------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScoreBlock.h"
+
+#include "fovea/Analysis/MaskAnalysis.h"
+
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+ScoreBlock::Keys ScoreBlock::getKeys(Value row, int64_t count) {
+  if (!boundsKeys)
+    return {b.index(0), keys};
+  Value firstRow = b.add(at[2], row);
+  Value lastRow =
+      b.min(b.add(firstRow, count - 1), b.sub(b.add(at[2], rows), b.index(1)));
+  Value lastKey = b.sub(b.add(at[3], keys), b.index(1));
+  MaskBox box{
+      {at[0], at[0]}, {at[1], at[1]}, {firstRow, lastRow}, {at[3], lastKey}};
+  MaskEvaluator evaluator(mask, box, b, b.getLoc());
+  KeyBounds bounds = evaluator.keyBounds();
+  auto inBlock = [&](OpFoldResult key) {
+    return b.sub(getValueOrCreateConstantIndexOp(b, b.getLoc(), key), at[3]);
+  };
+  return {b.max(inBlock(bounds.lower), b.index(0)),
+          b.min(inBlock(bounds.upper), keys)};
+}
+
+void ScoreBlock::forGroups(llvm::function_ref<void(Value, Keys)> body) {
+  b.loop(b.index(0), usedGroups, 1, [&](Value group) {
+    Value column = b.mul(group, groupQueries());
+    body(column, getKeys(column, groupQueries()));
+  });
+}
+
+static SmallVector<Value> groupIndices(ScoreBlock &block, Value row,
+                                       Value column, int64_t v) {
+  SmallVector<Value> indices;
+  if (row)
+    indices.push_back(row);
+  indices.push_back(block.b.add(column, v * block.lanes()));
+  return indices;
+}
+
+SmallVector<Value> ScoreBlock::loadGroup(Value memref, Value row,
+                                         Value column) {
+  SmallVector<Value> vectors;
+  for (int64_t v = 0; v < groupVectors; ++v)
+    vectors.push_back(
+        b.loadVector(vector, memref, groupIndices(*this, row, column, v)));
+  return vectors;
+}
+
+void ScoreBlock::storeGroup(ValueRange vectors, Value memref, Value row,
+                            Value column) {
+  for (auto [v, value] : llvm::enumerate(vectors))
+    b.store(value, memref, groupIndices(*this, row, column, v));
+}

@@ -1,0 +1,86 @@
+//===- ScoreBlock.h - A block of scores, queries in the lanes ---*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the kernels of attention and of its gradients share: scores, or what
+// became of them, in scratch memory `[key][query]`. Queries are taken in groups
+// of as many vectors as the score product keeps in registers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_ATTNTOVECTOR_SCOREBLOCK_H
+#define FOVEA_LIB_CONVERSION_ATTNTOVECTOR_SCOREBLOCK_H
+
+#include "KernelBuilder.h"
+
+namespace fovea::attn {
+
+struct ScoreBlock {
+  KernelBuilder &b;
+  mlir::Region &mask;      ///< the op's mask region; may be empty
+  mlir::VectorType vector; ///< lanes of the accumulation type
+  int64_t groupVectors;    ///< vectors of queries of a group
+  /// The mask's bounds on keys are taken again within the block.
+  bool boundsKeys = false;
+
+  mlir::Value rows = {};       ///< queries that exist, at least 1
+  mlir::Value usedGroups = {}; ///< groups that hold them
+  mlir::Value keys = {};       ///< keys of the block, at least 1
+  /// Coordinates (b, h, i, j) of the first query and the block's first key.
+  llvm::SmallVector<mlir::Value, 4> at = {};
+
+  mlir::Value scores = {}; ///< [key][query]
+  /// [query]: where regions leave the maximum of the block's scores; or null.
+  mlir::Value blockMax = {};
+
+  int64_t lanes() const { return vector.getNumElements(); }
+  int64_t groupQueries() const { return groupVectors * lanes(); }
+
+  /// Keys of the block from `first` to below `end`.
+  struct Keys {
+    mlir::Value first, end;
+  };
+
+  /// The keys that some of the queries `row ... row + count - 1` may keep: all,
+  /// or what the mask's bounds leave.
+  Keys getKeys(mlir::Value row, int64_t count);
+
+  /// Builds `body(column of the group's first query, keys the group may keep)`
+  /// for all groups in use.
+  void forGroups(llvm::function_ref<void(mlir::Value column, Keys keys)> body);
+
+  /// The group's vectors of row `row` of `memref: [rows][query]`, or of a
+  /// memref of queries alone where `row` is null.
+  llvm::SmallVector<mlir::Value> loadGroup(mlir::Value memref, mlir::Value row,
+                                           mlir::Value column);
+  void storeGroup(mlir::ValueRange vectors, mlir::Value memref, mlir::Value row,
+                  mlir::Value column);
+};
+
+/// A dropout on the elements of a whole tensor of scores.
+struct BlockDropout {
+  double probability;
+  mlir::Value seed, offset;   ///< i64
+  mlir::Value heads, queries; ///< of the whole, which number its rows
+};
+
+/// `2^x` for `x <= 0`, as the softmax needs it: 0 below -100 (f64: -1000), NaN
+/// for NaN. Relative error 7.5e-8 (f64: 1e-16) besides rounding.
+mlir::Value emitExp2OfNonPositive(KernelBuilder &b, mlir::Value x);
+
+/// scores = log2(e) * score(scores, b, h, i, j).
+void emitScoreRegion(ScoreBlock &block, mlir::Region &score);
+/// target = derivative(scores, b, h, i, j).
+void emitDerivative(ScoreBlock &block, mlir::Region &derivative,
+                    mlir::Value target);
+/// scores = mask(b, h, i, j) ? scores : -infinity.
+void emitMaskRegion(ScoreBlock &block);
+/// scores = keep(b, h, i, j) ? scores / (1 - probability) : 0.
+void emitDropout(ScoreBlock &block, const BlockDropout &dropout);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_CONVERSION_ATTNTOVECTOR_SCOREBLOCK_H
