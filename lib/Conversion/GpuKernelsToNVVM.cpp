@@ -26,6 +26,7 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -113,6 +114,30 @@ struct PrefetchLowering : ConvertOpToLLVMPattern<memref::PrefetchOp> {
     return success();
   }
 };
+
+/// bf16 is the upper half of f32. PTX's conversion that flushes denormals goes
+/// through the unit of transcendental functions, at an eighth of the rate; a
+/// pair of halves becomes one byte permutation.
+struct WidenLowering : ConvertOpToLLVMPattern<arith::ExtFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::ExtFOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type narrow = op.getIn().getType();
+    if (!narrow.isBF16() || !op.getType().isF32())
+      return failure();
+    Location loc = op.getLoc();
+    auto pair = VectorType::get(2, narrow);
+    Value halves = LLVM::ZeroOp::create(rewriter, loc, pair);
+    Value upper =
+        createScalarOrSplatConstant(rewriter, loc, rewriter.getI32Type(), 1);
+    halves = LLVM::InsertElementOp::create(rewriter, loc, halves,
+                                           adaptor.getIn(), upper);
+    rewriter.replaceOpWithNewOp<LLVM::BitcastOp>(op, op.getType(), halves);
+    return success();
+  }
+};
 } // namespace
 
 namespace fovea {
@@ -146,7 +171,7 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
                                          /*approximateLog1p=*/false,
                                          /*benefit=*/2);
     populateVectorToLLVMConversionPatterns(converter, patterns);
-    patterns.add<PrefetchLowering>(converter, /*benefit=*/2);
+    patterns.add<PrefetchLowering, WidenLowering>(converter, /*benefit=*/2);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
 
     LLVMConversionTarget target(*context);

@@ -7,14 +7,22 @@ gpu.module @kernels {
   // CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>
   // CHECK-NOT: nvvm.maxntid
   // CHECK: %[[T:.*]] = nvvm.read.ptx.sreg.tid.x
+  // A bf16 becomes the upper half of an f32; other floats are converted.
+  // CHECK: %[[ZERO:.*]] = llvm.mlir.zero : vector<2xbf16>
+  // CHECK: %[[HALVES:.*]] = llvm.insertelement %{{.*}}, %[[ZERO]][%{{.*}} : i32] : vector<2xbf16>
+  // CHECK: llvm.bitcast %[[HALVES]] : vector<2xbf16> to f32
+  // CHECK: llvm.fpext %{{.*}} : f16 to f32
   // CHECK: llvm.intr.sqrt(%{{.*}}) : (f32) -> f32
   // CHECK: llvm.fptrunc %{{.*}} : f32 to bf16
   // CHECK: llvm.return
-  gpu.func @kernel(%x: memref<?xbf16>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+  gpu.func @kernel(%x: memref<?xbf16>, %y: memref<?xf16>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %t = gpu.thread_id x
     %v = memref.load %x[%t] : memref<?xbf16>
     %w = arith.extf %v : bf16 to f32
-    %s = math.sqrt %w : f32
+    %h = memref.load %y[%t] : memref<?xf16>
+    %g = arith.extf %h : f16 to f32
+    %sum = arith.addf %w, %g : f32
+    %s = math.sqrt %sum : f32
     %r = arith.truncf %s : f32 to bf16
     memref.store %r, %x[%t] : memref<?xbf16>
     gpu.return
