@@ -23,6 +23,9 @@
 using namespace mlir;
 using namespace fovea;
 
+/// Warps whose values every thread reads sooner than it shuffles them.
+static constexpr int64_t kFewWarps = 16;
+
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
@@ -79,12 +82,33 @@ static Value reduceWarp(ImplicitLocOpBuilder &builder, Operation *combiner,
   return value;
 }
 
+/// Combines the first `count` elements of `values`, each with its neighbour,
+/// then pairs, and so on.
+static Value combineAll(ImplicitLocOpBuilder &builder, Operation *combiner,
+                        Value values, int64_t count) {
+  SmallVector<Value> parts;
+  for (int64_t index = 0; index < count; ++index)
+    parts.push_back(memref::LoadOp::create(
+        builder, values,
+        Value(arith::ConstantIndexOp::create(builder, index))));
+  while (parts.size() > 1) {
+    SmallVector<Value> pairs;
+    for (size_t first = 0; first + 1 < parts.size(); first += 2)
+      pairs.push_back(
+          combine(builder, combiner, parts[first], parts[first + 1]));
+    if (parts.size() % 2 != 0)
+      pairs.push_back(parts.back());
+    parts = std::move(pairs);
+  }
+  return parts.front();
+}
+
 Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
                          Operation *combiner, Value partial) {
   ImplicitLocOpBuilder builder(combiner->getLoc(), outer);
   Value value = reduceWarp(builder, combiner, partial);
-  APInt count;
-  if (matchPattern(thread.count, m_ConstantInt(&count)) && count == kWarpSize)
+  std::optional<int64_t> count = getConstantIntValue(thread.count);
+  if (count == kWarpSize)
     return value;
 
   // Each warp leaves its value in shared memory, and each combines them all.
@@ -106,6 +130,8 @@ Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
     scf::YieldOp::create(inner, loc);
   });
   gpu::BarrierOp::create(builder);
+  if (count && *count <= kFewWarps * kWarpSize)
+    return combineAll(builder, combiner, values, *count / kWarpSize);
   Value isWarp =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, lane, warps);
   auto branch = scf::IfOp::create(
