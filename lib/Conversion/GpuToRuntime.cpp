@@ -41,6 +41,7 @@ namespace {
 
 // The runtime's functions, see `Runtime/GpuRuntime.h`.
 constexpr llvm::StringLiteral kLaunch = "fovea_gpu_launch";
+constexpr llvm::StringLiteral kLaunchEarly = "fovea_gpu_launch_early";
 constexpr llvm::StringLiteral kAllocate = "fovea_gpu_allocate";
 constexpr llvm::StringLiteral kResult = "fovea_gpu_result";
 constexpr llvm::StringLiteral kFree = "fovea_gpu_free";
@@ -174,7 +175,8 @@ LogicalResult RuntimeCaller::launch(gpu::LaunchFuncOp op) {
   Value shared = op.getDynamicSharedMemorySize();
   operands.push_back(shared ? toInt(builder, shared) : constant(builder, 0));
   operands.push_back(storage);
-  call(builder, kLaunch, operands);
+  call(builder, kernel->hasAttr(kStartsEarly) ? kLaunchEarly : kLaunch,
+       operands);
   op.erase();
   return success();
 }

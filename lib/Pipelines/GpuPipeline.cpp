@@ -63,8 +63,10 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
 }
 
 /// The kernels, from the gpu dialect to the NVVM and LLVM dialects.
-static void addDeviceLowering(OpPassManager &manager) {
+static void addDeviceLowering(OpPassManager &manager, GpuArch arch) {
   OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
+  if (arch == GpuArch::SM90a)
+    kernels.addPass(createGpuStartEarly());
   kernels.addPass(math::createMathExtendToSupportedTypes());
   ExpandMathOptions math;
   math.all = true;
@@ -133,7 +135,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   if (options.level == Level::Gpu)
     return;
   manager.addPass(createTileToNVVM());
-  addDeviceLowering(manager);
+  addDeviceLowering(manager, options.arch);
   if (options.level == Level::NVVM)
     return;
   addHostLowering(manager);

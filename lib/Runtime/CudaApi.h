@@ -32,6 +32,24 @@ struct alignas(128) CUtensorMap {
   uint64_t opaque[16];
 };
 
+struct CUlaunchAttribute {
+  int id;
+  int padding;
+  union {
+    char bytes[64];
+    int programmaticStreamSerializationAllowed;
+  } value;
+};
+
+struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ;
+  unsigned blockDimX, blockDimY, blockDimZ;
+  unsigned sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute *attrs;
+  unsigned numAttrs;
+};
+
 enum : CUresult {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
@@ -62,6 +80,8 @@ enum : int {
   CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
   CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 
   CU_JIT_INFO_LOG_BUFFER = 3,
   CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,
@@ -124,10 +144,9 @@ enum : int {
     (CUfunction * function, CUmodule module, const char *name))                \
   F(cuFuncGetAttribute, , (int *value, int attribute, CUfunction function))    \
   F(cuFuncSetAttribute, , (CUfunction function, int attribute, int value))     \
-  F(cuLaunchKernel, ,                                                          \
-    (CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ,      \
-     unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,  \
-     CUstream stream, void **arguments, void **extra))                         \
+  F(cuLaunchKernelEx, ,                                                        \
+    (const CUlaunchConfig *config, CUfunction function, void **arguments,      \
+     void **extra))                                                            \
   F(cuStreamCreate, , (CUstream * stream, unsigned flags))                     \
   F(cuStreamDestroy, _v2, (CUstream stream))                                   \
   F(cuStreamSynchronize, , (CUstream stream))                                  \

@@ -23,6 +23,9 @@ namespace {
 constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
 constexpr int64_t kMaxBlock[3] = {1024, 1024, 64};
 
+/// The first driver that can capture launches that start early.
+constexpr int kEarlyStartVersion = 12030;
+
 thread_local LaunchContext *currentContext = nullptr;
 
 } // namespace
@@ -76,7 +79,7 @@ void LaunchContext::fail(llvm::Error error) {
 
 void LaunchContext::launch(int64_t index, const int64_t grid[3],
                            const int64_t block[3], int64_t sharedBytes,
-                           void **arguments) {
+                           void **arguments, bool startsEarly) {
   if (!message.empty())
     return;
   llvm::ArrayRef<Kernel> kernels = module.getKernels();
@@ -101,14 +104,26 @@ void LaunchContext::launch(int64_t index, const int64_t grid[3],
         " bytes of shared memory per block, of which there are " +
         llvm::Twine(kernel.maxDynamicSharedBytes) + " on " +
         formatDevice(module.getDevice().getInfo())));
-  const Api &api = module.getDevice().getDriver().getApi();
-  CUresult result = api.cuLaunchKernel(
-      static_cast<CUfunction>(kernel.function), unsigned(grid[0]),
-      unsigned(grid[1]), unsigned(grid[2]), unsigned(block[0]),
-      unsigned(block[1]), unsigned(block[2]), unsigned(sharedBytes), stream,
-      arguments, nullptr);
+  const Driver &driver = module.getDevice().getDriver();
+  const Api &api = driver.getApi();
+  CUlaunchAttribute early = {};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config = {};
+  config.gridDimX = unsigned(grid[0]);
+  config.gridDimY = unsigned(grid[1]);
+  config.gridDimZ = unsigned(grid[2]);
+  config.blockDimX = unsigned(block[0]);
+  config.blockDimY = unsigned(block[1]);
+  config.blockDimZ = unsigned(block[2]);
+  config.sharedMemBytes = unsigned(sharedBytes);
+  config.hStream = stream;
+  config.attrs = &early;
+  config.numAttrs = startsEarly && driver.getVersion() >= kEarlyStartVersion;
+  CUresult result = api.cuLaunchKernelEx(
+      &config, static_cast<CUfunction>(kernel.function), arguments, nullptr);
   if (result != CUDA_SUCCESS)
-    fail(makeError(api, result, "cuLaunchKernel",
+    fail(makeError(api, result, "cuLaunchKernelEx",
                    "kernel '" + kernel.name + "' (grid " + formatSizes(grid) +
                        ", block " + formatSizes(block) + ", " +
                        llvm::Twine(sharedBytes) + " bytes of shared memory)"));
@@ -220,7 +235,19 @@ void fovea_gpu_launch(int64_t kernel, int64_t gridX, int64_t gridY,
   const int64_t grid[3] = {gridX, gridY, gridZ};
   const int64_t block[3] = {blockX, blockY, blockZ};
   getContext("fovea_gpu_launch")
-      .launch(kernel, grid, block, sharedBytes, arguments);
+      .launch(kernel, grid, block, sharedBytes, arguments,
+              /*startsEarly=*/false);
+}
+
+void fovea_gpu_launch_early(int64_t kernel, int64_t gridX, int64_t gridY,
+                            int64_t gridZ, int64_t blockX, int64_t blockY,
+                            int64_t blockZ, int64_t sharedBytes,
+                            void **arguments) {
+  const int64_t grid[3] = {gridX, gridY, gridZ};
+  const int64_t block[3] = {blockX, blockY, blockZ};
+  getContext("fovea_gpu_launch_early")
+      .launch(kernel, grid, block, sharedBytes, arguments,
+              /*startsEarly=*/true);
 }
 
 void *fovea_gpu_allocate(int64_t bytes) {

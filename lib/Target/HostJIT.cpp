@@ -63,6 +63,7 @@ static std::vector<Symbol> getRuntimeSymbols() {
              &_mlir_memref_to_llvm_aligned_alloc),
       symbol("_mlir_memref_to_llvm_free", &_mlir_memref_to_llvm_free),
       symbol("fovea_gpu_launch", &fovea_gpu_launch),
+      symbol("fovea_gpu_launch_early", &fovea_gpu_launch_early),
       symbol("fovea_gpu_allocate", &fovea_gpu_allocate),
       symbol("fovea_gpu_free", &fovea_gpu_free),
       symbol("fovea_gpu_result", &fovea_gpu_result),

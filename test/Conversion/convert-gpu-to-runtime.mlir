@@ -8,6 +8,9 @@ module attributes {gpu.container_module} {
     llvm.func @helper() {
       llvm.return
     }
+    llvm.func @early() attributes {gpu.kernel, nvvm.kernel, fovea.starts_early} {
+      llvm.return
+    }
     llvm.func @second(%p: !llvm.ptr, %q: !llvm.ptr, %o: i64, %s: i64, %t: i64, %v: f32, %m: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>}) attributes {gpu.kernel, nvvm.kernel} {
       llvm.return
     }
@@ -33,8 +36,9 @@ module attributes {gpu.container_module} {
   // CHECK:           llvm.store %[[MAP]], %[[ARG6]]
   // CHECK:           %[[GRID:.*]] = arith.index_cast %[[G]] : index to i64
   // CHECK:           %[[SHARED:.*]] = arith.extui %{{.*}} : i32 to i64
-  // CHECK:           call @fovea_gpu_launch(%c1_i64{{.*}}, %[[GRID]], {{.*}}, %[[SHARED]], %[[ARGS]])
+  // CHECK:           call @fovea_gpu_launch(%c2_i64{{.*}}, %[[GRID]], {{.*}}, %[[SHARED]], %[[ARGS]])
   // CHECK:         call @fovea_gpu_launch(%c0_i64{{.*}}, {{.*}}, %c0_i64{{.*}}, %{{.*}})
+  // CHECK:         call @fovea_gpu_launch_early(%c1_i64{{.*}})
   func.func @launches(%x: memref<?xf32>, %v: f32, %map: !llvm.ptr, %g: index) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -44,6 +48,7 @@ module attributes {gpu.container_module} {
       gpu.launch_func @kernels::@second blocks in (%g, %c1, %c1) threads in (%c128, %c1, %c1) dynamic_shared_memory_size %shared args(%x : memref<?xf32>, %v : f32, %map : !llvm.ptr)
     }
     gpu.launch_func @kernels::@first blocks in (%g, %c1, %c1) threads in (%c128, %c1, %c1)
+    gpu.launch_func @kernels::@early blocks in (%g, %c1, %c1) threads in (%c128, %c1, %c1)
     return
   }
 

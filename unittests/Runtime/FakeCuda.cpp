@@ -253,20 +253,27 @@ CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY,
-                        unsigned gridZ, unsigned blockX, unsigned blockY,
-                        unsigned blockZ, unsigned sharedBytes, CUstream stream,
-                        void **, void **) {
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
+                          void **, void **) {
   std::lock_guard<std::mutex> lock(mutex);
   if (CUresult result = requireContext())
     return result;
   if (current->launchResult != CUDA_SUCCESS)
     return current->launchResult;
-  current->launches.push_back({reinterpret_cast<Function *>(function)->name,
-                               {gridX, gridY, gridZ},
-                               {blockX, blockY, blockZ},
-                               sharedBytes,
-                               stream});
+  bool startsEarly = false;
+  for (unsigned index = 0; index < config->numAttrs; ++index) {
+    const CUlaunchAttribute &attribute = config->attrs[index];
+    if (attribute.id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+      return CUDA_ERROR_INVALID_VALUE;
+    startsEarly = attribute.value.programmaticStreamSerializationAllowed != 0;
+  }
+  current->launches.push_back(
+      {reinterpret_cast<Function *>(function)->name,
+       {config->gridDimX, config->gridDimY, config->gridDimZ},
+       {config->blockDimX, config->blockDimY, config->blockDimZ},
+       config->sharedMemBytes,
+       config->hStream,
+       startsEarly});
   return CUDA_SUCCESS;
 }
 

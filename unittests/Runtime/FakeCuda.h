@@ -30,6 +30,8 @@ struct FakeCuda {
     unsigned block[3];
     unsigned sharedBytes;
     CUstream stream;
+    /// May start before what is in front of it on the stream is done.
+    bool startsEarly;
   };
   struct TensorMap {
     int type;

@@ -65,7 +65,23 @@ TEST_F(GpuLaunch, LaunchesByNumber) {
   EXPECT_EQ(launch.block[1], 2u);
   EXPECT_EQ(launch.sharedBytes, 100000u);
   EXPECT_EQ(launch.stream, stream.get());
+  EXPECT_FALSE(launch.startsEarly);
   EXPECT_EQ(getFakeCuda().launches[1].kernel, "first");
+}
+
+TEST_F(GpuLaunch, StartsEarlyUnlessTheDriverCannotCaptureThat) {
+  for (int version : {12020, 12030}) {
+    module.reset();
+    driver.reset();
+    resetFakeCuda();
+    getFakeCuda().driverVersion = version;
+    module = load({"first", "second"});
+    EXPECT_EQ(
+        run([] { fovea_gpu_launch_early(1, 2, 1, 1, 128, 1, 1, 64, nullptr); }),
+        "success");
+    ASSERT_EQ(getFakeCuda().launches.size(), 1u);
+    EXPECT_EQ(getFakeCuda().launches[0].startsEarly, version == 12030);
+  }
 }
 
 TEST_F(GpuLaunch, LaunchesNothingForAnEmptyGrid) {
@@ -115,10 +131,11 @@ TEST_F(GpuLaunch, ChecksSharedMemory) {
 
 TEST_F(GpuLaunch, SaysWhatFailed) {
   getFakeCuda().launchResult = CUDA_ERROR_LAUNCH_FAILED;
-  EXPECT_EQ(run([] { fovea_gpu_launch(1, 7, 1, 1, 128, 1, 1, 64, nullptr); }),
-            "kernel 'second' (grid 7 x 1 x 1, block 128 x 1 x 1, 64 bytes of "
-            "shared memory): cuLaunchKernel: CUDA_ERROR_LAUNCH_FAILED (as the "
-            "test wants it)");
+  EXPECT_EQ(
+      run([] { fovea_gpu_launch(1, 7, 1, 1, 128, 1, 1, 64, nullptr); }),
+      "kernel 'second' (grid 7 x 1 x 1, block 128 x 1 x 1, 64 bytes of "
+      "shared memory): cuLaunchKernelEx: CUDA_ERROR_LAUNCH_FAILED (as the "
+      "test wants it)");
 }
 
 TEST_F(GpuLaunch, KeepsTheFirstFailureAndStops) {

@@ -26,6 +26,10 @@ inline constexpr llvm::StringLiteral kKernelModule = "kernels";
 /// them is written, are in memory apart.
 inline constexpr llvm::StringLiteral kDistinctMemory = "fovea.distinct_memory";
 
+/// An attribute of kernels whose threads wait for the kernels in front by
+/// themselves, so that blocks may start before.
+inline constexpr llvm::StringLiteral kStartsEarly = "fovea.starts_early";
+
 /// The module with the kernels of `module`, or null if it has none.
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 

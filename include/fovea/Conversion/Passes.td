@@ -628,6 +628,28 @@ def GpuOutlineKernels : Pass<"gpu-outline-kernels", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// gpu-start-early
+//===----------------------------------------------------------------------===//
+
+def GpuStartEarly : Pass<"gpu-start-early", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lets kernels start while those in front of them end";
+  let description = [{
+    Programmatic dependent launch, from `sm_90` on: a kernel lets the one behind
+    it start (`griddepcontrol.launch_dependents`, PTX ISA 9.7.13.13), whose
+    blocks then take the places of those that end, and waits for the one in front
+    of it (`griddepcontrol.wait`) before it does anything else. As each waits,
+    all that is further in front is complete, too. Kernels get the attribute
+    `fovea.starts_early`, with which `convert-gpu-to-runtime` launches them so.
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Number of kernels">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // convert-gpu-kernels-to-nvvm
 //===----------------------------------------------------------------------===//
 

@@ -35,6 +35,14 @@ void fovea_gpu_launch(int64_t kernel, int64_t gridX, int64_t gridY,
                       int64_t gridZ, int64_t blockX, int64_t blockY,
                       int64_t blockZ, int64_t sharedBytes, void **arguments);
 
+/// The same for a kernel that waits for the kernels in front of it by itself
+/// (`griddepcontrol.wait`, PTX ISA 9.7.13.13), in all threads and before it
+/// touches memory: its blocks may start while those of the kernel in front end.
+void fovea_gpu_launch_early(int64_t kernel, int64_t gridX, int64_t gridY,
+                            int64_t gridZ, int64_t blockX, int64_t blockY,
+                            int64_t blockZ, int64_t sharedBytes,
+                            void **arguments);
+
 /// A temporary in device memory, aligned to 512 bytes; its content is
 /// undefined. What is not freed is freed when the context ends.
 void *fovea_gpu_allocate(int64_t bytes);
@@ -125,7 +133,7 @@ public:
 
   // Behind the functions above.
   void launch(int64_t kernel, const int64_t grid[3], const int64_t block[3],
-              int64_t sharedBytes, void **arguments);
+              int64_t sharedBytes, void **arguments, bool startsEarly);
   void *allocate(int64_t bytes);
   void free(void *pointer);
   void *getResult(int64_t index, int64_t bytes);
