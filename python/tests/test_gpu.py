@@ -24,6 +24,12 @@ TORCH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32,
 BOUNDS = {"f16": 1e-3, "bf16": 8e-3, "f32": 5e-6, "f64": 1e-12}
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    """Data do not depend on the tests before."""
+    torch.manual_seed(0)
+
+
 @functools.lru_cache(maxsize=None)
 def compiled(case):
     return fovea.compile(case.text, target=TARGET)
