@@ -9,6 +9,7 @@
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -24,8 +25,6 @@ using namespace tile;
 
 /// Threads that a block can have.
 static constexpr int64_t kLargestBlock = 1024;
-/// Shared memory of a block on Hopper, the most that there is.
-static constexpr int64_t kLargestSharedMemory = 232448;
 
 /// Threads of a block that runs `launch`: those of its roles, if it has any.
 static int64_t getNumThreads(LaunchOp launch) {
@@ -103,7 +102,7 @@ void TileLaunchToGPU::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
       describe(load.getSourceMutable(), load.getSlot().getType(),
                load.getDimsAttr());
     else if (auto store = dyn_cast<StoreAsyncOp>(op))
-      describe(store.getTargetMutable(), store.getSource().getType(),
+      describe(store.getTargetMutable(), getStoredTile(store),
                store.getDimsAttr());
   });
 }
@@ -161,9 +160,8 @@ LogicalResult TileLaunchToGPU::convert(LaunchOp launch) {
            << threads / kWarpSize << " warps in all, but a block has at "
            << "most " << kLargestBlock / kWarpSize;
   attn::TargetAttr target = attn::getTarget(launch);
-  bool isGpu = target && target.getName() != "host";
-  FailureOr<int64_t> sharedBytes = placeSharedMemory(
-      launch, isGpu ? target.getFastMemory() : kLargestSharedMemory);
+  FailureOr<int64_t> sharedBytes =
+      placeSharedMemory(launch, getSharedMemoryLimit(launch));
   if (failed(sharedBytes))
     return failure();
 
@@ -187,7 +185,7 @@ LogicalResult TileLaunchToGPU::convert(LaunchOp launch) {
   }
   if (failed(takeOperands(launch, builder)))
     return failure();
-  if (isGpu && target.getName() == "sm_90a")
+  if (target && target.getName() == "sm_90a")
     useTensorMaps(launch, builder);
   gpu::LaunchOp result = createLaunch(launch, builder, blocks, *sharedBytes);
   Block &body = launch.getBody().front();

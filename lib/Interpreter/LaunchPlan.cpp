@@ -91,8 +91,10 @@ private:
 
   void note(const Values &values, Operation *op) {
     int64_t sum = 0;
+    // What is read from shared memory can be read as it is used.
     for (mlir::Value value : values)
-      sum += count(value.getType());
+      if (!value.getDefiningOp<tile::FromSharedOp>())
+        sum += count(value.getType());
     if (sum <= peak)
       return;
     peak = sum;

@@ -99,6 +99,8 @@ struct Product {
   std::shared_ptr<Object> a;
   std::shared_ptr<SharedTile> b;
   std::shared_ptr<Fragment> accumulator, result;
+  /// The inner indices that are multiplied.
+  std::pair<int64_t, int64_t> inner;
   bool isDone = false;
 };
 

@@ -161,6 +161,7 @@ Status interpreter::complete(Fiber &fiber, Store &store) {
 
 /// `a: MxK` times `b: KxN`, or `NxK`, on top of `accumulator`.
 static void multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b, bool transposeB,
+                     std::pair<int64_t, int64_t> range,
                      const Fragment *accumulator, Fragment &result) {
   int64_t rows = result.shape[0], columns = result.shape[1];
   int64_t inner = a.size() / rows;
@@ -169,7 +170,7 @@ static void multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b, bool transposeB,
     for (int64_t column = 0; column < columns; ++column)
       sums[column] =
           accumulator ? accumulator->elements[row * columns + column].f : 0;
-    for (int64_t k = 0; k < inner; ++k) {
+    for (int64_t k = range.first; k < range.second; ++k) {
       double left = a[row * inner + k].f;
       if (transposeB)
         for (int64_t column = 0; column < columns; ++column)
@@ -198,7 +199,7 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
   }
   if (readTile(fiber, product.op, *product.b, b) != Status::Next)
     return Status::Failed;
-  multiply(left, b, product.op->hasAttr("transpose_b"),
+  multiply(left, b, product.op->hasAttr("transpose_b"), product.inner,
            product.accumulator.get(), *product.result);
   return Status::Next;
 }
@@ -234,7 +235,10 @@ static std::optional<Product> readProduct(Fiber &fiber, const Instruction &op,
       return std::nullopt;
   }
   product.b = fiber.share<SharedTile>(op, 1);
-  if (mma.getAcc()) {
+  product.inner = mma.getInnerRange();
+  if (mma.getAcc() && isa<tile::TokenType>(mma.getAcc().getType())) {
+    product.accumulator = fiber.get<Token>(op, 2).fragment;
+  } else if (mma.getAcc()) {
     product.accumulator = readFragment(fiber, op, 2);
     if (!product.accumulator)
       return std::nullopt;
@@ -375,6 +379,18 @@ static Status toShared(Fiber &fiber, const Instruction &op) {
       return Status::Failed;
     offset = ring.offset;
   }
+  if (write.getSlots()) {
+    int64_t use = fiber.getInt(op, op.operands.size() - 1);
+    int64_t expected = fiber.block->getExecution(op.op);
+    if (use != expected) {
+      fiber.emitError(op.op)
+          << "writes to the slot of use " << use << ", expected " << expected
+          << ": uses count from 0";
+      return Status::Failed;
+    }
+    offset += use % *write.getSlots() *
+              tile::getSlotBytes(write.getResult().getType());
+  }
   auto tile = makeTile(fiber, op.op, write.getResult().getType(), offset);
   if (!tile)
     return Status::Failed;
@@ -388,6 +404,15 @@ static Status toShared(Fiber &fiber, const Instruction &op) {
     elements[number % columns * rows + number / columns] = element;
   writeTile(*fiber.block, tile->type, tile->offset, elements);
   return fiber.setObject(op, tile);
+}
+
+static Status fromShared(Fiber &fiber, const Instruction &op) {
+  auto fragment =
+      makeFragment(cast<tile::FromSharedOp>(op.op).getResult().getType());
+  if (readTile(fiber, op.op, fiber.get<SharedTile>(op, 0),
+               fragment->elements) != Status::Next)
+    return Status::Failed;
+  return fiber.setObject(op, fragment);
 }
 
 static Status load(Fiber &fiber, const Instruction &op) {
@@ -587,6 +612,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.return"] = endProgram;
   handlers["tile.load"] = inLaunch<load>;
   handlers["tile.to_shared"] = inLaunch<toShared>;
+  handlers["tile.from_shared"] = inLaunch<fromShared>;
   handlers["tile.store"] = inLaunch<store>;
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;

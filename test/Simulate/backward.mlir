@@ -3,19 +3,72 @@
 //
 // RUN: split-file %s %t
 // RUN: fovea-run %t/program.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
-// RUN:   --seeds=3 --random=1 --dims=100 --check | FileCheck %s
+// RUN:   --seeds=3 --random=1 --dims=200 --check | FileCheck %s
 // RUN: fovea-opt %t/program.mlir --canonicalize --cse --tile-assign-layouts -o %t/layouts.mlir
 // RUN: fovea-run %t/layouts.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
-// RUN:   --seeds=3 --random=1 --dims=100 --check | FileCheck %s
+// RUN:   --seeds=3 --random=1 --dims=200 --check | FileCheck %s
+// RUN: fovea-opt %t/layouts.mlir --tile-multibuffer -o %t/rings.mlir
+// RUN: fovea-run %t/rings.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
+// RUN:   --seeds=6 --random=1 --dims=200 --check | FileCheck %s
+// RUN: fovea-opt %t/rings.mlir --tile-stage-stores -o %t/stores.mlir
+// RUN: fovea-run %t/stores.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
+// RUN:   --seeds=6 --random=1 --dims=200 --check | FileCheck %s
+// RUN: fovea-opt %t/stores.mlir --tile-specialize-warps -o %t/roles.mlir
+// RUN: fovea-run %t/roles.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
+// RUN:   --seeds=6 --random=1 --dims=200 --check | FileCheck %s
+// RUN: fovea-opt %t/roles.mlir --tile-schedule --tile-expand-pipeline -o %t/ordered.mlir
+// RUN: fovea-run %t/ordered.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
+// RUN:   --seeds=6 --random=1 --dims=200 --check | FileCheck %s
+// RUN: FileCheck %s --check-prefix=ORDER --input-file=%t/ordered.mlir
+//
+// RUN: fovea-opt %t/rings.mlir --tile-schedule --tile-expand-pipeline -o %t/no-roles.mlir
+// RUN: fovea-run %t/no-roles.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
+// RUN:   --seeds=4 --random=1 --dims=200 --check | FileCheck %s
+// RUN: fovea-opt %t/layouts.mlir --tile-stage-stores --tile-schedule -o %t/no-rings.mlir
+// RUN: fovea-run %t/no-rings.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
+// RUN:   --seeds=4 --random=1 --dims=200 --check | FileCheck %s
+//
 // RUN: fovea-opt %t/program.mlir --canonicalize --cse --tile-assign-layouts=target=sm_80 \
 // RUN:   -o %t/ampere.mlir
 // RUN: fovea-run %t/ampere.mlir --reference=%t/graph.mlir --target=sm_80 --simulate \
-// RUN:   --seeds=3 --random=1 --dims=100 --check | FileCheck %s
+// RUN:   --seeds=2 --random=1 --dims=200 --check | FileCheck %s
+// RUN: fovea-opt %t/ampere.mlir --attach-gpu-target=target=sm_80 --tile-multibuffer \
+// RUN:   --tile-prefetch -o %t/prefetched.mlir
+// RUN: fovea-run %t/prefetched.mlir --reference=%t/graph.mlir --target=sm_80 --simulate \
+// RUN:   --seeds=4 --random=1 --dims=200 --check | FileCheck %s
 //
 // CHECK: check: result 0: max error
 // CHECK: check: result 1: max error
 // CHECK: check: result 2: max error
 // CHECK-NOT: FAILED
+//
+// Both products of scores first, then the probabilities under the second; half
+// of the values' gradient under the work on the scores' gradient, and half under
+// the barrier after that; the queries' gradient before the keys', which runs
+// while the former is stored.
+// ORDER: tile.role "compute"
+// ORDER: scf.for
+// ORDER: scf.for
+// ORDER: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b
+// ORDER: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b
+// ORDER: tile.from_shared
+// ORDER: tile.wait_mma %{{.*}} pending 1
+// ORDER: math.exp2
+// ORDER: %[[HALF:.*]] = tile.mma_async wgmma %{{.*}}, %[[DO:.*]] into %{{.*}} inner [0, 64]
+// ORDER: tile.wait_mma %{{.*}} pending 1
+// ORDER: tile.from_shared
+// ORDER: arith.subf
+// ORDER: tile.mma_async wgmma %{{.*}}, %[[DO]] into %[[HALF]] inner [64, 128]
+// ORDER: tile.to_shared %{{.*}} transposed slot
+// ORDER: %[[DQ:.*]] = tile.mma_async
+// ORDER: %[[DK:.*]] = tile.mma_async wgmma %{{.*}}, %{{.*}} into
+// ORDER: tile.wait_mma %{{.*}} pending 2
+// ORDER: tile.release
+// ORDER: tile.wait_mma %[[DQ]] pending 1
+// ORDER: tile.to_shared
+// ORDER: tile.store_async add
+// ORDER: tile.wait_mma %[[DK]] :
+// ORDER: tile.release
 
 //--- graph.mlir
 func.func @gradient(%q: tensor<1x2x?x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x64xf16>, %do: tensor<1x2x?x64xf16>, %lse: tensor<1x2x?xf32>, %delta: tensor<1x2x?xf32>) -> (tensor<1x2x?x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>) {
@@ -39,7 +92,7 @@ func.func @gradient(%q: tensor<1x2x?x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tens
   %ch = arith.constant 1 : index
   %cg = arith.constant 2 : index
   %ck = arith.constant 128 : index
-  %cq = arith.constant 64 : index
+  %cq = arith.constant 128 : index
   %zero = arith.constant 0.0 : f32
   %scale = arith.constant 0.125 : f32
   %ninf = arith.constant 0xFF800000 : f32
@@ -67,13 +120,13 @@ func.func @gradient(%q: tensor<1x2x?x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tens
       %hg = arith.muli %kh, %cg : index
       %h = arith.addi %hg, %g : index
       %end:2 = scf.for %i0 = %low to %nq step %cq iter_args(%dk = %dka, %dv = %dva) -> (!tile.fragment<128x64xf32>, !tile.fragment<128x64xf32>) {
-        %qt = tile.load %Q[%b, %h, %i0, %c0] dims [2, 3] : memref<1x2x?x64xf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.shared<64x64xf16>
-        %s0 = tile.mma %kt, %qt transpose_b : !tile.shared<128x64xf16>, !tile.shared<64x64xf16> -> !tile.fragment<128x64xf32>
-        %l = tile.load %L[%b, %h, %i0] dims [2] : memref<1x2x?xf32, strided<[?, ?, 1], offset: ?>> -> !tile.fragment<64xf32>
+        %qt = tile.load %Q[%b, %h, %i0, %c0] dims [2, 3] : memref<1x2x?x64xf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.shared<128x64xf16>
+        %s0 = tile.mma %kt, %qt transpose_b : !tile.shared<128x64xf16>, !tile.shared<128x64xf16> -> !tile.fragment<128x128xf32>
+        %l = tile.load %L[%b, %h, %i0] dims [2] : memref<1x2x?xf32, strided<[?, ?, 1], offset: ?>> -> !tile.fragment<128xf32>
         %crosses = arith.cmpi slt, %i0, %keyEnd : index
         %partial = arith.ori %crosses, %edge : i1
-        %s = scf.if %partial -> (!tile.fragment<128x64xf32>) {
-          %m = tile.map ins(%s0 : !tile.fragment<128x64xf32>) {
+        %s = scf.if %partial -> (!tile.fragment<128x128xf32>) {
+          %m = tile.map ins(%s0 : !tile.fragment<128x128xf32>) {
           ^bb0(%e: f32, %n: index, %i: index):
             %j = arith.addi %key, %n : index
             %ii = arith.addi %i0, %i : index
@@ -82,14 +135,14 @@ func.func @gradient(%q: tensor<1x2x?x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tens
             %both = arith.andi %in, %keep : i1
             %x = arith.select %both, %e, %ninf : f32
             tile.yield %x : f32
-          } -> !tile.fragment<128x64xf32>
-          scf.yield %m : !tile.fragment<128x64xf32>
+          } -> !tile.fragment<128x128xf32>
+          scf.yield %m : !tile.fragment<128x128xf32>
         } else {
-          scf.yield %s0 : !tile.fragment<128x64xf32>
+          scf.yield %s0 : !tile.fragment<128x128xf32>
         }
-        %dot = tile.load %DO[%b, %h, %i0, %c0] dims [2, 3] : memref<1x2x?x64xf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.shared<64x64xf16>
-        %dp = tile.mma %vt, %dot transpose_b : !tile.shared<128x64xf16>, !tile.shared<64x64xf16> -> !tile.fragment<128x64xf32>
-        %p = tile.map ins(%s : !tile.fragment<128x64xf32>) columns(%l : !tile.fragment<64xf32>) {
+        %dot = tile.load %DO[%b, %h, %i0, %c0] dims [2, 3] : memref<1x2x?x64xf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.shared<128x64xf16>
+        %dp = tile.mma %vt, %dot transpose_b : !tile.shared<128x64xf16>, !tile.shared<128x64xf16> -> !tile.fragment<128x128xf32>
+        %p = tile.map ins(%s : !tile.fragment<128x128xf32>) columns(%l : !tile.fragment<128xf32>) {
         ^bb0(%e: f32, %ll: f32, %n: index, %i: index):
           %c = arith.constant 0.18033688011112042 : f32
           %l2 = arith.constant 1.4426950408889634 : f32
@@ -98,29 +151,29 @@ func.func @gradient(%q: tensor<1x2x?x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tens
           %x = arith.subf %u, %w : f32
           %y = math.exp2 %x : f32
           tile.yield %y : f32
-        } -> !tile.fragment<128x64xf32>
-        %pn = tile.map ins(%p : !tile.fragment<128x64xf32>) {
+        } -> !tile.fragment<128x128xf32>
+        %pn = tile.map ins(%p : !tile.fragment<128x128xf32>) {
         ^bb0(%e: f32, %i: index, %n: index):
           %x = arith.truncf %e : f32 to f16
           tile.yield %x : f16
-        } -> !tile.fragment<128x64xf16>
-        %dv1 = tile.mma %pn, %dot into %dv : !tile.fragment<128x64xf16>, !tile.shared<64x64xf16>, !tile.fragment<128x64xf32> -> !tile.fragment<128x64xf32>
-        %dl = tile.load %D[%b, %h, %i0] dims [2] : memref<1x2x?xf32, strided<[?, ?, 1], offset: ?>> -> !tile.fragment<64xf32>
-        %ds = tile.map ins(%p, %dp : !tile.fragment<128x64xf32>, !tile.fragment<128x64xf32>) columns(%dl : !tile.fragment<64xf32>) {
+        } -> !tile.fragment<128x128xf16>
+        %dv1 = tile.mma %pn, %dot into %dv : !tile.fragment<128x128xf16>, !tile.shared<128x64xf16>, !tile.fragment<128x64xf32> -> !tile.fragment<128x64xf32>
+        %dl = tile.load %D[%b, %h, %i0] dims [2] : memref<1x2x?xf32, strided<[?, ?, 1], offset: ?>> -> !tile.fragment<128xf32>
+        %ds = tile.map ins(%p, %dp : !tile.fragment<128x128xf32>, !tile.fragment<128x128xf32>) columns(%dl : !tile.fragment<128xf32>) {
         ^bb0(%pe: f32, %de: f32, %dd: f32, %n: index, %i: index):
           %x = arith.subf %de, %dd : f32
           %y = arith.mulf %pe, %x : f32
           tile.yield %y : f32
-        } -> !tile.fragment<128x64xf32>
-        %dsn = tile.map ins(%ds : !tile.fragment<128x64xf32>) {
+        } -> !tile.fragment<128x128xf32>
+        %dsn = tile.map ins(%ds : !tile.fragment<128x128xf32>) {
         ^bb0(%e: f32, %i: index, %n: index):
           %x = arith.truncf %e : f32 to f16
           tile.yield %x : f16
-        } -> !tile.fragment<128x64xf16>
-        %dk1 = tile.mma %dsn, %qt into %dk : !tile.fragment<128x64xf16>, !tile.shared<64x64xf16>, !tile.fragment<128x64xf32> -> !tile.fragment<128x64xf32>
-        %dst = tile.to_shared %dsn transposed : !tile.fragment<128x64xf16> -> !tile.shared<64x128xf16>
-        %dq = tile.mma %dst, %kt : !tile.shared<64x128xf16>, !tile.shared<128x64xf16> -> !tile.fragment<64x64xf32>
-        tile.store add %dq, %DQ[%b, %h, %i0, %c0] dims [2, 3] : !tile.fragment<64x64xf32>, memref<1x2x?x64xf32, strided<[?, ?, ?, 1], offset: ?>>
+        } -> !tile.fragment<128x128xf16>
+        %dk1 = tile.mma %dsn, %qt into %dk : !tile.fragment<128x128xf16>, !tile.shared<128x64xf16>, !tile.fragment<128x64xf32> -> !tile.fragment<128x64xf32>
+        %dst = tile.to_shared %dsn transposed : !tile.fragment<128x128xf16> -> !tile.shared<128x128xf16>
+        %dq = tile.mma %dst, %kt : !tile.shared<128x128xf16>, !tile.shared<128x64xf16> -> !tile.fragment<128x64xf32>
+        tile.store add %dq, %DQ[%b, %h, %i0, %c0] dims [2, 3] : !tile.fragment<128x64xf32>, memref<1x2x?x64xf32, strided<[?, ?, ?, 1], offset: ?>>
         scf.yield %dk1, %dv1 : !tile.fragment<128x64xf32>, !tile.fragment<128x64xf32>
       }
       scf.yield %end#0, %end#1 : !tile.fragment<128x64xf32>, !tile.fragment<128x64xf32>

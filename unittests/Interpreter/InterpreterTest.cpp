@@ -383,6 +383,34 @@ TEST_F(InterpreterTest, LoadsTranspose) {
       EXPECT_EQ(results[0][i * 8 + j], input.data[j * 8 + i]);
 }
 
+// Blocks add in their order, in whatever order they run.
+TEST_F(InterpreterTest, AddsToWhatIsThere) {
+  std::string body = R"(
+    %t = tile.load %I[%c0, %c0] dims [0, 1] : !m -> !f
+    %s = tile.to_shared %t transposed : !f -> !t
+    %u = tile.from_shared %s : !t -> !f
+    tile.store add %u, %O[%c0, %c0] dims [0, 1] : !f, !m)";
+  std::string text = makeLaunch(body);
+  text.insert(text.find("  %o = "), R"(
+  scf.for %x = %c0 to %c8 step %c1 {
+    scf.for %y = %c0 to %c8 step %c1 {
+      memref.store %zero, %a[%x, %y] : memref<16x8xf32>
+    }
+  }
+)");
+  Floats input = makeTensor(8, 8, 1);
+  auto first = runFloats(text, {input}, {4});
+  ASSERT_EQ(errors, "");
+  for (int64_t i = 0; i < 8; ++i)
+    for (int64_t j = 0; j < 8; ++j)
+      EXPECT_NEAR(first[0][i * 8 + j], 4 * input.data[j * 8 + i], 1e-6);
+  for (uint64_t seed = 1; seed < 6; ++seed) {
+    auto other = runFloats(text, {input}, {4}, {seed});
+    EXPECT_TRUE(
+        std::equal(other[0].begin(), other[0].begin() + 64, first[0].begin()));
+  }
+}
+
 class FaultTest : public InterpreterTest {
 protected:
   void expectError(const std::string &body, const std::string &message,
@@ -398,6 +426,20 @@ TEST_F(FaultTest, NegativeIndex) {
   expectError("%t = tile.load %I[%c0, %cm1] dims [0, 1] : !m -> !t",
               "'tile.load' op starts at index -1 of dimension 1; indices must "
               "not be negative | in block (0) of this launch");
+}
+
+TEST_F(FaultTest, ElementThatIsAddedTo) {
+  expectError(R"(
+    %t = tile.load %I[%c0, %c0] dims [0, 1] : !m -> !f
+    tile.store add %t, %O[%c0, %c0] dims [0, 1] : !f, !m
+    tile.store %t, %O[%c0, %c0] dims [0, 1] : !f, !m)",
+              "'tile.store' op writes an element of global memory that block "
+              "(0) of the same launch added to");
+  expectError(R"(
+    %t = tile.load %O[%c0, %c0] dims [0, 1] : !m -> !f
+    tile.store add %t, %O[%c0, %c0] dims [0, 1] : !f, !m)",
+              "'tile.store' op adds to an element of global memory that block "
+              "(0) of the same launch read");
 }
 
 TEST_F(FaultTest, ElementOfTwoBlocks) {

@@ -109,6 +109,23 @@ void fovea::tile::emitBarrier(OpBuilder &builder, Operation *op) {
                           NVVM::BarrierReductionAttr{}, Value{});
 }
 
+void fovea::tile::emitGroupBarrier(OpBuilder &builder, Operation *op) {
+  constexpr int64_t kGroupThreads = 4 * kWarpSize;
+  // After the block's barrier and those of roles, which are no more than warp
+  // groups: a block has eight groups at most.
+  Location loc = op->getLoc();
+  int64_t first = 1;
+  if (auto role = op->getParentOfType<RoleOp>())
+    first += llvm::count_if(*role->getBlock(), llvm::IsaPred<RoleOp>);
+  Value group = arith::DivUIOp::create(builder, loc, getThread(builder, op),
+                                       getI32(builder, loc, kGroupThreads));
+  Value number =
+      arith::AddIOp::create(builder, loc, group, getI32(builder, loc, first));
+  NVVM::BarrierOp::create(builder, loc, TypeRange{}, number,
+                          getI32(builder, loc, kGroupThreads),
+                          NVVM::BarrierReductionAttr{}, Value{});
+}
+
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//

@@ -149,7 +149,8 @@ int64_t Fma::chooseStep() {
   SharedType b = op.getB().getType();
   if (!isa<SharedType>(op.getA().getType()) && !op.getTransposeB())
     return 1;
-  return std::gcd(16 / b.getElementBytes(), shape.inner);
+  auto [low, high] = op.getInnerRange();
+  return std::gcd(16 / b.getElementBytes(), std::gcd(low, high));
 }
 
 SmallVector<Value> Fma::loadVector(Value pointer, int64_t count) {
@@ -247,15 +248,16 @@ LogicalResult Fma::emit(MmaAdaptor adaptor) {
 
   // Registers have numbers; only shared memory without a swizzle can be walked
   // over by a loop.
+  auto [low, high] = op.getInnerRange();
   if (!aType || aType.getSwizzle() || op.getB().getType().getSwizzle()) {
     prepareShared(a, b, /*inner=*/Value());
-    for (int64_t inner = 0; inner < shape.inner; inner += step)
+    for (int64_t inner = low; inner < high; inner += step)
       multiply(inner, *accumulator);
     replaceProduct(rewriter, op, *accumulator, layout);
     return success();
   }
-  auto loop = scf::ForOp::create(rewriter, loc, getI32(rewriter, loc, 0),
-                                 getI32(rewriter, loc, shape.inner),
+  auto loop = scf::ForOp::create(rewriter, loc, getI32(rewriter, loc, low),
+                                 getI32(rewriter, loc, high),
                                  getI32(rewriter, loc, step), *accumulator);
   {
     OpBuilder::InsertionGuard guard(rewriter);

@@ -12,6 +12,9 @@
 #include "SharedMemoryPlan.h"
 #include "TransposedWrite.h"
 
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -498,38 +501,165 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
     Value address = op.getRing()
                         ? adaptor.getRing().front()
                         : getSharedAddress(rewriter, op, getSharedOffset(op));
-    // What was there may still be read by threads that are behind.
-    if (op.getRing() || op->getParentOfType<LoopLikeOpInterface>())
-      emitBarrier(rewriter, op);
+    if (op.getSlots()) {
+      Value use = arith::IndexCastOp::create(
+          rewriter, loc, rewriter.getI32Type(), op.getUse());
+      Value slot = arith::RemUIOp::create(
+          rewriter, loc, use, getI32(rewriter, loc, *op.getSlots()));
+      Value offset = arith::MulIOp::create(
+          rewriter, loc, slot,
+          getI32(rewriter, loc, getSlotBytes(op.getResult().getType())));
+      address = arith::AddIOp::create(rewriter, loc, address, offset);
+    }
+    auto meet = [&] {
+      if (getWriteParts(op))
+        emitGroupBarrier(rewriter, op);
+      else
+        emitBarrier(rewriter, op);
+    };
+    // What was there may still be read by threads that are behind; two slots
+    // ago they were not: they have met since.
+    if (op.getRing() ||
+        (!op.getSlots() && op->getParentOfType<LoopLikeOpInterface>()))
+      meet();
     if (op.getTransposed())
       TransposedWrite(rewriter, op, address).store(adaptor.getValue());
     else
       store(rewriter, op, address, adaptor.getValue());
     if (mayBeReadByProxy(op.getResult()))
       emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
-    emitBarrier(rewriter, op);
+    meet();
     rewriter.replaceOp(op, address);
     return success();
   }
 
 private:
   static void store(OpBuilder &builder, ToSharedOp op, Value address,
-                    ValueRange registers) {
+                    ValueRange registers);
+  static void storePairs(OpBuilder &builder, ToSharedOp op, Value address,
+                         ValueRange registers);
+};
+
+} // namespace
+
+/// Whether pairs of f32 would meet in a bank: of the four rows that half a warp
+/// writes, an even and the odd one after it have the same 32 bytes of a row of
+/// 128, where the swizzle only exchanges the halves of 32 bytes for them.
+static bool hasConflicts(ToSharedOp op) {
+  SmallVector<int64_t> permutation;
+  SharedType type = op.getResult().getType();
+  LayoutAttr layout = op.getValue().getType().getLayout();
+  return type.getElementType().isF32() && type.getSwizzle() == 128 &&
+         layout.getColumnWarps(permutation) &&
+         layout.getRegisterOffset(layout.getNumRegisters() - 1)[1] % 32 == 25;
+}
+
+void ConvertToShared::store(OpBuilder &builder, ToSharedOp op, Value address,
+                            ValueRange registers) {
+  if (hasConflicts(op))
+    return storePairs(builder, op, address, registers);
+  Location loc = op.getLoc();
+  LayoutAttr layout = op.getValue().getType().getLayout();
+  SharedType type = op.getResult().getType();
+  int64_t width = getVectorWidth(layout, type.getElementBytes());
+  SharedAccess access(builder, loc, type, address,
+                      getThreadCoordinate(builder, op, layout, 0),
+                      getThreadPart(builder, op, layout, 1));
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e;
+       index += width) {
+    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    LLVM::StoreOp::create(
+        builder, loc, packVector(builder, loc, registers.slice(index, width)),
+        access.getPointer(place[0], place[1]), width * type.getElementBytes());
+  }
+}
+
+/// Writes pairs of an accumulator: threads of odd rows write those of columns
+/// `c` and `c + 16` the other way round.
+void ConvertToShared::storePairs(OpBuilder &builder, ToSharedOp op,
+                                 Value address, ValueRange registers) {
+  constexpr int64_t kDistance = 16;
+  Location loc = op.getLoc();
+  LayoutAttr layout = op.getValue().getType().getLayout();
+  SharedType type = op.getResult().getType();
+  Value row = getThreadCoordinate(builder, op, layout, 0);
+  ThreadPart column = getThreadPart(builder, op, layout, 1);
+  Value parity =
+      arith::AndIOp::create(builder, loc, row, getI32(builder, loc, 1));
+  Value isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                      parity, getI32(builder, loc, 0));
+  Value first = arith::MulIOp::create(builder, loc, parity,
+                                      getI32(builder, loc, kDistance));
+  Value second = arith::SubIOp::create(builder, loc,
+                                       getI32(builder, loc, kDistance), first);
+  auto createAccess = [&](Value offset) {
+    Value sum = arith::AddIOp::create(builder, loc, column.value, offset);
+    return SharedAccess(builder, loc, type, address, row,
+                        {sum, column.bits | kDistance});
+  };
+  SharedAccess accesses[] = {createAccess(first), createAccess(second)};
+  DenseMap<std::pair<int64_t, int64_t>, int64_t> places;
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index) {
+    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    places[{place[0], place[1]}] = index;
+  }
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e; index += 2) {
+    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    if (place[1] & kDistance)
+      continue;
+    int64_t partner = places.at({place[0], place[1] + kDistance});
+    for (bool isSecond : {false, true}) {
+      SmallVector<Value> pair;
+      for (int64_t part : {0, 1}) {
+        Value own = registers[index + part], other = registers[partner + part];
+        pair.push_back(arith::SelectOp::create(builder, loc, isOdd,
+                                               isSecond ? own : other,
+                                               isSecond ? other : own));
+      }
+      LLVM::StoreOp::create(builder, loc, packVector(builder, loc, pair),
+                            accesses[isSecond].getPointer(place[0], place[1]),
+                            2 * type.getElementBytes());
+    }
+  }
+}
+
+namespace {
+
+struct ConvertFromShared final : OpConversionPattern<FromSharedOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(FromSharedOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    LayoutAttr layout = op.getValue().getType().getLayout();
-    SharedType type = op.getResult().getType();
-    int64_t width = getVectorWidth(layout, type.getElementBytes());
-    SharedAccess access(builder, loc, type, address,
-                        getThreadCoordinate(builder, op, layout, 0),
-                        getThreadPart(builder, op, layout, 1));
+    SharedType tile = op.getSource().getType();
+    LayoutAttr layout = op.getResult().getType().getLayout();
+    int64_t last = layout.getShape().size() - 1;
+    int64_t width = getVectorWidth(layout, tile.getElementBytes());
+    Value row = last ? getThreadCoordinate(rewriter, op, layout, 0)
+                     : getI32(rewriter, loc, 0);
+    SharedAccess access(rewriter, loc, tile, adaptor.getSource().front(), row,
+                        getThreadPart(rewriter, op, layout, last));
+    SmallVector<Value> registers;
     for (int64_t index = 0, e = layout.getNumRegisters(); index < e;
          index += width) {
       SmallVector<int64_t> place = layout.getRegisterOffset(index);
-      LLVM::StoreOp::create(
-          builder, loc, packVector(builder, loc, registers.slice(index, width)),
-          access.getPointer(place[0], place[1]),
-          width * type.getElementBytes());
+      Value pointer = access.getPointer(last ? place[0] : 0, place[last]);
+      Type element = tile.getElementType();
+      if (width == 1) {
+        registers.push_back(
+            LLVM::LoadOp::create(rewriter, loc, element, pointer));
+        continue;
+      }
+      Value vector =
+          LLVM::LoadOp::create(rewriter, loc, VectorType::get(width, element),
+                               pointer, width * tile.getElementBytes());
+      for (int64_t part = 0; part < width; ++part)
+        registers.push_back(LLVM::ExtractElementOp::create(
+            rewriter, loc, vector, getI32(rewriter, loc, part)));
     }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
   }
 };
 
@@ -573,7 +703,7 @@ private:
 void fovea::tile::populateMemoryPatterns(const TileTypeConverter &converter,
                                          RewritePatternSet &patterns,
                                          const RingReaders &readers) {
-  patterns.add<ConvertLoad, ConvertStore, ConvertToShared>(
+  patterns.add<ConvertLoad, ConvertStore, ConvertToShared, ConvertFromShared>(
       converter, patterns.getContext());
   patterns.add<ConvertLoadAsync>(converter, patterns.getContext(), readers);
 }

@@ -244,7 +244,8 @@ LogicalResult MmaSync::emit(MmaAdaptor adaptor) {
 
   int64_t groups = shape.columns / columnWarps / kMmaColumns;
   int64_t blocks = shape.rows / (kMmaRows * rowWarps);
-  for (int64_t step = 0; step < shape.inner / kMmaInner; ++step) {
+  auto [low, high] = op.getInnerRange();
+  for (int64_t step = low / kMmaInner; step < high / kMmaInner; ++step) {
     SmallVector<SmallVector<Value>> a;
     for (int64_t block = 0; block < blocks; ++block)
       a.push_back(getA(block, step));

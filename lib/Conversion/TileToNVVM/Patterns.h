@@ -51,7 +51,7 @@ void populateFragmentPatterns(const TileTypeConverter &converter,
 
 class RingReaders;
 
-/// load, store and to_shared.
+/// load, store, to_shared and from_shared.
 void populateMemoryPatterns(const TileTypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const RingReaders &readers);
@@ -105,6 +105,9 @@ mlir::Value getThreadCoordinate(mlir::OpBuilder &builder, mlir::Operation *op,
 /// Makes all threads that run `op` wait for each other, and see what they wrote
 /// to memory before.
 void emitBarrier(mlir::OpBuilder &builder, mlir::Operation *op);
+
+/// Makes the threads of the executing warp group do so.
+void emitGroupBarrier(mlir::OpBuilder &builder, mlir::Operation *op);
 
 //===----------------------------------------------------------------------===//
 // Shared memory

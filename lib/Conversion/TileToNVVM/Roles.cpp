@@ -74,18 +74,32 @@ bool fovea::tile::isOneThread(Operation *op) {
   return role && role.getSingle();
 }
 
-void fovea::tile::emitInOneThread(OpBuilder &builder, Operation *op,
-                                  function_ref<void(OpBuilder &)> body) {
-  if (isOneThread(op))
-    return body(builder);
+/// Emits `body` for the threads whose `number` is 0.
+static void emitInThread(OpBuilder &builder, Operation *op, Value number,
+                         function_ref<void(OpBuilder &)> body) {
   Location loc = op->getLoc();
-  Value isFirst =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                            getThread(builder, op), getI32(builder, loc, 0));
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                        number, getI32(builder, loc, 0));
   scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &nested, Location) {
     body(nested);
     scf::YieldOp::create(nested, loc);
   });
+}
+
+void fovea::tile::emitInOneThread(OpBuilder &builder, Operation *op,
+                                  function_ref<void(OpBuilder &)> body) {
+  if (isOneThread(op))
+    return body(builder);
+  emitInThread(builder, op, getThread(builder, op), body);
+}
+
+void fovea::tile::emitInEachGroup(OpBuilder &builder, Operation *op,
+                                  function_ref<void(OpBuilder &)> body) {
+  Location loc = op->getLoc();
+  Value place =
+      arith::AndIOp::create(builder, loc, getThread(builder, op),
+                            getI32(builder, loc, kGroupWarps * kWarpSize - 1));
+  emitInThread(builder, op, place, body);
 }
 
 //===----------------------------------------------------------------------===//

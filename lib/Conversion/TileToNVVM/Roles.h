@@ -40,6 +40,10 @@ bool isOneThread(mlir::Operation *op);
 void emitInOneThread(mlir::OpBuilder &builder, mlir::Operation *op,
                      llvm::function_ref<void(mlir::OpBuilder &)> body);
 
+/// Emits `body` for the first thread of each warp group that runs `op`.
+void emitInEachGroup(mlir::OpBuilder &builder, mlir::Operation *op,
+                     llvm::function_ref<void(mlir::OpBuilder &)> body);
+
 /// Turns every `tile.roles` in `module` into branches on the warp, each with
 /// the role's register budget. Emits an error where the budgets exceed the
 /// registers of a multiprocessor.

@@ -10,6 +10,8 @@
 #include "Rings.h"
 #include "Roles.h"
 
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -27,16 +29,16 @@ static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
   return coordinates;
 }
 
-/// Emits `text` once for each panel of the map's tile: with the panel's address
-/// as $0, the descriptor as $1, `others`, and then the panel's coordinates,
-/// whose names replace `@` in the text.
+/// Emits `text` once for each of `panels` panels of `tile`: with the panel's
+/// address as $0, the descriptor as $1, `others`, and then the panel's
+/// coordinates, whose names replace `@` in the text.
 static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
-                       StringRef text, Value address, Value descriptor,
-                       ValueRange others, ArrayRef<Value> coordinates) {
+                       SharedType tile, int64_t panels, StringRef text,
+                       Value address, Value descriptor, ValueRange others,
+                       ArrayRef<Value> coordinates) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(builder, value, 32);
   };
-  SharedType tile = map.getTile();
   auto [before, after] = text.split('@');
   std::string whole = before.str();
   llvm::raw_string_ostream os(whole);
@@ -44,7 +46,7 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
       llvm::seq<int64_t>(0, map.getRank()), os,
       [&](int64_t dim) { os << "$" << 2 + others.size() + dim; });
   os << after;
-  for (int64_t panel = 0; panel < tile.getNumPanels(); ++panel) {
+  for (int64_t panel = 0; panel < panels; ++panel) {
     SmallVector<Value> operands = {
         arith::AddIOp::create(builder, address,
                               constant(panel * tile.getPanelBytes())),
@@ -85,15 +87,18 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
           llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global."
                         "mbarrier::complete_tx::bytes [$0], [$1, {{@}], [$2];",
                         map.getRank());
-      emitPanels(one, map, text, adaptor.getSlot().front(),
-                 adaptor.getSource().front(), use.full, coordinates);
+      SharedType tile = map.getTile();
+      emitPanels(one, map, tile, tile.getNumPanels(), text,
+                 adaptor.getSlot().front(), adaptor.getSource().front(),
+                 use.full, coordinates);
     });
     rewriter.eraseOp(op);
     return success();
   }
 };
 
-/// Starts the copy of each panel by the first thread, which also waits.
+/// Starts the copy of each panel by the first thread, which also waits; or, of
+/// a tile that warp groups share, by the first thread of each group.
 struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -107,21 +112,82 @@ struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     SmallVector<Value> coordinates =
         getCoordinates(builder, adaptor.getIndices());
-    emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
+    SharedType tile = op.getSource().getType();
+    Value address = adaptor.getSource().front();
+    auto write = op.getSource().getDefiningOp<ToSharedOp>();
+    std::optional<WriteParts> parts;
+    if (write)
+      parts = getWriteParts(write);
+    if (parts)
+      movePart(builder, op, *parts, address, coordinates);
+    auto emit = [&](OpBuilder &nested) {
       ImplicitLocOpBuilder one(op.getLoc(), nested);
       std::string text = llvm::formatv(
           "cp{0}.async.bulk.tensor.{1}d.global.shared::cta{2}.bulk_group "
           "[$1, {{@}], [$0];",
           op.getAdd() ? ".reduce" : "", map.getRank(),
           op.getAdd() ? ".add.tile" : "");
-      emitPanels(one, map, text, adaptor.getSource().front(),
-                 adaptor.getTarget().front(), {}, coordinates);
+      emitPanels(one, map, tile,
+                 tile.getNumPanels() / (parts ? parts->columns : 1), text,
+                 address, adaptor.getTarget().front(), {}, coordinates);
       emitPtx(one, op.getLoc(), "cp.async.bulk.commit_group;");
-    });
+    };
+    if (parts)
+      emitInEachGroup(rewriter, op, emit);
+    else
+      emitInOneThread(rewriter, op, emit);
     rewriter.eraseOp(op);
     return success();
   }
+
+private:
+  /// Moves to the part of the executing warp group.
+  static void movePart(ImplicitLocOpBuilder &builder, StoreAsyncOp op,
+                       WriteParts parts, Value &address,
+                       MutableArrayRef<Value> coordinates) {
+    SharedType tile = op.getSource().getType();
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(builder, value, 32);
+    };
+    auto move = [&](Value &value, Value number, int64_t distance) {
+      Value offset = arith::MulIOp::create(builder, number, constant(distance));
+      value = arith::AddIOp::create(builder, value, offset);
+    };
+    Value group = arith::DivUIOp::create(builder, getThread(builder, op),
+                                         constant(kGroupWarps * kWarpSize));
+    if (parts.rows > 1) {
+      Value number =
+          arith::RemUIOp::create(builder, group, constant(parts.rows));
+      int64_t rows = tile.getShape()[0] / parts.rows;
+      // The innermost coordinate is the first.
+      size_t place = coordinates.size() - 1 - op.getDims()[0];
+      move(coordinates[place], number, rows);
+      move(address, number,
+           rows * tile.getPanelColumns() * tile.getElementBytes());
+    }
+    if (parts.columns > 1) {
+      Value number =
+          arith::DivUIOp::create(builder, group, constant(parts.rows));
+      move(coordinates.front(), number, tile.getShape()[1] / parts.columns);
+      move(address, number,
+           tile.getNumPanels() / parts.columns * tile.getPanelBytes());
+    }
+  }
 };
+
+/// Whether warp groups have their parts of tiles stored by themselves in the
+/// program that `op` is in.
+bool areStoredByGroups(Operation *op) {
+  Operation *program = op->getParentOfType<RoleOp>();
+  if (!program)
+    program = op->getParentOfType<gpu::GPUFuncOp>();
+  return program
+      ->walk([](ToSharedOp write) {
+        return getWriteParts(write) ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
 
 struct WaitStoresLowering : OpConversionPattern<WaitStoresOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -129,10 +195,14 @@ struct WaitStoresLowering : OpConversionPattern<WaitStoresOp> {
   LogicalResult
   matchAndRewrite(WaitStoresOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
+    auto emit = [&](OpBuilder &nested) {
       emitPtx(nested, op.getLoc(),
               "cp.async.bulk.wait_group.read " + Twine(op.getPending()) + ";");
-    });
+    };
+    if (areStoredByGroups(op))
+      emitInEachGroup(rewriter, op, emit);
+    else
+      emitInOneThread(rewriter, op, emit);
     rewriter.eraseOp(op);
     return success();
   }

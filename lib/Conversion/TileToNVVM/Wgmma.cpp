@@ -37,6 +37,8 @@ struct Product {
   /// The register of `a` for each register of the instructions otherwise.
   SmallVector<int64_t> aRegisters;
   std::optional<WgmmaOperand> b;
+  /// The steps along the inner dimension.
+  int64_t firstStep, endStep;
 
   int64_t getSequenceRegisters() const { return columns / 2; }
 };
@@ -81,6 +83,9 @@ FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
   if (failed(operand))
     return failure();
   product.b = *operand;
+  auto [low, high] = op.getInnerRange();
+  product.firstStep = low / WgmmaOperand::kStep;
+  product.endStep = high / WgmmaOperand::kStep;
   if (product.columnGroups > 1 && !op.getTransposeB() &&
       product.columns % b.getPanelColumns()) {
     op.emitOpError("by wgmma expected warp groups to share whole panels of the "
@@ -163,9 +168,15 @@ SmallVector<Value> issue(OpBuilder &builder, Location loc,
     inputs.push_back(
         move(a.front(), rowGroup, product.a->getStart(kGroupRows, 0)));
   } else {
-    for (size_t index = 0; index < product.aRegisters.size(); index += 2)
-      inputs.push_back(packPair(builder, loc, a[product.aRegisters[index]],
-                                a[product.aRegisters[index + 1]]));
+    // A step of the inner dimension takes 8 elements of a thread.
+    int64_t steps = product.b->getNumSteps();
+    for (int64_t index = 0, e = product.aRegisters.size(); index < e;
+         index += 2) {
+      int64_t step = index / 8 % steps;
+      if (step >= product.firstStep && step < product.endStep)
+        inputs.push_back(packPair(builder, loc, a[product.aRegisters[index]],
+                                  a[product.aRegisters[index + 1]]));
+    }
   }
 
   std::string text;
@@ -175,12 +186,13 @@ SmallVector<Value> issue(OpBuilder &builder, Location loc,
   if (product.a)
     printDescriptor(os, "a", firstInput + 1, *product.a);
   os << "wgmma.fence.sync.aligned;\n";
-  int64_t steps = product.b->getNumSteps();
   int64_t registers = product.getSequenceRegisters();
+  int64_t steps = product.endStep - product.firstStep;
   for (int64_t sequence = 0; sequence < product.sequences; ++sequence) {
-    for (int64_t step = 0; step < steps; ++step) {
-      if (step < 2)
-        os << "setp.ne.b32 add, " << int(step || !acc.empty()) << ", 0;\n";
+    for (int64_t place = 0; place < steps; ++place) {
+      int64_t step = product.firstStep + place;
+      if (place < 2)
+        os << "setp.ne.b32 add, " << int(place || !acc.empty()) << ", 0;\n";
       os << "add.s64 y, b, " << product.b->getStart(0, step) / 16 << ";\n";
       if (product.a)
         os << "add.s64 x, a, "
@@ -195,7 +207,7 @@ SmallVector<Value> issue(OpBuilder &builder, Location loc,
       if (product.a)
         os << "x";
       else
-        printRegisters(os, firstInput + 1 + (sequence * steps + step) * 4, 4);
+        printRegisters(os, firstInput + 1 + (sequence * steps + place) * 4, 4);
       os << ", y, add, 1, 1, " << (product.a ? "0, " : "")
          << int(!product.b->isKMajor()) << ";\n";
     }

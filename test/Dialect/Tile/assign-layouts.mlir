@@ -81,6 +81,10 @@ func.func @shared_columns(%o: memref<?x?xf32>, %n: index, %x: bf16, %y: f32) {
     %v = tile.to_shared %w : !tile.fragment<128x96xbf16> -> !tile.shared<128x96xbf16>
     // CHECK: tile.mma mma_sync {{.*}} -> !tile.fragment<64x96xf32, #[[$THIRDS]]>
     %t = tile.mma %a, %v : !tile.shared<64x128xbf16>, !tile.shared<128x96xbf16> -> !tile.fragment<64x96xf32>
+    // CHECK: %[[LEFT:.*]] = tile.to_shared %{{.*}} : !tile.fragment<64x128xbf16, #[[$HALVES]]> -> !tile.shared<64x128xbf16, swizzle = 128>
+    // CHECK: tile.mma wgmma %[[LEFT]], %{{.*}} -> !tile.fragment<64x128xf32, #[[$HALVES]]>
+    %l = tile.fill %x : !tile.fragment<64x128xbf16>
+    %m = tile.mma %l, %h : !tile.fragment<64x128xbf16>, !tile.shared<128x128xbf16> -> !tile.fragment<64x128xf32>
     // CHECK: tile.fill %{{.*}} : !tile.fragment<128xf32, #[[$PART]]>
     %c = tile.fill %y : !tile.fragment<128xf32>
     %s = tile.map ins(%p : !tile.fragment<64x128xf32>) columns(%c : !tile.fragment<128xf32>) {

@@ -119,3 +119,61 @@ func.func @others(%a: memref<?x64xbf16>, %n: index, %p: i1) {
   }
   return
 }
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!v = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!s = !tile.fragment<128x64xf32>
+!p = !tile.fragment<128x64xbf16>
+
+// A count goes on from one run of a loop to the next. Numbers for the columns of
+// a tile come by a ring of rows; others, and those outside of loops, do not. What
+// products of the same step read has two slots.
+// CHECK-LABEL: func @nested
+// CHECK:       %[[ROWS:.*]] = tile.ring : !tile.ring<2 x !tile.shared<1x64xf32>>
+// CHECK:       %[[TILES:.*]] = tile.ring : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+// CHECK:       tile.load {{.*}} -> !tile.fragment<64xf32>
+// CHECK:       %[[ENDS:.*]]:2 = scf.for {{.*}} iter_args(%[[N0:.*]] = %{{.*}}, %[[M0:.*]] = %{{.*}}) -> (index, index) {
+// CHECK:         %[[END:.*]]:2 = scf.for {{.*}} iter_args(%[[N:.*]] = %[[N0]], %[[M:.*]] = %[[M0]]) -> (index, index) {
+// CHECK:           tile.acquire %[[TILES]][%[[N]]]
+// CHECK:           tile.acquire %[[ROWS]][%[[N]]]
+// CHECK:           tile.load_async %{{.*}}[%{{.*}}, %{{.*}}] dims [0, 1] into %{{.*}} signals %[[ROWS]][%[[N]]]
+// CHECK:           %[[ROW:.*]] = tile.wait %[[ROWS]][%[[N]]]
+// CHECK-NEXT:      %[[X:.*]] = tile.from_shared %[[ROW]] : !tile.shared<1x64xf32> -> !tile.fragment<64xf32>
+// CHECK-NEXT:      tile.release %[[ROWS]][%[[N]]]
+// CHECK:           tile.map {{.*}} columns(%[[X]], %{{.*}} :
+// CHECK:           tile.to_shared %{{.*}} transposed slot %[[M]] of 2
+// CHECK:           tile.to_shared %{{.*}} : !tile.fragment<128x64xbf16> -> !tile.shared<128x64xbf16>
+// CHECK:           %[[N1:.*]] = arith.addi %[[N]], %{{.*}}
+// CHECK:           %[[M1:.*]] = arith.addi %[[M]], %{{.*}}
+// CHECK:           scf.yield %[[N1]], %[[M1]]
+// CHECK:         scf.yield %[[END]]#0, %[[END]]#1
+func.func @nested(%q: memref<?x64xbf16>, %l: memref<?x?xf32>, %o: memref<?x64xbf16>, %n: index, %x: bf16, %y: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 8 ins(%q, %l : memref<?x64xbf16>, memref<?x?xf32>) outs(%o : memref<?x64xbf16>) {
+  ^bb0(%b: index, %Q: !g, %L: !v, %O: !g):
+    %once = tile.load %L[%b, %c0] dims [1] : !v -> !tile.fragment<64xf32>
+    scf.for %h = %c0 to %n step %c1 {
+      scf.for %i = %c0 to %n step %c64 {
+        %t = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16, swizzle = 128>
+        %r = tile.load %L[%h, %i] dims [1] : !v -> !tile.fragment<64xf32>
+        %f = tile.fill %y : !s
+        %m = tile.map ins(%f : !s) columns(%r, %once : !tile.fragment<64xf32>, !tile.fragment<64xf32>) {
+        ^bb1(%e: f32, %c: f32, %d: f32, %row: index, %column: index):
+          %z = arith.addf %c, %d : f32
+          %w = arith.mulf %e, %z : f32
+          %v = arith.truncf %w : f32 to bf16
+          tile.yield %v : bf16
+        } -> !p
+        %s = tile.to_shared %m transposed : !p -> !tile.shared<64x128xbf16, swizzle = 128>
+        %a = tile.mma %t, %s : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<64x128xf32>
+        %u = tile.to_shared %m : !p -> !tile.shared<128x64xbf16>
+        tile.store_async %u, %O[%i, %c0] dims [0, 1] : !tile.shared<128x64xbf16>, !g
+      }
+    }
+  }
+  return
+}

@@ -658,6 +658,38 @@ func.func @add_integers(%x: !tile.fragment<128x32xi32>, %o: memref<?x?xi32>, %i:
 
 // -----
 
+func.func @to_shared_slots(%x: !tile.fragment<128x32xf32>, %i: index) {
+  // expected-error@+1 {{expected at least 2 slots, got 1}}
+  %a = tile.to_shared %x slot %i of 1 : !tile.fragment<128x32xf32> -> !tile.shared<128x32xf32>
+  return
+}
+
+// -----
+
+func.func @to_shared_slots_of_ring(%x: !tile.fragment<128x32xf32>, %i: index, %r: !tile.ring<1 x !tile.shared<128x32xf32>>) {
+  // expected-error@+1 {{must not reuse a ring and have slots of its own}}
+  %a = tile.to_shared %x reuses %r slot %i of 2 : !tile.fragment<128x32xf32>, !tile.ring<1 x !tile.shared<128x32xf32>> -> !tile.shared<128x32xf32>
+  return
+}
+
+// -----
+
+func.func @from_shared_shape(%t: !tile.shared<2x64xf32>) {
+  // expected-error@+1 {{expected a fragment of the tile's shape and elements, or of its only row, '!tile.shared<2x64xf32>', got '!tile.fragment<64xf32>'}}
+  %a = tile.from_shared %t : !tile.shared<2x64xf32> -> !tile.fragment<64xf32>
+  return
+}
+
+// -----
+
+func.func @mma_inner(%a: !tile.shared<64x64xf16>, %b: !tile.shared<64x64xf16>) {
+  // expected-error@+1 {{expected a range of inner indices of 64, in multiples of 16, got 16, 72}}
+  %c = tile.mma %a, %b inner [16, 72] : !tile.shared<64x64xf16>, !tile.shared<64x64xf16> -> !tile.fragment<64x64xf32>
+  return
+}
+
+// -----
+
 func.func @to_shared_ring(%x: !tile.fragment<128x32xf32>, %r: !tile.ring<1 x !tile.shared<64x32xf32>>) {
   // expected-error@+1 {{expected a tile of at most the ring's 8192 bytes, got 16384}}
   %a = tile.to_shared %x reuses %r : !tile.fragment<128x32xf32>, !tile.ring<1 x !tile.shared<64x32xf32>> -> !tile.shared<128x32xf32>

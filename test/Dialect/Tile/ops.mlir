@@ -84,6 +84,27 @@ func.func @adds(%o: memref<?x?xf32>, %n: index) {
   return
 }
 
+// Two slots, a row that is read, and parts of a product.
+// CHECK-LABEL: func @slots
+func.func @slots(%o: memref<?x?xf32>, %n: index, %x: bf16) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?x?xf32>) {
+  ^bb0(%r: index, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    %f = tile.fill %x : !tile.fragment<128x64xbf16>
+    // CHECK: tile.to_shared %{{.*}} transposed slot %{{.*}} of 2 : !tile.fragment<128x64xbf16> -> !tile.shared<64x128xbf16, swizzle = 128>
+    %t = tile.to_shared %f transposed slot %n of 2 : !tile.fragment<128x64xbf16> -> !tile.shared<64x128xbf16, swizzle = 128>
+    // CHECK: tile.from_shared %{{.*}} : !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<64x128xbf16>
+    %g = tile.from_shared %t : !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<64x128xbf16>
+    // CHECK: tile.mma %{{.*}}, %{{.*}} inner [0, 32] :
+    %a = tile.mma %f, %t inner [0, 32] : !tile.fragment<128x64xbf16>, !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<128x128xf32>
+    // CHECK: %[[FIRST:.*]] = tile.mma_async {{.*}} inner [0, 32] :
+    %b = tile.mma_async %f, %t inner [0, 32] : !tile.fragment<128x64xbf16>, !tile.shared<64x128xbf16, swizzle = 128> -> !tile.token<!tile.fragment<128x128xf32>>
+    // CHECK: tile.mma_async {{.*}} into %[[FIRST]] inner [32, 64] : {{.*}}, !tile.token<!tile.fragment<128x128xf32>> -> !tile.token<!tile.fragment<128x128xf32>>
+    %c = tile.mma_async %f, %t into %b inner [32, 64] : !tile.fragment<128x64xbf16>, !tile.shared<64x128xbf16, swizzle = 128>, !tile.token<!tile.fragment<128x128xf32>> -> !tile.token<!tile.fragment<128x128xf32>>
+    %d = tile.wait_mma %c : !tile.token<!tile.fragment<128x128xf32>>
+  }
+  return
+}
+
 // Results on their way to global memory.
 // CHECK-LABEL: func @stores
 func.func @stores(%o: memref<?x?xf32>, %n: index) {

@@ -7,13 +7,19 @@
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea::tile;
 
+int64_t fovea::tile::getSlotBytes(SharedType tile) {
+  return llvm::alignTo(tile.getSizeInBytes(), kSharedAlignment);
+}
+
 int64_t fovea::tile::getSlotBytes(RingType type) {
-  return llvm::alignTo(type.getTile().getSizeInBytes(), kSharedAlignment);
+  return getSlotBytes(type.getTile());
 }
 
 /// Bytes of the tiles that `op` has memory of its own for; 0: none.
@@ -23,11 +29,20 @@ static int64_t getTileBytes(Operation *op) {
     return getSlotBytes(type) * type.getStages();
   }
   if (auto write = dyn_cast<ToSharedOp>(op))
-    return write.getRing() ? 0 : write.getResult().getType().getSizeInBytes();
+    return write.getRing() ? 0
+                           : getSlotBytes(write.getResult().getType()) *
+                                 write.getSlots().value_or(1);
   auto load = dyn_cast<LoadOp>(op);
   auto tile =
       load ? dyn_cast<SharedType>(load.getResult().getType()) : SharedType();
   return tile ? tile.getSizeInBytes() : 0;
+}
+
+int64_t fovea::tile::getSharedMemoryLimit(Operation *op) {
+  constexpr int64_t kHopper = 227 << 10;
+  attn::TargetAttr target = attn::getTarget(op);
+  return target && target.getName() != "host" ? target.getFastMemory()
+                                              : kHopper;
 }
 
 SharedMemoryPlan fovea::tile::planSharedMemory(LaunchOp launch) {

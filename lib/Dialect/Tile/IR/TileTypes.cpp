@@ -102,8 +102,6 @@ LogicalResult FragmentType::verify(function_ref<InFlightDiagnostic()> emitError,
 //===----------------------------------------------------------------------===//
 
 int64_t SharedType::getWidestSwizzle() const {
-  if (getElementBytes() != 2)
-    return 0;
   int64_t rowBytes = getShape().back() * getElementBytes();
   for (int64_t swizzle : {128, 64, 32})
     if (rowBytes % swizzle == 0)
@@ -209,8 +207,48 @@ bool fovea::tile::suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
                                  SharedType tile) {
   // A box has at most 256 elements along each dimension.
   constexpr int64_t kLargestRank = 5, kLargestBox = 256;
+  int64_t rowBytes = tile.getShape().back() * tile.getElementBytes();
+  bool isRow =
+      tile.getShape().front() == 1 && rowBytes % kTensorMapAlignment == 0;
   return dims.back() == source.getRank() - 1 && source.getRank() >= 2 &&
          source.getRank() <= kLargestRank &&
          tile.getShape().front() <= kLargestBox &&
-         tile.getPanelColumns() <= kLargestBox && tile.getSwizzle() != 0;
+         tile.getPanelColumns() <= kLargestBox &&
+         (tile.getSwizzle() != 0 || isRow);
+}
+
+std::optional<WriteParts> fovea::tile::getWriteParts(ToSharedOp write) {
+  constexpr int64_t kGroupWarps = 4;
+  LayoutAttr layout = write.getValue().getType().getLayout();
+  SharedType tile = write.getResult().getType();
+  SmallVector<int64_t> permutation;
+  bool isStored = llvm::all_of(write->getUsers(), llvm::IsaPred<StoreAsyncOp>);
+  if (write->use_empty() || !layout || write.getRing() ||
+      write.getTransposed() || !isStored)
+    return std::nullopt;
+  std::optional<int64_t> columnWarps = layout.getColumnWarps(permutation);
+  if (!columnWarps)
+    return std::nullopt;
+  int64_t rowWarps = layout.getNumThreads() / kWarpSize / *columnWarps;
+  int64_t columns = tile.getShape()[1] / *columnWarps;
+  if (rowWarps % kGroupWarps || tile.getShape()[0] != 16 * rowWarps ||
+      (*columnWarps > 1 && columns % tile.getPanelColumns()))
+    return std::nullopt;
+  WriteParts parts = {rowWarps / kGroupWarps, *columnWarps};
+  if (parts.rows * parts.columns == 1)
+    return std::nullopt;
+  return parts;
+}
+
+SharedType fovea::tile::getStoredTile(StoreAsyncOp store) {
+  SharedType tile = store.getSource().getType();
+  auto write = store.getSource().getDefiningOp<ToSharedOp>();
+  std::optional<WriteParts> parts;
+  if (write)
+    parts = getWriteParts(write);
+  if (!parts)
+    return tile;
+  return SharedType::get(tile.getContext(),
+                         {tile.getShape()[0] / parts->rows, tile.getShape()[1]},
+                         tile.getElementType(), tile.getSwizzle());
 }

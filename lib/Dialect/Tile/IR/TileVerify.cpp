@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 using namespace mlir;
 using namespace fovea::tile;
@@ -130,9 +130,11 @@ LogicalResult StoreOp::verify() {
 static LogicalResult verifyCopy(Operation *op, SharedType tile, Type global,
                                 ArrayRef<int64_t> dims, size_t indices) {
   if (auto map = dyn_cast<TensorMapType>(global)) {
-    if (map.getTile() != tile)
+    auto store = dyn_cast<StoreAsyncOp>(op);
+    SharedType copied = store ? getStoredTile(store) : tile;
+    if (map.getTile() != copied)
       return op->emitOpError("expected a tensor map of tiles ")
-             << tile << ", got " << map.getTile();
+             << copied << ", got " << map.getTile();
     return verifyAccess(op, tile.getShape(), dims, map.getRank(), indices);
   }
   auto memref = cast<MemRefType>(global);
@@ -168,6 +170,10 @@ LogicalResult ToSharedOp::verify() {
     return emitOpError("expected a tile of the fragment's ")
            << (getTransposed() ? "transposed shape" : "shape")
            << " and elements, " << value << ", got " << tile;
+  if (getSlots() && getRing())
+    return emitOpError("must not reuse a ring and have slots of its own");
+  if (getSlots() && *getSlots() < 2)
+    return emitOpError("expected at least 2 slots, got ") << *getSlots();
   if (!getRing())
     return success();
   RingType ring = getRing().getType();
@@ -175,6 +181,19 @@ LogicalResult ToSharedOp::verify() {
   if (tile.getSizeInBytes() > bytes)
     return emitOpError("expected a tile of at most the ring's ")
            << bytes << " bytes, got " << tile.getSizeInBytes();
+  return success();
+}
+
+LogicalResult FromSharedOp::verify() {
+  SharedType tile = getSource().getType();
+  FragmentType result = getResult().getType();
+  bool isRow = result.getRank() == 1 && tile.getShape().front() == 1;
+  if ((isRow ? tile.getShape().drop_front() : tile.getShape()) !=
+          result.getShape() ||
+      tile.getElementType() != result.getElementType())
+    return emitOpError("expected a fragment of the tile's shape and elements, "
+                       "or of its only row, ")
+           << tile << ", got " << result;
   return success();
 }
 
@@ -316,9 +335,20 @@ static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
     return op.emitOpError("expected a result of ")
            << (aType.isF64() ? "f64" : "f32") << ", got "
            << result.getElementType();
-  if (op.getAcc() && op.getAcc().getType() != result)
+  Type acc = op.getAcc() ? op.getAcc().getType() : Type(result);
+  if (auto token = dyn_cast<TokenType>(acc))
+    acc = token.getFragment();
+  if (acc != result)
     return op.emitOpError("expected an accumulator of the result's type ")
            << result << ", got " << op.getAcc().getType();
+  if (auto inner = op.getInner()) {
+    bool isRange = inner->size() == 2 && (*inner)[0] >= 0 &&
+                   (*inner)[0] < (*inner)[1] && (*inner)[1] <= k &&
+                   (*inner)[0] % 16 == 0 && (*inner)[1] % 16 == 0;
+    if (!isRange)
+      return op.emitOpError("expected a range of inner indices of ")
+             << k << ", in multiples of 16, got " << *inner;
+  }
   bool isNarrow = aType.isF16() || aType.isBF16();
   if (op.getKind() && *op.getKind() != MmaKind::Fma && !isNarrow)
     return op.emitOpError("by ")

@@ -103,6 +103,7 @@ private:
   LogicalResult assign(LaunchOp launch);
   LogicalResult assign(Value value, const Columns &columns, int64_t warps);
   MmaKind chooseKind(MmaOp op, int64_t warps);
+  void passLeftOperand(MmaOp op, int64_t warps);
 };
 
 } // namespace
@@ -125,8 +126,11 @@ LogicalResult AssignLayouts::assign(LaunchOp launch) {
         for (Value argument : block.getArguments())
           if (failed(assign(argument, columns, warps)))
             return WalkResult::interrupt();
-    if (auto product = dyn_cast<MmaOp>(op); product && !product.getKind())
-      product.setKind(chooseKind(product, warps));
+    if (auto product = dyn_cast<MmaOp>(op)) {
+      passLeftOperand(product, warps);
+      if (!product.getKind())
+        product.setKind(chooseKind(product, warps));
+    }
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -135,7 +139,7 @@ LogicalResult AssignLayouts::assign(LaunchOp launch) {
 LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
                                     int64_t warps) {
   if (auto shared = dyn_cast<SharedType>(value.getType())) {
-    if (!shared.getSwizzle())
+    if (!shared.getSwizzle() && shared.getElementBytes() == 2)
       value.setType(shared.cloneWith(shared.getWidestSwizzle()));
     return success();
   }
@@ -162,6 +166,21 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
     layout = layout.dropDim(tileRows ? 0 : 1);
   value.setType(type.cloneWith(layout));
   return success();
+}
+
+/// A warp needs whole rows of the left operand: where warps share its columns,
+/// it goes through shared memory.
+void AssignLayouts::passLeftOperand(MmaOp op, int64_t warps) {
+  auto type = dyn_cast<FragmentType>(op.getA().getType());
+  if (!type || getRowWarps(type.getShape().front(), warps) == warps)
+    return;
+  auto tile = SharedType::get(&getContext(), type.getShape(),
+                              type.getElementType(), /*swizzle=*/0);
+  if (tile.getElementBytes() == 2)
+    tile = tile.cloneWith(tile.getWidestSwizzle());
+  OpBuilder builder(op);
+  op.getAMutable().assign(
+      ToSharedOp::create(builder, op.getLoc(), tile, op.getA()));
 }
 
 MmaKind AssignLayouts::chooseKind(MmaOp op, int64_t warps) {

@@ -46,6 +46,15 @@ private:
     int64_t order;
   };
 
+  /// Whether the loop has a second stage.
+  bool isSkewed() const {
+    return llvm::any_of(schedule, [](const Scheduled &scheduled) {
+      return scheduled.stage == 1;
+    });
+  }
+  /// Puts the body in the scheduled order.
+  void reorder();
+
   int64_t getStage(Value value);
   LogicalResult verifyUse(const Scheduled &user, Value value);
   /// Whether the loop carries this value from its last stage.
@@ -174,7 +183,18 @@ void SkewedLoop::mapState(ValueRange state, IRMapping &first,
     second.map(value, state[loop.getNumRegionIterArgs() + index]);
 }
 
+void SkewedLoop::reorder() {
+  Operation *end = loop.getBody()->getTerminator();
+  for (const Scheduled &scheduled : schedule) {
+    scheduled.op->moveBefore(end);
+    scheduled.op->removeAttr(kStageAttrName);
+    scheduled.op->removeAttr(kOrderAttrName);
+  }
+}
+
 void SkewedLoop::expand() {
+  if (!isSkewed())
+    return reorder();
   OpBuilder builder(loop);
   Location loc = loop.getLoc();
   Value lower = loop.getLowerBound(), step = loop.getStep();

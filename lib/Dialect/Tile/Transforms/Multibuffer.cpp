@@ -7,6 +7,7 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,7 +27,29 @@ static int64_t getStages(LaunchOp launch) {
   return launch.getStages().value_or(2);
 }
 
+/// The op's loop or branch, or the launch.
+static Operation *getNest(Operation *op) {
+  Operation *parent = op->getParentOp();
+  return isa<scf::ForOp, scf::IfOp, LaunchOp>(parent) ? parent : nullptr;
+}
+
+/// Whether `op` stands in a loop of a launch, in nothing but loops and
+/// branches.
+static bool isInLoop(Operation *op) {
+  bool hasLoop = false;
+  for (op = getNest(op); op && !isa<LaunchOp>(op); op = getNest(op))
+    hasLoop |= isa<scf::ForOp>(op);
+  return op && hasLoop;
+}
+
 namespace {
+
+/// A load that becomes a ring, and the tile that is copied.
+struct Copied {
+  LoadOp load;
+  SharedType tile;
+  SmallVector<int64_t> dims;
+};
 
 struct Multibuffer : fovea::tile::impl::TileMultibufferBase<Multibuffer> {
   using TileMultibufferBase::TileMultibufferBase;
@@ -40,116 +63,159 @@ struct Multibuffer : fovea::tile::impl::TileMultibufferBase<Multibuffer> {
 
 private:
   void convert(LaunchOp launch);
-  void convert(LoadOp load, LaunchOp launch, Value use, int64_t stages);
+  void convert(Copied &copied, LaunchOp launch, Value use, int64_t stages);
+  void addSlots(LaunchOp launch);
 };
 
 } // namespace
 
-/// Loads into shared memory that stand in `block` itself, that TMA can make,
-/// and whose tile is used in the block, or in ops nested in it, alone.
-static SmallVector<LoadOp> getLoads(Block &block) {
-  return llvm::filter_to_vector(block.getOps<LoadOp>(), [](LoadOp load) {
-    auto tile = dyn_cast<SharedType>(load.getResult().getType());
-    return tile &&
-           suitsTensorMap(load.getSource().getType(), load.getDims(), tile) &&
-           llvm::none_of(load->getUsers(), [](Operation *user) {
-             return user->hasTrait<OpTrait::IsTerminator>();
-           });
-  });
+/// What a ring copies for `load`, if TMA can make the copy and its tile is used
+/// in the load's block, or in ops nested in it, alone.
+static std::optional<Copied> getCopied(LoadOp load) {
+  bool isInLaunch = isa<LaunchOp>(load->getParentOp());
+  if (!isInLaunch && !isInLoop(load))
+    return std::nullopt;
+  if (llvm::any_of(load->getUsers(), [](Operation *user) {
+        return user->hasTrait<OpTrait::IsTerminator>();
+      }))
+    return std::nullopt;
+  Copied copied = {load, {}, llvm::to_vector(load.getDims())};
+  if (auto fragment = dyn_cast<FragmentType>(load.getResult().getType())) {
+    // A number for each column of a tile is needed in the midst of work that
+    // needs registers, and has not that long to come from memory.
+    bool isColumn = llvm::any_of(load->getUsers(), [&](Operation *user) {
+      auto map = dyn_cast<MapOp>(user);
+      return map && llvm::is_contained(map.getColumns(), load.getResult());
+    });
+    int64_t rank = load.getSource().getType().getRank();
+    if (isInLaunch || !isColumn || fragment.getRank() != 1 || rank < 2 ||
+        copied.dims.front() != rank - 1)
+      return std::nullopt;
+    copied.tile =
+        SharedType::get(load.getContext(), {1, fragment.getShape().front()},
+                        fragment.getElementType(), /*swizzle=*/0);
+    copied.dims.insert(copied.dims.begin(), rank - 2);
+  } else {
+    copied.tile = cast<SharedType>(load.getResult().getType());
+  }
+  if (!suitsTensorMap(load.getSource().getType(), copied.dims, copied.tile))
+    return std::nullopt;
+  return copied;
 }
 
-/// Lets `loop` carry a count of its iterations, as its last value.
-static scf::ForOp addCounter(RewriterBase &rewriter, scf::ForOp loop) {
-  rewriter.setInsertionPoint(loop);
-  Value zero = arith::ConstantIndexOp::create(rewriter, loop.getLoc(), 0);
-  auto counted = *loop.replaceWithAdditionalYields(
-      rewriter, zero, /*replaceInitOperandUsesInLoop=*/false,
-      [](OpBuilder &builder, Location loc, ArrayRef<BlockArgument> counts) {
-        Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-        return SmallVector<Value>{
-            arith::AddIOp::create(builder, loc, counts.front(), one)};
-      });
-  return cast<scf::ForOp>(counted);
-}
-
-/// Lets `loop` carry how often `region` of `branch`, which stands in it, has
-/// run, as its last value and the branch's last result.
-static scf::ForOp addCounter(RewriterBase &rewriter, scf::ForOp loop,
-                             scf::IfOp branch, Region &region) {
+/// Appends a value to what the branch gives: in `region` `next` of it, else the
+/// value itself. Returns the branch that takes its place.
+static scf::IfOp addResult(RewriterBase &rewriter, scf::IfOp branch,
+                           Value value, Region *region,
+                           function_ref<Value(Location)> next) {
   Location loc = branch.getLoc();
-  unsigned number = region.getRegionNumber();
-  rewriter.setInsertionPoint(loop);
-  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-  loop = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
-      rewriter, zero, /*replaceInitOperandUsesInLoop=*/false,
-      [](OpBuilder &, Location, ArrayRef<BlockArgument> counts) {
-        return SmallVector<Value>{counts.front()};
-      }));
-  Value count = loop.getRegionIterArgs().back();
-
+  unsigned number = region->getRegionNumber();
   SmallVector<Type> types(branch.getResultTypes());
-  types.push_back(rewriter.getIndexType());
+  types.push_back(value.getType());
   rewriter.setInsertionPoint(branch);
-  auto counted = scf::IfOp::create(rewriter, loc, types, branch.getCondition(),
-                                   /*addThenBlock=*/false,
-                                   /*addElseBlock=*/false);
+  auto extended = scf::IfOp::create(rewriter, loc, types, branch.getCondition(),
+                                    /*addThenBlock=*/false,
+                                    /*addElseBlock=*/false);
   for (auto [from, to] :
-       llvm::zip_equal(branch->getRegions(), counted->getRegions())) {
+       llvm::zip_equal(branch->getRegions(), extended->getRegions())) {
     to.takeBody(from);
     if (to.empty()) {
       rewriter.createBlock(&to);
       scf::YieldOp::create(rewriter, loc);
     }
     Operation *yield = to.front().getTerminator();
-    Value next = count;
-    if (to.getRegionNumber() == number) {
-      rewriter.setInsertionPoint(yield);
-      Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
-      next = arith::AddIOp::create(rewriter, loc, count, one);
-    }
-    yield->insertOperands(yield->getNumOperands(), next);
+    rewriter.setInsertionPoint(yield);
+    yield->insertOperands(yield->getNumOperands(),
+                          to.getRegionNumber() == number ? next(loc) : value);
   }
-  Operation *end = loop.getBody()->getTerminator();
-  end->setOperand(end->getNumOperands() - 1, counted.getResults().back());
-  rewriter.replaceOp(branch, counted.getResults().drop_back());
-  return loop;
+  rewriter.replaceOp(branch, extended.getResults().drop_back());
+  return extended;
+}
+
+/// A value that counts how often the block of `op`, which stands in loops and
+/// branches of a launch, has run before.
+static Value addCounter(RewriterBase &rewriter, Operation *op) {
+  // From the outermost loop inwards; what is around it never runs again.
+  SmallVector<Operation *> nest;
+  for (Operation *at = getNest(op); !isa<LaunchOp>(at); at = getNest(at))
+    nest.push_back(at);
+  while (!isa<scf::ForOp>(nest.back()))
+    nest.pop_back();
+  rewriter.setInsertionPoint(nest.back());
+  Value count =
+      arith::ConstantIndexOp::create(rewriter, nest.back()->getLoc(), 0);
+  for (Operation *at : llvm::reverse(nest)) {
+    bool isLast = at == nest.front();
+    auto increment = [&](Location loc) -> Value {
+      if (!isLast)
+        return count;
+      Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+      return arith::AddIOp::create(rewriter, loc, count, one);
+    };
+    Operation *around = at == nest.back() ? nullptr : at->getParentOp();
+    Value total;
+    if (auto loop = dyn_cast<scf::ForOp>(at)) {
+      rewriter.setInsertionPoint(loop);
+      auto counted = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
+          rewriter, count, /*replaceInitOperandUsesInLoop=*/false,
+          [&](OpBuilder &, Location loc, ArrayRef<BlockArgument> counts) {
+            count = counts.front();
+            return SmallVector<Value>{increment(loc)};
+          }));
+      count = counted.getRegionIterArgs().back();
+      total = counted.getResults().back();
+    } else {
+      auto branch = cast<scf::IfOp>(at);
+      Region *region = nullptr;
+      for (Region &candidate : branch->getRegions())
+        if (candidate.isAncestor(op->getParentRegion()))
+          region = &candidate;
+      auto counted = addResult(rewriter, branch, count, region, increment);
+      total = counted.getResults().back();
+    }
+    if (!around)
+      continue;
+    // What is around carries on from here.
+    Operation *end = total.getParentBlock()->getTerminator();
+    end->setOperand(end->getNumOperands() - 1, total);
+  }
+  return count;
 }
 
 void Multibuffer::convert(LaunchOp launch) {
-  int64_t stages = getStages(launch);
   IRRewriter rewriter(&getContext());
-  Block &body = launch.getBody().front();
-  for (LoadOp load : getLoads(body)) {
-    rewriter.setInsertionPoint(load);
-    Value zero = arith::ConstantIndexOp::create(rewriter, load.getLoc(), 0);
-    convert(load, launch, zero, /*stages=*/1);
-  }
-  for (scf::ForOp loop : llvm::to_vector(body.getOps<scf::ForOp>())) {
-    if (!getLoads(*loop.getBody()).empty()) {
-      loop = addCounter(rewriter, loop);
-      for (LoadOp load : getLoads(*loop.getBody()))
-        convert(load, launch, loop.getRegionIterArgs().back(), stages);
-    }
-    // What a test of a tile guards.
-    SmallVector<Block *> guarded;
-    for (auto branch : loop.getBody()->getOps<scf::IfOp>())
-      for (Region &region : branch->getRegions())
-        if (!region.empty() && !getLoads(region.front()).empty())
-          guarded.push_back(&region.front());
-    for (Block *block : guarded) {
-      loop = addCounter(rewriter, loop, cast<scf::IfOp>(block->getParentOp()),
-                        *block->getParent());
-      for (LoadOp load : getLoads(*block))
-        convert(load, launch, loop.getRegionIterArgs().back(), stages);
+  // The loads of each block, the launch's first.
+  llvm::MapVector<Block *, SmallVector<Copied>> blocks;
+  blocks[&launch.getBody().front()];
+  launch.walk([&](LoadOp load) {
+    if (std::optional<Copied> copied = getCopied(load))
+      blocks[load->getBlock()].push_back(*copied);
+  });
+  for (auto &[block, loads] : blocks) {
+    if (loads.empty())
+      continue;
+    Operation *first = loads.front().load;
+    bool isInLaunch = isa<LaunchOp>(first->getParentOp());
+    Value use;
+    if (!isInLaunch)
+      use = addCounter(rewriter, first);
+    for (Copied &copied : loads) {
+      if (isInLaunch) {
+        rewriter.setInsertionPoint(copied.load);
+        use = arith::ConstantIndexOp::create(rewriter, copied.load.getLoc(), 0);
+      }
+      convert(copied, launch, use, isInLaunch ? 1 : getStages(launch));
     }
   }
+  addSlots(launch);
 }
 
-void Multibuffer::convert(LoadOp load, LaunchOp launch, Value use,
+void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
                           int64_t stages) {
   OpBuilder builder(&getContext());
+  LoadOp load = copied.load;
   Location loc = load.getLoc();
-  auto tile = cast<SharedType>(load.getResult().getType());
+  SharedType tile = copied.tile;
   builder.setInsertionPointToStart(&launch.getBody().front());
   auto type = RingType::get(&getContext(), stages, tile);
   Value ring = RingOp::create(builder, loc, type);
@@ -157,7 +223,7 @@ void Multibuffer::convert(LoadOp load, LaunchOp launch, Value use,
   builder.setInsertionPoint(load);
   Value slot = AcquireOp::create(builder, loc, tile, ring, use);
   LoadAsyncOp::create(builder, loc, load.getSource(), load.getIndices(), slot,
-                      ring, use, load.getDims());
+                      ring, use, copied.dims);
   // The first and the last user in this block, or the ops around them.
   Operation *first = load, *last = load;
   for (Operation *user : load->getUsers()) {
@@ -169,9 +235,35 @@ void Multibuffer::convert(LoadOp load, LaunchOp launch, Value use,
   }
   builder.setInsertionPoint(first);
   Value full = WaitOp::create(builder, loc, tile, ring, use);
+  if (isa<FragmentType>(load.getResult().getType()))
+    full = FromSharedOp::create(builder, loc, load.getResult().getType(), full);
+  else
+    builder.setInsertionPointAfter(last);
   load.getResult().replaceAllUsesWith(full);
-  builder.setInsertionPointAfter(last);
   ReleaseOp::create(builder, loc, ring, use);
   load.erase();
   ++numRings;
+}
+
+/// Gives tiles that a loop's step writes and products of the same step read a
+/// second place, as far as there is memory.
+void Multibuffer::addSlots(LaunchOp launch) {
+  constexpr int64_t kSlots = 2;
+  SmallVector<ToSharedOp> writes;
+  launch.walk([&](ToSharedOp write) {
+    bool isRead = llvm::all_of(write->getUsers(), [&](Operation *user) {
+      return isa<MmaOp>(user) && user->getBlock() == write->getBlock();
+    });
+    if (isInLoop(write) && isRead && !write.getRing() && !write.getSlots())
+      writes.push_back(write);
+  });
+  IRRewriter rewriter(&getContext());
+  for (ToSharedOp write : writes) {
+    int64_t bytes = getSlotBytes(write.getResult().getType()) * (kSlots - 1);
+    if (planSharedMemory(launch).bytes + bytes > getSharedMemoryLimit(launch))
+      continue;
+    write.getUseMutable().assign(addCounter(rewriter, write));
+    write.setSlots(kSlots);
+    ++numSlots;
+  }
 }

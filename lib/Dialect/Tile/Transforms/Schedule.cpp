@@ -63,8 +63,25 @@ static bool endsUse(ReleaseOp release, WaitOp wait) {
          release.getUse() == wait.getUse();
 }
 
+/// Whether all effects of `op` and of what is in it are reads.
+static bool onlyReads(Operation *op) {
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+      getEffectsRecursively(op);
+  return effects && llvm::all_of(*effects, [](auto &effect) {
+           return isa<MemoryEffects::Read>(effect.getEffect());
+         });
+}
+
+/// Whether `op` writes memory but for what rings and products order.
+static bool isWrite(Operation *op) {
+  return !isa<AcquireOp, LoadAsyncOp, WaitOp, ReleaseOp, MmaAsyncOp, WaitMmaOp>(
+             op) &&
+         !isMemoryEffectFree(op) && !onlyReads(op);
+}
+
 BodyGraph::BodyGraph(scf::ForOp loop) {
   Block *body = loop.getBody();
+  Operation *lastWrite = nullptr;
   for (Operation &op : body->without_terminator()) {
     SmallVector<Operation *> &before = predecessors[&op];
     for (Value value : getUsedValues(&op))
@@ -92,6 +109,12 @@ BodyGraph::BodyGraph(scf::ForOp loop) {
           else
             before.push_back(body->findAncestorOpInBlock(*reader));
       }
+    // What writes memory, and the waits for that, keep their order.
+    if (isWrite(&op)) {
+      if (lastWrite)
+        before.push_back(lastWrite);
+      lastWrite = &op;
+    }
     ops.push_back(&op);
   }
 }
@@ -129,11 +152,255 @@ static void splitProducts(LaunchOp launch) {
         TokenType::get(product.getContext(), product.getResult().getType());
     Value token = MmaAsyncOp::create(
         builder, product.getLoc(), type, product.getA(), product.getB(),
-        product.getAcc(), product.getTransposeB(), product.getKindAttr());
+        product.getAcc(), product.getTransposeBAttr(), product.getKindAttr(),
+        product.getInnerAttr());
     product.getResult().replaceAllUsesWith(
         WaitMmaOp::create(builder, product.getLoc(), token));
     product.erase();
   });
+}
+
+/// Sets the stage and the place of an op.
+static void setPlace(Operation *op, int64_t stage, int64_t order) {
+  Builder builder(op->getContext());
+  op->setAttr(kStageAttrName, builder.getI64IntegerAttr(stage));
+  op->setAttr(kOrderAttrName, builder.getI64IntegerAttr(order));
+}
+
+namespace {
+
+/// Orders a loop's step within itself.
+class StepOrder {
+public:
+  StepOrder(scf::ForOp loop, const BodyGraph &graph);
+
+  void assign();
+
+private:
+  /// Places one op, the most urgent that can be; false if all are.
+  bool placeNext();
+  /// Places an op after all that it needs.
+  void place(Operation *op);
+  void placeProduct(MmaAsyncOp product);
+  void placeWait(WaitMmaOp wait);
+
+  /// Whether nothing that an op needs and that is not placed takes time.
+  bool isReady(Operation *op) const;
+  /// Whether an op comes when another needs it, and not by itself.
+  static bool isLight(Operation *op);
+  /// Whether the step itself uses the product's result.
+  bool isUsedInStep(MmaAsyncOp product) const;
+  /// Registers of a thread that hold what is not used up yet.
+  int64_t countRegisters();
+  /// Whether products are left that need one in flight.
+  bool hasProductsLeft(Operation *except) const;
+  bool isPlaced(Operation *op) const { return placed.contains(op); }
+  /// The first op in the order of the program that is not placed, is ready and
+  /// of this kind; null: none.
+  Operation *findReady(function_ref<bool(Operation *)> isOfKind) const;
+
+  scf::ForOp loop;
+  const BodyGraph &graph;
+  /// Registers that fragments may have.
+  int64_t budget;
+  SmallVector<Operation *> order;
+  DenseSet<Operation *> placed;
+  /// Second parts of products whose first is placed.
+  SmallVector<Operation *> rest;
+};
+
+} // namespace
+
+StepOrder::StepOrder(scf::ForOp loop, const BodyGraph &graph)
+    : loop(loop), graph(graph) {
+  // What addresses and the like take, and what a thread can have.
+  constexpr int64_t kOthers = 16, kMost = 255;
+  auto role = loop->getParentOfType<RoleOp>();
+  budget = (role ? role.getRegisters().value_or(kMost) : kMost) - kOthers;
+}
+
+/// Registers that a value takes in a thread.
+static int64_t getRegisters(Value value) {
+  auto fragment = dyn_cast<FragmentType>(value.getType());
+  if (auto token = dyn_cast<TokenType>(value.getType()))
+    fragment = token.getFragment();
+  if (!fragment || !fragment.getLayout())
+    return 0;
+  int64_t bits = fragment.getElementType().getIntOrFloatBitWidth();
+  return llvm::divideCeil(fragment.getLayout().getNumRegisters() * bits, 32);
+}
+
+static int64_t getResultRegisters(Operation *op) {
+  int64_t sum = 0;
+  for (Value result : op->getResults())
+    sum += getRegisters(result);
+  return sum;
+}
+
+int64_t StepOrder::countRegisters() {
+  auto isNeeded = [&](Operation *op) {
+    return !isPlaced(op) && !op->hasTrait<OpTrait::IsTerminator>();
+  };
+  auto isLive = [&](Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      Operation *here = loop.getBody()->findAncestorOpInBlock(*user);
+      if (isNeeded(here))
+        return true;
+      // Products in flight still read it.
+      return isa<MmaAsyncOp>(here) &&
+             llvm::any_of(here->getUsers(), isNeeded) &&
+             cast<MmaAsyncOp>(here).getA() == value;
+    });
+  };
+  int64_t sum = 0;
+  for (Value argument : loop.getRegionIterArgs())
+    if (isLive(argument))
+      sum += getRegisters(argument);
+  for (Operation *op : order)
+    for (Value result : op->getResults())
+      if (isLive(result))
+        sum += getRegisters(result);
+  return sum;
+}
+
+bool StepOrder::isLight(Operation *op) {
+  auto isFragment = [](Type type) { return isa<FragmentType>(type); };
+  if (isa<WaitOp, FromSharedOp, AcquireOp, LoadAsyncOp, FillOp>(op))
+    return true;
+  return isMemoryEffectFree(op) &&
+         llvm::none_of(op->getResultTypes(), isFragment) &&
+         op->getNumResults() && !isa<MmaAsyncOp>(op);
+}
+
+bool StepOrder::isReady(Operation *op) const {
+  // A slot is not read for its release's sake.
+  bool canPull = !isa<ReleaseOp>(op);
+  return llvm::all_of(graph.getPredecessors(op), [&](Operation *before) {
+    return isPlaced(before) || (canPull && isLight(before) && isReady(before));
+  });
+}
+
+bool StepOrder::isUsedInStep(MmaAsyncOp product) const {
+  return llvm::any_of(product->getUsers(), [&](Operation *user) {
+    return llvm::any_of(user->getUsers(), [&](Operation *reader) {
+      return !reader->hasTrait<OpTrait::IsTerminator>();
+    });
+  });
+}
+
+bool StepOrder::hasProductsLeft(Operation *except) const {
+  return llvm::any_of(graph.getOps(), [&](Operation *op) {
+    return isa<MmaAsyncOp>(op) && op != except && !isPlaced(op) &&
+           !llvm::is_contained(rest, op);
+  });
+}
+
+Operation *
+StepOrder::findReady(function_ref<bool(Operation *)> isOfKind) const {
+  for (Operation *op : graph.getOps())
+    if (!isPlaced(op) && !llvm::is_contained(rest, op) && isOfKind(op) &&
+        isReady(op))
+      return op;
+  return nullptr;
+}
+
+void StepOrder::place(Operation *op) {
+  if (!placed.insert(op).second)
+    return;
+  for (Operation *before : graph.getPredecessors(op))
+    place(before);
+  order.push_back(op);
+}
+
+/// A product whose result the loop carries, and that others need not wait for,
+/// can give the tensor cores work twice: now, and when the next wait is over.
+void StepOrder::placeProduct(MmaAsyncOp product) {
+  auto [low, high] = product.getInnerRange();
+  constexpr int64_t kStep = 16;
+  int64_t half = (low + high) / 2 / kStep * kStep;
+  bool isInRegisters = isa<FragmentType>(product.getA().getType());
+  if (!isInRegisters || half == low || !hasProductsLeft(product))
+    return place(product);
+  OpBuilder builder(product);
+  auto first = cast<MmaAsyncOp>(builder.clone(*product));
+  first.setInner(ArrayRef<int64_t>{low, half});
+  for (Operation *before : graph.getPredecessors(product))
+    place(before);
+  order.push_back(first);
+  product.getAccMutable().assign(first.getToken());
+  product.setInner(ArrayRef<int64_t>{half, high});
+  rest.push_back(product);
+}
+
+void StepOrder::placeWait(WaitMmaOp wait) {
+  // What the work that this allows needs besides is there in time.
+  DenseSet<Operation *> allowed = {wait}, others;
+  graph.addDependents(allowed);
+  for (Operation *op : graph.getOps())
+    if (isa<WaitMmaOp>(op) && op != wait && !isPlaced(op))
+      others.insert(op);
+  graph.addDependents(others);
+  for (Operation *op : graph.getOps())
+    if (allowed.contains(op) && !others.contains(op))
+      for (Operation *before : graph.getPredecessors(op))
+        if (isLight(before) && isReady(before) && !allowed.contains(before) &&
+            countRegisters() + getResultRegisters(before) <= budget)
+          place(before);
+  place(wait);
+}
+
+bool StepOrder::placeNext() {
+  auto placeRest = [&] {
+    for (Operation *product : rest)
+      place(product);
+    rest.clear();
+  };
+  if (Operation *op = findReady([&](Operation *op) {
+        auto product = dyn_cast<MmaAsyncOp>(op);
+        return product && isUsedInStep(product);
+      })) {
+    place(op);
+    return true;
+  }
+  if (Operation *op = findReady([](Operation *op) {
+        return !isa<MmaAsyncOp, WaitMmaOp>(op) && !isLight(op);
+      })) {
+    // Warps wait for each other; meanwhile there is this to do.
+    if (isa<ToSharedOp>(op))
+      placeRest();
+    place(op);
+    return true;
+  }
+  if (Operation *op = findReady(llvm::IsaPred<MmaAsyncOp>)) {
+    placeProduct(cast<MmaAsyncOp>(op));
+    return true;
+  }
+  // The oldest product that is not waited for.
+  for (Operation *op : order) {
+    if (!isa<MmaAsyncOp>(op))
+      continue;
+    for (Operation *user : op->getUsers())
+      if (isa<WaitMmaOp>(user) && !isPlaced(user)) {
+        if (!hasProductsLeft(/*except=*/nullptr))
+          placeRest();
+        placeWait(cast<WaitMmaOp>(user));
+        return true;
+      }
+  }
+  placeRest();
+  for (Operation *op : graph.getOps())
+    if (!isPlaced(op)) {
+      place(op);
+      return true;
+    }
+  return false;
+}
+
+void StepOrder::assign() {
+  while (placeNext())
+    ;
+  for (auto [index, op] : llvm::enumerate(order))
+    setPlace(op, /*stage=*/0, index);
 }
 
 static void schedule(scf::ForOp loop) {
@@ -141,6 +408,9 @@ static void schedule(scf::ForOp loop) {
   SmallVector<Operation *> later = graph.getDependentProducts();
   if (later.empty())
     return;
+  int64_t products = llvm::count_if(graph.getOps(), llvm::IsaPred<MmaAsyncOp>);
+  if (products - static_cast<int64_t>(later.size()) > 1)
+    return StepOrder(loop, graph).assign();
 
   // Stage 1: those products, what depends on them, and the slots they read.
   DenseSet<Operation *> second(later.begin(), later.end());
@@ -155,15 +425,12 @@ static void schedule(scf::ForOp loop) {
 
   DenseSet<Operation *> ordered;
   int64_t order = 0;
-  Builder builder(loop.getContext());
   auto place = [&](auto &&isNext) {
     for (Operation *op : graph.getOps()) {
       if (ordered.contains(op) || !isNext(op))
         continue;
       ordered.insert(op);
-      op->setAttr(kStageAttrName,
-                  builder.getI64IntegerAttr(second.contains(op)));
-      op->setAttr(kOrderAttrName, builder.getI64IntegerAttr(order++));
+      setPlace(op, second.contains(op), order++);
     }
   };
 

@@ -7,6 +7,7 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 namespace fovea::tile {
@@ -21,14 +22,23 @@ namespace {
 struct StageStores : fovea::tile::impl::TileStageStoresBase<StageStores> {
   void runOnOperation() override {
     getOperation()->walk([&](LaunchOp launch) {
+      SmallVector<StoreOp> adds;
+      launch.walk([&](StoreOp store) {
+        if (store.getAdd())
+          adds.push_back(store);
+      });
+      for (StoreOp store : adds)
+        stageAdd(store, launch);
       Block &body = launch.getBody().front();
       for (StoreOp store : llvm::to_vector(body.getOps<StoreOp>()))
-        stage(store);
+        if (!store.getAdd())
+          stage(store);
     });
   }
 
 private:
   void stage(StoreOp store);
+  void stageAdd(StoreOp store, LaunchOp launch);
 };
 } // namespace
 
@@ -49,14 +59,45 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
   return {};
 }
 
-void StageStores::stage(StoreOp store) {
+/// The tile that `store` can go through; null if TMA cannot store it.
+static SharedType getStaged(StoreOp store) {
   FragmentType value = store.getValue().getType();
   if (value.getRank() != 2 || store.getValid())
-    return;
-  auto tile = SharedType::get(&getContext(), value.getShape(),
+    return {};
+  auto tile = SharedType::get(store.getContext(), value.getShape(),
                               value.getElementType(), /*swizzle=*/0);
   tile = tile.cloneWith(tile.getWidestSwizzle());
-  if (!suitsTensorMap(store.getTarget().getType(), store.getDims(), tile))
+  return suitsTensorMap(store.getTarget().getType(), store.getDims(), tile)
+             ? tile
+             : SharedType();
+}
+
+void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
+  SharedType tile = getStaged(store);
+  if (!tile || !tile.getElementType().isF32() ||
+      planSharedMemory(launch).bytes + getSlotBytes(tile) >
+          getSharedMemoryLimit(launch))
+    return;
+  // Outside of all loops nothing writes the tile anew.
+  Operation *outermost = store;
+  while (outermost->getParentOp() != launch)
+    outermost = outermost->getParentOp();
+  Location loc = store.getLoc();
+  OpBuilder builder(store);
+  if (outermost != store)
+    WaitStoresOp::create(builder, loc);
+  Value staged = ToSharedOp::create(builder, loc, tile, store.getValue());
+  StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
+                       store.getIndices(), store.getDims(), /*add=*/true);
+  builder.setInsertionPointAfter(outermost);
+  WaitStoresOp::create(builder, loc);
+  store.erase();
+  ++numStaged;
+}
+
+void StageStores::stage(StoreOp store) {
+  SharedType tile = getStaged(store);
+  if (!tile)
     return;
   Value ring = findFreeRing(store, tile.getSizeInBytes());
   if (!ring)

@@ -19,7 +19,8 @@ inline constexpr int64_t kSharedAlignment = 1024;
 /// Bytes of an mbarrier object.
 inline constexpr int64_t kBarrierBytes = 8;
 
-/// Bytes from one slot of a ring to the next.
+/// Bytes from one slot of such tiles, or of a ring, to the next.
+int64_t getSlotBytes(SharedType tile);
 int64_t getSlotBytes(RingType type);
 
 /// Where a launch has what it has in shared memory, in bytes from the start.
@@ -33,6 +34,10 @@ struct SharedMemoryPlan {
   /// All of it.
   int64_t bytes = 0;
 };
+
+/// Bytes of shared memory that a block may have on the GPU that `op` is for:
+/// without a target the most that there is, Hopper's.
+int64_t getSharedMemoryLimit(mlir::Operation *op);
 
 /// Gives every tile and ring of `launch` its place.
 SharedMemoryPlan planSharedMemory(LaunchOp launch);

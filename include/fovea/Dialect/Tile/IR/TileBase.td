@@ -208,7 +208,7 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
     /// Where element (row, column) lies, in bytes from the tile's start.
     int64_t getByteOffset(int64_t row, int64_t column) const;
     SharedType cloneWith(int64_t swizzle) const;
-    /// The widest swizzle that divides a row of 16-bit elements; 0: none.
+    /// The widest swizzle that divides a row; 0: none.
     int64_t getWidestSwizzle() const;
   }];
 }

@@ -196,7 +196,7 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
   let hasVerifier = 1;
 }
 
-def ToSharedOp : Tile_Op<"to_shared", [
+def ToSharedOp : Tile_Op<"to_shared", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Writes a fragment to shared memory";
   let description = [{
@@ -207,7 +207,14 @@ def ToSharedOp : Tile_Op<"to_shared", [
     memory is that of the ring's slots, whose uses are all over: the ring must
     not be acquired again. All warps that run the op wait for each other, by
     their role's named barrier (`bar.sync`, PTX ISA 9.7.13.1), so that all see
-    the tile, products and `tile.store_async` too.
+    the tile, products and `tile.store_async` too. In a loop they wait before
+    they write, too, as some may still read the tile of the last execution.
+
+    With `slot %use of n`, `n` at least 2, the op has memory for `n` tiles.
+    `%use` counts its executions from 0; use `u` is of slot `u mod n`. Warps then
+    wait for each other only once. What reads a tile must be complete, also on
+    other warps, before this one's next execution ends: products are waited for
+    before it.
 
     ```mlir
     %tile = tile.to_shared %x reuses %ring
@@ -216,11 +223,40 @@ def ToSharedOp : Tile_Op<"to_shared", [
     ```
   }];
   let arguments = (ins Tile_AnyFragment:$value, Optional<Tile_AnyRing>:$ring,
-                       UnitAttr:$transposed);
+                       Optional<Index>:$use, UnitAttr:$transposed,
+                       OptionalAttr<I64Attr>:$slots);
   let results = (outs Tile_AnyShared:$result);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$value,
+                   CArg<"::mlir::Value", "{}">:$ring,
+                   CArg<"bool", "false">:$transposed), [{
+      build($_builder, $_state, result, value, ring, /*use=*/::mlir::Value(),
+            transposed ? $_builder.getUnitAttr() : ::mlir::UnitAttr(),
+            /*slots=*/::mlir::IntegerAttr());
+    }]>
+  ];
   let assemblyFormat = [{
-    $value (`transposed` $transposed^)? (`reuses` $ring^)? attr-dict `:` qualified(type($value))
+    $value (`transposed` $transposed^)? (`reuses` $ring^)?
+    (`slot` $use^ `of` $slots)? attr-dict `:` qualified(type($value))
     (`,` qualified(type($ring))^)? `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+def FromSharedOp : Tile_Op<"from_shared", [
+    MemoryEffects<[MemRead<Tile_SharedMemory>]>]> {
+  let summary = "Reads a tile of shared memory into registers";
+  let description = [{
+    A fragment of rank 1 is the tile's only row.
+
+    ```mlir
+    %l = tile.from_shared %slot : !tile.shared<1x64xf32> -> !tile.fragment<64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_AnyShared:$source);
+  let results = (outs Tile_AnyFragment:$result);
+  let assemblyFormat = [{
+    $source attr-dict `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
 }
@@ -338,15 +374,41 @@ def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
 // Products
 //===----------------------------------------------------------------------===//
 
-class Tile_ProductOp<string mnemonic>
+class Tile_ProductOp<string mnemonic, Type accType>
     : Tile_Op<mnemonic, [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let arguments = (ins Tile_Tile:$a, Tile_AnyShared:$b,
-                       Optional<Tile_AnyFragment>:$acc, UnitAttr:$transpose_b,
-                       OptionalAttr<Tile_MmaKindEnum>:$kind);
+                       Optional<accType>:$acc, UnitAttr:$transpose_b,
+                       OptionalAttr<Tile_MmaKindEnum>:$kind,
+                       OptionalAttr<DenseI64ArrayAttr>:$inner);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a,
+                   "::mlir::Value":$b, "::mlir::Value":$acc,
+                   "::mlir::UnitAttr":$transposeB,
+                   CArg<"::fovea::tile::MmaKindAttr", "{}">:$kind), [{
+      build($_builder, $_state, result, a, b, acc, transposeB, kind,
+            ::mlir::DenseI64ArrayAttr());
+    }]>,
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a,
+                   "::mlir::Value":$b, "::mlir::Value":$acc, "bool":$transposeB,
+                   "::fovea::tile::MmaKindAttr":$kind), [{
+      build($_builder, $_state, result, a, b, acc,
+            transposeB ? $_builder.getUnitAttr() : ::mlir::UnitAttr(), kind);
+    }]>
+  ];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The inner indices that are multiplied: from the first to before the
+    /// second.
+    std::pair<int64_t, int64_t> getInnerRange() {
+      if (auto inner = getInner())
+        return {(*inner)[0], (*inner)[1]};
+      ::llvm::ArrayRef<int64_t> shape = getB().getType().getShape();
+      return {0, shape[getTransposeB() ? 1 : 0]};
+    }
+  }];
 }
 
-def MmaOp : Tile_ProductOp<"mma"> {
+def MmaOp : Tile_ProductOp<"mma", Tile_AnyFragment> {
   let summary = "A matrix product";
   let description = [{
     `a: MxK` times `b: KxN` (`transpose_b`: `NxK`), added to `acc: MxN` or to
@@ -354,27 +416,31 @@ def MmaOp : Tile_ProductOp<"mma"> {
     f64, both of one type; the result is f64 for f64, else f32. `kind`, set by
     `--tile-assign-layouts`, is the instruction: `wgmma` (PTX ISA 9.7.15),
     `mma_sync` (9.7.14.5), or `fma`. K may be padded: where `a` and `b` in
-    shared memory are wider than what was loaded, they hold zeros there.
+    shared memory are wider than what was loaded, they hold zeros there. With
+    `inner [i, j]` only inner indices from `i` to before `j`, multiples of 16,
+    are multiplied: the rest is another product's.
   }];
   let results = (outs Tile_AnyFragment:$result);
   let assemblyFormat = [{
-    ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)? attr-dict
-    `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($result))
+    ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)?
+    (`inner` $inner^)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($result))
   }];
 }
 
-def MmaAsyncOp : Tile_ProductOp<"mma_async"> {
+def MmaAsyncOp : Tile_ProductOp<"mma_async",
+    AnyTypeOf<[Tile_AnyFragment, Tile_AnyToken]>> {
   let summary = "Issues a matrix product";
   let description = [{
     As `tile.mma`, but the result comes from `tile.wait_mma`. Products complete
     in the order of their issue. Until then `acc` must not be read elsewhere
     (there is no other way to name it than the token), nor the operands' shared
-    memory be overwritten.
+    memory be overwritten. `acc` may be the token of a product in flight, that
+    this one adds to; only this one is waited for then.
   }];
   let results = (outs Tile_AnyToken:$token);
   let assemblyFormat = [{
-    ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)? attr-dict
-    `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($token))
+    ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)?
+    (`inner` $inner^)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($token))
   }];
 }
 

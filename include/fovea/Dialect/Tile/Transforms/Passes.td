@@ -18,7 +18,8 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
     - fragments of rank 2 get the layout in which a warp owns whole rows, 16 at
       a time: what WGMMA and mma.sync accumulate in and take as a left operand,
       so that no product's result is shuffled to become the next one's operand.
-      Where there are fewer than 16 rows for each warp, warps share columns;
+      Where there are fewer than 16 rows for each warp, warps share columns, and
+      a left operand goes through shared memory;
     - fragments of rank 1 get the layout of a rank 2 fragment without its
       columns, or without its rows where they are used as `columns`;
     - shared tiles of 16-bit elements get the widest swizzle of 128, 64 or 32
@@ -39,13 +40,17 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
 def TileMultibuffer : Pass<"tile-multibuffer"> {
   let summary = "Turns loads into shared memory into rings";
   let description = [{
-    Every `tile.load` into shared memory that stands in a launch, in a loop
-    (`scf.for`) in it, or in a branch (`scf.if`) in that, becomes a ring: acquire
-    a slot, start the copy, wait for it, and release it after the last op that
-    reads the tile. A load in a loop gets the launch's `stages` (2 if it has
-    none) and counts its uses in a value that the loop carries, and that the
-    branch around it gives; another gets one stage. Deeper nested loads, and
-    those whose tile leaves the block or that no tensor map can describe, stay.
+    Every `tile.load` into shared memory that stands in a launch, or in loops
+    (`scf.for`) and branches (`scf.if`) in it, becomes a ring: acquire a slot,
+    start the copy, wait for it, and release it after the last op that reads the
+    tile. A load in a loop gets the launch's `stages` (2 if it has none) and
+    counts its uses in a value that the loops carry, and that the branches give;
+    another gets one stage. Loads whose tile leaves the block or that no tensor
+    map can describe stay.
+
+    So does a `tile.load` of a fragment in a loop that maps use by columns: the
+    ring's tile is a row, which `tile.from_shared` reads. A `tile.to_shared` in a
+    loop, for products of the same step, gets two slots, if there is memory.
 
     The program still runs one copy at a time; `--tile-specialize-warps` and
     `--tile-prefetch` let copies run ahead.
@@ -59,7 +64,8 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
     "::mlir::scf::SCFDialect"
   ];
   let statistics = [
-    Statistic<"numRings", "num-rings", "Number of loads turned into rings">
+    Statistic<"numRings", "num-rings", "Number of loads turned into rings">,
+    Statistic<"numSlots", "num-slots", "Number of writes with two slots">
   ];
 }
 
@@ -92,7 +98,11 @@ def TileStageStores : Pass<"tile-stage-stores"> {
     `tile.store_async` and its wait, if TMA can address what is stored: threads
     write four bytes here and there, TMA writes whole rows.
 
-    Stores of a part of a tile (`valid`), and those for which no ring has
+    So does a `tile.store add` of f32 wherever it stands, through memory of its
+    own: the next execution, and the program after the loops, wait until TMA has
+    read it.
+
+    Stores of a part of a tile (`valid`), and those for which there is not
     memory enough, stay. Runs after `--tile-multibuffer`.
   }];
   let dependentDialects = ["::fovea::tile::TileDialect"];
@@ -133,9 +143,15 @@ def TileSchedule : Pass<"tile-schedule"> {
     tensor cores then work on the next scores and on the last values while the
     softmax is computed (FlashAttention-3, arXiv 2407.08608, section 3.2).
 
+    A loop with several products that depend on no other of the iteration has
+    work for the tensor cores in one step, and registers enough for no more:
+    nothing is put later. Its order: what leads to a result that the step itself
+    uses comes first, as soon as it can; then products that add to what the loop
+    carries; then the wait for the oldest product, and what that allows.
+
     Changes nothing but attributes of the loop body's ops: `tile.stage`, 0 or 1,
     and `tile.order`, the place in a step. `--tile-expand-pipeline` obeys them;
-    they can be written by hand. The order: products of stage 0 are issued
+    they can be written by hand. The order of two stages: products of stage 0 are issued
     first, then those of stage 1; then comes what needs the first alone; then
     the wait for the second and the rest.
 
@@ -150,7 +166,8 @@ def TileExpandPipeline : Pass<"tile-expand-pipeline"> {
     A loop whose body has `tile.stage` and `tile.order` runs stage 1 of an
     iteration together with stage 0 of the next one, in the given order; the
     first stage 0 and the last stage 1 are peeled copies, under a branch that
-    skips all for a loop without iterations. The `pending` of each
+    skips all for a loop without iterations. A loop without stage 1 is put in
+    order. The `pending` of each
     `tile.wait_mma` is set to the number of products issued between the product
     and the wait.
 
