@@ -598,7 +598,8 @@ fovea_status *fovea_module_report(const fovea_module *module, size_t function,
   if (!program)
     return fail(FOVEA_COMPILE_ERROR, program.takeError());
   auto report =
-      makeReport(*program, function, views, module->compiled->options);
+      makeReport(getStrategies(*program, function), /*baseline=*/0, views,
+                 module->compiled->options);
   if (!report)
     return failCall(report.takeError());
   *buffer = new fovea_buffer{report->formatJSON()};

@@ -24,6 +24,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -687,6 +688,11 @@ llvm::Expected<Cost> Program::estimate(
                            {options.strategy, Level::Fused, *options.gpu});
         else
           buildHostPipeline(manager, {options.strategy, Level::Fused});
+        // What reads stored probabilities is not one kernel.
+        attn::AttnDecomposeBackwardOptions stored;
+        stored.storedOnly = true;
+        manager.addPass(attn::createAttnDecomposeBackward(stored));
+        manager.addPass(mlir::createCSEPass());
       },
       &rates);
   if (!module)

@@ -1,4 +1,4 @@
-//===- Report.cpp - Strategies side by side -------------------------------===//
+//===- Report.cpp - Ways to compute a function, side by side --------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -78,51 +78,71 @@ double fovea::getRoofline(const Cost &cost, const Signature &function,
   return seconds;
 }
 
-llvm::Expected<Report> fovea::makeReport(const Program &program,
-                                         size_t function,
+llvm::SmallVector<ReportVariant> fovea::getStrategies(const Program &program,
+                                                      size_t function) {
+  llvm::SmallVector<ReportVariant> variants;
+  for (Strategy strategy : {Strategy::Unfused, Strategy::ThreePass,
+                            Strategy::TwoPass, Strategy::Fused})
+    variants.push_back({getName(strategy).str(), &program, function, strategy});
+  return variants;
+}
+
+/// Compiles, runs and models one variant.
+static llvm::Expected<VariantReport>
+makeEntry(const ReportVariant &variant, llvm::ArrayRef<TensorView> operands,
+          const CompileOptions &options, Report &report) {
+  VariantReport entry;
+  entry.name = variant.name;
+  const Signature &signature =
+      variant.program->getFunctions()[variant.function];
+  auto executable = variant.program->compile(options);
+  if (!executable)
+    return executable.takeError();
+  if (cuda::Device *device = (*executable)->getDevice())
+    report.machine = cuda::formatDevice(device->getInfo());
+  llvm::SmallVector<Tensor, 0> results;
+  Executable::Usage usage;
+  if (llvm::Error error =
+          (*executable)->call(variant.function, operands, results, &usage))
+    return std::move(error);
+  // The call has checked the operands, so that their shapes can be used.
+  llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
+  for (const TensorView &operand : operands)
+    shapes.emplace_back(operand.shape);
+  // The model counts by one peak.
+  MachineRates rates = report.rates;
+  rates.peakF32 = getPeak(signature, rates);
+  auto cost =
+      variant.program->estimate(variant.function, shapes, options, rates);
+  if (!cost)
+    return cost.takeError();
+  entry.cost = std::move(*cost);
+  entry.rooflineSeconds = getRoofline(entry.cost, signature, report.rates);
+  entry.temporaryBytes = usage.temporaryBytes;
+  auto timing = measure(**executable, variant.function, operands);
+  if (!timing)
+    return timing.takeError();
+  entry.timing = *timing;
+  return entry;
+}
+
+llvm::Expected<Report> fovea::makeReport(llvm::ArrayRef<ReportVariant> variants,
+                                         size_t baseline,
                                          llvm::ArrayRef<TensorView> operands,
                                          CompileOptions options) {
   Report report;
-  const Signature &signature = program.getFunctions()[function];
   auto measured = measureMachine(options);
   if (!measured)
     return measured.takeError();
   report.rates = *measured;
   report.machine = std::to_string(runtime::getNumThreads()) + " threads";
-  // The model counts by one peak.
-  MachineRates rates = report.rates;
-  rates.peakF32 = getPeak(signature, rates);
-  llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
-  for (const TensorView &operand : operands)
-    shapes.emplace_back(operand.shape);
-
-  for (Strategy strategy : {Strategy::Unfused, Strategy::ThreePass,
-                            Strategy::TwoPass, Strategy::Fused}) {
-    options.strategy = strategy;
-    StrategyReport entry;
-    entry.strategy = strategy;
-    auto executable = program.compile(options);
-    if (!executable)
-      return executable.takeError();
-    if (cuda::Device *device = (*executable)->getDevice())
-      report.machine = cuda::formatDevice(device->getInfo());
-    llvm::SmallVector<Tensor, 0> results;
-    Executable::Usage usage;
-    if (llvm::Error error =
-            (*executable)->call(function, operands, results, &usage))
-      return std::move(error);
-    // The call has checked the operands, so that their shapes can be used.
-    auto cost = program.estimate(function, shapes, options, rates);
-    if (!cost)
-      return cost.takeError();
-    entry.cost = std::move(*cost);
-    entry.rooflineSeconds = getRoofline(entry.cost, signature, report.rates);
-    entry.temporaryBytes = usage.temporaryBytes;
-    auto timing = measure(**executable, function, operands);
-    if (!timing)
-      return timing.takeError();
-    entry.timing = *timing;
-    report.strategies.push_back(std::move(entry));
+  report.baseline = baseline;
+  for (const ReportVariant &variant : variants) {
+    options.strategy = variant.strategy;
+    auto entry = makeEntry(variant, operands, options, report);
+    if (!entry)
+      return entry.takeError();
+    report.variants.push_back(std::move(*entry));
   }
   return report;
 }
@@ -138,12 +158,12 @@ std::string Report::formatText() const {
   stream << "), measured\n\n";
   auto row = [&](const char *name, const char *format, auto get) {
     stream << llvm::format("%-24s", name);
-    for (const StrategyReport &entry : strategies)
+    for (const VariantReport &entry : variants)
       stream << llvm::format(format, get(entry));
     stream << '\n';
   };
-  using Entry = const StrategyReport &;
-  row("", "%12s", [](Entry entry) { return getName(entry.strategy).data(); });
+  using Entry = const VariantReport &;
+  row("", "%12s", [](Entry entry) { return entry.name.c_str(); });
   row("kernels", "%12d",
       [](Entry entry) { return int(entry.cost.kernels.size()); });
   row("GFLOP", "%12.4g", [](Entry entry) { return entry.cost.flops() / 1e9; });
@@ -163,15 +183,17 @@ std::string Report::formatText() const {
     return entry.cost.flops() / entry.timing.seconds / 1e9;
   });
 
-  const StrategyReport &first = strategies.front();
-  const StrategyReport &last = strategies.back();
+  const VariantReport &first = variants[baseline];
+  const VariantReport &last = variants.back();
   auto ratio = [](double a, double b) { return b > 0 ? a / b : 0; };
-  stream << llvm::format(
-      "\nfused against unfused: %.2f x the FLOPs, %.1f times less traffic, "
-      "%.1f times faster\n",
-      ratio(last.cost.flops(), first.cost.flops()),
-      ratio(first.cost.bytes(), last.cost.bytes()),
-      ratio(first.timing.seconds, last.timing.seconds));
+  stream << '\n'
+         << last.name << " against " << first.name
+         << llvm::format(
+                ": %.2f x the FLOPs, %.1f times less traffic, %.1f times "
+                "faster\n",
+                ratio(last.cost.flops(), first.cost.flops()),
+                ratio(first.cost.bytes(), last.cost.bytes()),
+                ratio(first.timing.seconds, last.timing.seconds));
   return text;
 }
 
@@ -187,8 +209,8 @@ std::string Report::formatJSON() const {
     json.attribute("peak_f64", rates.peakF64 * 1e9);
     json.attribute("peak_matrix", rates.peakMatrix * 1e9);
     json.attributeObject("strategies", [&] {
-      for (const StrategyReport &entry : strategies)
-        json.attributeObject(getName(entry.strategy), [&] {
+      for (const VariantReport &entry : variants)
+        json.attributeObject(entry.name, [&] {
           json.attribute("flops", entry.cost.flops());
           json.attribute("bytes", entry.cost.bytes());
           json.attribute("intensity", entry.cost.intensity());

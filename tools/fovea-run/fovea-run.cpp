@@ -100,7 +100,8 @@ static cl::opt<bool>
     report("report",
            cl::desc("Compare all strategies: FLOPs, bytes moved, intensity, "
                     "temporary memory, the roofline's bound, predicted and "
-                    "measured time"),
+                    "measured time; with --grad, probabilities stored and "
+                    "recomputed"),
            cl::cat(category));
 
 namespace {
@@ -189,10 +190,18 @@ static llvm::Expected<Operands> makeOperands(const Signature &function) {
   return operands;
 }
 
-/// The joint function of `function` and its gradients, as a program of its own;
-/// the textbook's op by op.
+/// The joint function of `function` and its gradients, as a program of its own.
 static llvm::Expected<std::unique_ptr<Program>>
-differentiate(const Program &program, size_t function, bool textbook) {
+differentiate(const Program &program, size_t function,
+              const GradientOptions &options) {
+  auto text = program.differentiate(function, options);
+  if (!text)
+    return text.takeError();
+  return Program::parse(*text, "<gradient>");
+}
+
+/// What the flags say of gradients; the textbook's are op by op.
+static llvm::Expected<GradientOptions> getGradientOptions(bool textbook) {
   GradientOptions options;
   options.textbook = textbook;
   std::optional<attn::Recomputation> policy = parseRecomputation(recompute);
@@ -201,10 +210,7 @@ differentiate(const Program &program, size_t function, bool textbook) {
         "--recompute=" + recompute +
         ": unknown policy; expected auto, always or never");
   options.recomputation = *policy;
-  auto text = program.differentiate(function, options);
-  if (!text)
-    return text.takeError();
-  return Program::parse(*text, "<gradient>");
+  return options;
 }
 
 /// What the results of a joint function are: results of the function, then
@@ -261,7 +267,9 @@ static llvm::Error checkResults(const Program *graph, size_t function,
   }
   std::unique_ptr<Program> joint;
   if (gradients) {
-    auto made = differentiate(*graph, function, /*textbook=*/true);
+    GradientOptions textbook;
+    textbook.textbook = true;
+    auto made = differentiate(*graph, function, textbook);
     if (!made)
       return made.takeError();
     joint = std::move(*made);
@@ -354,6 +362,36 @@ static llvm::Error printTime(const Program &program,
   return llvm::Error::success();
 }
 
+/// Both passes, by what the backward pass has of the probabilities: those that
+/// the forward pass stored, or recomputed ones.
+static llvm::Expected<Report>
+reportGradients(const Program &program, size_t function,
+                llvm::ArrayRef<TensorView> operands,
+                const CompileOptions &options) {
+  GradientOptions unfused, stored, recomputed;
+  unfused.textbook = true;
+  stored.recomputation = attn::Recomputation::Never;
+  recomputed.recomputation = attn::Recomputation::Always;
+  std::vector<std::unique_ptr<Program>> programs;
+  llvm::SmallVector<ReportVariant> variants;
+  auto add = [&](llvm::StringRef name, const GradientOptions &gradients,
+                 Strategy strategy) -> llvm::Error {
+    auto made = differentiate(program, function, gradients);
+    if (!made)
+      return made.takeError();
+    variants.push_back({name.str(), made->get(), /*function=*/0, strategy});
+    programs.push_back(std::move(*made));
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = add("unfused", unfused, Strategy::Unfused))
+    return std::move(error);
+  if (llvm::Error error = add("stored", stored, Strategy::Fused))
+    return std::move(error);
+  if (llvm::Error error = add("recomputed", recomputed, Strategy::Fused))
+    return std::move(error);
+  return makeReport(variants, /*baseline=*/1, operands, options);
+}
+
 static llvm::Error run() {
   auto options = flags.getOptions();
   if (!options)
@@ -380,8 +418,10 @@ static llvm::Error run() {
       describeResults((*program)->getFunctions()[*function]);
   std::unique_ptr<Program> joint;
   if (gradients) {
-    auto made = differentiate(**program, *function,
-                              options->strategy == Strategy::Unfused);
+    auto wanted = getGradientOptions(options->strategy == Strategy::Unfused);
+    if (!wanted)
+      return wanted.takeError();
+    auto made = differentiate(**program, *function, *wanted);
     if (!made)
       return made.takeError();
     joint = std::move(*made);
@@ -438,7 +478,11 @@ static llvm::Error run() {
             printTime(*runs, *executable, number, operands->views, *options))
       return error;
   if (report) {
-    auto made = makeReport(*runs, number, operands->views, *options);
+    auto made =
+        gradients
+            ? reportGradients(**program, *function, operands->views, *options)
+            : makeReport(getStrategies(**program, *function), /*baseline=*/0,
+                         operands->views, *options);
     if (!made)
       return made.takeError();
     llvm::outs() << made->formatText();

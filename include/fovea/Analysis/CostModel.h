@@ -19,7 +19,9 @@
 //   - fused attention reads the queries and writes the outputs once; it reads
 //     the keys and values of a head once where they fit the target's near
 //     memory, else once for every tile of queries. It skips what its mask
-//     leaves out, as far as that follows from positions alone.
+//     leaves out, as far as that follows from positions alone;
+//   - its backward pass is one kernel, which reads its operands and writes the
+//     gradients once.
 //
 //===----------------------------------------------------------------------===//
 

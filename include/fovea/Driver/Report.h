@@ -27,9 +27,18 @@ struct Timing {
 llvm::Expected<Timing> measure(const Executable &executable, size_t function,
                                llvm::ArrayRef<TensorView> operands);
 
-/// One strategy of the comparison.
-struct StrategyReport {
+/// One way to compute a function: a strategy, or what the backward pass does
+/// about the probabilities of the forward pass.
+struct ReportVariant {
+  std::string name;
+  const Program *program;
+  size_t function;
   Strategy strategy;
+};
+
+/// What a variant takes.
+struct VariantReport {
+  std::string name;
   Cost cost;
   /// No kernel can be faster than its FLOPs at the machine's peak or its bytes
   /// at the machine's bandwidth, in seconds.
@@ -42,7 +51,9 @@ struct Report {
   /// The threads or the GPU that it is of.
   std::string machine;
   MachineRates rates;
-  std::vector<StrategyReport> strategies;
+  std::vector<VariantReport> variants;
+  /// The variant that the last one is compared with.
+  size_t baseline = 0;
 
   /// A table for people.
   std::string formatText() const;
@@ -62,9 +73,14 @@ double getPeak(const Signature &function, const MachineRates &rates);
 double getRoofline(const Cost &cost, const Signature &function,
                    const MachineRates &rates);
 
-/// Compiles, runs and models a function with every strategy. `options.strategy`
-/// is not read.
-llvm::Expected<Report> makeReport(const Program &program, size_t function,
+/// A function by every strategy.
+llvm::SmallVector<ReportVariant> getStrategies(const Program &program,
+                                               size_t function);
+
+/// Compiles, runs and models each variant on the same operands, and compares
+/// the last with that of number `baseline`. `options.strategy` is not read.
+llvm::Expected<Report> makeReport(llvm::ArrayRef<ReportVariant> variants,
+                                  size_t baseline,
                                   llvm::ArrayRef<TensorView> operands,
                                   CompileOptions options);
 

@@ -1,5 +1,13 @@
 // RUN: fovea-opt --attn-decompose-backward --split-input-file \
 // RUN:   --mlir-print-local-scope %s | FileCheck %s
+// RUN: fovea-opt --attn-decompose-backward=stored-only --split-input-file %s \
+// RUN:   | FileCheck %s --check-prefix=STORED
+
+// STORED-LABEL: func.func @recompute
+// STORED:         attn.attention_backward
+// STORED-LABEL: func.func @saved
+// STORED-NOT:     attn.attention_backward
+// STORED-LABEL: func.func @tile
 
 // Probabilities from the log-sum-exp; the difference from delta.
 // CHECK-LABEL: func.func @recompute

@@ -8,6 +8,8 @@
 // RUN: not fovea-run %s --grad --random=1 --dims=40 --recompute=sometimes 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=POLICY
 
+// RUN: fovea-run %s --grad --random=1 --dims=64 --report | FileCheck %s --check-prefix=REPORT
+
 // CHECK: result 0: f16 1x4x40x8, mean
 // CHECK: result 1 (gradient of %q): f16 1x4x40x16, mean
 // CHECK: result 2 (gradient of %k): f16 1x2x40x16, mean
@@ -15,6 +17,21 @@
 // CHECK: result 4 (gradient of %slopes): f32 4, mean
 // CHECK: check: result 0: max error {{.*}} (bound 0.004)
 // CHECK-COUNT-4: check: result {{[1-4]}}: max error {{.*}} (bound 0.004)
+
+// Stored probabilities are read by several kernels; what recomputes them is one
+// beside the forward pass, which also sums the rows.
+// REPORT:      machine: {{.*}}, measured
+// REPORT:        unfused stored recomputed
+// REPORT-NEXT: kernels {{[0-9]+}} {{[4-9]|[0-9][0-9]}} 2
+// REPORT-NEXT: GFLOP
+// REPORT-NEXT: MB moved
+// REPORT-NEXT: FLOP per byte
+// REPORT-NEXT: temporary memory, MB
+// REPORT-NEXT: roofline bound, ms
+// REPORT-NEXT: predicted, ms
+// REPORT-NEXT: measured, ms
+// REPORT-NEXT: measured, GFLOP/s
+// REPORT:      recomputed against stored: {{.*}} x the FLOPs, {{.*}} times less traffic, {{.*}} times faster
 
 // POLICY: fovea-run: --recompute=sometimes: unknown policy; expected auto, always or never
 

@@ -201,9 +201,14 @@ private:
 
 struct DecomposeBackward final
     : fovea::attn::impl::AttnDecomposeBackwardBase<DecomposeBackward> {
+  using AttnDecomposeBackwardBase::AttnDecomposeBackwardBase;
+
   void runOnOperation() override {
     SmallVector<AttentionBackwardOp> ops;
-    getOperation()->walk([&](AttentionBackwardOp op) { ops.push_back(op); });
+    getOperation()->walk([&](AttentionBackwardOp op) {
+      if (!storedOnly || op.getProbabilities())
+        ops.push_back(op);
+    });
     for (AttentionBackwardOp op : ops) {
       if (!op.getAt().empty() && op.getDropoutAttr()) {
         op.emitOpError("cannot be decomposed: a tile with a dropout");

@@ -168,6 +168,10 @@ def AttnDecomposeBackward : Pass<"attn-decompose-backward"> {
     This runs everywhere and is what faster forms are compared with. Of a tile
     (`at`), all scores of the tile exist at once.
   }];
+  let options = [
+    Option<"storedOnly", "stored-only", "bool", "false",
+           "Only those that read stored probabilities">
+  ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
