@@ -597,9 +597,8 @@ fovea_status *fovea_module_report(const fovea_module *module, size_t function,
   auto program = module->compiled->getProgram();
   if (!program)
     return fail(FOVEA_COMPILE_ERROR, program.takeError());
-  auto report =
-      makeReport(getStrategies(*program, function), /*baseline=*/0, views,
-                 module->compiled->options);
+  auto report = makeReport(getStrategies(*program, function), /*baseline=*/0,
+                           views, module->compiled->options);
   if (!report)
     return failCall(report.takeError());
   *buffer = new fovea_buffer{report->formatJSON()};
