@@ -51,14 +51,14 @@
 // ORDER: scf.for
 // ORDER: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b
 // ORDER: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b
-// ORDER: tile.from_shared
 // ORDER: tile.wait_mma %{{.*}} pending 1
+// ORDER: tile.from_shared
 // ORDER: math.exp2
-// ORDER: %[[HALF:.*]] = tile.mma_async wgmma %{{.*}}, %[[DO:.*]] into %{{.*}} inner [0, 64]
+// ORDER: %[[HALF:.*]] = tile.mma_async wgmma %{{.*}}, %[[DO:.*]] into %{{.*}} inner [0, 32]
 // ORDER: tile.wait_mma %{{.*}} pending 1
 // ORDER: tile.from_shared
 // ORDER: arith.subf
-// ORDER: tile.mma_async wgmma %{{.*}}, %[[DO]] into %[[HALF]] inner [64, 128]
+// ORDER: tile.mma_async wgmma %{{.*}}, %[[DO]] into %[[HALF]] inner [32, 128]
 // ORDER: tile.to_shared %{{.*}} transposed slot
 // ORDER: %[[DQ:.*]] = tile.mma_async
 // ORDER: %[[DK:.*]] = tile.mma_async wgmma %{{.*}}, %{{.*}} into

@@ -214,7 +214,7 @@ private:
 StepOrder::StepOrder(scf::ForOp loop, const BodyGraph &graph)
     : loop(loop), graph(graph) {
   // What addresses and the like take, and what a thread can have.
-  constexpr int64_t kOthers = 16, kMost = 255;
+  constexpr int64_t kOthers = 20, kMost = 255;
   auto role = loop->getParentOfType<RoleOp>();
   budget = (role ? role.getRegisters().value_or(kMost) : kMost) - kOthers;
 }
@@ -316,19 +316,20 @@ void StepOrder::place(Operation *op) {
 /// can give the tensor cores work twice: now, and when the next wait is over.
 void StepOrder::placeProduct(MmaAsyncOp product) {
   auto [low, high] = product.getInnerRange();
-  constexpr int64_t kStep = 16;
-  int64_t half = (low + high) / 2 / kStep * kStep;
+  // Two instructions first.
+  constexpr int64_t kFirst = 32;
+  int64_t middle = low + kFirst;
   bool isInRegisters = isa<FragmentType>(product.getA().getType());
-  if (!isInRegisters || half == low || !hasProductsLeft(product))
+  if (!isInRegisters || middle >= high || !hasProductsLeft(product))
     return place(product);
   OpBuilder builder(product);
   auto first = cast<MmaAsyncOp>(builder.clone(*product));
-  first.setInner(ArrayRef<int64_t>{low, half});
+  first.setInner(ArrayRef<int64_t>{low, middle});
   for (Operation *before : graph.getPredecessors(product))
     place(before);
   order.push_back(first);
   product.getAccMutable().assign(first.getToken());
-  product.setInner(ArrayRef<int64_t>{half, high});
+  product.setInner(ArrayRef<int64_t>{middle, high});
   rest.push_back(product);
 }
 
