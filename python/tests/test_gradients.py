@@ -184,6 +184,82 @@ def test_dtypes(case, shape):
     run(case, shape, recompute="always")
 
 
+# More queries and keys than a tile of the host has, by enough heads for all
+# threads and by one.
+@pytest.mark.parametrize("shape", [(1, 230, 205), (2, 210, 210)], ids=str)
+@pytest.mark.parametrize("case", [
+    Case(dtype="f64", mask=mask, modification=m, dropout=p, heads=heads,
+         kv_heads=kv_heads, **more)
+    for mask, m, p, heads, kv_heads, more in (
+        ("none", "none", 0, 1, 1, {}),
+        ("causal", "alibi", 0, 1, 1, {}),
+        ("causal", "soft_cap", 0.2, 4, 2, {"lse": True}),
+        ("window", "relative", 0, 2, 1, {"dim": 24, "value_dim": 17}),
+        ("padding", "bias", 0.1, 4, 2, {}),
+        ("documents", "bias", 0, 2, 2, {}))], ids=name)
+def test_tiles(case, shape):
+    if MASKS[case.mask].square if MASKS[case.mask] else False:
+        shape = (shape[0], shape[2], shape[2])
+    run(case, shape, recompute="always")
+
+
+# Captured tensors by how the region reads them: the index, the sizes.
+CAPTURES = {
+    "row_and_key": ("%i, %j", (210, 130)),
+    "batch_row_and_key": ("%b, %i, %j", (2, 210, 130)),
+    "head_and_key": ("%h, %j", (4, 130)),
+    "batch_and_row": ("%b, %i", (2, 210)),
+    "key": ("%j", (130,)),
+    "constant": ("%zero, %h", (3, 4)),
+    "transposed": ("%j, %i, %h", (130, 210, 4)),
+    "diagonal": ("%b, %b", (2, 2)),
+    "computed": ("%sum, %h", (340, 4)),
+    "number": ("", ()),
+}
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_captures(name):
+    """Tiles share what they read and add to of a captured tensor."""
+    index, sizes = CAPTURES[name]
+    capture = "tensor<" + "".join(f"{size}x" for size in sizes) + "f64>"
+    text = f"""
+func.func @f(%q: tensor<2x4x210x8xf64>, %k: tensor<2x2x130x8xf64>,
+             %v: tensor<2x2x130x8xf64>, %t: {capture})
+    -> tensor<2x4x210x8xf64> {{
+  %s = attn.scores %q, %k : tensor<2x4x210x8xf64>, tensor<2x2x130x8xf64>
+                            -> tensor<2x4x210x130xf64>
+  %a = attn.modify %s {{
+  ^bb0(%score: f64, %b: index, %h: index, %i: index, %j: index):
+    %zero = arith.constant 0 : index
+    %sum = arith.addi %i, %j : index
+    %x = tensor.extract %t[{index}] : {capture}
+    %r = arith.mulf %score, %x : f64
+    attn.yield %r : f64
+  }} : tensor<2x4x210x130xf64>
+  %p = attn.softmax %a : tensor<2x4x210x130xf64> -> tensor<2x4x210x130xf64>
+  %o = attn.values %p, %v : tensor<2x4x210x130xf64>, tensor<2x2x130x8xf64>
+                            -> tensor<2x4x210x8xf64>
+  return %o : tensor<2x4x210x8xf64>
+}}"""
+    torch.manual_seed(5)
+    q, k, v, t = [torch.randn(shape, dtype=torch.float64, requires_grad=True)
+                  for shape in ((2, 4, 210, 8), (2, 2, 130, 8), (2, 2, 130, 8),
+                                sizes)]
+    b, h, i, j = torch.meshgrid(*map(torch.arange, (2, 4, 210, 130)),
+                                indexing="ij")
+    places = {"%b": b, "%h": h, "%i": i, "%j": j, "%zero": 0 * b, "%sum": i + j}
+    read = t[tuple(places[at] for at in index.split(", ") if at)]
+    wide_k, wide_v = (x.repeat_interleave(2, 1) for x in (k, v))
+    expected = torch.softmax(q @ wide_k.mT * read, -1) @ wide_v
+    gradient = torch.randn_like(expected)
+    wanted = torch.autograd.grad(expected, (q, k, v, t), gradient)
+    attend = fovea.differentiable(text, recompute="always")
+    found = torch.autograd.grad(attend(q, k, v, t), (q, k, v, t), gradient)
+    for a, e in zip(found, wanted):
+        torch.testing.assert_close(a, e, rtol=1e-10, atol=1e-10)
+
+
 # Graph ops alone: the text's results, and the shapes of its operands.
 GRAPHS = {
     "layer_norm": ("""
@@ -243,6 +319,66 @@ func.func @f(%q: tensor<2x?x?x4xf64>, %k: tensor<2x?x?x4xf64>,
        : tensor<2x?x?x?xf64>, tensor<2x?x?x3xf64> -> tensor<2x?x?x3xf64>
   return %o : tensor<2x?x?x3xf64>
 }""", [(2, 4, 3, 4), (2, 2, 5, 4), (2, 2, 5, 3)]),
+    "scale_and_modify": ("""
+func.func @f(%x: tensor<1x2x3x4xf64>, %t: tensor<2x4xf64>)
+    -> tensor<1x2x3x4xf64> {
+  %y = attn.scale %x by 0.3 : tensor<1x2x3x4xf64>
+  %z = attn.modify %y {
+  ^bb0(%s: f64, %b: index, %h: index, %i: index, %j: index):
+    %u = tensor.extract %t[%h, %j] : tensor<2x4xf64>
+    %m = arith.mulf %s, %u : f64
+    attn.yield %m : f64
+  } : tensor<1x2x3x4xf64>
+  return %z : tensor<1x2x3x4xf64>
+}""", [(1, 2, 3, 4), (2, 4)]),
+    "mask_and_softmax": ("""
+func.func @f(%x: tensor<1x2x4x4xf64>) -> tensor<1x2x4x4xf64> {
+  %m = attn.mask %x {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x2x4x4xf64>
+  %p = attn.softmax %m : tensor<1x2x4x4xf64> -> tensor<1x2x4x4xf64>
+  return %p : tensor<1x2x4x4xf64>
+}""", [(1, 2, 4, 4)]),
+    "dropout": ("""
+func.func @f(%x: tensor<3x8xf64>) -> tensor<3x8xf64> {
+  %seed = arith.constant 7 : i64
+  %y = attn.dropout %x, 0.4 seed(%seed, %seed) : tensor<3x8xf64>
+  return %y : tensor<3x8xf64>
+}""", [(3, 8)]),
+    "log_sum_exp": ("""
+func.func @f(%x: tensor<3x5xf64>) -> tensor<3xf64> {
+  %y = attn.log_sum_exp %x : tensor<3x5xf64> -> tensor<3xf64>
+  return %y : tensor<3xf64>
+}""", [(3, 5)]),
+    "scores": ("""
+func.func @f(%q: tensor<1x4x3x5xf64>, %k: tensor<1x2x4x5xf64>)
+    -> tensor<1x4x3x4xf64> {
+  %s = attn.scores %q, %k
+       : tensor<1x4x3x5xf64>, tensor<1x2x4x5xf64> -> tensor<1x4x3x4xf64>
+  return %s : tensor<1x4x3x4xf64>
+}""", [(1, 4, 3, 5), (1, 2, 4, 5)]),
+    "values": ("""
+func.func @f(%p: tensor<1x4x3x4xf64>, %v: tensor<1x2x4x5xf64>)
+    -> tensor<1x4x3x5xf64> {
+  %o = attn.values %p, %v
+       : tensor<1x4x3x4xf64>, tensor<1x2x4x5xf64> -> tensor<1x4x3x5xf64>
+  return %o : tensor<1x4x3x5xf64>
+}""", [(1, 4, 3, 4), (1, 2, 4, 5)]),
+    "softmax_backward": ("""
+func.func @f(%p: tensor<3x5xf64>, %g: tensor<3x5xf64>) -> tensor<3x5xf64> {
+  %y = attn.softmax_backward %p, %g
+       : tensor<3x5xf64>, tensor<3x5xf64> -> tensor<3x5xf64>
+  return %y : tensor<3x5xf64>
+}""", [(3, 5), (3, 5)]),
+    "sum_queries": ("""
+func.func @f(%w: tensor<1x4x3x4xf64>, %x: tensor<1x4x3x5xf64>)
+    -> tensor<1x2x4x5xf64> {
+  %y = attn.sum_queries %w, %x
+       : tensor<1x4x3x4xf64>, tensor<1x4x3x5xf64> -> tensor<1x2x4x5xf64>
+  return %y : tensor<1x2x4x5xf64>
+}""", [(1, 4, 3, 4), (1, 4, 3, 5)]),
     "importer": ("""
 func.func @f(%x: tensor<2x3x4xf64>, %w: tensor<4x5xf64>) -> tensor<2x3x5xf64> {
   %zero = arith.constant 0.0 : f64
@@ -341,6 +477,10 @@ SCALARS = {
     "fma": "%r = math.fma %x, %y, %x : f64",
     "select": "%c = arith.cmpf olt, %x, %y : f64\n%p = arith.mulf %x, %x : f64\n"
               "%r = arith.select %c, %p, %y : f64",
+    "fpowi": "%n = arith.constant -3 : i32\n%p = math.fpowi %x, %n : f64, i32\n"
+             "%r = arith.mulf %p, %y : f64",
+    "clampf": "%l = arith.constant 0.2 : f64\n"
+              "%r = math.clampf %x to [%l, %y] : f64",
     "floor": "%f = math.floor %x : f64\n%r = arith.addf %f, %y : f64",
     "acosh": "%o = arith.constant 1.5 : f64\n%z = arith.addf %x, %o : f64\n"
              "%r = math.acosh %z : f64",
@@ -387,12 +527,14 @@ def test_autograd_goes_through():
     torch.testing.assert_close(x.grad, y.grad)
 
 
-def test_deterministic():
-    case = Case(mask="causal", modification="relative", dropout=0.1)
-    operands = case.make_operands(2, 65, 65)
-    text = fovea.differentiate(case.text)
+@pytest.mark.parametrize("batch, heads", [(2, 4), (1, 1)])
+def test_deterministic(batch, heads):
+    case = Case(mask="causal", modification="relative", dropout=0.1,
+                heads=heads, kv_heads=heads)
+    operands = case.make_operands(batch, 265, 265)
+    text = fovea.differentiate(case.text, recompute="always")
     function = fovea.compile(text)
-    cotangent = np.ones((2, 4, 65, 32), np.float32)
+    cotangent = np.ones((batch, heads, 265, 32), np.float32)
     first, second = (function(*operands, cotangent) for _ in range(2))
     for a, b in zip(first, second):
         np.testing.assert_array_equal(a, b)

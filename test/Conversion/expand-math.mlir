@@ -55,7 +55,8 @@ func.func @others(%x: f32, %d: f64, %t: tensor<4xf32>) -> (f32, f32, f64, tensor
 // CHECK-LABEL: func @all
 // CHECK: math.sincos
 // CHECK: math.powf
-// CHECK: math.fpowi
+// CHECK: arith.sitofp
+// CHECK: math.powf
 // ALL-LABEL: func @all
 // ALL-NOT: math.{{(sincos|sin|cos|powf|fpowi|atan2|erfc)}}
 // ALL: arith.extf %{{.*}} : f16 to f64
@@ -70,4 +71,17 @@ func.func @all(%x: f16, %y: f32, %v: vector<4xf64>, %n: i32) -> (f16, f32, vecto
   %t = math.atan2 %v, %v : vector<4xf64>
   %e = math.erfc %t : vector<4xf64>
   return %a, %q, %e : f16, f32, vector<4xf64>
+}
+
+// A clamp is two comparisons, which NaN passes.
+
+// CHECK-LABEL: func @clamp
+// CHECK-SAME: %[[X:.*]]: vector<4xf32>, %[[LOW:.*]]: vector<4xf32>, %[[HIGH:.*]]: vector<4xf32>
+// CHECK: %[[BELOW:.*]] = arith.cmpf olt, %[[X]], %[[LOW]]
+// CHECK: %[[RAISED:.*]] = arith.select %[[BELOW]], %[[LOW]], %[[X]]
+// CHECK: %[[ABOVE:.*]] = arith.cmpf ogt, %[[RAISED]], %[[HIGH]]
+// CHECK: arith.select %[[ABOVE]], %[[HIGH]], %[[RAISED]]
+func.func @clamp(%x: vector<4xf32>, %low: vector<4xf32>, %high: vector<4xf32>) -> vector<4xf32> {
+  %r = math.clampf %x to [%low, %high] : vector<4xf32>
+  return %r : vector<4xf32>
 }

@@ -156,6 +156,8 @@ def ExpandMath : Pass<"expand-math"> {
     1.5); `erf` 6.5. Arguments of all magnitudes, infinities and NaN are right;
     results go to subnormal numbers and to infinity where they should.
 
+    `math.clampf` becomes comparisons, and `math.fpowi` a `math.powf`.
+
     With `all`, for machines without a library, so do the other functions of
     `math` on floats, computed in f64 for all types: sines and cosines of
     magnitudes up to 2^33; powers with a relative error of at most 2^-51 times

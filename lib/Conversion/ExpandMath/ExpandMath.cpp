@@ -76,8 +76,7 @@ static Expansion getOtherExpansion(Operation *op) {
       .Case([&](math::ErfOp) { return wide(&MathBuilder::erf); })
       .Case([&](math::ErfcOp) { return wide(&MathBuilder::erfc); })
       .Case([](math::Atan2Op) { return &MathBuilder::atan2; })
-      .Case<math::PowFOp, math::FPowIOp>(
-          [](Operation *) { return &MathBuilder::pow; })
+      .Case([](math::PowFOp) { return &MathBuilder::pow; })
       .Default([](Operation *) { return Expansion(); });
 }
 
@@ -112,6 +111,33 @@ static Value expand(Operation *op, const Expansion &expansion) {
   return convert(builder, loc, result, type);
 }
 
+/// A clamp as comparisons; a power of an integer as one of a float.
+static bool rewrite(Operation *op) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Value result;
+  if (auto clamp = dyn_cast<math::ClampFOp>(op)) {
+    auto bound = [&](arith::CmpFPredicate beyond, Value value, Value limit) {
+      Value isBeyond =
+          arith::CmpFOp::create(builder, loc, beyond, value, limit);
+      return arith::SelectOp::create(builder, loc, isBeyond, limit, value)
+          .getResult();
+    };
+    result = bound(arith::CmpFPredicate::OLT, clamp.getValue(), clamp.getMin());
+    result = bound(arith::CmpFPredicate::OGT, result, clamp.getMax());
+  } else if (auto power = dyn_cast<math::FPowIOp>(op)) {
+    // LLVM's intrinsic has one exponent for all elements of a vector.
+    Type type = power.getType();
+    result = math::PowFOp::create(builder, loc, power.getLhs(),
+                                  convert(builder, loc, power.getRhs(), type));
+  } else {
+    return false;
+  }
+  op->replaceAllUsesWith(ValueRange{result});
+  op->erase();
+  return true;
+}
+
 namespace {
 
 struct ExpandMath : public fovea::impl::ExpandMathBase<ExpandMath> {
@@ -120,6 +146,7 @@ struct ExpandMath : public fovea::impl::ExpandMathBase<ExpandMath> {
   void runOnOperation() override {
     if (all)
       getOperation()->walk(splitSinCos);
+    getOperation()->walk([&](Operation *op) { numExpanded += rewrite(op); });
     SmallVector<std::pair<Operation *, Expansion>> work;
     getOperation()->walk([&](Operation *op) {
       if (op->getNumResults() != 1)

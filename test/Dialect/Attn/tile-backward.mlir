@@ -106,7 +106,7 @@ module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2
 // CHECK:   %[[FIRST:.*]] = arith.muli %[[PLACE]], %c16
 // CHECK:   scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c8
 // CHECK:     attn.online_backward
-// CHECK: scf.for %[[OTHER:.*]] = %c1 to %c4 step %c1
+// CHECK: scf.for %[[OTHER:.*]] = %c0 to %c4 step %c1
 // CHECK:   tensor.extract_slice %{{.*}}[%[[OTHER]], 0, 0, 0, 0]
 // CHECK:   arith.addf
 func.func @shares(%q: tensor<1x1x64x16xf32>, %l: tensor<1x1x64xf32>)
@@ -123,7 +123,69 @@ func.func @shares(%q: tensor<1x1x64x16xf32>, %l: tensor<1x1x64xf32>)
 
 // -----
 
-// What stays: gradients of captured tensors, saved probabilities.
+// Slopes are read by heads, which are work items: each has its part, and one sum
+// for each batch, in f64. Of each tile the scores and their gradients are kept.
+// CHECK-LABEL: func.func @slopes
+// CHECK: scf.forall (%[[B:.*]], %[[H:.*]]) in (2, 4) shared_outs({{.*}}) -> (tensor<2x4xf64>) {
+// CHECK:   tensor.extract_slice %{{.*}}[%[[B]], %[[H]]] [1, 1] [1, 1] : tensor<2x4xf64> to tensor<1xf64>
+// CHECK:   attn.online_backward {{.*}} scores(%{{.*}}, %{{.*}} : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>)
+// CHECK-COUNT-2: linalg.transpose
+// CHECK:   linalg.generic {{.*}} iterator_types = ["parallel", "reduction", "reduction", "reduction"]
+// CHECK:     arith.extf
+// CHECK:     arith.addf %{{.*}} : f64
+// CHECK:   linalg.generic
+// CHECK:     arith.addf %{{.*}} : f64
+// CHECK: scf.for %{{.*}} = %c0 to %c2 step %c1
+// CHECK: arith.truncf %{{.*}} : tensor<4xf64> to tensor<4xf32>
+func.func @slopes(%q: tensor<2x4x8x16xf32>, %l: tensor<2x4x8xf32>,
+                  %slopes: tensor<4xf32>) -> tensor<4xf32> {
+  %0:4 = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<2x4x8xf32>, tensor<2x4x8xf32>)
+      captures(%slopes : tensor<4xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<4xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      }
+      : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>,
+        tensor<2x4x8x16xf32>
+        -> tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>,
+           tensor<4xf32>
+  return %0#3 : tensor<4xf32>
+}
+
+// -----
+
+// A bias as large as the scores of a head has one gradient, in the accumulation
+// type, to which the batches of a head add one after another.
+// CHECK-LABEL: func.func @bias
+// CHECK: scf.forall (%[[H:.*]]) in (4) shared_outs({{.*}}) -> (tensor<4x8x8xf32>) {
+// CHECK:   scf.for %[[B:.*]] = %c0 to %c2 step %c1
+// CHECK:     attn.online_backward
+// CHECK:   tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[H]], 0, 0] [1, 8, 8] [1, 1, 1]
+// CHECK-NOT: scf.for
+func.func @bias(%q: tensor<2x4x8x16xf32>, %l: tensor<2x4x8xf32>,
+                %bias: tensor<4x8x8xf32>) -> tensor<4x8x8xf32> {
+  %0:4 = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<2x4x8xf32>, tensor<2x4x8xf32>)
+      captures(%bias : tensor<4x8x8xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %t = tensor.extract %bias[%h, %i, %j] : tensor<4x8x8xf32>
+        %r = arith.addf %s, %t : f32
+        attn.yield %r : f32
+      }
+      : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>,
+        tensor<2x4x8x16xf32>
+        -> tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>,
+           tensor<4x8x8xf32>
+  return %0#3 : tensor<4x8x8xf32>
+}
+
+// -----
+
+// What stays: a captured tensor that is read in a branch, saved probabilities.
 // CHECK-LABEL: func.func @untiled
 // CHECK-NOT: scf.for
 func.func @untiled(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>,
@@ -134,9 +196,14 @@ func.func @untiled(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>,
       captures(%slopes : tensor<1xf32>)
       score {
       ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
-        %slope = tensor.extract %slopes[%h] : tensor<1xf32>
-        %r = arith.mulf %s, %slope : f32
-        attn.yield %r : f32
+        %c = arith.cmpi sgt, %i, %j : index
+        %slope = scf.if %c -> f32 {
+          %t = tensor.extract %slopes[%h] : tensor<1xf32>
+          scf.yield %t : f32
+        } else {
+          scf.yield %s : f32
+        }
+        attn.yield %slope : f32
       }
       : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
         tensor<1x1x8x16xf32>

@@ -27,7 +27,10 @@ struct DestinationOpModel
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
                               const AnalysisState &state) const {
     // Outputs are overwritten as a whole; running values are read.
-    return isa<OnlineAttentionOp, OnlineBackwardOp>(op) ||
+    if (auto backward = dyn_cast<OnlineBackwardOp>(op))
+      return operand.get() != backward.getScores() &&
+             operand.get() != backward.getScoreGradient();
+    return isa<OnlineAttentionOp>(op) ||
            !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
   }
 

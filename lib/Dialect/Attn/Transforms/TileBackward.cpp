@@ -7,6 +7,7 @@
 
 #include "Differentiate/LoopNest.h"
 #include "Differentiate/ScalarTape.h"
+#include "TileCaptures.h"
 
 #include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -72,7 +73,8 @@ public:
     int64_t items; ///< work items that are wanted
   };
 
-  Tiling(RewriterBase &rewriter, AttentionBackwardOp op, const Sizes &sizes);
+  Tiling(RewriterBase &rewriter, AttentionBackwardOp op, const Sizes &sizes,
+         ArrayRef<TiledCapture> captures);
 
   LogicalResult run();
 
@@ -84,51 +86,89 @@ private:
   OpFoldResult findGroup();
   OpFoldResult countShares();
 
+  /// What a work item may be one of: a share, a batch, a head of keys.
+  enum Level { Share, Batch, Head };
+
+  /// Sums of one gradient.
+  struct Sum {
+    SmallVector<OpFoldResult> shape;
+    FloatType type;
+    /// Levels of which each work item has sums of its own, since several add
+    /// to one element.
+    SmallVector<Level> apart;
+  };
+  void addSums();
+
+  /// Where a work item begins, and its sizes.
+  struct Item {
+    OpFoldResult firstBatch, batches, firstHead, heads, firstRow, rows;
+    OpFoldResult endRow;
+    OpFoldResult index[3]; ///< by level
+  };
+  Item getItem(ValueRange ivs);
+  /// The part of one sum that belongs to a work item.
+  struct Part {
+    SmallVector<OpFoldResult> offsets, sizes;
+  };
+  SmallVector<Part> getParts(const Item &item);
+  Value addApart(Value parts, const Sum &sum);
+  FailureOr<SmallVector<Value>> tileItem(const Item &item, ValueRange running);
+
   Value slice(Value tensor, ArrayRef<OpFoldResult> offsets,
-              ArrayRef<OpFoldResult> sizes);
+              ArrayRef<OpFoldResult> sizes, size_t rank);
+  Value slice(Value tensor, ArrayRef<OpFoldResult> offsets,
+              ArrayRef<OpFoldResult> sizes) {
+    return slice(tensor, offsets, sizes, sizes.size());
+  }
   Value insert(Value part, Value tensor, ArrayRef<OpFoldResult> offsets);
   Value fillZeros(Value tensor);
-  Value sumShares(Value parts, Value primal);
-  SmallVector<Value>
-  loop(OpFoldResult lower, OpFoldResult upper, int64_t step, ValueRange inits,
-       llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  Value accumulate(Value part, Value sum);
+  using Body = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
+  SmallVector<Value> loop(OpFoldResult lower, OpFoldResult upper, int64_t step,
+                          ValueRange inits, Body body);
   SmallVector<Value> branch(Value condition, ValueRange otherwise,
                             llvm::function_ref<SmallVector<Value>()> emit);
 
-  /// The place of a work item.
-  struct Item {
-    Value batch, head;
-    OpFoldResult firstHead;        ///< of the group
-    OpFoldResult firstRow, endRow; ///< its share of the queries
-  };
-  SmallVector<Value> tileItem(const Item &item, ValueRange sums);
-  SmallVector<Value> tileRows(const Item &item, Value member, Value row,
-                              ValueRange sums);
   /// What all tiles of keys read of a tile of queries.
   struct Rows {
-    SmallVector<OpFoldResult> at;
+    Value batch, kvHead;
+    SmallVector<OpFoldResult> at; ///< in the whole; the key is 0
+    /// Batch, head of keys and query head, and row in the work item's sums.
+    OpFoldResult batchPlace, headPlace, queryHeadPlace, rowPlace;
+    OpFoldResult count;
     Value query, gradient, packedQuery, packedGradient, lse, delta;
   };
+  SmallVector<Value> tileRows(const Item &item, Value batch, Value kvHead,
+                              Value member, Value row, ValueRange sums);
+  int64_t getColumns();
   Value pack(Value rows, double factor);
-  SmallVector<Value> emitTile(const Item &item, const Rows &rows, Value key,
-                              OpFoldResult keys, const Truth &truth,
-                              ValueRange sums);
+  SmallVector<Value> emitTile(const Rows &rows, Value key, OpFoldResult keys,
+                              const Truth &truth, ValueRange sums);
+  void emitCaptures(const Rows &rows, Value key, OpFoldResult keys,
+                    ValueRange at, Value scores, Value gradients,
+                    MutableArrayRef<Value> sums);
 
   RewriterBase &rewriter;
   AttentionBackwardOp op;
   Location loc;
   Sizes sizes;
+  ArrayRef<TiledCapture> captures;
   FloatType type;
   Region derivative;
   SmallVector<OpFoldResult> querySizes, keySizes, valueSizes;
   OpFoldResult one, zero, group, shares;
+  /// Levels that work items are of.
+  SmallVector<Level> levels;
+  /// Of queries, keys, values and captures.
+  SmallVector<Sum> sums;
+  bool hasFailed = false;
 };
 } // namespace
 
 Tiling::Tiling(RewriterBase &rewriter, AttentionBackwardOp op,
-               const Sizes &sizes)
+               const Sizes &sizes, ArrayRef<TiledCapture> captures)
     : rewriter(rewriter), op(op), loc(op.getLoc()), sizes(sizes),
-      type(op.getAccumulationType()) {}
+      captures(captures), type(op.getAccumulationType()) {}
 
 //===----------------------------------------------------------------------===//
 // Work items
@@ -152,10 +192,110 @@ OpFoldResult Tiling::countShares() {
   if (sizes.items == 1)
     return one;
   IndexMath m = math();
-  OpFoldResult heads = m.max(m.mul(querySizes[0], keySizes[1]), one);
+  OpFoldResult items = one;
+  for (Level level : levels)
+    items = m.mul(items, level == Batch ? querySizes[0] : keySizes[1]);
   OpFoldResult tiles = m.ceilDiv(querySizes[2], m.constant(sizes.queryTile));
-  OpFoldResult wanted = m.ceilDiv(m.constant(sizes.items), heads);
+  OpFoldResult wanted = m.ceilDiv(m.constant(sizes.items), m.max(items, one));
   return m.max(m.min(wanted, tiles), one);
+}
+
+/// Finds the levels of work items, and which sums they have apart.
+void Tiling::addSums() {
+  // What is as large as the scores of a head is there once: work items that
+  // would add to one of its elements are one.
+  auto isSplit = [&](Axis axis) {
+    return llvm::all_of(captures, [&](const TiledCapture &capture) {
+      return !capture.isLarge() || capture.has(axis);
+    });
+  };
+  if (isSplit(Axis::Batch))
+    levels.push_back(Batch);
+  if (isSplit(Axis::Head))
+    levels.push_back(Head);
+  shares = countShares();
+  if (getConstantIntValue(shares) != 1)
+    levels.insert(levels.begin(), Share);
+
+  auto withShares = [&](bool add) {
+    return add && llvm::is_contained(levels, Share) ? SmallVector<Level>{Share}
+                                                    : SmallVector<Level>{};
+  };
+  sums = {{querySizes, type, {}},
+          {keySizes, type, withShares(true)},
+          {valueSizes, type, withShares(true)}};
+  for (const TiledCapture &capture : captures) {
+    Sum sum = {tensor::getMixedSizes(rewriter, loc, capture.tensor),
+               capture.sumType,
+               {}};
+    for (Level level : levels)
+      if (!capture.has(level == Share   ? Axis::Row
+                       : level == Batch ? Axis::Batch
+                                        : Axis::Head))
+        sum.apart.push_back(level);
+    sums.push_back(std::move(sum));
+  }
+}
+
+Tiling::Item Tiling::getItem(ValueRange ivs) {
+  IndexMath m = math();
+  Item item = {zero, querySizes[0], zero,          keySizes[1],
+               zero, querySizes[2], querySizes[2], {}};
+  for (auto [level, iv] : llvm::zip_equal(levels, ivs))
+    item.index[level] = iv;
+  if (llvm::is_contained(levels, Batch)) {
+    item.firstBatch = item.index[Batch];
+    item.batches = one;
+  }
+  if (llvm::is_contained(levels, Head)) {
+    item.firstHead = item.index[Head];
+    item.heads = one;
+  }
+  if (llvm::is_contained(levels, Share)) {
+    // The last queries first: a causal mask leaves them the most keys.
+    OpFoldResult tile = m.constant(sizes.queryTile);
+    OpFoldResult rows =
+        m.mul(m.ceilDiv(m.ceilDiv(querySizes[2], tile), shares), tile);
+    OpFoldResult place = m.sub(m.sub(shares, one), item.index[Share]);
+    item.firstRow = m.min(m.mul(place, rows), querySizes[2]);
+    item.endRow = m.min(m.add(item.firstRow, rows), querySizes[2]);
+    item.rows = m.sub(item.endRow, item.firstRow);
+  }
+  return item;
+}
+
+SmallVector<Tiling::Part> Tiling::getParts(const Item &item) {
+  IndexMath m = math();
+  OpFoldResult firstQueryHead = m.mul(item.firstHead, group);
+  OpFoldResult queryHeads = m.mul(item.heads, group);
+  SmallVector<Part> parts = {
+      {{item.firstBatch, firstQueryHead, item.firstRow, zero},
+       {item.batches, queryHeads, item.rows, querySizes[3]}},
+      {{item.firstBatch, item.firstHead, zero, zero},
+       {item.batches, item.heads, keySizes[2], keySizes[3]}},
+      {{item.firstBatch, item.firstHead, zero, zero},
+       {item.batches, item.heads, valueSizes[2], valueSizes[3]}}};
+  for (auto [capture, sum] :
+       llvm::zip_equal(captures, ArrayRef(sums).drop_front(3))) {
+    Part part = {SmallVector<OpFoldResult>(sum.shape.size(), zero), sum.shape};
+    for (auto [dim, axis] : llvm::enumerate(capture.axes)) {
+      if (axis == Axis::Key || !axis)
+        continue;
+      part.offsets[dim] = *axis == Axis::Batch  ? item.firstBatch
+                          : *axis == Axis::Head ? firstQueryHead
+                                                : item.firstRow;
+      part.sizes[dim] = *axis == Axis::Batch  ? item.batches
+                        : *axis == Axis::Head ? queryHeads
+                                              : item.rows;
+    }
+    parts.push_back(std::move(part));
+  }
+  for (auto [part, sum] : llvm::zip_equal(parts, sums))
+    for (Level level : llvm::reverse(sum.apart)) {
+      part.offsets.insert(part.offsets.begin(), item.index[level]);
+      part.sizes.insert(part.sizes.begin(), one);
+    }
+  return parts;
 }
 
 LogicalResult Tiling::run() {
@@ -169,93 +309,123 @@ LogicalResult Tiling::run() {
   one = rewriter.getIndexAttr(1);
   zero = rewriter.getIndexAttr(0);
   group = findGroup();
-  shares = countShares();
-  bool isShared = getConstantIntValue(shares) != 1;
+  addSums();
 
-  // Each share has its own sums for keys and values.
-  SmallVector<SmallVector<OpFoldResult>> shapes = {querySizes, keySizes,
-                                                   valueSizes};
-  if (isShared)
-    for (unsigned number : {1u, 2u})
-      shapes[number].insert(shapes[number].begin(), shares);
-  SmallVector<Value> sums;
-  for (ArrayRef<OpFoldResult> shape : shapes)
-    sums.push_back(tensor::EmptyOp::create(rewriter, loc, shape, type));
-  SmallVector<OpFoldResult> items = {querySizes[0], keySizes[1]};
-  if (isShared)
-    items.insert(items.begin(), shares);
-  auto forall = scf::ForallOp::create(rewriter, loc, items, sums,
+  OpFoldResult levelSizes[] = {shares, querySizes[0], keySizes[1]};
+  SmallVector<Value> outs;
+  for (const Sum &sum : sums) {
+    SmallVector<OpFoldResult> shape;
+    for (Level level : sum.apart)
+      shape.push_back(levelSizes[level]);
+    llvm::append_range(shape, sum.shape);
+    outs.push_back(tensor::EmptyOp::create(rewriter, loc, shape, sum.type));
+  }
+  SmallVector<OpFoldResult> items;
+  for (Level level : levels)
+    items.push_back(levelSizes[level]);
+  // Without a level there is one work item.
+  if (items.empty())
+    items.push_back(one);
+  auto forall = scf::ForallOp::create(rewriter, loc, items, outs,
                                       /*mapping=*/std::nullopt);
   rewriter.setInsertionPoint(forall.getTerminator());
-  SmallVector<Value> ivs = forall.getInductionVars();
-  Item item{ivs.end()[-2], ivs.end()[-1], {}, zero, querySizes[2]};
-  IndexMath m = math();
-  item.firstHead = m.mul(item.head, group);
-  if (isShared) {
-    // The last queries first: a causal mask leaves them the most keys.
-    OpFoldResult tile = m.constant(sizes.queryTile);
-    OpFoldResult rows =
-        m.mul(m.ceilDiv(m.ceilDiv(querySizes[2], tile), shares), tile);
-    OpFoldResult place = m.sub(m.sub(shares, one), ivs.front());
-    item.firstRow = m.min(m.mul(place, rows), querySizes[2]);
-    item.endRow = m.min(m.add(item.firstRow, rows), querySizes[2]);
-  }
-  SmallVector<SmallVector<OpFoldResult>> offsets = {
-      {item.batch, item.firstHead, item.firstRow, zero},
-      {item.batch, item.head, zero, zero},
-      {item.batch, item.head, zero, zero}};
-  SmallVector<SmallVector<OpFoldResult>> parts = {
-      {one, group, m.sub(item.endRow, item.firstRow), querySizes[3]},
-      {one, one, keySizes[2], keySizes[3]},
-      {one, one, valueSizes[2], valueSizes[3]}};
-  if (isShared)
-    for (unsigned number : {1u, 2u}) {
-      offsets[number].insert(offsets[number].begin(), ivs.front());
-      parts[number].insert(parts[number].begin(), one);
-    }
+  Item item =
+      getItem(ValueRange(forall.getInductionVars()).take_front(levels.size()));
+  SmallVector<Part> parts = getParts(item);
   SmallVector<Value> running;
-  for (auto [sum, offset, size] :
-       llvm::zip_equal(forall.getRegionIterArgs(), offsets, parts))
-    running.push_back(fillZeros(slice(sum, offset, size)));
-  running = tileItem(item, running);
+  for (auto [out, part, sum] :
+       llvm::zip_equal(forall.getRegionIterArgs(), parts, sums))
+    running.push_back(
+        fillZeros(slice(out, part.offsets, part.sizes, sum.shape.size())));
+  FailureOr<SmallVector<Value>> tiled = tileItem(item, running);
+  if (failed(tiled))
+    return failure();
   rewriter.setInsertionPointToStart(forall.getTerminator().getBody());
-  for (auto [part, sum, offset, size] :
-       llvm::zip_equal(running, forall.getRegionIterArgs(), offsets, parts))
+  for (auto [value, out, part] :
+       llvm::zip_equal(*tiled, forall.getRegionIterArgs(), parts))
     tensor::ParallelInsertSliceOp::create(
-        rewriter, loc, part, sum, offset, size,
-        SmallVector<OpFoldResult>(offset.size(), one));
+        rewriter, loc, value, out, part.offsets, part.sizes,
+        SmallVector<OpFoldResult>(part.offsets.size(), one));
   rewriter.setInsertionPointAfter(forall);
-  SmallVector<Value> results(forall.getResults());
-  if (isShared)
-    for (auto [number, primal] :
-         {std::pair(1, op.getKey()), std::pair(2, op.getValue())})
-      results[number] = sumShares(results[number], primal);
-  for (auto [result, wanted] : llvm::zip_equal(results, op.getResults()))
-    result = castTensor(rewriter, loc, result, wanted.getType());
+  SmallVector<Value> results;
+  for (auto [result, sum, wanted] :
+       llvm::zip_equal(forall.getResults(), sums, op.getResults()))
+    results.push_back(
+        castTensor(rewriter, loc, addApart(result, sum), wanted.getType()));
   rewriter.replaceOp(op, results);
   return success();
 }
 
-/// All of one work item: gradients of its queries, keys and values.
-SmallVector<Value> Tiling::tileItem(const Item &item, ValueRange sums) {
-  return loop(zero, group, 1, sums, [&](Value member, ValueRange sums) {
-    return loop(item.firstRow, item.endRow, sizes.queryTile, sums,
-                [&](Value row, ValueRange sums) {
-                  return tileRows(item, member, row, sums);
-                });
-  });
+/// All of one work item.
+FailureOr<SmallVector<Value>> Tiling::tileItem(const Item &item,
+                                               ValueRange running) {
+  // A loop where the work item has several.
+  auto forLevel = [&](Level level, OpFoldResult count, ValueRange sums,
+                      Body body) {
+    if (llvm::is_contained(levels, level))
+      return body(value(item.index[level]), sums);
+    return loop(zero, count, 1, sums, body);
+  };
+  SmallVector<Value> results =
+      forLevel(Batch, item.batches, running, [&](Value batch, ValueRange sums) {
+        return forLevel(
+            Head, item.heads, sums, [&](Value head, ValueRange sums) {
+              return loop(
+                  zero, group, 1, sums, [&](Value member, ValueRange sums) {
+                    return loop(item.firstRow, item.endRow, sizes.queryTile,
+                                sums, [&](Value row, ValueRange sums) {
+                                  return tileRows(item, batch, head, member,
+                                                  row, sums);
+                                });
+                  });
+            });
+      });
+  if (hasFailed)
+    return failure();
+  return results;
+}
+
+/// The sum of what work items have apart, in their order.
+Value Tiling::addApart(Value parts, const Sum &sum) {
+  if (sum.apart.empty())
+    return parts;
+  OpFoldResult levelSizes[] = {shares, querySizes[0], keySizes[1]};
+  IndexMath outer = math();
+  OpFoldResult count = one;
+  for (Level level : sum.apart)
+    count = outer.mul(count, levelSizes[level]);
+  size_t rank = sum.shape.size();
+  // There may be no part at all: where there is no batch.
+  Value zeros =
+      fillZeros(tensor::EmptyOp::create(rewriter, loc, sum.shape, sum.type));
+  return loop(zero, count, 1, zeros,
+              [&](Value number, ValueRange sums) -> SmallVector<Value> {
+                IndexMath m = math();
+                SmallVector<OpFoldResult> offsets(rank, zero), shape(sum.shape);
+                OpFoldResult rest = number;
+                for (Level level : llvm::reverse(sum.apart)) {
+                  OpFoldResult index = rest;
+                  if (level != sum.apart.front()) {
+                    rest = m.floorDiv(rest, levelSizes[level]);
+                    index = m.sub(index, m.mul(rest, levelSizes[level]));
+                  }
+                  offsets.insert(offsets.begin(), index);
+                  shape.insert(shape.begin(), one);
+                }
+                Value part = slice(parts, offsets, shape, rank);
+                return {accumulate(part, sums.front())};
+              })
+      .front();
 }
 
 //===----------------------------------------------------------------------===//
 // Tensors and loops
 //===----------------------------------------------------------------------===//
 
-/// A part of a tensor, in the rank of attention: leading dimensions of a longer
-/// one are dropped.
+/// A part of a tensor; leading dimensions are dropped, so that `rank` are left.
 Value Tiling::slice(Value tensor, ArrayRef<OpFoldResult> offsets,
-                    ArrayRef<OpFoldResult> sizes) {
+                    ArrayRef<OpFoldResult> sizes, size_t rank) {
   SmallVector<OpFoldResult> strides(offsets.size(), one);
-  size_t rank = std::min<size_t>(sizes.size(), 4);
   SmallVector<int64_t> shape;
   for (OpFoldResult size : sizes.take_back(rank))
     shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
@@ -272,44 +442,31 @@ Value Tiling::insert(Value part, Value tensor, ArrayRef<OpFoldResult> offsets) {
 }
 
 Value Tiling::fillZeros(Value tensor) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(tensor));
   Value number = arith::ConstantOp::create(rewriter, loc,
-                                           rewriter.getFloatAttr(type, 0.0));
+                                           rewriter.getFloatAttr(element, 0.0));
   return linalg::FillOp::create(rewriter, loc, number, tensor).getResult(0);
 }
 
-/// The sum of `[shares, B, H, S, D]` over its first dimension, in its order.
-Value Tiling::sumShares(Value parts, Value primal) {
-  SmallVector<OpFoldResult> shape =
-      tensor::getMixedSizes(rewriter, loc, primal);
-  auto partOf = [&](OpFoldResult share) {
-    SmallVector<OpFoldResult> offsets(5, zero), partSizes = shape;
-    offsets.front() = share;
-    partSizes.insert(partSizes.begin(), one);
-    return slice(parts, offsets, partSizes);
+/// `sum` with `part` added, in its place.
+Value Tiling::accumulate(Value part, Value sum) {
+  unsigned rank = cast<RankedTensorType>(sum.getType()).getRank();
+  AffineMap identity = mapAll(rewriter, rank);
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::parallel);
+  auto add = [](OpBuilder &b, Location l, ValueRange in) {
+    Value added = arith::AddFOp::create(b, l, in[1], in[0]);
+    linalg::YieldOp::create(b, l, added);
   };
-  return loop(one, shares, 1, partOf(zero),
-              [&](Value share, ValueRange sums) -> SmallVector<Value> {
-                AffineMap identity = mapAll(rewriter, 4);
-                SmallVector<utils::IteratorType> iterators(
-                    4, utils::IteratorType::parallel);
-                auto add = [](OpBuilder &b, Location l, ValueRange in) {
-                  Value sum = arith::AddFOp::create(b, l, in[1], in[0]);
-                  linalg::YieldOp::create(b, l, sum);
-                };
-                return {linalg::GenericOp::create(
-                            rewriter, loc, sums.front().getType(),
-                            partOf(share), sums.front(),
-                            ArrayRef{identity, identity}, iterators, add)
-                            .getResult(0)};
-              })
-      .front();
+  return linalg::GenericOp::create(rewriter, loc, sum.getType(), part, sum,
+                                   ArrayRef<AffineMap>{identity, identity},
+                                   iterators, add)
+      .getResult(0);
 }
 
 /// A loop whose body makes new running values.
-SmallVector<Value>
-Tiling::loop(OpFoldResult lower, OpFoldResult upper, int64_t step,
-             ValueRange inits,
-             llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+SmallVector<Value> Tiling::loop(OpFoldResult lower, OpFoldResult upper,
+                                int64_t step, ValueRange inits, Body body) {
   auto loop = scf::ForOp::create(rewriter, loc, value(lower), value(upper),
                                  value(rewriter.getIndexAttr(step)), inits);
   OpBuilder::InsertionGuard guard(rewriter);
@@ -339,15 +496,19 @@ Tiling::branch(Value condition, ValueRange otherwise,
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Rows `[1, 1, n, D]` packed, one in a lane.
-Value Tiling::pack(Value rows, double factor) {
-  // A tile that covers few queries needs no more lanes.
+/// Columns of packed queries. A tile that covers few queries needs no more.
+int64_t Tiling::getColumns() {
   int64_t columns = sizes.queryTile;
   if (std::optional<int64_t> known = getConstantIntValue(querySizes[2]))
     columns = std::min(columns, std::max<int64_t>(*known, 1));
-  SmallVector<OpFoldResult> shape = tensor::getMixedSizes(rewriter, loc, rows);
-  shape = {one, one, shape[3],
-           rewriter.getIndexAttr(llvm::alignTo(columns, sizes.lanes))};
+  return llvm::alignTo(columns, sizes.lanes);
+}
+
+/// Rows `[1, 1, n, D]` packed, one in a lane.
+Value Tiling::pack(Value rows, double factor) {
+  SmallVector<OpFoldResult> shape = {
+      one, one, tensor::getMixedSize(rewriter, loc, rows, 3),
+      rewriter.getIndexAttr(getColumns())};
   Value empty = tensor::EmptyOp::create(rewriter, loc, shape, type);
   return PackQueryOp::create(rewriter, loc, empty.getType(), rows, empty,
                              rewriter.getF64FloatAttr(factor))
@@ -370,12 +531,21 @@ static OpFoldResult clip(OpBuilder &builder, Location loc, Value start,
 }
 
 /// One tile of queries.
-SmallVector<Value> Tiling::tileRows(const Item &item, Value member, Value row,
-                                    ValueRange sums) {
-  OpFoldResult count = clip(rewriter, loc, row, item.endRow, sizes.queryTile);
+SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
+                                    Value member, Value row, ValueRange sums) {
   IndexMath m = math();
   Rows rows;
-  rows.at = {item.batch, m.add(item.firstHead, member), row, zero};
+  rows.batch = batch;
+  rows.kvHead = kvHead;
+  rows.count = clip(rewriter, loc, row, item.endRow, sizes.queryTile);
+  rows.at = {batch, m.add(m.mul(kvHead, group), member), row, zero};
+  rows.batchPlace =
+      llvm::is_contained(levels, Batch) ? zero : OpFoldResult(batch);
+  bool isHead = llvm::is_contained(levels, Head);
+  rows.headPlace = isHead ? zero : OpFoldResult(kvHead);
+  rows.queryHeadPlace = isHead ? OpFoldResult(member) : rows.at[1];
+  rows.rowPlace = m.sub(row, item.firstRow);
+  OpFoldResult count = rows.count;
   ArrayRef<OpFoldResult> rowAt = ArrayRef(rows.at).drop_back();
   rows.query = slice(op.getQuery(), rows.at, {one, one, count, querySizes[3]});
   rows.gradient =
@@ -392,9 +562,10 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value member, Value row,
     *operand =
         castTensor(rewriter, loc, *operand,
                    cast<RankedTensorType>(operand->getType()).clone(type));
-  SmallVector<OpFoldResult> place = {zero, member, m.sub(row, item.firstRow),
-                                     zero};
-  Value querySum = slice(sums[0], place, {one, one, count, querySizes[3]});
+  SmallVector<OpFoldResult> place = {rows.batchPlace, rows.queryHeadPlace,
+                                     rows.rowPlace, zero};
+  SmallVector<Value> inits(sums);
+  inits[0] = slice(sums[0], place, {one, one, count, querySizes[3]});
 
   // Keys that the mask keeps for these rows.
   OpFoldResult lower = zero, upper = keySizes[2];
@@ -402,7 +573,7 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value member, Value row,
   bool isExact = true;
   if (!op.getMask().empty()) {
     auto point = [](OpFoldResult index) { return Span{index, index}; };
-    MaskBox box = {point(item.batch),
+    MaskBox box = {point(batch),
                    point(rows.at[1]),
                    {row, m.sub(m.add(row, count), one)},
                    {zero, m.sub(keySizes[2], one)}};
@@ -416,40 +587,51 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value member, Value row,
   }
 
   SmallVector<Value> results =
-      loop(lower, upper, sizes.keyTile, {querySum, sums[1], sums[2]},
-           [&](Value key, ValueRange sums) {
-             OpFoldResult keys = clip(rewriter, loc, key, upper, sizes.keyTile);
-             IndexMath m = math();
-             Truth truth = {m.boolean(true), m.boolean(true)};
-             if (evaluator) {
-               Span span = {key, m.sub(m.add(key, keys), one)};
-               truth = MaskEvaluator(*evaluator, span, rewriter).evaluate();
-               if (isExact)
-                 truth.any = m.boolean(true);
-             }
-             auto emit = [&] {
-               return emitTile(item, rows, key, keys, truth, sums);
-             };
-             if (IndexMath::isTrue(truth.any))
-               return emit();
-             return branch(m.materialize(truth.any, true), sums, emit);
-           });
+      loop(lower, upper, sizes.keyTile, inits, [&](Value key, ValueRange sums) {
+        OpFoldResult keys = clip(rewriter, loc, key, upper, sizes.keyTile);
+        IndexMath m = math();
+        Truth truth = {m.boolean(true), m.boolean(true)};
+        if (evaluator) {
+          Span span = {key, m.sub(m.add(key, keys), one)};
+          truth = MaskEvaluator(*evaluator, span, rewriter).evaluate();
+          if (isExact)
+            truth.any = m.boolean(true);
+        }
+        auto emit = [&] { return emitTile(rows, key, keys, truth, sums); };
+        if (IndexMath::isTrue(truth.any))
+          return emit();
+        return branch(m.materialize(truth.any, true), sums, emit);
+      });
   results[0] = insert(results[0], sums[0], place);
   return results;
 }
 
 /// One tile of scores, added to the running gradients.
-SmallVector<Value> Tiling::emitTile(const Item &item, const Rows &rows,
-                                    Value key, OpFoldResult keys,
-                                    const Truth &truth, ValueRange sums) {
-  SmallVector<OpFoldResult> keyAt = {item.batch, item.head, key, zero};
-  SmallVector<OpFoldResult> place = {zero, zero, key, zero};
+SmallVector<Value> Tiling::emitTile(const Rows &rows, Value key,
+                                    OpFoldResult keys, const Truth &truth,
+                                    ValueRange sums) {
+  SmallVector<OpFoldResult> keyAt = {rows.batch, rows.kvHead, key, zero};
+  SmallVector<OpFoldResult> place = {rows.batchPlace, rows.headPlace, key,
+                                     zero};
   SmallVector<OpFoldResult> keyTile = {one, one, keys, keySizes[3]};
   SmallVector<OpFoldResult> valueTile = {one, one, keys, valueSizes[3]};
   Value keyRows = slice(op.getKey(), keyAt, keyTile);
   Value values = slice(op.getValue(), keyAt, valueTile);
   SmallVector<Value> outs = {sums[0], slice(sums[1], place, keyTile),
                              slice(sums[2], place, valueTile)};
+  Value scores, scoreGradients;
+  if (!captures.empty()) {
+    SmallVector<OpFoldResult> blockSizes = {
+        one, one, rewriter.getIndexAttr(sizes.keyTile),
+        rewriter.getIndexAttr(getColumns())};
+    SmallVector<OpFoldResult> origin(4, zero), used = blockSizes;
+    used[2] = keys;
+    for (Value *block : {&scores, &scoreGradients}) {
+      *block = slice(tensor::EmptyOp::create(rewriter, loc, blockSizes, type),
+                     origin, used);
+      outs.push_back(*block);
+    }
+  }
   SmallVector<Value> at;
   for (OpFoldResult index : rows.at)
     at.push_back(value(index));
@@ -464,9 +646,9 @@ SmallVector<Value> Tiling::emitTile(const Item &item, const Rows &rows,
   auto tile = OnlineBackwardOp::create(
       rewriter, loc, ValueRange(outs).getTypes(), rows.packedQuery,
       rows.packedGradient, rows.query, rows.gradient, keyRows, values, rows.lse,
-      rows.delta, outs[0], outs[1], outs[2], /*scores=*/Value(),
-      /*scoreGradient=*/Value(), at, whole, partial, op.getScaleAttr(),
-      op.getDropoutAttr(), op.getSeed(), op.getOffset());
+      rows.delta, outs[0], outs[1], outs[2], scores, scoreGradients, at, whole,
+      partial, op.getScaleAttr(), op.getDropoutAttr(), op.getSeed(),
+      op.getOffset());
   auto clone = [&](Region &from, Region &to) {
     rewriter.cloneRegionBefore(from, to, to.end());
   };
@@ -474,8 +656,79 @@ SmallVector<Value> Tiling::emitTile(const Item &item, const Rows &rows,
   clone(derivative, tile.getDerivative());
   if (isMasked)
     clone(op.getMask(), tile.getMask());
-  return {tile.getResult(0), insert(tile.getResult(1), sums[1], place),
-          insert(tile.getResult(2), sums[2], place)};
+  SmallVector<Value> results(sums);
+  results[0] = tile.getResult(0);
+  results[1] = insert(tile.getResult(1), sums[1], place);
+  results[2] = insert(tile.getResult(2), sums[2], place);
+  if (!captures.empty())
+    emitCaptures(rows, key, keys, at, tile.getResult(3), tile.getResult(4),
+                 MutableArrayRef(results).drop_front(3));
+  return results;
+}
+
+/// Adds what the scores of a tile, `[1, 1, keys, columns]`, send to captured
+/// tensors.
+void Tiling::emitCaptures(const Rows &rows, Value key, OpFoldResult keys,
+                          ValueRange at, Value scores, Value gradients,
+                          MutableArrayRef<Value> sums) {
+  SmallVector<OpFoldResult> origin(4, zero);
+  auto transpose = [&](Value block) {
+    Value used = slice(block, origin, {one, one, keys, rows.count});
+    SmallVector<OpFoldResult> bound = {one, one,
+                                       rewriter.getIndexAttr(sizes.queryTile),
+                                       rewriter.getIndexAttr(sizes.keyTile)};
+    Value empty = tensor::EmptyOp::create(rewriter, loc, bound, type);
+    return linalg::TransposeOp::create(
+               rewriter, loc, used,
+               slice(empty, origin, {one, one, rows.count, keys}),
+               ArrayRef<int64_t>{0, 1, 3, 2})
+        ->getResult(0);
+  };
+  // In the captured tensor, and in the work item's sum of its gradient.
+  SmallVector<SmallVector<OpFoldResult>> places;
+  SmallVector<Value> slices;
+  for (auto [capture, sum] :
+       llvm::zip_equal(captures, ArrayRef(this->sums).drop_front(3))) {
+    SmallVector<OpFoldResult> offsets(sum.shape.size(), zero), place = offsets,
+                                                               size = sum.shape;
+    for (auto [dim, axis] : llvm::enumerate(capture.axes)) {
+      if (!axis)
+        continue;
+      offsets[dim] = at[unsigned(*axis)];
+      size[dim] = one;
+      switch (*axis) {
+      case Axis::Batch:
+        place[dim] = rows.batchPlace;
+        break;
+      case Axis::Head:
+        place[dim] = rows.queryHeadPlace;
+        break;
+      case Axis::Row:
+        place[dim] = rows.rowPlace;
+        size[dim] = rows.count;
+        break;
+      case Axis::Key:
+        place[dim] = key;
+        size[dim] = keys;
+        break;
+      }
+    }
+    slices.push_back(slice(capture.tensor, offsets, size));
+    places.push_back(std::move(place));
+  }
+  FailureOr<SmallVector<Value>> parts =
+      buildCaptureGradients(rewriter, op, captures, slices, transpose(scores),
+                            transpose(gradients), at);
+  if (failed(parts)) {
+    hasFailed = true;
+    return;
+  }
+  for (auto [part, sum, place] : llvm::zip_equal(*parts, sums, places)) {
+    if (!part)
+      continue;
+    Value old = slice(sum, place, tensor::getMixedSizes(rewriter, loc, part));
+    sum = insert(accumulate(part, old), sum, place);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -510,21 +763,24 @@ void TileBackward::runOnOperation() {
   }
   IRRewriter rewriter(&getContext());
   for (AttentionBackwardOp op : ops) {
-    if (!op.getCaptures().empty()) {
+    std::optional<SmallVector<TiledCapture>> captures = findTiledCaptures(op);
+    if (!captures) {
       std::string function;
       if (auto parent = op->getParentOfType<FunctionOpInterface>())
         function = parent.getName().str();
       remark::missed(op.getLoc(), remark::RemarkOpts::name("backward")
                                       .category(getArgument())
                                       .function(function))
-          << "the backward pass is not tiled: captured tensors have gradients, "
-             "which tiles do not share";
+          << "the backward pass is not tiled: a captured tensor with a "
+             "gradient is read in a region within the score region";
       ++numUntiled;
       continue;
     }
     int64_t lanes = std::max<int64_t>(
         1, vectorBytes * 8 / op.getAccumulationType().getWidth());
-    if (failed(Tiling(rewriter, op, {queryTile, keyTile, lanes, items}).run()))
+    if (failed(
+            Tiling(rewriter, op, {queryTile, keyTile, lanes, items}, *captures)
+                .run()))
       return signalPassFailure();
     ++numTiled;
   }

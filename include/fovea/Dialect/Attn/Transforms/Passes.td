@@ -204,8 +204,16 @@ def AttnTileBackward : Pass<"attn-tile-backward"> {
     Sums are in the accumulation type and rounded once. Their order is fixed, so
     that calls with equal operands are equal to the last bit.
 
-    An op with gradients of captured tensors stays as it is, with a missed
-    remark (`--remarks-filter=attn-tile-backward`).
+    Gradients of captured tensors are computed for each tile from its scores and
+    their gradients. A dimension of such a tensor that one coordinate indexes as
+    it is, is cut with the tiles, so that each adds to its own part; what several
+    work items add to, each has a sum of, in f64, and those are added up in order.
+    A tensor that the row and the key index may be as large as all scores, and is
+    not copied so: batches and heads that share it are one work item.
+
+    An op that reads a captured tensor with a gradient in a region within its
+    score region stays as it is, with a missed remark
+    (`--remarks-filter=attn-tile-backward`).
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",

@@ -27,13 +27,20 @@ void Backward::visit(Operation *op) {
       varied.insert(result);
 }
 
+FloatType Backward::getGradientType(Value value) const {
+  if (FloatType type = gradientTypes.lookup(value))
+    return type;
+  return cast<FloatType>(getElementTypeOrSelf(value));
+}
+
 void Backward::add(Location loc, Value value, Value gradient) {
   if (!isVaried(value))
     return;
-  gradient = isa<TensorType>(value.getType())
-                 ? castTensor(builder, loc, gradient, value.getType())
-                 : convertFloats(builder, loc, gradient,
-                                 cast<FloatType>(value.getType()));
+  FloatType type = getGradientType(value);
+  if (auto tensor = dyn_cast<RankedTensorType>(value.getType()))
+    gradient = castTensor(builder, loc, gradient, tensor.clone(type));
+  else
+    gradient = convertFloats(builder, loc, gradient, type);
   Value &sum = gradients[value];
   sum = sum ? arith::AddFOp::create(builder, loc, sum, gradient) : gradient;
 }

@@ -31,6 +31,13 @@ public:
   /// Makes `value` a variable.
   void addVariable(mlir::Value value) { varied.insert(value); }
 
+  /// Sums the gradient of `value` in `type` instead of its own type.
+  void setGradientType(mlir::Value value, mlir::FloatType type) {
+    gradientTypes[value] = type;
+  }
+  /// The type of float that the gradient of `value` has.
+  mlir::FloatType getGradientType(mlir::Value value) const;
+
   /// Finds what depends on variables among the results of `op`, whose operands
   /// were looked at before.
   void visit(mlir::Operation *op);
@@ -39,7 +46,7 @@ public:
   /// has a gradient.
   bool isVaried(mlir::Value value) const { return varied.contains(value); }
 
-  /// The gradient of `value` so far, of its type; null if it is zero.
+  /// The gradient of `value` so far, of its shape; null if it is zero.
   mlir::Value lookup(mlir::Value value) const {
     return gradients.lookup(value);
   }
@@ -55,6 +62,7 @@ public:
 private:
   llvm::DenseSet<mlir::Value> varied;
   llvm::DenseMap<mlir::Value, mlir::Value> gradients;
+  llvm::DenseMap<mlir::Value, mlir::FloatType> gradientTypes;
 };
 
 /// Rules by kinds of ops. An op of another kind is left alone: nothing.

@@ -70,6 +70,20 @@ static void pull(Backward &backward, ValuesOp op, Value gradient) {
                  sumQueries(backward, loc, probabilities, gradient, value));
 }
 
+static void pull(Backward &backward, SumQueriesOp op, Value gradient) {
+  OpBuilder &builder = backward.builder;
+  Location loc = op.getLoc();
+  Value weights = op.getWeights(), input = op.getInput();
+  if (backward.isVaried(weights))
+    backward.add(
+        loc, weights,
+        ScoresOp::create(builder, loc, weights.getType(), input, gradient));
+  if (backward.isVaried(input))
+    backward.add(
+        loc, input,
+        ValuesOp::create(builder, loc, input.getType(), weights, gradient));
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
@@ -148,6 +162,54 @@ static void pull(Backward &backward, MaskOp op, Value gradient) {
                  Formula f = {b, l, element};
                  return f.select(keep, elements[0], f.number(0.0));
                }));
+}
+
+/// Of `r = p * (g - sum(p * g))`: that of `g` is `p * (dr - sum(p * dr))`, and
+/// that of `p` is `dr * (g - sum(p * g)) - g * sum(p * dr)`.
+static void pull(Backward &backward, SoftmaxBackwardOp op, Value gradient) {
+  OpBuilder &builder = backward.builder;
+  Location loc = op.getLoc();
+  Value p = op.getProbabilities(), g = op.getGradient();
+  if (backward.isVaried(g))
+    backward.add(
+        loc, g,
+        SoftmaxBackwardOp::create(builder, loc, g.getType(), p, gradient));
+  if (!backward.isVaried(p))
+    return;
+  FloatType type = accumulationType({p, g});
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, p);
+  unsigned rank = sizes.size();
+  SmallVector<unsigned> all = llvm::to_vector(llvm::seq<unsigned>(0, rank));
+  ArrayRef<unsigned> rowLoops = ArrayRef(all).drop_back();
+  auto sum = [&](ValueRange inputs, ValueRange ofRows, ArrayRef<unsigned> outer,
+                 FloatType element,
+                 llvm::function_ref<Value(Formula &, ValueRange)> body) {
+    LoopNest nest;
+    nest.sizes = sizes;
+    for (Value input : inputs)
+      nest.addInput(input, mapAll(builder, rank));
+    for (Value input : ofRows)
+      nest.addInput(input, mapTo(builder, rank, rowLoops));
+    return buildSum(
+        builder, loc, nest, outer, element,
+        [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
+          Formula f = {b, l, type};
+          SmallVector<Value> wide;
+          for (Value value : in)
+            wide.push_back(f.convert(value));
+          return convertFloats(b, l, body(f, wide), element);
+        });
+  };
+  auto product = [](Formula &f, ValueRange in) { return f.mul(in[0], in[1]); };
+  Value s = sum({p, g}, {}, rowLoops, type, product);
+  Value t = sum({p, gradient}, {}, rowLoops, type, product);
+  backward.add(loc, p,
+               sum({gradient, g}, {s, t}, all,
+                   cast<FloatType>(getElementTypeOrSelf(p)),
+                   [](Formula &f, ValueRange in) {
+                     Value direct = f.mul(in[0], f.sub(in[1], in[2]));
+                     return f.sub(direct, f.mul(in[1], in[3]));
+                   }));
 }
 
 static void pull(Backward &backward, LogSumExpOp op, Value gradient) {
@@ -440,7 +502,8 @@ std::optional<LogicalResult> differentiate::pullGraph(Backward &backward,
   Value gradient = backward.lookup(op->getResult(0));
   bool isKnown =
       TypeSwitch<Operation *, bool>(op)
-          .Case<ScoresOp, ValuesOp, MaskOp, LogSumExpOp, RopeOp>([&](auto o) {
+          .Case<ScoresOp, ValuesOp, SumQueriesOp, MaskOp, LogSumExpOp,
+                SoftmaxBackwardOp, RopeOp>([&](auto o) {
             pull(backward, o, gradient);
             return true;
           })

@@ -238,7 +238,7 @@ static LogicalResult pullVariable(Backward &backward, LoopProgram &program,
   OpBuilder &builder = backward.builder;
   Location loc = program.op->getLoc();
   LoopNest nest = makeNest(program);
-  auto element = cast<FloatType>(getElementTypeOrSelf(target));
+  FloatType element = backward.getGradientType(target);
   // What is read by many queries and keys gets a sum of many terms of both
   // signs, of which little may be left.
   FloatType exact = builder.getF64Type();
