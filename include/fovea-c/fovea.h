@@ -111,6 +111,9 @@ typedef struct fovea_gradient_options {
   int textbook;
   /** Not 0: forward and backward pass as two functions. */
   int partition;
+  /** What the text will be compiled for, see `fovea_options`: that decides what
+      is recomputed. */
+  const char *target;
 } fovea_gradient_options;
 
 /** The text of a module with the gradients of a function `@f`, to be compiled

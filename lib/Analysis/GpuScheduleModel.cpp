@@ -33,10 +33,9 @@ static constexpr int64_t kCaptureRegisters = 24;
 /// The longest code of products by scalar instructions.
 static constexpr int64_t kLargestUnrolled = 4096;
 
-std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
-                                                 TargetAttr target) {
-  if (!target.isGpu())
-    return std::nullopt;
+/// Why no kernel takes operands of these types.
+template <typename OpTy>
+static std::optional<std::string> getUnfitOperands(OpTy op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   auto value = cast<RankedTensorType>(op.getValue().getType());
   for (Value operand : {op.getKey(), op.getValue()})
@@ -49,6 +48,25 @@ std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
                            kLargestGpuHeadDim)
           .str();
   return std::nullopt;
+}
+
+std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
+                                                 TargetAttr target) {
+  return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
+}
+
+std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
+                                                 TargetAttr target) {
+  if (!target.isGpu())
+    return "a host computes tiles of it one by one";
+  if (!op.getCaptures().empty())
+    return "captured tensors have gradients";
+  if (getElementTypeOrSelf(op.getGradient()) !=
+      getElementTypeOrSelf(op.getQuery()))
+    return "the output's gradient differs from the queries in its element type";
+  if (op.getAccumulationType().isF64())
+    return "gradients are summed in f64";
+  return getUnfitOperands(op);
 }
 
 double fovea::predictGpuSeconds(const AttentionShape &shape, TargetAttr target,

@@ -20,6 +20,8 @@ double predictGpuSeconds(const AttentionShape &shape, attn::TargetAttr target,
 /// GPU; null if none does.
 attn::ScheduleAttr selectGpuSchedule(attn::AttentionOp op,
                                      attn::TargetAttr target);
+attn::ScheduleAttr selectGpuSchedule(attn::AttentionBackwardOp op,
+                                     attn::TargetAttr target);
 
 } // namespace fovea
 

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The public face of the analysis, and rule R6: keys by solving comparisons.
+// The public face of the analysis, and rule R6: keys and rows by solving
+// comparisons.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,31 +24,32 @@ using Fold = OpFoldResult;
 using arith::CmpIPredicate;
 
 //===----------------------------------------------------------------------===//
-// Keys
+// Keys and rows
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// Keys that may be kept: from `lower`, if there is one, to below `upper`, if
-/// there is one. `exact` as in KeyBounds.
-struct KeySet {
+/// Positions along a coordinate that may be kept: from `lower`, if there is
+/// one, to below `upper`, if there is one. `exact` as in MaskBounds.
+struct Extent {
   std::optional<Fold> lower, upper;
   bool exact = true;
 };
 
-/// Solves conditions for the key over the box of `rows`.
-class KeySolver {
+/// Solves conditions for the coordinate `along` over a box.
+class Solver {
 public:
-  explicit KeySolver(Impl &rows)
-      : rows(rows), math(rows.math), first(rows.box.key.first),
-        end(math.add(rows.box.key.last, math.constant(1))) {}
+  explicit Solver(Impl &whole)
+      : whole(whole), along(whole.along), math(whole.math),
+        first(whole.box[along].first),
+        end(math.add(whole.box[along].last, math.constant(1))) {}
 
-  /// Where `condition` (or its opposite) may hold for some row.
-  KeySet solve(Value condition, bool negate);
+  /// Where `condition` (or its opposite) may hold somewhere in the box.
+  Extent solve(Value condition, bool negate);
 
-  Fold lowerOf(const KeySet &set) const { return set.lower.value_or(first); }
-  Fold upperOf(const KeySet &set) const { return set.upper.value_or(end); }
-  KeyBounds bounds(const KeySet &set) {
+  Fold lowerOf(const Extent &set) const { return set.lower.value_or(first); }
+  Fold upperOf(const Extent &set) const { return set.upper.value_or(end); }
+  MaskBounds bounds(const Extent &set) {
     Fold lower = set.lower ? math.max(*set.lower, first) : first;
     Fold upper = set.upper ? math.min(*set.upper, end) : end;
     // Nothing stays nothing when the lower bound is rounded down to a tile.
@@ -59,33 +61,34 @@ public:
 private:
   enum class Side { AtMost, AtLeast };
 
-  KeySet compare(arith::CmpIOp op, bool negate);
-  KeySet compareSigned(CmpIPredicate predicate, Value lhs, Value rhs);
+  Extent compare(arith::CmpIOp op, bool negate);
+  Extent compareSigned(CmpIPredicate predicate, Value lhs, Value rhs);
   /// Where `value` may be at most, or at least, some number of `bound`.
-  KeySet solve(Value value, Side side, Interval bound);
+  Extent solve(Value value, Side side, Interval bound);
   /// Where `form - bound` may be at most 0.
-  KeySet solve(const LinearForm &form, const Interval &bound);
+  Extent solve(const LinearForm &form, const Interval &bound);
 
-  KeySet everything() { return {std::nullopt, std::nullopt, false}; }
-  KeySet allOrNothing(Fold any) {
+  Extent everything() { return {std::nullopt, std::nullopt, false}; }
+  Extent allOrNothing(Fold any) {
     if (IndexMath::isTrue(any))
       return {};
     return {std::nullopt, math.select(any, end, first), true};
   }
-  KeySet intersect(const KeySet &a, const KeySet &b);
-  KeySet unite(const KeySet &a, const KeySet &b);
-  KeySet where(Fold sound, KeySet set);
+  Extent intersect(const Extent &a, const Extent &b);
+  Extent unite(const Extent &a, const Extent &b);
+  Extent where(Fold sound, Extent set);
   Interval plus(const Interval &a, int64_t b);
   Interval negated(const Interval &a);
 
-  Impl &rows;
+  Impl &whole;
+  Coordinate along;
   IndexMath &math;
   Fold first, end;
 };
 } // namespace
 
-KeySet KeySolver::intersect(const KeySet &a, const KeySet &b) {
-  KeySet result{a.lower, a.upper, a.exact && b.exact};
+Extent Solver::intersect(const Extent &a, const Extent &b) {
+  Extent result{a.lower, a.upper, a.exact && b.exact};
   if (b.lower)
     result.lower = a.lower ? math.max(*a.lower, *b.lower) : *b.lower;
   if (b.upper)
@@ -93,7 +96,7 @@ KeySet KeySolver::intersect(const KeySet &a, const KeySet &b) {
   return result;
 }
 
-KeySet KeySolver::unite(const KeySet &a, const KeySet &b) {
+Extent Solver::unite(const Extent &a, const Extent &b) {
   bool exact = a.exact && b.exact;
   if (!a.lower && !b.lower) {
     if (!a.upper || !b.upper)
@@ -117,7 +120,7 @@ KeySet KeySolver::unite(const KeySet &a, const KeySet &b) {
 }
 
 /// `set` where what it was derived from is sound, else everything.
-KeySet KeySolver::where(Fold sound, KeySet set) {
+Extent Solver::where(Fold sound, Extent set) {
   if (IndexMath::isTrue(sound))
     return set;
   if (set.lower)
@@ -127,32 +130,32 @@ KeySet KeySolver::where(Fold sound, KeySet set) {
   return set;
 }
 
-Interval KeySolver::plus(const Interval &a, int64_t b) {
+Interval Solver::plus(const Interval &a, int64_t b) {
   return {math.add(a.lo, math.constant(b)), math.add(a.hi, math.constant(b)),
           a.min + b, a.max + b, a.sound};
 }
 
-Interval KeySolver::negated(const Interval &a) {
+Interval Solver::negated(const Interval &a) {
   Fold zero = math.constant(0);
   return {math.sub(zero, a.hi), math.sub(zero, a.lo), -a.max, -a.min, a.sound};
 }
 
-KeySet KeySolver::solve(Value condition, bool negate) {
-  if (!rows.dependsOn(condition, Coordinate::Key)) {
-    Truth truth = rows.condition(condition);
+Extent Solver::solve(Value condition, bool negate) {
+  if (!whole.dependsOn(condition, along)) {
+    Truth truth = whole.condition(condition);
     if (negate)
       truth = truthNot(math, truth);
     return allOrNothing(truth.any);
   }
   Operation *op = condition.getDefiningOp();
-  if (!op || rows.tabled.contains(condition))
+  if (!op || whole.tabled.contains(condition))
     return everything();
   auto operand = [&](unsigned number, bool negateIt) {
     return solve(op->getOperand(number), negateIt);
   };
   if (isa<arith::AndIOp, arith::OrIOp>(op)) {
     bool isAnd = isa<arith::AndIOp>(op) != negate;
-    KeySet a = operand(0, negate), b = operand(1, negate);
+    Extent a = operand(0, negate), b = operand(1, negate);
     return isAnd ? intersect(a, b) : unite(a, b);
   }
   if (isa<arith::XOrIOp>(op) && matchPattern(op->getOperand(1), m_One()))
@@ -166,7 +169,7 @@ KeySet KeySolver::solve(Value condition, bool negate) {
   return everything();
 }
 
-KeySet KeySolver::compare(arith::CmpIOp op, bool negate) {
+Extent Solver::compare(arith::CmpIOp op, bool negate) {
   Value lhs = op.getLhs(), rhs = op.getRhs();
   CmpIPredicate predicate = op.getPredicate();
   if (negate)
@@ -184,18 +187,18 @@ KeySet KeySolver::compare(arith::CmpIOp op, bool negate) {
     bool isStrict =
         predicate == CmpIPredicate::ult || predicate == CmpIPredicate::ugt;
     CmpIPredicate isSigned = isStrict ? CmpIPredicate::slt : CmpIPredicate::sle;
-    Interval a = rows.integer(lhs), b = rows.integer(rhs);
-    KeySet less = compareSigned(isSigned, lhs, rhs);
+    Interval a = whole.integer(lhs), b = whole.integer(rhs);
+    Extent less = compareSigned(isSigned, lhs, rhs);
     if (a.min >= 0 && b.min >= 0)
       return less;
-    Interval zero = rows.point(0);
+    Interval zero = whole.point(0);
     // From 0 on, if the right side is not negative ...
     if (b.min >= 0)
       return where(a.sound, intersect(solve(lhs, Side::AtLeast, zero), less));
     // ... and, if the left one is not, also all that is negative.
     if (a.min >= 0)
       return where(b.sound,
-                   unite(solve(rhs, Side::AtMost, rows.point(-1)), less));
+                   unite(solve(rhs, Side::AtMost, whole.point(-1)), less));
     return everything();
   }
   default:
@@ -203,7 +206,7 @@ KeySet KeySolver::compare(arith::CmpIOp op, bool negate) {
   }
 }
 
-KeySet KeySolver::compareSigned(CmpIPredicate predicate, Value lhs, Value rhs) {
+Extent Solver::compareSigned(CmpIPredicate predicate, Value lhs, Value rhs) {
   switch (predicate) {
   case CmpIPredicate::sgt:
     return compareSigned(CmpIPredicate::slt, rhs, lhs);
@@ -219,25 +222,25 @@ KeySet KeySolver::compareSigned(CmpIPredicate predicate, Value lhs, Value rhs) {
   }
   // lhs <= rhs - strict.
   int64_t strict = predicate == CmpIPredicate::slt;
-  Interval a = rows.integer(lhs), b = rows.integer(rhs);
-  Fold sound = rows.bothSound(a, b);
+  Interval a = whole.integer(lhs), b = whole.integer(rhs);
+  Fold sound = whole.bothSound(a, b);
   auto isSafe = [](const Interval &x) {
     return x.min >= -kSafe && x.max <= kSafe;
   };
   if (isSafe(a) && isSafe(b)) {
-    std::optional<LinearForm> form = rows.linearize(lhs, rhs);
+    std::optional<LinearForm> form = whole.linearize(lhs, rhs);
     if (!form)
       return everything();
-    return where(sound, solve(*form, rows.point(-strict)));
+    return where(sound, solve(*form, whole.point(-strict)));
   }
-  // The key against anything.
-  Value key = rows.mask.getArgument(static_cast<unsigned>(Coordinate::Key));
-  if (lhs == key && !rows.dependsOn(rhs, Coordinate::Key)) {
-    Fold last = math.min(b.hi, rows.box.key.last);
+  // The coordinate against anything.
+  Value place = whole.mask.getArgument(static_cast<unsigned>(along));
+  if (lhs == place && !whole.dependsOn(rhs, along)) {
+    Fold last = math.min(b.hi, whole.box[along].last);
     Fold upper = strict ? b.hi : math.add(last, math.constant(1));
     return where(sound, {std::nullopt, upper, true});
   }
-  if (rhs == key && !rows.dependsOn(lhs, Coordinate::Key)) {
+  if (rhs == place && !whole.dependsOn(lhs, along)) {
     Fold before = math.max(a.lo, math.sub(first, math.constant(1)));
     Fold lower = strict ? math.add(before, math.constant(1)) : a.lo;
     return where(sound, {lower, std::nullopt, true});
@@ -252,15 +255,15 @@ KeySet KeySolver::compareSigned(CmpIPredicate predicate, Value lhs, Value rhs) {
     return Interval{lo, hi, std::clamp(x.min, low, high),
                     std::clamp(x.max, low, high), x.sound};
   };
-  if (isSafe(a) && !rows.dependsOn(rhs, Coordinate::Key))
+  if (isSafe(a) && !whole.dependsOn(rhs, along))
     return where(sound, solve(lhs, Side::AtMost, plus(cut(b, a), -strict)));
-  if (isSafe(b) && !rows.dependsOn(lhs, Coordinate::Key))
+  if (isSafe(b) && !whole.dependsOn(lhs, along))
     return where(sound, solve(rhs, Side::AtLeast, plus(cut(a, b), strict)));
   return everything();
 }
 
-KeySet KeySolver::solve(Value value, Side side, Interval bound) {
-  std::optional<LinearForm> form = rows.linearize(value, Value());
+Extent Solver::solve(Value value, Side side, Interval bound) {
+  std::optional<LinearForm> form = whole.linearize(value, Value());
   if (!form)
     return everything();
   if (side == Side::AtMost)
@@ -268,25 +271,25 @@ KeySet KeySolver::solve(Value value, Side side, Interval bound) {
   return solve(form->negated(), negated(bound));
 }
 
-KeySet KeySolver::solve(const LinearForm &form, const Interval &bound) {
+Extent Solver::solve(const LinearForm &form, const Interval &bound) {
   LinearForm others = form;
-  Value keyed;
+  Value placed;
   int64_t factor = 0;
   for (auto [value, valueFactor] : form.terms) {
-    if (!rows.dependsOn(value, Coordinate::Key))
+    if (!whole.dependsOn(value, along))
       continue;
-    if (keyed)
+    if (placed)
       return everything();
-    keyed = value;
+    placed = value;
     factor = valueFactor;
     others.terms.erase(value);
   }
-  std::optional<Interval> rest = rows.evaluate(others);
+  std::optional<Interval> rest = whole.evaluate(others);
   if (!rest || bound.min < -kSafe || bound.max > kSafe)
     return everything();
-  // factor * keyed <= bound - rest, for the most generous row.
+  // factor * placed <= bound - rest, for the most generous point.
   Fold room = math.sub(bound.hi, rest->lo);
-  if (!keyed)
+  if (!placed)
     return allOrNothing(math.lessEqual(math.constant(0), room));
   int64_t roomMin = bound.min - rest->max, roomMax = bound.max - rest->min;
   Side side = Side::AtMost;
@@ -299,7 +302,7 @@ KeySet KeySolver::solve(const LinearForm &form, const Interval &bound) {
   Fold limit = side == Side::AtMost ? math.floorDiv(room, math.constant(factor))
                                     : math.ceilDiv(room, math.constant(factor));
 
-  if (isa<BlockArgument>(keyed)) {
+  if (isa<BlockArgument>(placed)) {
     if (side == Side::AtMost)
       return {std::nullopt, math.add(limit, math.constant(1)), true};
     return {limit, std::nullopt, true};
@@ -307,8 +310,8 @@ KeySet KeySolver::solve(const LinearForm &form, const Interval &bound) {
 
   // Undo an operation that is not linear. `limit` is cut to where it still
   // decides, so that multiplying it cannot wrap.
-  Interval range = rows.integer(keyed);
-  Operation *op = keyed.getDefiningOp();
+  Interval range = whole.integer(placed);
+  Operation *op = placed.getDefiningOp();
   if (!op || range.min < -kSafe || range.max > kSafe)
     return everything();
   if (factor != 1 || roomMin < range.min - 1 || roomMax > range.max + 1) {
@@ -321,8 +324,8 @@ KeySet KeySolver::solve(const LinearForm &form, const Interval &bound) {
   };
 
   if (isa<arith::MinSIOp, arith::MaxSIOp>(op)) {
-    KeySet a = solve(op->getOperand(0), side, boundAt(limit));
-    KeySet b = solve(op->getOperand(1), side, boundAt(limit));
+    Extent a = solve(op->getOperand(0), side, boundAt(limit));
+    Extent b = solve(op->getOperand(1), side, boundAt(limit));
     bool isBoth = isa<arith::MaxSIOp>(op) == (side == Side::AtMost);
     return isBoth ? intersect(a, b) : unite(a, b);
   }
@@ -339,8 +342,8 @@ KeySet KeySolver::solve(const LinearForm &form, const Interval &bound) {
     Value choice = select.getCondition();
     if (!choice.getType().isInteger(1))
       return everything();
-    KeySet a = solve(select.getTrueValue(), side, boundAt(limit));
-    KeySet b = solve(select.getFalseValue(), side, boundAt(limit));
+    Extent a = solve(select.getTrueValue(), side, boundAt(limit));
+    Extent b = solve(select.getFalseValue(), side, boundAt(limit));
     return unite(intersect(solve(choice, false), a),
                  intersect(solve(choice, true), b));
   }
@@ -352,7 +355,7 @@ KeySet KeySolver::solve(const LinearForm &form, const Interval &bound) {
       divisor.getSignificantBits() > 62)
     return everything();
   int64_t step = divisor.getSExtValue();
-  bool isNatural = rows.integer(op->getOperand(0)).min >= 0;
+  bool isNatural = whole.integer(op->getOperand(0)).min >= 0;
   bool isFloor = isa<arith::FloorDivSIOp>(op) ||
                  (isNatural && isa<arith::DivSIOp, arith::DivUIOp>(op));
   bool isCeil =
@@ -401,7 +404,7 @@ const Span &MaskBox::operator[](Coordinate coordinate) const {
 static Impl anywhere(Region &mask) {
   IndexMath constants(mask.getContext());
   Span span{constants.constant(0), constants.constant(kMaxPosition)};
-  return Impl(mask, {span, span, span, span}, constants, /*rows=*/nullptr);
+  return Impl(mask, {span, span, span, span}, constants, /*whole=*/nullptr);
 }
 
 unsigned fovea::coordinatesOf(Region &mask, Value value) {
@@ -439,19 +442,24 @@ Value fovea::computeAt(OpBuilder &builder, Region &mask, Value value,
 
 MaskEvaluator::MaskEvaluator(Region &mask, const MaskBox &box)
     : impl(std::make_unique<Impl>(mask, box, IndexMath(mask.getContext()),
-                                  /*rows=*/nullptr)) {}
+                                  /*whole=*/nullptr)) {}
 
 MaskEvaluator::MaskEvaluator(Region &mask, const MaskBox &box,
                              OpBuilder builder, Location loc)
     : impl(std::make_unique<Impl>(mask, box, IndexMath(builder, loc),
-                                  /*rows=*/nullptr)) {}
+                                  /*whole=*/nullptr)) {}
 
-MaskEvaluator::MaskEvaluator(MaskEvaluator &rows, Span keys, OpBuilder builder)
+/// `whole` with `part` for its span along a key or a row.
+static MaskBox cut(const MaskBox &whole, Coordinate along, Span part) {
+  MaskBox box = whole;
+  (along == Coordinate::Row ? box.row : box.key) = part;
+  return box;
+}
+
+MaskEvaluator::MaskEvaluator(MaskEvaluator &whole, Span part, OpBuilder builder)
     : impl(std::make_unique<Impl>(
-          rows.impl->mask,
-          MaskBox{rows.impl->box.batch, rows.impl->box.head, rows.impl->box.row,
-                  keys},
-          IndexMath(builder, rows.impl->math.getLoc()), rows.impl.get())) {}
+          whole.impl->mask, cut(whole.impl->box, whole.impl->along, part),
+          IndexMath(builder, whole.impl->math.getLoc()), whole.impl.get())) {}
 
 MaskEvaluator::~MaskEvaluator() = default;
 
@@ -470,9 +478,10 @@ TileKind MaskEvaluator::classify() {
   return IndexMath::isTrue(truth.all) ? TileKind::Full : TileKind::Partial;
 }
 
-KeyBounds MaskEvaluator::keyBounds() {
-  // All that tiles of keys will ask these rows for.
+MaskBounds MaskEvaluator::bounds(Coordinate along) {
+  impl->along = along;
+  // All that its tiles will ask the box for.
   evaluate();
-  KeySolver solver(*impl);
+  Solver solver(*impl);
   return solver.bounds(solver.solve(impl->yieldedValue(), /*negate=*/false));
 }

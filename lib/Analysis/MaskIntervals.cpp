@@ -116,14 +116,16 @@ static Span staticSpan(const IndexMath &math, const Span &span) {
           math.constant(last.value_or(kMaxPosition))};
 }
 
-Impl::Impl(Region &mask, const MaskBox &box, IndexMath math, Impl *rows)
-    : mask(mask), box(box), math(math), rows(rows) {
+Impl::Impl(Region &mask, const MaskBox &box, IndexMath math, Impl *whole)
+    : mask(mask), box(box), math(math), whole(whole) {
+  if (whole)
+    along = whole->along;
   findTabled(yieldedValue());
   if (math.emits()) {
     MaskBox known{staticSpan(math, box.batch), staticSpan(math, box.head),
                   staticSpan(math, box.row), staticSpan(math, box.key)};
     statics = std::make_unique<Impl>(mask, known, IndexMath(mask.getContext()),
-                                     /*rows=*/nullptr);
+                                     /*whole=*/nullptr);
   }
 }
 
@@ -183,14 +185,14 @@ Value Impl::compute(Value value) {
 //===----------------------------------------------------------------------===//
 
 Interval Impl::integer(Value value) {
-  if (rows && !dependsOn(value, Coordinate::Key))
-    return rows->integer(value);
+  if (whole && !dependsOn(value, along))
+    return whole->integer(value);
   if (auto it = integers.find(value); it != integers.end())
     return it->second;
   Interval result = computeInteger(value);
-  // The rows' box has this tile in it.
-  if (rows)
-    result.sound = rows->integer(value).sound;
+  // The whole box has this tile in it.
+  if (whole)
+    result.sound = whole->integer(value).sound;
   integers[value] = result;
   return result;
 }
@@ -230,7 +232,7 @@ Interval Impl::computeInteger(Value value) {
 
 void Impl::require(Interval &result, const Interval &interval, int64_t low,
                    int64_t high) {
-  if (rows)
+  if (whole)
     return;
   if (interval.min < low)
     result.sound = math.guard(
@@ -653,8 +655,8 @@ Interval Impl::computeOp(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 Truth Impl::condition(Value value) {
-  if (rows && !dependsOn(value, Coordinate::Key))
-    return rows->condition(value);
+  if (whole && !dependsOn(value, along))
+    return whole->condition(value);
   if (auto it = conditions.find(value); it != conditions.end())
     return it->second;
   Truth result = computeCondition(value);

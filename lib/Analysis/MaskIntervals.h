@@ -51,7 +51,7 @@ struct MaskEvaluator::Impl {
   using Rule = llvm::function_ref<Ends(IndexMath &, Ends, Ends)>;
   enum class Arithmetic { Add, Sub, Mul };
 
-  Impl(mlir::Region &mask, const MaskBox &box, IndexMath math, Impl *rows);
+  Impl(mlir::Region &mask, const MaskBox &box, IndexMath math, Impl *whole);
 
   Interval integer(mlir::Value value);
   Truth condition(mlir::Value value);
@@ -80,8 +80,10 @@ struct MaskEvaluator::Impl {
   mlir::Region &mask;
   MaskBox box;
   IndexMath math;
-  /// The rows that this is a tile of, or null.
-  Impl *rows;
+  /// The box that this is a tile of, or null, and the coordinate along which
+  /// it is cut: key or row.
+  Impl *whole;
+  Coordinate along = Coordinate::Key;
   Lookup lookup;
   llvm::SetVector<mlir::Value> tabled;
 

@@ -55,6 +55,10 @@ AttentionShape AttentionShape::get(OnlineAttentionOp op) {
   return getShape(op);
 }
 
+AttentionShape AttentionShape::get(AttentionBackwardOp op) {
+  return getShape(op);
+}
+
 double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
   // Blocks of rows as tall as a usual tile, at most this many of them.
   constexpr int64_t kRows = 48, kSamples = 64;
@@ -72,7 +76,7 @@ double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
     int64_t last = std::min(first + kRows, queries) - 1;
     MaskEvaluator evaluator(
         mask, {span(0, 0), span(0, 0), span(first, last), span(0, keys - 1)});
-    KeyBounds bounds = evaluator.keyBounds();
+    MaskBounds bounds = evaluator.bounds(Coordinate::Key);
     auto lower = getConstantIntValue(bounds.lower);
     auto upper = getConstantIntValue(bounds.upper);
     kept += lower && upper ? double(std::max<int64_t>(*upper - *lower, 0))
@@ -225,6 +229,12 @@ double fovea::predictGainInLoads(const KeyProducer &producer,
     bandwidth *= kNearBandwidth;
   return kKernelSeconds + 2.0 * producer.bytes / bandwidth -
          (producer.reads - 1.0) * producer.operations / operationsPerSecond;
+}
+
+ScheduleAttr fovea::selectSchedule(AttentionBackwardOp op, TargetAttr target) {
+  if (!target.isGpu() || getUnfitReason(op, target))
+    return {};
+  return selectGpuSchedule(op, target);
 }
 
 ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {

@@ -251,6 +251,10 @@ fovea_status *fovea_differentiate(const char *text, size_t length,
   gradient.recomputation = *recomputation;
   gradient.textbook = given.textbook;
   gradient.partition = given.partition;
+  auto gpu = parseTarget(given.target ? given.target : "host");
+  if (!gpu)
+    return fail(FOVEA_INVALID_ARGUMENT, gpu.takeError());
+  gradient.gpu = *gpu;
   auto program =
       Program::parse(llvm::StringRef(text, length), Compiled::kTextName);
   if (!program)

@@ -518,7 +518,7 @@ Program::differentiate(size_t index, GradientOptions options) const {
   std::lock_guard<std::mutex> lock(state->mutex);
   ErrorCollector errors(&state->context);
   mlir::OwningOpRef<mlir::ModuleOp> copy(state->module->clone());
-  if (!(*copy)->hasAttr(attn::kTargetAttrName))
+  if (!options.gpu && !(*copy)->hasAttr(attn::kTargetAttrName))
     (*copy)->setAttr(attn::kTargetAttrName,
                      detectHost(&state->context, HostArch::Native));
   // Operands keep their names.
@@ -542,7 +542,11 @@ Program::differentiate(size_t index, GradientOptions options) const {
                             other.getName()))
       other.erase();
   // The text is for any machine.
-  if (!state->module->getOperation()->hasAttr(attn::kTargetAttrName))
+  mlir::Attribute target =
+      state->module->getOperation()->getAttr(attn::kTargetAttrName);
+  if (target)
+    (*copy)->setAttr(attn::kTargetAttrName, target);
+  else
     (*copy)->removeAttr(attn::kTargetAttrName);
   std::string text;
   llvm::raw_string_ostream stream(text);

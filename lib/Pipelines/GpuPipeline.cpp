@@ -110,7 +110,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     return;
   if (options.strategy != Strategy::Unfused)
     addAttention(manager, options);
-  addBackward(manager);
+  addBackward(manager, /*unscheduledOnly=*/options.level == Level::Tiled);
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());
   addCleanup(manager);

@@ -60,8 +60,10 @@ void fovea::addInlining(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
 }
 
-void fovea::addBackward(OpPassManager &manager) {
-  manager.addPass(attn::createAttnDecomposeBackward());
+void fovea::addBackward(OpPassManager &manager, bool unscheduledOnly) {
+  attn::AttnDecomposeBackwardOptions options;
+  options.unscheduledOnly = unscheduledOnly;
+  manager.addPass(attn::createAttnDecomposeBackward(options));
   addCleanup(manager);
 }
 
@@ -165,6 +167,11 @@ void fovea::buildReferencePipeline(OpPassManager &manager) {
 
 void fovea::buildGradientPipeline(OpPassManager &manager,
                                   const GradientOptions &options) {
+  if (options.gpu) {
+    AttachGpuTargetOptions target;
+    target.target = getName(*options.gpu).str();
+    manager.addPass(createAttachGpuTarget(target));
+  }
   // Functions that others call stay until they are differentiated themselves.
   manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   if (!options.textbook) {

@@ -210,7 +210,8 @@ void fovea::registerFoveaPasses() {
       [](OpPassManager &manager, const GradientPipelineOptions &options) {
         buildGradientPipeline(manager,
                               {options.function, options.textbook,
-                               options.recomputation, options.partition});
+                               options.recomputation, options.partition,
+                               /*gpu=*/std::nullopt});
       });
   PassPipelineRegistration<>(
       "fovea-reference-pipeline",

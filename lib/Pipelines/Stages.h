@@ -23,8 +23,9 @@ void addInlining(mlir::OpPassManager &manager);
 /// From fused attention to loops over its tiles, for the host.
 void addTiling(mlir::OpPassManager &manager, Strategy strategy);
 
-/// What is left of fused backward passes, as a graph.
-void addBackward(mlir::OpPassManager &manager);
+/// What is left of fused backward passes, as a graph; all of them, or those
+/// that have no schedule.
+void addBackward(mlir::OpPassManager &manager, bool unscheduledOnly = false);
 
 /// From linalg on tensors to linalg on memrefs, buffers placed, small ones on
 /// the stack if `useStack` is set; if not, there is a runtime that frees what

@@ -67,7 +67,7 @@ def compile(text, target="host", *, entry=None, strategy="fused",
 
 
 def differentiate(text, *, entry=None, recompute="auto", textbook=False,
-                  partition=False):
+                  partition=False, target="host"):
     """Differentiates the function `entry`, or the only one, and returns the
     text of a module with its gradients, which can be read, edited and compiled.
 
@@ -82,9 +82,12 @@ def differentiate(text, *, entry=None, recompute="auto", textbook=False,
     partition: as two functions, `@f_forward(operands) -> (results, saved)` and
         `@f_backward(operands, results, saved, cotangents) -> gradients`, of
         which the second takes only what it reads.
+    target: what the text will be compiled for, which decides what is
+        recomputed.
     """
     options = _library.GradientOptions(_encode(entry), _encode(recompute),
-                                       bool(textbook), bool(partition))
+                                       bool(textbook), bool(partition),
+                                       _encode(target))
     data = text.encode()
     return take_text(lib.fovea_differentiate, data, len(data),
                      ctypes.byref(options)).decode()
@@ -101,7 +104,7 @@ def differentiable(text, target="host", *, entry=None, recompute="auto",
         attend(q, k, v).sum().backward()
     """
     split = differentiate(text, entry=entry, recompute=recompute,
-                          textbook=textbook, partition=True)
+                          textbook=textbook, partition=True, target=target)
     module = _compile(split, target, strategy, arch, cpu, opt_level)
     return Differentiable(Function(module, 0), Function(module, 1))
 

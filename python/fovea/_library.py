@@ -35,6 +35,7 @@ class GradientOptions(ctypes.Structure):
         ("recompute", ctypes.c_char_p),
         ("textbook", ctypes.c_int),
         ("partition", ctypes.c_int),
+        ("target", ctypes.c_char_p),
     ]
 
 

@@ -1,6 +1,7 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients against PyTorch's autograd in float64.
+"""Gradients against PyTorch's autograd in float64, on the host, or on the target
+that the environment variable FOVEA_TEST_TARGET names.
 
 Attention is that of the numerics tests; other ops are checked against finite
 differences by torch.autograd.gradcheck, in f64.
@@ -19,8 +20,9 @@ import fovea
 torch = pytest.importorskip("torch")
 
 TARGET = os.environ.get("FOVEA_TEST_TARGET", "host")
-if TARGET != "host":
-    pytest.skip("gradients run on the host", allow_module_level=True)
+DEVICE = "cpu" if TARGET == "host" else "cuda"
+if DEVICE == "cuda" and not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
 
 # (batch, queries, keys)
 SHAPES = [(1, 1, 1), (2, 37, 37), (1, 64, 64), (1, 70, 33), (2, 5, 130),
@@ -90,7 +92,7 @@ def reference(case, operands, variables):
 
 @functools.lru_cache(maxsize=None)
 def compiled(case, **options):
-    return fovea.differentiable(case.text, **options)
+    return fovea.differentiable(case.text, TARGET, **options)
 
 
 def run(case, shape, **options):
@@ -107,7 +109,9 @@ def run(case, shape, **options):
         if is_float:
             variables[index] = torch.tensor(
                 widen(operand, dtype), dtype=torch.float64, requires_grad=True)
-            tensor = tensor.clone().requires_grad_()
+            tensor = tensor.to(DEVICE, copy=True).requires_grad_()
+        elif isinstance(tensor, torch.Tensor) and tensor.ndim:
+            tensor = tensor.to(DEVICE)
         tensors.append(tensor)
     expected, row = reference(case, operands, variables)
     results = function(*tensors)
@@ -125,7 +129,7 @@ def run(case, shape, **options):
     types = [case.dtype, case.accumulator]
     gradients = torch.autograd.grad(
         results, [tensors[index] for index in variables],
-        [to_torch(c, t) for c, t in zip(cotangents, types)])
+        [to_torch(c, t).to(DEVICE) for c, t in zip(cotangents, types)])
     wanted = torch.autograd.grad(
         expected, list(variables.values()),
         [torch.tensor(widen(c, t), dtype=torch.float64)
@@ -136,7 +140,7 @@ def run(case, shape, **options):
         if not gradient.numel():
             continue
         exact = torch.zeros(gradient.shape) if exact is None else exact
-        error = (gradient.double() - exact).abs().max().item()
+        error = (gradient.cpu().double() - exact).abs().max().item()
         # Gradients of scores are differences of numbers of magnitude 1.
         scale = max(exact.abs().max().item(), 1.0)
         # What is captured is f32, and its gradient a sum over everything.
@@ -243,21 +247,42 @@ func.func @f(%q: tensor<2x4x210x8xf64>, %k: tensor<2x2x130x8xf64>,
   return %o : tensor<2x4x210x8xf64>
 }}"""
     torch.manual_seed(5)
-    q, k, v, t = [torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    q, k, v, t = [torch.randn(shape, dtype=torch.float64, device=DEVICE,
+                              requires_grad=True)
                   for shape in ((2, 4, 210, 8), (2, 2, 130, 8), (2, 2, 130, 8),
                                 sizes)]
-    b, h, i, j = torch.meshgrid(*map(torch.arange, (2, 4, 210, 130)),
-                                indexing="ij")
+    b, h, i, j = torch.meshgrid(
+        *(torch.arange(size, device=DEVICE) for size in (2, 4, 210, 130)),
+        indexing="ij")
     places = {"%b": b, "%h": h, "%i": i, "%j": j, "%zero": 0 * b, "%sum": i + j}
     read = t[tuple(places[at] for at in index.split(", ") if at)]
     wide_k, wide_v = (x.repeat_interleave(2, 1) for x in (k, v))
     expected = torch.softmax(q @ wide_k.mT * read, -1) @ wide_v
     gradient = torch.randn_like(expected)
     wanted = torch.autograd.grad(expected, (q, k, v, t), gradient)
-    attend = fovea.differentiable(text, recompute="always")
+    attend = fovea.differentiable(text, TARGET, recompute="always")
     found = torch.autograd.grad(attend(q, k, v, t), (q, k, v, t), gradient)
     for a, e in zip(found, wanted):
         torch.testing.assert_close(a, e, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(dtype=dtype, mask=mask, dim=dim, value_dim=value_dim, heads=heads)
+     for dtype, mask, dim, value_dim, heads in (
+         ("bf16", "none", 64, 64, 2), ("bf16", "causal", 128, 128, 4),
+         ("f16", "window", 64, 128, 4), ("f16", "documents", 96, 32, 2),
+         ("bf16", "padding", 32, 32, 4), ("f32", "causal", 64, 64, 4),
+         ("f16", "causal_documents", 64, 64, 2))]
+    + [Case(dtype="bf16", modification="soft_cap", mask="causal", dim=64,
+            value_dim=64),
+       Case(dtype="f16", dropout=0.2, mask="causal", dim=64, value_dim=64),
+       Case(dtype="bf16", modification="soft_cap", dropout=0.1, lse=True,
+            dim=128, value_dim=128)],
+    [(1, 1, 1), (2, 37, 37), (1, 200, 200), (1, 129, 257), (1, 300, 64),
+     (1, 8, 0), (1, 0, 8)]), ids=name)
+def test_kernels(case, shape):
+    """Several tiles of queries and keys, head dims of GPUs' kernels."""
+    run(case, shape)
 
 
 # Graph ops alone: the text's results, and the shapes of its operands.
@@ -449,9 +474,9 @@ func.func @f(%x: tensor<3x4xf64>, %c: tensor<1x4x1xf64>, %t: tensor<4x4xf64>,
 
 def check_gradients(text, shapes, make=torch.randn):
     torch.manual_seed(3)
-    operands = [make(shape, dtype=torch.float64).requires_grad_()
+    operands = [make(shape, dtype=torch.float64).to(DEVICE).requires_grad_()
                 for shape in shapes]
-    function = fovea.differentiable(text)
+    function = fovea.differentiable(text, TARGET)
     assert torch.autograd.gradcheck(function, operands, fast_mode=False)
 
 
@@ -511,10 +536,11 @@ def test_autograd_goes_through():
     """Around the function is PyTorch's own; one operand needs no gradient, one
     is used twice, one result is not used."""
     text = Case(lse=True, mask="causal", static=(1, 8, 8), dtype="f64").text
-    function = fovea.differentiable(text)
+    function = fovea.differentiable(text, TARGET)
     torch.manual_seed(1)
-    x = torch.randn(1, 4, 8, 32, dtype=torch.float64, requires_grad=True)
-    v = torch.randn(1, 2, 8, 32, dtype=torch.float64)
+    x = torch.randn(1, 4, 8, 32, dtype=torch.float64, device=DEVICE,
+                    requires_grad=True)
+    v = torch.randn(1, 2, 8, 32, dtype=torch.float64, device=DEVICE)
     output, _ = function(x * 2, x[:, :2], v)
     output.square().sum().backward()
 
@@ -535,6 +561,14 @@ def test_deterministic(batch, heads):
     text = fovea.differentiate(case.text, recompute="always")
     function = fovea.compile(text)
     cotangent = np.ones((batch, heads, 265, 32), np.float32)
+
+
+def test_deterministic():
+    case = Case(mask="causal", modification="relative", dropout=0.1)
+    operands = case.make_operands(2, 65, 65)
+    text = fovea.differentiate(case.text)
+    function = fovea.compile(text, TARGET)
+    cotangent = np.ones((2, 4, 65, 32), np.float32)
     first, second = (function(*operands, cotangent) for _ in range(2))
     for a, b in zip(first, second):
         np.testing.assert_array_equal(a, b)

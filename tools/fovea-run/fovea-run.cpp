@@ -201,9 +201,11 @@ differentiate(const Program &program, size_t function,
 }
 
 /// What the flags say of gradients; the textbook's are op by op.
-static llvm::Expected<GradientOptions> getGradientOptions(bool textbook) {
+static llvm::Expected<GradientOptions>
+getGradientOptions(bool textbook, std::optional<GpuArch> gpu) {
   GradientOptions options;
   options.textbook = textbook;
+  options.gpu = gpu;
   std::optional<attn::Recomputation> policy = parseRecomputation(recompute);
   if (!policy)
     return llvm::createStringError(
@@ -418,7 +420,8 @@ static llvm::Error run() {
       describeResults((*program)->getFunctions()[*function]);
   std::unique_ptr<Program> joint;
   if (gradients) {
-    auto wanted = getGradientOptions(options->strategy == Strategy::Unfused);
+    auto wanted = getGradientOptions(options->strategy == Strategy::Unfused,
+                                     options->gpu);
     if (!wanted)
       return wanted.takeError();
     auto made = differentiate(**program, *function, *wanted);

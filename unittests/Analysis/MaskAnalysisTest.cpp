@@ -40,25 +40,28 @@ struct Visits {
 /// the interpreter, beside the region itself.
 class MaskUnderTest {
 public:
-  MaskUnderTest(Region &mask, MaskInterpreter &machine)
-      : mask(mask), machine(machine) {
+  /// Blocks of rows and their tiles of keys if `along` is the key, blocks of
+  /// keys and their tiles of rows if it is the row.
+  MaskUnderTest(Region &mask, MaskInterpreter &machine, Coordinate along)
+      : mask(mask), machine(machine), along(along),
+        across(along == Coordinate::Key ? Coordinate::Row : Coordinate::Key) {
     OpBuilder builder(mask.getContext());
     Type index = builder.getIndexType();
     Location loc = builder.getUnknownLoc();
     auto argument = [&](Type type) { return block.addArgument(type, loc); };
     batch = argument(index), head = argument(index);
-    firstRow = argument(index), lastRow = argument(index);
-    lastKey = argument(index);
-    firstKey = argument(index), lastOfTile = argument(index);
+    firstOfBlock = argument(index), lastOfBlock = argument(index);
+    lastAlong = argument(index);
+    firstOfTile = argument(index), lastOfTile = argument(index);
     for (auto [value, coordinates] : tabledValues(mask)) {
       Type type = value.getType().isInteger(1) ? value.getType() : index;
       Value min = argument(type), max = argument(type);
       tables.push_back({value, coordinates, min, max});
     }
-    auto lookup = [&](unsigned varying) {
+    auto lookup = [&](Coordinate varying) {
       return [=, this](Value value, IndexMath &) -> std::optional<Span> {
         for (const Table &table : tables)
-          if (table.value == value && (table.coordinates & varying))
+          if (table.value == value && (table.coordinates & bitOf(varying)))
             return Span{table.min, table.max};
         return std::nullopt;
       };
@@ -66,16 +69,19 @@ public:
 
     builder.setInsertionPointToEnd(&block);
     IndexMath constants(mask.getContext());
+    Span fixed = {firstOfBlock, lastOfBlock};
+    Span whole = {constants.constant(0), lastAlong};
+    bool cutsKeys = along == Coordinate::Key;
     MaskBox box{{batch, batch},
                 {head, head},
-                {firstRow, lastRow},
-                {constants.constant(0), lastKey}};
-    MaskEvaluator rows(mask, box, builder, loc);
-    rows.setLookup(lookup(bitOf(Coordinate::Row)));
-    bounds = rows.keyBounds();
-    rowOps = std::distance(block.begin(), block.end());
-    MaskEvaluator tile(rows, {firstKey, lastOfTile}, builder);
-    tile.setLookup(lookup(bitOf(Coordinate::Key)));
+                cutsKeys ? fixed : whole,
+                cutsKeys ? whole : fixed};
+    MaskEvaluator evaluator(mask, box, builder, loc);
+    evaluator.setLookup(lookup(across));
+    bounds = evaluator.bounds(along);
+    blockOps = std::distance(block.begin(), block.end());
+    MaskEvaluator tile(evaluator, {firstOfTile, lastOfTile}, builder);
+    tile.setLookup(lookup(along));
     truth = tile.evaluate();
   }
 
@@ -84,14 +90,15 @@ public:
     return valueAt(mask.front().getTerminator()->getOperand(0), b, h, i, j);
   }
 
-  /// Visits the tiles of all rows as the analysis says, and compares.
+  /// Visits the tiles of all blocks as the analysis says, and compares.
   Visits check(const Sizes &sizes) {
     Visits visits;
     visits.exact = bounds.exact;
+    int64_t step = getTile(sizes, across);
     for (int64_t b = 0; b < sizes.batches; ++b)
       for (int64_t h = 0; h < sizes.heads; ++h)
-        for (int64_t i = 0; i < sizes.rows; i += sizes.rowTile)
-          checkRows(sizes, b, h, i, visits);
+        for (int64_t i = 0; i < getSize(sizes, across); i += step)
+          checkBlock(sizes, b, h, i, visits);
     return visits;
   }
 
@@ -119,13 +126,20 @@ private:
     return machine.get(value);
   }
 
+  static int64_t getSize(const Sizes &sizes, Coordinate coordinate) {
+    return coordinate == Coordinate::Row ? sizes.rows : sizes.keys;
+  }
+  static int64_t getTile(const Sizes &sizes, Coordinate coordinate) {
+    return coordinate == Coordinate::Row ? sizes.rowTile : sizes.keyTile;
+  }
+
   /// Fills the tables that depend on the row or on the key.
-  void fillTables(unsigned varying, int64_t b, int64_t h, int64_t first,
+  void fillTables(Coordinate varying, int64_t b, int64_t h, int64_t first,
                   int64_t last) {
     for (const Table &table : tables) {
-      if (!(table.coordinates & varying))
+      if (!(table.coordinates & bitOf(varying)))
         continue;
-      bool isRow = varying == bitOf(Coordinate::Row);
+      bool isRow = varying == Coordinate::Row;
       int64_t min = INT64_MAX, max = INT64_MIN;
       for (int64_t x = first; x <= last; ++x) {
         int64_t v = valueAt(table.value, b, h, isRow ? x : 0, isRow ? 0 : x);
@@ -137,53 +151,54 @@ private:
     }
   }
 
-  void checkRows(const Sizes &sizes, int64_t b, int64_t h, int64_t first,
-                 Visits &visits) {
-    int64_t last = std::min(first + sizes.rowTile, sizes.rows) - 1;
-    fillTables(bitOf(Coordinate::Row), b, h, first, last);
+  void checkBlock(const Sizes &sizes, int64_t b, int64_t h, int64_t first,
+                  Visits &visits) {
+    int64_t size = getSize(sizes, along), step = getTile(sizes, along);
+    int64_t last =
+        std::min(first + getTile(sizes, across), getSize(sizes, across)) - 1;
+    fillTables(across, b, h, first, last);
     for (auto [value, number] : {std::pair(batch, b),
                                  {head, h},
-                                 {firstRow, first},
-                                 {lastRow, last},
-                                 {lastKey, sizes.keys - 1}})
+                                 {firstOfBlock, first},
+                                 {lastOfBlock, last},
+                                 {lastAlong, size - 1}})
       machine.set(value, number);
-    auto tileOps = std::next(block.begin(), rowOps);
+    auto tileOps = std::next(block.begin(), blockOps);
     for (Operation &op : llvm::make_range(block.begin(), tileOps))
       machine.run(op);
     int64_t lower = machine.get(bounds.lower);
     int64_t upper = machine.get(bounds.upper);
 
-    std::vector<int64_t> kept(sizes.keys);
+    std::vector<int64_t> kept(size);
     for (int64_t i = first; i <= last; ++i)
-      for (int64_t j = 0; j < sizes.keys; ++j) {
-        bool keep = keeps(b, h, i, j);
+      for (int64_t j = 0; j < size; ++j) {
+        bool cutsKeys = along == Coordinate::Key;
+        bool keep = keeps(b, h, cutsKeys ? i : j, cutsKeys ? j : i);
         kept[j] += keep;
         if (keep) {
-          ASSERT_LE(lower, j) << "row " << i << "\n" << print();
-          ASSERT_GT(upper, j) << "row " << i << "\n" << print();
+          ASSERT_LE(lower, j) << "across " << i << "\n" << print();
+          ASSERT_GT(upper, j) << "across " << i << "\n" << print();
         }
       }
     ASSERT_GE(lower, 0);
-    ASSERT_LE(upper, sizes.keys);
+    ASSERT_LE(upper, size);
 
-    for (int64_t key = lower / sizes.keyTile * sizes.keyTile; key < upper;
-         key += sizes.keyTile) {
-      int64_t end = std::min(key + sizes.keyTile, upper);
-      fillTables(bitOf(Coordinate::Key), b, h, key,
-                 std::min(key + sizes.keyTile, sizes.keys) - 1);
-      machine.set(firstKey, key);
+    for (int64_t start = lower / step * step; start < upper; start += step) {
+      int64_t end = std::min(start + step, upper);
+      fillTables(along, b, h, start, std::min(start + step, size) - 1);
+      machine.set(firstOfTile, start);
       machine.set(lastOfTile, end - 1);
       for (Operation &op : llvm::make_range(tileOps, block.end()))
         machine.run(op);
       int64_t count =
-          std::accumulate(kept.begin() + key, kept.begin() + end, int64_t(0));
-      bool isFull = count == (end - key) * (last - first + 1);
+          std::accumulate(kept.begin() + start, kept.begin() + end, int64_t(0));
+      bool isFull = count == (end - start) * (last - first + 1);
       bool any = machine.get(truth.any), all = machine.get(truth.all);
       if (!any)
-        ASSERT_EQ(count, 0) << "rows " << first << " keys " << key << "\n"
+        ASSERT_EQ(count, 0) << "across " << first << " along " << start << "\n"
                             << print();
       if (all)
-        ASSERT_TRUE(isFull) << "rows " << first << " keys " << key << "\n"
+        ASSERT_TRUE(isFull) << "across " << first << " along " << start << "\n"
                             << print();
       // An exact loop asks no tile.
       if (bounds.exact || any) {
@@ -198,11 +213,13 @@ private:
   Region &mask;
   MaskInterpreter &machine;
   Block block;
-  Value batch, head, firstRow, lastRow, lastKey, firstKey, lastOfTile;
+  Coordinate along, across;
+  Value batch, head, firstOfBlock, lastOfBlock, lastAlong, firstOfTile,
+      lastOfTile;
   std::vector<Table> tables;
-  KeyBounds bounds;
+  MaskBounds bounds;
   Truth truth;
-  int64_t rowOps = 0;
+  int64_t blockOps = 0;
 };
 
 class MaskAnalysisTest : public ::testing::Test {
@@ -231,8 +248,8 @@ protected:
   Value argument(unsigned number) { return function.getArgument(number + 1); }
 
   /// Checks `mask` at sizes that divide and sizes that do not.
-  Visits checkAll(Region &mask) {
-    MaskUnderTest test(mask, machine);
+  Visits checkAll(Region &mask, Coordinate along = Coordinate::Key) {
+    MaskUnderTest test(mask, machine, along);
     Visits sum;
     for (Sizes sizes : {Sizes{2, 2, 24, 24, 8, 8}, Sizes{2, 2, 13, 29, 4, 8},
                         Sizes{2, 2, 29, 13, 8, 4}, Sizes{2, 2, 1, 30, 4, 7},
@@ -248,13 +265,16 @@ protected:
   }
 
   /// Every visited tile has something kept, and mask code is where it is
-  /// needed.
+  /// needed. `exact`: whether bounds of keys are; those of rows may differ.
   void expectTight(Region &mask, bool exact) {
-    Visits visits = checkAll(mask);
-    EXPECT_GT(visits.visited, 0);
-    EXPECT_EQ(visits.empty, 0);
-    EXPECT_EQ(visits.maskedFull, 0);
-    EXPECT_EQ(visits.exact, exact);
+    for (Coordinate along : {Coordinate::Key, Coordinate::Row}) {
+      Visits visits = checkAll(mask, along);
+      EXPECT_GT(visits.visited, 0);
+      EXPECT_EQ(visits.empty, 0);
+      EXPECT_EQ(visits.maskedFull, 0);
+      if (along == Coordinate::Key)
+        EXPECT_EQ(visits.exact, exact);
+    }
   }
 
   MLIRContext context;
@@ -524,9 +544,14 @@ TEST_F(MaskAnalysisTest, ClassifiesConstants) {
   EXPECT_EQ(classify(span(10, 19), span(0, 11)), TileKind::Partial);
   EXPECT_EQ(classify(span(0, 9), span(9, 19)), TileKind::Partial);
   MaskBox box{span(0, 0), span(0, 0), span(8, 15), span(0, 99)};
-  KeyBounds bounds = MaskEvaluator(mask, box).keyBounds();
+  MaskBounds bounds = MaskEvaluator(mask, box).bounds(Coordinate::Key);
   EXPECT_EQ(IndexMath::constantOf(bounds.lower), 0);
   EXPECT_EQ(IndexMath::constantOf(bounds.upper), 16);
+  box = {span(0, 0), span(0, 0), span(0, 99), span(8, 15)};
+  bounds = MaskEvaluator(mask, box).bounds(Coordinate::Row);
+  EXPECT_EQ(IndexMath::constantOf(bounds.lower), 8);
+  EXPECT_EQ(IndexMath::constantOf(bounds.upper), 100);
+  EXPECT_TRUE(bounds.exact);
 }
 
 //===----------------------------------------------------------------------===//
@@ -778,8 +803,8 @@ TEST_P(RandomMasks, AgreeWithBruteForce) {
     machine.set(argument(2), ids);
     machine.set(argument(3), pad);
 
-    MaskUnderTest test(mask, machine);
-    for (int i = 0; i < 2; ++i) {
+    for (Coordinate along : {Coordinate::Key, Coordinate::Row}) {
+      MaskUnderTest test(mask, machine, along);
       Sizes sizes{2, 1, pick(1, 20), pick(1, 20), pick(1, 9), pick(1, 9)};
       Visits visits = test.check(sizes);
       if (HasFatalFailure()) {

@@ -38,13 +38,13 @@
 //     or on the linear form of their difference where something occurs in it
 //     twice and may cancel; an unsigned one is reduced to signed ones; and, or,
 //     not, select follow Kleene.
-// R6  The keys of a block of rows are bounded by solving each comparison for
-// the
-//     key, through linear forms, divisions, minima, maxima and absolute values:
-//     `and` intersects the solutions, `or` takes their hull, `not` is pushed
-//     inwards. Where the solutions are intervals joined by `and`, or half-lines
-//     of one direction joined by `or`, asking every tile for `any` would leave
-//     out no more, and the bounds are called exact.
+// R6  The keys of a block of rows, and the rows of a block of keys, are bounded
+//     by solving each comparison for the key or the row, through linear forms,
+//     divisions, minima, maxima and absolute values: `and` intersects the
+//     solutions, `or` takes their hull, `not` is pushed inwards. Where the
+//     solutions are intervals joined by `and`, or half-lines of one direction
+//     joined by `or`, asking every tile for `any` would leave out no more, and
+//     the bounds are called exact.
 //
 // The answers are conservative: EMPTY and FULL are proofs.
 //
@@ -96,11 +96,11 @@ struct Truth {
 
 enum class TileKind { Empty, Full, Partial };
 
-/// The keys from `lower` to below `upper`, outside of which a block of rows
-/// keeps none; `upper` is the box's first key if there are none. `exact`: among
-/// the tiles of keys that touch them there is none for which `Truth::any` is
-/// false (rule R6).
-struct KeyBounds {
+/// The keys (or rows) from `lower` to below `upper`, outside of which a block
+/// of rows (or keys) keeps none; `upper` is the box's first one if there are
+/// none. `exact`: among the tiles that touch them there is none for which
+/// `Truth::any` is false (rule R6).
+struct MaskBounds {
   mlir::OpFoldResult lower, upper;
   bool exact;
 };
@@ -137,10 +137,10 @@ public:
   MaskEvaluator(mlir::Region &mask, const MaskBox &box);
   MaskEvaluator(mlir::Region &mask, const MaskBox &box, mlir::OpBuilder builder,
                 mlir::Location loc);
-  /// A tile of keys in the rows of `rows`, whose `keyBounds` have been asked
-  /// for. What does not depend on the key has been computed there, and so have
-  /// the conditions of soundness.
-  MaskEvaluator(MaskEvaluator &rows, Span keys, mlir::OpBuilder builder);
+  /// The tile `part` of `whole` along the coordinate whose `bounds` have been
+  /// asked for there. What does not depend on that coordinate has been computed
+  /// there, and so have the conditions of soundness.
+  MaskEvaluator(MaskEvaluator &whole, Span part, mlir::OpBuilder builder);
   ~MaskEvaluator();
 
   /// How a tabled value is looked up: its minimum and maximum over the box
@@ -152,8 +152,9 @@ public:
   Truth evaluate();
   /// The same over a box of constants. Undecided is `Partial`.
   TileKind classify();
-  /// Bounds of the keys that the box's rows keep, within the box.
-  KeyBounds keyBounds();
+  /// Bounds of the keys that the box's rows keep, or of the rows that keep any
+  /// of the box's keys, within the box.
+  MaskBounds bounds(Coordinate along);
 
 private:
   std::unique_ptr<Impl> impl;

@@ -39,6 +39,7 @@ struct AttentionShape {
 
   static AttentionShape get(attn::AttentionOp op);
   static AttentionShape get(attn::OnlineAttentionOp op);
+  static AttentionShape get(attn::AttentionBackwardOp op);
 };
 
 /// The part of the keys, in [0, 1], between the bounds that the mask analysis
@@ -53,6 +54,10 @@ double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
 /// Why no schedule is chosen for `op` on `target`, whatever the tile: on GPUs
 /// the element types must be one and head dims multiples of 8 up to 256.
 std::optional<std::string> getUnfitReason(attn::AttentionOp op,
+                                          attn::TargetAttr target);
+/// The same of the gradients of attention, on a GPU: there, too, sums must be
+/// f32, and captured tensors may have no gradients.
+std::optional<std::string> getUnfitReason(attn::AttentionBackwardOp op,
                                           attn::TargetAttr target);
 
 /// Elementwise or row-wise work that makes the keys or values of one attention.
@@ -79,6 +84,9 @@ double predictGainInLoads(const KeyProducer &producer, attn::TargetAttr target);
 /// target: a host's near memory, a GPU's shared memory and registers. Null if
 /// none does.
 attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
+                                  attn::TargetAttr target);
+/// The same of the gradients of attention, whose kernels are GPUs' alone.
+attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
                                   attn::TargetAttr target);
 
 } // namespace fovea

@@ -71,19 +71,38 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     `warps` and `stages` are those of `#attn.schedule`. All strategies of
     `attn-online-softmax` are converted.
 
+    A scheduled `attn.attention_backward` becomes a `tile.launch` with one block
+    for each tile of keys of a head. It loads its keys and values, and for each
+    tile of queries of the heads of its group loads the queries and the output's
+    gradients, computes scores and gradients of probabilities transposed, `keys x
+    queries`, adds to the gradients of its keys and values, which stay in
+    registers, and adds the gradients of the queries in memory
+    (`tile.store add`), in f32.
+
+    - The mask analysis bounds the loop over tiles of queries and tests tiles, as
+      it does for keys in the forward pass.
+    - In front, a kernel makes the statistics of rows ready: minus the
+      log-sum-exp in base 2 and minus delta, up to whole tiles. Rows without a
+      key, and those that do not exist, have a probability of 0 everywhere.
+    - Behind, the queries' gradients are scaled and rounded.
+
     A loop stays, with a missed remark that says why, if its schedule has no
     `warps`, if something else is computed in it (run `attn-tile` with
     `fuse-producers=false fuse-consumers=false`), if queries, keys and values
-    differ in their element type, or if a head dim is dynamic or above 256.
+    differ in their element type, or if a head dim is dynamic or above 256. A
+    backward pass stays if captured tensors have gradients, if it is not summed
+    in f32, or if its score region has no derivative.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect", "::fovea::tile::TileDialect"
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::fovea::tile::TileDialect"
   ];
   let statistics = [
-    Statistic<"numConverted", "num-converted", "Number of loops converted">,
-    Statistic<"numKept", "num-kept", "Number of loops that stay">
+    Statistic<"numConverted", "num-converted",
+              "Number of loops and backward passes converted">,
+    Statistic<"numKept", "num-kept", "Number of those that stay">
   ];
 }
 

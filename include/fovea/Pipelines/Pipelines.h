@@ -121,6 +121,9 @@ struct GradientOptions {
   attn::Recomputation recomputation = attn::Recomputation::Auto;
   /// Split forward and backward pass into two functions.
   bool partition = false;
+  /// The GPU that the module will be compiled for, if not the machine of the
+  /// module's `attn.target`.
+  std::optional<GpuArch> gpu;
 };
 
 /// Appends the passes that add gradients to a module of graphs, which is then

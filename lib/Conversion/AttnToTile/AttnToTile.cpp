@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BackwardBuilder.h"
 #include "LaunchBuilder.h"
 
 #include "fovea/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
@@ -29,20 +31,30 @@ struct AttnToTile final : impl::AttnToTileBase<AttnToTile> {
       if (loop && op.hasPureTensorSemantics())
         loops.insert(loop);
     });
+    SmallVector<attn::AttentionBackwardOp> gradients;
+    getOperation()->walk([&](attn::AttentionBackwardOp op) {
+      if (op.getSchedule())
+        gradients.push_back(op);
+    });
     IRRewriter rewriter(&getContext());
-    for (scf::ForallOp loop : loops) {
-      Location loc = loop.getLoc();
-      LaunchBuilder builder(rewriter, loop);
-      if (succeeded(builder.run())) {
-        ++numConverted;
-        continue;
-      }
-      ++numKept;
-      remark::missed(loc, remark::RemarkOpts::name("unfit").category(
-                              "convert-attn-to-tile"))
-          << ("attention stays a loop over tiles: " + builder.getReason())
-                 .str();
+    for (scf::ForallOp loop : loops)
+      convert(LaunchBuilder(rewriter, loop), loop.getLoc(),
+              "attention stays a loop over tiles: ");
+    for (attn::AttentionBackwardOp op : gradients)
+      convert(BackwardBuilder(rewriter, op), op.getLoc(),
+              "the backward pass is written out, kernel by kernel: ");
+  }
+
+  template <typename Builder>
+  void convert(Builder builder, Location loc, StringRef consequence) {
+    if (succeeded(builder.run())) {
+      ++numConverted;
+      return;
     }
+    ++numKept;
+    remark::missed(
+        loc, remark::RemarkOpts::name("unfit").category("convert-attn-to-tile"))
+        << (consequence + builder.getReason()).str();
   }
 };
 } // namespace

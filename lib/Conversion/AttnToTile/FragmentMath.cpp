@@ -14,11 +14,11 @@ using namespace fovea;
 using namespace fovea::tile;
 
 Value FragmentMath::map(FragmentType type, ValueRange ins, ValueRange rows,
-                        Body body) {
-  auto op = MapOp::create(builder, loc, type, ins, rows, ValueRange());
+                        ValueRange columns, Body body) {
+  auto op = MapOp::create(builder, loc, type, ins, rows, columns);
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&op.getBody());
-  for (Value operand : llvm::concat<Value>(ins, rows))
+  for (Value operand : op->getOperands())
     block->addArgument(cast<FragmentType>(operand.getType()).getElementType(),
                        loc);
   size_t elements = block->getNumArguments();

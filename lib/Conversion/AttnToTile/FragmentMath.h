@@ -26,9 +26,13 @@ public:
                                               mlir::ValueRange coordinates)>;
 
   /// `ins` have the shape of the result, `rows` an element for each of its
-  /// rows.
+  /// rows, `columns` one for each of its columns.
   mlir::Value map(tile::FragmentType type, mlir::ValueRange ins,
-                  mlir::ValueRange rows, Body body);
+                  mlir::ValueRange rows, mlir::ValueRange columns, Body body);
+  mlir::Value map(tile::FragmentType type, mlir::ValueRange ins,
+                  mlir::ValueRange rows, Body body) {
+    return map(type, ins, rows, {}, body);
+  }
 
   mlir::Value fill(tile::FragmentType type, double value);
   mlir::Value reduce(tile::Reduction kind, mlir::Value input, mlir::Value init);

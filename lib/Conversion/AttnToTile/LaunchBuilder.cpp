@@ -358,6 +358,14 @@ LogicalResult LaunchBuilder::convertFill(linalg::FillOp op) {
   return success();
 }
 
+Value LaunchBuilder::getRunningValue(Value value) {
+  auto fill = value.getDefiningOp<linalg::FillOp>();
+  if (fill && isOutside(value) && !mapping.contains(value) &&
+      failed(convertFill(fill)))
+    return value;
+  return mapping.lookupOrDefault(value);
+}
+
 LogicalResult LaunchBuilder::convertYield(Operation *terminator) {
   SmallVector<Value> values;
   for (Value value : terminator->getOperands()) {
@@ -373,7 +381,7 @@ LogicalResult LaunchBuilder::convertYield(Operation *terminator) {
 LogicalResult LaunchBuilder::convertFor(scf::ForOp op) {
   SmallVector<Value> inits;
   for (Value init : op.getInitArgs()) {
-    inits.push_back(mapping.lookupOrDefault(init));
+    inits.push_back(getRunningValue(init));
     if (isa<TensorType>(inits.back().getType()))
       return fail("a running value does not begin as a linalg.fill");
   }
@@ -428,9 +436,9 @@ LogicalResult LaunchBuilder::convertIf(scf::IfOp op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
-  RunningValues running{mapping.lookupOrDefault(op.getAcc()),
-                        mapping.lookupOrDefault(op.getMax()),
-                        mapping.lookupOrDefault(op.getSum())};
+  RunningValues running{getRunningValue(op.getAcc()),
+                        getRunningValue(op.getMax()),
+                        getRunningValue(op.getSum())};
   for (Value value : {running.acc, running.max, running.sum})
     if (!isa<FragmentType>(value.getType()))
       return fail("a running value does not begin as a linalg.fill");
@@ -445,12 +453,15 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
   IndexMath index(rewriter, op.getLoc());
   KeyStep step;
   step.op = op;
+  ScoreTile &tile = step.tile;
   for (Value coordinate : op.getAt())
-    step.at.push_back(mapping.lookupOrDefault(coordinate));
-  while (step.at.size() < 4)
-    step.at.push_back(index.materialize(index.constant(0)));
-  step.rows = getTileSize(*queryView, 2);
-  step.keys = getTileSize(*keyView, 2);
+    tile.at.push_back(mapping.lookupOrDefault(coordinate));
+  while (tile.at.size() < 4)
+    tile.at.push_back(index.materialize(index.constant(0)));
+  tile.queryTile = sizes.queries;
+  tile.keyTile = sizes.keys;
+  tile.queries = getTileSize(*queryView, 2);
+  tile.keys = getTileSize(*keyView, 2);
   step.partial = index.boolean(!op.getMask().empty());
   if (op.getPartial())
     step.partial = index.logicalAnd(step.partial,
@@ -458,15 +469,15 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
   if (op.getDropout()) {
     // Without `whole` the operands are it.
     bool isPart = !op.getWhole().empty();
-    step.wholeHeads = isPart ? mapping.lookupOrDefault(op.getWhole()[0])
+    tile.wholeHeads = isPart ? mapping.lookupOrDefault(op.getWhole()[0])
                              : index.materialize(getTileSize(*queryView, 1));
-    step.wholeQueries = isPart ? mapping.lookupOrDefault(op.getWhole()[1])
-                               : index.materialize(step.rows);
-    step.seed = mapping.lookupOrDefault(op.getSeed());
-    step.offset = mapping.lookupOrDefault(op.getOffset());
+    tile.wholeQueries = isPart ? mapping.lookupOrDefault(op.getWhole()[1])
+                               : index.materialize(tile.queries);
+    tile.seed = mapping.lookupOrDefault(op.getSeed());
+    tile.offset = mapping.lookupOrDefault(op.getOffset());
   }
   bool isComplete = true;
-  step.emitRegion = [&](OpBuilder &builder, Region &region,
+  tile.emitRegion = [&](OpBuilder &builder, Region &region,
                         ValueRange arguments) {
     Value result = emitRegion(builder, region, arguments);
     if (result)
@@ -490,9 +501,9 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
 }
 
 LogicalResult LaunchBuilder::convertFinalize(FinalizeOp op) {
-  RunningValues running{mapping.lookupOrDefault(op.getAcc()),
-                        mapping.lookupOrDefault(op.getMax()),
-                        mapping.lookupOrDefault(op.getSum())};
+  RunningValues running{getRunningValue(op.getAcc()),
+                        getRunningValue(op.getMax()),
+                        getRunningValue(op.getSum())};
   for (Value value : {running.acc, running.max, running.sum})
     if (!isa<FragmentType>(value.getType()))
       return fail("a running value does not begin as a linalg.fill");

@@ -36,6 +36,9 @@ private:
   mlir::LogicalResult convertBlock(mlir::Block &block);
   mlir::LogicalResult convertOp(mlir::Operation &op);
   mlir::LogicalResult convertFill(mlir::linalg::FillOp op);
+  /// What `value` has become; a fill before the loop, which a tile that is all
+  /// of a tensor shares with others, is done again.
+  mlir::Value getRunningValue(mlir::Value value);
   mlir::LogicalResult convertFor(mlir::scf::ForOp op);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);

@@ -10,7 +10,6 @@
 #include "FragmentMath.h"
 
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Conversion/Philox.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -90,10 +89,7 @@ private:
   Value scores(Value query);
   Value modified(Value products);
   Value masked(Value scores);
-  Value keep(OpBuilder &body, ValueRange coordinates);
   Value weights(Value probabilities);
-  SmallVector<Value> getPlace(OpBuilder &body, ValueRange coordinates,
-                              Region &region);
 
   OpBuilder &builder;
   OnlineAttentionOp op;
@@ -105,31 +101,6 @@ private:
   bool isRaw;
 };
 } // namespace
-
-/// Whether `region` reads tensors, so that its coordinates must be elements'.
-static bool readsTensors(Region &region) {
-  return region.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
-}
-
-/// Batch, head, query and key of an element. Elements beyond the last query or
-/// key stand for it where the region reads tensors by its coordinates.
-SmallVector<Value>
-StepEmitter::getPlace(OpBuilder &body, ValueRange coordinates, Region &region) {
-  IndexMath index(body, loc);
-  bool clamps = readsTensors(region);
-  SmallVector<Value> place(step.at.begin(), step.at.begin() + 2);
-  OpFoldResult counts[] = {step.rows, step.keys};
-  int64_t tiles[] = {sizes.queries, sizes.keys};
-  for (int dim : {0, 1}) {
-    OpFoldResult coordinate = coordinates[dim];
-    if (clamps && IndexMath::constantOf(counts[dim]) != tiles[dim])
-      coordinate =
-          index.min(coordinate, index.sub(counts[dim], index.constant(1)));
-    place.push_back(index.materialize(index.add(step.at[2 + dim], coordinate)));
-  }
-  return place;
-}
 
 Value StepEmitter::scores(Value query) {
   Value keys = step.loadKeys(builder);
@@ -143,42 +114,30 @@ Value StepEmitter::modified(Value products) {
   if (isRaw)
     return products;
   Region &region = op.getScore();
-  return math.map(
-      sizes.getScores(), products, {},
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        auto times = [&](Value value, double by) -> Value {
-          if (by == 1.0)
-            return value;
-          return arith::MulFOp::create(
-              body, loc, value, createConstant(body, loc, value.getType(), by));
-        };
-        if (region.empty())
-          return times(elements[0], factor * numbers::log2e);
-        SmallVector<Value> arguments{times(elements[0], factor)};
-        arguments.append(getPlace(body, coordinates, region));
-        return times(step.emitRegion(body, region, arguments), numbers::log2e);
-      });
-}
-
-/// Whether an element of the tile is a key that the mask keeps.
-Value StepEmitter::keep(OpBuilder &body, ValueRange coordinates) {
-  IndexMath index(body, loc);
-  OpFoldResult kept = index.boolean(true);
-  if (IndexMath::constantOf(step.keys) != sizes.keys)
-    kept = index.less(coordinates[1], step.keys);
-  Region &region = op.getMask();
-  if (!region.empty())
-    kept = index.logicalAnd(
-        kept,
-        step.emitRegion(body, region, getPlace(body, coordinates, region)));
-  return index.materialize(kept, /*isBoolean=*/true);
+  return math.map(sizes.getScores(), products, {},
+                  [&](OpBuilder &body, ValueRange elements,
+                      ValueRange coordinates) -> Value {
+                    auto times = [&](Value value, double by) -> Value {
+                      if (by == 1.0)
+                        return value;
+                      return arith::MulFOp::create(
+                          body, loc, value,
+                          createConstant(body, loc, value.getType(), by));
+                    };
+                    if (region.empty())
+                      return times(elements[0], factor * numbers::log2e);
+                    SmallVector<Value> arguments{times(elements[0], factor)};
+                    arguments.append(step.tile.getPlace(
+                        body, loc, coordinates[0], coordinates[1], region));
+                    return times(step.tile.emitRegion(body, region, arguments),
+                                 numbers::log2e);
+                  });
 }
 
 Value StepEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
   OpFoldResult needed = index.logicalOr(
-      step.partial, index.less(step.keys, index.constant(sizes.keys)));
+      step.partial, index.less(step.tile.keys, index.constant(sizes.keys)));
   if (IndexMath::isFalse(needed))
     return scores;
   auto emitMap = [&] {
@@ -188,8 +147,12 @@ Value StepEmitter::masked(Value scores) {
             ValueRange coordinates) -> Value {
           Value lowest =
               createConstant(body, loc, sizes.accumulation, -kInfinity);
-          return arith::SelectOp::create(body, loc, keep(body, coordinates),
-                                         elements[0], lowest);
+          OpFoldResult kept = step.tile.isKept(body, loc, coordinates[0],
+                                               coordinates[1], op.getMask());
+          Value condition =
+              IndexMath(body, loc).materialize(kept, /*isBoolean=*/true);
+          return arith::SelectOp::create(body, loc, condition, elements[0],
+                                         lowest);
         });
   };
   if (IndexMath::isTrue(needed))
@@ -218,32 +181,25 @@ Value StepEmitter::weights(Value probabilities) {
   auto type =
       FragmentType::get(builder.getContext(), {sizes.queries, sizes.keys},
                         sizes.element, LayoutAttr());
-  return math.map(
-      type, probabilities, {},
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        Value weight = elements[0];
-        if (drops) {
-          double probability = op.getDropout()->convertToDouble();
-          IndexMath index(body, loc);
-          OpFoldResult row = index.add(step.at[2], coordinates[0]);
-          OpFoldResult head =
-              index.add(index.mul(step.at[0], step.wholeHeads), step.at[1]);
-          row = index.add(index.mul(head, step.wholeQueries), row);
-          Value kept = emitDropoutKeep(
-              body, loc,
-              index.materialize(index.add(step.at[3], coordinates[1])),
-              index.materialize(row), step.seed, step.offset, probability);
-          Value scaled = arith::MulFOp::create(
-              body, loc, weight,
-              createConstant(body, loc, sizes.accumulation,
-                             1.0 / (1.0 - probability)));
-          weight = arith::SelectOp::create(
-              body, loc, kept, scaled,
-              createConstant(body, loc, sizes.accumulation, 0.0));
-        }
-        return convertFloat(body, loc, weight, sizes.element);
-      });
+  return math.map(type, probabilities, {},
+                  [&](OpBuilder &body, ValueRange elements,
+                      ValueRange coordinates) -> Value {
+                    Value weight = elements[0];
+                    if (drops) {
+                      double probability = op.getDropout()->convertToDouble();
+                      Value kept =
+                          step.tile.isUndropped(body, loc, coordinates[0],
+                                                coordinates[1], probability);
+                      Value scaled = arith::MulFOp::create(
+                          body, loc, weight,
+                          createConstant(body, loc, sizes.accumulation,
+                                         1.0 / (1.0 - probability)));
+                      weight = arith::SelectOp::create(
+                          body, loc, kept, scaled,
+                          createConstant(body, loc, sizes.accumulation, 0.0));
+                    }
+                    return convertFloat(body, loc, weight, sizes.element);
+                  });
 }
 
 RunningValues StepEmitter::emit(Value query, RunningValues running) {

@@ -13,6 +13,8 @@
 #ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_ONLINESTEP_H
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_ONLINESTEP_H
 
+#include "ScoreTile.h"
+
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 
@@ -43,20 +45,9 @@ struct RunningValues {
 /// One tile of keys, in the values of the program.
 struct KeyStep {
   attn::OnlineAttentionOp op;
-  /// Coordinates of the tile's first element in the whole attention.
-  mlir::SmallVector<mlir::Value> at;
-  /// Queries and keys of the tile that exist, from the first on.
-  mlir::OpFoldResult rows;
-  mlir::OpFoldResult keys;
+  ScoreTile tile;
   /// Whether the mask region must be applied.
   mlir::OpFoldResult partial;
-  /// Heads and queries of the whole, the seed and the offset: dropout's.
-  mlir::Value wholeHeads, wholeQueries, seed, offset;
-
-  /// Emits `region` of `op` on scalars and returns what it yields.
-  std::function<mlir::Value(mlir::OpBuilder &, mlir::Region &region,
-                            mlir::ValueRange arguments)>
-      emitRegion;
   /// Loads the tile of keys, of values.
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;
 };

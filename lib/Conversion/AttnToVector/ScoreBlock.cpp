@@ -25,7 +25,7 @@ ScoreBlock::Keys ScoreBlock::getKeys(Value row, int64_t count) {
   MaskBox box{
       {at[0], at[0]}, {at[1], at[1]}, {firstRow, lastRow}, {at[3], lastKey}};
   MaskEvaluator evaluator(mask, box, b, b.getLoc());
-  KeyBounds bounds = evaluator.keyBounds();
+  MaskBounds bounds = evaluator.bounds(Coordinate::Key);
   auto inBlock = [&](OpFoldResult key) {
     return b.sub(getValueOrCreateConstantIndexOp(b, b.getLoc(), key), at[3]);
   };

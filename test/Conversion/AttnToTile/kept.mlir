@@ -70,3 +70,61 @@ func.func @other(%x: tensor<8xf32>) -> tensor<8xf32> {
   }
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// REMARK: the backward pass is written out, kernel by kernel: captured tensors have gradients
+// CHECK-LABEL: func @captures
+// CHECK-NOT:   tile.
+// CHECK:       attn.attention_backward
+func.func @captures(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tensor<2xf32>) -> tensor<2xf32> {
+  %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<2xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<2xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<2xf32>
+  return %ds : tensor<2xf32>
+}
+
+// -----
+
+// What has no derivative is reported where it is written out.
+// REMARK: the backward pass is written out, kernel by kernel: its score region has no derivative
+// CHECK-LABEL: func @no_derivative
+// CHECK-NOT:   tile.
+// CHECK:       attn.attention_backward
+func.func @no_derivative(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>) -> tensor<1x2x64x16xf16> {
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c = arith.cmpi eq, %i, %j : index
+        %r = scf.if %c -> f32 {
+          scf.yield %s : f32
+        } else {
+          %t = math.tanh %s : f32
+          scf.yield %t : f32
+        }
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>
+  return %dq : tensor<1x2x64x16xf16>
+}
+
+// -----
+
+// REMARK: the backward pass is written out, kernel by kernel: its operands have different element types
+// CHECK-LABEL: func @mixed_gradient
+// CHECK-NOT:   tile.
+// CHECK:       attn.attention_backward
+func.func @mixed_gradient(%q: tensor<1x2x64x16xf16>, %do: tensor<1x2x64x16xf32>, %l: tensor<1x2x64xf32>) -> tensor<1x2x64x16xf16> {
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %do scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>)
+      {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf32> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>
+  return %dq : tensor<1x2x64x16xf16>
+}

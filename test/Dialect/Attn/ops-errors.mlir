@@ -227,8 +227,8 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+1 {{tile must have a multiple of 16 queries for each of 4 warps, but has 80}}
-#schedule = #attn.schedule<tile = 80x64, order = linear, warps = 4, stages = 2>
+// expected-error@+1 {{tile must have a multiple of 16 queries, but has 72}}
+#schedule = #attn.schedule<tile = 72x64, order = linear, warps = 4, stages = 2>
 
 // -----
 
@@ -642,4 +642,46 @@ func.func @online_backward_derivative(%pq: memref<1x1x64x16xf32>, %q: memref<1x1
       attn.yield %s : f32
     }
   return
+}
+
+// -----
+
+func.func @schedule_of_queries(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
+  // expected-error@+1 {{has a schedule whose tile must have a multiple of 16 queries for each of 4 warps, but has 80}}
+  %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 80x64, order = linear, warps = 4, stages = 2>}
+    : tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16> -> tensor<1x2x8x64xf16>
+  return %o : tensor<1x2x8x64xf16>
+}
+
+// -----
+
+func.func @schedule_of_keys(%x: tensor<1x2x8x16xf16>, %l: tensor<1x2x8xf32>) {
+  // expected-error@+1 {{has a schedule whose tile must have a multiple of 16 keys for each of 4 warps, but has 96}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
+    {schedule = #attn.schedule<tile = 64x96, order = linear, warps = 4, stages = 2>}
+    : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>
+  return
+}
+
+// -----
+
+func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) {
+  // expected-error@+1 {{expects a schedule only with warps, stages and statistics}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) probabilities(%p : tensor<1x2x8x8xf32>)
+    {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+    : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>
+  return
+}
+
+// -----
+
+#hopper = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {attn.target = #hopper} {
+  func.func @backward_registers(%x: tensor<1x2x8x128xf16>, %l: tensor<1x2x8xf32>) {
+    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 128x128 by 8 warps in 1 stages needs 281 registers a thread, but there are 240}}
+    %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
+      {schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 1>}
+      : tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16> -> tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>
+    return
+  }
 }

@@ -86,3 +86,64 @@ func.func @mixed(%q: tensor<1x1x8x64xf32>, %k: tensor<1x1x8x64xf16>) -> tensor<1
   %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf16>, tensor<1x1x8x64xf16> -> tensor<1x1x8x64xf32>
   return %o : tensor<1x1x8x64xf32>
 }
+
+// The backward pass: a warp has 16 keys; two accumulators, scores and their
+// gradients fill the registers.
+// SM90-LABEL: func @backward_d128
+// SM90: attn.attention_backward
+// SM90-SAME: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>
+// SM80-LABEL: func @backward_d128
+// SM80: warps = {{4|8}}, stages = 2
+func.func @backward_d128(%x: tensor<2x16x?x128xbf16>, %l: tensor<2x16x?xf32>) -> tensor<2x16x?x128xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>
+  return %dq : tensor<2x16x?x128xbf16>
+}
+
+// SM90-LABEL: func @backward_d64
+// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2>
+func.func @backward_d64(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>) -> tensor<2x16x?x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>
+  return %dq : tensor<2x16x?x64xbf16>
+}
+
+// A derivative that reads scores keeps them in registers beside probabilities.
+// SM90-LABEL: func @backward_soft_cap
+// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>
+func.func @backward_soft_cap(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>) -> tensor<2x16x?x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %t = math.tanh %s : f32
+      attn.yield %t : f32
+    }
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>
+  return %dq : tensor<2x16x?x64xbf16>
+}
+
+// SM90-LABEL: func @backward_captures
+// SM90-NOT: schedule
+// REMARK: captured tensors have gradients; the backward pass is written out, kernel by kernel
+func.func @backward_captures(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16xf32>) -> tensor<16xf32> {
+  %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    captures(%c : tensor<16xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %t = tensor.extract %c[%h] : tensor<16xf32>
+      %r = arith.addf %s, %t : f32
+      attn.yield %r : f32
+    }
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<16xf32>
+  return %dc : tensor<16xf32>
+}
+
+// Accumulators of head dim 256 take all registers.
+// SM90-LABEL: func @backward_d256
+// SM90-NOT: schedule
+// REMARK: no tile of this head dim fits the target; the backward pass is written out, kernel by kernel
+func.func @backward_d256(%x: tensor<2x16x?x256xbf16>, %l: tensor<2x16x?xf32>) -> tensor<2x16x?x256xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    : tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16> -> tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>
+  return %dq : tensor<2x16x?x256xbf16>
+}

@@ -60,12 +60,11 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "warps must be 1 to 32, but are " << warps;
   if (stages < 1 || stages > 8)
     return emitError() << "stages must be 1 to 8, but are " << stages;
-  if (queryTile % (16 * warps))
-    return emitError() << "tile must have a multiple of 16 queries for each of "
-                       << warps << " warps, but has " << queryTile;
-  if (keyTile % 16)
-    return emitError() << "tile must have a multiple of 16 keys, but has "
-                       << keyTile;
+  for (auto [name, size] :
+       {std::pair("queries", queryTile), std::pair("keys", keyTile)})
+    if (size % 16)
+      return emitError() << "tile must have a multiple of 16 " << name
+                         << ", but has " << size;
   return success();
 }
 

@@ -224,6 +224,22 @@ static LogicalResult verifyFinite(Operation *op, StringRef name,
                            << value.convertToDouble();
 }
 
+/// Each warp has whole rows of products of the tile.
+static LogicalResult verifyWarps(Operation *op,
+                                 std::optional<ScheduleAttr> schedule) {
+  if (!schedule || !schedule->getWarps())
+    return success();
+  bool isBackward = isa<AttentionBackwardOp>(op);
+  int64_t rows = isBackward ? schedule->getKeyTile() : schedule->getQueryTile();
+  if (rows % (16 * schedule->getWarps()) == 0)
+    return success();
+  return op->emitOpError() << "has a schedule whose tile must have a multiple "
+                              "of 16 "
+                           << (isBackward ? "keys" : "queries")
+                           << " for each of " << schedule->getWarps()
+                           << " warps, but has " << rows;
+}
+
 /// The shared memory and registers that a tile takes are there.
 static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
                                        TargetAttr target, Type element,
@@ -232,7 +248,9 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
     return op->emitOpError()
            << "has a schedule without warps and stages, which \""
            << target.getName() << "\" needs";
-  GpuFootprint footprint = getGpuFootprint(
+  auto getFootprint =
+      isa<AttentionBackwardOp>(op) ? getBackwardGpuFootprint : getGpuFootprint;
+  GpuFootprint footprint = getFootprint(
       schedule, target, element.getIntOrFloatBitWidth() / 8, headDim, valueDim);
   if (footprint.fits(target))
     return success();
@@ -255,6 +273,8 @@ static LogicalResult verifySchedule(Operation *op,
                                     std::optional<ScheduleAttr> schedule,
                                     Type element, Type accumulation,
                                     int64_t headDim, int64_t valueDim) {
+  if (failed(verifyWarps(op, schedule)))
+    return failure();
   TargetAttr target = getTarget(op);
   if (!schedule || !target || ShapedType::isDynamic(headDim) ||
       ShapedType::isDynamic(valueDim))
@@ -597,8 +617,13 @@ LogicalResult AttentionBackwardOp::verify() {
   }
   if (failed(verifyPlace(*this, getAt(), getWhole())))
     return failure();
+  if (getSchedule() && (!getSchedule()->getWarps() || p))
+    return emitOpError("expects a schedule only with warps, stages and "
+                       "statistics");
   if (failed(verifyFinite(*this, "scale", getScale())) ||
-      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
+      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
+      failed(verifySchedule(*this, getSchedule(), getElementTypeOrSelf(q),
+                            accumulation, sizeOf(q, 3), sizeOf(v, 3))))
     return failure();
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }

@@ -11,37 +11,51 @@
 
 using namespace fovea::attn;
 
-GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
-                                          TargetAttr target, int64_t bytes,
-                                          int64_t headDim, int64_t valueDim) {
-  constexpr int64_t kAlignment = 1024, kFeatures = 16, kWarpGroup = 4;
-  constexpr int64_t kFileRegisters = 65536, kLoadRegisters = 24;
-  constexpr int64_t kOtherRegisters = 25, kLargestBudget = 240;
-  int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
+static constexpr int64_t kAlignment = 1024, kFeatures = 16, kWarpGroup = 4;
+static constexpr int64_t kFileRegisters = 65536, kLoadRegisters = 24;
+static constexpr int64_t kOtherRegisters = 25, kLargestBudget = 240;
+
+static bool isHopper(TargetAttr target) { return target.getArch() == "hopper"; }
+
+/// Bytes of a tile in shared memory.
+static int64_t getSharedBytes(int64_t rows, int64_t columns, int64_t bytes) {
+  return llvm::alignTo(rows * columns * bytes, kAlignment);
+}
+
+/// What warps take that have `rows` rows of products, but for their registers
+/// and shared memory.
+static GpuFootprint getThreads(ScheduleAttr schedule, TargetAttr target,
+                               int64_t bytes, int64_t rows) {
   int64_t warps = schedule.getWarps();
-  headDim = llvm::alignTo(headDim, kFeatures);
-  valueDim = llvm::alignTo(valueDim, kFeatures);
-  bool isHopper = target.getArch() == "hopper";
-
   GpuFootprint footprint;
-  footprint.usesWgmma = isHopper && bytes == 2 && warps % kWarpGroup == 0 &&
-                        queries == 16 * warps;
-  auto tileBytes = [&](int64_t rows, int64_t columns) -> int64_t {
-    return llvm::alignTo(rows * columns * bytes, kAlignment);
-  };
-  footprint.sharedBytes = tileBytes(queries, headDim) +
-                          schedule.getStages() * (tileBytes(keys, headDim) +
-                                                  tileBytes(keys, valueDim)) +
-                          kAlignment;
-
+  footprint.usesWgmma = isHopper(target) && bytes == 2 &&
+                        warps % kWarpGroup == 0 && rows == 16 * warps;
   // On Hopper a warp group more copies, and gives up what it does not need.
   int64_t threads = warps * 32;
-  int64_t copyThreads = isHopper ? kWarpGroup * 32 : 0;
+  int64_t copyThreads = isHopper(target) ? kWarpGroup * 32 : 0;
   footprint.threads = threads + copyThreads;
   footprint.registerLimit = std::min(
       kLargestBudget,
       int64_t(llvm::alignDown(
           (kFileRegisters - copyThreads * kLoadRegisters) / threads, 8)));
+  return footprint;
+}
+
+GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
+                                          TargetAttr target, int64_t bytes,
+                                          int64_t headDim, int64_t valueDim) {
+  int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
+  headDim = llvm::alignTo(headDim, kFeatures);
+  valueDim = llvm::alignTo(valueDim, kFeatures);
+
+  GpuFootprint footprint = getThreads(schedule, target, bytes, queries);
+  footprint.sharedBytes =
+      getSharedBytes(queries, headDim, bytes) +
+      schedule.getStages() * (getSharedBytes(keys, headDim, bytes) +
+                              getSharedBytes(keys, valueDim, bytes)) +
+      kAlignment;
+
+  int64_t threads = schedule.getWarps() * 32;
   // Words of a thread for each element of a row of scores or outputs.
   int64_t rowWords = bytes == 8 ? 2 : 1;
   int64_t perThread = queries * rowWords;
@@ -51,6 +65,36 @@ GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
       bytes == 2 ? scores / 2 * (footprint.usesWgmma ? 2 : 1) : 0;
   footprint.registers =
       llvm::divideCeil(scores + output + probabilities, threads) +
+      kOtherRegisters;
+  return footprint;
+}
+
+GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
+                                                  TargetAttr target,
+                                                  int64_t bytes,
+                                                  int64_t headDim,
+                                                  int64_t valueDim) {
+  int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
+  headDim = llvm::alignTo(headDim, kFeatures);
+  valueDim = llvm::alignTo(valueDim, kFeatures);
+
+  GpuFootprint footprint = getThreads(schedule, target, bytes, keys);
+  auto operands = [&](int64_t rows) {
+    return getSharedBytes(rows, headDim, bytes) +
+           getSharedBytes(rows, valueDim, bytes);
+  };
+  int64_t accumulatorBytes = std::max<int64_t>(bytes, 4);
+  footprint.sharedBytes = operands(keys) +
+                          schedule.getStages() * operands(queries) +
+                          getSharedBytes(queries, keys, bytes) + kAlignment;
+  if (isHopper(target))
+    footprint.sharedBytes += getSharedBytes(queries, headDim, accumulatorBytes);
+
+  int64_t threads = schedule.getWarps() * 32;
+  int64_t words = accumulatorBytes / 4;
+  footprint.registers =
+      llvm::divideCeil(keys * (2 * queries + headDim + valueDim) * words,
+                       threads) +
       kOtherRegisters;
   return footprint;
 }

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Differentiate/Backward.h"
-#include "Differentiate/Formula.h"
 #include "Differentiate/LoopNest.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Formula.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -206,7 +206,9 @@ struct DecomposeBackward final
   void runOnOperation() override {
     SmallVector<AttentionBackwardOp> ops;
     getOperation()->walk([&](AttentionBackwardOp op) {
-      if (!storedOnly || op.getProbabilities())
+      bool isLeft = (storedOnly && !op.getProbabilities()) ||
+                    (unscheduledOnly && op.getSchedule());
+      if (!isLeft)
         ops.push_back(op);
     });
     for (AttentionBackwardOp op : ops) {

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Differentiate/Formula.h"
 #include "Differentiate/LoopNest.h"
 
+#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Formula.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -165,7 +166,7 @@ static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
       op.getValue(), op.getGradient(), /*probabilities=*/Value(),
       attention.getLse(), delta, /*lseGradient=*/Value(), op.getCaptures(),
       op.getAt(), op.getWhole(), op.getScaleAttr(), op.getDropoutAttr(),
-      op.getSeed(), op.getOffset());
+      op.getSeed(), op.getOffset(), /*schedule=*/ScheduleAttr());
   rewriter.inlineRegionBefore(op.getScore(), gradients.getScore(),
                               gradients.getScore().end());
   rewriter.inlineRegionBefore(op.getMask(), gradients.getMask(),
@@ -201,12 +202,15 @@ static std::string formatBytes(double bytes) {
 
 /// What saving costs in traffic against what recomputing costs in FLOPs.
 static Decision decide(AttentionBackwardOp op) {
+  TargetAttr target = getTargetOrDefault(op);
+  if (target.isGpu() && fovea::selectSchedule(op, target))
+    return {true, "the backward pass has a kernel that keeps scores in "
+                  "registers"};
   auto type = cast<RankedTensorType>(op.getProbabilities().getType());
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   if (!type.hasStaticShape() || query.isDynamicDim(3))
     return {true, "the number of scores is not known, and memory for them "
                   "grows with queries times keys"};
-  TargetAttr target = getTargetOrDefault(op);
   unsigned width = type.getElementTypeBitWidth() / 8;
   double saved = double(type.getNumElements()) * width;
   double near = double(target.getNearMemory()) *

@@ -35,38 +35,48 @@ struct SelectSchedule
       return signalPassFailure();
     }
     TargetAttr target = getTargetOrDefault(getOperation());
-    WalkResult result = getOperation()->walk([&](AttentionOp op) {
-      if (op.getSchedule()) {
-        ++numKept;
-        return WalkResult::advance();
-      }
-      ScheduleAttr chosen = selectSchedule(op, target);
-      if (!chosen) {
-        std::string reason =
-            getUnfitReason(op, target)
-                .value_or("no tile of this head dim fits the target");
-        remark::missed(op.getLoc(), remark::RemarkOpts::name("unfit").category(
-                                        "attn-select-schedule"))
-            << reason + "; attention is written out, kernel by kernel";
-        ++numUnfit;
-        return WalkResult::advance();
-      }
-      chosen = withOptions(op, chosen);
-      if (!chosen)
-        return WalkResult::interrupt();
-      op.setScheduleAttr(chosen);
-      ++numSelected;
-      return failed(op.verify()) ? WalkResult::interrupt()
-                                 : WalkResult::advance();
+    WalkResult result = getOperation()->walk([&](Operation *op) {
+      LogicalResult isValid = success();
+      if (auto attention = dyn_cast<AttentionOp>(op))
+        isValid = select(attention, target, "attention");
+      else if (auto backward = dyn_cast<AttentionBackwardOp>(op);
+               backward && backward.getLse() && target.isGpu())
+        isValid = select(backward, target, "the backward pass");
+      return failed(isValid) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (result.wasInterrupted())
       signalPassFailure();
   }
 
 private:
-  ScheduleAttr withOptions(AttentionOp op, ScheduleAttr chosen) {
+  template <typename OpTy>
+  LogicalResult select(OpTy op, TargetAttr target, StringRef what) {
+    if (op.getSchedule()) {
+      ++numKept;
+      return success();
+    }
+    ScheduleAttr chosen = selectSchedule(op, target);
+    if (!chosen) {
+      std::string reason =
+          getUnfitReason(op, target)
+              .value_or("no tile of this head dim fits the target");
+      remark::missed(op.getLoc(), remark::RemarkOpts::name("unfit").category(
+                                      "attn-select-schedule"))
+          << reason + "; " + what.str() + " is written out, kernel by kernel";
+      ++numUnfit;
+      return success();
+    }
+    chosen = withOptions(op, chosen);
+    if (!chosen)
+      return failure();
+    op.setScheduleAttr(chosen);
+    ++numSelected;
+    return op.verify();
+  }
+
+  ScheduleAttr withOptions(Operation *op, ScheduleAttr chosen) {
     return ScheduleAttr::getChecked(
-        [&] { return op.emitOpError("has an invalid schedule: "); },
+        [&] { return op->emitOpError("has an invalid schedule: "); },
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages());

@@ -215,9 +215,18 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   int64_t queryTile = tileOf(schedule.getQueryTile(), root.getOutput(), 2);
   int64_t keyTile = tileOf(schedule.getKeyTile(), last.getKey(), 2);
 
-  // The passes of one attention have one mask.
-  rewriter.setInsertionPoint(passes.back());
-  MaskTables tables(rewriter, passes.back(), queryTile, keyTile);
+  // The passes of one attention have one mask. Tables hold in the coordinates
+  // of the whole.
+  OnlineAttentionOp first = passes.back();
+  rewriter.setInsertionPoint(first);
+  fovea::MaskTables tables;
+  if (!first.getMask().empty() && first.getAt().empty()) {
+    SmallVector<OpFoldResult> sizes =
+        llvm::map_to_vector(first.getIterationDomain(rewriter),
+                            [](Range range) { return range.size; });
+    tables = fovea::MaskTables(rewriter, first.getLoc(), first.getMask(), sizes,
+                               queryTile, keyTile);
+  }
   numTables += tables.size();
   double keyReads = countKeyReads(last, queryTile);
 

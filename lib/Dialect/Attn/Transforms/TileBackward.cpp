@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Differentiate/LoopNest.h"
-#include "Differentiate/ScalarTape.h"
 #include "TileCaptures.h"
 
 #include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -579,7 +579,7 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
                    {zero, m.sub(keySizes[2], one)}};
     evaluator =
         std::make_unique<MaskEvaluator>(op.getMask(), box, rewriter, loc);
-    KeyBounds bounds = evaluator->keyBounds();
+    MaskBounds bounds = evaluator->bounds(Coordinate::Key);
     isExact = bounds.exact;
     OpFoldResult step = m.constant(sizes.keyTile);
     lower = m.mul(m.floorDiv(bounds.lower, step), step);

@@ -102,7 +102,7 @@ FailureOr<KeyLoopInfo> fovea::attn::tileKeys(RewriterBase &rewriter,
           mask, value, math,
           {box.batch.first, box.head.first, box.row.first, OpFoldResult()});
     });
-    KeyBounds bounds = rows->keyBounds();
+    MaskBounds bounds = rows->bounds(Coordinate::Key);
     info.isExact = bounds.exact;
     OpFoldResult step = math.constant(keyTile);
     lower = math.mul(math.floorDiv(math.sub(bounds.lower, origin), step), step);

@@ -8,7 +8,8 @@
 #ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEKEYS_H
 #define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILEKEYS_H
 
-#include "MaskTables.h"
+#include "fovea/Analysis/MaskTables.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/IR/PatternMatch.h"
 
@@ -17,7 +18,7 @@ namespace fovea::attn {
 /// What became of the mask of a tiled pass.
 struct KeyLoopInfo {
   bool hasMask = false;
-  /// The loop's bounds leave no tile to skip (KeyBounds::exact).
+  /// The loop's bounds leave no tile to skip (MaskBounds::exact).
   bool isExact = true;
 };
 

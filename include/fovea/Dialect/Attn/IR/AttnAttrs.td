@@ -49,10 +49,11 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     - `tile = QxK`: queries and keys of one tile;
     - `order`: `linear`, or `longest_first` where a mask gives the tiles of
       later queries more keys than those of earlier ones;
-    - GPUs alone, both or none: `warps`, 1 to 32, that compute a tile of
-      queries, each of them a multiple of 16 of its rows; the tile's keys are
-      then a multiple of 16, too; and `stages`, 1 to 8, the tiles of keys that
-      are in shared memory at once.
+    - GPUs alone, both or none: `warps`, 1 to 32, that compute a tile, whose
+      queries and keys are then multiples of 16; attention's warps have 16 of
+      its queries each, those of the backward pass 16 of its keys, or a
+      multiple; and `stages`, 1 to 8, the tiles of keys, or of queries, that are
+      in shared memory at once.
 
     ```mlir
     #attn.schedule<tile = 48x64, order = longest_first>

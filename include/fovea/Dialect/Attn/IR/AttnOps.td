@@ -506,6 +506,11 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
     `at [b, h, i, j]` and `whole [H, Sq]` place a tile in the whole attention, as
     those of `attn.online_attention` do.
 
+    A `schedule` is of a GPU's kernel, in which a block adds up the gradients of
+    one tile of keys: its warps have 16 rows of the tile's keys each, or a
+    multiple, and its `stages` are tiles of queries in shared memory at once. It
+    needs statistics.
+
     ```mlir
     %dq, %dk, %dv, %dslopes = attn.attention_backward %q, %k, %v, %do
         scale(0.125) statistics(%lse, %delta : tensor<2x16x?xf32>,
@@ -532,7 +537,8 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
                        Variadic<AnyRankedTensor>:$captures,
                        Variadic<Index>:$at, Variadic<Index>:$whole,
                        F64Attr:$scale, OptionalAttr<F64Attr>:$dropout,
-                       Optional<I64>:$seed, Optional<I64>:$offset);
+                       Optional<I64>:$seed, Optional<I64>:$offset,
+                       OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let results = (outs Attn_Tensor4D:$queryGradient, Attn_Tensor4D:$keyGradient,
                       Attn_Tensor4D:$valueGradient,
                       Variadic<AnyRankedTensor>:$captureGradients);

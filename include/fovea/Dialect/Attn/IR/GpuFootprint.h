@@ -16,19 +16,23 @@ namespace fovea::attn {
 /// registers.
 inline constexpr int64_t kLargestGpuHeadDim = 256;
 
-/// What a block that computes one tile of queries takes of a GPU.
+/// What a block takes of a GPU that computes one tile of queries or, in the
+/// backward pass, the gradients of one tile of keys.
 struct GpuFootprint {
   /// Whether products are by WGMMA: sm_90a, 16-bit elements, whole warp groups
-  /// with 64 queries each.
+  /// with 64 queries (backward: keys) each.
   bool usesWgmma;
   /// Threads, with those that copy.
   int64_t threads;
   /// Shared memory: the queries and `stages` tiles of keys and values, each
-  /// aligned to 1024 bytes, and their barriers.
+  /// aligned to 1024 bytes, and their barriers. Backward: keys, values,
+  /// `stages` tiles of queries and of the output's gradients, the gradients of
+  /// scores and, on Hopper, of queries on their way to memory.
   int64_t sharedBytes;
   /// 32-bit registers of a thread that computes: scores, the accumulator, the
   /// probabilities (twice by WGMMA, which works on the last ones meanwhile) and
-  /// about 25 more.
+  /// about 25 more. Backward: scores and their gradients, two accumulators, and
+  /// as many more.
   int64_t registers;
   /// The most that such a thread can have.
   int64_t registerLimit;
@@ -43,6 +47,11 @@ struct GpuFootprint {
 GpuFootprint getGpuFootprint(ScheduleAttr schedule, TargetAttr target,
                              int64_t elementBytes, int64_t headDim,
                              int64_t valueDim);
+
+/// The same of the backward pass, whose rows are keys.
+GpuFootprint getBackwardGpuFootprint(ScheduleAttr schedule, TargetAttr target,
+                                     int64_t elementBytes, int64_t headDim,
+                                     int64_t valueDim);
 
 } // namespace fovea::attn
 

@@ -122,12 +122,14 @@ def AttnInsertRecomputation : Pass<"attn-insert-recomputation"> {
     `policy` says where:
 
     - `always`, `never`;
-    - `auto`: Saving costs traffic: scores, probabilities and their gradients go
-      through memory, some eleven times an element. Recomputing costs a product
-      of queries and keys. It is done where memory is the bound: where FLOPs for
-      each byte are below the ridge point of the target (peak over bandwidth),
-      unless all probabilities fit the target's near memory; and where the
-      number of scores is not known.
+    - `auto`: On a GPU it is done where the backward pass has a kernel (see
+      `attn-select-schedule`), which keeps scores in registers. Elsewhere, saving
+      costs traffic: scores, probabilities and their gradients go through memory,
+      some eleven times an element. Recomputing costs a product of queries and
+      keys. It is done where memory is the bound: where FLOPs for each byte are
+      below the ridge point of the target (peak over bandwidth), unless all
+      probabilities fit the target's near memory; and where the number of scores
+      is not known.
 
     A remark says what was decided and why
     (`--remarks-filter=attn-insert-recomputation`).
@@ -170,7 +172,9 @@ def AttnDecomposeBackward : Pass<"attn-decompose-backward"> {
   }];
   let options = [
     Option<"storedOnly", "stored-only", "bool", "false",
-           "Only those that read stored probabilities">
+           "Only those that read stored probabilities">,
+    Option<"unscheduledOnly", "unscheduled-only", "bool", /*default=*/"false",
+           "Leave ops that have a schedule, which a kernel computes">
   ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
@@ -278,6 +282,10 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     and `stages` are chosen with it, and the time is that of all waves of
     blocks: products by the instruction that the tile takes, softmax, and what
     hides under what. Head dims are multiples of 8 up to 256.
+
+    There `attn.attention_backward` with statistics gets a schedule, too, unless
+    captured tensors have gradients: its kernel adds up the gradients of a tile
+    of keys in registers, so that its tiles and head dims are smaller.
 
     A schedule that is there, by hand or by an autotuner, stays. Where not even
     the smallest tile fits, as with head dims of many thousands, attention gets

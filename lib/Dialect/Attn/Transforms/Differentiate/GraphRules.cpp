@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backward.h"
-#include "Formula.h"
 #include "LoopNest.h"
-#include "ScalarTape.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -117,7 +117,8 @@ static LogicalResult pull(Backward &backward, AttentionOp op) {
       ValueRange(captures).getTypes(), query, key, value, gradient,
       /*probabilities=*/Value(), /*lse=*/Value(), /*delta=*/Value(),
       lseGradient, captures, /*at=*/ValueRange(), /*whole=*/ValueRange(),
-      op.getScaleAttr(), op.getDropoutAttr(), op.getSeed(), op.getOffset());
+      op.getScaleAttr(), op.getDropoutAttr(), op.getSeed(), op.getOffset(),
+      /*schedule=*/ScheduleAttr());
   IRMapping mapping;
   op.getScore().cloneInto(&gradients.getScore(), mapping);
   op.getMask().cloneInto(&gradients.getMask(), mapping);

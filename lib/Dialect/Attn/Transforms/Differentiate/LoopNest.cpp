@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoopNest.h"
-#include "Formula.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Formula.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -14,9 +14,9 @@
 
 #include "Backward.h"
 #include "LoopNest.h"
-#include "ScalarTape.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backward.h"
-#include "Formula.h"
 #include "LoopNest.h"
+
+#include "fovea/Dialect/Attn/Transforms/Formula.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"

@@ -5,25 +5,29 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_MASKTABLES_H
-#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_MASKTABLES_H
+#ifndef FOVEA_ANALYSIS_MASKTABLES_H
+#define FOVEA_ANALYSIS_MASKTABLES_H
 
 #include "fovea/Analysis/MaskAnalysis.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
 
-namespace fovea::attn {
+namespace fovea {
 
 /// Minimum and maximum, in each block of rows or keys, of every value of a mask
 /// region that the analysis looks up (rule R2): tensors of `index` (of `i1` for
 /// conditions) with the dimensions [batch]? [head]? [block].
 class MaskTables {
 public:
-  /// Emits the kernels that fill the tables of the mask of `pass`, one
-  /// `scf.forall` for each value, at the builder's insertion point.
-  MaskTables(mlir::OpBuilder &builder, OnlineAttentionOp pass,
-             int64_t queryTile, int64_t keyTile);
+  MaskTables() = default;
+  /// Emits the kernels that fill the tables of `mask`, one `scf.forall` for
+  /// each value, at the builder's insertion point. `sizes` are those of the
+  /// whole scores: batches, heads, queries, keys.
+  MaskTables(mlir::OpBuilder &builder, mlir::Location loc, mlir::Region &mask,
+             llvm::ArrayRef<mlir::OpFoldResult> sizes, int64_t queryTile,
+             int64_t keyTile);
 
   size_t size() const { return tables.size(); }
+  /// The tables, two for each value.
+  llvm::SmallVector<mlir::Value> getTensors() const;
 
   /// The extremes of a tabled value in the tile at `coordinates`, of which rows
   /// and keys are multiples of the tile sizes. `mask` is the region that the
@@ -41,6 +45,6 @@ private:
   llvm::SmallVector<Table> tables;
 };
 
-} // namespace fovea::attn
+} // namespace fovea
 
-#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_MASKTABLES_H
+#endif // FOVEA_ANALYSIS_MASKTABLES_H

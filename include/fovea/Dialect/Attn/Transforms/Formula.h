@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_FORMULA_H
-#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_FORMULA_H
+#ifndef FOVEA_DIALECT_ATTN_TRANSFORMS_FORMULA_H
+#define FOVEA_DIALECT_ATTN_TRANSFORMS_FORMULA_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -83,4 +83,4 @@ struct Formula {
 
 } // namespace fovea::attn::differentiate
 
-#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_FORMULA_H
+#endif // FOVEA_DIALECT_ATTN_TRANSFORMS_FORMULA_H

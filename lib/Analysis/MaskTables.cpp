@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MaskTables.h"
+#include "fovea/Analysis/MaskTables.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -14,7 +14,6 @@
 
 using namespace mlir;
 using namespace fovea;
-using namespace fovea::attn;
 
 /// Of the row and the key, the one that a tabled value depends on.
 static Coordinate varyingOf(unsigned coordinates) {
@@ -73,16 +72,9 @@ static scf::ForOp emitBlock(OpBuilder &builder, Location loc, Region &mask,
                             body);
 }
 
-MaskTables::MaskTables(OpBuilder &builder, OnlineAttentionOp pass,
-                       int64_t queryTile, int64_t keyTile) {
-  Region &mask = pass.getMask();
-  // The extremes hold in the coordinates of the whole.
-  if (mask.empty() || !pass.getAt().empty())
-    return;
-  Location loc = pass.getLoc();
-  SmallVector<OpFoldResult> sizes = llvm::map_to_vector(
-      pass.getIterationDomain(builder), [](Range range) { return range.size; });
-
+MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
+                       ArrayRef<OpFoldResult> sizes, int64_t queryTile,
+                       int64_t keyTile) {
   for (auto [value, coordinates] : tabledValues(mask)) {
     Coordinate varying = varyingOf(coordinates);
     int64_t block = varying == Coordinate::Row ? queryTile : keyTile;
@@ -146,6 +138,13 @@ MaskTables::MaskTables(OpBuilder &builder, OnlineAttentionOp pass,
     tables.push_back(
         {forall.getResult(0), forall.getResult(1), coordinates, block});
   }
+}
+
+SmallVector<Value> MaskTables::getTensors() const {
+  SmallVector<Value> tensors;
+  for (const Table &table : tables)
+    tensors.append({table.min, table.max});
+  return tensors;
 }
 
 std::optional<Span>

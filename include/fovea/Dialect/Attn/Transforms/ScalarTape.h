@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_SCALARTAPE_H
-#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_SCALARTAPE_H
+#ifndef FOVEA_DIALECT_ATTN_TRANSFORMS_SCALARTAPE_H
+#define FOVEA_DIALECT_ATTN_TRANSFORMS_SCALARTAPE_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -67,4 +67,4 @@ private:
 
 } // namespace fovea::attn::differentiate
 
-#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_SCALARTAPE_H
+#endif // FOVEA_DIALECT_ATTN_TRANSFORMS_SCALARTAPE_H

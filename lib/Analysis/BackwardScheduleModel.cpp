@@ -1,0 +1,150 @@
+//===- BackwardScheduleModel.cpp - Time of gradients on a GPU -------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuScheduleModel.h"
+
+#include "fovea/Dialect/Attn/IR/GpuFootprint.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// Seconds of all blocks, each of which adds up the gradients of a tile of
+/// keys.
+static double predictBackwardSeconds(const AttentionShape &shape,
+                                     TargetAttr target, ScheduleAttr schedule,
+                                     const GpuFootprint &footprint) {
+  // Instructions per score: scale and subtract, exponential, difference and
+  // product, two conversions, and what comes between.
+  constexpr double kScoreOps = 18;
+  // What products by FMA reach of its peak, and tensor cores of theirs.
+  constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.85;
+  // The part of the shorter of products and arithmetic that does not hide.
+  constexpr double kExposed = 0.25;
+  // Seconds to pass the barriers of a step, to wait for a copy that does not
+  // run ahead, and to begin and end a block.
+  constexpr double kStepLatency = 2e-7, kCopyLatency = 8e-7,
+                   kBlockLatency = 4e-6;
+  // How much faster than main memory the L2 cache hands out tiles, and adds up
+  // the queries' gradients (measured on the H200: 6.5 and 3.9 TB/s).
+  constexpr double kNearSpeedup = 1.5, kSumSpeedup = 0.9;
+
+  double queries = double(schedule.getQueryTile()),
+         keys = double(schedule.getKeyTile());
+  double headDim = double(shape.headDim), valueDim = double(shape.valueDim);
+  double perCore = 1e9 / double(target.getCores());
+  double lanes = double(target.getPeak()) * perCore / 2;
+  double products = 2 * queries * keys * (3 * headDim + 2 * valueDim);
+  if (shape.elementBytes == 2) {
+    double rate = double(target.getMatrixPeak()) * perCore * kMatrixEfficiency;
+    // Hopper's tensor cores reach half of their rate by mma.sync.
+    products /=
+        !footprint.usesWgmma && target.getArch() == "hopper" ? rate / 2 : rate;
+  } else {
+    products /= double(target.getPeak()) * perCore * kFmaEfficiency;
+  }
+  double arithmetic = queries * keys * kScoreOps / lanes;
+  double bandwidth = double(target.getBandwidth()) * 1e6;
+  double traffic = queries * (headDim + valueDim) * double(shape.elementBytes) /
+                       (kNearSpeedup * bandwidth) +
+                   queries * headDim * 4 / (kSumSpeedup * bandwidth);
+  double step = std::max(products, arithmetic) +
+                std::min(products, arithmetic) * kExposed;
+  step = std::max(step, traffic * double(target.getCores()));
+  step += kStepLatency + (schedule.getStages() == 1 ? kCopyLatency : 0);
+
+  int64_t kvHeads = std::max<int64_t>(shape.kvHeads, 1);
+  double tiles =
+      double(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+  double steps =
+      std::ceil(shape.visible * tiles * double(shape.heads) / double(kvHeads));
+  double blocks = double(shape.batch * kvHeads) *
+                  double(llvm::divideCeil(shape.keys, schedule.getKeyTile()));
+  double waves = std::max(1.0, blocks / double(target.getCores()));
+  return waves * (steps * step + kBlockLatency);
+}
+
+/// Whether the derivative of a score region reads the score, which is then kept
+/// beside what becomes of it: it is not the score times and plus numbers.
+static bool keepsScores(Region &region) {
+  if (region.empty())
+    return false;
+  Block &block = region.front();
+  llvm::SmallDenseSet<Value> linear = {block.getArgument(0)};
+  for (Operation &op : block.without_terminator()) {
+    SmallVector<bool> depends = llvm::map_to_vector(
+        op.getOperands(), [&](Value value) { return linear.contains(value); });
+    if (!llvm::is_contained(depends, true)) {
+      WalkResult nested = op.walk([&](Operation *inner) {
+        return llvm::any_of(inner->getOperands(),
+                            [&](Value v) { return linear.contains(v); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      });
+      if (nested.wasInterrupted())
+        return true;
+      continue;
+    }
+    bool isLinear = isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op) ||
+                    (isa<arith::MulFOp>(op) && depends[0] != depends[1]) ||
+                    (isa<arith::DivFOp>(op) && !depends[1]);
+    if (!isLinear)
+      return true;
+    linear.insert(op.getResult(0));
+  }
+  return false;
+}
+
+ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
+                                      TargetAttr target) {
+  // One kernel serves all lengths; time is spent in the long ones.
+  constexpr int64_t kLongLength = 16384;
+  // The longest code of products of registers by scalar instructions.
+  constexpr int64_t kLargestUnrolled = 4096;
+  // Registers for operands of products that are not read from shared memory.
+  constexpr int64_t kOperandRegisters = 16;
+  AttentionShape shape = AttentionShape::get(op);
+  for (auto [value, length] : {std::pair(op.getQuery(), &shape.queries),
+                               std::pair(op.getKey(), &shape.keys)})
+    if (value.getType().isDynamicDim(2))
+      *length = kLongLength;
+  WorkOrder order =
+      op.getMask().empty() ? WorkOrder::Linear : WorkOrder::LongestFirst;
+
+  ScheduleAttr best;
+  double bestSeconds = 0;
+  for (int64_t warps : {8, 4})
+    for (int64_t queries : {128, 64, 32, 16})
+      for (int64_t stages : {2, 1}) {
+        auto candidate = ScheduleAttr::get(op.getContext(), queries, 16 * warps,
+                                           order, warps, stages);
+        GpuFootprint footprint =
+            getBackwardGpuFootprint(candidate, target, shape.elementBytes,
+                                    shape.headDim, shape.valueDim);
+        int64_t unrolled = shape.elementBytes == 2
+                               ? 0
+                               : queries * (shape.headDim + shape.valueDim) / 2;
+        if (!footprint.usesWgmma)
+          footprint.registers += kOperandRegisters;
+        if (keepsScores(op.getScore()))
+          footprint.registers += queries / 2;
+        if (!footprint.fits(target) || unrolled > kLargestUnrolled)
+          continue;
+        double seconds =
+            predictBackwardSeconds(shape, target, candidate, footprint);
+        if (best && seconds >= bestSeconds)
+          continue;
+        best = candidate;
+        bestSeconds = seconds;
+      }
+  return best;
+}

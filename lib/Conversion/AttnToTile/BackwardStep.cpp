@@ -1,0 +1,307 @@
+//===- BackwardStep.cpp - Gradients of a tile of scores -------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackwardStep.h"
+
+#include "FragmentMath.h"
+
+#include "fovea/Analysis/IndexMath.h"
+#include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <limits>
+#include <numbers>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+using namespace fovea::attn::differentiate;
+using namespace fovea::tile;
+
+namespace {
+class BackwardEmitter {
+public:
+  BackwardEmitter(OpBuilder &builder, const TileSizes &sizes,
+                  const BackwardStep &step)
+      : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
+        sizes(sizes), step(step), factor(op.getScale().convertToDouble()) {
+    scoreType = getFragment({sizes.keys, sizes.queries}, sizes.accumulation);
+    // Multiplying by the scale is left to the exponential, where that keeps
+    // minus infinity.
+    isRaw = op.getScore().empty() && float(factor * std::numbers::log2e) > 0;
+    if (op.getDropout() && op.getDropout()->convertToDouble() > 0)
+      dropout = op.getDropout()->convertToDouble();
+  }
+
+  FailureOr<BackwardGradients> emit(Value key, Value value);
+
+private:
+  using Body = FragmentMath::Body;
+
+  FragmentType getFragment(ArrayRef<int64_t> shape, FloatType type) {
+    return FragmentType::get(builder.getContext(), shape, type, LayoutAttr());
+  }
+  Formula formula(OpBuilder &body) { return {body, loc, sizes.accumulation}; }
+
+  Value product(Value a, Value b, bool transposes, Value acc,
+                ArrayRef<int64_t> shape);
+  Value modified(Value products);
+  Value masked(Value scores);
+  Value probabilities(Value scores);
+  Value weights(Value probabilities);
+  Value slopes(Value probabilities, Value scores);
+  Value scoreGradients(Value slopes, Value products, Value weights);
+  Value operand(Value fragment);
+
+  SmallVector<Value> getScoreArguments(OpBuilder &body, Value product,
+                                       ValueRange coordinates);
+  Value pullScore(OpBuilder &body, Value product, ValueRange coordinates,
+                  Value cotangent);
+
+  OpBuilder &builder;
+  AttentionBackwardOp op;
+  Location loc;
+  FragmentMath math;
+  const TileSizes &sizes;
+  const BackwardStep &step;
+  double factor;
+  bool isRaw;
+  std::optional<double> dropout;
+  FragmentType scoreType;
+  bool hasFailed = false;
+};
+} // namespace
+
+Value BackwardEmitter::product(Value a, Value b, bool transposes, Value acc,
+                               ArrayRef<int64_t> shape) {
+  return MmaOp::create(builder, loc, getFragment(shape, sizes.accumulation), a,
+                       b, acc, transposes, MmaKindAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Probabilities
+//===----------------------------------------------------------------------===//
+
+/// What the score region is given for an element.
+SmallVector<Value> BackwardEmitter::getScoreArguments(OpBuilder &body,
+                                                      Value product,
+                                                      ValueRange coordinates) {
+  Value scaled = factor == 1.0 ? product : formula(body).mul(product, factor);
+  SmallVector<Value> arguments{scaled};
+  arguments.append(step.tile.getPlace(body, loc, coordinates[1], coordinates[0],
+                                      op.getScore()));
+  return arguments;
+}
+
+/// Scores in base 2, but for the scale if that is left to the exponential.
+Value BackwardEmitter::modified(Value products) {
+  if (isRaw)
+    return products;
+  Region &region = op.getScore();
+  return math.map(scoreType, products, {},
+                  [&](OpBuilder &body, ValueRange elements,
+                      ValueRange coordinates) -> Value {
+                    Formula f = formula(body);
+                    if (region.empty())
+                      return f.mul(elements[0], factor * std::numbers::log2e);
+                    Value score = step.tile.emitRegion(
+                        body, region,
+                        getScoreArguments(body, elements[0], coordinates));
+                    return f.mul(score, std::numbers::log2e);
+                  });
+}
+
+Value BackwardEmitter::masked(Value scores) {
+  IndexMath index(builder, loc);
+  // Queries that do not exist have the shift minus infinity, to which a score
+  // of a region need not be finite.
+  OpFoldResult needed = index.logicalOr(
+      step.partial, index.less(step.tile.keys, index.constant(sizes.keys)));
+  bool testsQueries = !op.getScore().empty() && step.tile.mayLackQueries();
+  if (testsQueries)
+    needed = index.logicalOr(
+        needed, index.less(step.tile.queries, index.constant(sizes.queries)));
+  if (IndexMath::isFalse(needed))
+    return scores;
+  auto emitMap = [&] {
+    return math.map(
+        scoreType, scores, {},
+        [&](OpBuilder &body, ValueRange elements,
+            ValueRange coordinates) -> Value {
+          IndexMath inner(body, loc);
+          OpFoldResult kept = step.tile.isKept(body, loc, coordinates[1],
+                                               coordinates[0], op.getMask());
+          if (testsQueries)
+            kept = inner.logicalAnd(
+                kept, inner.less(coordinates[1], step.tile.queries));
+          Formula f = formula(body);
+          Value lowest = f.number(-std::numeric_limits<double>::infinity());
+          return f.select(inner.materialize(kept, /*isBoolean=*/true),
+                          elements[0], lowest);
+        });
+  };
+  if (IndexMath::isTrue(needed))
+    return emitMap();
+  auto branch = scf::IfOp::create(builder, loc, TypeRange(scoreType),
+                                  index.materialize(needed, /*isBoolean=*/true),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, scores);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Value result = emitMap();
+  scf::YieldOp::create(builder, loc, result);
+  return branch.getResult(0);
+}
+
+Value BackwardEmitter::probabilities(Value scores) {
+  return math.map(
+      scoreType, scores, {}, step.shift,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Formula f = formula(body);
+        Value exponent =
+            isRaw ? f.make<math::FmaOp>(elements[0],
+                                        f.number(factor * std::numbers::log2e),
+                                        elements[1])
+                  : f.add(elements[0], elements[1]);
+        return f.make<math::Exp2Op>(exponent);
+      });
+}
+
+/// `fragment` as the left operand of a product.
+Value BackwardEmitter::operand(Value fragment) {
+  if (sizes.element == sizes.accumulation)
+    return fragment;
+  return math.map(
+      getFragment({sizes.keys, sizes.queries}, sizes.element), fragment, {},
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        return convertFloats(body, loc, elements[0], sizes.element);
+      });
+}
+
+/// What values are weighted by, as a left operand: 0 where the dropout drops.
+Value BackwardEmitter::weights(Value probabilities) {
+  if (!dropout)
+    return operand(probabilities);
+  return math.map(getFragment({sizes.keys, sizes.queries}, sizes.element),
+                  probabilities, {},
+                  [&](OpBuilder &body, ValueRange elements,
+                      ValueRange coordinates) -> Value {
+                    Formula f = formula(body);
+                    Value kept = step.tile.isUndropped(
+                        body, loc, coordinates[1], coordinates[0], *dropout);
+                    Value scaled = f.mul(elements[0], 1.0 / (1.0 - *dropout));
+                    return convertFloats(body, loc,
+                                         f.select(kept, scaled, f.number(0.0)),
+                                         sizes.element);
+                  });
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+/// `cotangent` times the derivative of the score region; 0 where `cotangent`
+/// is, of scores that are masked and may have none.
+Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
+                                 ValueRange coordinates, Value cotangent) {
+  Block &block = op.getScore().front();
+  SmallVector<Value> arguments = getScoreArguments(body, product, coordinates);
+  IRMapping mapping;
+  mapping.map(block.getArguments(), arguments);
+  ScalarTape tape(body, loc);
+  Value score = tape.replay(block, block.getTerminator()->getOperand(0),
+                            mapping, [](Operation *) { return Value(); });
+  tape.addVariable(arguments[0]);
+  Formula f = formula(body);
+  if (failed(tape.pull(score, cotangent))) {
+    hasFailed = true;
+    return cotangent;
+  }
+  Value gradient = tape.getGradient(arguments[0]);
+  if (!gradient)
+    return f.number(0.0);
+  if (gradient == cotangent)
+    return cotangent;
+  Value isZero = f.compare(arith::CmpFPredicate::OEQ, cotangent, f.number(0.0));
+  return f.select(isZero, f.number(0.0), gradient);
+}
+
+/// Probabilities times derivatives of the score region.
+Value BackwardEmitter::slopes(Value probabilities, Value scores) {
+  if (op.getScore().empty())
+    return probabilities;
+  return math.map(scoreType, {probabilities, scores}, {},
+                  [&](OpBuilder &body, ValueRange elements,
+                      ValueRange coordinates) -> Value {
+                    return pullScore(body, elements[1], coordinates,
+                                     elements[0]);
+                  });
+}
+
+/// Gradients of the scaled products, `p * score' * (dp - delta)`, as a left
+/// operand. Of `products` the dropout drops what has no weight.
+Value BackwardEmitter::scoreGradients(Value slopes, Value products,
+                                      Value weights) {
+  SmallVector<Value> inputs{slopes, products};
+  if (dropout)
+    inputs.push_back(weights);
+  return operand(
+      math.map(scoreType, inputs, {}, step.negatedDelta,
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 Formula f = formula(body);
+                 Value product = elements[1];
+                 if (dropout) {
+                   Value scaled = f.mul(product, 1.0 / (1.0 - *dropout));
+                   Value zero = f.number(0.0);
+                   Value kept = f.compare(arith::CmpFPredicate::OGT,
+                                          f.convert(elements[2]), zero);
+                   product = f.select(kept, scaled, zero);
+                 }
+                 return f.mul(elements[0], f.add(product, elements.back()));
+               }));
+}
+
+FailureOr<BackwardGradients> BackwardEmitter::emit(Value key, Value value) {
+  ArrayRef<int64_t> scoreShape = scoreType.getShape();
+  auto multiply = [&](Value a, Value b) {
+    return product(a, b, /*transposes=*/true, /*acc=*/Value(), scoreShape);
+  };
+  Value scores = multiply(step.key, step.query);
+  // Of the two only one stays in registers while a region is computed.
+  bool hasRegion = !op.getScore().empty();
+  Value products = hasRegion ? Value() : multiply(step.value, step.gradient);
+  Value p = probabilities(masked(modified(scores)));
+  Value left = weights(p);
+  BackwardGradients result;
+  result.value = product(left, step.gradient, /*transposes=*/false, value,
+                         {sizes.keys, sizes.valueDim});
+  Value slopes = this->slopes(p, scores);
+  if (hasRegion)
+    products = multiply(step.value, step.gradient);
+  Value gradients = scoreGradients(slopes, products, left);
+  result.key = product(gradients, step.query, /*transposes=*/false, key,
+                       {sizes.keys, sizes.headDim});
+  auto type = SharedType::get(builder.getContext(), {sizes.queries, sizes.keys},
+                              sizes.element, /*swizzle=*/0);
+  Value transposed = ToSharedOp::create(builder, loc, type, gradients,
+                                        /*ring=*/Value(), /*transposed=*/true);
+  result.query = product(transposed, step.key, /*transposes=*/false,
+                         /*acc=*/Value(), {sizes.queries, sizes.headDim});
+  if (hasFailed)
+    return failure();
+  return result;
+}
+
+FailureOr<BackwardGradients> fovea::emitBackwardStep(OpBuilder &builder,
+                                                     const TileSizes &sizes,
+                                                     const BackwardStep &step,
+                                                     Value key, Value value) {
+  return BackwardEmitter(builder, sizes, step).emit(key, value);
+}

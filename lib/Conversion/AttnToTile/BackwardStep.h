@@ -1,0 +1,45 @@
+//===- BackwardStep.h - Gradients of a tile of scores -----------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_BACKWARDSTEP_H
+#define FOVEA_LIB_CONVERSION_ATTNTOTILE_BACKWARDSTEP_H
+
+#include "OnlineStep.h"
+
+namespace fovea {
+
+/// One tile of queries for a tile of keys, in the values of the program. Scores
+/// are transposed, `keys x queries`, so that probabilities and gradients of
+/// scores are left operands of products in registers.
+struct BackwardStep {
+  attn::AttentionBackwardOp op;
+  ScoreTile tile;
+  /// Whether the mask region must be applied.
+  mlir::OpFoldResult partial;
+  /// Tiles in shared memory; `gradient` is that of the output.
+  mlir::Value query, key, value, gradient;
+  /// For each query, minus the log-sum-exp in base 2, minus infinity if it has
+  /// no key or does not exist, and minus delta.
+  mlir::Value shift, negatedDelta;
+};
+
+/// Gradients as fragments, those of queries and keys without the scale: what a
+/// step adds to its queries, `queries x headDim`, and the sums of its keys and
+/// values, `keys x headDim` and `keys x valueDim`.
+struct BackwardGradients {
+  mlir::Value query, key, value;
+};
+
+/// Emits one step, which adds to the sums `key` and `value`. Fails with an
+/// error where the score region has no derivative.
+mlir::FailureOr<BackwardGradients>
+emitBackwardStep(mlir::OpBuilder &builder, const TileSizes &sizes,
+                 const BackwardStep &step, mlir::Value key, mlir::Value value);
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_CONVERSION_ATTNTOTILE_BACKWARDSTEP_H

@@ -1,0 +1,58 @@
+//===- ScoreTile.h - A tile of scores in the whole attention ----*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_SCORETILE_H
+#define FOVEA_LIB_CONVERSION_ATTNTOTILE_SCORETILE_H
+
+#include "mlir/IR/Builders.h"
+
+#include <functional>
+
+namespace fovea {
+
+/// The scores of a tile of queries and a tile of keys: where they lie, and what
+/// regions and a dropout say of one of them. Elements are named by their query
+/// and key in the tile, whichever of the two a fragment has for its rows.
+struct ScoreTile {
+  /// Batch, head, query and key of the first element in the whole attention.
+  llvm::SmallVector<mlir::Value> at;
+  int64_t queryTile, keyTile;
+  /// Queries and keys that exist, from the first on.
+  mlir::OpFoldResult queries, keys;
+  /// Heads and queries of the whole, the seed and the offset: dropout's.
+  mlir::Value wholeHeads, wholeQueries, seed, offset;
+  /// Emits a region on scalars and returns what it yields.
+  std::function<mlir::Value(mlir::OpBuilder &, mlir::Region &region,
+                            mlir::ValueRange arguments)>
+      emitRegion;
+
+  bool mayLackQueries() const;
+  bool mayLackKeys() const;
+
+  /// Batch, head, query and key of an element, for `region`. Elements beyond
+  /// the last query or key stand for it where the region reads tensors.
+  llvm::SmallVector<mlir::Value> getPlace(mlir::OpBuilder &builder,
+                                          mlir::Location loc,
+                                          mlir::OpFoldResult query,
+                                          mlir::OpFoldResult key,
+                                          mlir::Region &region) const;
+
+  /// Whether an element is of a key that exists and that `mask`, which may be
+  /// empty, keeps.
+  mlir::OpFoldResult isKept(mlir::OpBuilder &builder, mlir::Location loc,
+                            mlir::OpFoldResult query, mlir::OpFoldResult key,
+                            mlir::Region &mask) const;
+
+  /// Whether the dropout keeps an element.
+  mlir::Value isUndropped(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::OpFoldResult query, mlir::OpFoldResult key,
+                          double probability) const;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_CONVERSION_ATTNTOTILE_SCORETILE_H

@@ -1,0 +1,110 @@
+// RUN: fovea-opt %s --convert-attn-to-tile --canonicalize --cse --split-input-file \
+// RUN:   --mlir-print-local-scope | FileCheck %s
+
+// The plain program of the backward pass: a block adds up the gradients of a
+// tile of keys, over the tiles of queries that the mask keeps.
+
+// CHECK-LABEL: func @causal
+// CHECK-SAME:    %[[Q:.*]]: tensor<1x2x?x64xbf16>, %[[K:.*]]: tensor<1x2x?x64xbf16>, %[[V:.*]]: tensor<1x2x?x32xbf16>, %[[DO:.*]]: tensor<1x2x?x32xbf16>, %[[LSE:.*]]: tensor<1x2x?xf32>, %[[DELTA:.*]]: tensor<1x2x?xf32>
+// CHECK-DAG:   %[[LOG2E:.*]] = arith.constant -1.44269502 : f32
+// CHECK-DAG:   %[[LOWEST:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG:   %[[C64:.*]] = arith.constant 64 : index
+// Statistics up to whole tiles of queries.
+// CHECK:       %[[STAT:.*]]:2 = linalg.generic
+// CHECK:         %[[L:.*]] = tensor.extract %[[LSE]]
+// CHECK:         %[[D:.*]] = tensor.extract %[[DELTA]]
+// CHECK:         arith.cmpf one, %[[L]], %[[LOWEST]]
+// CHECK:         arith.mulf %[[L]], %[[LOG2E]]
+// CHECK:         arith.negf %[[D]]
+// Queries' gradients are added to in f32, from zeros on.
+// CHECK:       %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<1x2x?x64xf32>
+// CHECK:       %[[R:.*]]:3 = tile.launch kernel "attention_backward" grid(%{{.*}}, %{{.*}}, %{{.*}}) warps 8 stages 2
+// CHECK-SAME:    ins(%[[Q]], %[[K]], %[[V]], %[[DO]], %[[STAT]]#0, %[[STAT]]#1
+// CHECK-SAME:    outs(%[[ZEROS]],
+// CHECK:       ^bb0(%[[TILE:.*]]: index, %[[HEAD:.*]]: index, %[[BATCH:.*]]: index, %[[MQ:[^:]*]]: memref<1x2x?x64xbf16, {{.*}}>, %[[MK:[^:]*]]: memref{{.*}}, %[[MV:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MDO:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MSHIFT:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDELTA:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDQ:[^:]*]]: memref<1x2x?x64xf32{{.*}}>, %[[MDK:[^:]*]]: memref{{.*}}, %[[MDV:[^:]*]]: memref
+// CHECK:         %[[J:.*]] = arith.muli %[[TILE]], %{{.*}}
+// CHECK:         %[[KEY:.*]] = tile.load %[[MK]][%[[BATCH]], %[[HEAD]], %[[J]], %{{.*}}] {{.*}} -> !tile.shared<128x64xbf16>
+// CHECK:         %[[VALUE:.*]] = tile.load %[[MV]]{{.*}} -> !tile.shared<128x32xbf16>
+// No query before the tile's first key keeps any.
+// CHECK:         %[[LOWER:.*]] = arith.muli %{{.*}}, %[[C64]]
+// CHECK:         %[[SUMS:.*]]:2 = scf.for %[[I:.*]] = %[[LOWER]] to %{{.*}} step %[[C64]] iter_args(%[[DK:.*]] = %{{.*}}, %[[DV:.*]] = %{{.*}}) -> (!tile.fragment<128x64xf32>, !tile.fragment<128x32xf32>)
+// CHECK:           %[[QUERY:.*]] = tile.load %[[MQ]][%[[BATCH]], %[[HEAD]], %[[I]]
+// CHECK:           %[[GRADIENT:.*]] = tile.load %[[MDO]][%[[BATCH]], %[[HEAD]], %[[I]]
+// CHECK:           %[[SHIFT:.*]] = tile.load %[[MSHIFT]]{{.*}} -> !tile.fragment<64xf32>
+// CHECK:           %[[NEGATED:.*]] = tile.load %[[MDELTA]]{{.*}} -> !tile.fragment<64xf32>
+// CHECK:           %[[S:.*]] = tile.mma %[[KEY]], %[[QUERY]] transpose_b
+// CHECK:           %[[DP:.*]] = tile.mma %[[VALUE]], %[[GRADIENT]] transpose_b
+// CHECK:           %[[MASKED:.*]] = scf.if
+// CHECK:           %[[P:.*]] = tile.map ins(%[[MASKED]] {{.*}}columns(%[[SHIFT]]
+// CHECK:             math.fma
+// CHECK:             math.exp2
+// CHECK:           %[[W:.*]] = tile.map ins(%[[P]]
+// CHECK:             arith.truncf
+// CHECK:           %[[DV1:.*]] = tile.mma %[[W]], %[[GRADIENT]] into %[[DV]]
+// CHECK:           %[[DS:.*]] = tile.map ins(%[[P]], %[[DP]] {{.*}}columns(%[[NEGATED]]
+// CHECK:             arith.addf
+// CHECK:             arith.mulf
+// CHECK:           %[[LEFT:.*]] = tile.map ins(%[[DS]]
+// CHECK:           %[[DK1:.*]] = tile.mma %[[LEFT]], %[[QUERY]] into %[[DK]]
+// CHECK:           %[[T:.*]] = tile.to_shared %[[LEFT]] transposed : !tile.fragment<128x64xbf16> -> !tile.shared<64x128xbf16>
+// CHECK:           %[[DQ:.*]] = tile.mma %[[T]], %[[KEY]]
+// CHECK:           tile.store add %[[DQ]], %[[MDQ]][%[[BATCH]], %[[HEAD]], %[[I]]
+// CHECK:           scf.yield %[[DK1]], %[[DV1]]
+// CHECK:         arith.mulf
+// CHECK:         tile.store %{{.*}}, %[[MDK]]
+// CHECK:         tile.store %{{.*}}, %[[MDV]]
+// CHECK:       linalg.generic {{.*}} ins(%[[R]]#0 : tensor<1x2x?x64xf32>)
+// CHECK:         arith.mulf
+// CHECK:         arith.truncf
+func.func @causal(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x32xbf16>, %do: tensor<1x2x?x32xbf16>, %lse: tensor<1x2x?xf32>, %delta: tensor<1x2x?xf32>) -> (tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16>) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %do scale(0.125)
+      statistics(%lse, %delta : tensor<1x2x?xf32>, tensor<1x2x?xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>}
+      : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16>, tensor<1x2x?x32xbf16> -> tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16>
+  return %dq, %dk, %dv : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16>
+}
+
+// -----
+
+// A captured tensor that has no gradient is read by the regions and their
+// derivative; documents by tables of the analysis. Heads of a group follow one
+// another.
+
+// CHECK-LABEL: func @regions
+// CHECK-SAME:    %[[SLOPES:[^:]*]]: tensor<4xf32>, %[[IDS:[^:]*]]: tensor<?xi32>
+// CHECK:       scf.forall
+// CHECK:       tile.launch kernel "attention_backward"
+// CHECK-SAME:    tensor<4xf32>
+// CHECK:         scf.for %{{.*}} = %c0 to %c2 step %c1 iter_args
+// CHECK:           scf.for
+// CHECK:             scf.if
+// CHECK:               tile.mma
+// CHECK:               tile.map
+// CHECK:                 memref.load {{.*}} : memref<4xf32
+// CHECK:                 math.tanh
+// CHECK-NOT:         tensor.extract
+// CHECK:             tile.store add
+func.func @regions(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>, %do: tensor<1x4x?x16xf16>, %lse: tensor<1x4x?xf32>, %slopes: tensor<4xf32>, %ids: tensor<?xi32>) -> (tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %k, %do scale(0.25)
+      statistics(%lse, %lse : tensor<1x4x?xf32>, tensor<1x4x?xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<4xf32>
+        %t = math.tanh %s : f32
+        %r = arith.mulf %t, %slope : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %ids[%i] : tensor<?xi32>
+        %y = tensor.extract %ids[%j] : tensor<?xi32>
+        %same = arith.cmpi eq, %x, %y : i32
+        attn.yield %same : i1
+      } {schedule = #attn.schedule<tile = 32x64, order = linear, warps = 4, stages = 2>}
+      : tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x4x?x16xf16> -> tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>
+  return %dq, %dk, %dv : tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>
+}
