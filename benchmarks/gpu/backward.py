@@ -12,7 +12,7 @@ All of the backward pass is timed: from the output's gradient to those of
 queries, keys and values. Sizes and the two protocols are those of attention.py.
 TFLOP/s count 10 * B * H * S * S * D, five products, halved for causal. Errors
 are the largest of one head against float64, relative to the largest magnitude:
-of the gradients of queries, keys and values.
+of the gradients of queries, keys and values. "fixed order" is deterministic.
 """
 
 import argparse
@@ -90,10 +90,12 @@ def main():
     for dim in options.dim:
         functions = {}
         for causal in (False, True):
-            functions[causal] = fovea.differentiable(
-                graph(options.dtype, dim, causal), options.target)
+            functions[causal] = [
+                fovea.differentiable(graph(options.dtype, dim, causal),
+                                     options.target, deterministic=fixed)
+                for fixed in (False, True)]
             print(f"d={dim} {'causal' if causal else 'full'}: "
-                  f"{functions[causal].backward.resources}")
+                  f"{functions[causal][0].backward.resources}")
         for length in options.length:
             shape = (TOKENS // length, HIDDEN // dim, length, dim)
             *operands, gradient = (
@@ -101,7 +103,9 @@ def main():
                 for _ in range(4))
             for causal in (False, True):
                 flops = 10 * TOKENS * length * HIDDEN / (2 if causal else 1)
-                calls = {"fovea": ours(functions[causal], operands, gradient)}
+                calls = {name: ours(function, operands, gradient)
+                         for name, function in zip(("fovea", "fixed order"),
+                                                   functions[causal])}
                 for name, backend in PEERS.items():
                     calls[name] = peer(backend, operands, gradient, causal)
                 expected = reference(*(x[-1, -1] for x in operands),
@@ -122,7 +126,7 @@ def main():
                     ratio = "/".join(f"{a / b:.2f}" for a, b in
                                      zip(rates["fovea"], rate))
                     error = " ".join(f"{x:.1e}" for x in worst[name])
-                    print(f"  {name:8}{text:>12}{ratio:>14}   {error}",
+                    print(f"  {name:12}{text:>12}{ratio:>14}   {error}",
                           flush=True)
 
 

@@ -96,6 +96,9 @@ typedef struct fovea_options {
   const char *cpu;
   /** Effort of code generation, 1 to 4 for `--opt-level` 0 to 3. */
   int opt_level;
+  /** Not 0: results are the same bits in every run. A host's always are; on a
+      GPU gradients of attention then take longer. */
+  int deterministic;
 } fovea_options;
 
 /** Null and zero members mean the default. */

@@ -111,7 +111,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
   // The longest code of products of registers by scalar instructions.
   constexpr int64_t kLargestUnrolled = 4096;
   // Registers for operands of products that are not read from shared memory.
-  constexpr int64_t kOperandRegisters = 16;
+  constexpr int64_t kOperandRegisters = 40;
   AttentionShape shape = AttentionShape::get(op);
   for (auto [value, length] : {std::pair(op.getQuery(), &shape.queries),
                                std::pair(op.getKey(), &shape.keys)})

@@ -150,6 +150,8 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
   result.cpu = get(options.cpu, "").str();
   result.optLevel = options.opt_level ? options.opt_level - 1 : 1;
   key += llvm::utostr(unsigned(result.optLevel)) + ";";
+  result.deterministic = options.deterministic;
+  key += result.deterministic ? "deterministic;" : "";
   auto gpu = parseTarget(target);
   if (!gpu)
     return gpu.takeError();

@@ -18,7 +18,7 @@ CacheKey fovea::getCodeKey(llvm::StringRef text,
   CacheKey key("code");
   key.add(getBuildIdentity()).add(text).add(getName(options.strategy));
   key.add(processor.triple).add(processor.cpu).add(processor.features);
-  key.add(options.optLevel);
+  key.add(options.optLevel).add(options.deterministic);
   // For a GPU it is typical ones that code is made for, not the one here.
   key.add(options.gpu ? getName(*options.gpu).str()
                       : identifyHost(options.arch));

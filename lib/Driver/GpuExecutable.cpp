@@ -131,7 +131,8 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
               checkMemory(device, view.data, view.type, function, "operand ",
                           number, type.name))
         return error;
-      if (!view.shape.empty() && view.shape.back() > 1 &&
+      bool hasElements = !llvm::is_contained(view.shape, 0);
+      if (hasElements && !view.shape.empty() && view.shape.back() > 1 &&
           view.strides.back() != 1)
         return rejectOperands(
             formatOperand(function, number) +

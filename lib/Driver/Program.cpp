@@ -398,7 +398,8 @@ Program::State::lower(const CompileOptions &options, Level level,
     if (checksShapes)
       manager.addPass(createOutlineShapeChecks());
     if (options.gpu)
-      buildGpuPipeline(manager, {options.strategy, level, *options.gpu});
+      buildGpuPipeline(manager, {options.strategy, level, *options.gpu,
+                                 options.deterministic});
     else
       buildHostPipeline(manager, {options.strategy, level});
   });
@@ -642,7 +643,9 @@ llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
           .wasInterrupted();
   auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
     buildSimulationPipeline(
-        manager, {options.strategy, Level::Tile, *options.gpu}, hasPrograms);
+        manager,
+        {options.strategy, Level::Tile, *options.gpu, options.deterministic},
+        hasPrograms);
   });
   if (!module)
     return module.takeError();
@@ -688,8 +691,8 @@ llvm::Expected<Cost> Program::estimate(
       options,
       [&](mlir::OpPassManager &manager) {
         if (options.gpu)
-          buildGpuPipeline(manager,
-                           {options.strategy, Level::Fused, *options.gpu});
+          buildGpuPipeline(manager, {options.strategy, Level::Fused,
+                                     *options.gpu, options.deterministic});
         else
           buildHostPipeline(manager, {options.strategy, Level::Fused});
         // What reads stored probabilities is not one kernel.

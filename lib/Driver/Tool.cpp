@@ -35,7 +35,13 @@ CompileFlags::CompileFlags(cl::OptionCategory &category)
       optLevel("opt-level",
                cl::desc("Effort of code generation: 0, 1 (default), or 2 and 3 "
                         "with LLVM's own passes"),
-               cl::value_desc("0-3"), cl::init(1), cl::cat(category)) {}
+               cl::value_desc("0-3"), cl::init(1), cl::cat(category)),
+      deterministic(
+          "deterministic",
+          cl::desc("Compute the same bits in every run, on a GPU too, "
+                   "where gradients of queries then take a kernel of "
+                   "their own"),
+          cl::cat(category)) {}
 
 llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
   CompileOptions options;
@@ -61,6 +67,7 @@ llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
     return llvm::createStringError("--opt-level=" + llvm::Twine(optLevel) +
                                    ": expected 0 to 3");
   options.optLevel = int(optLevel);
+  options.deterministic = deterministic;
   return options;
 }
 

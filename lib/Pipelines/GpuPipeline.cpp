@@ -37,7 +37,9 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   if (options.level == Level::Tiled)
     return;
   // Before the canonicalizer, to which a loop of one iteration is none.
-  manager.addPass(createAttnToTile());
+  AttnToTileOptions programs;
+  programs.deterministic = options.deterministic;
+  manager.addPass(createAttnToTile(programs));
   addCleanup(manager);
   tile::TileAssignLayoutsOptions layouts;
   layouts.target = getName(options.arch).str();

@@ -143,6 +143,10 @@ struct HostPipelineOptions : PipelineOptions {
 };
 
 struct GpuPipelineOptions : PipelineOptions {
+  Option<bool> deterministic{
+      *this, "deterministic",
+      llvm::cl::desc("Fix the order of all sums, those between blocks too"),
+      llvm::cl::init(false)};
   Option<fovea::GpuArch> target{
       *this, "target", llvm::cl::desc("The GPU that code is for"),
       llvm::cl::init(fovea::GpuArch::SM90a),
@@ -202,8 +206,8 @@ void fovea::registerFoveaPasses() {
   PassPipelineRegistration<GpuPipelineOptions>(
       "fovea-gpu-pipeline", "Compiles attention graphs for a GPU",
       [](OpPassManager &manager, const GpuPipelineOptions &options) {
-        buildGpuPipeline(manager,
-                         {options.strategy, options.level, options.target});
+        buildGpuPipeline(manager, {options.strategy, options.level,
+                                   options.target, options.deterministic});
       });
   PassPipelineRegistration<GradientPipelineOptions>(
       "fovea-gradient-pipeline", "Adds gradients to attention graphs",

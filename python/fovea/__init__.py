@@ -44,7 +44,7 @@ def set_num_threads(threads):
 
 
 def compile(text, target="host", *, entry=None, strategy="fused",
-            arch="native", cpu=None, opt_level=None):
+            arch="native", cpu=None, opt_level=None, deterministic=False):
     """Compiles a module of functions on tensors, given as MLIR's text.
 
     Returns the function `entry`, or the only one, as a `Function`.
@@ -58,8 +58,11 @@ def compile(text, target="host", *, entry=None, strategy="fused",
     arch: "native", "avx512", "avx2" or "generic".
     cpu: a processor by LLVM's name, instead of the one that `arch` implies.
     opt_level: effort of code generation, 0 to 3.
+    deterministic: results are the same bits in every run. A host's always are;
+        on a GPU gradients of attention then take longer.
     """
-    module = _compile(text, target, strategy, arch, cpu, opt_level)
+    module = _compile(text, target, strategy, arch, cpu, opt_level,
+                      deterministic)
     number = ctypes.c_size_t()
     check(lib.fovea_module_find_function(module.handle, _encode(entry),
                                          ctypes.byref(number)))
@@ -95,7 +98,7 @@ def differentiate(text, *, entry=None, recompute="auto", textbook=False,
 
 def differentiable(text, target="host", *, entry=None, recompute="auto",
                    textbook=False, strategy="fused", arch="native", cpu=None,
-                   opt_level=None):
+                   opt_level=None, deterministic=False):
     """Compiles a function and its backward pass, as a function of PyTorch
     tensors that autograd goes through. Options are those of `compile` and of
     `differentiate`.
@@ -105,7 +108,8 @@ def differentiable(text, target="host", *, entry=None, recompute="auto",
     """
     split = differentiate(text, entry=entry, recompute=recompute,
                           textbook=textbook, partition=True, target=target)
-    module = _compile(split, target, strategy, arch, cpu, opt_level)
+    module = _compile(split, target, strategy, arch, cpu, opt_level,
+                      deterministic)
     return Differentiable(Function(module, 0), Function(module, 1))
 
 
@@ -113,12 +117,12 @@ def _encode(value):
     return None if value is None else str(value).encode()
 
 
-def _compile(text, target, strategy, arch, cpu, opt_level):
+def _compile(text, target, strategy, arch, cpu, opt_level, deterministic):
     if opt_level is not None and opt_level not in range(4):
         raise Error(f"opt_level is {opt_level}; expected 0 to 3")
     options = _library.Options(
         _encode(target), _encode(strategy), _encode(arch), _encode(cpu),
-        0 if opt_level is None else opt_level + 1)
+        0 if opt_level is None else opt_level + 1, bool(deterministic))
     data = text.encode()
     return _Module(create(lib.fovea_compile, _context, data, len(data),
                           ctypes.byref(options)))

@@ -26,6 +26,7 @@ class Options(ctypes.Structure):
         ("arch", ctypes.c_char_p),
         ("cpu", ctypes.c_char_p),
         ("opt_level", ctypes.c_int),
+        ("deterministic", ctypes.c_int),
     ]
 
 

@@ -563,15 +563,29 @@ def test_deterministic(batch, heads):
     cotangent = np.ones((batch, heads, 265, 32), np.float32)
 
 
-def test_deterministic():
-    case = Case(mask="causal", modification="relative", dropout=0.1)
-    operands = case.make_operands(2, 65, 65)
-    text = fovea.differentiate(case.text)
-    function = fovea.compile(text, TARGET)
-    cotangent = np.ones((2, 4, 65, 32), np.float32)
-    first, second = (function(*operands, cotangent) for _ in range(2))
-    for a, b in zip(first, second):
-        np.testing.assert_array_equal(a, b)
+@pytest.mark.parametrize("case", [
+    Case(mask="causal", modification="relative", dropout=0.1),
+    Case(mask="causal", modification="soft_cap", dropout=0.1, heads=4,
+         kv_heads=2, dim=64, value_dim=64)], ids=name)
+def test_deterministic(case):
+    operands = case.make_operands(2, 300, 300)
+    text = fovea.differentiate(case.text, target=TARGET)
+    function = fovea.compile(text, TARGET, deterministic=True)
+    cotangent = np.ones((2, case.heads, 300, case.value_dim), np.float32)
+    first, *others = (function(*operands, cotangent) for _ in range(4))
+    for other in others:
+        for a, b in zip(first, other):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(dtype="bf16", mask="causal", dim=64, value_dim=64),
+     Case(dtype="f16", mask="window", dim=128, value_dim=64, dropout=0.2),
+     Case(dtype="f32", mask="documents", modification="soft_cap", dim=32,
+          value_dim=32)],
+    [(1, 1, 1), (1, 129, 257), (1, 300, 64), (1, 8, 0), (1, 0, 8)]), ids=name)
+def test_deterministic_kernels(case, shape):
+    run(case, shape, deterministic=True)
 
 
 def test_texts():

@@ -18,6 +18,15 @@
 // RUN: fovea-run %s --grad --entry=nothing --target=sm_80 --simulate --random=6 --check | FileCheck %s --check-prefix=ZERO
 // RUN: fovea-run %s --grad --entry=nothing --target=sm_90a --simulate --seeds=4 --random=6 --check | FileCheck %s --check-prefix=ZERO
 //
+// Without sums between blocks: the same bits in any order of what is asynchronous.
+// RUN: fovea-run %s --grad --deterministic --entry=window --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=window --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=documents --target=sm_90a --simulate --seeds=4 --random=2 --dims=70 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=soft_cap --target=sm_90a --simulate --seeds=4 --random=3 --dims=70 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=single --target=sm_80 --simulate --random=4 --input=7 --dims=45 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=groups --target=sm_90a --simulate --seeds=4 --random=5 --dims=q:1x4x70x128,k:1x2x130x128,v:1x2x130x128,cotangent0:1x4x70x128 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=nothing --target=sm_90a --simulate --seeds=4 --random=6 --check | FileCheck %s --check-prefix=ZERO
+//
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 // ZERO: result 2 (gradient of %q): {{.*}} min 0, max 0

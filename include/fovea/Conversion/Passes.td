@@ -85,6 +85,10 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       log-sum-exp in base 2 and minus delta, up to whole tiles. Rows without a
       key, and those that do not exist, have a probability of 0 everywhere.
     - Behind, the queries' gradients are scaled and rounded.
+    - `deterministic`: blocks that add in memory do so in any order. Instead, a
+      second launch has one block for each tile of queries, which computes its
+      scores again, as `queries x keys`: seven products for five, and no sums in
+      memory.
 
     A loop stays, with a missed remark that says why, if its schedule has no
     `warps`, if something else is computed in it (run `attn-tile` with
@@ -98,6 +102,11 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
     "::fovea::tile::TileDialect"
+  ];
+  let options = [
+    Option<"deterministic", "deterministic", "bool", /*default=*/"false",
+           "Gradients of queries by a launch of their own, whose blocks add to "
+           "nothing in memory">
   ];
   let statistics = [
     Statistic<"numConverted", "num-converted",

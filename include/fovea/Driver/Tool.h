@@ -23,6 +23,7 @@ struct CompileFlags {
   llvm::cl::opt<std::string> arch;
   llvm::cl::opt<std::string> cpu;
   llvm::cl::opt<unsigned> optLevel;
+  llvm::cl::opt<bool> deterministic;
 
   /// The options by value; an error names the flag that is wrong.
   llvm::Expected<CompileOptions> getOptions() const;

@@ -87,6 +87,8 @@ struct GpuOptions {
   Strategy strategy = Strategy::Fused;
   Level level = Level::LLVM;
   GpuArch arch = GpuArch::SM90a;
+  /// The order of all sums is fixed: results are the same bits in every run.
+  bool deterministic = false;
 };
 
 /// Appends the passes that compile a module for a GPU. The module's

@@ -24,6 +24,8 @@ namespace fovea {
 
 namespace {
 struct AttnToTile final : impl::AttnToTileBase<AttnToTile> {
+  using AttnToTileBase::AttnToTileBase;
+
   void runOnOperation() override {
     SetVector<scf::ForallOp> loops;
     getOperation()->walk([&](attn::FinalizeOp op) {
@@ -41,7 +43,7 @@ struct AttnToTile final : impl::AttnToTileBase<AttnToTile> {
       convert(LaunchBuilder(rewriter, loop), loop.getLoc(),
               "attention stays a loop over tiles: ");
     for (attn::AttentionBackwardOp op : gradients)
-      convert(BackwardBuilder(rewriter, op), op.getLoc(),
+      convert(BackwardBuilder(rewriter, op, deterministic), op.getLoc(),
               "the backward pass is written out, kernel by kernel: ");
   }
 

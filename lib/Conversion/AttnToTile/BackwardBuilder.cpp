@@ -20,6 +20,7 @@
 
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 using namespace mlir;
 using namespace fovea;
@@ -29,13 +30,6 @@ using namespace fovea::tile;
 
 /// Inner sizes of products are multiples of it.
 static constexpr int64_t kProductMultiple = 16;
-
-struct BackwardBuilder::KeyBlock {
-  Value batch, kvHead, firstKey;
-  /// Keys that exist.
-  OpFoldResult keys;
-  Value key, value;
-};
 
 LogicalResult BackwardBuilder::fail(const Twine &why) {
   reason = why.str();
@@ -48,22 +42,29 @@ LogicalResult BackwardBuilder::run() {
   Operation *before = op->getPrevNode();
   rewriter.setInsertionPoint(op);
   createStatistics();
-  createLaunch();
-  LogicalResult result = success();
+  FailureOr<Values> results;
   {
     // A score without a derivative is reported where it is written out.
     ScopedDiagnosticHandler silence(rewriter.getContext(),
                                     [](Diagnostic &) { return success(); });
-    result = emitBlock();
+    results = emitKeyLaunch();
+    if (succeeded(results) && deterministic) {
+      FailureOr<Value> query = emitQueryLaunch();
+      if (failed(query))
+        results = failure();
+      else
+        results->insert(results->begin(), *query);
+    }
   }
-  if (failed(result) || failed(readInLaunch())) {
+  if (failed(results)) {
     while (op->getPrevNode() != before)
       rewriter.eraseOp(op->getPrevNode());
     return failure();
   }
   rewriter.setInsertionPoint(op);
-  Value query = roundQueryGradient(launch.getResult(0));
-  rewriter.replaceOp(op, {query, launch.getResult(1), launch.getResult(2)});
+  if (!deterministic)
+    results->front() = roundQueryGradient(results->front());
+  rewriter.replaceOp(op, *results);
   return success();
 }
 
@@ -103,7 +104,14 @@ void BackwardBuilder::createStatistics() {
   querySizes = tensor::getMixedSizes(rewriter, loc, op.getQuery());
   keySizes = tensor::getMixedSizes(rewriter, loc, op.getKey());
   IndexMath index(rewriter, loc);
-  OpFoldResult tile = index.constant(sizes.queries);
+  auto heads = IndexMath::constantOf(querySizes[1]);
+  auto kvHeads = IndexMath::constantOf(keySizes[1]);
+  group = heads && kvHeads && *kvHeads
+              ? index.constant(*heads / *kvHeads)
+              : index.floorDiv(querySizes[1],
+                               index.max(keySizes[1], index.constant(1)));
+  OpFoldResult tile = index.constant(
+      deterministic ? std::lcm(sizes.queries, sizes.keys) : sizes.queries);
   SmallVector<OpFoldResult> padded{
       querySizes[0], querySizes[1],
       index.mul(index.ceilDiv(querySizes[2], tile), tile)};
@@ -150,20 +158,25 @@ static SetVector<Value> getTensorsRead(MutableArrayRef<Region> regions) {
   return tensors;
 }
 
-void BackwardBuilder::createLaunch() {
-  IndexMath index(rewriter, loc);
+/// A tensor for a result, of another element type.
+Value BackwardBuilder::createResult(Value result, Value like,
+                                    FloatType element) {
+  auto type = cast<RankedTensorType>(result.getType()).clone(element);
+  SmallVector<Value> dynamic;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (type.isDynamicDim(dim))
+      dynamic.push_back(tensor::DimOp::create(rewriter, loc, like, dim));
+  return tensor::EmptyOp::create(rewriter, loc, type, dynamic);
+}
+
+/// A launch that reads the op's operands, and goes on in its program.
+void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
+                                   ValueRange outputs, StringRef kernel) {
   if (!op.getMask().empty())
     tables =
         MaskTables(rewriter, loc, op.getMask(),
                    {querySizes[0], querySizes[1], querySizes[2], keySizes[2]},
                    sizes.queries, sizes.keys);
-  auto heads = IndexMath::constantOf(querySizes[1]);
-  auto kvHeads = IndexMath::constantOf(keySizes[1]);
-  group = heads && kvHeads && *kvHeads
-              ? index.constant(*heads / *kvHeads)
-              : index.floorDiv(querySizes[1],
-                               index.max(keySizes[1], index.constant(1)));
-
   SetVector<Value> inputs;
   for (Value input :
        {Value(op.getQuery()), Value(op.getKey()), Value(op.getValue()),
@@ -172,41 +185,24 @@ void BackwardBuilder::createLaunch() {
   inputs.insert_range(tables.getTensors());
   inputs.insert_range(getTensorsRead(op->getRegions()));
 
-  // Sums that blocks add to begin with zeros.
-  SmallVector<Value> outputs;
-  for (auto [result, like] :
-       {std::pair(op.getQueryGradient(), op.getQuery()),
-        std::pair(op.getKeyGradient(), op.getKey()),
-        std::pair(op.getValueGradient(), op.getValue())}) {
-    auto type = cast<RankedTensorType>(result.getType());
-    if (outputs.empty())
-      type = type.clone(sizes.accumulation);
-    SmallVector<Value> dynamic;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      if (type.isDynamicDim(dim))
-        dynamic.push_back(tensor::DimOp::create(rewriter, loc, like, dim));
-    outputs.push_back(tensor::EmptyOp::create(rewriter, loc, type, dynamic));
-  }
-  Formula f = {rewriter, loc, sizes.accumulation};
-  outputs[0] = linalg::FillOp::create(rewriter, loc, f.number(0.0), outputs[0])
-                   .getResult(0);
-
-  SmallVector<Value> grid{
-      index.materialize(index.ceilDiv(keySizes[2], index.constant(sizes.keys))),
-      index.materialize(keySizes[1]), index.materialize(keySizes[0])};
+  IndexMath index(rewriter, loc);
+  SmallVector<Value> blocks;
+  for (OpFoldResult size : grid)
+    blocks.push_back(index.materialize(size));
   ScheduleAttr schedule = op.getScheduleAttr();
-  launch = LaunchOp::create(rewriter, loc, ValueRange(outputs).getTypes(), grid,
+  launch = LaunchOp::create(rewriter, loc, outputs.getTypes(), blocks,
                             inputs.getArrayRef(), outputs,
                             rewriter.getI64IntegerAttr(schedule.getWarps()),
                             rewriter.getI64IntegerAttr(schedule.getStages()),
-                            rewriter.getStringAttr("attention_backward"));
-  Block *program = rewriter.createBlock(&launch.getBody());
+                            rewriter.getStringAttr(kernel));
+  mlir::Block *program = rewriter.createBlock(&launch.getBody());
   for (Value operand : launch->getOperands()) {
     Type type = operand.getType();
     if (auto shaped = dyn_cast<ShapedType>(type))
       type = LaunchOp::getArgumentType(shaped);
     program->addArgument(type, loc);
   }
+  memrefs.clear();
   for (OpOperand &operand : launch.getInputsMutable())
     memrefs[operand.get()] = launch.getTiedArgument(operand);
 }
@@ -299,92 +295,215 @@ void BackwardBuilder::store(Value sum, OpOperand &output, double factor,
                   indices, /*valid=*/Value(), ArrayRef<int64_t>{2, 3});
 }
 
-/// The coordinates of one position, and of all from 0 on.
-static Span getPoint(Value at) { return {at, at}; }
-static Span getSpan(IndexMath &index, OpFoldResult first, OpFoldResult size) {
-  return {first, index.sub(index.add(first, size), index.constant(1))};
+Value BackwardBuilder::fill(int64_t rows, int64_t columns) {
+  return FragmentMath(rewriter, loc)
+      .fill(FragmentType::get(rewriter.getContext(), {rows, columns},
+                              sizes.accumulation, LayoutAttr()),
+            0.0);
 }
 
-LogicalResult BackwardBuilder::emitBlock() {
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// How many of a tile of `size` at `first` are before `end`.
+static OpFoldResult getCount(IndexMath &index, Value first, OpFoldResult end,
+                             int64_t size) {
+  OpFoldResult tile = index.constant(size);
+  auto known = IndexMath::constantOf(end);
+  if (known && *known % size == 0)
+    return tile;
+  return index.min(tile, index.sub(end, OpFoldResult(first)));
+}
+
+FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
+  IndexMath before(rewriter, loc);
+  SmallVector<Value> outputs;
+  if (!deterministic) {
+    // Sums that blocks add to begin with zeros.
+    Formula f = {rewriter, loc, sizes.accumulation};
+    Value sums =
+        createResult(op.getQueryGradient(), op.getQuery(), sizes.accumulation);
+    outputs.push_back(linalg::FillOp::create(rewriter, loc, f.number(0.0), sums)
+                          .getResult(0));
+  }
+  for (auto [result, like] :
+       {std::pair<Value, Value>(op.getKeyGradient(), op.getKey()),
+        {op.getValueGradient(), op.getValue()}})
+    outputs.push_back(createResult(
+        result, like, cast<FloatType>(getElementTypeOrSelf(result))));
+  createLaunch({before.ceilDiv(keySizes[2], before.constant(sizes.keys)),
+                keySizes[1], keySizes[0]},
+               outputs, "attention_backward");
+
   auto ids = launch.getBlockIds();
   IndexMath index(rewriter, loc);
-  KeyBlock block;
+  Block block;
   block.kvHead = ids[1];
   block.batch = ids[2];
-  OpFoldResult tile = index.constant(sizes.keys);
-  block.firstKey = index.materialize(index.mul(OpFoldResult(ids[0]), tile));
-  auto keys = IndexMath::constantOf(keySizes[2]);
-  block.keys = keys && *keys % sizes.keys == 0
-                   ? tile
-                   : index.min(tile, index.sub(keySizes[2], block.firstKey));
+  block.first = index.materialize(
+      index.mul(OpFoldResult(ids[0]), index.constant(sizes.keys)));
+  block.count = getCount(index, block.first, keySizes[2], sizes.keys);
   Value zero = index.materialize(index.constant(0));
-  SmallVector<Value> place{block.batch, block.kvHead, block.firstKey, zero};
-  block.key = load(op.getKey(), place, sizes.keys, sizes.headDim);
-  block.value = load(op.getValue(), place, sizes.keys, sizes.valueDim);
+  SmallVector<Value> place{block.batch, block.kvHead, block.first, zero};
+  block.a = load(op.getKey(), place, sizes.keys, sizes.headDim);
+  block.b = load(op.getValue(), place, sizes.keys, sizes.valueDim);
+  SmallVector<Value> sums{fill(sizes.keys, sizes.headDim),
+                          fill(sizes.keys, sizes.valueDim)};
 
-  FragmentMath math(rewriter, loc);
-  SmallVector<Value> sums;
-  for (int64_t dim : {sizes.headDim, sizes.valueDim})
-    sums.push_back(
-        math.fill(FragmentType::get(rewriter.getContext(), {sizes.keys, dim},
-                                    sizes.accumulation, LayoutAttr()),
-                  0.0));
-  FailureOr<SmallVector<Value>> results = emitHeads(block, sums);
+  auto emitTile = [&](Value at, const Truth &truth,
+                      ValueRange sums) -> FailureOr<Values> {
+    BackwardStep step = makeStep(block, Coordinate::Row, at, truth);
+    FailureOr<BackwardGradients> gradients = emitKeyStep(
+        rewriter, sizes, step, sums[0], sums[1], /*findsQuery=*/!deterministic);
+    if (failed(gradients))
+      return fail("its score region has no derivative");
+    if (!deterministic) {
+      Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+      StoreOp::create(rewriter, loc, gradients->query,
+                      launch.getTiedArgument(launch.getOutputsMutable()[0]),
+                      ValueRange{block.batch, block.head, at, zero},
+                      /*valid=*/Value(), ArrayRef<int64_t>{2, 3},
+                      /*add=*/true);
+    }
+    return Values{gradients->key, gradients->value};
+  };
+  FailureOr<Values> results =
+      emitHeads(block, sums, [&](ValueRange sums) -> FailureOr<Values> {
+        return emitTiles(block, Coordinate::Row, sums, emitTile);
+      });
   if (failed(results))
     return failure();
-  auto outputs = launch.getOutputsMutable();
-  store((*results)[0], outputs[1], op.getScale().convertToDouble(), place);
-  store((*results)[1], outputs[2], 1.0, place);
+  auto stored = launch.getOutputsMutable();
+  size_t number = stored.size() - 2;
+  store((*results)[0], stored[number], op.getScale().convertToDouble(), place);
+  store((*results)[1], stored[number + 1], 1.0, place);
   ReturnOp::create(rewriter, loc);
-  return success();
+  if (failed(readInLaunch()))
+    return failure();
+  rewriter.setInsertionPoint(op);
+  return Values(launch.getResults());
 }
 
-FailureOr<SmallVector<Value>> BackwardBuilder::emitHeads(KeyBlock &block,
-                                                         ValueRange sums) {
+FailureOr<Value> BackwardBuilder::emitQueryLaunch() {
+  // A warp has rows of queries.
+  std::swap(sizes.queries, sizes.keys);
+  auto element = cast<FloatType>(getElementTypeOrSelf(op.getQueryGradient()));
+  IndexMath before(rewriter, loc);
+  createLaunch({before.ceilDiv(querySizes[2], before.constant(sizes.queries)),
+                querySizes[1], querySizes[0]},
+               createResult(op.getQueryGradient(), op.getQuery(), element),
+               "attention_backward_queries");
+
+  auto ids = launch.getBlockIds();
+  IndexMath index(rewriter, loc);
+  Block block;
+  block.head = ids[1];
+  block.batch = ids[2];
+  block.kvHead =
+      index.materialize(index.floorDiv(OpFoldResult(block.head), group));
+  // Under a mask, later queries have more keys as a rule: those begin first.
+  OpFoldResult tile = OpFoldResult(ids[0]);
+  if (op.getScheduleAttr().getOrder() == WorkOrder::LongestFirst)
+    tile = index.sub(index.sub(launch.getGrid()[0], index.constant(1)), tile);
+  block.first =
+      index.materialize(index.mul(tile, index.constant(sizes.queries)));
+  block.count = getCount(index, block.first, querySizes[2], sizes.queries);
+  Value zero = index.materialize(index.constant(0));
+  SmallVector<Value> place{block.batch, block.head, block.first, zero};
+  ValueRange rows = ValueRange(place).drop_back();
+  block.a = load(op.getQuery(), place, sizes.queries, sizes.headDim);
+  block.b = load(op.getGradient(), place, sizes.queries, sizes.valueDim);
+  block.shift = loadStatistic(shift, rows);
+  block.negatedDelta = loadStatistic(negatedDelta, rows);
+  auto emitTile = [&](Value at, const Truth &truth,
+                      ValueRange sums) -> FailureOr<Values> {
+    BackwardStep step = makeStep(block, Coordinate::Key, at, truth);
+    FailureOr<Value> sum = emitQueryStep(rewriter, sizes, step, sums[0]);
+    if (failed(sum))
+      return fail("its score region has no derivative");
+    return Values{*sum};
+  };
+  FailureOr<Values> results = emitTiles(
+      block, Coordinate::Key, fill(sizes.queries, sizes.headDim), emitTile);
+  if (failed(results))
+    return failure();
+  store(results->front(), launch.getOutputsMutable()[0],
+        op.getScale().convertToDouble(), place);
+  ReturnOp::create(rewriter, loc);
+  if (failed(readInLaunch()))
+    return failure();
+  rewriter.setInsertionPoint(op);
+  return launch.getResult(0);
+}
+
+/// The loop over the query heads of a head of keys.
+FailureOr<BackwardBuilder::Values> BackwardBuilder::emitHeads(
+    Block &block, ValueRange sums,
+    llvm::function_ref<FailureOr<Values>(ValueRange)> emit) {
   IndexMath index(rewriter, loc);
   OpFoldResult first = index.mul(OpFoldResult(block.kvHead), group);
-  if (IndexMath::constantOf(group) == 1)
-    return emitQueries(block, index.materialize(first), sums);
+  if (IndexMath::constantOf(group) == 1) {
+    block.head = index.materialize(first);
+    return emit(sums);
+  }
   auto loop = scf::ForOp::create(
       rewriter, loc, index.materialize(index.constant(0)),
       index.materialize(group), index.materialize(index.constant(1)), sums);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(loop.getBody());
   IndexMath inner(rewriter, loc);
-  Value head =
+  block.head =
       inner.materialize(inner.add(first, OpFoldResult(loop.getInductionVar())));
-  FailureOr<SmallVector<Value>> results =
-      emitQueries(block, head, loop.getRegionIterArgs());
+  FailureOr<Values> results = emit(loop.getRegionIterArgs());
   if (failed(results))
     return failure();
   scf::YieldOp::create(rewriter, loc, *results);
-  return SmallVector<Value>(loop.getResults());
+  return Values(loop.getResults());
 }
 
-FailureOr<SmallVector<Value>>
-BackwardBuilder::emitQueries(KeyBlock &block, Value head, ValueRange sums) {
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// `size` coordinates from `first` on.
+static Span getSpan(IndexMath &index, OpFoldResult first, OpFoldResult size) {
+  return {first, index.sub(index.add(first, size), index.constant(1))};
+}
+
+FailureOr<BackwardBuilder::Values>
+BackwardBuilder::emitTiles(const Block &block, Coordinate along,
+                           ValueRange sums, TileFn emit) {
   Region &mask = op.getMask();
+  bool isRow = along == Coordinate::Row;
+  int64_t size = isRow ? sizes.queries : sizes.keys;
+  OpFoldResult end = isRow ? querySizes[2] : keySizes[2];
   IndexMath index(rewriter, loc);
-  OpFoldResult tile = index.constant(sizes.queries);
-  OpFoldResult lower = index.constant(0), upper = querySizes[2];
+  OpFoldResult tile = index.constant(size);
+  OpFoldResult lower = index.constant(0), upper = end;
   std::unique_ptr<MaskEvaluator> evaluator;
   bool isExact = true;
-  auto lookUp = [&](Coordinate along, OpFoldResult row) {
-    return [this, &mask, &block, head, along,
-            row](Value value, IndexMath &math) -> std::optional<Span> {
-      if (!(coordinatesOf(mask, value) & bitOf(along)))
+  // Values at the block's own rows or keys, or at those of a tile at `at`.
+  auto lookUp = [&](Coordinate varying, OpFoldResult at) {
+    return [this, &mask, &block, varying,
+            at](Value value, IndexMath &math) -> std::optional<Span> {
+      if (!(coordinatesOf(mask, value) & bitOf(varying)))
         return std::nullopt;
       return tables.lookup(mask, value, math,
-                           {block.batch, head, row, block.firstKey});
+                           {block.batch, block.head, at, at});
     };
   };
   if (!mask.empty()) {
-    MaskBox box = {getPoint(block.batch), getPoint(head),
-                   getSpan(index, lower, upper),
-                   getSpan(index, block.firstKey, block.keys)};
+    Span whole = getSpan(index, lower, end);
+    Span own = getSpan(index, block.first, block.count);
+    MaskBox box = {{block.batch, block.batch},
+                   {block.head, block.head},
+                   isRow ? whole : own,
+                   isRow ? own : whole};
     evaluator = std::make_unique<MaskEvaluator>(mask, box, rewriter, loc);
-    evaluator->setLookup(lookUp(Coordinate::Key, OpFoldResult()));
-    MaskBounds bounds = evaluator->bounds(Coordinate::Row);
+    evaluator->setLookup(
+        lookUp(isRow ? Coordinate::Key : Coordinate::Row, block.first));
+    MaskBounds bounds = evaluator->bounds(along);
     isExact = bounds.exact;
     lower = index.mul(index.floorDiv(bounds.lower, tile), tile);
     upper = bounds.upper;
@@ -395,22 +514,21 @@ BackwardBuilder::emitQueries(KeyBlock &block, Value head, ValueRange sums) {
                                  index.materialize(tile), sums);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(loop.getBody());
-  Value row = loop.getInductionVar();
+  Value at = loop.getInductionVar();
   IndexMath inner(rewriter, loc);
   Truth truth{inner.boolean(true), inner.boolean(true)};
   if (evaluator) {
-    OpFoldResult rows =
-        inner.min(tile, inner.sub(querySizes[2], OpFoldResult(row)));
-    MaskEvaluator part(*evaluator, getSpan(inner, row, rows), rewriter);
-    part.setLookup(lookUp(Coordinate::Row, row));
+    OpFoldResult count = getCount(inner, at, end, size);
+    MaskEvaluator part(*evaluator, getSpan(inner, at, count), rewriter);
+    part.setLookup(lookUp(along, at));
     truth = part.evaluate();
     if (isExact)
       truth.any = inner.boolean(true);
   }
   ValueRange carried = loop.getRegionIterArgs();
-  FailureOr<SmallVector<Value>> results;
+  FailureOr<Values> results;
   if (IndexMath::isTrue(truth.any)) {
-    results = emitTile(block, head, row, truth, carried);
+    results = emit(at, truth, carried);
   } else {
     auto branch =
         scf::IfOp::create(rewriter, loc, carried.getTypes(),
@@ -419,69 +537,70 @@ BackwardBuilder::emitQueries(KeyBlock &block, Value head, ValueRange sums) {
     rewriter.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(rewriter, loc, carried);
     rewriter.setInsertionPointToStart(branch.thenBlock());
-    results = emitTile(block, head, row, truth, carried);
+    results = emit(at, truth, carried);
     if (succeeded(results)) {
       scf::YieldOp::create(rewriter, loc, *results);
-      results = SmallVector<Value>(branch.getResults());
+      results = Values(branch.getResults());
     }
     rewriter.setInsertionPointAfter(branch);
   }
   if (failed(results))
     return failure();
   scf::YieldOp::create(rewriter, loc, *results);
-  return SmallVector<Value>(loop.getResults());
+  return Values(loop.getResults());
 }
 
-FailureOr<SmallVector<Value>> BackwardBuilder::emitTile(KeyBlock &block,
-                                                        Value head, Value row,
-                                                        const Truth &truth,
-                                                        ValueRange sums) {
+BackwardStep BackwardBuilder::makeStep(const Block &block, Coordinate along,
+                                       Value at, const Truth &truth) {
+  bool isRow = along == Coordinate::Row;
   IndexMath index(rewriter, loc);
-  Value zero = index.materialize(index.constant(0));
-  SmallVector<Value> place{block.batch, head, row, zero};
-  ValueRange rowPlace = ValueRange(place).drop_back();
-
   BackwardStep step;
   step.op = op;
-  step.tile.at = {block.batch, head, row, block.firstKey};
-  step.tile.queryTile = sizes.queries;
-  step.tile.keyTile = sizes.keys;
-  OpFoldResult tile = index.constant(sizes.queries);
-  auto queries = IndexMath::constantOf(querySizes[2]);
-  step.tile.queries =
-      queries && *queries % sizes.queries == 0
-          ? tile
-          : index.min(tile, index.sub(querySizes[2], OpFoldResult(row)));
-  step.tile.keys = block.keys;
-  step.tile.emitRegion = [&](OpBuilder &builder, Region &region,
-                             ValueRange arguments) {
+  ScoreTile &tile = step.tile;
+  tile.at = {block.batch, block.head, isRow ? at : block.first,
+             isRow ? block.first : at};
+  tile.queryTile = sizes.queries;
+  tile.keyTile = sizes.keys;
+  tile.queries =
+      isRow ? getCount(index, at, querySizes[2], sizes.queries) : block.count;
+  tile.keys =
+      isRow ? block.count : getCount(index, at, keySizes[2], sizes.keys);
+  tile.emitRegion = [](OpBuilder &builder, Region &region,
+                       ValueRange arguments) {
     IRMapping mapping;
-    Block &body = region.front();
+    mlir::Block &body = region.front();
     mapping.map(body.getArguments(), arguments);
     for (Operation &nested : body.without_terminator())
       builder.clone(nested, mapping);
     return mapping.lookupOrDefault(body.getTerminator()->getOperand(0));
   };
   if (op.getDropout()) {
-    step.tile.wholeHeads = index.materialize(querySizes[1]);
-    step.tile.wholeQueries = index.materialize(querySizes[2]);
-    step.tile.seed = op.getSeed();
-    step.tile.offset = op.getOffset();
+    tile.wholeHeads = index.materialize(querySizes[1]);
+    tile.wholeQueries = index.materialize(querySizes[2]);
+    tile.seed = op.getSeed();
+    tile.offset = op.getOffset();
   }
   step.partial =
       op.getMask().empty() ? index.boolean(false) : index.logicalNot(truth.all);
-  step.key = block.key;
-  step.value = block.value;
-  step.query = load(op.getQuery(), place, sizes.queries, sizes.headDim);
-  step.gradient = load(op.getGradient(), place, sizes.queries, sizes.valueDim);
-  step.shift = loadStatistic(shift, rowPlace);
-  step.negatedDelta = loadStatistic(negatedDelta, rowPlace);
-  FailureOr<BackwardGradients> gradients =
-      emitBackwardStep(rewriter, sizes, step, sums[0], sums[1]);
-  if (failed(gradients))
-    return fail("its score region has no derivative");
-  StoreOp::create(rewriter, loc, gradients->query,
-                  launch.getTiedArgument(launch.getOutputsMutable()[0]), place,
-                  /*valid=*/Value(), ArrayRef<int64_t>{2, 3}, /*add=*/true);
-  return SmallVector<Value>{gradients->key, gradients->value};
+  Value zero = index.materialize(index.constant(0));
+  SmallVector<Value> place{block.batch, isRow ? block.head : block.kvHead, at,
+                           zero};
+  if (isRow) {
+    step.key = block.a;
+    step.value = block.b;
+    step.query = load(op.getQuery(), place, sizes.queries, sizes.headDim);
+    step.gradient =
+        load(op.getGradient(), place, sizes.queries, sizes.valueDim);
+    ValueRange rows = ValueRange(place).drop_back();
+    step.shift = loadStatistic(shift, rows);
+    step.negatedDelta = loadStatistic(negatedDelta, rows);
+  } else {
+    step.query = block.a;
+    step.gradient = block.b;
+    step.shift = block.shift;
+    step.negatedDelta = block.negatedDelta;
+    step.key = load(op.getKey(), place, sizes.keys, sizes.headDim);
+    step.value = load(op.getValue(), place, sizes.keys, sizes.valueDim);
+  }
+  return step;
 }

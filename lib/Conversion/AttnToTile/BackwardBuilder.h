@@ -18,54 +18,80 @@
 
 namespace fovea {
 
-/// Rewrites one scheduled `attn.attention_backward` to statistics of its rows,
-/// a `tile.launch` and the rounding of the queries' gradients.
+/// Rewrites one scheduled `attn.attention_backward` to statistics of its rows
+/// and launches. By default one launch, whose blocks add up the gradients of
+/// their keys and values and add those of queries in memory, and the rounding
+/// of these. `deterministic`: one for keys and values, and one whose blocks add
+/// up the gradients of their queries, so that the order of all sums is fixed.
 class BackwardBuilder {
 public:
-  BackwardBuilder(mlir::RewriterBase &rewriter, attn::AttentionBackwardOp op)
-      : rewriter(rewriter), op(op), loc(op.getLoc()) {}
+  BackwardBuilder(mlir::RewriterBase &rewriter, attn::AttentionBackwardOp op,
+                  bool deterministic)
+      : rewriter(rewriter), op(op), loc(op.getLoc()),
+        deterministic(deterministic) {}
 
   /// Replaces the op. On failure the IR is as it was and `getReason` says why.
   mlir::LogicalResult run();
   llvm::StringRef getReason() const { return reason; }
 
 private:
-  /// A tile of keys: what one block adds up.
-  struct KeyBlock;
+  /// What one block has of one head: a tile of keys or of queries.
+  struct Block {
+    mlir::Value batch, head, kvHead;
+    /// Of the tile, and how many of it exist.
+    mlir::Value first;
+    mlir::OpFoldResult count;
+    /// The tile's operands in shared memory, keys and values or queries and
+    /// output's gradients, and the statistics of queries.
+    mlir::Value a, b, shift, negatedDelta;
+  };
+  using Values = mlir::SmallVector<mlir::Value>;
+  /// Emits one tile at a position along the other coordinate.
+  using TileFn = llvm::function_ref<mlir::FailureOr<Values>(
+      mlir::Value at, const Truth &truth, mlir::ValueRange sums)>;
 
   mlir::LogicalResult fail(const llvm::Twine &why);
   mlir::LogicalResult checkSizes();
   void createStatistics();
-  void createLaunch();
-  mlir::LogicalResult emitBlock();
+  mlir::Value createResult(mlir::Value result, mlir::Value like,
+                           mlir::FloatType element);
+  void createLaunch(mlir::ArrayRef<mlir::OpFoldResult> grid,
+                    mlir::ValueRange outputs, llvm::StringRef kernel);
+  /// The results of each launch.
+  mlir::FailureOr<Values> emitKeyLaunch();
+  mlir::FailureOr<mlir::Value> emitQueryLaunch();
   mlir::LogicalResult readInLaunch();
   mlir::Value roundQueryGradient(mlir::Value sums);
 
-  /// The loops over heads of the group and over tiles of queries, and one tile.
-  mlir::FailureOr<mlir::SmallVector<mlir::Value>>
-  emitHeads(KeyBlock &block, mlir::ValueRange sums);
-  mlir::FailureOr<mlir::SmallVector<mlir::Value>>
-  emitQueries(KeyBlock &block, mlir::Value head, mlir::ValueRange sums);
-  mlir::FailureOr<mlir::SmallVector<mlir::Value>>
-  emitTile(KeyBlock &block, mlir::Value head, mlir::Value row,
-           const Truth &truth, mlir::ValueRange sums);
+  mlir::FailureOr<Values> emitHeads(
+      Block &block, mlir::ValueRange sums,
+      llvm::function_ref<mlir::FailureOr<Values>(mlir::ValueRange sums)> emit);
+  /// The loop over tiles along `along` that the mask keeps for `block`.
+  mlir::FailureOr<Values> emitTiles(const Block &block, Coordinate along,
+                                    mlir::ValueRange sums, TileFn emit);
+  BackwardStep makeStep(const Block &block, Coordinate along, mlir::Value at,
+                        const Truth &truth);
 
   mlir::Value getMemRef(mlir::Value tensor) { return memrefs.lookup(tensor); }
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t rows,
                    int64_t columns);
   mlir::Value loadStatistic(mlir::Value tensor, mlir::ValueRange indices);
+  mlir::Value fill(int64_t rows, int64_t columns);
   void store(mlir::Value sum, mlir::OpOperand &output, double factor,
              mlir::ValueRange indices);
 
   mlir::RewriterBase &rewriter;
   attn::AttentionBackwardOp op;
   mlir::Location loc;
+  bool deterministic;
   std::string reason;
 
   TileSizes sizes;
   mlir::SmallVector<mlir::OpFoldResult> querySizes, keySizes;
+  /// Query heads of one head of keys.
   mlir::OpFoldResult group;
   mlir::Value shift, negatedDelta;
+  // Of the launch at hand.
   MaskTables tables;
   tile::LaunchOp launch;
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;

@@ -28,10 +28,14 @@ namespace {
 class BackwardEmitter {
 public:
   BackwardEmitter(OpBuilder &builder, const TileSizes &sizes,
-                  const BackwardStep &step)
+                  const BackwardStep &step, bool isTransposed)
       : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
-        sizes(sizes), step(step), factor(op.getScale().convertToDouble()) {
-    scoreType = getFragment({sizes.keys, sizes.queries}, sizes.accumulation);
+        sizes(sizes), step(step), factor(op.getScale().convertToDouble()),
+        isTransposed(isTransposed) {
+    scoreShape = {sizes.queries, sizes.keys};
+    if (isTransposed)
+      std::swap(scoreShape[0], scoreShape[1]);
+    scoreType = getFragment(scoreShape, sizes.accumulation);
     // Multiplying by the scale is left to the exponential, where that keeps
     // minus infinity.
     isRaw = op.getScore().empty() && float(factor * std::numbers::log2e) > 0;
@@ -39,18 +43,31 @@ public:
       dropout = op.getDropout()->convertToDouble();
   }
 
-  FailureOr<BackwardGradients> emit(Value key, Value value);
+  FailureOr<BackwardGradients> emitKeys(Value key, Value value,
+                                        bool findsQuery);
+  FailureOr<Value> emitQueries(Value query);
 
 private:
-  using Body = FragmentMath::Body;
-
   FragmentType getFragment(ArrayRef<int64_t> shape, FloatType type) {
     return FragmentType::get(builder.getContext(), shape, type, LayoutAttr());
   }
   Formula formula(OpBuilder &body) { return {body, loc, sizes.accumulation}; }
+  /// Of an element's coordinates in a fragment.
+  Value getQuery(ValueRange coordinates) const {
+    return coordinates[isTransposed ? 1 : 0];
+  }
+  Value getKey(ValueRange coordinates) const {
+    return coordinates[isTransposed ? 0 : 1];
+  }
+  /// A map of fragments of scores and of a statistic of queries.
+  Value map(ValueRange inputs, Value statistic, FragmentMath::Body body) {
+    return isTransposed ? math.map(scoreType, inputs, {}, statistic, body)
+                        : math.map(scoreType, inputs, statistic, {}, body);
+  }
 
   Value product(Value a, Value b, bool transposes, Value acc,
                 ArrayRef<int64_t> shape);
+  Value scoreProduct(Value ofQueries, Value ofKeys);
   Value modified(Value products);
   Value masked(Value scores);
   Value probabilities(Value scores);
@@ -71,8 +88,10 @@ private:
   const TileSizes &sizes;
   const BackwardStep &step;
   double factor;
+  bool isTransposed;
   bool isRaw;
   std::optional<double> dropout;
+  std::array<int64_t, 2> scoreShape;
   FragmentType scoreType;
   bool hasFailed = false;
 };
@@ -82,6 +101,13 @@ Value BackwardEmitter::product(Value a, Value b, bool transposes, Value acc,
                                ArrayRef<int64_t> shape) {
   return MmaOp::create(builder, loc, getFragment(shape, sizes.accumulation), a,
                        b, acc, transposes, MmaKindAttr());
+}
+
+/// Each row of `ofQueries` with each of `ofKeys`.
+Value BackwardEmitter::scoreProduct(Value ofQueries, Value ofKeys) {
+  return product(isTransposed ? ofKeys : ofQueries,
+                 isTransposed ? ofQueries : ofKeys, /*transposes=*/true,
+                 /*acc=*/Value(), scoreShape);
 }
 
 //===----------------------------------------------------------------------===//
@@ -94,8 +120,8 @@ SmallVector<Value> BackwardEmitter::getScoreArguments(OpBuilder &body,
                                                       ValueRange coordinates) {
   Value scaled = factor == 1.0 ? product : formula(body).mul(product, factor);
   SmallVector<Value> arguments{scaled};
-  arguments.append(step.tile.getPlace(body, loc, coordinates[1], coordinates[0],
-                                      op.getScore()));
+  arguments.append(step.tile.getPlace(body, loc, getQuery(coordinates),
+                                      getKey(coordinates), op.getScore()));
   return arguments;
 }
 
@@ -135,11 +161,12 @@ Value BackwardEmitter::masked(Value scores) {
         [&](OpBuilder &body, ValueRange elements,
             ValueRange coordinates) -> Value {
           IndexMath inner(body, loc);
-          OpFoldResult kept = step.tile.isKept(body, loc, coordinates[1],
-                                               coordinates[0], op.getMask());
+          OpFoldResult kept =
+              step.tile.isKept(body, loc, getQuery(coordinates),
+                               getKey(coordinates), op.getMask());
           if (testsQueries)
             kept = inner.logicalAnd(
-                kept, inner.less(coordinates[1], step.tile.queries));
+                kept, inner.less(getQuery(coordinates), step.tile.queries));
           Formula f = formula(body);
           Value lowest = f.number(-std::numeric_limits<double>::infinity());
           return f.select(inner.materialize(kept, /*isBoolean=*/true),
@@ -161,17 +188,17 @@ Value BackwardEmitter::masked(Value scores) {
 }
 
 Value BackwardEmitter::probabilities(Value scores) {
-  return math.map(
-      scoreType, scores, {}, step.shift,
-      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Formula f = formula(body);
-        Value exponent =
-            isRaw ? f.make<math::FmaOp>(elements[0],
-                                        f.number(factor * std::numbers::log2e),
-                                        elements[1])
-                  : f.add(elements[0], elements[1]);
-        return f.make<math::Exp2Op>(exponent);
-      });
+  return map(scores, step.shift,
+             [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+               Formula f = formula(body);
+               Value exponent =
+                   isRaw ? f.make<math::FmaOp>(
+                               elements[0],
+                               f.number(factor * std::numbers::log2e),
+                               elements[1])
+                         : f.add(elements[0], elements[1]);
+               return f.make<math::Exp2Op>(exponent);
+             });
 }
 
 /// `fragment` as the left operand of a product.
@@ -179,7 +206,7 @@ Value BackwardEmitter::operand(Value fragment) {
   if (sizes.element == sizes.accumulation)
     return fragment;
   return math.map(
-      getFragment({sizes.keys, sizes.queries}, sizes.element), fragment, {},
+      getFragment(scoreShape, sizes.element), fragment, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         return convertFloats(body, loc, elements[0], sizes.element);
       });
@@ -189,18 +216,17 @@ Value BackwardEmitter::operand(Value fragment) {
 Value BackwardEmitter::weights(Value probabilities) {
   if (!dropout)
     return operand(probabilities);
-  return math.map(getFragment({sizes.keys, sizes.queries}, sizes.element),
-                  probabilities, {},
-                  [&](OpBuilder &body, ValueRange elements,
-                      ValueRange coordinates) -> Value {
-                    Formula f = formula(body);
-                    Value kept = step.tile.isUndropped(
-                        body, loc, coordinates[1], coordinates[0], *dropout);
-                    Value scaled = f.mul(elements[0], 1.0 / (1.0 - *dropout));
-                    return convertFloats(body, loc,
-                                         f.select(kept, scaled, f.number(0.0)),
-                                         sizes.element);
-                  });
+  return math.map(
+      getFragment(scoreShape, sizes.element), probabilities, {},
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Formula f = formula(body);
+        Value kept = step.tile.isUndropped(body, loc, getQuery(coordinates),
+                                           getKey(coordinates), *dropout);
+        Value scaled = f.mul(elements[0], 1.0 / (1.0 - *dropout));
+        return convertFloats(body, loc, f.select(kept, scaled, f.number(0.0)),
+                             sizes.element);
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -246,37 +272,41 @@ Value BackwardEmitter::slopes(Value probabilities, Value scores) {
 }
 
 /// Gradients of the scaled products, `p * score' * (dp - delta)`, as a left
-/// operand. Of `products` the dropout drops what has no weight.
+/// operand. Of `products` the dropout drops what has no weight, if there are
+/// weights.
 Value BackwardEmitter::scoreGradients(Value slopes, Value products,
                                       Value weights) {
   SmallVector<Value> inputs{slopes, products};
-  if (dropout)
+  if (dropout && weights)
     inputs.push_back(weights);
-  return operand(
-      math.map(scoreType, inputs, {}, step.negatedDelta,
-               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-                 Formula f = formula(body);
-                 Value product = elements[1];
-                 if (dropout) {
-                   Value scaled = f.mul(product, 1.0 / (1.0 - *dropout));
-                   Value zero = f.number(0.0);
-                   Value kept = f.compare(arith::CmpFPredicate::OGT,
-                                          f.convert(elements[2]), zero);
-                   product = f.select(kept, scaled, zero);
-                 }
-                 return f.mul(elements[0], f.add(product, elements.back()));
-               }));
+  return operand(map(
+      inputs, step.negatedDelta,
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Formula f = formula(body);
+        Value product = elements[1];
+        if (dropout) {
+          Value scaled = f.mul(product, 1.0 / (1.0 - *dropout));
+          Value zero = f.number(0.0);
+          Value kept =
+              weights ? f.compare(arith::CmpFPredicate::OGT,
+                                  f.convert(elements[2]), zero)
+                      : step.tile.isUndropped(body, loc, getQuery(coordinates),
+                                              getKey(coordinates), *dropout);
+          product = f.select(kept, scaled, zero);
+        }
+        return f.mul(elements[0], f.add(product, elements.back()));
+      }));
 }
 
-FailureOr<BackwardGradients> BackwardEmitter::emit(Value key, Value value) {
-  ArrayRef<int64_t> scoreShape = scoreType.getShape();
-  auto multiply = [&](Value a, Value b) {
-    return product(a, b, /*transposes=*/true, /*acc=*/Value(), scoreShape);
-  };
-  Value scores = multiply(step.key, step.query);
+FailureOr<BackwardGradients> BackwardEmitter::emitKeys(Value key, Value value,
+                                                       bool findsQuery) {
+  Value scores = scoreProduct(step.query, step.key);
   // Of the two only one stays in registers while a region is computed.
   bool hasRegion = !op.getScore().empty();
-  Value products = hasRegion ? Value() : multiply(step.value, step.gradient);
+  Value products;
+  if (!hasRegion)
+    products = scoreProduct(step.gradient, step.value);
   Value p = probabilities(masked(modified(scores)));
   Value left = weights(p);
   BackwardGradients result;
@@ -284,24 +314,50 @@ FailureOr<BackwardGradients> BackwardEmitter::emit(Value key, Value value) {
                          {sizes.keys, sizes.valueDim});
   Value slopes = this->slopes(p, scores);
   if (hasRegion)
-    products = multiply(step.value, step.gradient);
+    products = scoreProduct(step.gradient, step.value);
   Value gradients = scoreGradients(slopes, products, left);
   result.key = product(gradients, step.query, /*transposes=*/false, key,
                        {sizes.keys, sizes.headDim});
-  auto type = SharedType::get(builder.getContext(), {sizes.queries, sizes.keys},
-                              sizes.element, /*swizzle=*/0);
-  Value transposed = ToSharedOp::create(builder, loc, type, gradients,
-                                        /*ring=*/Value(), /*transposed=*/true);
-  result.query = product(transposed, step.key, /*transposes=*/false,
-                         /*acc=*/Value(), {sizes.queries, sizes.headDim});
+  if (findsQuery) {
+    auto type =
+        SharedType::get(builder.getContext(), {sizes.queries, sizes.keys},
+                        sizes.element, /*swizzle=*/0);
+    Value transposed = ToSharedOp::create(builder, loc, type, gradients,
+                                          /*ring=*/Value(),
+                                          /*transposed=*/true);
+    result.query = product(transposed, step.key, /*transposes=*/false,
+                           /*acc=*/Value(), {sizes.queries, sizes.headDim});
+  }
   if (hasFailed)
     return failure();
   return result;
 }
 
-FailureOr<BackwardGradients> fovea::emitBackwardStep(OpBuilder &builder,
-                                                     const TileSizes &sizes,
-                                                     const BackwardStep &step,
-                                                     Value key, Value value) {
-  return BackwardEmitter(builder, sizes, step).emit(key, value);
+FailureOr<Value> BackwardEmitter::emitQueries(Value query) {
+  Value scores = scoreProduct(step.query, step.key);
+  Value p = probabilities(masked(modified(scores)));
+  Value slopes = this->slopes(p, scores);
+  Value products = scoreProduct(step.gradient, step.value);
+  Value gradients = scoreGradients(slopes, products, /*weights=*/Value());
+  Value sum = product(gradients, step.key, /*transposes=*/false, query,
+                      {sizes.queries, sizes.headDim});
+  if (hasFailed)
+    return failure();
+  return sum;
+}
+
+FailureOr<BackwardGradients> fovea::emitKeyStep(OpBuilder &builder,
+                                                const TileSizes &sizes,
+                                                const BackwardStep &step,
+                                                Value key, Value value,
+                                                bool findsQuery) {
+  return BackwardEmitter(builder, sizes, step, /*isTransposed=*/true)
+      .emitKeys(key, value, findsQuery);
+}
+
+FailureOr<Value> fovea::emitQueryStep(OpBuilder &builder,
+                                      const TileSizes &sizes,
+                                      const BackwardStep &step, Value query) {
+  return BackwardEmitter(builder, sizes, step, /*isTransposed=*/false)
+      .emitQueries(query);
 }

@@ -12,9 +12,7 @@
 
 namespace fovea {
 
-/// One tile of queries for a tile of keys, in the values of the program. Scores
-/// are transposed, `keys x queries`, so that probabilities and gradients of
-/// scores are left operands of products in registers.
+/// One tile of queries and one of keys, in the values of the program.
 struct BackwardStep {
   attn::AttentionBackwardOp op;
   ScoreTile tile;
@@ -27,18 +25,27 @@ struct BackwardStep {
   mlir::Value shift, negatedDelta;
 };
 
-/// Gradients as fragments, those of queries and keys without the scale: what a
-/// step adds to its queries, `queries x headDim`, and the sums of its keys and
-/// values, `keys x headDim` and `keys x valueDim`.
+/// Gradients as fragments, those of queries and keys without the scale:
+/// `queries x headDim`, `keys x headDim` and `keys x valueDim`.
 struct BackwardGradients {
   mlir::Value query, key, value;
 };
 
-/// Emits one step, which adds to the sums `key` and `value`. Fails with an
-/// error where the score region has no derivative.
+/// Emits a step of a block that adds up the gradients of its keys and values:
+/// adds to `key` and `value`, and finds what the step adds to its queries, if
+/// `findsQuery`. Scores are transposed, `keys x queries`, so that probabilities
+/// and gradients of scores are left operands of products in registers. Fails
+/// with an error where the score region has no derivative.
 mlir::FailureOr<BackwardGradients>
-emitBackwardStep(mlir::OpBuilder &builder, const TileSizes &sizes,
-                 const BackwardStep &step, mlir::Value key, mlir::Value value);
+emitKeyStep(mlir::OpBuilder &builder, const TileSizes &sizes,
+            const BackwardStep &step, mlir::Value key, mlir::Value value,
+            bool findsQuery);
+
+/// Emits a step of a block that adds up the gradients of its queries, `query`.
+mlir::FailureOr<mlir::Value> emitQueryStep(mlir::OpBuilder &builder,
+                                           const TileSizes &sizes,
+                                           const BackwardStep &step,
+                                           mlir::Value query);
 
 } // namespace fovea
 
