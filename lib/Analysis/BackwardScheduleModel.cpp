@@ -112,6 +112,9 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
   constexpr int64_t kLargestUnrolled = 4096;
   // Registers for operands of products that are not read from shared memory.
   constexpr int64_t kOperandRegisters = 40;
+  // Registers for sums of what is captured, and for what is read of it; by
+  // mma.sync those of operands serve as well.
+  constexpr int64_t kSumRegisters = 24;
   AttentionShape shape = AttentionShape::get(op);
   for (auto [value, length] : {std::pair(op.getQuery(), &shape.queries),
                                std::pair(op.getKey(), &shape.keys)})
@@ -135,7 +138,12 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
                                : queries * (shape.headDim + shape.valueDim) / 2;
         if (!footprint.usesWgmma)
           footprint.registers += kOperandRegisters;
-        if (keepsScores(op.getScore()))
+        // Each fragment of scores more: for gradients of captured tensors
+        // scores and probabilities are kept, and sums.
+        if (!op.getCaptures().empty())
+          footprint.registers +=
+              queries + (footprint.usesWgmma ? kSumRegisters : 0);
+        else if (keepsScores(op.getScore()))
           footprint.registers += queries / 2;
         if (!footprint.fits(target) || unrolled > kLargestUnrolled)
           continue;

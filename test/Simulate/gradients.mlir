@@ -1,6 +1,6 @@
 // Gradients of attention on a GPU, forward and backward pass, against float64:
 // both targets, orders of what is asynchronous, masks, score regions with
-// derivatives, dropout, grouped heads, unequal dims, rows without a key, lengths
+// derivatives and captured tensors, dropout, grouped heads, unequal dims, rows without a key, lengths
 // that no tile divides, the log-sum-exp's gradient.
 //
 // RUN: fovea-run %s --grad --entry=window --target=sm_80 --simulate --random=1 --check | FileCheck %s
@@ -17,6 +17,9 @@
 // RUN: fovea-run %s --grad --entry=groups --target=sm_90a --simulate --random=5 --dims=q:1x4x0x128,k:1x2x20x128,v:1x2x20x128,cotangent0:1x4x0x128 --check | FileCheck %s
 // RUN: fovea-run %s --grad --entry=nothing --target=sm_80 --simulate --random=6 --check | FileCheck %s --check-prefix=ZERO
 // RUN: fovea-run %s --grad --entry=nothing --target=sm_90a --simulate --seeds=4 --random=6 --check | FileCheck %s --check-prefix=ZERO
+// RUN: fovea-run %s --grad --entry=slopes --target=sm_80 --simulate --random=7 --dims=q:1x4x70x16,k:1x2x90x16,v:1x2x90x16,cotangent0:1x4x70x16 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=slopes --target=sm_90a --simulate --seeds=4 --random=7 --dims=q:1x4x70x16,k:1x2x90x16,v:1x2x90x16,cotangent0:1x4x70x16 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=slopes --target=sm_90a --simulate --seeds=4 --random=7 --dims=q:1x4x70x16,k:1x2x90x16,v:1x2x90x16,cotangent0:1x4x70x16 --check | FileCheck %s
 //
 // Without sums between blocks: the same bits in any order of what is asynchronous.
 // RUN: fovea-run %s --grad --deterministic --entry=window --target=sm_80 --simulate --random=1 --check | FileCheck %s
@@ -102,4 +105,32 @@ func.func @nothing(%q: tensor<1x1x5x16xf16>, %k: tensor<1x1x40x16xf16>, %v: tens
       } 
       : tensor<1x1x5x16xf16>, tensor<1x1x40x16xf16>, tensor<1x1x40x16xf16> -> tensor<1x1x5x16xf16>, tensor<1x1x5xf32>
   return %o, %l : tensor<1x1x5x16xf16>, tensor<1x1x5xf32>
+}
+
+// A slope of each head and a temperature have gradients.
+func.func @slopes(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>, %v: tensor<1x2x?x16xf16>, %slopes: tensor<4xf32>, %one: tensor<f32>) -> tensor<1x4x?x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<4xf32>
+        %t = tensor.extract %one[] : tensor<f32>
+        %d = arith.subi %j, %i : index
+        %n = arith.index_cast %d : index to i32
+        %x = arith.sitofp %n : i32 to f32
+        %w = arith.constant 0.02 : f32
+        %y = arith.mulf %x, %w : f32
+        %1 = arith.mulf %s, %t : f32
+        %2 = math.tanh %1 : f32
+        %3 = arith.mulf %y, %slope : f32
+        %4 = arith.addf %2, %3 : f32
+        attn.yield %4 : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      }
+      : tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16> -> tensor<1x4x?x16xf16>
+  return %o : tensor<1x4x?x16xf16>
 }

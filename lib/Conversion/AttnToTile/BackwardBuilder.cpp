@@ -10,7 +10,10 @@
 #include "FragmentMath.h"
 
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
+#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -64,6 +67,11 @@ LogicalResult BackwardBuilder::run() {
   rewriter.setInsertionPoint(op);
   if (!deterministic)
     results->front() = roundQueryGradient(results->front());
+  Values sums(ArrayRef(*results).drop_front(3));
+  results->truncate(3);
+  for (auto [capture, gradient] :
+       llvm::zip_equal(op.getCaptures(), op.getCaptureGradients()))
+    results->push_back(sumReads(capture, sums, gradient.getType()));
   rewriter.replaceOp(op, *results);
   return success();
 }
@@ -80,8 +88,11 @@ LogicalResult BackwardBuilder::checkSizes() {
   sizes.accumulation = op.getAccumulationType();
   if (!op.getAt().empty())
     return fail("it is a tile of a whole");
-  if (!op.getCaptures().empty())
-    return fail("captured tensors have gradients");
+  std::optional<SmallVector<tensor::ExtractOp>> found = getReadsByHead(op);
+  if (!found)
+    return fail("captured tensors that queries or keys choose elements of have "
+                "gradients");
+  reads = std::move(*found);
   for (Value operand : {op.getKey(), op.getValue(), op.getGradient()})
     if (getElementTypeOrSelf(operand) != sizes.element)
       return fail("its operands have different element types");
@@ -258,6 +269,49 @@ Value BackwardBuilder::roundQueryGradient(Value sums) {
   return rounded.getResult(0);
 }
 
+/// The gradient of a captured tensor from `sums`, those of each read by head
+/// and key: added in f64, for rows of them sum to zero, where the region reads.
+Value BackwardBuilder::sumReads(Value capture, ValueRange sums, Type type) {
+  FloatType exact = rewriter.getF64Type();
+  Value result;
+  for (auto [read, sum] : llvm::zip_equal(reads, sums)) {
+    if (read.getTensor() != capture)
+      continue;
+    LoopNest keys;
+    keys.sizes = tensor::getMixedSizes(rewriter, loc, sum);
+    keys.addInput(sum, mapAll(rewriter, 3));
+    Value ofHeads = buildSum(
+        rewriter, loc, keys, {0, 1}, exact,
+        [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
+          return convertFloats(b, l, in[0], exact);
+        });
+    LoopNest heads;
+    heads.sizes = {keys.sizes[0], keys.sizes[1]};
+    heads.addInput(ofHeads, mapAll(rewriter, 2));
+    auto term = [&](OpBuilder &b, Location l, IndexFn index, ValueRange in,
+                    SmallVectorImpl<Value> &place) {
+      mlir::Block &body = op.getScore().front();
+      IRMapping mapping;
+      for (unsigned dim : {0, 1})
+        if (!body.getArgument(1 + dim).use_empty())
+          mapping.map(body.getArgument(1 + dim), index(dim));
+      ScalarTape tape(b, l);
+      for (Value at : read.getIndices())
+        place.push_back(tape.replay(body, at, mapping,
+                                    [](Operation *) { return Value(); }));
+      return in[0];
+    };
+    Value gradient = buildScatter(rewriter, loc, heads, capture, exact, term);
+    result =
+        result
+            ? arith::AddFOp::create(rewriter, loc, result, gradient).getResult()
+            : gradient;
+  }
+  if (!result)
+    result = buildZeros(rewriter, loc, capture, exact);
+  return castTensor(rewriter, loc, result, type);
+}
+
 //===----------------------------------------------------------------------===//
 // In the launch
 //===----------------------------------------------------------------------===//
@@ -295,10 +349,10 @@ void BackwardBuilder::store(Value sum, OpOperand &output, double factor,
                   indices, /*valid=*/Value(), ArrayRef<int64_t>{2, 3});
 }
 
-Value BackwardBuilder::fill(int64_t rows, int64_t columns) {
+Value BackwardBuilder::fill(ArrayRef<int64_t> shape) {
   return FragmentMath(rewriter, loc)
-      .fill(FragmentType::get(rewriter.getContext(), {rows, columns},
-                              sizes.accumulation, LayoutAttr()),
+      .fill(FragmentType::get(rewriter.getContext(), shape, sizes.accumulation,
+                              LayoutAttr()),
             0.0);
 }
 
@@ -332,6 +386,14 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
         {op.getValueGradient(), op.getValue()}})
     outputs.push_back(createResult(
         result, like, cast<FloatType>(getElementTypeOrSelf(result))));
+  // Of each head of queries a number for each key, of whole tiles.
+  OpFoldResult tile = before.constant(sizes.keys);
+  SmallVector<OpFoldResult> padded{
+      querySizes[0], querySizes[1],
+      before.mul(before.ceilDiv(keySizes[2], tile), tile)};
+  for (size_t number = 0; number < reads.size(); ++number)
+    outputs.push_back(
+        tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
   createLaunch({before.ceilDiv(keySizes[2], before.constant(sizes.keys)),
                 keySizes[1], keySizes[0]},
                outputs, "attention_backward");
@@ -348,14 +410,16 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
   SmallVector<Value> place{block.batch, block.kvHead, block.first, zero};
   block.a = load(op.getKey(), place, sizes.keys, sizes.headDim);
   block.b = load(op.getValue(), place, sizes.keys, sizes.valueDim);
-  SmallVector<Value> sums{fill(sizes.keys, sizes.headDim),
-                          fill(sizes.keys, sizes.valueDim)};
+  SmallVector<Value> sums{fill({sizes.keys, sizes.headDim}),
+                          fill({sizes.keys, sizes.valueDim})};
 
   auto emitTile = [&](Value at, const Truth &truth,
                       ValueRange sums) -> FailureOr<Values> {
     BackwardStep step = makeStep(block, Coordinate::Row, at, truth);
+    BackwardGradients soFar = {Value(), sums[0], sums[1],
+                               Values(sums.drop_front(2))};
     FailureOr<BackwardGradients> gradients = emitKeyStep(
-        rewriter, sizes, step, sums[0], sums[1], /*findsQuery=*/!deterministic);
+        rewriter, sizes, step, soFar, /*findsQuery=*/!deterministic);
     if (failed(gradients))
       return fail("its score region has no derivative");
     if (!deterministic) {
@@ -366,16 +430,32 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
                       /*valid=*/Value(), ArrayRef<int64_t>{2, 3},
                       /*add=*/true);
     }
-    return Values{gradients->key, gradients->value};
+    Values next{gradients->key, gradients->value};
+    llvm::append_range(next, gradients->reads);
+    return next;
   };
+  auto stored = launch.getOutputsMutable();
+  size_t number = stored.size() - 2 - reads.size();
   FailureOr<Values> results =
       emitHeads(block, sums, [&](ValueRange sums) -> FailureOr<Values> {
-        return emitTiles(block, Coordinate::Row, sums, emitTile);
+        SmallVector<Value> all(sums);
+        for (size_t read = 0; read < reads.size(); ++read)
+          all.push_back(fill(sizes.keys));
+        FailureOr<Values> next =
+            emitTiles(block, Coordinate::Row, all, emitTile);
+        if (failed(next))
+          return failure();
+        for (auto [read, sum] : llvm::enumerate(ArrayRef(*next).drop_front(2)))
+          StoreOp::create(rewriter, loc, sum,
+                          launch.getTiedArgument(stored[number + 2 + read]),
+                          ValueRange{block.batch, block.head, block.first},
+                          /*valid=*/Value(), ArrayRef<int64_t>{2},
+                          /*add=*/false);
+        next->truncate(2);
+        return next;
       });
   if (failed(results))
     return failure();
-  auto stored = launch.getOutputsMutable();
-  size_t number = stored.size() - 2;
   store((*results)[0], stored[number], op.getScale().convertToDouble(), place);
   store((*results)[1], stored[number + 1], 1.0, place);
   ReturnOp::create(rewriter, loc);
@@ -425,7 +505,7 @@ FailureOr<Value> BackwardBuilder::emitQueryLaunch() {
     return Values{*sum};
   };
   FailureOr<Values> results = emitTiles(
-      block, Coordinate::Key, fill(sizes.queries, sizes.headDim), emitTile);
+      block, Coordinate::Key, fill({sizes.queries, sizes.headDim}), emitTile);
   if (failed(results))
     return failure();
   store(results->front(), launch.getOutputsMutable()[0],
@@ -556,6 +636,7 @@ BackwardStep BackwardBuilder::makeStep(const Block &block, Coordinate along,
   IndexMath index(rewriter, loc);
   BackwardStep step;
   step.op = op;
+  step.reads = reads;
   ScoreTile &tile = step.tile;
   tile.at = {block.batch, block.head, isRow ? at : block.first,
              isRow ? block.first : at};

@@ -62,6 +62,8 @@ private:
   mlir::FailureOr<mlir::Value> emitQueryLaunch();
   mlir::LogicalResult readInLaunch();
   mlir::Value roundQueryGradient(mlir::Value sums);
+  mlir::Value sumReads(mlir::Value capture, mlir::ValueRange sums,
+                       mlir::Type type);
 
   mlir::FailureOr<Values> emitHeads(
       Block &block, mlir::ValueRange sums,
@@ -76,7 +78,7 @@ private:
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t rows,
                    int64_t columns);
   mlir::Value loadStatistic(mlir::Value tensor, mlir::ValueRange indices);
-  mlir::Value fill(int64_t rows, int64_t columns);
+  mlir::Value fill(mlir::ArrayRef<int64_t> shape);
   void store(mlir::Value sum, mlir::OpOperand &output, double factor,
              mlir::ValueRange indices);
 
@@ -87,6 +89,8 @@ private:
   std::string reason;
 
   TileSizes sizes;
+  /// Reads of captured tensors that have gradients.
+  mlir::SmallVector<mlir::tensor::ExtractOp> reads;
   mlir::SmallVector<mlir::OpFoldResult> querySizes, keySizes;
   /// Query heads of one head of keys.
   mlir::OpFoldResult group;

@@ -43,7 +43,7 @@ public:
       dropout = op.getDropout()->convertToDouble();
   }
 
-  FailureOr<BackwardGradients> emitKeys(Value key, Value value,
+  FailureOr<BackwardGradients> emitKeys(const BackwardGradients &sums,
                                         bool findsQuery);
   FailureOr<Value> emitQueries(Value query);
 
@@ -79,7 +79,11 @@ private:
   SmallVector<Value> getScoreArguments(OpBuilder &body, Value product,
                                        ValueRange coordinates);
   Value pullScore(OpBuilder &body, Value product, ValueRange coordinates,
-                  Value cotangent);
+                  Value cotangent, tensor::ExtractOp read = {});
+  Value difference(OpBuilder &body, Value product, Value negatedDelta,
+                   Value weight, ValueRange coordinates);
+  Value readGradients(tensor::ExtractOp read, Value p, Value products,
+                      Value scores, Value weights);
 
   OpBuilder &builder;
   AttentionBackwardOp op;
@@ -233,10 +237,12 @@ Value BackwardEmitter::weights(Value probabilities) {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-/// `cotangent` times the derivative of the score region; 0 where `cotangent`
-/// is, of scores that are masked and may have none.
+/// `cotangent` times the derivative of the score region by the score, or by
+/// what it reads by `read`; 0 where `cotangent` is, of scores that are masked
+/// and may have none.
 Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
-                                 ValueRange coordinates, Value cotangent) {
+                                 ValueRange coordinates, Value cotangent,
+                                 tensor::ExtractOp read) {
   Block &block = op.getScore().front();
   SmallVector<Value> arguments = getScoreArguments(body, product, coordinates);
   IRMapping mapping;
@@ -244,13 +250,15 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
   ScalarTape tape(body, loc);
   Value score = tape.replay(block, block.getTerminator()->getOperand(0),
                             mapping, [](Operation *) { return Value(); });
-  tape.addVariable(arguments[0]);
+  Value variable =
+      read ? mapping.lookupOrDefault(read.getResult()) : arguments[0];
+  tape.addVariable(variable);
   Formula f = formula(body);
   if (failed(tape.pull(score, cotangent))) {
     hasFailed = true;
     return cotangent;
   }
-  Value gradient = tape.getGradient(arguments[0]);
+  Value gradient = tape.getGradient(variable);
   if (!gradient)
     return f.number(0.0);
   if (gradient == cotangent)
@@ -271,6 +279,24 @@ Value BackwardEmitter::slopes(Value probabilities, Value scores) {
                   });
 }
 
+/// `dp - delta` of an element, whose product the dropout drops if it has no
+/// weight; `weight` may be null.
+Value BackwardEmitter::difference(OpBuilder &body, Value product,
+                                  Value negatedDelta, Value weight,
+                                  ValueRange coordinates) {
+  Formula f = formula(body);
+  if (dropout) {
+    Value scaled = f.mul(product, 1.0 / (1.0 - *dropout));
+    Value zero = f.number(0.0);
+    Value kept =
+        weight ? f.compare(arith::CmpFPredicate::OGT, f.convert(weight), zero)
+               : step.tile.isUndropped(body, loc, getQuery(coordinates),
+                                       getKey(coordinates), *dropout);
+    product = f.select(kept, scaled, zero);
+  }
+  return f.add(product, negatedDelta);
+}
+
 /// Gradients of the scaled products, `p * score' * (dp - delta)`, as a left
 /// operand. Of `products` the dropout drops what has no weight, if there are
 /// weights.
@@ -279,28 +305,38 @@ Value BackwardEmitter::scoreGradients(Value slopes, Value products,
   SmallVector<Value> inputs{slopes, products};
   if (dropout && weights)
     inputs.push_back(weights);
-  return operand(map(
-      inputs, step.negatedDelta,
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        Formula f = formula(body);
-        Value product = elements[1];
-        if (dropout) {
-          Value scaled = f.mul(product, 1.0 / (1.0 - *dropout));
-          Value zero = f.number(0.0);
-          Value kept =
-              weights ? f.compare(arith::CmpFPredicate::OGT,
-                                  f.convert(elements[2]), zero)
-                      : step.tile.isUndropped(body, loc, getQuery(coordinates),
-                                              getKey(coordinates), *dropout);
-          product = f.select(kept, scaled, zero);
-        }
-        return f.mul(elements[0], f.add(product, elements.back()));
-      }));
+  return operand(
+      map(inputs, step.negatedDelta,
+          [&](OpBuilder &body, ValueRange elements,
+              ValueRange coordinates) -> Value {
+            Formula f = formula(body);
+            return f.mul(elements[0],
+                         difference(body, elements[1], elements.back(),
+                                    dropout && weights ? elements[2] : Value(),
+                                    coordinates));
+          }));
 }
 
-FailureOr<BackwardGradients> BackwardEmitter::emitKeys(Value key, Value value,
-                                                       bool findsQuery) {
+/// Gradients of what the score region reads by `read`, one for each score.
+Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
+                                     Value products, Value scores,
+                                     Value weights) {
+  SmallVector<Value> inputs{p, products, scores};
+  if (dropout)
+    inputs.push_back(weights);
+  return map(inputs, step.negatedDelta,
+             [&](OpBuilder &body, ValueRange elements,
+                 ValueRange coordinates) -> Value {
+               Value gradient = formula(body).mul(
+                   elements[0],
+                   difference(body, elements[1], elements.back(),
+                              dropout ? elements[3] : Value(), coordinates));
+               return pullScore(body, elements[2], coordinates, gradient, read);
+             });
+}
+
+FailureOr<BackwardGradients>
+BackwardEmitter::emitKeys(const BackwardGradients &sums, bool findsQuery) {
   Value scores = scoreProduct(step.query, step.key);
   // Of the two only one stays in registers while a region is computed.
   bool hasRegion = !op.getScore().empty();
@@ -310,14 +346,17 @@ FailureOr<BackwardGradients> BackwardEmitter::emitKeys(Value key, Value value,
   Value p = probabilities(masked(modified(scores)));
   Value left = weights(p);
   BackwardGradients result;
-  result.value = product(left, step.gradient, /*transposes=*/false, value,
+  result.value = product(left, step.gradient, /*transposes=*/false, sums.value,
                          {sizes.keys, sizes.valueDim});
   Value slopes = this->slopes(p, scores);
   if (hasRegion)
     products = scoreProduct(step.gradient, step.value);
   Value gradients = scoreGradients(slopes, products, left);
-  result.key = product(gradients, step.query, /*transposes=*/false, key,
+  result.key = product(gradients, step.query, /*transposes=*/false, sums.key,
                        {sizes.keys, sizes.headDim});
+  for (auto [read, sum] : llvm::zip_equal(step.reads, sums.reads))
+    result.reads.push_back(math.reduce(
+        Reduction::Add, readGradients(read, p, products, scores, left), sum));
   if (findsQuery) {
     auto type =
         SharedType::get(builder.getContext(), {sizes.queries, sizes.keys},
@@ -349,10 +388,10 @@ FailureOr<Value> BackwardEmitter::emitQueries(Value query) {
 FailureOr<BackwardGradients> fovea::emitKeyStep(OpBuilder &builder,
                                                 const TileSizes &sizes,
                                                 const BackwardStep &step,
-                                                Value key, Value value,
+                                                const BackwardGradients &sums,
                                                 bool findsQuery) {
   return BackwardEmitter(builder, sizes, step, /*isTransposed=*/true)
-      .emitKeys(key, value, findsQuery);
+      .emitKeys(sums, findsQuery);
 }
 
 FailureOr<Value> fovea::emitQueryStep(OpBuilder &builder,

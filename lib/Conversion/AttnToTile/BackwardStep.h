@@ -10,6 +10,8 @@
 
 #include "OnlineStep.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 namespace fovea {
 
 /// One tile of queries and one of keys, in the values of the program.
@@ -20,26 +22,31 @@ struct BackwardStep {
   mlir::OpFoldResult partial;
   /// Tiles in shared memory; `gradient` is that of the output.
   mlir::Value query, key, value, gradient;
+  /// What the score region reads of tensors that have gradients.
+  mlir::ArrayRef<mlir::tensor::ExtractOp> reads;
   /// For each query, minus the log-sum-exp in base 2, minus infinity if it has
   /// no key or does not exist, and minus delta.
   mlir::Value shift, negatedDelta;
 };
 
 /// Gradients as fragments, those of queries and keys without the scale:
-/// `queries x headDim`, `keys x headDim` and `keys x valueDim`.
+/// `queries x headDim`, `keys x headDim` and `keys x valueDim`; and for each of
+/// the step's reads the gradient of what is read, summed over queries: `keys`.
 struct BackwardGradients {
   mlir::Value query, key, value;
+  llvm::SmallVector<mlir::Value> reads;
 };
 
 /// Emits a step of a block that adds up the gradients of its keys and values:
-/// adds to `key` and `value`, and finds what the step adds to its queries, if
-/// `findsQuery`. Scores are transposed, `keys x queries`, so that probabilities
-/// and gradients of scores are left operands of products in registers. Fails
-/// with an error where the score region has no derivative.
-mlir::FailureOr<BackwardGradients>
-emitKeyStep(mlir::OpBuilder &builder, const TileSizes &sizes,
-            const BackwardStep &step, mlir::Value key, mlir::Value value,
-            bool findsQuery);
+/// adds to `sums`, of which `query` is none, and finds what the step adds to
+/// its queries, if `findsQuery`. Scores are transposed, `keys x queries`, so
+/// that probabilities and gradients of scores are left operands of products in
+/// registers. Fails with an error where the score region has no derivative.
+mlir::FailureOr<BackwardGradients> emitKeyStep(mlir::OpBuilder &builder,
+                                               const TileSizes &sizes,
+                                               const BackwardStep &step,
+                                               const BackwardGradients &sums,
+                                               bool findsQuery);
 
 /// Emits a step of a block that adds up the gradients of its queries, `query`.
 mlir::FailureOr<mlir::Value> emitQueryStep(mlir::OpBuilder &builder,

@@ -73,21 +73,21 @@ func.func @other(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// REMARK: the backward pass is written out, kernel by kernel: captured tensors have gradients
+// REMARK: the backward pass is written out, kernel by kernel: captured tensors that queries or keys choose elements of have gradients
 // CHECK-LABEL: func @captures
 // CHECK-NOT:   tile.
 // CHECK:       attn.attention_backward
-func.func @captures(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tensor<2xf32>) -> tensor<2xf32> {
+func.func @captures(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tensor<64xf32>) -> tensor<64xf32> {
   %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)
-      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<2xf32>)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<64xf32>)
       score {
       ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
-        %slope = tensor.extract %slopes[%h] : tensor<2xf32>
+        %slope = tensor.extract %slopes[%j] : tensor<64xf32>
         %r = arith.mulf %s, %slope : f32
         attn.yield %r : f32
       } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
-      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<2xf32>
-  return %ds : tensor<2xf32>
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<64xf32>
+  return %ds : tensor<64xf32>
 }
 
 // -----

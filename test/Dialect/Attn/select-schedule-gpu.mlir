@@ -122,20 +122,37 @@ func.func @backward_soft_cap(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>)
   return %dq : tensor<2x16x?x64xbf16>
 }
 
-// SM90-LABEL: func @backward_captures
-// SM90-NOT: schedule
-// REMARK: captured tensors have gradients; the backward pass is written out, kernel by kernel
-func.func @backward_captures(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16xf32>) -> tensor<16xf32> {
+// Gradients of what heads choose are summed in registers, from scores and
+// probabilities that are kept.
+// SM90-LABEL: func @backward_slopes
+// SM90: schedule = #attn.schedule<tile = 32x128, order = linear, warps = 8, stages = 2>
+func.func @backward_slopes(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16xf32>) -> tensor<16xf32> {
   %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     captures(%c : tensor<16xf32>)
     score {
     ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
       %t = tensor.extract %c[%h] : tensor<16xf32>
-      %r = arith.addf %s, %t : f32
+      %r = arith.mulf %s, %t : f32
       attn.yield %r : f32
     }
     : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<16xf32>
   return %dc : tensor<16xf32>
+}
+
+// SM90-LABEL: func @backward_captures
+// SM90-NOT: schedule
+// REMARK: captured tensors that queries or keys choose elements of have gradients; the backward pass is written out, kernel by kernel
+func.func @backward_captures(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<?xf32>) -> tensor<?xf32> {
+  %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    captures(%c : tensor<?xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %t = tensor.extract %c[%i] : tensor<?xf32>
+      %r = arith.addf %s, %t : f32
+      attn.yield %r : f32
+    }
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<?xf32>
+  return %dc : tensor<?xf32>
 }
 
 // Accumulators of head dim 256 take all registers.

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Differentiate/Backward.h"
-#include "Differentiate/LoopNest.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Differentiate/LoopNest.h"
-
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

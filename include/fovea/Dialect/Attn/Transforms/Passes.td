@@ -284,7 +284,8 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     hides under what. Head dims are multiples of 8 up to 256.
 
     There `attn.attention_backward` with statistics gets a schedule, too, unless
-    captured tensors have gradients: its kernel adds up the gradients of a tile
+    captured tensors have gradients of which queries or keys choose elements: its
+    kernel adds up the gradients of a tile
     of keys in registers, so that its tiles and head dims are smaller.
 
     A schedule that is there, by hand or by an autotuner, stays. Where not even

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backward.h"
-#include "LoopNest.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopNest.h"
+#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"

@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backward.h"
-#include "LoopNest.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 #include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

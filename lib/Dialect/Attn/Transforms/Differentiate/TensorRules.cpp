@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Backward.h"
-#include "LoopNest.h"
 
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_LOOPNEST_H
-#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_LOOPNEST_H
+#ifndef FOVEA_DIALECT_ATTN_TRANSFORMS_LOOPNEST_H
+#define FOVEA_DIALECT_ATTN_TRANSFORMS_LOOPNEST_H
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/AffineMap.h"
@@ -73,4 +73,4 @@ mlir::AffineMap mapTo(mlir::OpBuilder &builder, unsigned rank,
 
 } // namespace fovea::attn::differentiate
 
-#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_DIFFERENTIATE_LOOPNEST_H
+#endif // FOVEA_DIALECT_ATTN_TRANSFORMS_LOOPNEST_H
