@@ -127,9 +127,10 @@ def ConvertAttnToVector
     : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
   let summary = "Writes attn.online_attention on memrefs as loops over vectors";
   let description = [{
-    `attn.online_attention`, `attn.finalize` and `attn.pack_query` on memrefs
-    become scf loops over vector ops. Queries lie in the lanes, so that no step
-    of the softmax needs a horizontal operation. For each block of keys:
+    `attn.online_attention`, `attn.online_backward`, `attn.finalize` and
+    `attn.pack_query` on memrefs become scf loops over vector ops. Queries lie in
+    the lanes, so that no step of the softmax needs a horizontal operation. For
+    each block of keys:
 
     - scores `P[key][query]` in register tiles of keys times vectors of queries;
       with 64-byte vectors and 32 registers, 8 keys times 3 vectors;
@@ -145,6 +146,14 @@ def ConvertAttnToVector
 
     Within a block, keys that the mask's bounds (see MaskAnalysis.h) rule out for
     a register tile's queries are skipped.
+
+    The backward pass has five products for each block of keys, all of single
+    elements of one operand with vectors of the other: `P = K Q^T` and `S = V dO^T`
+    with packed queries and gradients, and, after the probabilities and the scores'
+    gradients have been taken in the lanes, `dV += P dO`, `dK += S Q` and
+    `dQ += S^T K` in place. Register tiles are those that take the least time by a
+    count of multiply-adds and loads; rows beyond the last one are the last one
+    again.
 
     Keys and values of another element type, or without contiguous features, are
     converted block by block into scratch. Scratch of fixed size is on the stack of

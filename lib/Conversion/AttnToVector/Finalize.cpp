@@ -30,9 +30,12 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero));
 
   if (Value lse = op.getLse()) {
-    Value base2 = arith::AddFOp::create(b, max, math::Log2Op::create(b, sum));
-    Value natural =
-        arith::MulFOp::create(b, base2, b.constant(type, 0.69314718055994531));
+    // The one rounding that counts, where the maximum is large, is the last.
+    SplitConstant ln2 = SplitConstant::ln2(type);
+    Value natural = arith::MulFOp::create(b, math::Log2Op::create(b, sum),
+                                          b.constant(type, ln2.high));
+    for (double part : {ln2.low, ln2.high})
+      natural = math::FmaOp::create(b, max, b.constant(type, part), natural);
     b.store(arith::SelectOp::create(b, hasKey, natural, lowest), lse, row);
   }
 

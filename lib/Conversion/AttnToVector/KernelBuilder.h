@@ -89,6 +89,25 @@ public:
   void store(Value value, Value memref, mlir::ValueRange indices);
 };
 
+/// A constant as the sum of two numbers of a float type, so that a product with
+/// it by two multiply-adds is rounded as if it were exact.
+struct SplitConstant {
+  double high, low;
+
+  /// f32 or f64 `type`; `rest` is what `value` leaves of the exact number.
+  static SplitConstant get(mlir::Type type, double value, double rest) {
+    if (type.isF64())
+      return {value, rest};
+    return {static_cast<float>(value), value - static_cast<float>(value)};
+  }
+  static SplitConstant log2e(mlir::Type type) {
+    return get(type, 0x1.71547652b82fep0, 0x1.777d0ffda0d24p-56);
+  }
+  static SplitConstant ln2(mlir::Type type) {
+    return get(type, 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56);
+  }
+};
+
 } // namespace fovea::attn
 
 #endif // FOVEA_LIB_CONVERSION_ATTNTOVECTOR_KERNELBUILDER_H

@@ -35,6 +35,9 @@ using namespace fovea::attn;
 
 /// Keys of a block where the op has more, or does not say how many.
 static constexpr int64_t kBlockKeys = 96;
+/// Rows of a product's right operand that are taken at a time where register
+/// tiles do not have all of its columns.
+static constexpr int64_t kDepthBlock = 48;
 
 namespace {
 /// The op at hand and its scratch memory.
@@ -149,21 +152,27 @@ void BackwardKernel::emitProbabilities() {
 
   Value lowest = b.constant(block.vector, -infinity);
   Value highest = b.constant(block.vector, infinity);
-  Value log2e = b.constant(block.vector, 1.4426950408889634);
+  // Large sums of exponentials leave no error but that of their own rounding.
+  SplitConstant log2e = SplitConstant::log2e(type);
+  Value minusLog2e = b.constant(block.vector, -log2e.high);
+  Value rest = b.constant(block.vector, log2e.low);
   block.forGroups([&](Value column, ScoreBlock::Keys keys) {
-    SmallVector<Value> shifts = block.loadGroup(statistics, b.index(0), column);
-    for (Value &shift : shifts) {
+    SmallVector<Value> lse = block.loadGroup(statistics, b.index(0), column);
+    SmallVector<Value> tails;
+    for (Value &value : lse) {
       // A row without a key has no probabilities, but no NaN either.
       Value isEmpty =
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, shift, lowest);
-      shift = arith::SelectOp::create(b, isEmpty, highest,
-                                      arith::MulFOp::create(b, shift, log2e));
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, value, lowest);
+      value = arith::SelectOp::create(b, isEmpty, highest, value);
+      tails.push_back(arith::MulFOp::create(b, value, rest));
     }
     b.loop(keys.first, keys.end, 1, [&](Value key) {
       SmallVector<Value> weights = block.loadGroup(block.scores, key, column);
-      for (auto [weight, shift] : llvm::zip_equal(weights, shifts))
+      for (auto [weight, shift, tail] : llvm::zip_equal(weights, lse, tails)) {
+        weight = vector::FMAOp::create(b, shift, minusLog2e, weight);
         weight =
-            emitExp2OfNonPositive(b, arith::SubFOp::create(b, weight, shift));
+            emitExp2OfNonPositive(b, arith::SubFOp::create(b, weight, tail));
+      }
       block.storeGroup(weights, block.scores, key, column);
       if (kept) {
         SmallVector<Value> ones(weights.size(), b.constant(block.vector, 1.0));
@@ -274,6 +283,10 @@ void BackwardKernel::emitBlock(Value firstKey) {
     product.chooseTile(unit, transposed ? queries : blockKeys,
                        features ? llvm::divideCeil(*features, block.lanes())
                                 : 4);
+    // Parts of longer rows fill the sets of a cache unevenly: fewer of them
+    // stay near while the rows of the left operand pass by.
+    if (!features || *features > product.tileVectors * block.lanes())
+      product.depthBlock = kDepthBlock;
     emitProduct(b, block.vector, product);
   };
   accumulate(block.scores, matrix(op.getGradient()),

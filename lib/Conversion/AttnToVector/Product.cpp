@@ -154,7 +154,7 @@ Value LeftReader::read(int64_t row, Value k) {
 /// sum of the row itself.
 static void emitTile(KernelBuilder &b, VectorType vector,
                      const Product &product, LeftReader &left, Value firstRow,
-                     const Columns &columns) {
+                     const Columns &columns, Value firstK, Value endK) {
   int64_t size = product.tileRows * columns.vectors;
   auto columnOf = [&](int64_t v) {
     return b.add(columns.column, v * vector.getNumElements());
@@ -170,6 +170,16 @@ static void emitTile(KernelBuilder &b, VectorType vector,
   if (product.accumulates)
     for (int64_t i = 0; i < size; ++i)
       sums[i] = loadColumns(b, vector, product.sum, places[i], maskOf(i));
+  // Sums may come from far: those of the next rows are asked for in time.
+  if (product.accumulates)
+    for (int64_t i = 0; i < size; ++i) {
+      Value row =
+          clampRow(b, product, firstRow, product.tileRows + i / columns.vectors,
+                   product.paddedSum);
+      memref::PrefetchOp::create(b, product.sum, {row, places[i].back()},
+                                 /*isWrite=*/true, /*localityHint=*/3,
+                                 /*isDataCache=*/true);
+    }
   left.open(firstRow);
   auto addProducts = [&](Value k, SmallVector<Value> sums) {
     SmallVector<Value> right;
@@ -188,13 +198,12 @@ static void emitTile(KernelBuilder &b, VectorType vector,
   // Two products a step halve the loop's own work.
   std::optional<int64_t> depth = getConstantIntValue(product.depth);
   int64_t step = depth && *depth % 2 == 0 ? 2 : 1;
-  sums = b.loop(b.index(0), product.depth, step, sums,
-                [&](Value k, ValueRange carried) {
-                  SmallVector<Value> next(carried);
-                  for (int64_t s = 0; s < step; ++s)
-                    next = addProducts(b.add(k, s), std::move(next));
-                  return next;
-                });
+  sums = b.loop(firstK, endK, step, sums, [&](Value k, ValueRange carried) {
+    SmallVector<Value> next(carried);
+    for (int64_t s = 0; s < step; ++s)
+      next = addProducts(b.add(k, s), std::move(next));
+    return next;
+  });
   for (int64_t i = size - 1; i >= 0; --i)
     storeColumns(b, sums[i], product.sum, places[i], maskOf(i));
 }
@@ -220,11 +229,19 @@ void Product::chooseTile(const VectorUnit &unit, int64_t rows,
 void fovea::attn::emitProduct(KernelBuilder &b, VectorType vector,
                               const Product &product) {
   LeftReader left(b, product);
+  Value zero = b.index(0);
+  auto emitRows = [&](const Columns &columns, Value firstK, Value endK) {
+    b.loop(zero, product.rows, product.tileRows, [&](Value row) {
+      emitTile(b, vector, product, left, row, columns, firstK, endK);
+    });
+  };
   forColumns(b, vector.getNumElements(), product.columns, product.tileVectors,
              [&](const Columns &columns) {
-               b.loop(b.index(0), product.rows, product.tileRows,
-                      [&](Value row) {
-                        emitTile(b, vector, product, left, row, columns);
-                      });
+               if (!product.depthBlock)
+                 return emitRows(columns, zero, product.depth);
+               int64_t block = *product.depthBlock;
+               b.loop(zero, product.depth, block, [&](Value k) {
+                 emitRows(columns, k, b.min(b.add(k, block), product.depth));
+               });
              });
 }

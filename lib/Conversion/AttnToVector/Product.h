@@ -32,6 +32,9 @@ struct Product {
   bool paddedSum = false;
   /// Adds to what `sum` is.
   bool accumulates = false;
+  /// With `accumulates`: how many rows of `right` are taken at a time, for all
+  /// rows of `left`.
+  std::optional<int64_t> depthBlock = std::nullopt;
 
   /// Chooses the register tile that takes the least time for `rows` rows of
   /// `vectors` vectors of columns.

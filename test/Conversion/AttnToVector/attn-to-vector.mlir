@@ -171,6 +171,7 @@ func.func @unpacked(%q: memref<2x4x?x4xf32>, %k: memref<2x2x?x4xf32>,
 
 // CHECK-LABEL: func @finalize
 // CHECK: math.log2
+// CHECK-COUNT-2: math.fma
 // CHECK: vector.load
 // CHECK: arith.truncf {{.*}} : vector<16xf32> to vector<16xf16>
 // CHECK: vector.store
@@ -228,7 +229,7 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // tile may be written beyond them. Products of keys with packed queries, 8 keys
 // times 3 vectors; the probabilities; products of values with packed gradients;
 // the scores' gradients; and three products that add to what is there, rows
-// beyond the last one taken to be the last.
+// beyond the last one taken to be the last, and the next rows asked for.
 
 // CHECK-LABEL: func @backward
 // CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x1x64x96xf32>, %[[PDO:[a-z0-9]*]]: memref<1x1x64x96xf32>
@@ -238,11 +239,14 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // CHECK:   scf.for {{.*}} = %c0 to %c64 step %c2 iter_args
 // CHECK-COUNT-48: vector.fma
 // CHECK:   arith.select
+// CHECK:   vector.fma
+// CHECK:   arith.subf
 // CHECK:   arith.shli
 // CHECK:   scf.for {{.*}} = %c0 to %c64 step %c2 iter_args
 // CHECK-COUNT-48: vector.fma
 // CHECK:   arith.subf
 // CHECK:   arith.minsi
+// CHECK:   memref.prefetch {{.*}}, write, locality<3>, data
 // CHECK:   scf.for {{.*}} step %c1 iter_args
 // CHECK-COUNT-24: vector.fma
 // CHECK:   arith.minsi
