@@ -82,8 +82,8 @@ public:
                                            ThreadBlock *block, Role *role);
 
   const SimulationOptions options;
-  /// Counts launches.
-  int64_t launch = 0;
+  /// Counts launches, and turns that blocks have taken.
+  int64_t launch = 0, turns = 0;
 
   /// What blocks of the running launch add to memory, in any order on a GPU.
   /// The launch's end does so in that of the blocks, whatever order they run

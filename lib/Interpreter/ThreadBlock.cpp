@@ -126,12 +126,19 @@ Role *ThreadBlock::pickRole() {
   return roles[ready.front()].get();
 }
 
-Status ThreadBlock::run(const Code *program, std::vector<Datum> values) {
+void ThreadBlock::start(const Code *program, std::vector<Datum> values) {
   Role *main = roles.emplace_back(std::make_unique<Role>()).get();
   main->op = launch;
   main->fiber = std::make_unique<Fiber>(machine, std::move(values), this, main);
   main->fiber->push(program, nullptr);
   priority.push_back(0);
+}
+
+Status ThreadBlock::run() {
+  Role *main = roles.front().get();
+  for (const std::unique_ptr<Role> &role : roles)
+    if (role->isOutOfTurn)
+      role->isBlocked = role->isOutOfTurn = false;
   while (true) {
     if (draw(64) < eagerness) {
       if (!copies.empty() && draw(2)) {
@@ -145,8 +152,10 @@ Status ThreadBlock::run(const Code *program, std::vector<Datum> values) {
     if (!role) {
       if (main->isFinished)
         return finish();
+      bool isOutOfTurn = llvm::any_of(
+          roles, [](const auto &role) { return role->isOutOfTurn; });
       if (copies.empty())
-        return reportDeadlock();
+        return isOutOfTurn ? Status::Blocked : reportDeadlock();
       size_t late = machine.options.seed ? draw(copies.size()) : 0;
       if (completeCopy(late) != Status::Next)
         return Status::Failed;

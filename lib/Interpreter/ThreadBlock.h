@@ -125,6 +125,8 @@ struct Role {
   mlir::Operation *op;
   std::unique_ptr<Fiber> fiber;
   bool isBlocked = false, isFinished = false;
+  /// It waits for another block's turn to be over.
+  bool isOutOfTurn = false;
   /// What a blocked op waits for.
   std::string obstacle;
   std::deque<Product> products;
@@ -145,8 +147,12 @@ public:
   ThreadBlock(Machine &machine, tile::LaunchOp launch, const LaunchPlan &plan,
               llvm::ArrayRef<int64_t> grid, llvm::ArrayRef<int64_t> index);
 
-  /// Runs the program with these values to its end.
-  Status run(const Code *program, std::vector<Datum> values);
+  /// Starts the program with these values.
+  void start(const Code *program, std::vector<Datum> values);
+  /// Runs it to its end, or until all that is left waits for other blocks.
+  Status run();
+  /// Reports what waits for ever.
+  Status reportDeadlock();
 
   tile::LaunchOp getLaunch() const { return launch; }
   const LaunchPlan &getPlan() const { return plan; }
@@ -190,7 +196,6 @@ private:
   Status completeEarly();
   Status finishRole(Role &role);
   Status finish();
-  Status reportDeadlock();
   int64_t draw(int64_t count);
 
   Machine &machine;

@@ -539,6 +539,59 @@ static void addUp(Machine &machine) {
   machine.additions.clear();
 }
 
+/// Runs blocks as long as one comes further; those that end are gone.
+static Status runWaiting(Machine &machine,
+                         std::vector<std::unique_ptr<ThreadBlock>> &blocks) {
+  int64_t turns;
+  do {
+    turns = machine.turns;
+    for (auto block = blocks.begin(); block != blocks.end();) {
+      Status status = (*block)->run();
+      if (status == Status::Failed)
+        return status;
+      if (status == Status::Next)
+        block = blocks.erase(block);
+      else
+        ++block;
+    }
+  } while (turns != machine.turns);
+  return Status::Next;
+}
+
+/// Numbers of turns are read and written by several blocks.
+static Status takeTurn(Fiber &fiber, const Instruction &op) {
+  auto turn = cast<tile::TakeTurnOp>(op.op);
+  fiber.role->isOutOfTurn = false;
+  auto &turns = fiber.get<MemRef>(op, 0);
+  auto place = getIndices(fiber, op, 1, turn.getIndices().size());
+  place.push_back(0);
+  int64_t &last = place[place.size() - 2];
+  auto getNumber = [&] { return turns.getElement(turns.getIndex(place)); };
+  int64_t position =
+      turn.getPosition() ? fiber.getInt(op, op.operands.size() - 1) : 0;
+  int64_t here = turn.getPosition() ? position + 1 : tile::TakeTurnOp::kEnd;
+  int64_t past = turn.getPosition() ? position + 2 : tile::TakeTurnOp::kEnd;
+  ++last;
+  if (last < turns.sizes[turns.sizes.size() - 2] &&
+      turns.format.read(getNumber()).i < past) {
+    fiber.role->isOutOfTurn = true;
+    fiber.role->obstacle =
+        "for the block of the next index to be past its position";
+    return Status::Blocked;
+  }
+  --last;
+  for (Store &store : fiber.role->stores)
+    if (!store.isDone && complete(fiber, store) != Status::Next)
+      return Status::Failed;
+  if (here <= turns.format.read(getNumber()).i) {
+    fiber.emitError(op.op) << "is at a position that its block is past";
+    return Status::Failed;
+  }
+  turns.format.write(getNumber(), {.i = here});
+  ++fiber.machine.turns;
+  return Status::Next;
+}
+
 static Status launch(Fiber &fiber, const Instruction &op) {
   auto launchOp = cast<tile::LaunchOp>(op.op);
   if (fiber.block) {
@@ -573,6 +626,8 @@ static Status launch(Fiber &fiber, const Instruction &op) {
   if (uint64_t seed = fiber.machine.options.seed)
     std::shuffle(blocks.begin(), blocks.end(), std::mt19937_64(seed));
   const Code *program = op.regions[0];
+  // Those that wait for others' turns.
+  std::vector<std::unique_ptr<ThreadBlock>> waiting;
   for (ArrayRef<int64_t> index : blocks) {
     std::vector<Datum> values = fiber.values;
     for (auto [number, argument] : llvm::enumerate(program->arguments)) {
@@ -580,10 +635,14 @@ static Status launch(Fiber &fiber, const Instruction &op) {
       if (number < index.size())
         values[argument].scalar.i = index[number];
     }
-    ThreadBlock block(fiber.machine, launchOp, *plan, grid, index);
-    if (block.run(program, std::move(values)) != Status::Next)
+    waiting.push_back(std::make_unique<ThreadBlock>(fiber.machine, launchOp,
+                                                    *plan, grid, index));
+    waiting.back()->start(program, std::move(values));
+    if (runWaiting(fiber.machine, waiting) != Status::Next)
       return Status::Failed;
   }
+  if (!waiting.empty())
+    return waiting.front()->reportDeadlock();
   addUp(fiber.machine);
   return Status::Next;
 }
@@ -614,6 +673,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.to_shared"] = inLaunch<toShared>;
   handlers["tile.from_shared"] = inLaunch<fromShared>;
   handlers["tile.store"] = inLaunch<store>;
+  handlers["tile.take_turn"] = inLaunch<takeTurn>;
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;
   handlers["tile.yield"] = yield;

@@ -41,6 +41,9 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   programs.deterministic = options.deterministic;
   manager.addPass(createAttnToTile(programs));
   addCleanup(manager);
+  // Of programs that add, whoever wrote them.
+  if (options.deterministic)
+    manager.addPass(tile::createTileOrderAdds());
   tile::TileAssignLayoutsOptions layouts;
   layouts.target = getName(options.arch).str();
   manager.addPass(tile::createTileAssignLayouts(layouts));

@@ -28,6 +28,15 @@
 // RUN: fovea-run %t/no-rings.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
 // RUN:   --seeds=4 --random=1 --dims=200 --check | FileCheck %s
 //
+// Blocks that take turns, as they are and by all passes.
+// RUN: fovea-opt %t/program.mlir --tile-order-adds -o %t/turns.mlir
+// RUN: fovea-run %t/turns.mlir --reference=%t/graph.mlir --target=sm_90a --simulate \
+// RUN:   --seeds=4 --random=1 --dims=300 --check | FileCheck %s
+// RUN: fovea-run %t/program.mlir --reference=%t/graph.mlir --target=sm_90a --deterministic \
+// RUN:   --simulate --seeds=6 --random=1 --dims=300 --check | FileCheck %s
+// RUN: fovea-run %t/program.mlir --reference=%t/graph.mlir --target=sm_80 --deterministic \
+// RUN:   --simulate --seeds=2 --random=1 --dims=300 --check | FileCheck %s
+//
 // RUN: fovea-opt %t/program.mlir --canonicalize --cse --tile-assign-layouts=target=sm_80 \
 // RUN:   -o %t/ampere.mlir
 // RUN: fovea-run %t/ampere.mlir --reference=%t/graph.mlir --target=sm_80 --simulate \
@@ -61,9 +70,9 @@
 // ORDER: tile.mma_async wgmma %{{.*}}, %[[DO]] into %[[HALF]] inner [32, 128]
 // ORDER: tile.to_shared %{{.*}} transposed slot
 // ORDER: %[[DQ:.*]] = tile.mma_async
-// ORDER: %[[DK:.*]] = tile.mma_async wgmma %{{.*}}, %{{.*}} into
-// ORDER: tile.wait_mma %{{.*}} pending 2
+// ORDER: tile.wait_mma %{{.*}} pending 1
 // ORDER: tile.release
+// ORDER: %[[DK:.*]] = tile.mma_async wgmma %{{.*}}, %{{.*}} into
 // ORDER: tile.wait_mma %[[DQ]] pending 1
 // ORDER: tile.to_shared
 // ORDER: tile.store_async add

@@ -511,9 +511,10 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
           getI32(rewriter, loc, getSlotBytes(op.getResult().getType())));
       address = arith::AddIOp::create(rewriter, loc, address, offset);
     }
-    auto meet = [&] {
+    // The first thread of a group stores its part, and waits for that.
+    auto meet = [&](GroupMeeting meeting) {
       if (getWriteParts(op))
-        emitGroupBarrier(rewriter, op);
+        emitGroupBarrier(rewriter, op, meeting);
       else
         emitBarrier(rewriter, op);
     };
@@ -521,14 +522,14 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
     // ago they were not: they have met since.
     if (op.getRing() ||
         (!op.getSlots() && op->getParentOfType<LoopLikeOpInterface>()))
-      meet();
+      meet(GroupMeeting::Free);
     if (op.getTransposed())
       TransposedWrite(rewriter, op, address).store(adaptor.getValue());
     else
       store(rewriter, op, address, adaptor.getValue());
     if (mayBeReadByProxy(op.getResult()))
       emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
-    meet();
+    meet(GroupMeeting::Written);
     rewriter.replaceOp(op, address);
     return success();
   }

@@ -76,6 +76,10 @@ void populateRingPatterns(const TileTypeConverter &converter,
 void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,
                                              mlir::RewritePatternSet &patterns);
 
+/// take_turn.
+void populateTurnPatterns(const TileTypeConverter &converter,
+                          mlir::RewritePatternSet &patterns);
+
 /// mma by wgmma, mma_async and wait_mma.
 void populateWgmmaPatterns(const TileTypeConverter &converter,
                            mlir::RewritePatternSet &patterns,
@@ -106,8 +110,11 @@ mlir::Value getThreadCoordinate(mlir::OpBuilder &builder, mlir::Operation *op,
 /// to memory before.
 void emitBarrier(mlir::OpBuilder &builder, mlir::Operation *op);
 
-/// Makes the threads of the executing warp group do so.
-void emitGroupBarrier(mlir::OpBuilder &builder, mlir::Operation *op);
+/// Where a warp group's first warp and the others meet: `Free` when the first
+/// warp says so, `Written` when the others do. Who says so does not wait.
+enum class GroupMeeting { Free, Written };
+void emitGroupBarrier(mlir::OpBuilder &builder, mlir::Operation *op,
+                      GroupMeeting meeting);
 
 //===----------------------------------------------------------------------===//
 // Shared memory

@@ -9,6 +9,8 @@
 
 #include "Patterns.h"
 
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
+
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -100,6 +102,21 @@ void fovea::tile::emitInEachGroup(OpBuilder &builder, Operation *op,
       arith::AndIOp::create(builder, loc, getThread(builder, op),
                             getI32(builder, loc, kGroupWarps * kWarpSize - 1));
   emitInThread(builder, op, place, body);
+}
+
+Operation *fovea::tile::getProgram(Operation *op) {
+  if (auto role = op->getParentOfType<RoleOp>())
+    return role;
+  return op->getParentOfType<gpu::GPUFuncOp>();
+}
+
+bool fovea::tile::areStoredByGroups(Operation *op) {
+  return getProgram(op)
+      ->walk([](ToSharedOp write) {
+        return getWriteParts(write) ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 //===----------------------------------------------------------------------===//

@@ -44,6 +44,13 @@ void emitInOneThread(mlir::OpBuilder &builder, mlir::Operation *op,
 void emitInEachGroup(mlir::OpBuilder &builder, mlir::Operation *op,
                      llvm::function_ref<void(mlir::OpBuilder &)> body);
 
+/// The role that `op` is in, or its kernel.
+mlir::Operation *getProgram(mlir::Operation *op);
+
+/// Whether warp groups have their parts of tiles stored by themselves in the
+/// program that `op` is in.
+bool areStoredByGroups(mlir::Operation *op);
+
 /// Turns every `tile.roles` in `module` into branches on the warp, each with
 /// the role's register budget. Emits an error where the budgets exceed the
 /// registers of a multiprocessor.

@@ -175,20 +175,6 @@ private:
   }
 };
 
-/// Whether warp groups have their parts of tiles stored by themselves in the
-/// program that `op` is in.
-bool areStoredByGroups(Operation *op) {
-  Operation *program = op->getParentOfType<RoleOp>();
-  if (!program)
-    program = op->getParentOfType<gpu::GPUFuncOp>();
-  return program
-      ->walk([](ToSharedOp write) {
-        return getWriteParts(write) ? WalkResult::interrupt()
-                                    : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 struct WaitStoresLowering : OpConversionPattern<WaitStoresOp> {
   using OpConversionPattern::OpConversionPattern;
 

@@ -54,6 +54,7 @@ private:
     populateProductPatterns(converter, patterns);
     populateRingPatterns(converter, patterns, readers);
     populateTensorMemoryAcceleratorPatterns(converter, patterns);
+    populateTurnPatterns(converter, patterns);
     populateWgmmaPatterns(converter, patterns, warps);
     populateFunctionOpInterfaceTypeConversionPattern<gpu::GPUFuncOp>(patterns,
                                                                      converter);

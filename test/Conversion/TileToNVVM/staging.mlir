@@ -6,7 +6,7 @@
 
 gpu.module @kernels {
   // Two warp groups share the columns of a tile that is added to memory: each
-  // waits for its own warps, and its first thread has its two panels added.
+  // waits for its own first warp, and its first thread has its two panels added.
   // Threads of odd rows exchange columns 16 apart, so that no two meet in a bank.
   // CHECK-LABEL: gpu.func @columns
   // CHECK-SAME:  %[[MAP:[^:]*]]: !llvm.ptr
@@ -16,12 +16,11 @@ gpu.module @kernels {
   // CHECK:         scf.if
   // CHECK-NEXT:      llvm.inline_asm {{.*}}cp.async.bulk.wait_group.read 0;
   // CHECK:         %[[GROUP:.*]] = arith.divui %[[TID]], %c128_i32
-  // CHECK:         %[[ID:.*]] = arith.addi %[[GROUP]], %c1_i32
-  // CHECK:         nvvm.barrier id = %[[ID]] number_of_threads = %c128_i32
+  // CHECK:         @first bar.arrive $0, 128;\0A@!first bar.sync $0, 128;
   // CHECK-COUNT-32: arith.select
   // CHECK:         llvm.store {{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
   // CHECK:         fence.proxy.async.shared::cta
-  // CHECK:         nvvm.barrier id = %[[ID]] number_of_threads = %c128_i32
+  // CHECK:         @!first bar.arrive $0, 128;\0A@first bar.sync $0, 128;
   // CHECK:         %[[OFFSET:.*]] = arith.muli %[[GROUP]], %c16384_i32
   // CHECK:         scf.if
   // CHECK-COUNT-2:   cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group
@@ -77,6 +76,42 @@ gpu.module @kernels {
       tile.release %ring[%i] : !tile.ring<2 x !tile.shared<1x64xf32>>
       tile.store %r, %o[%i, %c0] dims [1] : !tile.fragment<64xf32, #column>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     }
+    gpu.return
+  }
+
+  // A turn is taken by whoever stores: here the first thread of each warp group,
+  // which waits for the same group's number of the next block, until what it
+  // stored before is there, and says so.
+  // CHECK-LABEL: gpu.func @turns
+  // CHECK:       %[[GROUP:.*]] = arith.divui %{{.*}}, %c128_i32
+  // CHECK:       scf.if
+  // CHECK:         %[[EXISTS:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
+  // CHECK:         scf.if %[[EXISTS]]
+  // CHECK:           ld.acquire.gpu.global.s32
+  // CHECK:         cp.async.bulk.wait_group 0;\0Afence.proxy.async.global;
+  // CHECK:         st.release.gpu.global.s32
+  // CHECK-NOT:   nvvm.barrier
+  // CHECK:       cp.reduce.async.bulk.tensor
+  gpu.func @turns(%map: !tile.tensor_map<2 x !tile.shared<64x64xf32, swizzle = 128>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>, %turns: memref<?x8xi32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %t = tile.to_shared %f {tile.shared_offset = 0 : i64} : !tile.fragment<128x64xf32, #rows> -> !tile.shared<128x64xf32, swizzle = 128>
+    tile.take_turn %turns[%n] at %n : memref<?x8xi32, strided<[8, 1]>>
+    tile.store_async add %t, %map[%n, %c0] dims [0, 1] : !tile.shared<128x64xf32, swizzle = 128>, !tile.tensor_map<2 x !tile.shared<64x64xf32, swizzle = 128>>
+    tile.wait_stores
+    gpu.return
+  }
+
+  // Threads that add by themselves meet before and after.
+  // CHECK-LABEL: gpu.func @turns_of_threads
+  // CHECK:       nvvm.memory.barrier
+  // CHECK:       nvvm.barrier
+  // CHECK:       ld.acquire.gpu.global.s32
+  // CHECK:       st.release.gpu.global.s32
+  // CHECK:       nvvm.barrier
+  // CHECK:       llvm.atomicrmw fadd
+  gpu.func @turns_of_threads(%o: memref<?x?xf32, strided<[?, 1], offset: ?>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>, %turns: memref<?x8xi32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    tile.take_turn %turns[%n] : memref<?x8xi32, strided<[8, 1]>>
+    tile.store add %f, %o[%n, %n] dims [0, 1] : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
     gpu.return
   }
 }

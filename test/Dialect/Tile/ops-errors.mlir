@@ -658,6 +658,22 @@ func.func @add_integers(%x: !tile.fragment<128x32xi32>, %o: memref<?x?xi32>, %i:
 
 // -----
 
+func.func @turns_type(%t: memref<?x4xi32>, %i: index) {
+  // expected-error@+1 {{expected a memref of i32 whose last dimension is 8, got 'memref<?x4xi32>'}}
+  tile.take_turn %t[%i] : memref<?x4xi32>
+  return
+}
+
+// -----
+
+func.func @turns_indices(%t: memref<?x?x8xi32>, %i: index) {
+  // expected-error@+1 {{expected 2 indices, got 1}}
+  tile.take_turn %t[%i] at %i : memref<?x?x8xi32>
+  return
+}
+
+// -----
+
 func.func @to_shared_slots(%x: !tile.fragment<128x32xf32>, %i: index) {
   // expected-error@+1 {{expected at least 2 slots, got 1}}
   %a = tile.to_shared %x slot %i of 1 : !tile.fragment<128x32xf32> -> !tile.shared<128x32xf32>

@@ -100,6 +100,14 @@ void StoreAsyncOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
 }
 
+void TakeTurnOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getTurnsMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getTurnsMutable());
+  // It stays between stores.
+  effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
+  effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+}
+
 void LoadAsyncOp::getEffects(Effects &effects) {
   if (isa<MemRefType>(getSource().getType()))
     effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());

@@ -235,7 +235,10 @@ std::optional<WriteParts> fovea::tile::getWriteParts(ToSharedOp write) {
       (*columnWarps > 1 && columns % tile.getPanelColumns()))
     return std::nullopt;
   WriteParts parts = {rowWarps / kGroupWarps, *columnWarps};
-  if (parts.rows * parts.columns == 1)
+  // Each group takes two of the block's 16 named barriers.
+  constexpr int64_t kMostParts = 6;
+  if (parts.rows * parts.columns == 1 ||
+      parts.rows * parts.columns > kMostParts)
     return std::nullopt;
   return parts;
 }

@@ -184,6 +184,19 @@ LogicalResult ToSharedOp::verify() {
   return success();
 }
 
+LogicalResult TakeTurnOp::verify() {
+  MemRefType turns = getTurns().getType();
+  int64_t rank = turns.getRank();
+  if (!turns.getElementType().isInteger(32) || rank < 2 ||
+      turns.getDimSize(rank - 1) != kSlots)
+    return emitOpError("expected a memref of i32 whose last dimension is ")
+           << kSlots << ", got " << turns;
+  if (static_cast<int64_t>(getIndices().size()) != rank - 1)
+    return emitOpError("expected ")
+           << rank - 1 << " indices, got " << getIndices().size();
+  return success();
+}
+
 LogicalResult FromSharedOp::verify() {
   SharedType tile = getSource().getType();
   FragmentType result = getResult().getType();

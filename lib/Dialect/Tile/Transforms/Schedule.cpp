@@ -181,8 +181,11 @@ private:
   bool placeNext();
   /// Places an op after all that it needs.
   void place(Operation *op);
+  /// Places what work that waits for `op` alone needs besides, as far as there
+  /// are registers beside `more`.
+  void placeNeeds(Operation *op, function_ref<bool(Operation *)> isLike,
+                  int64_t more);
   void placeProduct(MmaAsyncOp product);
-  void placeWait(WaitMmaOp wait);
 
   /// Whether nothing that an op needs and that is not placed takes time.
   bool isReady(Operation *op) const;
@@ -198,6 +201,10 @@ private:
   /// The first op in the order of the program that is not placed, is ready and
   /// of this kind; null: none.
   Operation *findReady(function_ref<bool(Operation *)> isOfKind) const;
+  /// Whether an op is a product that is urgent and can be issued.
+  bool isUrgent(Operation *op) const;
+  /// The waits, not placed, for products that are, the oldest first.
+  SmallVector<WaitMmaOp> getPending() const;
 
   scf::ForOp loop;
   const BodyGraph &graph;
@@ -333,33 +340,58 @@ void StepOrder::placeProduct(MmaAsyncOp product) {
   rest.push_back(product);
 }
 
-void StepOrder::placeWait(WaitMmaOp wait) {
-  // What the work that this allows needs besides is there in time.
-  DenseSet<Operation *> allowed = {wait}, others;
+void StepOrder::placeNeeds(Operation *op,
+                           function_ref<bool(Operation *)> isLike,
+                           int64_t more) {
+  DenseSet<Operation *> allowed = {op}, others;
   graph.addDependents(allowed);
-  for (Operation *op : graph.getOps())
-    if (isa<WaitMmaOp>(op) && op != wait && !isPlaced(op))
-      others.insert(op);
+  for (Operation *other : graph.getOps())
+    if (isLike(other) && other != op && !isPlaced(other))
+      others.insert(other);
   graph.addDependents(others);
-  for (Operation *op : graph.getOps())
-    if (allowed.contains(op) && !others.contains(op))
-      for (Operation *before : graph.getPredecessors(op))
+  for (Operation *user : graph.getOps())
+    if (allowed.contains(user) && !others.contains(user))
+      for (Operation *before : graph.getPredecessors(user))
         if (isLight(before) && isReady(before) && !allowed.contains(before) &&
-            countRegisters() + getResultRegisters(before) <= budget)
+            countRegisters() + getResultRegisters(before) + more <= budget)
           place(before);
-  place(wait);
+}
+
+bool StepOrder::isUrgent(Operation *op) const {
+  auto product = dyn_cast<MmaAsyncOp>(op);
+  return product && isUsedInStep(product) && !isPlaced(op) && isReady(op);
+}
+
+SmallVector<WaitMmaOp> StepOrder::getPending() const {
+  SmallVector<WaitMmaOp> waits;
+  for (Operation *op : order)
+    if (isa<MmaAsyncOp>(op))
+      for (Operation *user : op->getUsers())
+        if (auto wait = dyn_cast<WaitMmaOp>(user); wait && !isPlaced(wait))
+          waits.push_back(wait);
+  return waits;
 }
 
 bool StepOrder::placeNext() {
+  // Of results that only the next step reads no more than this many are waited
+  // for at the same time: what the products read is released sooner.
+  constexpr size_t kMostPending = 2;
   auto placeRest = [&] {
     for (Operation *product : rest)
       place(product);
     rest.clear();
   };
-  if (Operation *op = findReady([&](Operation *op) {
-        auto product = dyn_cast<MmaAsyncOp>(op);
-        return product && isUsedInStep(product);
-      })) {
+  auto placeWait = [&](WaitMmaOp wait) {
+    placeNeeds(wait, llvm::IsaPred<WaitMmaOp>, /*more=*/0);
+    place(wait);
+  };
+  if (Operation *op = findReady([&](Operation *op) { return isUrgent(op); })) {
+    // Reading shared memory behind products' issue is slow.
+    int64_t results = 0;
+    for (Operation *product : graph.getOps())
+      if (isUrgent(product))
+        results += getResultRegisters(product);
+    placeNeeds(op, llvm::IsaPred<MmaAsyncOp>, results);
     place(op);
     return true;
   }
@@ -372,21 +404,17 @@ bool StepOrder::placeNext() {
     place(op);
     return true;
   }
-  if (Operation *op = findReady(llvm::IsaPred<MmaAsyncOp>)) {
+  SmallVector<WaitMmaOp> pending = getPending();
+  if (Operation *op = findReady(llvm::IsaPred<MmaAsyncOp>);
+      op && pending.size() < kMostPending) {
     placeProduct(cast<MmaAsyncOp>(op));
     return true;
   }
-  // The oldest product that is not waited for.
-  for (Operation *op : order) {
-    if (!isa<MmaAsyncOp>(op))
-      continue;
-    for (Operation *user : op->getUsers())
-      if (isa<WaitMmaOp>(user) && !isPlaced(user)) {
-        if (!hasProductsLeft(/*except=*/nullptr))
-          placeRest();
-        placeWait(cast<WaitMmaOp>(user));
-        return true;
-      }
+  if (!pending.empty()) {
+    if (!hasProductsLeft(/*except=*/nullptr))
+      placeRest();
+    placeWait(pending.front());
+    return true;
   }
   placeRest();
   for (Operation *op : graph.getOps())
@@ -465,6 +493,10 @@ static void schedule(scf::ForOp loop) {
 
 void Schedule::runOnOperation() {
   getOperation()->walk([](LaunchOp launch) {
+    // Who made products asynchronous chose when to wait for them.
+    if (launch->walk([](MmaAsyncOp) { return WalkResult::interrupt(); })
+            .wasInterrupted())
+      return;
     splitProducts(launch);
     launch->walk([](scf::ForOp loop) {
       if (loop.getBody()->getOps<scf::ForOp>().empty())

@@ -84,9 +84,13 @@ void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
     outermost = outermost->getParentOp();
   Location loc = store.getLoc();
   OpBuilder builder(store);
+  // The tile can be written before the block's turn comes.
+  if (auto turn = dyn_cast_or_null<TakeTurnOp>(store->getPrevNode()))
+    builder.setInsertionPoint(turn);
   if (outermost != store)
     WaitStoresOp::create(builder, loc);
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue());
+  builder.setInsertionPoint(store);
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
                        store.getIndices(), store.getDims(), /*add=*/true);
   builder.setInsertionPointAfter(outermost);

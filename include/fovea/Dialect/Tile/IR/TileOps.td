@@ -300,6 +300,43 @@ def WaitStoresOp : Tile_Op<"wait_stores", [
   let assemblyFormat = "(`pending` $pending^)? attr-dict";
 }
 
+def TakeTurnOp : Tile_Op<"take_turn", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Waits for the block before this one in a fixed order of adding";
+  let description = [{
+    Blocks whose `indices` differ in the last alone add to the same memory in
+    turn, those of higher index first: so sums are the same, bit by bit, in every
+    run. A block is at a growing `position`; what it has added before is
+    complete. The op waits until the block of the next index is past the
+    position, and says that this one has come to it. Without a position a block
+    has come to its end, after that before it. `turns`, i32, has 8 numbers for
+    each block, zero before the launch, of which each warp group that has its
+    part of a tile stored by itself uses one (`getWriteParts`).
+
+    A block waits for blocks of higher index alone, which must not be launched
+    later.
+
+    ```mlir
+    tile.take_turn %turns[%b, %h, %n] at %i : memref<?x?x?x8xi32, ...>
+    tile.store add %x, %O[%b, %h, %i, %c0] dims [2, 3] : ...
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$turns, Variadic<Index>:$indices,
+                       Optional<Index>:$position);
+  let assemblyFormat = [{
+    $turns `[` $indices `]` (`at` $position^)? attr-dict
+    `:` qualified(type($turns))
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Numbers of a block in `turns`.
+    static constexpr int64_t kSlots = 8;
+    /// The number of a block that has come to its end; of one that is at
+    /// `position`, that is `position + 1`.
+    static constexpr int64_t kEnd = 0x7fffffff;
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//

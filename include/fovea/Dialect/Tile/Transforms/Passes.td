@@ -10,6 +10,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileOrderAdds : Pass<"tile-order-adds"> {
+  let summary = "Lets blocks add to the same memory in a fixed order";
+  let description = [{
+    In every `tile.launch` with `tile.store add` in loops, to places that do not
+    depend on the first dimension of the grid: blocks that differ in it alone
+    take turns (`tile.take_turn`), so that results are the same, bit by bit, in
+    every run. The launch gets numbers to say so, zero at first, as a further
+    operand of `outs`, and its first dimension is reversed: blocks wait for those
+    that were launched earlier, and where a causal mask lets later blocks begin
+    later, they find their turn has come.
+
+    Runs on tensors. Adds outside of loops, and of a launch whose places depend on
+    the first dimension of the grid, stay.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numOrdered", "num-ordered", "Number of launches with turns">
+  ];
+}
+
 def TileAssignLayouts : Pass<"tile-assign-layouts"> {
   let summary = "Gives fragments, shared tiles and products their form";
   let description = [{
@@ -155,7 +178,8 @@ def TileSchedule : Pass<"tile-schedule"> {
     first, then those of stage 1; then comes what needs the first alone; then
     the wait for the second and the rest.
 
-    Loops without such a dependence keep one stage.
+    Loops without such a dependence keep one stage, and launches whose products
+    are asynchronous already stay as they are.
   }];
   let dependentDialects = ["::fovea::tile::TileDialect"];
 }
