@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Product.h"
+
 #include "OnlineKernel.h"
 
 #include "llvm/Support/MathExtras.h"

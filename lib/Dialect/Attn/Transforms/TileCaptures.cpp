@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileCaptures.h"
+
 #include "Differentiate/Backward.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
