@@ -286,6 +286,18 @@ def test_kernels(case, shape):
     run(case, shape)
 
 
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("case", [
+    Case(dtype="bf16", mask="causal", dim=64, value_dim=64),
+    Case(dtype="bf16", mask="causal", dim=128, value_dim=128, heads=4),
+    Case(dtype="f16", modification="soft_cap", dropout=0.2, dim=64,
+         value_dim=64),
+    Case(dtype="f32", modification="alibi", mask="documents")], ids=name)
+def test_sample(case, deterministic):
+    """Also what the sanitizers run."""
+    run(case, (1, 200, 200), deterministic=deterministic)
+
+
 # Graph ops alone: the text's results, and the shapes of its operands.
 GRAPHS = {
     "layer_norm": ("""
@@ -554,25 +566,17 @@ def test_autograd_goes_through():
     torch.testing.assert_close(x.grad, y.grad)
 
 
-@pytest.mark.parametrize("batch, heads", [(2, 4), (1, 1)])
-def test_deterministic(batch, heads):
-    case = Case(mask="causal", modification="relative", dropout=0.1,
-                heads=heads, kv_heads=heads)
-    operands = case.make_operands(batch, 265, 265)
-    text = fovea.differentiate(case.text, recompute="always")
-    function = fovea.compile(text)
-    cotangent = np.ones((batch, heads, 265, 32), np.float32)
-
-
-@pytest.mark.parametrize("case", [
-    Case(mask="causal", modification="relative", dropout=0.1),
-    Case(mask="causal", modification="soft_cap", dropout=0.1, heads=4,
-         kv_heads=2, dim=64, value_dim=64)], ids=name)
-def test_deterministic(case):
-    operands = case.make_operands(2, 300, 300)
-    text = fovea.differentiate(case.text, target=TARGET)
+@pytest.mark.parametrize("case, batch", [
+    (Case(mask="causal", modification="relative", dropout=0.1), 2),
+    (Case(mask="causal", modification="relative", dropout=0.1, heads=1,
+          kv_heads=1), 1),
+    (Case(mask="causal", modification="soft_cap", dropout=0.1, heads=4,
+          kv_heads=2, dim=64, value_dim=64), 2)], ids=name)
+def test_deterministic(case, batch):
+    operands = case.make_operands(batch, 300, 300)
+    text = fovea.differentiate(case.text, recompute="always", target=TARGET)
     function = fovea.compile(text, TARGET, deterministic=True)
-    cotangent = np.ones((2, case.heads, 300, case.value_dim), np.float32)
+    cotangent = np.ones((batch, case.heads, 300, case.value_dim), np.float32)
     first, *others = (function(*operands, cotangent) for _ in range(4))
     for other in others:
         for a, b in zip(first, other):
