@@ -183,7 +183,7 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     As `tile.load`; elements beyond the memref's sizes are not written. Only the
     first `valid` of the tile's dimension 0, where given, are. With `add`, floats
     are added to what is there, each as one atomic operation, in any order, also
-    by several blocks (`red.global.add`, PTX ISA 9.7.13.13); an element that is
+    by several blocks (`red.global.add`, PTX ISA 9.7.13.6); an element that is
     added to is not read or written otherwise in the launch.
   }];
   let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
