@@ -17,6 +17,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 using namespace mlir;
 using namespace fovea;
@@ -76,16 +77,12 @@ public:
     factor = op.getScale().convertToDouble();
     // Without a score region the maximum is that of the products, if the
     // factor keeps their order: multiplying is left to the exponential.
-    isRaw = op.getScore().empty() && float(factor * numbers::log2e) > 0;
+    isRaw = op.getScore().empty() && float(factor * std::numbers::log2e) > 0;
   }
 
   RunningValues emit(Value query, RunningValues running);
 
 private:
-  struct numbers {
-    static constexpr double log2e = 1.4426950408889634;
-  };
-
   Value scores(Value query);
   Value modified(Value products);
   Value masked(Value scores);
@@ -106,7 +103,7 @@ Value StepEmitter::scores(Value query) {
   Value keys = step.loadKeys(builder);
   Value products =
       MmaOp::create(builder, loc, sizes.getScores(), query, keys,
-                    /*acc=*/Value(), /*transpose_b=*/true, MmaKindAttr());
+                    /*acc=*/Value(), /*transposeB=*/true, MmaKindAttr());
   return masked(modified(products));
 }
 
@@ -125,12 +122,12 @@ Value StepEmitter::modified(Value products) {
                           createConstant(body, loc, value.getType(), by));
                     };
                     if (region.empty())
-                      return times(elements[0], factor * numbers::log2e);
+                      return times(elements[0], factor * std::numbers::log2e);
                     SmallVector<Value> arguments{times(elements[0], factor)};
                     arguments.append(step.tile.getPlace(
                         body, loc, coordinates[0], coordinates[1], region));
                     return times(step.tile.emitRegion(body, region, arguments),
-                                 numbers::log2e);
+                                 std::numbers::log2e);
                   });
 }
 
@@ -205,7 +202,7 @@ Value StepEmitter::weights(Value probabilities) {
 RunningValues StepEmitter::emit(Value query, RunningValues running) {
   FragmentType rows = sizes.getRows();
   Value scores = this->scores(query);
-  double toBase2 = factor * numbers::log2e;
+  double toBase2 = factor * std::numbers::log2e;
 
   RunningValues next = running;
   if (op.updatesMax()) {
@@ -277,7 +274,7 @@ RunningValues StepEmitter::emit(Value query, RunningValues running) {
     Value left = weights(probabilities);
     Value values = step.loadValues(builder);
     next.acc = MmaOp::create(builder, loc, sizes.getOutput(), left, values, acc,
-                             /*transpose_b=*/false, MmaKindAttr());
+                             /*transposeB=*/false, MmaKindAttr());
   }
   return next;
 }

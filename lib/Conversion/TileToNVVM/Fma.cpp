@@ -78,6 +78,8 @@ private:
   std::optional<SharedAccess> aShared, bShared;
 };
 
+} // namespace
+
 LogicalResult Fma::prepareRegisters(ValueRange a) {
   auto type = cast<FragmentType>(op.getA().getType());
   LayoutAttr from = type.getLayout();
@@ -270,8 +272,6 @@ LogicalResult Fma::emit(MmaAdaptor adaptor) {
   replaceProduct(rewriter, op, SmallVector<Value>(loop.getResults()), layout);
   return success();
 }
-
-} // namespace
 
 LogicalResult fovea::tile::emitFma(ConversionPatternRewriter &rewriter,
                                    MmaOp op, MmaAdaptor adaptor) {

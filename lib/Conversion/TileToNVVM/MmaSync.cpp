@@ -72,6 +72,8 @@ private:
   std::optional<SharedAccess> aShared, bShared;
 };
 
+} // namespace
+
 LogicalResult MmaSync::verify() {
   FragmentType result = op.getResult().getType();
   SmallVector<int64_t> permutation;
@@ -262,8 +264,6 @@ LogicalResult MmaSync::emit(MmaAdaptor adaptor) {
   replaceProduct(rewriter, op, *accumulator, layout);
   return success();
 }
-
-} // namespace
 
 LogicalResult fovea::tile::emitMmaSync(ConversionPatternRewriter &rewriter,
                                        MmaOp op, MmaAdaptor adaptor) {

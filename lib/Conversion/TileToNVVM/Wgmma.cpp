@@ -43,11 +43,14 @@ struct Product {
   int64_t getSequenceRegisters() const { return columns / 2; }
 };
 
+} // namespace
+
 /// The register of `type` for each register of WGMMA's layout, and how many
 /// warp groups share its columns.
-FailureOr<SmallVector<int64_t>> getRegisters(Operation *op, FragmentType type,
-                                             StringRef role,
-                                             int64_t &columnGroups) {
+static FailureOr<SmallVector<int64_t>> getRegisters(Operation *op,
+                                                    FragmentType type,
+                                                    StringRef role,
+                                                    int64_t &columnGroups) {
   SmallVector<int64_t> registers;
   std::optional<int64_t> columnWarps;
   if (type.getLayout())
@@ -61,7 +64,7 @@ FailureOr<SmallVector<int64_t>> getRegisters(Operation *op, FragmentType type,
 }
 
 template <typename ProductOp>
-FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
+static FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
   Product product;
   auto registers = getRegisters(op, result, "a result", product.columnGroups);
   if (failed(registers))
@@ -116,7 +119,7 @@ FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
 }
 
 /// `{$first, $first+1, ...}`.
-void printRegisters(raw_ostream &os, int64_t first, int64_t count) {
+static void printRegisters(raw_ostream &os, int64_t first, int64_t count) {
   os << "{";
   llvm::interleave(
       llvm::seq(first, first + count), os,
@@ -126,8 +129,8 @@ void printRegisters(raw_ostream &os, int64_t first, int64_t count) {
 
 /// Makes a descriptor of an address; here and not before the block, so that it
 /// does not live in registers of its own.
-void printDescriptor(raw_ostream &os, StringRef name, unsigned address,
-                     const WgmmaOperand &operand) {
+static void printDescriptor(raw_ostream &os, StringRef name, unsigned address,
+                            const WgmmaOperand &operand) {
   os << "bfe.u32 t, $" << address << ", 4, 14;\n"
      << "cvt.u64.u32 " << name << ", t;\n"
      << "or.b64 " << name << ", " << name << ", " << operand.getDescriptor()
@@ -137,9 +140,9 @@ void printDescriptor(raw_ostream &os, StringRef name, unsigned address,
 /// Issues the instructions of one product as one group and returns the result's
 /// registers, which must not be touched before a wait. `a` is the address of
 /// the tile or the fragment, `acc` empty or the accumulator.
-SmallVector<Value> issue(OpBuilder &builder, Location loc,
-                         const Product &product, ValueRange a, Value b,
-                         ValueRange acc, Value warpGroup) {
+static SmallVector<Value> issue(OpBuilder &builder, Location loc,
+                                const Product &product, ValueRange a, Value b,
+                                ValueRange acc, Value warpGroup) {
   // Operands, in the order of the instructions' registers.
   SmallVector<Value> tied, inputs;
   for (int64_t index : product.registers)
@@ -222,12 +225,14 @@ SmallVector<Value> issue(OpBuilder &builder, Location loc,
 }
 
 /// Waits for all but `pending` groups; `registers` can be read from then on.
-SmallVector<Value> wait(OpBuilder &builder, Location loc, int64_t pending,
-                        ValueRange registers) {
+static SmallVector<Value> wait(OpBuilder &builder, Location loc,
+                               int64_t pending, ValueRange registers) {
   return emitPtx(builder, loc,
                  "wgmma.wait_group.sync.aligned " + Twine(pending) + ";",
                  /*inputs=*/{}, /*outputs=*/{}, registers);
 }
+
+namespace {
 
 template <typename Op>
 class ProductPattern : public OpConversionPattern<Op> {
