@@ -118,16 +118,20 @@ def cudnn(q, k, v, causal):
     return call
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def parse_options(description, dims):
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--target", default="gpu")
-    parser.add_argument("--dim", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--dim", type=int, nargs="+", default=dims)
     parser.add_argument("--length", type=int, nargs="+",
                         default=[1024, 4096, 16384])
     parser.add_argument("--dtype", default="bf16", choices=DTYPES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-sustained", action="store_true")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    options = parse_options(__doc__, [64, 128, 256])
 
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
           f"cuDNN {torch.backends.cudnn.version()}, {options.dtype}, target "

@@ -15,7 +15,6 @@ are the largest of one head against float64, relative to the largest magnitude:
 of the gradients of queries, keys and values. "fixed order" is deterministic.
 """
 
-import argparse
 import math
 import statistics
 
@@ -23,7 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from attention import DTYPES, HIDDEN, TOKENS, burst, graph, sustained
+from attention import (DTYPES, HIDDEN, TOKENS, burst, graph, parse_options,
+                       sustained)
 import fovea
 
 PEERS = {"cuDNN": SDPBackend.CUDNN_ATTENTION,
@@ -72,15 +72,7 @@ def errors(gradients, expected):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--target", default="gpu")
-    parser.add_argument("--dim", type=int, nargs="+", default=[64, 128])
-    parser.add_argument("--length", type=int, nargs="+",
-                        default=[1024, 4096, 16384])
-    parser.add_argument("--dtype", default="bf16", choices=DTYPES)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--no-sustained", action="store_true")
-    options = parser.parse_args()
+    options = parse_options(__doc__, [64, 128])
 
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
           f"cuDNN {torch.backends.cudnn.version()}, {options.dtype}, target "

@@ -317,6 +317,26 @@ def describe_machine():
             f"({torch.backends.cpu.get_cpu_capability()})")
 
 
+def add_arguments(parser):
+    """The arguments of every benchmark of this folder."""
+    parser.add_argument("--dtype", action="append", choices=DTYPES)
+    parser.add_argument("--dim", action="append", type=int)
+    parser.add_argument("--length", action="append", type=int)
+    parser.add_argument("--threads", type=int, default=0,
+                        help="threads of both sides (default: all cores)")
+    parser.add_argument("--seconds", type=float, default=1.0,
+                        help="time of a cell's rounds, at least 5 of them")
+
+
+def parse_arguments(parser):
+    """Sets the threads of both sides, and says what this machine is."""
+    arguments = parser.parse_args()
+    fovea.set_num_threads(arguments.threads)
+    torch.set_num_threads(fovea.get_num_threads())
+    print(describe_machine())
+    return arguments
+
+
 def main():
     parts = {"sdpa": measure_sdpa, "flex": measure_flex,
              "tensors": measure_tensors, "memory": measure_memory, "compile": measure_compile}
@@ -324,19 +344,10 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", choices=parts,
                         help="what to measure (default: everything)")
-    parser.add_argument("--dtype", action="append", choices=DTYPES)
-    parser.add_argument("--dim", action="append", type=int)
     parser.add_argument("--variant", action="append",
                         help="of flex, as `soft cap` (default: all)")
-    parser.add_argument("--length", action="append", type=int)
-    parser.add_argument("--threads", type=int, default=0,
-                        help="threads of both sides (default: all cores)")
-    parser.add_argument("--seconds", type=float, default=1.0,
-                        help="time of a cell's rounds, at least 5 of them")
-    arguments = parser.parse_args()
-    fovea.set_num_threads(arguments.threads)
-    torch.set_num_threads(fovea.get_num_threads())
-    print(describe_machine())
+    add_arguments(parser)
+    arguments = parse_arguments(parser)
     for name in arguments.part or parts:
         parts[name](arguments)
 

@@ -17,8 +17,9 @@ import math
 
 import torch
 import torch.nn.functional as F
-from attention import (CAUSAL, DTYPES, compare, describe_machine, fovea,
-                       geometric_mean, graph, max_error, operands)
+from attention import (CAUSAL, DTYPES, add_arguments, compare, fovea,
+                       geometric_mean, graph, max_error, operands,
+                       parse_arguments)
 
 #: (batch, heads) for a length, as in attention.py but for the last two.
 SIZES = {37: (2, 16), 1000: (2, 16), 1024: (2, 16), 2048: (1, 8), 4096: (1, 4)}
@@ -74,20 +75,11 @@ def measure(arguments):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dtype", action="append", choices=DTYPES)
-    parser.add_argument("--dim", action="append", type=int)
-    parser.add_argument("--length", action="append", type=int)
     parser.add_argument("--size", nargs=2, type=int, metavar=("BATCH", "HEADS"),
                         help="of all lengths (default: enough work items, not "
                              "more than a second)")
-    parser.add_argument("--threads", type=int, default=0,
-                        help="threads of both sides (default: all cores)")
-    parser.add_argument("--seconds", type=float, default=1.0,
-                        help="time of a cell's rounds, at least 5 of them")
-    arguments = parser.parse_args()
-    fovea.set_num_threads(arguments.threads)
-    torch.set_num_threads(fovea.get_num_threads())
-    print(describe_machine())
+    add_arguments(parser)
+    arguments = parse_arguments(parser)
     measure(arguments)
 
 

@@ -81,19 +81,10 @@ static bool keepsScores(Region &region) {
   Block &block = region.front();
   llvm::SmallDenseSet<Value> linear = {block.getArgument(0)};
   for (Operation &op : block.without_terminator()) {
+    if (!usesAny(op, linear))
+      continue;
     SmallVector<bool> depends = llvm::map_to_vector(
         op.getOperands(), [&](Value value) { return linear.contains(value); });
-    if (!llvm::is_contained(depends, true)) {
-      WalkResult nested = op.walk([&](Operation *inner) {
-        return llvm::any_of(inner->getOperands(),
-                            [&](Value v) { return linear.contains(v); })
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      });
-      if (nested.wasInterrupted())
-        return true;
-      continue;
-    }
     bool isLinear = isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op) ||
                     (isa<arith::MulFOp>(op) && depends[0] != depends[1]) ||
                     (isa<arith::DivFOp>(op) && !depends[1]);
@@ -106,22 +97,13 @@ static bool keepsScores(Region &region) {
 
 ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
                                       TargetAttr target) {
-  // One kernel serves all lengths; time is spent in the long ones.
-  constexpr int64_t kLongLength = 16384;
-  // The longest code of products of registers by scalar instructions.
-  constexpr int64_t kLargestUnrolled = 4096;
   // Registers for operands of products that are not read from shared memory.
   constexpr int64_t kOperandRegisters = 40;
   // Registers for sums of what is captured, and for what is read of it; by
   // mma.sync those of operands serve as well.
   constexpr int64_t kSumRegisters = 24;
-  AttentionShape shape = AttentionShape::get(op);
-  for (auto [value, length] : {std::pair(op.getQuery(), &shape.queries),
-                               std::pair(op.getKey(), &shape.keys)})
-    if (value.getType().isDynamicDim(2))
-      *length = kLongLength;
-  WorkOrder order =
-      op.getMask().empty() ? WorkOrder::Linear : WorkOrder::LongestFirst;
+  AttentionShape shape = getLongShape(op);
+  WorkOrder order = getWorkOrder(op.getMask());
 
   ScheduleAttr best;
   double bestSeconds = 0;

@@ -25,13 +25,9 @@ static constexpr int64_t kThreads = 2048;
 static constexpr int64_t kGroupWarps = 4;
 /// Shared memory that a block takes beyond what it asks for.
 static constexpr int64_t kBlockBytes = 1024;
-/// What a dynamic length is taken to be.
-static constexpr int64_t kLongLength = 16384;
 /// Registers that a thread needs to read what regions capture: addresses of
 /// elements, and loads that run ahead.
 static constexpr int64_t kCaptureRegisters = 24;
-/// The longest code of products by scalar instructions.
-static constexpr int64_t kLargestUnrolled = 4096;
 
 /// Why no kernel takes operands of these types.
 template <typename OpTy>
@@ -55,6 +51,17 @@ std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
   return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
 }
 
+bool fovea::usesAny(Operation &op, const llvm::SmallDenseSet<Value> &values) {
+  auto isAmong = [&](Value value) { return values.contains(value); };
+  return op
+      .walk([&](Operation *nested) {
+        return llvm::any_of(nested->getOperands(), isAmong)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 std::optional<SmallVector<tensor::ExtractOp>>
 fovea::getReadsByHead(AttentionBackwardOp op) {
   SmallVector<tensor::ExtractOp> reads;
@@ -65,15 +72,7 @@ fovea::getReadsByHead(AttentionBackwardOp op) {
   llvm::SmallDenseSet<Value> varying = {
       block.getArgument(0), block.getArgument(3), block.getArgument(4)};
   for (Operation &each : block.without_terminator()) {
-    bool varies = each.walk([&](Operation *nested) {
-                        return llvm::any_of(nested->getOperands(),
-                                            [&](Value value) {
-                                              return varying.contains(value);
-                                            })
-                                   ? WalkResult::interrupt()
-                                   : WalkResult::advance();
-                      })
-                      .wasInterrupted();
+    bool varies = usesAny(each, varying);
     if (varies)
       varying.insert_range(each.getResults());
     WalkResult found = each.walk([&](tensor::ExtractOp extract) {
@@ -200,16 +199,9 @@ static bool readsCaptures(AttentionOp op) {
 
 ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
   int64_t spare = readsCaptures(op) ? kCaptureRegisters : 0;
-  AttentionShape shape = AttentionShape::get(op);
   bool isHopper = target.getArch() == "hopper";
-  // One kernel serves all lengths; time is spent in the long ones.
-  if (isHopper)
-    for (auto [value, length] : {std::pair(op.getQuery(), &shape.queries),
-                                 std::pair(op.getKey(), &shape.keys)})
-      if (value.getType().isDynamicDim(2))
-        *length = kLongLength;
-  WorkOrder order =
-      op.getMask().empty() ? WorkOrder::Linear : WorkOrder::LongestFirst;
+  AttentionShape shape = isHopper ? getLongShape(op) : AttentionShape::get(op);
+  WorkOrder order = getWorkOrder(op.getMask());
 
   ScheduleAttr best;
   double bestSeconds = 0;

@@ -10,7 +10,34 @@
 
 #include "fovea/Analysis/ScheduleModel.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 namespace fovea {
+
+/// The longest code of products by scalar instructions.
+inline constexpr int64_t kLargestUnrolled = 4096;
+
+/// Blocks under a mask have unequal work.
+inline attn::WorkOrder getWorkOrder(mlir::Region &mask) {
+  return mask.empty() ? attn::WorkOrder::Linear : attn::WorkOrder::LongestFirst;
+}
+
+/// The shape of an op, whose dynamic lengths are taken to be long: one kernel
+/// serves all, and time is spent in these.
+template <typename OpTy>
+AttentionShape getLongShape(OpTy op) {
+  constexpr int64_t kLongLength = 16384;
+  AttentionShape shape = AttentionShape::get(op);
+  if (op.getQuery().getType().isDynamicDim(2))
+    shape.queries = kLongLength;
+  if (op.getKey().getType().isDynamicDim(2))
+    shape.keys = kLongLength;
+  return shape;
+}
+
+/// Whether `op`, or an op in its regions, has an operand in `values`.
+bool usesAny(mlir::Operation &op,
+             const llvm::SmallDenseSet<mlir::Value> &values);
 
 /// Estimated seconds of one attention under `schedule`, which has warps.
 double predictGpuSeconds(const AttentionShape &shape, attn::TargetAttr target,

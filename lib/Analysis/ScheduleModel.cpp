@@ -243,8 +243,7 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
   if (target.isGpu())
     return selectGpuSchedule(op, target);
   AttentionShape shape = AttentionShape::get(op);
-  WorkOrder order =
-      op.getMask().empty() ? WorkOrder::Linear : WorkOrder::LongestFirst;
+  WorkOrder order = getWorkOrder(op.getMask());
   int64_t lanes = target.getVectorBytes() / shape.accumulationBytes;
 
   ScheduleAttr best;

@@ -52,6 +52,16 @@ def narrow(values, dtype):
     return to_bf16(values) if dtype == "bf16" else values.astype(NUMPY[dtype])
 
 
+def to_torch(array):
+    """An array, whose bf16 are their bits, as a tensor of PyTorch."""
+    import torch  # Not every test needs it.
+
+    array = np.asarray(array)
+    if array.dtype != np.uint16:
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+
+
 def philox(counter, key):
     """Philox-4x32-10 on arrays of 32-bit words, kept in uint64."""
     low = np.uint64(0xffffffff)

@@ -68,12 +68,10 @@ def make(case, batch, queries, keys, seed=0):
 
 
 def to_device(operand):
-    """An array of NumPy, whose bf16 are uint16, in the GPU's memory."""
+    """An array of NumPy in the GPU's memory."""
     if not isinstance(operand, np.ndarray) or not operand.ndim:
         return operand
-    if operand.dtype != np.uint16:
-        return torch.from_numpy(operand).cuda()
-    return torch.from_numpy(operand.view(np.int16)).view(torch.bfloat16).cuda()
+    return attention.to_torch(operand).cuda()
 
 
 def to_host(tensor):

@@ -12,7 +12,8 @@ import os
 
 import numpy as np
 import pytest
-from attention import (MASKS, MODIFICATIONS, Case, keep_mask, narrow, widen)
+from attention import (MASKS, MODIFICATIONS, Case, keep_mask, narrow, to_torch,
+                       widen)
 from test_numerics import name
 
 import fovea
@@ -30,14 +31,6 @@ SHAPES = [(1, 1, 1), (2, 37, 37), (1, 64, 64), (1, 70, 33), (2, 5, 130),
 SQUARE_SHAPES = [(1, 1, 1), (2, 37, 37), (1, 64, 64)]
 
 BOUNDS = {"f64": 1e-11, "f32": 3e-5, "f16": 6e-3, "bf16": 4e-2}
-
-
-def to_torch(array, dtype="f32"):
-    """An array of a test's type, bf16 as bits, as a tensor of that type."""
-    array = np.asarray(array)
-    if dtype == "bf16":
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
 
 
 def modify(case, scores, captures):
@@ -104,7 +97,7 @@ def run(case, shape, **options):
     variables = {}
     for index, (operand, dtype) in enumerate(zip(operands, dtypes)):
         is_float = index < 3 or getattr(operand, "dtype", None) == np.float32
-        tensor = (to_torch(operand, dtype) if isinstance(operand, np.ndarray)
+        tensor = (to_torch(operand) if isinstance(operand, np.ndarray)
                   else operand)
         if is_float:
             variables[index] = torch.tensor(
@@ -129,7 +122,7 @@ def run(case, shape, **options):
     types = [case.dtype, case.accumulator]
     gradients = torch.autograd.grad(
         results, [tensors[index] for index in variables],
-        [to_torch(c, t).to(DEVICE) for c, t in zip(cotangents, types)])
+        [to_torch(c).to(DEVICE) for c in cotangents])
     wanted = torch.autograd.grad(
         expected, list(variables.values()),
         [torch.tensor(widen(c, t), dtype=torch.float64)

@@ -376,21 +376,16 @@ reportGradients(const Program &program, size_t function,
   recomputed.recomputation = attn::Recomputation::Always;
   std::vector<std::unique_ptr<Program>> programs;
   llvm::SmallVector<ReportVariant> variants;
-  auto add = [&](llvm::StringRef name, const GradientOptions &gradients,
-                 Strategy strategy) -> llvm::Error {
+  for (auto &[name, gradients, strategy] :
+       {std::tuple("unfused", unfused, Strategy::Unfused),
+        std::tuple("stored", stored, Strategy::Fused),
+        std::tuple("recomputed", recomputed, Strategy::Fused)}) {
     auto made = differentiate(program, function, gradients);
     if (!made)
       return made.takeError();
-    variants.push_back({name.str(), made->get(), /*function=*/0, strategy});
+    variants.push_back({name, made->get(), /*function=*/0, strategy});
     programs.push_back(std::move(*made));
-    return llvm::Error::success();
-  };
-  if (llvm::Error error = add("unfused", unfused, Strategy::Unfused))
-    return std::move(error);
-  if (llvm::Error error = add("stored", stored, Strategy::Fused))
-    return std::move(error);
-  if (llvm::Error error = add("recomputed", recomputed, Strategy::Fused))
-    return std::move(error);
+  }
   return makeReport(variants, /*baseline=*/1, operands, options);
 }
 

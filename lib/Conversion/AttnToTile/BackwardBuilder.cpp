@@ -86,8 +86,6 @@ LogicalResult BackwardBuilder::checkSizes() {
   auto value = cast<RankedTensorType>(op.getValue().getType());
   sizes.element = cast<FloatType>(query.getElementType());
   sizes.accumulation = op.getAccumulationType();
-  if (!op.getAt().empty())
-    return fail("it is a tile of a whole");
   std::optional<SmallVector<tensor::ExtractOp>> found = getReadsByHead(op);
   if (!found)
     return fail("captured tensors that queries or keys choose elements of have "
@@ -206,13 +204,7 @@ void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
                             rewriter.getI64IntegerAttr(schedule.getWarps()),
                             rewriter.getI64IntegerAttr(schedule.getStages()),
                             rewriter.getStringAttr(kernel));
-  mlir::Block *program = rewriter.createBlock(&launch.getBody());
-  for (Value operand : launch->getOperands()) {
-    Type type = operand.getType();
-    if (auto shaped = dyn_cast<ShapedType>(type))
-      type = LaunchOp::getArgumentType(shaped);
-    program->addArgument(type, loc);
-  }
+  launch.createProgram(rewriter);
   memrefs.clear();
   for (OpOperand &operand : launch.getInputsMutable())
     memrefs[operand.get()] = launch.getTiedArgument(operand);

@@ -157,38 +157,21 @@ Value BackwardEmitter::masked(Value scores) {
   if (testsQueries)
     needed = index.logicalOr(
         needed, index.less(step.tile.queries, index.constant(sizes.queries)));
-  if (IndexMath::isFalse(needed))
-    return scores;
-  auto emitMap = [&] {
-    return math.map(
-        scoreType, scores, {},
-        [&](OpBuilder &body, ValueRange elements,
-            ValueRange coordinates) -> Value {
-          IndexMath inner(body, loc);
-          OpFoldResult kept =
-              step.tile.isKept(body, loc, getQuery(coordinates),
-                               getKey(coordinates), op.getMask());
-          if (testsQueries)
-            kept = inner.logicalAnd(
-                kept, inner.less(getQuery(coordinates), step.tile.queries));
-          Formula f = formula(body);
-          Value lowest = f.number(-std::numeric_limits<double>::infinity());
-          return f.select(inner.materialize(kept, /*isBoolean=*/true),
-                          elements[0], lowest);
-        });
-  };
-  if (IndexMath::isTrue(needed))
-    return emitMap();
-  auto branch = scf::IfOp::create(builder, loc, TypeRange(scoreType),
-                                  index.materialize(needed, /*isBoolean=*/true),
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, scores);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  Value result = emitMap();
-  scf::YieldOp::create(builder, loc, result);
-  return branch.getResult(0);
+  return math.mapIf(
+      needed, scores,
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        IndexMath inner(body, loc);
+        OpFoldResult kept = step.tile.isKept(body, loc, getQuery(coordinates),
+                                             getKey(coordinates), op.getMask());
+        if (testsQueries)
+          kept = inner.logicalAnd(
+              kept, inner.less(getQuery(coordinates), step.tile.queries));
+        Formula f = formula(body);
+        Value lowest = f.number(-std::numeric_limits<double>::infinity());
+        return f.select(inner.materialize(kept, /*isBoolean=*/true),
+                        elements[0], lowest);
+      });
 }
 
 Value BackwardEmitter::probabilities(Value scores) {

@@ -7,7 +7,10 @@
 
 #include "FragmentMath.h"
 
+#include "fovea/Analysis/IndexMath.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -29,6 +32,26 @@ Value FragmentMath::map(FragmentType type, ValueRange ins, ValueRange rows,
                   body(builder, arguments.take_front(elements),
                        arguments.drop_front(elements)));
   return op.getResult();
+}
+
+Value FragmentMath::mapIf(OpFoldResult condition, Value input, Body body) {
+  auto type = cast<FragmentType>(input.getType());
+  if (IndexMath::isFalse(condition))
+    return input;
+  if (IndexMath::isTrue(condition))
+    return map(type, input, {}, body);
+  IndexMath index(builder, loc);
+  auto branch =
+      scf::IfOp::create(builder, loc, TypeRange(type),
+                        index.materialize(condition, /*isBoolean=*/true),
+                        /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, input);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Value result = map(type, input, {}, body);
+  scf::YieldOp::create(builder, loc, result);
+  return branch.getResult(0);
 }
 
 Value FragmentMath::fill(FragmentType type, double value) {

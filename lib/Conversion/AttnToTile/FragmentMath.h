@@ -34,6 +34,10 @@ public:
     return map(type, ins, rows, {}, body);
   }
 
+  /// What `body` makes of `input`, in its type, where `condition` holds; else
+  /// `input`.
+  mlir::Value mapIf(mlir::OpFoldResult condition, mlir::Value input, Body body);
+
   mlir::Value fill(tile::FragmentType type, double value);
   mlir::Value reduce(tile::Reduction kind, mlir::Value input, mlir::Value init);
 

@@ -221,13 +221,7 @@ void LaunchBuilder::createLaunch() {
                             rewriter.getI64IntegerAttr(schedule.getStages()),
                             rewriter.getStringAttr("attention"));
 
-  Block *program = rewriter.createBlock(&launch.getBody());
-  for (Value operand : launch->getOperands()) {
-    Type type = operand.getType();
-    if (auto shaped = dyn_cast<ShapedType>(type))
-      type = LaunchOp::getArgumentType(shaped);
-    program->addArgument(type, loc);
-  }
+  launch.createProgram(rewriter);
   auto tied = [&](OpOperand &operand) {
     return launch.getTiedArgument(operand);
   };

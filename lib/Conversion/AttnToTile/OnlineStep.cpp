@@ -135,35 +135,19 @@ Value StepEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
   OpFoldResult needed = index.logicalOr(
       step.partial, index.less(step.tile.keys, index.constant(sizes.keys)));
-  if (IndexMath::isFalse(needed))
-    return scores;
-  auto emitMap = [&] {
-    return math.map(
-        sizes.getScores(), scores, {},
-        [&](OpBuilder &body, ValueRange elements,
-            ValueRange coordinates) -> Value {
-          Value lowest =
-              createConstant(body, loc, sizes.accumulation, -kInfinity);
-          OpFoldResult kept = step.tile.isKept(body, loc, coordinates[0],
-                                               coordinates[1], op.getMask());
-          Value condition =
-              IndexMath(body, loc).materialize(kept, /*isBoolean=*/true);
-          return arith::SelectOp::create(body, loc, condition, elements[0],
-                                         lowest);
-        });
-  };
-  if (IndexMath::isTrue(needed))
-    return emitMap();
-  auto branch = scf::IfOp::create(builder, loc, TypeRange(sizes.getScores()),
-                                  index.materialize(needed, /*isBoolean=*/true),
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, scores);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  Value result = emitMap();
-  scf::YieldOp::create(builder, loc, result);
-  return branch.getResult(0);
+  return math.mapIf(
+      needed, scores,
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Value lowest =
+            createConstant(body, loc, sizes.accumulation, -kInfinity);
+        OpFoldResult kept = step.tile.isKept(body, loc, coordinates[0],
+                                             coordinates[1], op.getMask());
+        Value condition =
+            IndexMath(body, loc).materialize(kept, /*isBoolean=*/true);
+        return arith::SelectOp::create(body, loc, condition, elements[0],
+                                       lowest);
+      });
 }
 
 //===----------------------------------------------------------------------===//

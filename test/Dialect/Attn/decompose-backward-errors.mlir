@@ -1,13 +1,23 @@
 // RUN: fovea-opt --attn-decompose-backward --verify-diagnostics %s
 
-func.func @tile(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>, %i: index,
-                %seed: i64) -> tensor<1x1x8x16xf32> {
-  // expected-error@+1 {{'attn.attention_backward' op cannot be decomposed: a tile with a dropout}}
-  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(1.0)
+func.func @step(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>)
+    -> tensor<1x1x8x16xf32> {
+  %0:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)
       statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
-      dropout(0.5, %seed, %seed) at [%i, %i, %i, %i]
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c = arith.cmpi sgt, %i, %j : index
+        // expected-error@+1 {{'scf.if' op has no derivative}}
+        %r = scf.if %c -> f32 {
+          scf.yield %s : f32
+        } else {
+          %t = arith.mulf %s, %s : f32
+          scf.yield %t : f32
+        }
+        attn.yield %r : f32
+      }
       : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
         tensor<1x1x8x16xf32>
         -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
-  return %dq : tensor<1x1x8x16xf32>
+  return %0#0 : tensor<1x1x8x16xf32>
 }

@@ -9,7 +9,7 @@
 // STORED:         attn.attention_backward
 // STORED-LABEL: func.func @saved
 // STORED-NOT:     attn.attention_backward
-// STORED-LABEL: func.func @tile
+// STORED-LABEL: func.func @scheduled
 
 // Probabilities from the log-sum-exp; the difference from delta.
 // CHECK-LABEL: func.func @recompute
@@ -68,34 +68,6 @@ func.func @saved(%q: tensor<1x1x8x16xf32>, %do: tensor<1x1x8x16xf32>,
         -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
   return %dq, %dk, %dv
       : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
-}
-
-// -----
-
-// Regions of a tile see the coordinates of the whole.
-// CHECK-LABEL: func.func @tile
-// CHECK-SAME: %[[I:[a-z0-9]*]]: index, %[[J:[a-z0-9]*]]: index)
-// CHECK: attn.mask
-// CHECK: ^bb0(%{{.*}}: index, %{{.*}}: index, %[[II:.*]]: index, %[[JJ:.*]]: index):
-// CHECK-DAG: %[[WI:.*]] = arith.addi %[[II]], %[[I]]
-// CHECK-DAG: %[[WJ:.*]] = arith.addi %[[JJ]], %[[J]]
-// CHECK: arith.cmpi sge, %[[WI]], %[[WJ]]
-func.func @tile(%q: tensor<1x1x8x16xf32>, %do: tensor<1x1x8x16xf32>,
-                %l: tensor<1x1x8xf32>, %i: index, %j: index)
-    -> tensor<1x1x8x16xf32> {
-  %c0 = arith.constant 0 : index
-  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %do scale(1.0)
-      statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
-      at [%c0, %c0, %i, %j]
-      mask {
-      ^bb0(%b: index, %h: index, %ii: index, %jj: index):
-        %keep = arith.cmpi sge, %ii, %jj : index
-        attn.yield %keep : i1
-      }
-      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>,
-        tensor<1x1x8x16xf32>
-        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
-  return %dq : tensor<1x1x8x16xf32>
 }
 
 // -----

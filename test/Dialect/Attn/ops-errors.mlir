@@ -542,24 +542,6 @@ func.func @attention_backward_result(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8x
 
 // -----
 
-func.func @attention_backward_at(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %i: index) {
-  // expected-error@+1 {{expects 4 coordinates in `at`, but got 2}}
-  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) at [%i, %i]
-    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
-  return
-}
-
-// -----
-
-func.func @attention_backward_whole(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %i: index) {
-  // expected-error@+1 {{expects 2 sizes in `whole`, but got 1}}
-  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) whole [%i]
-    : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
-  return
-}
-
-// -----
-
 func.func @attention_backward_dropout(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %i: i64) {
   // expected-error@+1 {{expects a dropout probability in [0, 1), but got 1.0}}
   %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>) dropout(1.0, %i, %i)

@@ -135,17 +135,17 @@ func.func @backward(%p: tensor<2x16x?x?xf32>, %g: tensor<2x16x?x?xf16>, %x: tens
 
 // CHECK-LABEL: func @attention_backward
 func.func @attention_backward(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>, %v: tensor<2x4x?x32xf16>, %do: tensor<2x16x?x32xf16>,
-                              %p: tensor<2x16x?x?xf32>, %l: tensor<2x16x?xf32>, %slopes: tensor<16xf32>, %seed: i64, %i: index)
+                              %p: tensor<2x16x?x?xf32>, %l: tensor<2x16x?xf32>, %slopes: tensor<16xf32>, %seed: i64)
     -> (tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x32xf16>, tensor<16xf32>) {
   // CHECK: attn.attention_backward %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} scale(1.250000e-01) probabilities(%{{.*}} : tensor<2x16x?x?xf32>) lse_gradient(%{{.*}} : tensor<2x16x?xf32>) : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x32xf16>, tensor<2x16x?x32xf16> -> tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x32xf16>{{$}}
   %0:3 = attn.attention_backward %q, %k, %v, %do scale(0.125) probabilities(%p : tensor<2x16x?x?xf32>) lse_gradient(%l : tensor<2x16x?xf32>)
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x32xf16>, tensor<2x16x?x32xf16>
     -> tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x32xf16>
-  // CHECK: attn.attention_backward {{.*}} statistics(%{{.*}}, %{{.*}} : tensor<2x16x?xf32>, tensor<2x16x?xf32>) captures(%{{.*}} : tensor<16xf32>) dropout(1.000000e-01, %{{.*}}, %{{.*}}) at[%{{.*}}] whole[%{{.*}}] score {
+  // CHECK: attn.attention_backward {{.*}} statistics(%{{.*}}, %{{.*}} : tensor<2x16x?xf32>, tensor<2x16x?xf32>) captures(%{{.*}} : tensor<16xf32>) dropout(1.000000e-01, %{{.*}}, %{{.*}}) score {
   // CHECK: } mask {
   // CHECK: -> tensor<2x16x?x64xf32>, tensor<2x4x?x64xf16>, tensor<2x4x?x32xf16>, tensor<16xf32>
   %1:4 = attn.attention_backward %q, %k, %v, %do scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
-    captures(%slopes : tensor<16xf32>) dropout(0.1, %seed, %seed) at [%i, %i, %i, %i] whole [%i, %i]
+    captures(%slopes : tensor<16xf32>) dropout(0.1, %seed, %seed)
     score {
     ^bb0(%s: f32, %b: index, %h: index, %ii: index, %j: index):
       %slope = tensor.extract %slopes[%h] : tensor<16xf32>

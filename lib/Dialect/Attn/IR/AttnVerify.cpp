@@ -615,8 +615,6 @@ LogicalResult AttentionBackwardOp::verify() {
                << " and its gradient to have a float element type, but got "
                << value.getType();
   }
-  if (failed(verifyPlace(*this, getAt(), getWhole())))
-    return failure();
   if (getSchedule() && (!getSchedule()->getWarps() || p))
     return emitOpError("expects a schedule only with warps, stages and "
                        "statistics");

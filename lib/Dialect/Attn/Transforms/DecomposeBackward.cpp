@@ -27,27 +27,6 @@ using namespace mlir;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 
-/// Copies a score or mask region, whose last four arguments are coordinates, to
-/// one of an op on a tile at `at`.
-static void cloneAt(OpBuilder &builder, Region &from, Region &to,
-                    ValueRange at) {
-  IRMapping mapping;
-  from.cloneInto(&to, mapping);
-  if (at.empty())
-    return;
-  Block &block = to.front();
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&block);
-  for (auto [argument, offset] :
-       llvm::zip_equal(block.getArguments().take_back(4), at)) {
-    if (argument.use_empty())
-      continue;
-    auto place =
-        arith::AddIOp::create(builder, argument.getLoc(), argument, offset);
-    argument.replaceAllUsesExcept(place, place);
-  }
-}
-
 namespace {
 /// Writes one op as ops of the graph.
 class Decomposition {
@@ -111,7 +90,8 @@ private:
     if (op.getScore().empty())
       return;
     auto modify = ModifyOp::create(builder, loc, scoreType, modified);
-    cloneAt(builder, op.getScore(), modify.getBody(), op.getAt());
+    IRMapping mapping;
+    op.getScore().cloneInto(&modify.getBody(), mapping);
     addStep(modify);
   }
 
@@ -125,7 +105,8 @@ private:
     Value masked = modified;
     if (!op.getMask().empty()) {
       auto mask = MaskOp::create(builder, loc, scoreType, modified);
-      cloneAt(builder, op.getMask(), mask.getBody(), op.getAt());
+      IRMapping mapping;
+      op.getMask().cloneInto(&mask.getBody(), mapping);
       masked = mask;
     }
     return combine({masked}, {op.getLse()}, [](Formula &f, ValueRange in) {
@@ -212,10 +193,6 @@ struct DecomposeBackward final
         ops.push_back(op);
     });
     for (AttentionBackwardOp op : ops) {
-      if (!op.getAt().empty() && op.getDropoutAttr()) {
-        op.emitOpError("cannot be decomposed: a tile with a dropout");
-        return signalPassFailure();
-      }
       OpBuilder builder(op);
       SmallVector<Value> results = Decomposition(builder, op).run();
       if (results.empty())

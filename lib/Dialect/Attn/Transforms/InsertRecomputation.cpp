@@ -164,8 +164,8 @@ static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
       op.getCaptureGradients().getTypes(), op.getQuery(), op.getKey(),
       op.getValue(), op.getGradient(), /*probabilities=*/Value(),
       attention.getLse(), delta, /*lseGradient=*/Value(), op.getCaptures(),
-      op.getAt(), op.getWhole(), op.getScaleAttr(), op.getDropoutAttr(),
-      op.getSeed(), op.getOffset(), /*schedule=*/ScheduleAttr());
+      op.getScaleAttr(), op.getDropoutAttr(), op.getSeed(), op.getOffset(),
+      /*schedule=*/ScheduleAttr());
   rewriter.inlineRegionBefore(op.getScore(), gradients.getScore(),
                               gradients.getScore().end());
   rewriter.inlineRegionBefore(op.getMask(), gradients.getMask(),

@@ -753,7 +753,7 @@ void TileBackward::runOnOperation() {
   }
   SmallVector<AttentionBackwardOp> ops;
   getOperation()->walk([&](AttentionBackwardOp op) {
-    if (op.getLse() && op.getAt().empty())
+    if (op.getLse())
       ops.push_back(op);
   });
   int64_t vectorBytes = 64, items = 1;

@@ -42,11 +42,11 @@ struct TiledCapture {
 std::optional<llvm::SmallVector<TiledCapture>>
 findTiledCaptures(AttentionBackwardOp op);
 
-/// The gradients that a tile of scores at `at` sends to `slices` of captures, as
-/// the tile cuts them: of their shapes and types of sums, null where the region
-/// does not read one. `scores` and `gradients`, `[1, 1, Sq, Sk]`, are what the
-/// score region is given, and the gradients of what it yields. Fails with an
-/// error where an op has no derivative.
+/// The gradients that a tile of scores at `at` sends to `slices` of captures,
+/// as the tile cuts them: of their shapes and types of sums, null where the
+/// region does not read one. `scores` and `gradients`, `[1, 1, Sq, Sk]`, are
+/// what the score region is given, and the gradients of what it yields. Fails
+/// with an error where an op has no derivative.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildCaptureGradients(mlir::OpBuilder &builder, AttentionBackwardOp op,
                       llvm::ArrayRef<TiledCapture> captures,

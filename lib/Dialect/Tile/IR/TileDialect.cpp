@@ -52,6 +52,15 @@ OpOperand &LaunchOp::getTiedOperand(BlockArgument argument) {
   return getOperation()->getOpOperand(argument.getArgNumber());
 }
 
+void LaunchOp::createProgram(OpBuilder &builder) {
+  Block *program = builder.createBlock(&getBody());
+  for (Type type : (*this)->getOperandTypes()) {
+    if (auto shaped = dyn_cast<ShapedType>(type))
+      type = getArgumentType(shaped);
+    program->addArgument(type, getLoc());
+  }
+}
+
 MemRefType LaunchOp::getArgumentType(ShapedType type) {
   SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
   if (!strides.empty())

@@ -503,9 +503,6 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
     A row without a key has gradients of zero. Results have any float type and
     are rounded once.
 
-    `at [b, h, i, j]` and `whole [H, Sq]` place a tile in the whole attention, as
-    those of `attn.online_attention` do.
-
     A `schedule` is of a GPU's kernel, in which a block adds up the gradients of
     one tile of keys: its warps have 16 rows of the tile's keys each, or a
     multiple, and its `stages` are tiles of queries in shared memory at once. It
@@ -535,7 +532,6 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
                        Optional<3DTensorOf<[F32, F64]>>:$delta,
                        Optional<3DTensorOf<[F32, F64]>>:$lseGradient,
                        Variadic<AnyRankedTensor>:$captures,
-                       Variadic<Index>:$at, Variadic<Index>:$whole,
                        F64Attr:$scale, OptionalAttr<F64Attr>:$dropout,
                        Optional<I64>:$seed, Optional<I64>:$offset,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
@@ -550,7 +546,6 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
     (`lse_gradient` `(` $lseGradient^ `:` type($lseGradient) `)`)?
     (`captures` `(` $captures^ `:` type($captures) `)`)?
     (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
-    (`at` `[` $at^ `]`)? (`whole` `[` $whole^ `]`)?
     (`score` $score^)? (`mask` $mask^)? attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($gradient)
     `->` type($queryGradient) `,` type($keyGradient) `,` type($valueGradient)

@@ -95,6 +95,9 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     ::mlir::OpOperand &getTiedOperand(::mlir::BlockArgument argument);
     /// The type that a tensor or memref has inside.
     static ::mlir::MemRefType getArgumentType(::mlir::ShapedType type);
+    /// Gives the region its block, with an argument for each operand, in which
+    /// `builder` then inserts.
+    void createProgram(::mlir::OpBuilder &builder);
   }];
 }
 

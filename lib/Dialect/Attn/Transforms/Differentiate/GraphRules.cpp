@@ -45,43 +45,38 @@ static Value sumQueries(Backward &backward, Location loc, Value weights,
                               heads);
 }
 
+/// Adds the product `Op` of `a` and `b`, of the type of `value`, to its
+/// gradient.
+template <typename Op>
+static void addProduct(Backward &backward, Location loc, Value value, Value a,
+                       Value b) {
+  if (backward.isVaried(value))
+    backward.add(loc, value,
+                 Op::create(backward.builder, loc, value.getType(), a, b));
+}
+
 static void pull(Backward &backward, ScoresOp op, Value gradient) {
-  OpBuilder &builder = backward.builder;
   Location loc = op.getLoc();
   Value query = op.getQuery(), key = op.getKey();
-  if (backward.isVaried(query))
-    backward.add(
-        loc, query,
-        ValuesOp::create(builder, loc, query.getType(), gradient, key));
+  addProduct<ValuesOp>(backward, loc, query, gradient, key);
   if (backward.isVaried(key))
     backward.add(loc, key, sumQueries(backward, loc, gradient, query, key));
 }
 
 static void pull(Backward &backward, ValuesOp op, Value gradient) {
-  OpBuilder &builder = backward.builder;
   Location loc = op.getLoc();
   Value probabilities = op.getProbabilities(), value = op.getValue();
-  if (backward.isVaried(probabilities))
-    backward.add(loc, probabilities,
-                 ScoresOp::create(builder, loc, probabilities.getType(),
-                                  gradient, value));
+  addProduct<ScoresOp>(backward, loc, probabilities, gradient, value);
   if (backward.isVaried(value))
     backward.add(loc, value,
                  sumQueries(backward, loc, probabilities, gradient, value));
 }
 
 static void pull(Backward &backward, SumQueriesOp op, Value gradient) {
-  OpBuilder &builder = backward.builder;
   Location loc = op.getLoc();
   Value weights = op.getWeights(), input = op.getInput();
-  if (backward.isVaried(weights))
-    backward.add(
-        loc, weights,
-        ScoresOp::create(builder, loc, weights.getType(), input, gradient));
-  if (backward.isVaried(input))
-    backward.add(
-        loc, input,
-        ValuesOp::create(builder, loc, input.getType(), weights, gradient));
+  addProduct<ScoresOp>(backward, loc, weights, input, gradient);
+  addProduct<ValuesOp>(backward, loc, input, weights, gradient);
 }
 
 //===----------------------------------------------------------------------===//
@@ -116,9 +111,8 @@ static LogicalResult pull(Backward &backward, AttentionOp op) {
       builder, loc, query.getType(), key.getType(), value.getType(),
       ValueRange(captures).getTypes(), query, key, value, gradient,
       /*probabilities=*/Value(), /*lse=*/Value(), /*delta=*/Value(),
-      lseGradient, captures, /*at=*/ValueRange(), /*whole=*/ValueRange(),
-      op.getScaleAttr(), op.getDropoutAttr(), op.getSeed(), op.getOffset(),
-      /*schedule=*/ScheduleAttr());
+      lseGradient, captures, op.getScaleAttr(), op.getDropoutAttr(),
+      op.getSeed(), op.getOffset(), /*schedule=*/ScheduleAttr());
   IRMapping mapping;
   op.getScore().cloneInto(&gradients.getScore(), mapping);
   op.getMask().cloneInto(&gradients.getMask(), mapping);
