@@ -10,9 +10,11 @@
 #include "fovea/Dialect/Attn/IR/GpuFootprint.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace fovea;
@@ -73,35 +75,57 @@ static double predictBackwardSeconds(const AttentionShape &shape,
   return waves * (steps * step + kBlockLatency);
 }
 
-/// Whether the derivative of a score region reads the score, which is then kept
-/// beside what becomes of it: it is not the score times and plus numbers.
-static bool keepsScores(Region &region) {
-  if (region.empty())
+/// Whether a derivative of the score region, by the score or by what is read of
+/// captured tensors that have gradients, reads the score, which is then kept
+/// beside what becomes of it: it is not the score times and plus numbers, or
+/// the numbers have gradients.
+static bool keepsScores(AttentionBackwardOp op) {
+  if (op.getScore().empty())
     return false;
-  Block &block = region.front();
-  llvm::SmallDenseSet<Value> linear = {block.getArgument(0)};
-  for (Operation &op : block.without_terminator()) {
-    if (!usesAny(op, linear))
+  Block &block = op.getScore().front();
+  llvm::SmallDenseSet<Value> linear = {block.getArgument(0)}, ofReads;
+  for (Operation &each : block.without_terminator()) {
+    auto read = dyn_cast<tensor::ExtractOp>(each);
+    if (usesAny(each, ofReads) ||
+        (read && llvm::is_contained(op.getCaptures(), read.getTensor())))
+      ofReads.insert_range(each.getResults());
+    if (!usesAny(each, linear))
       continue;
-    SmallVector<bool> depends = llvm::map_to_vector(
-        op.getOperands(), [&](Value value) { return linear.contains(value); });
-    bool isLinear = isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op) ||
-                    (isa<arith::MulFOp>(op) && depends[0] != depends[1]) ||
-                    (isa<arith::DivFOp>(op) && !depends[1]);
+    SmallVector<bool> depends =
+        llvm::map_to_vector(each.getOperands(), [&](Value value) {
+          return linear.contains(value);
+        });
+    auto hasNumber = [&](unsigned index) {
+      return !depends[index] && !ofReads.contains(each.getOperand(index));
+    };
+    bool isLinear =
+        isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(each) ||
+        (isa<arith::MulFOp>(each) && (hasNumber(0) || hasNumber(1))) ||
+        (isa<arith::DivFOp>(each) && hasNumber(1));
     if (!isLinear)
       return true;
-    linear.insert(op.getResult(0));
+    linear.insert(each.getResult(0));
   }
   return false;
+}
+
+/// Whether warps can share the gradients of a tile's queries: columns are dealt
+/// out 8 at a time.
+static bool canLayOut(ScheduleAttr schedule, const AttentionShape &shape) {
+  int64_t warps = schedule.getWarps();
+  int64_t rowWarps =
+      std::gcd(std::max<int64_t>(schedule.getQueryTile() / 16, 1), warps);
+  int64_t columns = llvm::alignTo(shape.headDim, 16);
+  return columns % (8 * (warps / rowWarps)) == 0;
 }
 
 ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
                                       TargetAttr target) {
   // Registers for operands of products that are not read from shared memory.
   constexpr int64_t kOperandRegisters = 40;
-  // Registers for sums of what is captured, and for what is read of it; by
+  // Registers for sums of what is captured, addresses, and what is read; by
   // mma.sync those of operands serve as well.
-  constexpr int64_t kSumRegisters = 24;
+  constexpr int64_t kCaptureRegisters = 24;
   AttentionShape shape = getLongShape(op);
   WorkOrder order = getWorkOrder(op.getMask());
 
@@ -120,14 +144,15 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
                                : queries * (shape.headDim + shape.valueDim) / 2;
         if (!footprint.usesWgmma)
           footprint.registers += kOperandRegisters;
-        // Each fragment of scores more: for gradients of captured tensors
-        // scores and probabilities are kept, and sums.
+        // Each a fragment of scores more: scores, and the gradients of what is
+        // read, which are summed or sent to memory while products run.
+        if (keepsScores(op))
+          footprint.registers += queries / 2;
         if (!op.getCaptures().empty())
           footprint.registers +=
-              queries + (footprint.usesWgmma ? kSumRegisters : 0);
-        else if (keepsScores(op.getScore()))
-          footprint.registers += queries / 2;
-        if (!footprint.fits(target) || unrolled > kLargestUnrolled)
+              queries / 2 + (footprint.usesWgmma ? kCaptureRegisters : 0);
+        if (!footprint.fits(target) || unrolled > kLargestUnrolled ||
+            !canLayOut(candidate, shape))
           continue;
         double seconds =
             predictBackwardSeconds(shape, target, candidate, footprint);

@@ -7,6 +7,7 @@
 
 #include "GpuScheduleModel.h"
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Dialect/Attn/IR/GpuFootprint.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -62,40 +63,13 @@ bool fovea::usesAny(Operation &op, const llvm::SmallDenseSet<Value> &values) {
       .wasInterrupted();
 }
 
-std::optional<SmallVector<tensor::ExtractOp>>
-fovea::getReadsByHead(AttentionBackwardOp op) {
-  SmallVector<tensor::ExtractOp> reads;
-  if (op.getCaptures().empty())
-    return reads;
-  // What depends on a score, a query or a key.
-  Block &block = op.getScore().front();
-  llvm::SmallDenseSet<Value> varying = {
-      block.getArgument(0), block.getArgument(3), block.getArgument(4)};
-  for (Operation &each : block.without_terminator()) {
-    bool varies = usesAny(each, varying);
-    if (varies)
-      varying.insert_range(each.getResults());
-    WalkResult found = each.walk([&](tensor::ExtractOp extract) {
-      if (!llvm::is_contained(op.getCaptures(), extract.getTensor()))
-        return WalkResult::advance();
-      if (varies || extract != &each)
-        return WalkResult::interrupt();
-      reads.push_back(extract);
-      return WalkResult::advance();
-    });
-    if (found.wasInterrupted())
-      return std::nullopt;
-  }
-  return reads;
-}
-
 std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
                                                  TargetAttr target) {
   if (!target.isGpu())
     return "a host computes tiles of it one by one";
-  if (!getReadsByHead(op))
-    return "captured tensors that queries or keys choose elements of have "
-           "gradients";
+  if (!findCaptureReads(op))
+    return "a captured tensor with a gradient is read in a region within the "
+           "score region";
   if (getElementTypeOrSelf(op.getGradient()) !=
       getElementTypeOrSelf(op.getQuery()))
     return "the output's gradient differs from the queries in its element type";

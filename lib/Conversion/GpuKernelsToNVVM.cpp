@@ -115,6 +115,31 @@ struct PrefetchLowering : ConvertOpToLLVMPattern<memref::PrefetchOp> {
   }
 };
 
+/// An addition that kernels order by nothing else, in global memory. Upstream's
+/// orders all memory of the system.
+struct AtomicAddLowering : ConvertOpToLLVMPattern<memref::AtomicRMWOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(memref::AtomicRMWOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (op.getKind() != arith::AtomicRMWKind::addf ||
+        op.getMemRefType().getMemorySpace())
+      return failure();
+    Location loc = op.getLoc();
+    Value address =
+        getStridedElementPtr(rewriter, loc, op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    auto global = LLVM::LLVMPointerType::get(
+        rewriter.getContext(), unsigned(NVVM::NVVMMemorySpace::Global));
+    address = LLVM::AddrSpaceCastOp::create(rewriter, loc, global, address);
+    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
+        op, LLVM::AtomicBinOp::fadd, address, adaptor.getValue(),
+        LLVM::AtomicOrdering::monotonic, "device");
+    return success();
+  }
+};
+
 /// bf16 is the upper half of f32. PTX's conversion that flushes denormals goes
 /// through the unit of transcendental functions, at an eighth of the rate; a
 /// pair of halves becomes one byte permutation.
@@ -171,7 +196,8 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
                                          /*approximateLog1p=*/false,
                                          /*benefit=*/2);
     populateVectorToLLVMConversionPatterns(converter, patterns);
-    patterns.add<PrefetchLowering, WidenLowering>(converter, /*benefit=*/2);
+    patterns.add<AtomicAddLowering, PrefetchLowering, WidenLowering>(
+        converter, /*benefit=*/2);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
 
     LLVMConversionTarget target(*context);

@@ -120,6 +120,24 @@ static Status store(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
+static Status add(Fiber &fiber, const Instruction &op) {
+  auto addition = cast<memref::AtomicRMWOp>(op.op);
+  if (addition.getKind() != arith::AtomicRMWKind::addf ||
+      !addition.getResult().use_empty()) {
+    fiber.emitError(op.op) << "expected `addf` whose result is not used, got "
+                           << stringifyAtomicRMWKind(addition.getKind());
+    return Status::Failed;
+  }
+  auto &memref = fiber.get<MemRef>(op, 1);
+  std::optional<int64_t> index = locate(fiber, op, memref, 2);
+  if (!index || checkGlobalAccess(fiber, op.op, memref, *index,
+                                  AccessKind::Add) != Status::Next)
+    return Status::Failed;
+  fiber.machine.additions[fiber.block->getNumber()].push_back(
+      {memref, *index, fiber.operand(op, 0).scalar.f});
+  return Status::Next;
+}
+
 static Status copy(Fiber &fiber, const Instruction &op) {
   auto &source = fiber.get<MemRef>(op, 0);
   auto &target = fiber.get<MemRef>(op, 1);
@@ -359,6 +377,7 @@ static Status extractPointer(Fiber &fiber, const Instruction &op) {
 void interpreter::addMemoryHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["memref.load"] = load;
   handlers["memref.store"] = store;
+  handlers["memref.atomic_rmw"] = add;
   handlers["memref.copy"] = copy;
   handlers["memref.alloc"] = alloc;
   handlers["memref.alloca"] = alloc;

@@ -202,8 +202,12 @@ def test_tiles(case, shape):
 
 # Captured tensors by how the region reads them: the index, the sizes.
 CAPTURES = {
+    "score": ("%b, %h, %i, %j", (2, 4, 210, 130)),
+    "one_batch": ("%zero, %h, %i, %j", (1, 4, 210, 130)),
+    "one_head": ("%b, %zero, %i, %j", (2, 1, 210, 130)),
     "row_and_key": ("%i, %j", (210, 130)),
     "batch_row_and_key": ("%b, %i, %j", (2, 210, 130)),
+    "head_row_and_key": ("%h, %i, %j", (4, 210, 130)),
     "head_and_key": ("%h, %j", (4, 130)),
     "batch_and_row": ("%b, %i", (2, 210)),
     "key": ("%j", (130,)),
@@ -211,52 +215,73 @@ CAPTURES = {
     "transposed": ("%j, %i, %h", (130, 210, 4)),
     "diagonal": ("%b, %b", (2, 2)),
     "computed": ("%sum, %h", (340, 4)),
+    "distance": ("%h, %distance", (4, 339)),
+    "strided": ("%twice, %b", (500, 2)),
     "number": ("", ()),
 }
 
 
+@pytest.mark.parametrize("dtype", ["f64", "f32", "bf16"])
 @pytest.mark.parametrize("name", CAPTURES)
-def test_captures(name):
+def test_captures(name, dtype):
     """Tiles share what they read and add to of a captured tensor."""
     index, sizes = CAPTURES[name]
-    capture = "tensor<" + "".join(f"{size}x" for size in sizes) + "f64>"
+    t = "f64" if dtype == "f64" else "f32"
+    capture = "tensor<" + "".join(f"{size}x" for size in sizes) + f"{t}>"
     text = f"""
-func.func @f(%q: tensor<2x4x210x8xf64>, %k: tensor<2x2x130x8xf64>,
-             %v: tensor<2x2x130x8xf64>, %t: {capture})
-    -> tensor<2x4x210x8xf64> {{
-  %s = attn.scores %q, %k : tensor<2x4x210x8xf64>, tensor<2x2x130x8xf64>
-                            -> tensor<2x4x210x130xf64>
+func.func @f(%q: tensor<2x4x210x8x{dtype}>, %k: tensor<2x2x130x8x{dtype}>,
+             %v: tensor<2x2x130x8x{dtype}>, %t: {capture})
+    -> tensor<2x4x210x8x{dtype}> {{
+  %s = attn.scores %q, %k : tensor<2x4x210x8x{dtype}>, tensor<2x2x130x8x{dtype}>
+                            -> tensor<2x4x210x130x{t}>
   %a = attn.modify %s {{
-  ^bb0(%score: f64, %b: index, %h: index, %i: index, %j: index):
+  ^bb0(%score: {t}, %b: index, %h: index, %i: index, %j: index):
     %zero = arith.constant 0 : index
+    %two = arith.constant 2 : index
+    %last = arith.constant 209 : index
     %sum = arith.addi %i, %j : index
+    %difference = arith.subi %j, %i : index
+    %distance = arith.addi %difference, %last : index
+    %half = arith.shrui %i, %two : index
+    %double = arith.muli %j, %two : index
+    %twice = arith.addi %double, %half : index
     %x = tensor.extract %t[{index}] : {capture}
-    %r = arith.mulf %score, %x : f64
-    attn.yield %r : f64
-  }} : tensor<2x4x210x130xf64>
-  %p = attn.softmax %a : tensor<2x4x210x130xf64> -> tensor<2x4x210x130xf64>
-  %o = attn.values %p, %v : tensor<2x4x210x130xf64>, tensor<2x2x130x8xf64>
-                            -> tensor<2x4x210x8xf64>
-  return %o : tensor<2x4x210x8xf64>
+    %r = arith.mulf %score, %x : {t}
+    attn.yield %r : {t}
+  }} : tensor<2x4x210x130x{t}>
+  %p = attn.softmax %a : tensor<2x4x210x130x{t}> -> tensor<2x4x210x130x{t}>
+  %o = attn.values %p, %v : tensor<2x4x210x130x{t}>, tensor<2x2x130x8x{dtype}>
+                            -> tensor<2x4x210x8x{dtype}>
+  return %o : tensor<2x4x210x8x{dtype}>
 }}"""
     torch.manual_seed(5)
-    q, k, v, t = [torch.randn(shape, dtype=torch.float64, device=DEVICE,
-                              requires_grad=True)
-                  for shape in ((2, 4, 210, 8), (2, 2, 130, 8), (2, 2, 130, 8),
-                                sizes)]
+    narrow_type = getattr(torch, {"f64": "float64", "f32": "float32",
+                                  "bf16": "bfloat16"}[dtype])
+    capture_type = torch.float64 if dtype == "f64" else torch.float32
+    variables = [torch.randn(shape, dtype=torch.float64).to(kind)
+                 for shape, kind in (((2, 4, 210, 8), narrow_type),
+                                     ((2, 2, 130, 8), narrow_type),
+                                     ((2, 2, 130, 8), narrow_type),
+                                     (sizes, capture_type))]
+    q, k, v, x = [value.double().requires_grad_() for value in variables]
     b, h, i, j = torch.meshgrid(
-        *(torch.arange(size, device=DEVICE) for size in (2, 4, 210, 130)),
-        indexing="ij")
-    places = {"%b": b, "%h": h, "%i": i, "%j": j, "%zero": 0 * b, "%sum": i + j}
-    read = t[tuple(places[at] for at in index.split(", ") if at)]
-    wide_k, wide_v = (x.repeat_interleave(2, 1) for x in (k, v))
+        *(torch.arange(size) for size in (2, 4, 210, 130)), indexing="ij")
+    places = {"%b": b, "%h": h, "%i": i, "%j": j, "%zero": 0 * b,
+              "%sum": i + j, "%distance": j - i + 209,
+              "%twice": 2 * j + i // 4}
+    read = x[tuple(places[at] for at in index.split(", ") if at)]
+    wide_k, wide_v = (value.repeat_interleave(2, 1) for value in (k, v))
     expected = torch.softmax(q @ wide_k.mT * read, -1) @ wide_v
-    gradient = torch.randn_like(expected)
-    wanted = torch.autograd.grad(expected, (q, k, v, t), gradient)
+    gradient = torch.randn_like(expected).to(narrow_type)
+    wanted = torch.autograd.grad(expected, (q, k, v, x), gradient.double())
     attend = fovea.differentiable(text, TARGET, recompute="always")
-    found = torch.autograd.grad(attend(q, k, v, t), (q, k, v, t), gradient)
-    for a, e in zip(found, wanted):
-        torch.testing.assert_close(a, e, rtol=1e-10, atol=1e-10)
+    operands = [value.to(DEVICE).requires_grad_() for value in variables]
+    found = torch.autograd.grad(attend(*operands), operands,
+                                gradient.to(DEVICE))
+    for value, exact in zip(found, wanted):
+        error = (value.cpu().double() - exact).abs().max().item()
+        scale = max(exact.abs().max().item(), 1.0)
+        assert error <= BOUNDS[dtype] * scale, (error, scale)
 
 
 @pytest.mark.parametrize("case, shape", expand(
@@ -270,6 +295,13 @@ func.func @f(%q: tensor<2x4x210x8xf64>, %k: tensor<2x2x130x8xf64>,
             value_dim=64),
        Case(dtype="f16", dropout=0.2, mask="causal", dim=64, value_dim=64),
        Case(dtype="f32", modification="alibi", mask="causal"),
+       Case(dtype="bf16", modification="bias", mask="padding", dim=64,
+            value_dim=64, heads=4),
+       Case(dtype="f16", modification="bias", dropout=0.1, dim=128,
+            value_dim=128),
+       Case(dtype="bf16", modification="relative", mask="causal", dim=128,
+            value_dim=128, heads=4),
+       Case(dtype="f32", modification="relative", mask="window"),
        Case(dtype="bf16", modification="soft_cap", dropout=0.1, lse=True,
             dim=128, value_dim=128)],
     [(1, 1, 1), (2, 37, 37), (1, 200, 200), (1, 129, 257), (1, 300, 64),
@@ -285,7 +317,11 @@ def test_kernels(case, shape):
     Case(dtype="bf16", mask="causal", dim=128, value_dim=128, heads=4),
     Case(dtype="f16", modification="soft_cap", dropout=0.2, dim=64,
          value_dim=64),
-    Case(dtype="f32", modification="alibi", mask="documents")], ids=name)
+    Case(dtype="f32", modification="alibi", mask="documents"),
+    Case(dtype="bf16", modification="bias", mask="causal", dim=64,
+         value_dim=64),
+    Case(dtype="f16", modification="relative", dim=64, value_dim=64)],
+    ids=name)
 def test_sample(case, deterministic):
     """Also what the sanitizers run."""
     run(case, (1, 200, 200), deterministic=deterministic)

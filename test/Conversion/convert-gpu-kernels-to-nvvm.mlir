@@ -40,4 +40,14 @@ gpu.module @kernels {
     memref.prefetch %x[%t], read, locality<2>, data : memref<?xbf16>
     gpu.return
   }
+
+  // Additions are atomic on the device, and order nothing.
+  // CHECK: llvm.func @add(
+  // CHECK: %[[SUM:.*]] = llvm.addrspacecast %{{.*}} : !llvm.ptr to !llvm.ptr<1>
+  // CHECK: llvm.atomicrmw fadd %[[SUM]], %{{.*}} syncscope("device") monotonic
+  gpu.func @add(%x: memref<?xf64>, %v: f64) kernel {
+    %t = gpu.thread_id x
+    %old = memref.atomic_rmw addf %v, %x[%t] : (f64, memref<?xf64>) -> f64
+    gpu.return
+  }
 }

@@ -17,8 +17,6 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-
 #include <optional>
 #include <string>
 
@@ -57,14 +55,9 @@ double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
 /// the element types must be one and head dims multiples of 8 up to 256.
 std::optional<std::string> getUnfitReason(attn::AttentionOp op,
                                           attn::TargetAttr target);
-/// Where the score region reads elements of the captured tensors that have
-/// gradients; none if what it reads depends on more than batch and head.
-std::optional<llvm::SmallVector<mlir::tensor::ExtractOp>>
-getReadsByHead(attn::AttentionBackwardOp op);
-
 /// The same of the gradients of attention, on a GPU: there, too, sums must be
-/// f32, and of captured tensors with gradients no element may be read by more
-/// than its batch and head.
+/// f32, and captured tensors with gradients must be read outside of regions
+/// within the score region.
 std::optional<std::string> getUnfitReason(attn::AttentionBackwardOp op,
                                           attn::TargetAttr target);
 

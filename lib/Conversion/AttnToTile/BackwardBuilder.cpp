@@ -10,10 +10,7 @@
 #include "FragmentMath.h"
 
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
-#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
-#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -86,11 +83,8 @@ LogicalResult BackwardBuilder::checkSizes() {
   auto value = cast<RankedTensorType>(op.getValue().getType());
   sizes.element = cast<FloatType>(query.getElementType());
   sizes.accumulation = op.getAccumulationType();
-  std::optional<SmallVector<tensor::ExtractOp>> found = getReadsByHead(op);
-  if (!found)
-    return fail("captured tensors that queries or keys choose elements of have "
-                "gradients");
-  reads = std::move(*found);
+  if (failed(findReads()))
+    return failure();
   for (Value operand : {op.getKey(), op.getValue(), op.getGradient()})
     if (getElementTypeOrSelf(operand) != sizes.element)
       return fail("its operands have different element types");
@@ -261,49 +255,6 @@ Value BackwardBuilder::roundQueryGradient(Value sums) {
   return rounded.getResult(0);
 }
 
-/// The gradient of a captured tensor from `sums`, those of each read by head
-/// and key: added in f64, for rows of them sum to zero, where the region reads.
-Value BackwardBuilder::sumReads(Value capture, ValueRange sums, Type type) {
-  FloatType exact = rewriter.getF64Type();
-  Value result;
-  for (auto [read, sum] : llvm::zip_equal(reads, sums)) {
-    if (read.getTensor() != capture)
-      continue;
-    LoopNest keys;
-    keys.sizes = tensor::getMixedSizes(rewriter, loc, sum);
-    keys.addInput(sum, mapAll(rewriter, 3));
-    Value ofHeads = buildSum(
-        rewriter, loc, keys, {0, 1}, exact,
-        [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
-          return convertFloats(b, l, in[0], exact);
-        });
-    LoopNest heads;
-    heads.sizes = {keys.sizes[0], keys.sizes[1]};
-    heads.addInput(ofHeads, mapAll(rewriter, 2));
-    auto term = [&](OpBuilder &b, Location l, IndexFn index, ValueRange in,
-                    SmallVectorImpl<Value> &place) {
-      mlir::Block &body = op.getScore().front();
-      IRMapping mapping;
-      for (unsigned dim : {0, 1})
-        if (!body.getArgument(1 + dim).use_empty())
-          mapping.map(body.getArgument(1 + dim), index(dim));
-      ScalarTape tape(b, l);
-      for (Value at : read.getIndices())
-        place.push_back(tape.replay(body, at, mapping,
-                                    [](Operation *) { return Value(); }));
-      return in[0];
-    };
-    Value gradient = buildScatter(rewriter, loc, heads, capture, exact, term);
-    result =
-        result
-            ? arith::AddFOp::create(rewriter, loc, result, gradient).getResult()
-            : gradient;
-  }
-  if (!result)
-    result = buildZeros(rewriter, loc, capture, exact);
-  return castTensor(rewriter, loc, result, type);
-}
-
 //===----------------------------------------------------------------------===//
 // In the launch
 //===----------------------------------------------------------------------===//
@@ -386,9 +337,11 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
   for (size_t number = 0; number < reads.size(); ++number)
     outputs.push_back(
         tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
+  createScatteredSums(outputs);
   createLaunch({before.ceilDiv(keySizes[2], before.constant(sizes.keys)),
                 keySizes[1], keySizes[0]},
                outputs, "attention_backward");
+  tieScatteredSums();
 
   auto ids = launch.getBlockIds();
   IndexMath index(rewriter, loc);
@@ -427,7 +380,7 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
     return next;
   };
   auto stored = launch.getOutputsMutable();
-  size_t number = stored.size() - 2 - reads.size();
+  size_t number = deterministic ? 0 : 1;
   FailureOr<Values> results =
       emitHeads(block, sums, [&](ValueRange sums) -> FailureOr<Values> {
         SmallVector<Value> all(sums);
@@ -629,6 +582,7 @@ BackwardStep BackwardBuilder::makeStep(const Block &block, Coordinate along,
   BackwardStep step;
   step.op = op;
   step.reads = reads;
+  step.scattered = scattered;
   ScoreTile &tile = step.tile;
   tile.at = {block.batch, block.head, isRow ? at : block.first,
              isRow ? block.first : at};

@@ -62,6 +62,13 @@ private:
   mlir::FailureOr<mlir::Value> emitQueryLaunch();
   mlir::LogicalResult readInLaunch();
   mlir::Value roundQueryGradient(mlir::Value sums);
+
+  // Gradients of captured tensors, in BackwardCaptures.cpp.
+  mlir::LogicalResult findReads();
+  mlir::FloatType getSumType(mlir::Value capture);
+  void createScatteredSums(Values &outputs);
+  void tieScatteredSums();
+  mlir::Value sumKeys(mlir::tensor::ExtractOp read, mlir::Value sums);
   mlir::Value sumReads(mlir::Value capture, mlir::ValueRange sums,
                        mlir::Type type);
 
@@ -89,8 +96,10 @@ private:
   std::string reason;
 
   TileSizes sizes;
-  /// Reads of captured tensors that have gradients.
+  /// Reads of captured tensors that have gradients: those of which a block has
+  /// sums, and those whose gradients go to memory, by captured tensor.
   mlir::SmallVector<mlir::tensor::ExtractOp> reads;
+  mlir::SmallVector<ScatteredRead> scattered;
   mlir::SmallVector<mlir::OpFoldResult> querySizes, keySizes;
   /// Query heads of one head of keys.
   mlir::OpFoldResult group;

@@ -13,6 +13,7 @@
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
 #include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <limits>
@@ -82,8 +83,12 @@ private:
                   Value cotangent, tensor::ExtractOp read = {});
   Value difference(OpBuilder &body, Value product, Value negatedDelta,
                    Value weight, ValueRange coordinates);
+  using SendFn = llvm::function_ref<void(
+      OpBuilder &body, Value gradient, Value product, ValueRange coordinates)>;
   Value readGradients(tensor::ExtractOp read, Value p, Value products,
-                      Value scores, Value weights);
+                      Value scores, Value weights, SendFn send = nullptr);
+  void scatter(ScatteredRead read, Value p, Value products, Value scores,
+               Value weights);
 
   OpBuilder &builder;
   AttentionBackwardOp op;
@@ -300,10 +305,11 @@ Value BackwardEmitter::scoreGradients(Value slopes, Value products,
           }));
 }
 
-/// Gradients of what the score region reads by `read`, one for each score.
+/// Gradients of what the score region reads by `read`, one for each score,
+/// which `send` may put where they belong.
 Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
                                      Value products, Value scores,
-                                     Value weights) {
+                                     Value weights, SendFn send) {
   SmallVector<Value> inputs{p, products, scores};
   if (dropout)
     inputs.push_back(weights);
@@ -314,8 +320,55 @@ Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
                    elements[0],
                    difference(body, elements[1], elements.back(),
                               dropout ? elements[3] : Value(), coordinates));
-               return pullScore(body, elements[2], coordinates, gradient, read);
+               gradient =
+                   pullScore(body, elements[2], coordinates, gradient, read);
+               if (send)
+                 send(body, gradient, elements[2], coordinates);
+               return gradient;
              });
+}
+
+/// Sends gradients to memory. Among zeros, what is zero is left out, as that of
+/// all scores which are masked or do not exist.
+void BackwardEmitter::scatter(ScatteredRead read, Value p, Value products,
+                              Value scores, Value weights) {
+  auto element = cast<FloatType>(getElementTypeOrSelf(read.target));
+  auto send = [&](OpBuilder &body, Value gradient, Value product,
+                  ValueRange coordinates) {
+    IndexMath index(body, loc);
+    OpFoldResult matters;
+    if (read.isZeroed) {
+      Formula f = formula(body);
+      matters = f.compare(arith::CmpFPredicate::UNE, gradient, f.number(0.0));
+    } else {
+      matters = index.boolean(true);
+      if (step.tile.mayLackQueries())
+        matters = index.less(getQuery(coordinates), step.tile.queries);
+      if (step.tile.mayLackKeys())
+        matters = index.logicalAnd(
+            matters, index.less(getKey(coordinates), step.tile.keys));
+    }
+    Block &block = op.getScore().front();
+    IRMapping mapping;
+    mapping.map(block.getArguments(),
+                getScoreArguments(body, product, coordinates));
+    ScalarTape tape(body, loc);
+    SmallVector<Value> place;
+    for (Value at : read.op.getIndices())
+      place.push_back(
+          tape.replay(block, at, mapping, [](Operation *) { return Value(); }));
+    auto branch = scf::IfOp::create(
+        body, loc, index.materialize(matters, /*isBoolean=*/true),
+        /*withElseRegion=*/false);
+    OpBuilder inner = branch.getThenBodyBuilder();
+    Value term = convertFloats(inner, loc, gradient, element);
+    if (read.isShared)
+      memref::AtomicRMWOp::create(inner, loc, arith::AtomicRMWKind::addf, term,
+                                  read.target, place);
+    else
+      memref::StoreOp::create(inner, loc, term, read.target, place);
+  };
+  readGradients(read.op, p, products, scores, weights, send);
 }
 
 FailureOr<BackwardGradients>
@@ -350,6 +403,9 @@ BackwardEmitter::emitKeys(const BackwardGradients &sums, bool findsQuery) {
     result.query = product(transposed, step.key, /*transposes=*/false,
                            /*acc=*/Value(), {sizes.queries, sizes.headDim});
   }
+  // While products run.
+  for (ScatteredRead read : step.scattered)
+    scatter(read, p, products, scores, left);
   if (hasFailed)
     return failure();
   return result;

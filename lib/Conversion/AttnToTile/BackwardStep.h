@@ -14,6 +14,17 @@
 
 namespace fovea {
 
+/// A read of a captured tensor whose gradient, one for each score, goes to the
+/// memref `target` of the tensor's shape, where the read was.
+struct ScatteredRead {
+  mlir::tensor::ExtractOp op;
+  /// Whether it is added there, for scores share elements.
+  bool isShared;
+  /// Whether the memref holds zeros before.
+  bool isZeroed;
+  mlir::Value target;
+};
+
 /// One tile of queries and one of keys, in the values of the program.
 struct BackwardStep {
   attn::AttentionBackwardOp op;
@@ -22,8 +33,10 @@ struct BackwardStep {
   mlir::OpFoldResult partial;
   /// Tiles in shared memory; `gradient` is that of the output.
   mlir::Value query, key, value, gradient;
-  /// What the score region reads of tensors that have gradients.
+  /// What the score region reads of tensors that have gradients: what the step
+  /// sums over queries, and what it sends to memory.
   mlir::ArrayRef<mlir::tensor::ExtractOp> reads;
+  mlir::ArrayRef<ScatteredRead> scattered;
   /// For each query, minus the log-sum-exp in base 2, minus infinity if it has
   /// no key or does not exist, and minus delta.
   mlir::Value shift, negatedDelta;

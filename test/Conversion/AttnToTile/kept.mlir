@@ -73,7 +73,7 @@ func.func @other(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// REMARK: the backward pass is written out, kernel by kernel: captured tensors that queries or keys choose elements of have gradients
+// REMARK: the backward pass is written out, kernel by kernel: a captured tensor with a gradient is read in a region within the score region
 // CHECK-LABEL: func @captures
 // CHECK-NOT:   tile.
 // CHECK:       attn.attention_backward
@@ -82,8 +82,13 @@ func.func @captures(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: 
       statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<64xf32>)
       score {
       ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
-        %slope = tensor.extract %slopes[%j] : tensor<64xf32>
-        %r = arith.mulf %s, %slope : f32
+        %c = arith.cmpi eq, %i, %j : index
+        %r = scf.if %c -> f32 {
+          %slope = tensor.extract %slopes[%j] : tensor<64xf32>
+          scf.yield %slope : f32
+        } else {
+          scf.yield %s : f32
+        }
         attn.yield %r : f32
       } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
       : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<64xf32>

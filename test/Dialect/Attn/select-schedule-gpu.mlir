@@ -139,17 +139,55 @@ func.func @backward_slopes(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %
   return %dc : tensor<16xf32>
 }
 
+// What queries and keys choose is sent to memory. Of a bias that is added, no
+// score is kept for that.
+// SM90-LABEL: func @backward_bias
+// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>
+func.func @backward_bias(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xf32>) -> tensor<16x?x?xf32> {
+  %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    captures(%c : tensor<16x?x?xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %t = tensor.extract %c[%h, %i, %j] : tensor<16x?x?xf32>
+      %r = arith.addf %s, %t : f32
+      attn.yield %r : f32
+    }
+    : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<16x?x?xf32>
+  return %dc : tensor<16x?x?xf32>
+}
+
+// Warps share the columns of few queries' gradients, 8 each at least.
+// SM80-LABEL: func @backward_narrow
+// SM80: schedule = #attn.schedule<tile = {{32|64|128}}x
+func.func @backward_narrow(%x: tensor<2x16x?x16xf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xf32>) -> tensor<16x?x?xf32> {
+  %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
+    captures(%c : tensor<16x?x?xf32>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %t = tensor.extract %c[%h, %i, %j] : tensor<16x?x?xf32>
+      %r = arith.addf %s, %t : f32
+      attn.yield %r : f32
+    }
+    : tensor<2x16x?x16xf16>, tensor<2x16x?x16xf16>, tensor<2x16x?x16xf16>, tensor<2x16x?x16xf16> -> tensor<2x16x?x16xf16>, tensor<2x16x?x16xf16>, tensor<2x16x?x16xf16>, tensor<16x?x?xf32>
+  return %dc : tensor<16x?x?xf32>
+}
+
 // SM90-LABEL: func @backward_captures
 // SM90-NOT: schedule
-// REMARK: captured tensors that queries or keys choose elements of have gradients; the backward pass is written out, kernel by kernel
+// REMARK: a captured tensor with a gradient is read in a region within the score region; the backward pass is written out, kernel by kernel
 func.func @backward_captures(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<?xf32>) -> tensor<?xf32> {
   %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     captures(%c : tensor<?xf32>)
     score {
     ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
-      %t = tensor.extract %c[%i] : tensor<?xf32>
-      %r = arith.addf %s, %t : f32
-      attn.yield %r : f32
+      %first = arith.cmpi eq, %i, %j : index
+      %t = scf.if %first -> f32 {
+        %y = tensor.extract %c[%i] : tensor<?xf32>
+        scf.yield %y : f32
+      } else {
+        scf.yield %s : f32
+      }
+      attn.yield %t : f32
     }
     : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<?xf32>
   return %dc : tensor<?xf32>

@@ -114,3 +114,19 @@ func.func @broadcast(%r: !r) -> !s {
   } -> !s
   return %0 : !s
 }
+
+// -----
+
+// What adds to memory is not what it yields.
+// CHECK-LABEL: func @scatter
+// CHECK:         tile.map
+// CHECK:           memref.atomic_rmw addf
+func.func @scatter(%x: !tile.fragment<16x16xf32>, %m: memref<31xf32>) {
+  %y = tile.map ins(%x : !tile.fragment<16x16xf32>) {
+  ^bb0(%a: f32, %i: index, %j: index):
+    %k = arith.addi %i, %j : index
+    %old = memref.atomic_rmw addf %a, %m[%k] : (f32, memref<31xf32>) -> f32
+    tile.yield %a : f32
+  } -> !tile.fragment<16x16xf32>
+  return
+}

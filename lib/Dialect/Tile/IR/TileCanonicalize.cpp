@@ -71,6 +71,8 @@ struct FoldTrivialMap : OpRewritePattern<MapOp> {
 
   LogicalResult matchAndRewrite(MapOp op,
                                 PatternRewriter &rewriter) const final {
+    if (!isMemoryEffectFree(op))
+      return failure();
     Value element =
         cast<YieldOp>(op.getBody().front().getTerminator()).getValue();
     if (element.getParentRegion()->isProperAncestor(&op.getBody())) {

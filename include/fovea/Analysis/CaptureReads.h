@@ -1,0 +1,55 @@
+//===- CaptureReads.h - Where gradients of captures are sent ----*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A score region reads elements of captured tensors at places that it computes
+// from the coordinates of a score. The gradient of such a tensor is the sum of
+// what all scores send to its elements; how a GPU's kernel adds that up depends
+// on which scores share one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_ANALYSIS_CAPTUREREADS_H
+#define FOVEA_ANALYSIS_CAPTUREREADS_H
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <optional>
+
+namespace fovea {
+
+enum class CaptureSum {
+  /// No query chooses the element: a block has a sum over queries for each of
+  /// its keys, and these are added up by kernels behind.
+  OverQueries,
+  /// Every score has an element of its own, to which it is written.
+  None,
+  /// Scores of several blocks add to the same elements in memory, in any order.
+  InMemory
+};
+
+/// A read of a captured tensor that has a gradient.
+struct CaptureRead {
+  mlir::tensor::ExtractOp op;
+  CaptureSum sum;
+};
+
+/// The reads of the captures of `op`, which has a gradient for each; nothing if
+/// one is in a region within the score region.
+std::optional<llvm::SmallVector<CaptureRead>>
+findCaptureReads(attn::AttentionBackwardOp op);
+
+/// The coordinates that index the dimensions of a captured tensor, numbered as
+/// a score's dimensions, if each dimension is indexed by another coordinate as
+/// it is.
+std::optional<llvm::SmallVector<unsigned>>
+getIndexingCoordinates(mlir::tensor::ExtractOp read);
+
+} // namespace fovea
+
+#endif // FOVEA_ANALYSIS_CAPTUREREADS_H

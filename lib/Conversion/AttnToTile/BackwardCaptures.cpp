@@ -1,0 +1,211 @@
+//===- BackwardCaptures.cpp - Gradients of captured tensors ---------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackwardBuilder.h"
+
+#include "fovea/Analysis/CaptureReads.h"
+#include "fovea/Analysis/IndexMath.h"
+#include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
+#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+using namespace fovea::attn::differentiate;
+using namespace fovea::tile;
+
+/// Whether scores write to all elements of a tensor: no mask leaves out a tile,
+/// and dimensions are those of the scores.
+static bool writesAll(AttentionBackwardOp op, tensor::ExtractOp read) {
+  std::optional<SmallVector<unsigned>> coordinates =
+      getIndexingCoordinates(read);
+  if (!op.getMask().empty() || !coordinates)
+    return false;
+  auto query = cast<RankedTensorType>(op.getQuery().getType());
+  auto key = cast<RankedTensorType>(op.getKey().getType());
+  int64_t sizes[] = {query.getDimSize(0), query.getDimSize(1),
+                     query.getDimSize(2), key.getDimSize(2)};
+  ArrayRef<int64_t> shape = read.getTensor().getType().getShape();
+  return llvm::all_of(llvm::zip_equal(*coordinates, shape), [&](auto pair) {
+    auto [coordinate, size] = pair;
+    return ShapedType::isStatic(size) && size == sizes[coordinate];
+  });
+}
+
+LogicalResult BackwardBuilder::findReads() {
+  std::optional<SmallVector<CaptureRead>> found = findCaptureReads(op);
+  if (!found)
+    return fail("a captured tensor with a gradient is read in a region within "
+                "the score region");
+  for (Value capture : op.getCaptures())
+    for (CaptureRead &read : *found) {
+      if (read.op.getTensor() != capture)
+        continue;
+      bool isShared = read.sum == CaptureSum::InMemory;
+      if (isShared && deterministic)
+        return fail("in a fixed order, scores cannot add to elements of a "
+                    "captured tensor that they share");
+      if (read.sum == CaptureSum::OverQueries)
+        reads.push_back(read.op);
+      else
+        scattered.push_back({read.op, isShared,
+                             /*isZeroed=*/isShared || !writesAll(op, read.op),
+                             /*target=*/Value()});
+    }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// In memory
+//===----------------------------------------------------------------------===//
+
+/// What scores that share elements of `capture` are added up in. The sum of a
+/// matrix of them is one of terms of both signs, of which little may be left:
+/// it is in f64, unless the operands' rounding outweighs that of the sum.
+FloatType BackwardBuilder::getSumType(Value capture) {
+  mlir::Block &body = op.getScore().front();
+  auto isLong = [&](ScatteredRead read) {
+    auto indices = read.op.getIndices();
+    return read.op.getTensor() == capture &&
+           !(llvm::is_contained(indices, body.getArgument(3)) &&
+             llvm::is_contained(indices, body.getArgument(4)));
+  };
+  bool isExact = sizes.element.getWidth() >= 32;
+  return isExact && llvm::any_of(scattered, isLong) ? rewriter.getF64Type()
+                                                    : sizes.accumulation;
+}
+
+/// Appends a tensor for each captured one whose gradient goes to memory.
+void BackwardBuilder::createScatteredSums(Values &outputs) {
+  for (auto [capture, gradient] :
+       llvm::zip_equal(op.getCaptures(), op.getCaptureGradients())) {
+    auto *read = llvm::find_if(scattered, [&](ScatteredRead read) {
+      return read.op.getTensor() == capture;
+    });
+    if (read == scattered.end())
+      continue;
+    FloatType element = read->isShared
+                            ? getSumType(capture)
+                            : cast<FloatType>(getElementTypeOrSelf(gradient));
+    outputs.push_back(read->isZeroed
+                          ? buildZeros(rewriter, loc, capture, element)
+                          : createResult(capture, capture, element));
+  }
+}
+
+/// Tells the reads their memrefs in the launch.
+void BackwardBuilder::tieScatteredSums() {
+  auto outputs = launch.getOutputsMutable();
+  unsigned next = outputs.size();
+  Value last;
+  for (ScatteredRead &read : llvm::reverse(scattered)) {
+    if (read.op.getTensor() != last)
+      --next;
+    last = read.op.getTensor();
+    read.target = launch.getTiedArgument(outputs[next]);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Behind the launch
+//===----------------------------------------------------------------------===//
+
+/// `part` in zeros of the shape of `whole`.
+static Value pad(OpBuilder &builder, Location loc, Value part, Value whole) {
+  auto type = cast<RankedTensorType>(part.getType());
+  if (type.getShape() == cast<RankedTensorType>(whole.getType()).getShape() &&
+      type.hasStaticShape())
+    return part;
+  Value zeros =
+      buildZeros(builder, loc, whole, cast<FloatType>(type.getElementType()));
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
+      strides(type.getRank(), builder.getIndexAttr(1));
+  return tensor::InsertSliceOp::create(
+      builder, loc, part, zeros, offsets,
+      tensor::getMixedSizes(builder, loc, part), strides);
+}
+
+/// The gradient of the tensor that `read` reads, in f64, from what blocks have
+/// summed for each batch, head and key, up to whole tiles.
+Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
+  FloatType exact = rewriter.getF64Type();
+  Value capture = read.getTensor();
+  auto widen = [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
+    return convertFloats(b, l, in[0], exact);
+  };
+  std::optional<SmallVector<unsigned>> coordinates =
+      getIndexingCoordinates(read);
+  LoopNest nest;
+  if (coordinates && llvm::is_contained(*coordinates, 3u)) {
+    nest.sizes = {querySizes[0], querySizes[1], keySizes[2]};
+    SmallVector<OpFoldResult> offsets(3, rewriter.getIndexAttr(0)),
+        strides(3, rewriter.getIndexAttr(1));
+    nest.addInput(tensor::ExtractSliceOp::create(rewriter, loc, sums, offsets,
+                                                 nest.sizes, strides),
+                  mapAll(rewriter, 3));
+    // Keys are no query's.
+    for (unsigned &coordinate : *coordinates)
+      coordinate = std::min(coordinate, 2u);
+    return pad(rewriter, loc,
+               buildSum(rewriter, loc, nest, *coordinates, exact, widen),
+               capture);
+  }
+  nest.sizes = tensor::getMixedSizes(rewriter, loc, sums);
+  nest.addInput(sums, mapAll(rewriter, 3));
+  Value ofHeads = buildSum(rewriter, loc, nest, {0, 1}, exact, widen);
+  LoopNest heads;
+  heads.sizes = {nest.sizes[0], nest.sizes[1]};
+  heads.addInput(ofHeads, mapAll(rewriter, 2));
+  if (coordinates)
+    return pad(rewriter, loc,
+               buildSum(rewriter, loc, heads, *coordinates, exact, widen),
+               capture);
+  auto term = [&](OpBuilder &b, Location l, IndexFn index, ValueRange in,
+                  SmallVectorImpl<Value> &place) {
+    mlir::Block &body = op.getScore().front();
+    IRMapping mapping;
+    for (unsigned dim : {0, 1})
+      if (!body.getArgument(1 + dim).use_empty())
+        mapping.map(body.getArgument(1 + dim), index(dim));
+    ScalarTape tape(b, l);
+    for (Value at : read.getIndices())
+      place.push_back(
+          tape.replay(body, at, mapping, [](Operation *) { return Value(); }));
+    return in[0];
+  };
+  return buildScatter(rewriter, loc, heads, capture, exact, term);
+}
+
+/// The gradient of a captured tensor from what the launch has of each read that
+/// blocks sum, and of each captured tensor whose gradient goes to memory:
+/// several parts are added in f64, for they may be of both signs.
+Value BackwardBuilder::sumReads(Value capture, ValueRange sums, Type type) {
+  FloatType exact = rewriter.getF64Type();
+  Values parts;
+  for (auto [read, sum] : llvm::zip(reads, sums))
+    if (read.getTensor() == capture)
+      parts.push_back(sumKeys(read, sum));
+  sums = sums.drop_front(reads.size());
+  Value last;
+  for (ScatteredRead read : scattered) {
+    if (read.op.getTensor() == last)
+      continue;
+    last = read.op.getTensor();
+    if (last == capture)
+      parts.push_back(sums.front());
+    sums = sums.drop_front();
+  }
+  if (parts.empty())
+    parts.push_back(buildZeros(rewriter, loc, capture, exact));
+  Value result = parts.front();
+  for (Value part : ArrayRef(parts).drop_front())
+    result = arith::AddFOp::create(rewriter, loc,
+                                   convertFloats(rewriter, loc, result, exact),
+                                   convertFloats(rewriter, loc, part, exact));
+  return castTensor(rewriter, loc, result, type);
+}

@@ -1,0 +1,255 @@
+// Gradients of captured tensors of which queries or keys choose elements, on a
+// GPU, against float64: biases of every broadcast form, numbers of rows and of
+// keys, places that are computed; under a mask with rows that keep no key,
+// dropout, grouped heads, lengths that no tile divides.
+//
+// RUN: fovea-run %s --grad --entry=bias --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=bias --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=batches --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=batches --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=own --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=own --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=one_head --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=one_head --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=transposed --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=transposed --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=rows --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=rows --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=keys --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=keys --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=strided --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=strided --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=relative --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=relative --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+//
+// Where every score has an element of its own, and of what keys choose, in a fixed order too.
+// RUN: fovea-run %s --grad --deterministic --entry=own --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=keys --target=sm_80 --simulate --random=1 --check | FileCheck %s
+//
+// Several tiles, lengths 0 and 1; scalar products; a bias of the operands' type.
+// RUN: fovea-run %s --grad --entry=several --target=sm_90a --simulate --random=2 --dims=q:1x2x140x64,k:1x2x200x64,v:1x2x200x64,bias:2x140x200,cotangent0:1x2x140x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=several --target=sm_90a --simulate --random=2 --dims=q:1x2x1x64,k:1x2x1x64,v:1x2x1x64,bias:2x1x1,cotangent0:1x2x1x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=several --target=sm_90a --simulate --random=2 --dims=q:1x2x0x64,k:1x2x8x64,v:1x2x8x64,bias:2x0x8,cotangent0:1x2x0x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=several --target=sm_90a --simulate --random=2 --dims=q:1x2x8x64,k:1x2x0x64,v:1x2x0x64,bias:2x8x0,cotangent0:1x2x8x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=single --target=sm_90a --simulate --random=3 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=single --target=sm_80 --simulate --random=3 --check | FileCheck %s
+//
+// CHECK: check: result 0: max error
+// CHECK-NOT: FAILED
+
+func.func @bias(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<4x70x90xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%h, %i, %j] : tensor<4x70x90xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @batches(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<2x70x90xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%b, %i, %j] : tensor<2x70x90xf32>
+        %r = arith.mulf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @own(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<2x4x70x90xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%b, %h, %i, %j] : tensor<2x4x70x90xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @one_head(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<2x1x70x90xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %zero = arith.constant 0 : index
+        %x = tensor.extract %t[%b, %zero, %i, %j] : tensor<2x1x70x90xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @transposed(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<90x70x4xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%j, %i, %h] : tensor<90x70x4xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @rows(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<2x70xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%b, %i] : tensor<2x70xf32>
+        %r = arith.mulf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @keys(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<4x90xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%h, %j] : tensor<4x90xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @strided(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<200xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c2 = arith.constant 2 : index
+        %double = arith.muli %j, %c2 : index
+        %half = arith.shrui %i, %c2 : index
+        %twice = arith.addi %double, %half : index
+        %x = tensor.extract %t[%twice] : tensor<200xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @relative(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<4x159xf32>) -> tensor<2x4x70x16xf16> {
+  %seed = arith.constant 5 : i64
+  %o = attn.attention %q, %k, %v scale(0.25) dropout(0.2, %seed, %seed)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %last = arith.constant 69 : index
+        %d = arith.subi %j, %i : index
+        %distance = arith.addi %d, %last : index
+        %x = tensor.extract %t[%h, %distance] : tensor<4x159xf32>
+        %r = arith.mulf %s, %x : f32
+        attn.yield %r : f32
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %first = arith.constant 7 : index
+        %past = arith.addi %j, %first : index
+        %keep = arith.cmpi sge, %i, %past : index
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @several(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x64xbf16>, %bias: tensor<2x?x?xbf16>) -> tensor<1x2x?x64xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%h, %i, %j] : tensor<2x?x?xbf16>
+        %y = arith.extf %x : bf16 to f32
+        %r = arith.addf %s, %y : f32
+        attn.yield %r : f32
+      }
+      : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16> -> tensor<1x2x?x64xbf16>
+  return %o : tensor<1x2x?x64xbf16>
+}
+
+// Two reads of one tensor, one of them by query and key, and one by head.
+func.func @single(%q: tensor<1x2x45x16xf32>, %k: tensor<1x2x40x16xf32>, %v: tensor<1x2x40x24xf32>, %t: tensor<45x40xf32>) -> tensor<1x2x45x24xf32> {
+  %o = attn.attention %q, %k, %v scale(0.25)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%i, %j] : tensor<45x40xf32>
+        %y = tensor.extract %t[%b, %h] : tensor<45x40xf32>
+        %1 = arith.addf %s, %x : f32
+        %2 = arith.mulf %1, %y : f32
+        %r = math.tanh %2 : f32
+        attn.yield %r : f32
+      }
+      : tensor<1x2x45x16xf32>, tensor<1x2x40x16xf32>, tensor<1x2x40x24xf32> -> tensor<1x2x45x24xf32>
+  return %o : tensor<1x2x45x24xf32>
+}
