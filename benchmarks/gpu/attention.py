@@ -118,15 +118,19 @@ def cudnn(q, k, v, causal):
     return call
 
 
-def parse_options(description, dims):
+def parse_options(description, dims, lengths=(1024, 4096, 16384), rounds=5,
+                  kinds=()):
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--target", default="gpu")
     parser.add_argument("--dim", type=int, nargs="+", default=dims)
-    parser.add_argument("--length", type=int, nargs="+",
-                        default=[1024, 4096, 16384])
+    parser.add_argument("--length", type=int, nargs="+", default=lengths)
     parser.add_argument("--dtype", default="bf16", choices=DTYPES)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--no-sustained", action="store_true")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    if kinds:
+        parser.add_argument("--kind", nargs="+", default=kinds, choices=kinds)
+        parser.add_argument("--no-peer", action="store_true")
+    else:
+        parser.add_argument("--no-sustained", action="store_true")
     return parser.parse_args()
 
 

@@ -35,7 +35,7 @@ def ours(function, operands, gradient):
     results = function.forward(*operands)
     results = results if isinstance(results, tuple) else (results,)
     count = len(function.results)
-    values = dict(zip("qkv", operands), cotangent0=gradient)
+    values = dict(zip("qkvc", operands), cotangent0=gradient)
     values |= {f"result{i}": result for i, result in enumerate(results[:count])}
     values |= {f"saved{i}": result for i, result in enumerate(results[count:])}
     arguments = [values[operand.name] for operand in function.backward.operands]
