@@ -14,7 +14,6 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
-#include <numeric>
 
 using namespace mlir;
 using namespace fovea;
@@ -109,57 +108,59 @@ static bool keepsScores(AttentionBackwardOp op) {
   return false;
 }
 
-/// Whether warps can share the gradients of a tile's queries: columns are dealt
-/// out 8 at a time.
-static bool canLayOut(ScheduleAttr schedule, const AttentionShape &shape) {
-  int64_t warps = schedule.getWarps();
-  int64_t rowWarps =
-      std::gcd(std::max<int64_t>(schedule.getQueryTile() / 16, 1), warps);
-  int64_t columns = llvm::alignTo(shape.headDim, 16);
-  return columns % (8 * (warps / rowWarps)) == 0;
-}
-
-ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
-                                      TargetAttr target) {
+/// Seconds under `schedule`; nullopt if the target has no such kernel.
+static std::optional<double> predictIfFits(AttentionBackwardOp op,
+                                           const AttentionShape &shape,
+                                           TargetAttr target,
+                                           ScheduleAttr schedule) {
   // Registers for operands of products that are not read from shared memory.
   constexpr int64_t kOperandRegisters = 40;
   // Registers for sums of what is captured, addresses, and what is read; by
   // mma.sync those of operands serve as well.
   constexpr int64_t kCaptureRegisters = 24;
+  if (findUnsharedProduct(schedule, shape.headDim, shape.valueDim))
+    return std::nullopt;
+  int64_t threadScores = schedule.getQueryTile() * schedule.getKeyTile() /
+                         (32 * schedule.getWarps());
+  if (shape.elementBytes != 2 &&
+      threadScores * (shape.headDim + shape.valueDim) > kLargestUnrolled)
+    return std::nullopt;
+
+  GpuFootprint footprint = getBackwardGpuFootprint(
+      schedule, target, shape.elementBytes, shape.headDim, shape.valueDim);
+  if (!footprint.usesWgmma)
+    footprint.registers += kOperandRegisters;
+  // Each a fragment of scores more: scores, and the gradients of what is read,
+  // which are summed or sent to memory while products run.
+  if (keepsScores(op))
+    footprint.registers += threadScores;
+  if (!op.getCaptures().empty())
+    footprint.registers +=
+        threadScores + (footprint.usesWgmma ? kCaptureRegisters : 0);
+  if (!footprint.fits(target))
+    return std::nullopt;
+  return predictBackwardSeconds(shape, target, schedule, footprint);
+}
+
+ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
+                                      TargetAttr target) {
   AttentionShape shape = getLongShape(op);
   WorkOrder order = getWorkOrder(op.getMask());
-
   ScheduleAttr best;
   double bestSeconds = 0;
   for (int64_t warps : {8, 4})
-    for (int64_t queries : {128, 64, 32, 16})
-      for (int64_t stages : {2, 1}) {
-        auto candidate = ScheduleAttr::get(op.getContext(), queries, 16 * warps,
-                                           order, warps, stages);
-        GpuFootprint footprint =
-            getBackwardGpuFootprint(candidate, target, shape.elementBytes,
-                                    shape.headDim, shape.valueDim);
-        int64_t unrolled = shape.elementBytes == 2
-                               ? 0
-                               : queries * (shape.headDim + shape.valueDim) / 2;
-        if (!footprint.usesWgmma)
-          footprint.registers += kOperandRegisters;
-        // Each a fragment of scores more: scores, and the gradients of what is
-        // read, which are summed or sent to memory while products run.
-        if (keepsScores(op))
-          footprint.registers += queries / 2;
-        if (!op.getCaptures().empty())
-          footprint.registers +=
-              queries / 2 + (footprint.usesWgmma ? kCaptureRegisters : 0);
-        if (!footprint.fits(target) || unrolled > kLargestUnrolled ||
-            !canLayOut(candidate, shape))
-          continue;
-        double seconds =
-            predictBackwardSeconds(shape, target, candidate, footprint);
-        if (best && seconds >= bestSeconds)
-          continue;
-        best = candidate;
-        bestSeconds = seconds;
-      }
+    // A warp for each 16 keys, or two that have half of the columns each.
+    for (int64_t keys : {16 * warps, 8 * warps})
+      for (int64_t queries : {128, 64, 32, 16})
+        for (int64_t stages : {2, 1}) {
+          auto candidate = ScheduleAttr::get(op.getContext(), queries, keys,
+                                             order, warps, stages);
+          std::optional<double> seconds =
+              predictIfFits(op, shape, target, candidate);
+          if (!seconds || (best && *seconds >= bestSeconds))
+            continue;
+          best = candidate;
+          bestSeconds = *seconds;
+        }
   return best;
 }

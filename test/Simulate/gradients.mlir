@@ -1,7 +1,7 @@
 // Gradients of attention on a GPU, forward and backward pass, against float64:
 // both targets, orders of what is asynchronous, masks, score regions with
 // derivatives and captured tensors, dropout, grouped heads, unequal dims, rows without a key, lengths
-// that no tile divides, the log-sum-exp's gradient.
+// that no tile divides, head dims whose accumulators two warps share, the log-sum-exp's gradient.
 //
 // RUN: fovea-run %s --grad --entry=window --target=sm_80 --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --grad --entry=window --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
@@ -20,6 +20,8 @@
 // RUN: fovea-run %s --grad --entry=slopes --target=sm_80 --simulate --random=7 --dims=q:1x4x70x16,k:1x2x90x16,v:1x2x90x16,cotangent0:1x4x70x16 --check | FileCheck %s
 // RUN: fovea-run %s --grad --entry=slopes --target=sm_90a --simulate --seeds=4 --random=7 --dims=q:1x4x70x16,k:1x2x90x16,v:1x2x90x16,cotangent0:1x4x70x16 --check | FileCheck %s
 // RUN: fovea-run %s --grad --deterministic --entry=slopes --target=sm_90a --simulate --seeds=4 --random=7 --dims=q:1x4x70x16,k:1x2x90x16,v:1x2x90x16,cotangent0:1x4x70x16 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=wide --target=sm_80 --simulate --random=8 --dims=70 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=wide --target=sm_90a --simulate --seeds=4 --random=8 --dims=70 --check | FileCheck %s
 //
 // Without sums between blocks: the same bits in any order of what is asynchronous.
 // RUN: fovea-run %s --grad --deterministic --entry=window --target=sm_80 --simulate --random=1 --check | FileCheck %s
@@ -87,6 +89,10 @@ func.func @single(%a: i64, %q: tensor<1x2x?x16xf32>, %k: tensor<1x1x?x16xf32>, %
   %o, %l = attn.attention %q, %k, %v scale(-0.3) dropout(0.1, %a, %a)
       : tensor<1x2x?x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x24xf32> -> tensor<1x2x?x24xf32>, tensor<1x2x?xf32>
   return %o, %l : tensor<1x2x?x24xf32>, tensor<1x2x?xf32>
+}
+func.func @wide(%q: tensor<1x1x?x256xbf16>, %k: tensor<1x1x?x256xbf16>, %v: tensor<1x1x?x256xbf16>) -> tensor<1x1x?x256xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.0625) : tensor<1x1x?x256xbf16>, tensor<1x1x?x256xbf16>, tensor<1x1x?x256xbf16> -> tensor<1x1x?x256xbf16>
+  return %o : tensor<1x1x?x256xbf16>
 }
 func.func @groups(%q: tensor<1x4x?x128xf16>, %k: tensor<1x?x?x128xf16>, %v: tensor<1x?x?x128xf16>) -> tensor<1x4x?x128xf16> {
   %o = attn.attention %q, %k, %v scale(0.1)

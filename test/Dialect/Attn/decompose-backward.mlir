@@ -80,7 +80,7 @@ func.func @saved(%q: tensor<1x1x8x16xf32>, %do: tensor<1x1x8x16xf32>,
 func.func @scheduled(%q: tensor<1x2x8x16xf16>, %l: tensor<1x2x8xf32>) -> tensor<1x2x8x16xf16> {
   %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
       statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
-      {schedule = #attn.schedule<tile = 16x64, order = linear, warps = 4, stages = 2>}
+      {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
       : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>
   return %dq : tensor<1x2x8x16xf16>
 }

@@ -638,9 +638,9 @@ func.func @schedule_of_queries(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16>
 // -----
 
 func.func @schedule_of_keys(%x: tensor<1x2x8x16xf16>, %l: tensor<1x2x8xf32>) {
-  // expected-error@+1 {{has a schedule whose tile must have a multiple of 16 keys for each of 4 warps, but has 96}}
+  // expected-error@+1 {{has a schedule whose products 4 warps must share, by multiples of 16 rows and of 8 columns, but one has 80x16}}
   %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
-    {schedule = #attn.schedule<tile = 64x96, order = linear, warps = 4, stages = 2>}
+    {schedule = #attn.schedule<tile = 64x80, order = linear, warps = 4, stages = 2>}
     : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>
   return
 }

@@ -224,20 +224,34 @@ static LogicalResult verifyFinite(Operation *op, StringRef name,
                            << value.convertToDouble();
 }
 
-/// Each warp has whole rows of products of the tile.
+/// Each warp has whole rows of products of the tile; in the backward pass,
+/// where accumulators are as wide as a head, warps may share their columns.
 static LogicalResult verifyWarps(Operation *op,
-                                 std::optional<ScheduleAttr> schedule) {
+                                 std::optional<ScheduleAttr> schedule,
+                                 int64_t headDim, int64_t valueDim) {
   if (!schedule || !schedule->getWarps())
     return success();
-  bool isBackward = isa<AttentionBackwardOp>(op);
-  int64_t rows = isBackward ? schedule->getKeyTile() : schedule->getQueryTile();
-  if (rows % (16 * schedule->getWarps()) == 0)
+  int64_t warps = schedule->getWarps();
+  if (!isa<AttentionBackwardOp>(op)) {
+    if (schedule->getQueryTile() % (16 * warps) == 0)
+      return success();
+    return op->emitOpError()
+           << "has a schedule whose tile must have a multiple of 16 queries "
+              "for "
+              "each of "
+           << warps << " warps, but has " << schedule->getQueryTile();
+  }
+  // Of dynamic dims nothing is known.
+  auto product = findUnsharedProduct(
+      *schedule, ShapedType::isDynamic(headDim) ? 0 : headDim,
+      ShapedType::isDynamic(valueDim) ? 0 : valueDim);
+  if (!product)
     return success();
-  return op->emitOpError() << "has a schedule whose tile must have a multiple "
-                              "of 16 "
-                           << (isBackward ? "keys" : "queries")
-                           << " for each of " << schedule->getWarps()
-                           << " warps, but has " << rows;
+  return op->emitOpError()
+         << "has a schedule whose products " << warps
+         << " warps must share, by multiples of 16 rows and of 8 columns, but "
+            "one has "
+         << product->first << "x" << product->second;
 }
 
 /// The shared memory and registers that a tile takes are there.
@@ -273,7 +287,7 @@ static LogicalResult verifySchedule(Operation *op,
                                     std::optional<ScheduleAttr> schedule,
                                     Type element, Type accumulation,
                                     int64_t headDim, int64_t valueDim) {
-  if (failed(verifyWarps(op, schedule)))
+  if (failed(verifyWarps(op, schedule, headDim, valueDim)))
     return failure();
   TargetAttr target = getTarget(op);
   if (!schedule || !target || ShapedType::isDynamic(headDim) ||

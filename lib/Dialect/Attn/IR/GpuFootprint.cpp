@@ -9,9 +9,13 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace fovea::attn;
 
 static constexpr int64_t kAlignment = 1024, kFeatures = 16, kWarpGroup = 4;
+/// Columns of a panel of a tile in shared memory, at which WGMMA may begin.
+static constexpr int64_t kPanel = 64;
 static constexpr int64_t kFileRegisters = 65536, kLoadRegisters = 24;
 static constexpr int64_t kOtherRegisters = 25, kLargestBudget = 240;
 
@@ -22,14 +26,19 @@ static int64_t getSharedBytes(int64_t rows, int64_t columns, int64_t bytes) {
   return llvm::alignTo(rows * columns * bytes, kAlignment);
 }
 
-/// What warps take that have `rows` rows of products, but for their registers
-/// and shared memory.
+/// How many of `warps` warps share the rows of products, 16 at a time.
+static int64_t getRowWarps(int64_t rows, int64_t warps) {
+  return std::gcd(std::max<int64_t>(rows / 16, 1), warps);
+}
+
+/// What warps take of which `rowWarps` have `rows` rows of products, but for
+/// their registers and shared memory.
 static GpuFootprint getThreads(ScheduleAttr schedule, TargetAttr target,
-                               int64_t bytes, int64_t rows) {
+                               int64_t bytes, int64_t rows, int64_t rowWarps) {
   int64_t warps = schedule.getWarps();
   GpuFootprint footprint;
   footprint.usesWgmma = isHopper(target) && bytes == 2 &&
-                        warps % kWarpGroup == 0 && rows == 16 * warps;
+                        rowWarps % kWarpGroup == 0 && rows == 16 * rowWarps;
   // On Hopper a warp group more copies, and gives up what it does not need.
   int64_t threads = warps * 32;
   int64_t copyThreads = isHopper(target) ? kWarpGroup * 32 : 0;
@@ -48,7 +57,8 @@ GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
 
-  GpuFootprint footprint = getThreads(schedule, target, bytes, queries);
+  GpuFootprint footprint =
+      getThreads(schedule, target, bytes, queries, schedule.getWarps());
   footprint.sharedBytes =
       getSharedBytes(queries, headDim, bytes) +
       schedule.getStages() * (getSharedBytes(keys, headDim, bytes) +
@@ -78,7 +88,13 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
 
-  GpuFootprint footprint = getThreads(schedule, target, bytes, keys);
+  // Warps without keys of their own share the columns of others'.
+  int64_t rowWarps = getRowWarps(keys, schedule.getWarps());
+  int64_t columnWarps = schedule.getWarps() / rowWarps;
+  GpuFootprint footprint = getThreads(schedule, target, bytes, keys, rowWarps);
+  footprint.usesWgmma &=
+      columnWarps == 1 || (headDim % (kPanel * columnWarps) == 0 &&
+                           valueDim % (kPanel * columnWarps) == 0);
   auto operands = [&](int64_t rows) {
     return getSharedBytes(rows, headDim, bytes) +
            getSharedBytes(rows, valueDim, bytes);
@@ -87,6 +103,9 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
   footprint.sharedBytes = operands(keys) +
                           schedule.getStages() * operands(queries) +
                           getSharedBytes(queries, keys, bytes) + kAlignment;
+  // Left operands of which a warp has not all columns.
+  if (columnWarps > 1)
+    footprint.sharedBytes += 2 * getSharedBytes(keys, queries, bytes);
   if (isHopper(target))
     footprint.sharedBytes += getSharedBytes(queries, headDim, accumulatorBytes);
 
@@ -97,4 +116,21 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
                        threads) +
       kOtherRegisters;
   return footprint;
+}
+
+std::optional<std::pair<int64_t, int64_t>>
+fovea::attn::findUnsharedProduct(ScheduleAttr schedule, int64_t headDim,
+                                 int64_t valueDim) {
+  int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
+  headDim = llvm::alignTo(headDim, kFeatures);
+  valueDim = llvm::alignTo(valueDim, kFeatures);
+  for (auto [rows, columns] :
+       {std::pair(keys, queries), std::pair(keys, headDim),
+        std::pair(keys, valueDim), std::pair(queries, headDim)}) {
+    int64_t rowWarps = getRowWarps(rows, schedule.getWarps());
+    int64_t columnWarps = schedule.getWarps() / rowWarps;
+    if (rows % (16 * rowWarps) || columns % (8 * columnWarps))
+      return std::pair(rows, columns);
+  }
+  return std::nullopt;
 }

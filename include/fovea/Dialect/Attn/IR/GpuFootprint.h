@@ -20,14 +20,16 @@ inline constexpr int64_t kLargestGpuHeadDim = 256;
 /// backward pass, the gradients of one tile of keys.
 struct GpuFootprint {
   /// Whether products are by WGMMA: sm_90a, 16-bit elements, whole warp groups
-  /// with 64 queries (backward: keys) each.
+  /// with 64 queries each. Backward: with 64 keys each, or 64 keys for all and
+  /// multiples of 64 features each.
   bool usesWgmma;
   /// Threads, with those that copy.
   int64_t threads;
   /// Shared memory: the queries and `stages` tiles of keys and values, each
   /// aligned to 1024 bytes, and their barriers. Backward: keys, values,
   /// `stages` tiles of queries and of the output's gradients, the gradients of
-  /// scores and, on Hopper, of queries on their way to memory.
+  /// scores and, on Hopper, of queries on their way to memory; where warps share
+  /// columns, what they hand each other of probabilities and gradients of scores.
   int64_t sharedBytes;
   /// 32-bit registers of a thread that computes: scores, the accumulator, the
   /// probabilities (twice by WGMMA, which works on the last ones meanwhile) and
@@ -52,6 +54,12 @@ GpuFootprint getGpuFootprint(ScheduleAttr schedule, TargetAttr target,
 GpuFootprint getBackwardGpuFootprint(ScheduleAttr schedule, TargetAttr target,
                                      int64_t elementBytes, int64_t headDim,
                                      int64_t valueDim);
+
+/// A product of the backward pass that `warps` warps cannot share, some its
+/// rows in multiples of 16, the others its columns in multiples of 8, as its
+/// rows and columns; nullopt: they can share all. Scores have the keys as rows.
+std::optional<std::pair<int64_t, int64_t>>
+findUnsharedProduct(ScheduleAttr schedule, int64_t headDim, int64_t valueDim);
 
 } // namespace fovea::attn
 
