@@ -102,7 +102,7 @@ void TileLaunchToGPU::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
       describe(load.getSourceMutable(), load.getSlot().getType(),
                load.getDimsAttr());
     else if (auto store = dyn_cast<StoreAsyncOp>(op))
-      describe(store.getTargetMutable(), getStoredTile(store),
+      describe(store.getTargetMutable(), store.getSource().getType(),
                store.getDimsAttr());
   });
 }

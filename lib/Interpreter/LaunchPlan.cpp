@@ -209,6 +209,10 @@ interpreter::planLaunch(tile::LaunchOp launch,
     return failure();
   LaunchPlan plan;
   plan.memory = tile::planSharedMemory(launch);
+  plan.hasTurns =
+      launch.getBody()
+          .walk([](tile::PassTurnOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
   WalkResult walk = launch.getBody().walk([&](tile::WaitOp op) {
     Operation *ring = op.getRing().getDefiningOp<tile::RingOp>();
     if (!ring) {

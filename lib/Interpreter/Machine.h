@@ -87,13 +87,14 @@ public:
 
   /// What blocks of the running launch add to memory, in any order on a GPU.
   /// The launch's end does so in that of the blocks, whatever order they run
-  /// in, so that results do not depend on the seed.
+  /// in, so that results do not depend on the seed; or, where blocks take turns,
+  /// in the order in which they did.
   struct Addition {
     MemRef target;
     int64_t index;
     double value;
   };
-  /// By the block's number.
+  /// By the block's number, or by 0.
   std::map<int64_t, std::vector<Addition>> additions;
   /// Constants of the module.
   llvm::DenseMap<mlir::Operation *, std::shared_ptr<MemRef>> globals;

@@ -133,41 +133,65 @@ static std::shared_ptr<MemRef> readGlobalOperand(Fiber &fiber,
   return nullptr;
 }
 
-static Status loadAsync(Fiber &fiber, const Instruction &op) {
-  auto load = cast<tile::LoadAsyncOp>(op.op);
-  size_t rank = load.getIndices().size();
-  auto tile = fiber.share<SharedTile>(op, 1 + rank);
-  auto ring = fiber.share<Ring>(op, 2 + rank);
-  int64_t use = fiber.getInt(op, 3 + rank);
-  if (tile->ring != ring || tile->use != use || tile->isWaited) {
+/// The acquired slot of a use of a ring that an op fills, its operand `index`,
+/// before the ring and the use; null after an error.
+static Slot *getSlotToFill(Fiber &fiber, const Instruction &op, size_t index) {
+  auto &tile = fiber.get<SharedTile>(op, index);
+  auto ring = fiber.share<Ring>(op, index + 1);
+  int64_t use = fiber.getInt(op, index + 2);
+  if (tile.ring != ring || tile.use != use || tile.isWaited) {
     InFlightDiagnostic diagnostic = emitRingError(fiber, op.op, *ring);
     diagnostic << "signals use " << use << " of the ring, but its slot is ";
-    if (!tile->ring)
+    if (!tile.ring)
       diagnostic << "no ring's";
-    else if (tile->ring != ring)
+    else if (tile.ring != ring)
       diagnostic << "another ring's";
     else
-      diagnostic << "that of use " << tile->use
-                 << (tile->isWaited ? ", which was waited for" : "");
-    return Status::Failed;
+      diagnostic << "that of use " << tile.use
+                 << (tile.isWaited ? ", which was waited for" : "");
+    return nullptr;
   }
   Slot &slot = ring->getSlot(use);
   if (slot.state != Slot::Acquired || slot.use != use) {
     emitRingError(fiber, op.op, *ring)
         << "fills use " << use << " of the ring, which "
         << (slot.use == use ? "is filled already" : "is over");
-    return Status::Failed;
+    return nullptr;
   }
+  return &slot;
+}
+
+static Status loadAsync(Fiber &fiber, const Instruction &op) {
+  auto load = cast<tile::LoadAsyncOp>(op.op);
+  size_t rank = load.getIndices().size();
+  Slot *slot = getSlotToFill(fiber, op, 1 + rank);
+  if (!slot)
+    return Status::Failed;
   std::shared_ptr<MemRef> source =
       readGlobalOperand(fiber, op, 0, load.getDims());
   if (!source)
     return Status::Failed;
-  slot.state = Slot::Filling;
-  slot.op = op.op;
+  slot->state = Slot::Filling;
+  slot->op = op.op;
   SmallVector<int64_t, 5> indices;
   for (size_t index = 0; index < rank; ++index)
     indices.push_back(fiber.getInt(op, 1 + index));
-  fiber.block->startCopy(load, fiber, source, indices, ring, use);
+  fiber.block->startCopy(load, fiber, source, indices,
+                         fiber.share<Ring>(op, 2 + rank),
+                         fiber.getInt(op, 3 + rank));
+  return Status::Next;
+}
+
+static Status write(Fiber &fiber, const Instruction &op) {
+  std::shared_ptr<Fragment> fragment = readFragment(fiber, op, 0);
+  Slot *slot = fragment ? getSlotToFill(fiber, op, 1) : nullptr;
+  if (!slot)
+    return Status::Failed;
+  auto &tile = fiber.get<SharedTile>(op, 1);
+  writeTile(*fiber.block, tile.type, tile.offset, fragment->elements);
+  slot->state = Slot::Full;
+  slot->op = op.op;
+  fiber.block->wake();
   return Status::Next;
 }
 
@@ -280,6 +304,7 @@ void interpreter::addRingHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.ring"] = inLaunch<makeRing>;
   handlers["tile.acquire"] = inLaunch<acquire>;
   handlers["tile.load_async"] = inLaunch<loadAsync>;
+  handlers["tile.write"] = inLaunch<write>;
   handlers["tile.wait"] = inLaunch<wait>;
   handlers["tile.release"] = inLaunch<release>;
   handlers["tile.store_async"] = inLaunch<storeAsync>;

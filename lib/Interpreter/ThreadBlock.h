@@ -25,6 +25,8 @@ struct LaunchPlan {
   /// The roles, or the launch, that wait on a ring.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 2>>
       waiters;
+  /// Whether blocks take turns, so that the order in which they add is theirs.
+  bool hasTurns = false;
 };
 
 /// Places shared memory and checks layouts and budgets. Emits errors.
@@ -220,6 +222,10 @@ private:
 
   friend Status makeRing(Fiber &fiber, const Instruction &op);
 };
+
+/// An operand that no product in flight adds to; null after an error.
+std::shared_ptr<Fragment> readFragment(Fiber &fiber, const Instruction &op,
+                                       size_t index);
 
 /// Checks that a tile may be read.
 Status checkTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile);

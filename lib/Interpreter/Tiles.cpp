@@ -67,9 +67,11 @@ static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
                           ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
                           ArrayRef<int64_t> shape, ArrayRef<Scalar> elements,
                           bool add) {
+  const ThreadBlock &block = *fiber.block;
+  int64_t adder = block.getPlan().hasTurns ? 0 : block.getNumber();
   auto visit = [&](int64_t number, int64_t index) {
     if (add)
-      fiber.machine.additions[fiber.block->getNumber()].push_back(
+      fiber.machine.additions[adder].push_back(
           {target, index, elements[number].f});
     else
       target.format.write(target.getElement(index), elements[number]);
@@ -204,9 +206,8 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
   return Status::Next;
 }
 
-/// A fragment that may be read now; null after an error.
-static std::shared_ptr<Fragment>
-readFragment(Fiber &fiber, const Instruction &op, size_t index) {
+std::shared_ptr<Fragment>
+interpreter::readFragment(Fiber &fiber, const Instruction &op, size_t index) {
   auto fragment = fiber.share<Fragment>(op, index);
   if (!fragment->product)
     return fragment;
@@ -564,30 +565,39 @@ static Status takeTurn(Fiber &fiber, const Instruction &op) {
   fiber.role->isOutOfTurn = false;
   auto &turns = fiber.get<MemRef>(op, 0);
   auto place = getIndices(fiber, op, 1, turn.getIndices().size());
-  place.push_back(0);
-  int64_t &last = place[place.size() - 2];
-  auto getNumber = [&] { return turns.getElement(turns.getIndex(place)); };
-  int64_t position =
-      turn.getPosition() ? fiber.getInt(op, op.operands.size() - 1) : 0;
-  int64_t here = turn.getPosition() ? position + 1 : tile::TakeTurnOp::kEnd;
-  int64_t past = turn.getPosition() ? position + 2 : tile::TakeTurnOp::kEnd;
-  ++last;
-  if (last < turns.sizes[turns.sizes.size() - 2] &&
-      turns.format.read(getNumber()).i < past) {
-    fiber.role->isOutOfTurn = true;
-    fiber.role->obstacle =
-        "for the block of the next index to be past its position";
-    return Status::Blocked;
+  auto getNumber = [&] {
+    return turns.format.read(turns.getElement(turns.getIndex(place))).i;
+  };
+  int64_t position = fiber.getInt(op, 1 + place.size());
+  if (getNumber() > position) {
+    fiber.emitError(op.op) << "is at position " << position
+                           << ", but its block has come to " << getNumber();
+    return Status::Failed;
   }
-  --last;
+  if (--place.back() < 0 || getNumber() > position)
+    return Status::Next;
+  fiber.role->isOutOfTurn = true;
+  fiber.role->obstacle =
+      "for the block of the index before to be past its position";
+  return Status::Blocked;
+}
+
+static Status passTurn(Fiber &fiber, const Instruction &op) {
+  auto turn = cast<tile::PassTurnOp>(op.op);
   for (Store &store : fiber.role->stores)
     if (!store.isDone && complete(fiber, store) != Status::Next)
       return Status::Failed;
-  if (here <= turns.format.read(getNumber()).i) {
-    fiber.emitError(op.op) << "is at a position that its block is past";
+  auto &turns = fiber.get<MemRef>(op, 0);
+  auto place = getIndices(fiber, op, 1, turn.getIndices().size());
+  char *number = turns.getElement(turns.getIndex(place));
+  int64_t position = turn.getPosition() ? fiber.getInt(op, 1 + place.size())
+                                        : tile::PassTurnOp::kEnd;
+  if (int64_t last = turns.format.read(number).i; position < last) {
+    fiber.emitError(op.op) << "comes to position " << position
+                           << ", but its block has come to " << last;
     return Status::Failed;
   }
-  turns.format.write(getNumber(), {.i = here});
+  turns.format.write(number, {.i = position});
   ++fiber.machine.turns;
   return Status::Next;
 }
@@ -674,6 +684,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.from_shared"] = inLaunch<fromShared>;
   handlers["tile.store"] = inLaunch<store>;
   handlers["tile.take_turn"] = inLaunch<takeTurn>;
+  handlers["tile.pass_turn"] = inLaunch<passTurn>;
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;
   handlers["tile.yield"] = yield;

@@ -53,8 +53,8 @@
 //
 // Both products of scores first, then the probabilities under the second; half
 // of the values' gradient under the work on the scores' gradient, and half under
-// the barrier after that; the queries' gradient before the keys', which runs
-// while the former is stored.
+// the barrier after that; the queries' gradient before the keys', which runs while
+// the former is written, for another role to store.
 // ORDER: tile.role "compute"
 // ORDER: scf.for
 // ORDER: scf.for
@@ -74,8 +74,7 @@
 // ORDER: tile.release
 // ORDER: %[[DK:.*]] = tile.mma_async wgmma %{{.*}}, %{{.*}} into
 // ORDER: tile.wait_mma %[[DQ]] pending 1
-// ORDER: tile.to_shared
-// ORDER: tile.store_async add
+// ORDER: tile.write
 // ORDER: tile.wait_mma %[[DK]] :
 // ORDER: tile.release
 

@@ -110,35 +110,6 @@ void fovea::tile::emitBarrier(OpBuilder &builder, Operation *op) {
                           NVVM::BarrierReductionAttr{}, Value{});
 }
 
-void fovea::tile::emitGroupBarrier(OpBuilder &builder, Operation *op,
-                                   GroupMeeting meeting) {
-  constexpr int64_t kGroupThreads = 4 * kWarpSize;
-  // After the block's barrier and those of roles two for each group: a block
-  // with roles has five groups at most.
-  Location loc = op->getLoc();
-  int64_t first = 1 + (meeting == GroupMeeting::Written);
-  if (auto role = op->getParentOfType<RoleOp>())
-    first += llvm::count_if(*role->getBlock(), llvm::IsaPred<RoleOp>);
-  Value thread = getThread(builder, op);
-  Value group = arith::DivUIOp::create(builder, loc, thread,
-                                       getI32(builder, loc, kGroupThreads));
-  Value number =
-      arith::MulIOp::create(builder, loc, group, getI32(builder, loc, 2));
-  number =
-      arith::AddIOp::create(builder, loc, number, getI32(builder, loc, first));
-  Value place = arith::AndIOp::create(builder, loc, thread,
-                                      getI32(builder, loc, kGroupThreads - 1));
-  StringRef says = meeting == GroupMeeting::Free ? "first" : "!first";
-  StringRef waits = meeting == GroupMeeting::Free ? "!first" : "first";
-  emitPtx(builder, loc,
-          "{\n.reg .pred first;\n"
-          "setp.lt.u32 first, $1, " +
-              Twine(kWarpSize) + ";\n@" + says + " bar.arrive $0, " +
-              Twine(kGroupThreads) + ";\n@" + waits + " bar.sync $0, " +
-              Twine(kGroupThreads) + ";\n}",
-          {number, place});
-}
-
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//

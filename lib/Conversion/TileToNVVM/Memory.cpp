@@ -491,54 +491,30 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
   }
 };
 
-struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
-  using OpConversionPattern::OpConversionPattern;
+} // namespace
 
-  LogicalResult
-  matchAndRewrite(ToSharedOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Value address = op.getRing()
-                        ? adaptor.getRing().front()
-                        : getSharedAddress(rewriter, op, getSharedOffset(op));
-    if (op.getSlots()) {
-      Value use = arith::IndexCastOp::create(
-          rewriter, loc, rewriter.getI32Type(), op.getUse());
-      Value slot = arith::RemUIOp::create(
-          rewriter, loc, use, getI32(rewriter, loc, *op.getSlots()));
-      Value offset = arith::MulIOp::create(
-          rewriter, loc, slot,
-          getI32(rewriter, loc, getSlotBytes(op.getResult().getType())));
-      address = arith::AddIOp::create(rewriter, loc, address, offset);
-    }
-    // The first thread of a group stores its part, and waits for that.
-    auto meet = [&](GroupMeeting meeting) {
-      if (getWriteParts(op))
-        emitGroupBarrier(rewriter, op, meeting);
-      else
-        emitBarrier(rewriter, op);
-    };
-    // What was there may still be read by threads that are behind; two slots
-    // ago they were not: they have met since.
-    if (op.getRing() ||
-        (!op.getSlots() && op->getParentOfType<LoopLikeOpInterface>()))
-      meet(GroupMeeting::Free);
-    if (op.getTransposed())
-      TransposedWrite(rewriter, op, address).store(adaptor.getValue());
-    else
-      store(rewriter, op, address, adaptor.getValue());
-    if (mayBeReadByProxy(op.getResult()))
-      emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
-    meet(GroupMeeting::Written);
-    rewriter.replaceOp(op, address);
-    return success();
-  }
+namespace {
+
+/// Writes a fragment's registers to a tile in shared memory.
+class FragmentWrite {
+public:
+  FragmentWrite(OpBuilder &builder, Operation *op, FragmentType value,
+                SharedType type, Value address)
+      : builder(builder), op(op), loc(op->getLoc()), layout(value.getLayout()),
+        type(type), address(address) {}
+
+  void store(ValueRange registers);
 
 private:
-  static void store(OpBuilder &builder, ToSharedOp op, Value address,
-                    ValueRange registers);
-  static void storePairs(OpBuilder &builder, ToSharedOp op, Value address,
-                         ValueRange registers);
+  bool hasConflicts() const;
+  void storePairs(ValueRange registers);
+
+  OpBuilder &builder;
+  Operation *op;
+  Location loc;
+  LayoutAttr layout;
+  SharedType type;
+  Value address;
 };
 
 } // namespace
@@ -546,22 +522,16 @@ private:
 /// Whether pairs of f32 would meet in a bank: of the four rows that half a warp
 /// writes, an even and the odd one after it have the same 32 bytes of a row of
 /// 128, where the swizzle only exchanges the halves of 32 bytes for them.
-static bool hasConflicts(ToSharedOp op) {
+bool FragmentWrite::hasConflicts() const {
   SmallVector<int64_t> permutation;
-  SharedType type = op.getResult().getType();
-  LayoutAttr layout = op.getValue().getType().getLayout();
   return type.getElementType().isF32() && type.getSwizzle() == 128 &&
          layout.getColumnWarps(permutation) &&
          layout.getRegisterOffset(layout.getNumRegisters() - 1)[1] % 32 == 25;
 }
 
-void ConvertToShared::store(OpBuilder &builder, ToSharedOp op, Value address,
-                            ValueRange registers) {
-  if (hasConflicts(op))
-    return storePairs(builder, op, address, registers);
-  Location loc = op.getLoc();
-  LayoutAttr layout = op.getValue().getType().getLayout();
-  SharedType type = op.getResult().getType();
+void FragmentWrite::store(ValueRange registers) {
+  if (hasConflicts())
+    return storePairs(registers);
   int64_t width = getVectorWidth(layout, type.getElementBytes());
   SharedAccess access(builder, loc, type, address,
                       getThreadCoordinate(builder, op, layout, 0),
@@ -577,12 +547,8 @@ void ConvertToShared::store(OpBuilder &builder, ToSharedOp op, Value address,
 
 /// Writes pairs of an accumulator: threads of odd rows write those of columns
 /// `c` and `c + 16` the other way round.
-void ConvertToShared::storePairs(OpBuilder &builder, ToSharedOp op,
-                                 Value address, ValueRange registers) {
+void FragmentWrite::storePairs(ValueRange registers) {
   constexpr int64_t kDistance = 16;
-  Location loc = op.getLoc();
-  LayoutAttr layout = op.getValue().getType().getLayout();
-  SharedType type = op.getResult().getType();
   Value row = getThreadCoordinate(builder, op, layout, 0);
   ThreadPart column = getThreadPart(builder, op, layout, 1);
   Value parity =
@@ -625,6 +591,67 @@ void ConvertToShared::storePairs(OpBuilder &builder, ToSharedOp op,
 }
 
 namespace {
+
+struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ToSharedOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value address = op.getRing()
+                        ? adaptor.getRing().front()
+                        : getSharedAddress(rewriter, op, getSharedOffset(op));
+    if (op.getSlots()) {
+      Value use = arith::IndexCastOp::create(
+          rewriter, loc, rewriter.getI32Type(), op.getUse());
+      Value slot = arith::RemUIOp::create(
+          rewriter, loc, use, getI32(rewriter, loc, *op.getSlots()));
+      Value offset = arith::MulIOp::create(
+          rewriter, loc, slot,
+          getI32(rewriter, loc, getSlotBytes(op.getResult().getType())));
+      address = arith::AddIOp::create(rewriter, loc, address, offset);
+    }
+    // What was there may still be read by threads that are behind; two slots
+    // ago they were not: they have met since.
+    if (op.getRing() ||
+        (!op.getSlots() && op->getParentOfType<LoopLikeOpInterface>()))
+      emitBarrier(rewriter, op);
+    if (op.getTransposed())
+      TransposedWrite(rewriter, op, address).store(adaptor.getValue());
+    else
+      FragmentWrite(rewriter, op, op.getValue().getType(),
+                    op.getResult().getType(), address)
+          .store(adaptor.getValue());
+    if (mayBeReadByProxy(op.getResult()))
+      emitPtx(rewriter, loc, "fence.proxy.async.shared::cta;");
+    emitBarrier(rewriter, op);
+    rewriter.replaceOp(op, address);
+    return success();
+  }
+};
+
+/// Writes to a slot, and says so once for each warp.
+struct ConvertWrite final : OpConversionPattern<WriteOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WriteOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!isForHopper(op))
+      return op.emitOpError("expected a ring with barriers, of sm_90a");
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
+                adaptor.getUse().front());
+    FragmentWrite(rewriter, op, op.getValue().getType(),
+                  op.getSlot().getType(), adaptor.getSlot().front())
+        .store(adaptor.getValue());
+    emitPtx(rewriter, op.getLoc(), "fence.proxy.async.shared::cta;");
+    emitWarpArrive(rewriter, op, use.full);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
 
 struct ConvertFromShared final : OpConversionPattern<FromSharedOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -704,7 +731,7 @@ private:
 void fovea::tile::populateMemoryPatterns(const TileTypeConverter &converter,
                                          RewritePatternSet &patterns,
                                          const RingReaders &readers) {
-  patterns.add<ConvertLoad, ConvertStore, ConvertToShared, ConvertFromShared>(
-      converter, patterns.getContext());
+  patterns.add<ConvertLoad, ConvertStore, ConvertToShared, ConvertFromShared,
+               ConvertWrite>(converter, patterns.getContext());
   patterns.add<ConvertLoadAsync>(converter, patterns.getContext(), readers);
 }

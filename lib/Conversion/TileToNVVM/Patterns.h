@@ -51,7 +51,7 @@ void populateFragmentPatterns(const TileTypeConverter &converter,
 
 class RingReaders;
 
-/// load, store, to_shared and from_shared.
+/// load, store, to_shared, from_shared and write.
 void populateMemoryPatterns(const TileTypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const RingReaders &readers);
@@ -76,7 +76,7 @@ void populateRingPatterns(const TileTypeConverter &converter,
 void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,
                                              mlir::RewritePatternSet &patterns);
 
-/// take_turn.
+/// take_turn and pass_turn.
 void populateTurnPatterns(const TileTypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 
@@ -109,12 +109,6 @@ mlir::Value getThreadCoordinate(mlir::OpBuilder &builder, mlir::Operation *op,
 /// Makes all threads that run `op` wait for each other, and see what they wrote
 /// to memory before.
 void emitBarrier(mlir::OpBuilder &builder, mlir::Operation *op);
-
-/// Where a warp group's first warp and the others meet: `Free` when the first
-/// warp says so, `Written` when the others do. Who says so does not wait.
-enum class GroupMeeting { Free, Written };
-void emitGroupBarrier(mlir::OpBuilder &builder, mlir::Operation *op,
-                      GroupMeeting meeting);
 
 //===----------------------------------------------------------------------===//
 // Shared memory

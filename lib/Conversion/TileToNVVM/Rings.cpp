@@ -115,6 +115,8 @@ RingReaders::RingReaders(Operation *root) {
       auto load = dyn_cast<LoadAsyncOp>(user);
       if (load && isa<MemRefType>(load.getSource().getType()))
         reader.copiers = getNumThreads(user);
+      if (isa<WriteOp>(user))
+        reader.copiers = getNumThreads(user) / kWarpSize;
       auto wait = dyn_cast<WaitOp>(user);
       if (!wait)
         continue;
@@ -129,6 +131,18 @@ RingReaders::RingReaders(Operation *root) {
 
 void fovea::tile::emitArrive(OpBuilder &builder, Location loc, Value barrier) {
   emitPtx(builder, loc, "mbarrier.arrive.shared::cta.b64 _, [$0];", barrier);
+}
+
+void fovea::tile::emitWarpArrive(OpBuilder &builder, Operation *op,
+                                 Value barrier, bool haveMet) {
+  Location loc = op->getLoc();
+  if (!haveMet)
+    NVVM::SyncWarpOp::create(builder, loc, getI32(builder, loc, -1));
+  emitPtx(builder, loc,
+          "{\n.reg .pred first;\n"
+          "setp.eq.u32 first, $1, 0;\n"
+          "@first mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
+          {barrier, getLane(builder, op)});
 }
 
 /// Waits until the phase of `parity` of a barrier is complete.
@@ -264,13 +278,7 @@ struct ReleaseLowering final : UsePattern<ReleaseOp> {
       return;
     if (isOneThread(op))
       return emitArrive(builder, op.getLoc(), use.empty);
-    if (!reader.isWgmma)
-      NVVM::SyncWarpOp::create(builder, constant(builder, -1));
-    emitPtx(builder, op.getLoc(),
-            "{\n.reg .pred first;\n"
-            "setp.eq.u32 first, $1, 0;\n"
-            "@first mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
-            {use.empty, getLane(builder, op)});
+    emitWarpArrive(builder, op, use.empty, /*haveMet=*/reader.isWgmma);
   }
 };
 

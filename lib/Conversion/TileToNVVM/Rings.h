@@ -27,6 +27,12 @@ struct RingUse {
 void emitArrive(mlir::OpBuilder &builder, mlir::Location loc,
                 mlir::Value barrier);
 
+/// Arrives at a barrier once for the executing warp, of those that run `op`,
+/// after all that its threads have written and read; they meet, unless they
+/// have.
+void emitWarpArrive(mlir::OpBuilder &builder, mlir::Operation *op,
+                    mlir::Value barrier, bool haveMet = false);
+
 /// Who reads and fills the rings within an op, as the programs say before
 /// conversion.
 class RingReaders {
@@ -34,8 +40,8 @@ public:
   struct Reader {
     /// Arrivals that make a slot empty: one from each warp that releases it.
     int64_t arrivals = 0;
-    /// Arrivals that make a slot full: one from each thread that copies, or one
-    /// where TMA does.
+    /// Arrivals that make a slot full: one from each thread that copies, from
+    /// each warp that writes, or one where TMA copies.
     int64_t copiers = 1;
     /// Whether only WGMMA reads slots, whose wait is one of whole warps.
     bool isWgmma = true;

@@ -76,47 +76,24 @@ bool fovea::tile::isOneThread(Operation *op) {
   return role && role.getSingle();
 }
 
-/// Emits `body` for the threads whose `number` is 0.
-static void emitInThread(OpBuilder &builder, Operation *op, Value number,
-                         function_ref<void(OpBuilder &)> body) {
+void fovea::tile::emitInOneThread(OpBuilder &builder, Operation *op,
+                                  function_ref<void(OpBuilder &)> body) {
+  if (isOneThread(op))
+    return body(builder);
   Location loc = op->getLoc();
-  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                        number, getI32(builder, loc, 0));
+  Value isFirst =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                            getThread(builder, op), getI32(builder, loc, 0));
   scf::IfOp::create(builder, loc, isFirst, [&](OpBuilder &nested, Location) {
     body(nested);
     scf::YieldOp::create(nested, loc);
   });
 }
 
-void fovea::tile::emitInOneThread(OpBuilder &builder, Operation *op,
-                                  function_ref<void(OpBuilder &)> body) {
-  if (isOneThread(op))
-    return body(builder);
-  emitInThread(builder, op, getThread(builder, op), body);
-}
-
-void fovea::tile::emitInEachGroup(OpBuilder &builder, Operation *op,
-                                  function_ref<void(OpBuilder &)> body) {
-  Location loc = op->getLoc();
-  Value place =
-      arith::AndIOp::create(builder, loc, getThread(builder, op),
-                            getI32(builder, loc, kGroupWarps * kWarpSize - 1));
-  emitInThread(builder, op, place, body);
-}
-
 Operation *fovea::tile::getProgram(Operation *op) {
   if (auto role = op->getParentOfType<RoleOp>())
     return role;
   return op->getParentOfType<gpu::GPUFuncOp>();
-}
-
-bool fovea::tile::areStoredByGroups(Operation *op) {
-  return getProgram(op)
-      ->walk([](ToSharedOp write) {
-        return getWriteParts(write) ? WalkResult::interrupt()
-                                    : WalkResult::advance();
-      })
-      .wasInterrupted();
 }
 
 //===----------------------------------------------------------------------===//
@@ -129,17 +106,9 @@ static int64_t getRegistersAtStart(int64_t warps) {
   return std::min<int64_t>(255, kRegisters / (warps * kWarpSize) / 8 * 8);
 }
 
-/// Moves the body of `role`, whose threads start with `atStart` registers, to
-/// where `builder` is.
-static void lowerRole(ImplicitLocOpBuilder &builder, RoleOp role,
-                      int64_t atStart) {
+/// Moves the body of `role` to where `builder` is.
+static void lowerRole(ImplicitLocOpBuilder &builder, RoleOp role) {
   OpBuilder::InsertionGuard guard(builder);
-  int64_t registers = role.getRegisters().value_or(atStart);
-  if (registers != atStart)
-    NVVM::SetMaxRegisterOp::create(builder, registers,
-                                   registers > atStart
-                                       ? NVVM::SetMaxRegisterAction::increase
-                                       : NVVM::SetMaxRegisterAction::decrease);
   if (role.getSingle()) {
     Value thread = NVVM::ThreadIdXOp::create(builder, builder.getI32Type());
     Value isFirst = arith::CmpIOp::create(
@@ -152,6 +121,61 @@ static void lowerRole(ImplicitLocOpBuilder &builder, RoleOp role,
   body.getTerminator()->erase();
   builder.getInsertionBlock()->getOperations().splice(
       builder.getInsertionPoint(), body.getOperations());
+}
+
+/// Emits `body` for each of `items`, in a branch of the warps up to `getEnd` of
+/// it; the last needs no branch.
+template <typename Item>
+static void emitBranches(ImplicitLocOpBuilder &builder, Value warp,
+                         ArrayRef<Item> items,
+                         function_ref<int64_t(const Item &)> getEnd,
+                         function_ref<void(const Item &)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  for (const Item &item : items.drop_back()) {
+    Value isHere = arith::CmpIOp::create(
+        builder, arith::CmpIPredicate::ult, warp,
+        getI32(builder, builder.getLoc(), getEnd(item)));
+    auto branch = scf::IfOp::create(builder, isHere, /*withElseRegion=*/true);
+    builder.setInsertionPoint(branch.thenYield());
+    body(item);
+    builder.setInsertionPoint(branch.elseYield());
+  }
+  body(items.back());
+}
+
+/// Roles that share warp groups, whose budget is set by one instruction for all
+/// warps of a group (`setmaxnreg`, PTX ISA 9.7.19.5).
+using Sharers = SmallVector<RoleOp>;
+
+/// Roles one by one, or those together that share a warp group.
+static SmallVector<Sharers> groupRoles(ArrayRef<RoleOp> roles) {
+  SmallVector<Sharers> groups;
+  for (RoleOp role : roles) {
+    if (groups.empty() || getFirstWarp(role) % kGroupWarps == 0 ||
+        !role.getRegisters())
+      groups.emplace_back();
+    groups.back().push_back(role);
+  }
+  return groups;
+}
+
+/// The first warp behind `role`.
+static int64_t getEndWarp(const RoleOp &role) {
+  return getFirstWarp(role) + static_cast<int64_t>(RoleOp(role).getWarps());
+}
+
+/// Moves the bodies of roles, whose threads start with `atStart` registers, to
+/// where `builder` is.
+static void lowerSharers(ImplicitLocOpBuilder &builder, Value warp,
+                         const Sharers &roles, int64_t atStart) {
+  int64_t registers = RoleOp(roles.front()).getRegisters().value_or(atStart);
+  if (registers != atStart)
+    NVVM::SetMaxRegisterOp::create(builder, registers,
+                                   registers > atStart
+                                       ? NVVM::SetMaxRegisterAction::increase
+                                       : NVVM::SetMaxRegisterAction::decrease);
+  emitBranches<RoleOp>(builder, warp, roles, getEndWarp,
+                       [&](const RoleOp &role) { lowerRole(builder, role); });
 }
 
 static LogicalResult lowerRoles(RolesOp op, Value warp) {
@@ -174,21 +198,12 @@ static LogicalResult lowerRoles(RolesOp op, Value warp) {
         NVVM::NVVMDialect::getMinctasmAttrName(),
         Builder(op.getContext()).getI32IntegerAttr(1));
   ImplicitLocOpBuilder builder(op.getLoc(), op);
-  int64_t end = 0;
-  for (RoleOp role : roles) {
-    end += role.getWarps();
-    if (end == warps) {
-      lowerRole(builder, role, atStart);
-      break;
-    }
-    Value isHere =
-        arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, warp,
-                              getI32(builder, role.getLoc(), end));
-    auto branch = scf::IfOp::create(builder, isHere, /*withElseRegion=*/true);
-    builder.setInsertionPoint(branch.thenYield());
-    lowerRole(builder, role, atStart);
-    builder.setInsertionPoint(branch.elseYield());
-  }
+  emitBranches<Sharers>(
+      builder, warp, groupRoles(roles),
+      [](const Sharers &sharers) { return getEndWarp(sharers.back()); },
+      [&](const Sharers &sharers) {
+        lowerSharers(builder, warp, sharers, atStart);
+      });
   op.erase();
   return success();
 }

@@ -13,9 +13,6 @@
 
 namespace fovea::tile {
 
-/// Warps of a warp group.
-inline constexpr int64_t kGroupWarps = 4;
-
 /// The number of each kernel's executing warp, an i32 that ptxas knows to be
 /// the same in all of its threads; computed once at the kernel's entry, where
 /// roles or products by warp groups need it.
@@ -40,20 +37,12 @@ bool isOneThread(mlir::Operation *op);
 void emitInOneThread(mlir::OpBuilder &builder, mlir::Operation *op,
                      llvm::function_ref<void(mlir::OpBuilder &)> body);
 
-/// Emits `body` for the first thread of each warp group that runs `op`.
-void emitInEachGroup(mlir::OpBuilder &builder, mlir::Operation *op,
-                     llvm::function_ref<void(mlir::OpBuilder &)> body);
-
 /// The role that `op` is in, or its kernel.
 mlir::Operation *getProgram(mlir::Operation *op);
 
-/// Whether warp groups have their parts of tiles stored by themselves in the
-/// program that `op` is in.
-bool areStoredByGroups(mlir::Operation *op);
-
 /// Turns every `tile.roles` in `module` into branches on the warp, each with
-/// the role's register budget. Emits an error where the budgets exceed the
-/// registers of a multiprocessor.
+/// the role's register budget, which warp groups that roles share set once.
+/// Emits an error where the budgets exceed the registers of a multiprocessor.
 llvm::LogicalResult lowerRoles(mlir::gpu::GPUModuleOp module,
                                const WarpNumbers &warps);
 

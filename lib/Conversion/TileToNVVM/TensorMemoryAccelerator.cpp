@@ -29,11 +29,11 @@ static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
   return coordinates;
 }
 
-/// Emits `text` once for each of `panels` panels of `tile`: with the panel's
-/// address as $0, the descriptor as $1, `others`, and then the panel's
-/// coordinates, whose names replace `@` in the text.
+/// Emits `text` once for each panel of `tile`: with the panel's address as $0,
+/// the descriptor as $1, `others`, and then the panel's coordinates, whose names
+/// replace `@` in the text.
 static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
-                       SharedType tile, int64_t panels, StringRef text,
+                       SharedType tile, StringRef text,
                        Value address, Value descriptor, ValueRange others,
                        ArrayRef<Value> coordinates) {
   auto constant = [&](int64_t value) -> Value {
@@ -46,7 +46,7 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
       llvm::seq<int64_t>(0, map.getRank()), os,
       [&](int64_t dim) { os << "$" << 2 + others.size() + dim; });
   os << after;
-  for (int64_t panel = 0; panel < panels; ++panel) {
+  for (int64_t panel = 0; panel < tile.getNumPanels(); ++panel) {
     SmallVector<Value> operands = {
         arith::AddIOp::create(builder, address,
                               constant(panel * tile.getPanelBytes())),
@@ -88,7 +88,7 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
                         "mbarrier::complete_tx::bytes [$0], [$1, {{@}], [$2];",
                         map.getRank());
       SharedType tile = map.getTile();
-      emitPanels(one, map, tile, tile.getNumPanels(), text,
+      emitPanels(one, map, tile, text,
                  adaptor.getSlot().front(), adaptor.getSource().front(),
                  use.full, coordinates);
     });
@@ -97,8 +97,7 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
   }
 };
 
-/// Starts the copy of each panel by the first thread, which also waits; or, of
-/// a tile that warp groups share, by the first thread of each group.
+/// Starts the copy of each panel by the first thread, which also waits.
 struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -113,65 +112,20 @@ struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
     SmallVector<Value> coordinates =
         getCoordinates(builder, adaptor.getIndices());
     SharedType tile = op.getSource().getType();
-    Value address = adaptor.getSource().front();
-    auto write = op.getSource().getDefiningOp<ToSharedOp>();
-    std::optional<WriteParts> parts;
-    if (write)
-      parts = getWriteParts(write);
-    if (parts)
-      movePart(builder, op, *parts, address, coordinates);
-    auto emit = [&](OpBuilder &nested) {
+    emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
       ImplicitLocOpBuilder one(op.getLoc(), nested);
       std::string text = llvm::formatv(
           "cp{0}.async.bulk.tensor.{1}d.global.shared::cta{2}.bulk_group "
           "[$1, {{@}], [$0];",
           op.getAdd() ? ".reduce" : "", map.getRank(),
           op.getAdd() ? ".add.tile" : "");
-      emitPanels(one, map, tile,
-                 tile.getNumPanels() / (parts ? parts->columns : 1), text,
-                 address, adaptor.getTarget().front(), {}, coordinates);
+      emitPanels(one, map, tile, text,
+                 adaptor.getSource().front(), adaptor.getTarget().front(), {},
+                 coordinates);
       emitPtx(one, op.getLoc(), "cp.async.bulk.commit_group;");
-    };
-    if (parts)
-      emitInEachGroup(rewriter, op, emit);
-    else
-      emitInOneThread(rewriter, op, emit);
+    });
     rewriter.eraseOp(op);
     return success();
-  }
-
-private:
-  /// Moves to the part of the executing warp group.
-  static void movePart(ImplicitLocOpBuilder &builder, StoreAsyncOp op,
-                       WriteParts parts, Value &address,
-                       MutableArrayRef<Value> coordinates) {
-    SharedType tile = op.getSource().getType();
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIntOp::create(builder, value, 32);
-    };
-    auto move = [&](Value &value, Value number, int64_t distance) {
-      Value offset = arith::MulIOp::create(builder, number, constant(distance));
-      value = arith::AddIOp::create(builder, value, offset);
-    };
-    Value group = arith::DivUIOp::create(builder, getThread(builder, op),
-                                         constant(kGroupWarps * kWarpSize));
-    if (parts.rows > 1) {
-      Value number =
-          arith::RemUIOp::create(builder, group, constant(parts.rows));
-      int64_t rows = tile.getShape()[0] / parts.rows;
-      // The innermost coordinate is the first.
-      size_t place = coordinates.size() - 1 - op.getDims()[0];
-      move(coordinates[place], number, rows);
-      move(address, number,
-           rows * tile.getPanelColumns() * tile.getElementBytes());
-    }
-    if (parts.columns > 1) {
-      Value number =
-          arith::DivUIOp::create(builder, group, constant(parts.rows));
-      move(coordinates.front(), number, tile.getShape()[1] / parts.columns);
-      move(address, number,
-           tile.getNumPanels() / parts.columns * tile.getPanelBytes());
-    }
   }
 };
 
@@ -181,14 +135,10 @@ struct WaitStoresLowering : OpConversionPattern<WaitStoresOp> {
   LogicalResult
   matchAndRewrite(WaitStoresOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto emit = [&](OpBuilder &nested) {
+    emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
       emitPtx(nested, op.getLoc(),
               "cp.async.bulk.wait_group.read " + Twine(op.getPending()) + ";");
-    };
-    if (areStoredByGroups(op))
-      emitInEachGroup(rewriter, op, emit);
-    else
-      emitInOneThread(rewriter, op, emit);
+    });
     rewriter.eraseOp(op);
     return success();
   }

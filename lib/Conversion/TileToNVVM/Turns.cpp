@@ -28,91 +28,95 @@ static bool areStoredByTma(Operation *op) {
       .wasInterrupted();
 }
 
+/// The address of the number of a block, an i64.
+static Value getNumber(OpBuilder &builder, Location loc,
+                       TypedValue<MemRefType> turns, ValueRange indices) {
+  GlobalAccess access(builder, loc, turns, indices,
+                      {static_cast<int64_t>(indices.size()) - 1}, {1});
+  return LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(),
+                                  access.getPointer(getI32(builder, loc, 0)));
+}
+
 namespace {
 
 struct TakeTurnLowering final : OpConversionPattern<TakeTurnOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(TakeTurnOp op, OneToNOpAdaptor adaptor,
+  matchAndRewrite(TakeTurnOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    bool byGroups = areStoredByGroups(op), byThreads = areAddedByThreads(op);
-    if (byThreads) {
-      // What all threads have added is there before one of them says so.
-      NVVM::MembarOp::create(rewriter, loc, NVVM::MemScopeKind::GPU);
-      emitBarrier(rewriter, op);
-    }
-    Value slot = getI32(rewriter, loc, 0);
-    if (byGroups)
-      slot = arith::DivUIOp::create(
-          rewriter, loc, getThread(rewriter, op),
-          getI32(rewriter, loc, kGroupWarps * kWarpSize));
-    auto emit = [&](OpBuilder &builder) { emitTurn(builder, op, slot); };
-    if (byGroups)
-      emitInEachGroup(rewriter, op, emit);
-    else
-      emitInOneThread(rewriter, op, emit);
-    if (byThreads)
+    emitInOneThread(rewriter, op,
+                    [&](OpBuilder &builder) { emitWait(builder, op); });
+    if (areAddedByThreads(op))
       emitBarrier(rewriter, op);
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
-  static void emitTurn(OpBuilder &builder, TakeTurnOp op, Value slot);
+  static void emitWait(OpBuilder &builder, TakeTurnOp op);
+};
+
+struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PassTurnOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    if (areAddedByThreads(op)) {
+      // What all threads have added is there before one of them says so.
+      NVVM::MembarOp::create(rewriter, loc, NVVM::MemScopeKind::GPU);
+      emitBarrier(rewriter, op);
+    }
+    emitInOneThread(rewriter, op, [&](OpBuilder &builder) {
+      if (areStoredByTma(op))
+        emitPtx(builder, loc,
+                "cp.async.bulk.wait_group 0;\nfence.proxy.async.global;");
+      Value position = getI32(builder, loc, PassTurnOp::kEnd);
+      if (op.getPosition())
+        position = arith::IndexCastOp::create(
+            builder, loc, builder.getI32Type(), op.getPosition());
+      emitPtx(builder, loc, "st.release.gpu.global.s32 [$0], $1;",
+              {getNumber(builder, loc, op.getTurns(), op.getIndices()),
+               position});
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
 };
 
 } // namespace
 
-/// By one thread: waits, then says that what it had stored is complete.
-void TakeTurnLowering::emitTurn(OpBuilder &builder, TakeTurnOp op, Value slot) {
+/// By one thread: waits for the block before, if there is one.
+void TakeTurnLowering::emitWait(OpBuilder &builder, TakeTurnOp op) {
   Location loc = op.getLoc();
-  int64_t last = op.getIndices().size();
-  auto getNumber = [&](ValueRange indices) -> Value {
-    SmallVector<Value> all(indices);
-    all.push_back(arith::ConstantIndexOp::create(builder, loc, 0));
-    GlobalAccess access(builder, loc, op.getTurns(), all, {last},
-                        {TakeTurnOp::kSlots});
-    return LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(),
-                                    access.getPointer(slot));
-  };
-  auto constant = [&](int64_t value) { return getI32(builder, loc, value); };
-  Value position = constant(0), here = constant(TakeTurnOp::kEnd), past = here;
-  if (op.getPosition()) {
-    position = arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
-                                          op.getPosition());
-    here = arith::AddIOp::create(builder, loc, position, constant(1));
-    past = arith::AddIOp::create(builder, loc, position, constant(2));
-  }
-
-  SmallVector<Value> next(op.getIndices());
+  SmallVector<Value> before(op.getIndices());
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  next.back() = arith::AddIOp::create(builder, loc, next.back(), one);
-  Value count = memref::DimOp::create(builder, loc, op.getTurns(), last - 1);
-  Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
-                                       next.back(), count);
-  auto branch =
-      scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    emitPtx(builder, loc,
-            "{\n.reg .pred early;\n.reg .s32 number;\n"
-            "WAIT:\n"
-            "ld.acquire.gpu.global.s32 number, [$0];\n"
-            "setp.lt.s32 early, number, $1;\n"
-            "@early bra WAIT;\n}",
-            {getNumber(next), past});
-  }
-  if (areStoredByTma(op))
-    emitPtx(builder, loc,
-            "cp.async.bulk.wait_group 0;\nfence.proxy.async.global;");
-  emitPtx(builder, loc, "st.release.gpu.global.s32 [$0], $1;",
-          {getNumber(op.getIndices()), here});
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                       before.back(), zero);
+  before.back() = arith::SubIOp::create(builder, loc, before.back(), one);
+  Value position = arith::IndexCastOp::create(
+      builder, loc, builder.getI32Type(), op.getPosition());
+  scf::IfOp::create(
+      builder, loc, exists, [&](OpBuilder &nested, Location) {
+        emitPtx(nested, loc,
+                "{\n.reg .pred early;\n.reg .s32 number;\n"
+                "WAIT:\n"
+                "ld.acquire.gpu.global.s32 number, [$0];\n"
+                "setp.le.s32 early, number, $1;\n"
+                "@early bra WAIT;\n}",
+                {getNumber(nested, loc, op.getTurns(), before), position});
+        // What TMA adds comes after what it saw.
+        if (areStoredByTma(op))
+          emitPtx(nested, loc, "fence.proxy.async.global;");
+        scf::YieldOp::create(nested, loc);
+      });
 }
 
 void fovea::tile::populateTurnPatterns(const TileTypeConverter &converter,
                                        RewritePatternSet &patterns) {
-  patterns.add<TakeTurnLowering>(converter, patterns.getContext());
+  patterns.add<TakeTurnLowering, PassTurnLowering>(converter,
+                                                   patterns.getContext());
 }

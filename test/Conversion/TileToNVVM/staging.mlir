@@ -5,51 +5,48 @@
 #column = #tile.layout<64, registers = [2:1d0, 8:8d0], threads = [4:2d0, 8:r, 8:r]>
 
 gpu.module @kernels {
-  // Two warp groups share the columns of a tile that is added to memory: each
-  // waits for its own first warp, and its first thread has its two panels added.
-  // Threads of odd rows exchange columns 16 apart, so that no two meet in a bank.
-  // CHECK-LABEL: gpu.func @columns
-  // CHECK-SAME:  %[[MAP:[^:]*]]: !llvm.ptr
-  // CHECK:       scf.for
-  // CHECK:         %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
-  // CHECK:         arith.andi %[[TID]], %c127_i32
-  // CHECK:         scf.if
-  // CHECK-NEXT:      llvm.inline_asm {{.*}}cp.async.bulk.wait_group.read 0;
-  // CHECK:         %[[GROUP:.*]] = arith.divui %[[TID]], %c128_i32
-  // CHECK:         @first bar.arrive $0, 128;\0A@!first bar.sync $0, 128;
+  // Whoever writes a slot says so once for each warp; one thread has all panels
+  // added, and gives the slot back when they are read. Threads of odd rows
+  // exchange columns 16 apart, so that no two meet in a bank.
+  // CHECK-LABEL: gpu.func @ring
+  // CHECK:       llvm.inline_asm {{.*}}mbarrier.init.shared::cta.b64 {{.*}}, %c8_i32
+  // CHECK:       llvm.inline_asm {{.*}}mbarrier.init.shared::cta.b64 {{.*}}, %c1_i32
+  // CHECK:       nvvm.setmaxregister decrease 24
+  // CHECK-NOT:   nvvm.setmaxregister
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK-COUNT-4: cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group
+  // CHECK:         cp.async.bulk.commit_group
+  // CHECK:         cp.async.bulk.wait_group.read 0
+  // CHECK:         mbarrier.arrive.shared::cta.b64
+  // CHECK:       nvvm.setmaxregister increase 240
+  // CHECK:         mbarrier.try_wait.parity
   // CHECK-COUNT-32: arith.select
   // CHECK:         llvm.store {{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
   // CHECK:         fence.proxy.async.shared::cta
-  // CHECK:         @!first bar.arrive $0, 128;\0A@first bar.sync $0, 128;
-  // CHECK:         %[[OFFSET:.*]] = arith.muli %[[GROUP]], %c16384_i32
-  // CHECK:         scf.if
-  // CHECK-COUNT-2:   cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group
-  // CHECK-NOT:       cp.reduce
-  // CHECK:           cp.async.bulk.commit_group
-  gpu.func @columns(%map: !tile.tensor_map<2 x !tile.shared<64x128xf32, swizzle = 128>>, %n: index, %f: !tile.fragment<64x128xf32, #halves>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+  // CHECK:         nvvm.bar.warp.sync
+  // CHECK:         @first mbarrier.arrive.shared::cta.b64
+  gpu.func @ring(%map: !tile.tensor_map<2 x !tile.shared<64x128xf32, swizzle = 128>>, %n: index, %f: !tile.fragment<64x128xf32, #halves>) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
     %c0 = arith.constant 0 : index
-    %c64 = arith.constant 64 : index
-    scf.for %i = %c0 to %n step %c64 {
-      tile.wait_stores
-      %t = tile.to_shared %f {tile.shared_offset = 0 : i64} : !tile.fragment<64x128xf32, #halves> -> !tile.shared<64x128xf32, swizzle = 128>
-      tile.store_async add %t, %map[%i, %c0] dims [0, 1] : !tile.shared<64x128xf32, swizzle = 128>, !tile.tensor_map<2 x !tile.shared<64x128xf32, swizzle = 128>>
+    %c1 = arith.constant 1 : index
+    %ring = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 32768 : i64} : !tile.ring<1 x !tile.shared<64x128xf32, swizzle = 128>>
+    tile.roles {
+      tile.role "load" warps 2 registers 24 single {
+      }
+      tile.role "store" warps 2 registers 24 single {
+        scf.for %i = %c0 to %n step %c1 {
+          %t = tile.wait %ring[%i] : !tile.ring<1 x !tile.shared<64x128xf32, swizzle = 128>>
+          tile.store_async add %t, %map[%i, %c0] dims [0, 1] : !tile.shared<64x128xf32, swizzle = 128>, !tile.tensor_map<2 x !tile.shared<64x128xf32, swizzle = 128>>
+          tile.wait_stores
+          tile.release %ring[%i] : !tile.ring<1 x !tile.shared<64x128xf32, swizzle = 128>>
+        }
+      }
+      tile.role "compute" warps 8 registers 240 {
+        scf.for %i = %c0 to %n step %c1 {
+          %s = tile.acquire %ring[%i] : !tile.ring<1 x !tile.shared<64x128xf32, swizzle = 128>>
+          tile.write %f into %s signals %ring[%i] : !tile.fragment<64x128xf32, #halves>, !tile.ring<1 x !tile.shared<64x128xf32, swizzle = 128>>
+        }
+      }
     }
-    tile.wait_stores
-    gpu.return
-  }
-
-  // By rows the descriptor is of one group's.
-  // CHECK-LABEL: gpu.func @rows
-  // CHECK:       %[[GROUP:.*]] = arith.divui %{{.*}}, %c128_i32
-  // CHECK:       %[[PART:.*]] = arith.remui %[[GROUP]], %c2_i32
-  // CHECK:       arith.muli %[[PART]], %c64_i32
-  // CHECK:       arith.muli %[[PART]], %c8192_i32
-  // CHECK-COUNT-2: cp.reduce.async.bulk.tensor.2d
-  gpu.func @rows(%map: !tile.tensor_map<2 x !tile.shared<64x64xf32, swizzle = 128>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
-    %c0 = arith.constant 0 : index
-    %t = tile.to_shared %f {tile.shared_offset = 0 : i64} : !tile.fragment<128x64xf32, #rows> -> !tile.shared<128x64xf32, swizzle = 128>
-    tile.store_async add %t, %map[%n, %c0] dims [0, 1] : !tile.shared<128x64xf32, swizzle = 128>, !tile.tensor_map<2 x !tile.shared<64x64xf32, swizzle = 128>>
-    tile.wait_stores
     gpu.return
   }
 
@@ -79,39 +76,48 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // A turn is taken by whoever stores: here the first thread of each warp group,
-  // which waits for the same group's number of the next block, until what it
-  // stored before is there, and says so.
+  // One thread waits for the block of the index before, and says how far this
+  // one is when what it stored is there.
   // CHECK-LABEL: gpu.func @turns
-  // CHECK:       %[[GROUP:.*]] = arith.divui %{{.*}}, %c128_i32
-  // CHECK:       scf.if
-  // CHECK:         %[[EXISTS:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
-  // CHECK:         scf.if %[[EXISTS]]
-  // CHECK:           ld.acquire.gpu.global.s32
-  // CHECK:         cp.async.bulk.wait_group 0;\0Afence.proxy.async.global;
-  // CHECK:         st.release.gpu.global.s32
+  // CHECK:       %[[EXISTS:.*]] = arith.cmpi sgt, %{{.*}}, %c0
+  // CHECK:       scf.if %[[EXISTS]]
+  // CHECK:         ld.acquire.gpu.global.s32
+  // CHECK:         fence.proxy.async.global;
   // CHECK-NOT:   nvvm.barrier
   // CHECK:       cp.reduce.async.bulk.tensor
-  gpu.func @turns(%map: !tile.tensor_map<2 x !tile.shared<64x64xf32, swizzle = 128>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>, %turns: memref<?x8xi32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+  // CHECK:       cp.async.bulk.wait_group 0;\0Afence.proxy.async.global;
+  // CHECK:       st.release.gpu.global.s32
+  gpu.func @turns(%map: !tile.tensor_map<2 x !tile.shared<128x64xf32, swizzle = 128>>, %n: index, %turns: memref<?xi32>) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
     %c0 = arith.constant 0 : index
-    %t = tile.to_shared %f {tile.shared_offset = 0 : i64} : !tile.fragment<128x64xf32, #rows> -> !tile.shared<128x64xf32, swizzle = 128>
-    tile.take_turn %turns[%n] at %n : memref<?x8xi32, strided<[8, 1]>>
-    tile.store_async add %t, %map[%n, %c0] dims [0, 1] : !tile.shared<128x64xf32, swizzle = 128>, !tile.tensor_map<2 x !tile.shared<64x64xf32, swizzle = 128>>
-    tile.wait_stores
+    %ring = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 32768 : i64} : !tile.ring<1 x !tile.shared<128x64xf32, swizzle = 128>>
+    tile.roles {
+      tile.role "store" warps 4 single {
+        %t = tile.wait %ring[%c0] : !tile.ring<1 x !tile.shared<128x64xf32, swizzle = 128>>
+        tile.take_turn %turns[%n] at %n : memref<?xi32>
+        tile.store_async add %t, %map[%n, %c0] dims [0, 1] : !tile.shared<128x64xf32, swizzle = 128>, !tile.tensor_map<2 x !tile.shared<128x64xf32, swizzle = 128>>
+        tile.wait_stores
+        tile.release %ring[%c0] : !tile.ring<1 x !tile.shared<128x64xf32, swizzle = 128>>
+        tile.pass_turn %turns[%n] : memref<?xi32>
+      }
+      tile.role "compute" warps 8 {
+      }
+    }
     gpu.return
   }
 
-  // Threads that add by themselves meet before and after.
+  // Threads that add by themselves meet when one of them has waited, and before
+  // it says what they have added.
   // CHECK-LABEL: gpu.func @turns_of_threads
-  // CHECK:       nvvm.memory.barrier
-  // CHECK:       nvvm.barrier
   // CHECK:       ld.acquire.gpu.global.s32
-  // CHECK:       st.release.gpu.global.s32
   // CHECK:       nvvm.barrier
   // CHECK:       llvm.atomicrmw fadd
-  gpu.func @turns_of_threads(%o: memref<?x?xf32, strided<[?, 1], offset: ?>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>, %turns: memref<?x8xi32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
-    tile.take_turn %turns[%n] : memref<?x8xi32, strided<[8, 1]>>
+  // CHECK:       nvvm.memory.barrier
+  // CHECK:       nvvm.barrier
+  // CHECK:       st.release.gpu.global.s32
+  gpu.func @turns_of_threads(%o: memref<?x?xf32, strided<[?, 1], offset: ?>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>, %turns: memref<?xi32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    tile.take_turn %turns[%n] at %n : memref<?xi32>
     tile.store add %f, %o[%n, %n] dims [0, 1] : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    tile.pass_turn %turns[%n] : memref<?xi32>
     gpu.return
   }
 }

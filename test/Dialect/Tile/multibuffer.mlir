@@ -134,8 +134,8 @@ func.func @others(%a: memref<?x64xbf16>, %n: index, %p: i1) {
 // CHECK:       %[[ROWS:.*]] = tile.ring : !tile.ring<2 x !tile.shared<1x64xf32>>
 // CHECK:       %[[TILES:.*]] = tile.ring : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
 // CHECK:       tile.load {{.*}} -> !tile.fragment<64xf32>
-// CHECK:       %[[ENDS:.*]]:2 = scf.for {{.*}} iter_args(%[[N0:.*]] = %{{.*}}, %[[M0:.*]] = %{{.*}}) -> (index, index) {
-// CHECK:         %[[END:.*]]:2 = scf.for {{.*}} iter_args(%[[N:.*]] = %[[N0]], %[[M:.*]] = %[[M0]]) -> (index, index) {
+// CHECK:       scf.for {{.*}} iter_args(%[[N0:.*]] = %{{.*}}) -> (index) {
+// CHECK:         %[[END:.*]] = scf.for {{.*}} iter_args(%[[N:.*]] = %[[N0]]) -> (index) {
 // CHECK:           tile.acquire %[[TILES]][%[[N]]]
 // CHECK:           tile.acquire %[[ROWS]][%[[N]]]
 // CHECK:           tile.load_async %{{.*}}[%{{.*}}, %{{.*}}] dims [0, 1] into %{{.*}} signals %[[ROWS]][%[[N]]]
@@ -143,12 +143,11 @@ func.func @others(%a: memref<?x64xbf16>, %n: index, %p: i1) {
 // CHECK-NEXT:      %[[X:.*]] = tile.from_shared %[[ROW]] : !tile.shared<1x64xf32> -> !tile.fragment<64xf32>
 // CHECK-NEXT:      tile.release %[[ROWS]][%[[N]]]
 // CHECK:           tile.map {{.*}} columns(%[[X]], %{{.*}} :
-// CHECK:           tile.to_shared %{{.*}} transposed slot %[[M]] of 2
+// CHECK:           tile.to_shared %{{.*}} transposed slot %[[N]] of 2
 // CHECK:           tile.to_shared %{{.*}} : !tile.fragment<128x64xbf16> -> !tile.shared<128x64xbf16>
 // CHECK:           %[[N1:.*]] = arith.addi %[[N]], %{{.*}}
-// CHECK:           %[[M1:.*]] = arith.addi %[[M]], %{{.*}}
-// CHECK:           scf.yield %[[N1]], %[[M1]]
-// CHECK:         scf.yield %[[END]]#0, %[[END]]#1
+// CHECK:           scf.yield %[[N1]]
+// CHECK:         scf.yield %[[END]]
 func.func @nested(%q: memref<?x64xbf16>, %l: memref<?x?xf32>, %o: memref<?x64xbf16>, %n: index, %x: bf16, %y: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -92,8 +92,23 @@ func.func @role_parent() {
 
 func.func @role_warp_groups() {
   tile.roles {
-    // expected-error@+1 {{with a register budget must have whole warp groups of 4 warps, got 2 warps}}
+    tile.role "load" warps 4 registers 24 {
+    }
+    // expected-error@+1 {{with a register budget must end a warp group of 4 warps, got 6 warps to its end}}
+    tile.role "store" warps 2 registers 24 {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @role_shared_group() {
+  tile.roles {
     tile.role "load" warps 2 registers 24 {
+    }
+    // expected-error@+1 {{expected the register budget of role "load", with which it shares a warp group}}
+    tile.role "store" warps 2 registers 32 {
     }
   }
   return
@@ -658,17 +673,25 @@ func.func @add_integers(%x: !tile.fragment<128x32xi32>, %o: memref<?x?xi32>, %i:
 
 // -----
 
-func.func @turns_type(%t: memref<?x4xi32>, %i: index) {
-  // expected-error@+1 {{expected a memref of i32 whose last dimension is 8, got 'memref<?x4xi32>'}}
-  tile.take_turn %t[%i] : memref<?x4xi32>
+func.func @turns_type(%t: memref<?xi64>, %i: index) {
+  // expected-error@+1 {{expected a memref of i32 of rank 1 or more, got 'memref<?xi64>'}}
+  tile.take_turn %t[%i] at %i : memref<?xi64>
   return
 }
 
 // -----
 
-func.func @turns_indices(%t: memref<?x?x8xi32>, %i: index) {
+func.func @turns_indices(%t: memref<?x?xi32>, %i: index) {
   // expected-error@+1 {{expected 2 indices, got 1}}
-  tile.take_turn %t[%i] at %i : memref<?x?x8xi32>
+  tile.pass_turn %t[%i] : memref<?x?xi32>
+  return
+}
+
+// -----
+
+func.func @write_shape(%x: !tile.fragment<128x32xf32>, %s: !tile.shared<32x128xf32>, %r: !tile.ring<1 x !tile.shared<32x128xf32>>, %i: index) {
+  // expected-error@+1 {{expected a tile of the fragment's shape and elements, '!tile.fragment<128x32xf32>', got '!tile.shared<32x128xf32>'}}
+  tile.write %x into %s signals %r[%i] : !tile.fragment<128x32xf32>, !tile.ring<1 x !tile.shared<32x128xf32>>
   return
 }
 

@@ -105,6 +105,41 @@ func.func @slots(%o: memref<?x?xf32>, %n: index, %x: bf16) {
   return
 }
 
+// A role that stores what another writes, in turn with other blocks.
+// CHECK-LABEL: func @sends
+func.func @sends(%o: memref<?x?xf32>, %turns: memref<?xi32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o, %turns : memref<?x?xf32>, memref<?xi32>) {
+  ^bb0(%r: index, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>, %T: memref<?xi32, strided<[1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %ring = tile.ring : !tile.ring<1 x !tile.shared<128x32xf32>>
+    tile.roles {
+      tile.role "store" warps 1 single {
+        // CHECK: %[[T:.*]] = tile.wait
+        %t = tile.wait %ring[%c0] : !tile.ring<1 x !tile.shared<128x32xf32>>
+        // CHECK: tile.take_turn %{{.*}}[%{{.*}}] at %{{.*}} : memref<?xi32
+        tile.take_turn %T[%r] at %c0 : memref<?xi32, strided<[1], offset: ?>>
+        // CHECK: tile.store_async add %[[T]]
+        tile.store_async add %t, %O[%c0, %c0] dims [0, 1] : !tile.shared<128x32xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+        tile.wait_stores
+        tile.release %ring[%c0] : !tile.ring<1 x !tile.shared<128x32xf32>>
+        // CHECK: tile.pass_turn %{{.*}}[%{{.*}}] to %{{.*}} : memref<?xi32
+        tile.pass_turn %T[%r] to %n : memref<?xi32, strided<[1], offset: ?>>
+        // CHECK: tile.pass_turn %{{.*}}[%{{.*}}] : memref<?xi32
+        tile.pass_turn %T[%r] : memref<?xi32, strided<[1], offset: ?>>
+      }
+      tile.role "compute" warps 8 {
+        %x = tile.fill %zero : !tile.fragment<128x32xf32>
+        // CHECK: %[[SLOT:.*]] = tile.acquire
+        %slot = tile.acquire %ring[%c0] : !tile.ring<1 x !tile.shared<128x32xf32>>
+        // CHECK: tile.write %{{.*}} into %[[SLOT]] signals %{{.*}}[%{{.*}}] : !tile.fragment<128x32xf32>, !tile.ring<1 x !tile.shared<128x32xf32>>
+        tile.write %x into %slot signals %ring[%c0] : !tile.fragment<128x32xf32>, !tile.ring<1 x !tile.shared<128x32xf32>>
+      }
+    }
+  }
+  return
+}
+
 // Results on their way to global memory.
 // CHECK-LABEL: func @stores
 func.func @stores(%o: memref<?x?xf32>, %n: index) {

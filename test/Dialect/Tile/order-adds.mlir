@@ -4,32 +4,55 @@
 !o = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
 
 // Blocks of one head take turns, the last first, at a place that grows with the
-// iterations of both loops.
+// iterations of both loops; those of eight heads are launched together.
 // CHECK-LABEL: func @ordered
 // CHECK-SAME:    %[[M:.*]]: tensor<?x?x?xf32>, %[[N:.*]]: index, %[[H:.*]]: index,
-// CHECK:       %[[E:.*]] = tensor.empty(%[[H]], %[[N]]) : tensor<?x?x8xi32>
-// CHECK:       %[[ZERO:.*]] = linalg.fill ins(%{{.*}} : i32) outs(%[[E]] : tensor<?x?x8xi32>)
-// CHECK:       %[[R:.*]]:2 = tile.launch grid(%[[N]], %[[H]]) warps 8 outs(%[[M]], %[[ZERO]] : tensor<?x?x?xf32>, tensor<?x?x8xi32>) {
-// CHECK-NEXT:  ^bb0(%[[X:.*]]: index, %[[Y:.*]]: index, %[[O:.*]]: memref<?x?x?xf32, {{.*}}>, %[[T:.*]]: memref<?x?x8xi32, {{.*}}>):
+// CHECK-DAG:   %[[EIGHT:.*]] = arith.constant 8 : index
+// CHECK:       %[[ROWS:.*]] = arith.muli %{{.*}}, %[[H]] : index
+// CHECK:       %[[BLOCKS:.*]] = arith.muli %[[ROWS]], %[[N]] : index
+// CHECK:       %[[PART:.*]] = arith.muli %[[EIGHT]], %[[N]] : index
+// CHECK:       %[[E:.*]] = tensor.empty(%[[H]], %[[N]]) : tensor<?x?xi32>
+// CHECK:       %[[ZERO:.*]] = linalg.fill ins(%{{.*}} : i32) outs(%[[E]] : tensor<?x?xi32>)
+// CHECK:       %[[R:.*]]:2 = tile.launch grid(%[[BLOCKS]]) warps 8 outs(%[[M]], %[[ZERO]] : tensor<?x?x?xf32>, tensor<?x?xi32>) {
+// CHECK-NEXT:  ^bb0(%[[B:.*]]: index, %[[O:.*]]: memref<?x?x?xf32, {{.*}}>, %[[T:.*]]: memref<?x?xi32, {{.*}}>):
+// CHECK:         %[[GROUP:.*]] = arith.divui %[[B]], %[[PART]] : index
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[GROUP]], %[[EIGHT]] : index
+// CHECK:         %[[IN:.*]] = arith.remui %[[B]], %[[PART]] : index
+// CHECK:         %[[LEFT:.*]] = arith.subi %[[ROWS]], %[[FIRST]] : index
+// CHECK:         %[[MEMBERS:.*]] = arith.minui %[[EIGHT]], %[[LEFT]] : index
+// CHECK:         %[[K:.*]] = arith.divui %[[IN]], %[[MEMBERS]] : index
+// CHECK:         %[[MEMBER:.*]] = arith.remui %[[IN]], %[[MEMBERS]] : index
+// CHECK:         %[[Y:.*]] = arith.addi %[[FIRST]], %[[MEMBER]] : index
 // CHECK:         %[[LAST:.*]] = arith.subi %[[N]], %{{.*}} : index
-// CHECK:         %[[K:.*]] = arith.subi %[[LAST]], %[[X]] : index
-// CHECK:         %[[LOW:.*]] = arith.muli %[[K]], %{{.*}} : index
+// CHECK:         %[[X:.*]] = arith.subi %[[LAST]], %[[K]] : index
+// CHECK:         %[[LOW:.*]] = arith.muli %[[X]], %{{.*}} : index
+// CHECK:         %[[END:.*]] = memref.dim
 // CHECK:         scf.for %[[G:.*]] =
-// CHECK:           scf.for %[[I:.*]] = %[[LOW]] to
+// CHECK:           %[[AHEAD:.*]] = arith.minsi %[[LOW]], %[[END]]
+// CHECK:           %[[P0:.*]] = arith.addi %{{.*}}, %[[AHEAD]] : index
+// CHECK-NEXT:      tile.pass_turn %[[T]][%[[Y]], %[[K]]] to %[[P0]] : memref<?x?xi32
+// CHECK:           scf.for %[[I:.*]] = %[[LOW]] to %[[END]]
 // CHECK:             %[[SIZE:.*]] = memref.dim %[[O]], %{{.*}}
 // CHECK:             %[[P:.*]] = arith.muli %[[G]], %[[SIZE]] : index
 // CHECK:             %[[AT:.*]] = arith.addi %[[P]], %[[I]] : index
-// CHECK-NEXT:        tile.take_turn %[[T]][%[[Y]], %[[K]]] at %[[AT]] : memref<?x?x8xi32
+// CHECK-NEXT:        tile.take_turn %[[T]][%[[Y]], %[[K]]] at %[[AT]] : memref<?x?xi32
 // CHECK-NEXT:        tile.store add
-// CHECK:         tile.take_turn %[[T]][%[[Y]], %[[K]]] : memref
+// CHECK:             %[[NEXT:.*]] = arith.addi %[[I]], %{{.*}} : index
+// CHECK:             %[[PAST:.*]] = arith.addi %{{.*}}, %[[NEXT]] : index
+// CHECK-NEXT:        tile.pass_turn %[[T]][%[[Y]], %[[K]]] to %[[PAST]] : memref<?x?xi32
+// CHECK:         tile.pass_turn %[[T]][%[[Y]], %[[K]]] : memref
 // CHECK:       return %[[R]]#0
 
-// The tile is written before the turn comes.
+// The tile is written before the turn comes, and free before it is passed.
 // STAGED-LABEL: func @ordered
-// STAGED:       tile.wait_stores
-// STAGED-NEXT:  tile.to_shared
+// STAGED:       tile.acquire
+// STAGED-NEXT:  tile.write
+// STAGED-NEXT:  tile.wait
 // STAGED-NEXT:  tile.take_turn
 // STAGED-NEXT:  tile.store_async add
+// STAGED-NEXT:  tile.wait_stores
+// STAGED-NEXT:  tile.release
+// STAGED:       tile.pass_turn
 func.func @ordered(%m: tensor<?x?x?xf32>, %n: index, %h: index, %x: f32) -> tensor<?x?x?xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -56,7 +79,7 @@ func.func @ordered(%m: tensor<?x?x?xf32>, %n: index, %h: index, %x: f32) -> tens
 
 // Places of its own, and one that is added to once, need no turns.
 // CHECK-LABEL: func @own
-// CHECK-NOT:   tile.take_turn
+// CHECK-NOT:   _turn
 func.func @own(%m: tensor<?x?xf32>, %n: index, %x: f32) -> tensor<?x?xf32> {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index

@@ -61,6 +61,98 @@ func.func @split(%a: memref<?x64xbf16>, %lengths: memref<?xindex>, %o: memref<?x
 
 // -----
 
+!f = !tile.fragment<64x64xf32>
+!t = !tile.shared<64x64xf32, swizzle = 128>
+!r = !tile.ring<1 x !t>
+!o = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!n = memref<?xi32, strided<[1], offset: ?>>
+
+// Stores of what is written to a ring have a role, which takes the turns, too;
+// it shares a warp group with copies, if there are any. What else is stored
+// stays.
+// CHECK-LABEL: func @send
+func.func @send(%o: memref<?x64xf32>, %turns: memref<?xi32>, %n: index, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tile.launch grid(%n) warps 8 outs(%o, %turns : memref<?x64xf32>, memref<?xi32>) {
+  ^bb0(%b: index, %O: !o, %T: !n):
+    // CHECK: %[[RING:.*]] = tile.ring
+    %ring = tile.ring : !r
+    // CHECK-NOT: tile.role "load"
+    // CHECK: tile.role "store" warps 4 registers 24 single
+    // CHECK-NEXT: scf.for %[[I:.*]] = {{.*}} iter_args(%[[U:.*]] = %{{.*}}) -> (index)
+    // CHECK-NEXT: %[[W:.*]] = tile.wait %[[RING]][%[[U]]]
+    // CHECK-NEXT: tile.take_turn %{{.*}} at %[[I]]
+    // CHECK-NEXT: tile.store_async add %[[W]]
+    // CHECK-NEXT: tile.wait_stores
+    // CHECK-NEXT: tile.release %[[RING]][%[[U]]]
+    // CHECK-NEXT: arith.addi %[[U]]
+    // CHECK-NEXT: tile.pass_turn
+    // CHECK: tile.pass_turn
+    // CHECK: tile.role "compute" warps 8 registers 240
+    // CHECK: scf.for
+    // CHECK: %[[S:.*]] = tile.acquire %[[RING]]
+    // CHECK-NEXT: tile.write %{{.*}} into %[[S]]
+    // CHECK-NOT: tile.wait %
+    // CHECK-NOT: _turn
+    // CHECK: %[[T:.*]] = tile.to_shared
+    // CHECK-NEXT: tile.store_async %[[T]]
+    // CHECK-NEXT: tile.wait_stores
+    %f = tile.fill %x : !f
+    %end = scf.for %i = %c0 to %n step %c1 iter_args(%use = %c0) -> (index) {
+      %slot = tile.acquire %ring[%use] : !r
+      tile.write %f into %slot signals %ring[%use] : !f, !r
+      %w = tile.wait %ring[%use] : !r
+      tile.take_turn %T[%b] at %i : !n
+      tile.store_async add %w, %O[%i, %c0] dims [0, 1] : !t, !o
+      tile.wait_stores
+      tile.release %ring[%use] : !r
+      %next = arith.addi %use, %c1 : index
+      tile.pass_turn %T[%b] to %next : !n
+      scf.yield %next : index
+    }
+    tile.pass_turn %T[%b] : !n
+    %t = tile.to_shared %f : !f -> !t
+    tile.store_async %t, %O[%b, %c0] dims [0, 1] : !t, !o
+    tile.wait_stores
+  }
+  return
+}
+
+// -----
+
+// Where threads add, too, they take the turns for all.
+// CHECK-LABEL: func @threads_add
+// CHECK-NOT: tile.role "store"
+!f = !tile.fragment<64x64xf32>
+!t = !tile.shared<64x64xf32, swizzle = 128>
+!r = !tile.ring<1 x !t>
+!o = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!n = memref<?xi32, strided<[1], offset: ?>>
+func.func @threads_add(%o: memref<?x64xf32>, %turns: memref<?xi32>, %n: index, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tile.launch grid(%n) warps 8 outs(%o, %turns : memref<?x64xf32>, memref<?xi32>) {
+  ^bb0(%b: index, %O: !o, %T: !n):
+    %ring = tile.ring : !r
+    %f = tile.fill %x : !f
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = tile.acquire %ring[%i] : !r
+      tile.write %f into %slot signals %ring[%i] : !f, !r
+      %w = tile.wait %ring[%i] : !r
+      tile.take_turn %T[%b] at %i : !n
+      tile.store_async add %w, %O[%i, %c0] dims [0, 1] : !t, !o
+      tile.wait_stores
+      tile.release %ring[%i] : !r
+      tile.store add %f, %O[%i, %c0] dims [0, 1] : !f, !o
+      tile.pass_turn %T[%b] to %i : !n
+    }
+  }
+  return
+}
+
+// -----
+
 // No rings: nothing to split.
 // CHECK-LABEL: func @plain
 // CHECK-NOT: tile.roles

@@ -109,12 +109,20 @@ void StoreAsyncOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
 }
 
-void TakeTurnOp::getEffects(Effects &effects) {
-  effects.emplace_back(MemoryEffects::Read::get(), &getTurnsMutable());
-  effects.emplace_back(MemoryEffects::Write::get(), &getTurnsMutable());
-  // It stays between stores.
+/// Turns are read and written by several blocks; stores stay between them.
+static void addTurnEffects(OpOperand &turns, Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &turns);
+  effects.emplace_back(MemoryEffects::Write::get(), &turns);
   effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
   effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
+}
+
+void TakeTurnOp::getEffects(Effects &effects) {
+  addTurnEffects(getTurnsMutable(), effects);
+}
+
+void PassTurnOp::getEffects(Effects &effects) {
+  addTurnEffects(getTurnsMutable(), effects);
 }
 
 void LoadAsyncOp::getEffects(Effects &effects) {

@@ -43,9 +43,22 @@ LogicalResult LaunchOp::verify() {
 }
 
 LogicalResult RolesOp::verify() {
-  for (Operation &op : getBody().front())
-    if (!isa<RoleOp>(op))
+  int64_t warps = 0;
+  RoleOp before;
+  for (Operation &op : getBody().front()) {
+    auto role = dyn_cast<RoleOp>(op);
+    if (!role)
       return op.emitOpError("must not stand among roles");
+    if (warps % kGroupWarps && role.getRegisters() != before.getRegisters())
+      return role.emitOpError("expected the register budget of role \"")
+             << before.getName() << "\", with which it shares a warp group";
+    warps += role.getWarps();
+    before = role;
+  }
+  if (before && before.getRegisters() && warps % kGroupWarps)
+    return before.emitOpError("with a register budget must end a warp group of "
+                              "4 warps, got ")
+           << warps << " warps to its end";
   return success();
 }
 
@@ -53,10 +66,6 @@ LogicalResult RoleOp::verify() {
   std::optional<int64_t> registers = getRegisters();
   if (!registers)
     return success();
-  if (getWarps() % 4)
-    return emitOpError("with a register budget must have whole warp groups of "
-                       "4 warps, got ")
-           << getWarps() << " warps";
   if (*registers < 24 || *registers > 256 || *registers % 8)
     return emitOpError("expected a register budget of 24 to 256, a multiple of "
                        "8, got ")
@@ -130,11 +139,9 @@ LogicalResult StoreOp::verify() {
 static LogicalResult verifyCopy(Operation *op, SharedType tile, Type global,
                                 ArrayRef<int64_t> dims, size_t indices) {
   if (auto map = dyn_cast<TensorMapType>(global)) {
-    auto store = dyn_cast<StoreAsyncOp>(op);
-    SharedType copied = store ? getStoredTile(store) : tile;
-    if (map.getTile() != copied)
+    if (map.getTile() != tile)
       return op->emitOpError("expected a tensor map of tiles ")
-             << copied << ", got " << map.getTile();
+             << tile << ", got " << map.getTile();
     return verifyAccess(op, tile.getShape(), dims, map.getRank(), indices);
   }
   auto memref = cast<MemRefType>(global);
@@ -159,17 +166,29 @@ LogicalResult StoreAsyncOp::verify() {
                     getIndices().size());
 }
 
-LogicalResult ToSharedOp::verify() {
-  FragmentType value = getValue().getType();
-  SharedType tile = getResult().getType();
+/// Checks that `tile` can hold a fragment.
+static LogicalResult verifyWrite(Operation *op, FragmentType value,
+                                 SharedType tile, bool isTransposed) {
   SmallVector<int64_t> shape(value.getShape());
-  if (getTransposed())
+  if (isTransposed)
     std::reverse(shape.begin(), shape.end());
-  if (ArrayRef(shape) != tile.getShape() ||
-      value.getElementType() != tile.getElementType())
-    return emitOpError("expected a tile of the fragment's ")
-           << (getTransposed() ? "transposed shape" : "shape")
-           << " and elements, " << value << ", got " << tile;
+  if (ArrayRef(shape) == tile.getShape() &&
+      value.getElementType() == tile.getElementType())
+    return success();
+  return op->emitOpError("expected a tile of the fragment's ")
+         << (isTransposed ? "transposed shape" : "shape") << " and elements, "
+         << value << ", got " << tile;
+}
+
+LogicalResult WriteOp::verify() {
+  return verifyWrite(*this, getValue().getType(), getSlot().getType(),
+                     /*isTransposed=*/false);
+}
+
+LogicalResult ToSharedOp::verify() {
+  SharedType tile = getResult().getType();
+  if (failed(verifyWrite(*this, getValue().getType(), tile, getTransposed())))
+    return failure();
   if (getSlots() && getRing())
     return emitOpError("must not reuse a ring and have slots of its own");
   if (getSlots() && *getSlots() < 2)
@@ -184,17 +203,24 @@ LogicalResult ToSharedOp::verify() {
   return success();
 }
 
-LogicalResult TakeTurnOp::verify() {
-  MemRefType turns = getTurns().getType();
-  int64_t rank = turns.getRank();
-  if (!turns.getElementType().isInteger(32) || rank < 2 ||
-      turns.getDimSize(rank - 1) != kSlots)
-    return emitOpError("expected a memref of i32 whose last dimension is ")
-           << kSlots << ", got " << turns;
-  if (static_cast<int64_t>(getIndices().size()) != rank - 1)
-    return emitOpError("expected ")
-           << rank - 1 << " indices, got " << getIndices().size();
+/// Checks that `turns` has a number for each block.
+static LogicalResult verifyTurns(Operation *op, MemRefType turns,
+                                 size_t indices) {
+  if (!turns.getElementType().isInteger(32) || turns.getRank() == 0)
+    return op->emitOpError("expected a memref of i32 of rank 1 or more, got ")
+           << turns;
+  if (static_cast<int64_t>(indices) != turns.getRank())
+    return op->emitOpError("expected ")
+           << turns.getRank() << " indices, got " << indices;
   return success();
+}
+
+LogicalResult TakeTurnOp::verify() {
+  return verifyTurns(*this, getTurns().getType(), getIndices().size());
+}
+
+LogicalResult PassTurnOp::verify() {
+  return verifyTurns(*this, getTurns().getType(), getIndices().size());
 }
 
 LogicalResult FromSharedOp::verify() {

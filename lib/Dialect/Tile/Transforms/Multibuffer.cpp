@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Counters.h"
+
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
@@ -25,21 +27,6 @@ using namespace fovea::tile;
 /// Of rings in loops.
 static int64_t getStages(LaunchOp launch) {
   return launch.getStages().value_or(2);
-}
-
-/// The op's loop or branch, or the launch.
-static Operation *getNest(Operation *op) {
-  Operation *parent = op->getParentOp();
-  return isa<scf::ForOp, scf::IfOp, LaunchOp>(parent) ? parent : nullptr;
-}
-
-/// Whether `op` stands in a loop of a launch, in nothing but loops and
-/// branches.
-static bool isInLoop(Operation *op) {
-  bool hasLoop = false;
-  for (op = getNest(op); op && !isa<LaunchOp>(op); op = getNest(op))
-    hasLoop |= isa<scf::ForOp>(op);
-  return op && hasLoop;
 }
 
 namespace {
@@ -103,85 +90,6 @@ static std::optional<Copied> getCopied(LoadOp load) {
   return copied;
 }
 
-/// Appends a value to what the branch gives: in `region` `next` of it, else the
-/// value itself. Returns the branch that takes its place.
-static scf::IfOp addResult(RewriterBase &rewriter, scf::IfOp branch,
-                           Value value, Region *region,
-                           function_ref<Value(Location)> next) {
-  Location loc = branch.getLoc();
-  unsigned number = region->getRegionNumber();
-  SmallVector<Type> types(branch.getResultTypes());
-  types.push_back(value.getType());
-  rewriter.setInsertionPoint(branch);
-  auto extended = scf::IfOp::create(rewriter, loc, types, branch.getCondition(),
-                                    /*addThenBlock=*/false,
-                                    /*addElseBlock=*/false);
-  for (auto [from, to] :
-       llvm::zip_equal(branch->getRegions(), extended->getRegions())) {
-    to.takeBody(from);
-    if (to.empty()) {
-      rewriter.createBlock(&to);
-      scf::YieldOp::create(rewriter, loc);
-    }
-    Operation *yield = to.front().getTerminator();
-    rewriter.setInsertionPoint(yield);
-    yield->insertOperands(yield->getNumOperands(),
-                          to.getRegionNumber() == number ? next(loc) : value);
-  }
-  rewriter.replaceOp(branch, extended.getResults().drop_back());
-  return extended;
-}
-
-/// A value that counts how often the block of `op`, which stands in loops and
-/// branches of a launch, has run before.
-static Value addCounter(RewriterBase &rewriter, Operation *op) {
-  // From the outermost loop inwards; what is around it never runs again.
-  SmallVector<Operation *> nest;
-  for (Operation *at = getNest(op); !isa<LaunchOp>(at); at = getNest(at))
-    nest.push_back(at);
-  while (!isa<scf::ForOp>(nest.back()))
-    nest.pop_back();
-  rewriter.setInsertionPoint(nest.back());
-  Value count =
-      arith::ConstantIndexOp::create(rewriter, nest.back()->getLoc(), 0);
-  for (Operation *at : llvm::reverse(nest)) {
-    bool isLast = at == nest.front();
-    auto increment = [&](Location loc) -> Value {
-      if (!isLast)
-        return count;
-      Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
-      return arith::AddIOp::create(rewriter, loc, count, one);
-    };
-    Operation *around = at == nest.back() ? nullptr : at->getParentOp();
-    Value total;
-    if (auto loop = dyn_cast<scf::ForOp>(at)) {
-      rewriter.setInsertionPoint(loop);
-      auto counted = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
-          rewriter, count, /*replaceInitOperandUsesInLoop=*/false,
-          [&](OpBuilder &, Location loc, ArrayRef<BlockArgument> counts) {
-            count = counts.front();
-            return SmallVector<Value>{increment(loc)};
-          }));
-      count = counted.getRegionIterArgs().back();
-      total = counted.getResults().back();
-    } else {
-      auto branch = cast<scf::IfOp>(at);
-      Region *region = nullptr;
-      for (Region &candidate : branch->getRegions())
-        if (candidate.isAncestor(op->getParentRegion()))
-          region = &candidate;
-      auto counted = addResult(rewriter, branch, count, region, increment);
-      total = counted.getResults().back();
-    }
-    if (!around)
-      continue;
-    // What is around carries on from here.
-    Operation *end = total.getParentBlock()->getTerminator();
-    end->setOperand(end->getNumOperands() - 1, total);
-  }
-  return count;
-}
-
 void Multibuffer::convert(LaunchOp launch) {
   IRRewriter rewriter(&getContext());
   // The loads of each block, the launch's first.
@@ -198,7 +106,7 @@ void Multibuffer::convert(LaunchOp launch) {
     bool isInLaunch = isa<LaunchOp>(first->getParentOp());
     Value use;
     if (!isInLaunch)
-      use = addCounter(rewriter, first);
+      use = getCounter(rewriter, first);
     for (Copied &copied : loads) {
       if (isInLaunch) {
         rewriter.setInsertionPoint(copied.load);
@@ -262,7 +170,7 @@ void Multibuffer::addSlots(LaunchOp launch) {
     int64_t bytes = getSlotBytes(write.getResult().getType()) * (kSlots - 1);
     if (planSharedMemory(launch).bytes + bytes > getSharedMemoryLimit(launch))
       continue;
-    write.getUseMutable().assign(addCounter(rewriter, write));
+    write.getUseMutable().assign(getCounter(rewriter, write));
     write.setSlots(kSlots);
     ++numSlots;
   }

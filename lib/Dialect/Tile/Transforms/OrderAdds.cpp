@@ -29,11 +29,12 @@ struct OrderAdds : fovea::tile::impl::TileOrderAddsBase<OrderAdds> {
     SmallVector<LaunchOp> launches;
     getOperation()->walk([&](LaunchOp launch) { launches.push_back(launch); });
     for (LaunchOp launch : launches)
-      order(launch);
+      if (failed(order(launch)))
+        return signalPassFailure();
   }
 
 private:
-  void order(LaunchOp launch);
+  LogicalResult order(LaunchOp launch);
 };
 } // namespace
 
@@ -60,15 +61,50 @@ static SmallVector<scf::ForOp> getLoops(Operation *op) {
   return loops;
 }
 
-/// The launch with numbers for turns as its last result and argument.
-static LaunchOp addTurns(LaunchOp launch) {
+namespace {
+/// A launch whose blocks take turns, and one block's numbers in it.
+struct OrderedLaunch {
+  LaunchOp op;
+  /// The numbers of all blocks, and where this one's is.
+  Value turns;
+  SmallVector<Value> place;
+};
+} // namespace
+
+/// Launches the blocks of `kGroup` rows of the grid together, which differ in
+/// other dimensions than the first, and among them those that come next in turn
+/// last; of a row the last block comes first.
+static OrderedLaunch addTurns(LaunchOp launch) {
+  // So many that few blocks that run at the same time wait for each other, and
+  // so few that what they read and add to stays in the L2 cache.
+  constexpr int64_t kGroup = 8;
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
-  // As the grid, the first dimension last.
+  auto mul = [&](Value a, Value b) -> Value {
+    return arith::MulIOp::create(builder, loc, a, b);
+  };
+  auto sub = [&](Value a, Value b) -> Value {
+    return arith::SubIOp::create(builder, loc, a, b);
+  };
+  auto div = [&](Value a, Value b) -> Value {
+    return arith::DivUIOp::create(builder, loc, a, b);
+  };
+  auto rem = [&](Value a, Value b) -> Value {
+    return arith::RemUIOp::create(builder, loc, a, b);
+  };
+
+  SmallVector<Value> grid(launch.getGrid());
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value group = arith::ConstantIndexOp::create(builder, loc, kGroup);
+  Value rows = one;
+  for (Value size : ArrayRef(grid).drop_front())
+    rows = mul(rows, size);
+  Value blocks = mul(rows, grid.front());
+  Value ofGroup = mul(group, grid.front());
+  // As a tensor has it, neighbours in turn beside each other.
   SmallVector<OpFoldResult> sizes;
-  for (Value size : llvm::reverse(launch.getGrid()))
+  for (Value size : llvm::reverse(grid))
     sizes.push_back(getAsOpFoldResult(size));
-  sizes.push_back(builder.getIndexAttr(TakeTurnOp::kSlots));
   Value empty =
       tensor::EmptyOp::create(builder, loc, sizes, builder.getI32Type());
   Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
@@ -78,24 +114,48 @@ static LaunchOp addTurns(LaunchOp launch) {
   outputs.push_back(turns);
   SmallVector<Type> types(launch.getResultTypes());
   types.push_back(turns.getType());
-  auto extended = LaunchOp::create(
-      builder, loc, types, launch.getGrid(), launch.getInputs(), outputs,
-      launch.getWarpsAttr(), launch.getStagesAttr(), launch.getKernelAttr());
-  extended.getBody().takeBody(launch.getBody());
-  extended.getBody().addArgument(
+  OrderedLaunch ordered;
+  ordered.op = LaunchOp::create(builder, loc, types, blocks, launch.getInputs(),
+                                outputs, launch.getWarpsAttr(),
+                                launch.getStagesAttr(), launch.getKernelAttr());
+  Region &body = ordered.op.getBody();
+  body.takeBody(launch.getBody());
+  ordered.turns = body.addArgument(
       LaunchOp::getArgumentType(cast<ShapedType>(turns.getType())), loc);
-  launch->replaceAllUsesWith(extended.getResults().drop_back());
+  BlockArgument number = body.insertArgument(0u, builder.getIndexType(), loc);
+
+  builder.setInsertionPointToStart(&body.front());
+  Value first = mul(div(number, ofGroup), group);
+  Value inGroup = rem(number, ofGroup);
+  Value members = arith::MinUIOp::create(builder, loc, group, sub(rows, first));
+  Value turn = div(inGroup, members);
+  Value row = arith::AddIOp::create(builder, loc, first, rem(inGroup, members));
+  SmallVector<Value> ids{sub(sub(grid.front(), one), turn)};
+  for (Value size : ArrayRef(grid).drop_front()) {
+    bool isLast = ids.size() == grid.size() - 1;
+    ids.push_back(isLast ? row : rem(row, size));
+    if (!isLast)
+      row = div(row, size);
+  }
+  for (Value id : ids) {
+    body.getArgument(1).replaceAllUsesWith(id);
+    body.eraseArgument(1);
+  }
+  ordered.place.assign(ids.rbegin(), std::prev(ids.rend()));
+  ordered.place.push_back(turn);
+  launch->replaceAllUsesWith(ordered.op.getResults().drop_back());
   launch.erase();
-  return extended;
+  return ordered;
 }
 
-/// How far the program is at `store`: a number that grows with every iteration
-/// of the loops around it, and is the same for all blocks.
-static Value getPosition(OpBuilder &builder, StoreOp store) {
+/// A number that grows with every iteration of the loops around `store`, and is
+/// the same for all blocks; `innermost` is that of the innermost loop.
+static Value getPosition(OpBuilder &builder, StoreOp store, Value innermost) {
   Location loc = store.getLoc();
   Value position;
-  for (scf::ForOp loop : getLoops(store)) {
-    Value place = loop.getInductionVar();
+  SmallVector<scf::ForOp> loops = getLoops(store);
+  for (scf::ForOp loop : loops) {
+    Value place = loop == loops.back() ? innermost : loop.getInductionVar();
     if (!position) {
       position = place;
       continue;
@@ -103,7 +163,7 @@ static Value getPosition(OpBuilder &builder, StoreOp store) {
     // No loop within counts further than the dimension that it runs along.
     Value size;
     for (auto [dim, index] : llvm::enumerate(store.getIndices()))
-      if (index == place)
+      if (index == loop.getInductionVar())
         size = memref::DimOp::create(builder, loc, store.getTarget(), dim);
     if (!size)
       size = loop.getUpperBound();
@@ -114,9 +174,9 @@ static Value getPosition(OpBuilder &builder, StoreOp store) {
   return position;
 }
 
-void OrderAdds::order(LaunchOp launch) {
+LogicalResult OrderAdds::order(LaunchOp launch) {
   if (!isa<RankedTensorType>(launch.getOutputs().front().getType()))
-    return;
+    return success();
   SmallVector<StoreOp> adds;
   launch.walk([&](StoreOp store) {
     bool isShared = llvm::none_of(store.getIndices(), [&](Value index) {
@@ -126,27 +186,40 @@ void OrderAdds::order(LaunchOp launch) {
       adds.push_back(store);
   });
   if (adds.empty())
-    return;
-  launch = addTurns(launch);
-  Block &body = launch.getBody().front();
-  BlockArgument number = launch.getBlockIds().front();
-  auto builder = OpBuilder::atBlockBegin(&body);
-  Location loc = launch.getLoc();
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value last =
-      arith::SubIOp::create(builder, loc, launch.getGrid().front(), one);
-  auto reversed = arith::SubIOp::create(builder, loc, last, number);
-  number.replaceAllUsesExcept(reversed, reversed);
-
-  SmallVector<Value> place(llvm::reverse(launch.getBlockIds().drop_front()));
-  place.push_back(reversed);
-  Value turns = body.getArguments().back();
+    return success();
+  SmallVector<scf::ForOp> loops = getLoops(adds.front());
+  for (StoreOp store : adds)
+    if (getLoops(store) != loops) {
+      InFlightDiagnostic error = store.emitOpError(
+          "expected all that a block adds at in the same loops, so that it "
+          "can take turns");
+      error.attachNote(adds.front().getLoc()) << "it adds here, too";
+      return error;
+    }
+  OrderedLaunch ordered = addTurns(launch);
+  Value turns = ordered.turns;
+  ArrayRef<Value> place = ordered.place;
+  scf::ForOp inner = loops.back();
+  Location loc = inner.getLoc();
+  OpBuilder builder(inner);
+  // What is before the loop's first place is not added to.
+  Value first = arith::MinSIOp::create(builder, loc, inner.getLowerBound(),
+                                       inner.getUpperBound());
+  PassTurnOp::create(builder, loc, turns, place,
+                     getPosition(builder, adds.front(), first));
   for (StoreOp store : adds) {
     builder.setInsertionPoint(store);
     TakeTurnOp::create(builder, store.getLoc(), turns, place,
-                       getPosition(builder, store));
+                       getPosition(builder, store, inner.getInductionVar()));
   }
-  builder.setInsertionPointAfter(getLoops(adds.back()).front());
-  TakeTurnOp::create(builder, loc, turns, place, /*position=*/Value());
+  builder.setInsertionPoint(inner.getBody()->getTerminator());
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value next =
+      arith::AddIOp::create(builder, loc, inner.getInductionVar(), one);
+  PassTurnOp::create(builder, loc, turns, place,
+                     getPosition(builder, adds.front(), next));
+  builder.setInsertionPointAfter(loops.front());
+  PassTurnOp::create(builder, loc, turns, place, /*position=*/Value());
   ++numOrdered;
+  return success();
 }

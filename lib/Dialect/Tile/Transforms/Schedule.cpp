@@ -74,8 +74,8 @@ static bool onlyReads(Operation *op) {
 
 /// Whether `op` writes memory but for what rings and products order.
 static bool isWrite(Operation *op) {
-  return !isa<AcquireOp, LoadAsyncOp, WaitOp, ReleaseOp, MmaAsyncOp, WaitMmaOp>(
-             op) &&
+  return !isa<AcquireOp, LoadAsyncOp, WriteOp, WaitOp, ReleaseOp, MmaAsyncOp,
+              WaitMmaOp>(op) &&
          !isMemoryEffectFree(op) && !onlyReads(op);
 }
 

@@ -27,8 +27,6 @@ static constexpr int64_t kRegisters = 65536;
 static constexpr int64_t kFewestRegisters = 24;
 static constexpr int64_t kMostRegisters = 240;
 
-static constexpr int64_t kGroupWarps = 4;
-
 namespace {
 struct SpecializeWarps
     : fovea::tile::impl::TileSpecializeWarpsBase<SpecializeWarps> {
@@ -47,25 +45,79 @@ private:
 };
 } // namespace
 
-static bool isCopy(Operation *op) { return isa<AcquireOp, LoadAsyncOp>(op); }
+/// What a role does. A program without sends, which are stores of what is
+/// written to rings, has no role for them.
+enum class Work { Copy, Send, Compute };
+
+/// Whether fragments are written to the ring's slots.
+static bool isWritten(Value ring) {
+  return llvm::any_of(ring.getUsers(), llvm::IsaPred<WriteOp>);
+}
+
+/// Whether a store is of a slot that fragments are written to.
+static bool isSend(StoreAsyncOp store) {
+  auto wait = store.getSource().getDefiningOp<WaitOp>();
+  return wait && isWritten(wait.getRing());
+}
+
+/// Whose work `op` is, unless others need it, too.
+static Work getWork(Operation *op) {
+  if (isa<AcquireOp, LoadAsyncOp>(op)) {
+    Value ring = isa<AcquireOp>(op) ? cast<AcquireOp>(op).getRing()
+                                    : cast<LoadAsyncOp>(op).getRing();
+    return isWritten(ring) ? Work::Compute : Work::Copy;
+  }
+  if (auto wait = dyn_cast<WaitOp>(op))
+    return isWritten(wait.getRing()) ? Work::Send : Work::Compute;
+  if (auto release = dyn_cast<ReleaseOp>(op))
+    return isWritten(release.getRing()) ? Work::Send : Work::Compute;
+  if (auto store = dyn_cast<StoreAsyncOp>(op))
+    return isSend(store) ? Work::Send : Work::Compute;
+  // Of the stores in front.
+  if (isa<WaitStoresOp>(op))
+    for (Operation *before = op->getPrevNode(); before;
+         before = before->getPrevNode())
+      if (auto store = dyn_cast<StoreAsyncOp>(before))
+        return isSend(store) ? Work::Send : Work::Compute;
+  return isa<TakeTurnOp, PassTurnOp>(op) ? Work::Send : Work::Compute;
+}
+
+/// Whether all that the program adds to memory is sent, if blocks take turns at
+/// that; and whether there is any.
+static bool canSend(Block &body) {
+  bool hasSends = false, hasTurns = false, hasOthers = false;
+  body.walk([&](Operation *op) {
+    auto store = dyn_cast<StoreAsyncOp>(op);
+    hasSends |= store && isSend(store);
+    hasOthers |= store && store.getAdd() && !isSend(store);
+    hasOthers |= isa<StoreOp>(op) && cast<StoreOp>(op).getAdd();
+    hasTurns |= isa<TakeTurnOp>(op);
+  });
+  return hasSends && !(hasTurns && hasOthers);
+}
 
 namespace {
-/// What the copies of a program depend on: all that is not among it is left
-/// out of the role that copies.
-class CopySlice {
+/// What some work of a program depends on: all that is not among it is left out
+/// of the role that does it.
+class RoleSlice {
 public:
-  explicit CopySlice(Block &body) : body(&body) {
+  RoleSlice(Block &body, Work work) : body(&body), work(work) {
     body.walk([&](Operation *op) {
-      if (!isCopy(op))
+      if (getWork(op) != work)
         return;
+      hasWork = true;
       for (Value operand : op->getOperands())
         add(operand);
       addAncestors(op);
     });
   }
 
+  bool isEmpty() const { return !hasWork; }
+
   /// Clones what is needed of a block, but for its terminator.
   void clone(Block &block, OpBuilder &builder, IRMapping &mapping) const;
+  /// Takes the work itself away from the block.
+  void eraseWork();
 
 private:
   void add(Value value);
@@ -75,13 +127,25 @@ private:
                    IRMapping &mapping) const;
 
   Block *body;
+  Work work;
+  bool hasWork = false;
   DenseSet<Value> values;
   DenseSet<Operation *> ops;
 };
 } // namespace
 
+void RoleSlice::eraseWork() {
+  SmallVector<Operation *> done;
+  body->walk([&](Operation *op) {
+    if (getWork(op) == work)
+      done.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(done))
+    op->erase();
+}
+
 /// The loops and branches around `op` are needed, with what steers them.
-void CopySlice::addAncestors(Operation *op) {
+void RoleSlice::addAncestors(Operation *op) {
   for (Operation *parent = op->getParentOp(); parent != body->getParentOp();
        parent = parent->getParentOp()) {
     if (!ops.insert(parent).second)
@@ -95,7 +159,7 @@ void CopySlice::addAncestors(Operation *op) {
   }
 }
 
-void CopySlice::add(Value value) {
+void RoleSlice::add(Value value) {
   if (!body->getParent()->isAncestor(value.getParentRegion()) ||
       !values.insert(value).second)
     return;
@@ -126,10 +190,10 @@ void CopySlice::add(Value value) {
   addAncestors(op);
 }
 
-void CopySlice::clone(Block &block, OpBuilder &builder,
+void RoleSlice::clone(Block &block, OpBuilder &builder,
                       IRMapping &mapping) const {
   for (Operation &op : block.without_terminator()) {
-    if (isCopy(&op))
+    if (getWork(&op) == work)
       builder.clone(op, mapping);
     else if (!ops.contains(&op))
       continue;
@@ -142,7 +206,7 @@ void CopySlice::clone(Block &block, OpBuilder &builder,
   }
 }
 
-void CopySlice::cloneLoop(scf::ForOp loop, OpBuilder &builder,
+void RoleSlice::cloneLoop(scf::ForOp loop, OpBuilder &builder,
                           IRMapping &mapping) const {
   SmallVector<Value> inits, yields;
   SmallVector<int64_t> kept;
@@ -170,7 +234,7 @@ void CopySlice::cloneLoop(scf::ForOp loop, OpBuilder &builder,
     mapping.map(loop.getResult(index), result);
 }
 
-void CopySlice::cloneBranch(scf::IfOp branch, OpBuilder &builder,
+void RoleSlice::cloneBranch(scf::IfOp branch, OpBuilder &builder,
                             IRMapping &mapping) const {
   SmallVector<int64_t> kept;
   for (OpResult result : branch.getResults())
@@ -218,7 +282,7 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   Block &body = launch.getBody().front();
   // Rings, and scalars that depend on scalars alone, stay before the roles.
   DenseSet<Operation *> common;
-  SmallVector<Operation *> work;
+  SmallVector<Operation *> inRoles;
   for (Operation &op : body.without_terminator()) {
     bool isReady = llvm::all_of(op.getOperands(), [&](Value operand) {
       Operation *producer = operand.getDefiningOp();
@@ -228,13 +292,13 @@ void SpecializeWarps::specialize(LaunchOp launch) {
     if (isReady && (isa<RingOp>(op) || isScalar(&op)))
       common.insert(&op);
     else
-      work.push_back(&op);
+      inRoles.push_back(&op);
   }
 
   // What a thread gets at the launch, and how that is dealt out.
   int64_t warps = launch.getWarps();
   int64_t groups = warps / kGroupWarps;
-  IntegerAttr loadRegisters, computeRegisters;
+  IntegerAttr serviceRegisters, computeRegisters;
   OpBuilder builder(body.getTerminator());
   if (warps % kGroupWarps == 0 && groups > 1) {
     int64_t threads = (warps + kGroupWarps) * 32;
@@ -242,7 +306,7 @@ void SpecializeWarps::specialize(LaunchOp launch) {
     int64_t most = llvm::alignDown((pool - kFewestRegisters) / groups, 8);
     most = std::min(most, kMostRegisters);
     computeRegisters = builder.getI64IntegerAttr(most);
-    loadRegisters = builder.getI64IntegerAttr(pool - most * groups);
+    serviceRegisters = builder.getI64IntegerAttr(pool - most * groups);
   }
 
   Location loc = launch.getLoc();
@@ -257,20 +321,26 @@ void SpecializeWarps::specialize(LaunchOp launch) {
     RoleOp::ensureTerminator(role.getBody(), builder, loc);
     return &role.getBody().front();
   };
-  Block *load = addRole("load", kGroupWarps, loadRegisters, /*isSingle=*/true);
   Block *compute = addRole("compute", warps, computeRegisters,
                            /*isSingle=*/false);
-  for (Operation *op : work)
+  for (Operation *op : inRoles)
     op->moveBefore(compute->getTerminator());
 
-  IRMapping mapping;
-  builder.setInsertionPoint(load->getTerminator());
-  CopySlice(*compute).clone(*compute, builder, mapping);
-  SmallVector<Operation *> copies;
-  compute->walk([&](Operation *op) {
-    if (isCopy(op))
-      copies.push_back(op);
-  });
-  for (Operation *op : llvm::reverse(copies))
-    op->erase();
+  // Roles of one thread share a warp group in front.
+  SmallVector<std::pair<StringRef, RoleSlice>, 2> slices;
+  for (auto [name, kind] : {std::pair("load", Work::Copy),
+                            std::pair("store", Work::Send)})
+    if (kind == Work::Copy || canSend(*compute))
+      if (RoleSlice slice(*compute, kind); !slice.isEmpty())
+        slices.emplace_back(name, std::move(slice));
+  builder.setInsertionPointToStart(&roles.getBody().front());
+  for (auto &[name, slice] : slices) {
+    Block *body = addRole(name, kGroupWarps / slices.size(), serviceRegisters,
+                          /*isSingle=*/true);
+    OpBuilder nested(body->getTerminator());
+    IRMapping mapping;
+    slice.clone(*compute, nested, mapping);
+  }
+  for (auto &[name, slice] : slices)
+    slice.eraseWork();
 }

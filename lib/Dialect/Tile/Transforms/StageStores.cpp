@@ -5,10 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Counters.h"
+
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
+
+#include "mlir/IR/PatternMatch.h"
 
 namespace fovea::tile {
 #define GEN_PASS_DEF_TILESTAGESTORES
@@ -39,11 +43,13 @@ struct StageStores : fovea::tile::impl::TileStageStoresBase<StageStores> {
 private:
   void stage(StoreOp store);
   void stageAdd(StoreOp store, LaunchOp launch);
+  void stageInRing(StoreOp store, SharedType tile, LaunchOp launch);
 };
 } // namespace
 
 /// A ring of the launch with `bytes` of slots, all of whose uses end before
-/// `store`; null if there is none.
+/// `store`; null if there is none. Of what goes out by a ring, only who stores
+/// it knows the end.
 static Value findFreeRing(StoreOp store, int64_t bytes) {
   Block *body = store->getBlock();
   for (auto ring : body->getOps<RingOp>()) {
@@ -51,7 +57,8 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
     if (type.getTile().getSizeInBytes() * type.getStages() < bytes)
       continue;
     bool isOver = llvm::all_of(ring->getUsers(), [&](Operation *user) {
-      return body->findAncestorOpInBlock(*user)->isBeforeInBlock(store);
+      return !isa<WriteOp>(user) &&
+             body->findAncestorOpInBlock(*user)->isBeforeInBlock(store);
     });
     if (isOver)
       return ring.getRing();
@@ -75,26 +82,40 @@ static SharedType getStaged(StoreOp store) {
 void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
   SharedType tile = getStaged(store);
   if (!tile || !tile.getElementType().isF32() ||
-      planSharedMemory(launch).bytes + getSlotBytes(tile) >
+      planSharedMemory(launch).bytes + getSlotBytes(tile) + 2 * kBarrierBytes >
           getSharedMemoryLimit(launch))
     return;
-  // Outside of all loops nothing writes the tile anew.
-  Operation *outermost = store;
-  while (outermost->getParentOp() != launch)
-    outermost = outermost->getParentOp();
+  if (isInLoop(store))
+    return stageInRing(store, tile, launch);
   Location loc = store.getLoc();
   OpBuilder builder(store);
-  // The tile can be written before the block's turn comes.
-  if (auto turn = dyn_cast_or_null<TakeTurnOp>(store->getPrevNode()))
-    builder.setInsertionPoint(turn);
-  if (outermost != store)
-    WaitStoresOp::create(builder, loc);
   Value staged = ToSharedOp::create(builder, loc, tile, store.getValue());
+  StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
+                       store.getIndices(), store.getDims(), /*add=*/true);
+  WaitStoresOp::create(builder, loc);
+  store.erase();
+  ++numStaged;
+}
+
+/// By the slot of a ring: who stores can be another than who computes.
+void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch) {
+  IRRewriter builder(store.getContext());
+  Location loc = store.getLoc();
+  Value use = getCounter(builder, store);
+  builder.setInsertionPointToStart(&launch.getBody().front());
+  Value ring = RingOp::create(
+      builder, loc, RingType::get(store.getContext(), /*stages=*/1, tile));
+  // The tile can be written before the block's turn comes.
+  auto turn = dyn_cast_or_null<TakeTurnOp>(store->getPrevNode());
+  builder.setInsertionPoint(turn ? turn.getOperation() : store);
+  Value slot = AcquireOp::create(builder, loc, tile, ring, use);
+  WriteOp::create(builder, loc, store.getValue(), slot, ring, use);
+  Value staged = WaitOp::create(builder, loc, tile, ring, use);
   builder.setInsertionPoint(store);
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
                        store.getIndices(), store.getDims(), /*add=*/true);
-  builder.setInsertionPointAfter(outermost);
   WaitStoresOp::create(builder, loc);
+  ReleaseOp::create(builder, loc, ring, use);
   store.erase();
   ++numStaged;
 }

@@ -20,20 +20,6 @@ inline constexpr int64_t kTensorMapAlignment = 16;
 bool suitsTensorMap(mlir::MemRefType source, llvm::ArrayRef<int64_t> dims,
                     SharedType tile);
 
-/// How the warp groups that write a tile share it.
-struct WriteParts {
-  int64_t rows = 1, columns = 1;
-};
-
-/// Whether each warp group writes rows, or whole panels of columns, of its own,
-/// which TMA alone reads: then groups need not wait for each other, and each
-/// can have its part stored.
-std::optional<WriteParts> getWriteParts(ToSharedOp write);
-
-/// What one descriptor copies for `store`: the tile, or a warp group's rows of
-/// it.
-SharedType getStoredTile(StoreAsyncOp store);
-
 } // namespace fovea::tile
 
 #endif // FOVEA_DIALECT_TILE_IR_TENSORMAPS_H

@@ -37,6 +37,9 @@ struct Digit {
 /// Threads of a warp.
 constexpr int64_t kWarpSize = 32;
 
+/// Warps of a warp group.
+constexpr int64_t kGroupWarps = 4;
+
 llvm::hash_code hash_value(const Digit &digit);
 
 /// The shared memory of a block, as far as effects go.

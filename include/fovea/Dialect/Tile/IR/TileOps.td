@@ -128,8 +128,9 @@ def RoleOp : Tile_Op<"role", [HasParent<"RolesOp">, NoRegionArguments,
     ISA 9.7.13.1: a block has 16, of which 0 is the whole block's.)
 
     `registers`, where given, is the budget of one thread: the role's warp
-    groups raise or lower their limit to it (`setmaxnreg`), so `warps` is then a
-    multiple of 4. `single`: one thread of the role runs it, the others wait.
+    groups raise or lower their limit to it (`setmaxnreg`). Roles that share a
+    warp group of 4 warps have one budget, and the last of them ends the group.
+    `single`: one thread of the role runs it, the others wait.
 
     ```mlir
     tile.role "load" warps 4 registers 24 single { ... }
@@ -303,39 +304,54 @@ def WaitStoresOp : Tile_Op<"wait_stores", [
   let assemblyFormat = "(`pending` $pending^)? attr-dict";
 }
 
-def TakeTurnOp : Tile_Op<"take_turn", [AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "Waits for the block before this one in a fixed order of adding";
+class Tile_TurnOp<string mnemonic, list<Trait> traits = []>
+    : Tile_Op<mnemonic, !listconcat(traits, [
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
+  let hasVerifier = 1;
+}
+
+def TakeTurnOp : Tile_TurnOp<"take_turn"> {
+  let summary = "Waits until the block before this one is past a position";
   let description = [{
     Blocks whose `indices` differ in the last alone add to the same memory in
-    turn, those of higher index first: so sums are the same, bit by bit, in every
-    run. A block is at a growing `position`; what it has added before is
-    complete. The op waits until the block of the next index is past the
-    position, and says that this one has come to it. Without a position a block
-    has come to its end, after that before it. `turns`, i32, has 8 numbers for
-    each block, zero before the launch, of which each warp group that has its
-    part of a tile stored by itself uses one (`getWriteParts`).
+    turn, those of lower index first: so sums are the same, bit by bit, in every
+    run. A block says by `tile.pass_turn` to which position it has come: what it
+    adds at lower ones is complete. This op waits until the block of the index
+    before, if there is one, has come further than `position`. `turns`, i32, has
+    a number for each block, 0 before the launch.
 
-    A block waits for blocks of higher index alone, which must not be launched
+    A block waits for blocks of lower index alone, which must not be launched
     later.
 
     ```mlir
-    tile.take_turn %turns[%b, %h, %n] at %i : memref<?x?x?x8xi32, ...>
+    tile.take_turn %turns[%b, %h, %n] at %i : memref<?x?x?xi32, ...>
     tile.store add %x, %O[%b, %h, %i, %c0] dims [2, 3] : ...
+    tile.pass_turn %turns[%b, %h, %n] to %next : memref<?x?x?xi32, ...>
     ```
+  }];
+  let arguments = (ins AnyMemRef:$turns, Variadic<Index>:$indices,
+                       Index:$position);
+  let assemblyFormat = [{
+    $turns `[` $indices `]` `at` $position attr-dict
+    `:` qualified(type($turns))
+  }];
+}
+
+def PassTurnOp : Tile_TurnOp<"pass_turn", [AttrSizedOperandSegments]> {
+  let summary = "Says to which position this block has come";
+  let description = [{
+    Waits until what this program has added is complete, and says that the block
+    has come to `position`, no lower than that before, or without one to its
+    end. See `tile.take_turn`.
   }];
   let arguments = (ins AnyMemRef:$turns, Variadic<Index>:$indices,
                        Optional<Index>:$position);
   let assemblyFormat = [{
-    $turns `[` $indices `]` (`at` $position^)? attr-dict
+    $turns `[` $indices `]` (`to` $position^)? attr-dict
     `:` qualified(type($turns))
   }];
-  let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Numbers of a block in `turns`.
-    static constexpr int64_t kSlots = 8;
-    /// The number of a block that has come to its end; of one that is at
-    /// `position`, that is `position + 1`.
+    /// The number of a block that has come to its end.
     static constexpr int64_t kEnd = 0x7fffffff;
   }];
 }
@@ -532,7 +548,8 @@ def AcquireOp : Tile_SlotOp<"acquire", [
   let description = [{
     `%use` counts the ring's uses from 0; the slot is `%use mod stages`. It is
     free at first, and when all warps that wait on the ring have released its
-    previous use.
+    previous use. A copy (`tile.load_async`) or a fragment (`tile.write`) fills
+    it then.
   }];
   let arguments = (ins Tile_AnyRing:$ring, Index:$use);
   let results = (outs Tile_AnyShared:$result);
@@ -554,6 +571,29 @@ def LoadAsyncOp : Tile_Op<"load_async", [
   let assemblyFormat = [{
     $source `[` $indices `]` `dims` $dims `into` $slot `signals` $ring `[` $use
     `]` attr-dict `:` qualified(type($source)) `,` qualified(type($ring))
+  }];
+  let hasVerifier = 1;
+}
+
+def WriteOp : Tile_SlotOp<"write", [
+    TypesMatchWith<"the slot is of the ring's type", "ring", "slot",
+                   "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
+  let summary = "Writes a fragment to an acquired slot";
+  let description = [{
+    The slot of `%use` becomes full when all warps of the role have written.
+    What waits for it may be another role, that stores it.
+
+    ```mlir
+    %slot = tile.acquire %ring[%use] : !tile.ring<1 x !tile.shared<64x64xf32>>
+    tile.write %x into %slot signals %ring[%use]
+        : !tile.fragment<64x64xf32>, !tile.ring<1 x !tile.shared<64x64xf32>>
+    ```
+  }];
+  let arguments = (ins Tile_AnyFragment:$value, Tile_AnyShared:$slot,
+                       Tile_AnyRing:$ring, Index:$use);
+  let assemblyFormat = [{
+    $value `into` $slot `signals` $ring `[` $use `]` attr-dict
+    `:` qualified(type($value)) `,` qualified(type($ring))
   }];
   let hasVerifier = 1;
 }

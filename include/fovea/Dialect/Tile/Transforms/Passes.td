@@ -15,14 +15,19 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
   let description = [{
     In every `tile.launch` with `tile.store add` in loops, to places that do not
     depend on the first dimension of the grid: blocks that differ in it alone
-    take turns (`tile.take_turn`), so that results are the same, bit by bit, in
-    every run. The launch gets numbers to say so, zero at first, as a further
-    operand of `outs`, and its first dimension is reversed: blocks wait for those
-    that were launched earlier, and where a causal mask lets later blocks begin
-    later, they find their turn has come.
+    take turns (`tile.take_turn`, `tile.pass_turn`), the last first, so that
+    results are the same, bit by bit, in every run. A block passes its turn at the
+    end of each iteration of the innermost loop, whether it has added or not, and
+    before that loop the turns of places in front of it. The launch gets numbers
+    to say so, zero at first, as a further operand of `outs`.
+
+    Blocks wait for those that were launched earlier. The grid becomes one of one
+    dimension, in which the blocks of eight rows, that differ in the other
+    dimensions, are launched together, turn by turn: those that run at the same
+    time then wait for few others, and share what is in the L2 cache.
 
     Runs on tensors. Adds outside of loops, and of a launch whose places depend on
-    the first dimension of the grid, stay.
+    the first dimension of the grid, stay. Adds in different loops are an error.
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
@@ -122,8 +127,9 @@ def TileStageStores : Pass<"tile-stage-stores"> {
     write four bytes here and there, TMA writes whole rows.
 
     So does a `tile.store add` of f32 wherever it stands, through memory of its
-    own: the next execution, and the program after the loops, wait until TMA has
-    read it.
+    own. In loops that is a ring of one slot: acquire
+    a slot, write the fragment (`tile.write`), wait for it, store it, and release
+    it when TMA has read it.
 
     Stores of a part of a tile (`valid`), and those for which there is not
     memory enough, stay. Runs after `--tile-multibuffer`.
@@ -135,17 +141,20 @@ def TileStageStores : Pass<"tile-stage-stores"> {
 }
 
 def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
-  let summary = "Splits a program into a role that copies and one that computes";
+  let summary = "Splits a program into roles that copy, store and compute";
   let description = [{
-    A launch with rings becomes two roles. `load`, one thread of a warp group of
-    its own, acquires slots and starts copies, with the control flow and scalars
-    that they need; what is cheap is computed in both. `compute` does the rest.
-    Scalars and rings before the first op that only one role needs stay outside.
+    A launch with rings becomes up to three roles. `load`, one thread, acquires
+    slots and starts copies, with the control flow and scalars that they need;
+    what is cheap is computed in all. `store`, one thread of the same warp group,
+    waits for slots that fragments are written to (`tile.write`), stores and
+    releases them, and takes turns with other blocks. It is left out where
+    threads add to memory in turn, too. `compute` does the rest. Scalars and
+    rings before the first op that only one role needs stay outside.
 
-    Registers move from `load` to `compute` (`setmaxnreg`): of the 64 Ki
-    registers of a multiprocessor the block gets an equal share for each thread;
-    compute threads get what is left by 24 a thread for `load`, at most 240.
-    One compute warp group has enough without.
+    Registers move from that warp group to `compute` (`setmaxnreg`): of the
+    64 Ki registers of a multiprocessor the block gets an equal share for each
+    thread; compute threads get what is left by 24 a thread for the others, at
+    most 240. One compute warp group has enough without.
 
     Launches without rings, or with roles, stay.
   }];
