@@ -16,6 +16,11 @@
 
 namespace fovea::attn {
 
+/// The indices from `first` to below `end`.
+struct IndexRange {
+  mlir::Value first, end;
+};
+
 /// A builder for kernels: index arithmetic that does not wrap and folds,
 /// counted loops, element conversion, vectors. All indices are elements.
 class KernelBuilder : public mlir::ImplicitLocOpBuilder {

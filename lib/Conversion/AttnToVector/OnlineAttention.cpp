@@ -20,8 +20,6 @@ using namespace fovea::attn;
 static constexpr int64_t kDefaultBlockKeys = 64;
 /// A block's scratch stays in cache: more keys are taken in several blocks.
 static constexpr int64_t kMaxBlockKeys = 256;
-/// Masks of more operations are not bounded again within a block.
-static constexpr size_t kMaxBoundedMask = 16;
 /// Scratch above this is not put on a stack.
 static constexpr int64_t kMaxStackBytes = 128 * 1024;
 
@@ -150,18 +148,6 @@ void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
 // The op
 //===----------------------------------------------------------------------===//
 
-/// Whether a mask's bounds on keys are a few integer operations, cheap enough
-/// to be computed for each tile of queries in each block. Rows of one value
-/// tile then must be of one group: what a group does not keep is not computed.
-static bool hasCheapBounds(OnlineAttentionOp op, const TileShape &shape) {
-  Region &mask = op.getMask();
-  return !mask.empty() && shape.groupQueries() % shape.tileRows == 0 &&
-         mask.front().getOperations().size() <= kMaxBoundedMask &&
-         llvm::all_of(mask.front(), [](Operation &op) {
-           return op.getNumRegions() == 0 && !isa<memref::LoadOp>(op);
-         });
-}
-
 /// Work on the block of keys that `kernel` is set to.
 static void emitBlock(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
@@ -192,8 +178,12 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
                                       const VectorUnit &unit) {
   TileShape shape = TileShape::get(op, unit);
   FloatType type = op.getAccumulationType();
+  // Rows of one value tile must be of one group: what a group does not keep is
+  // not computed.
+  bool boundsKeys = shape.groupQueries() % shape.tileRows == 0 &&
+                    hasCheapBounds(op.getMask());
   OnlineKernel kernel{{b, op.getMask(), VectorType::get({shape.lanes}, type),
-                       shape.groupVectors, hasCheapBounds(op, shape)},
+                       shape.groupVectors, boundsKeys},
                       op,
                       shape};
   kernel.rows = op.getRows();

@@ -53,6 +53,7 @@ private:
   Value getReadable(Value operand, Value firstRow, Value rows);
   void emitBlock(Value firstKey);
   void emitProbabilities();
+  void clearOutside(Value memref, Value column, IndexRange keys);
   void emitScoreGradient(Value firstKey);
 
   KernelBuilder &b;
@@ -92,7 +93,8 @@ BackwardKernel::BackwardKernel(KernelBuilder &b, OnlineBackwardOp op,
       queries(cast<MemRefType>(op.getPackedQuery().getType()).getDimSize(3)),
       block{b, op.getMask(),
             VectorType::get({unit.lanesDividing(type, queries)}, type),
-            getGroupVectors(queries / unit.lanesDividing(type, queries))},
+            getGroupVectors(queries / unit.lanesDividing(type, queries)),
+            !op.getScores() && hasCheapBounds(op.getMask())},
       blockKeys(getBlockKeys(op)) {}
 
 Value BackwardKernel::allocate(int64_t rows, int64_t columns) {
@@ -138,6 +140,18 @@ Value BackwardKernel::getReadable(Value operand, Value firstRow, Value rows) {
   return memref::SubViewOp::create(b, matrix, operand, offsets, sizes, strides);
 }
 
+/// Sets what a group of queries does not keep to zero: the last three products
+/// read whole register tiles of it.
+void BackwardKernel::clearOutside(Value memref, Value column, IndexRange keys) {
+  if (!block.boundsKeys)
+    return;
+  SmallVector<Value> zeros(block.groupVectors, b.constant(block.vector, 0.0));
+  auto clear = [&](Value key) { block.storeGroup(zeros, memref, key, column); };
+  Value first = b.min(keys.first, block.keys);
+  b.loop(b.index(0), first, 1, clear);
+  b.loop(b.max(keys.end, first), block.keys, 1, clear);
+}
+
 /// P, and what else has to be known of a score: F and M.
 void BackwardKernel::emitProbabilities() {
   const double infinity = std::numeric_limits<double>::infinity();
@@ -156,7 +170,7 @@ void BackwardKernel::emitProbabilities() {
   SplitConstant log2e = SplitConstant::log2e(type);
   Value minusLog2e = b.constant(block.vector, -log2e.high);
   Value rest = b.constant(block.vector, log2e.low);
-  block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+  block.forGroups([&](Value column, IndexRange keys) {
     SmallVector<Value> lse = block.loadGroup(statistics, b.index(0), column);
     SmallVector<Value> tails;
     for (Value &value : lse) {
@@ -179,6 +193,7 @@ void BackwardKernel::emitProbabilities() {
         block.storeGroup(ones, kept, key, column);
       }
     });
+    clearOutside(block.scores, column, keys);
   });
   if (!kept)
     return;
@@ -195,7 +210,7 @@ void BackwardKernel::emitProbabilities() {
 void BackwardKernel::emitScoreGradient(Value firstKey) {
   Value scale = b.constant(block.vector, op.getScale().convertToDouble());
   Value wanted = op.getScoreGradient();
-  block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+  block.forGroups([&](Value column, IndexRange keys) {
     SmallVector<Value> deltas = block.loadGroup(statistics, b.index(1), column);
     b.loop(keys.first, keys.end, 1, [&](Value key) {
       SmallVector<Value> p = block.loadGroup(block.scores, key, column);
@@ -225,11 +240,12 @@ void BackwardKernel::emitScoreGradient(Value firstKey) {
         value = arith::MulFOp::create(b, value, scale);
       block.storeGroup(g, gradients, key, column);
     });
+    clearOutside(gradients, column, keys);
   });
 }
 
 void BackwardKernel::emitBlock(Value firstKey) {
-  Value zero = b.index(0), columns = b.index(queries);
+  Value zero = b.index(0);
   auto matrix = [&](Value operand) {
     return getReadable(operand, zero, b.dim(operand, 2));
   };
@@ -241,7 +257,7 @@ void BackwardKernel::emitBlock(Value firstKey) {
   Product product{};
   product.paddedSum = true;
   product.rows = block.keys;
-  product.columns = columns;
+  product.columns = b.index(queries);
   product.tileVectors = block.groupVectors;
   product.tileRows =
       std::max<int64_t>(1, unit.accumulators() / block.groupVectors);
@@ -250,11 +266,14 @@ void BackwardKernel::emitBlock(Value firstKey) {
     product.right = matrix(packed);
     product.sum = sum;
     product.depth = b.dim(packed, 2);
-    emitProduct(b, block.vector, product);
+    // A group's queries stay in the fastest cache while the keys pass by.
+    block.forGroups([&](Value column, IndexRange keys) {
+      emitProduct(b, block.vector, product, column, keys);
+    });
   };
   multiplyByQueries(key, op.getPackedQuery(), block.scores);
   if (Value wanted = op.getScores())
-    block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+    block.forGroups([&](Value column, IndexRange keys) {
       b.loop(keys.first, keys.end, 1, [&](Value key) {
         for (auto [v, score] :
              llvm::enumerate(block.loadGroup(block.scores, key, column)))
@@ -287,6 +306,12 @@ void BackwardKernel::emitBlock(Value firstKey) {
     // stay near while the rows of the left operand pass by.
     if (!features || *features > product.tileVectors * block.lanes())
       product.depthBlock = kDepthBlock;
+    auto depthOf = [&](Value row) {
+      return transposed ? block.getKeys(row, product.tileRows)
+                        : block.getQueries(row, product.tileRows);
+    };
+    if (block.boundsKeys)
+      product.depthOf = depthOf;
     emitProduct(b, block.vector, product);
   };
   accumulate(block.scores, matrix(op.getGradient()),

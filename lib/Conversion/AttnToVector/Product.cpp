@@ -16,6 +16,10 @@
 using namespace mlir;
 using namespace fovea::attn;
 
+/// Products of a step of the inner loop, which cost as many instructions as
+/// they have multiply-adds and loads: the loop's own are few beside them.
+static constexpr int64_t kUnroll = 4;
+
 //===----------------------------------------------------------------------===//
 // Columns
 //===----------------------------------------------------------------------===//
@@ -155,7 +159,7 @@ Value LeftReader::read(int64_t row, Value k) {
 /// sum of the row itself.
 static void emitTile(KernelBuilder &b, VectorType vector,
                      const Product &product, LeftReader &left, Value firstRow,
-                     const Columns &columns, Value firstK, Value endK) {
+                     const Columns &columns, IndexRange depth) {
   int64_t size = product.tileRows * columns.vectors;
   auto columnOf = [&](int64_t v) {
     return b.add(columns.column, v * vector.getNumElements());
@@ -196,15 +200,18 @@ static void emitTile(KernelBuilder &b, VectorType vector,
     }
     return sums;
   };
-  // Two products a step halve the loop's own work.
-  std::optional<int64_t> depth = getConstantIntValue(product.depth);
-  int64_t step = depth && *depth % 2 == 0 ? 2 : 1;
-  sums = b.loop(firstK, endK, step, sums, [&](Value k, ValueRange carried) {
-    SmallVector<Value> next(carried);
-    for (int64_t s = 0; s < step; ++s)
-      next = addProducts(b.add(k, s), std::move(next));
-    return next;
-  });
+  auto addSeveral = [&](Value first, Value end, int64_t step) {
+    sums = b.loop(first, end, step, sums, [&](Value k, ValueRange carried) {
+      SmallVector<Value> next(carried);
+      for (int64_t s = 0; s < step; ++s)
+        next = addProducts(b.add(k, s), std::move(next));
+      return next;
+    });
+  };
+  Value whole =
+      b.add(depth.first, b.roundDown(b.sub(depth.end, depth.first), kUnroll));
+  addSeveral(depth.first, whole, kUnroll);
+  addSeveral(whole, depth.end, 1);
   for (int64_t i = size - 1; i >= 0; --i)
     storeColumns(b, sums[i], product.sum, places[i], maskOf(i));
 }
@@ -227,22 +234,47 @@ void Product::chooseTile(const VectorUnit &unit, int64_t rows,
     }
 }
 
+/// The part of `columns`, with `depth` rows of the right operand.
+static void emitColumns(KernelBuilder &b, VectorType vector,
+                        const Product &product, LeftReader &left,
+                        const Columns &columns, IndexRange rows,
+                        IndexRange depth) {
+  b.loop(rows.first, rows.end, product.tileRows, [&](Value row) {
+    if (!product.depthOf)
+      return emitTile(b, vector, product, left, row, columns, depth);
+    IndexRange some = product.depthOf(row);
+    some.first = b.max(some.first, depth.first);
+    some.end = b.min(some.end, depth.end);
+    Value any = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, some.first,
+                                      some.end);
+    b.when(any,
+           [&] { emitTile(b, vector, product, left, row, columns, some); });
+  });
+}
+
 void fovea::attn::emitProduct(KernelBuilder &b, VectorType vector,
                               const Product &product) {
   LeftReader left(b, product);
   Value zero = b.index(0);
-  auto emitRows = [&](const Columns &columns, Value firstK, Value endK) {
-    b.loop(zero, product.rows, product.tileRows, [&](Value row) {
-      emitTile(b, vector, product, left, row, columns, firstK, endK);
-    });
-  };
+  IndexRange rows = {zero, product.rows}, depth = {zero, product.depth};
   forColumns(b, vector.getNumElements(), product.columns, product.tileVectors,
              [&](const Columns &columns) {
                if (!product.depthBlock)
-                 return emitRows(columns, zero, product.depth);
+                 return emitColumns(b, vector, product, left, columns, rows,
+                                    depth);
                int64_t block = *product.depthBlock;
                b.loop(zero, product.depth, block, [&](Value k) {
-                 emitRows(columns, k, b.min(b.add(k, block), product.depth));
+                 Value end = b.min(b.add(k, block), product.depth);
+                 emitColumns(b, vector, product, left, columns, rows, {k, end});
                });
              });
+}
+
+void fovea::attn::emitProduct(KernelBuilder &b, VectorType vector,
+                              const Product &product, Value column,
+                              IndexRange rows) {
+  LeftReader left(b, product);
+  rows.first = b.roundDown(rows.first, product.tileRows);
+  emitColumns(b, vector, product, left, {column, product.tileVectors, Value()},
+              rows, {b.index(0), product.depth});
 }

@@ -35,6 +35,9 @@ struct Product {
   /// With `accumulates`: how many rows of `right` are taken at a time, for all
   /// rows of `left`.
   std::optional<int64_t> depthBlock = std::nullopt;
+  /// With `accumulates`: the `k` of which rows `row ... row + tileRows - 1` of
+  /// `left` may have elements other than zero; by default all.
+  llvm::function_ref<IndexRange(mlir::Value row)> depthOf = nullptr;
 
   /// Chooses the register tile that takes the least time for `rows` rows of
   /// `vectors` vectors of columns.
@@ -43,6 +46,10 @@ struct Product {
 
 void emitProduct(KernelBuilder &b, mlir::VectorType vector,
                  const Product &product);
+/// The same for `product.tileVectors` vectors of columns from `column` on, and
+/// for the tiles of rows that `rows` has a part in.
+void emitProduct(KernelBuilder &b, mlir::VectorType vector,
+                 const Product &product, mlir::Value column, IndexRange rows);
 
 } // namespace fovea::attn
 

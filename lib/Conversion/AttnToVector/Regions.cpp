@@ -70,7 +70,7 @@ static void emitBlockMax(ScoreBlock &block) {
   SmallVector<Value> lowest(
       block.groupVectors,
       b.constant(block.vector, -std::numeric_limits<double>::infinity()));
-  block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+  block.forGroups([&](Value column, IndexRange keys) {
     SmallVector<Value> maxima = b.loop(
         keys.first, keys.end, 1, lowest, [&](Value key, ValueRange carried) {
           SmallVector<Value> next = block.loadGroup(block.scores, key, column);
@@ -119,7 +119,7 @@ static void emitInLanes(ScoreBlock &block, Region &region, Value target,
         groupVectors,
         b.constant(block.vector, -std::numeric_limits<double>::infinity()));
 
-  block.forGroups([&](Value column, ScoreBlock::Keys keys) {
+  block.forGroups([&](Value column, IndexRange keys) {
     LaneRegion lanes(b, region, block.lanes(), groupVectors);
     lanes.bindUniform(arguments.b, block.at[0]);
     lanes.bindUniform(arguments.h, block.at[1]);

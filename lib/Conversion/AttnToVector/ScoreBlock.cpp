@@ -15,7 +15,28 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-ScoreBlock::Keys ScoreBlock::getKeys(Value row, int64_t count) {
+/// Masks of more operations are not bounded again within a block.
+static constexpr size_t kMaxBoundedMask = 16;
+
+bool fovea::attn::hasCheapBounds(Region &mask) {
+  return !mask.empty() &&
+         mask.front().getOperations().size() <= kMaxBoundedMask &&
+         llvm::all_of(mask.front(), [](Operation &op) {
+           return op.getNumRegions() == 0 && !isa<memref::LoadOp>(op);
+         });
+}
+
+/// `bounds` as indices from `first` on, of `count`.
+static IndexRange getInBlock(KernelBuilder &b, const MaskBounds &bounds,
+                             Value first, Value count) {
+  auto inBlock = [&](OpFoldResult index) {
+    return b.sub(getValueOrCreateConstantIndexOp(b, b.getLoc(), index), first);
+  };
+  return {b.max(inBlock(bounds.lower), b.index(0)),
+          b.min(inBlock(bounds.upper), count)};
+}
+
+IndexRange ScoreBlock::getKeys(Value row, int64_t count) {
   if (!boundsKeys)
     return {b.index(0), keys};
   Value firstRow = b.add(at[2], row);
@@ -25,15 +46,23 @@ ScoreBlock::Keys ScoreBlock::getKeys(Value row, int64_t count) {
   MaskBox box{
       {at[0], at[0]}, {at[1], at[1]}, {firstRow, lastRow}, {at[3], lastKey}};
   MaskEvaluator evaluator(mask, box, b, b.getLoc());
-  MaskBounds bounds = evaluator.bounds(Coordinate::Key);
-  auto inBlock = [&](OpFoldResult key) {
-    return b.sub(getValueOrCreateConstantIndexOp(b, b.getLoc(), key), at[3]);
-  };
-  return {b.max(inBlock(bounds.lower), b.index(0)),
-          b.min(inBlock(bounds.upper), keys)};
+  return getInBlock(b, evaluator.bounds(Coordinate::Key), at[3], keys);
 }
 
-void ScoreBlock::forGroups(llvm::function_ref<void(Value, Keys)> body) {
+IndexRange ScoreBlock::getQueries(Value key, int64_t count) {
+  if (!boundsKeys)
+    return {b.index(0), rows};
+  Value firstKey = b.add(at[3], key);
+  Value lastKey =
+      b.min(b.add(firstKey, count - 1), b.sub(b.add(at[3], keys), b.index(1)));
+  Value lastRow = b.sub(b.add(at[2], rows), b.index(1));
+  MaskBox box{
+      {at[0], at[0]}, {at[1], at[1]}, {at[2], lastRow}, {firstKey, lastKey}};
+  MaskEvaluator evaluator(mask, box, b, b.getLoc());
+  return getInBlock(b, evaluator.bounds(Coordinate::Row), at[2], rows);
+}
+
+void ScoreBlock::forGroups(llvm::function_ref<void(Value, IndexRange)> body) {
   b.loop(b.index(0), usedGroups, 1, [&](Value group) {
     Value column = b.mul(group, groupQueries());
     body(column, getKeys(column, groupQueries()));

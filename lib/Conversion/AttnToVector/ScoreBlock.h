@@ -39,18 +39,17 @@ struct ScoreBlock {
   int64_t lanes() const { return vector.getNumElements(); }
   int64_t groupQueries() const { return groupVectors * lanes(); }
 
-  /// Keys of the block from `first` to below `end`.
-  struct Keys {
-    mlir::Value first, end;
-  };
-
   /// The keys that some of the queries `row ... row + count - 1` may keep: all,
   /// or what the mask's bounds leave.
-  Keys getKeys(mlir::Value row, int64_t count);
+  IndexRange getKeys(mlir::Value row, int64_t count);
+  /// The queries in use that may keep some of the block's keys
+  /// `key ... key + count - 1`: all, or what the mask's bounds leave.
+  IndexRange getQueries(mlir::Value key, int64_t count);
 
   /// Builds `body(column of the group's first query, keys the group may keep)`
   /// for all groups in use.
-  void forGroups(llvm::function_ref<void(mlir::Value column, Keys keys)> body);
+  void
+  forGroups(llvm::function_ref<void(mlir::Value column, IndexRange keys)> body);
 
   /// The group's vectors of row `row` of `memref: [rows][query]`, or of a
   /// memref of queries alone where `row` is null.
@@ -59,6 +58,10 @@ struct ScoreBlock {
   void storeGroup(mlir::ValueRange vectors, mlir::Value memref, mlir::Value row,
                   mlir::Value column);
 };
+
+/// Whether a mask's bounds are a few integer operations, cheap enough to be
+/// computed for each register tile.
+bool hasCheapBounds(mlir::Region &mask);
 
 /// A dropout on the elements of a whole tensor of scores.
 struct BlockDropout {

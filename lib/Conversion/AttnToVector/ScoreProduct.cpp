@@ -133,7 +133,7 @@ void fovea::attn::emitScoreProduct(OnlineKernel &kernel) {
 
   KeyReader reader(kernel);
   // A group's queries stay in the fastest cache while the keys pass by.
-  kernel.forGroups([&](Value column, OnlineKernel::Keys keys) {
+  kernel.forGroups([&](Value column, IndexRange keys) {
     SmallVector<Value> maxima = b.loop(
         b.roundDown(keys.first, shape.tileKeys), keys.end, shape.tileKeys,
         inits, [&](Value tile, ValueRange carried) {

@@ -88,7 +88,7 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
   Value zero = b.constant(kernel.vector, 0.0);
   bool needsWeights = op.updatesSum() || op.updatesAcc();
 
-  kernel.forGroups([&](Value column, OnlineKernel::Keys keys) {
+  kernel.forGroups([&](Value column, IndexRange keys) {
     auto stateAt = [&](int64_t v) {
       return SmallVector<Value>{kernel.batch, kernel.head,
                                 b.add(column, v * kernel.shape.lanes)};

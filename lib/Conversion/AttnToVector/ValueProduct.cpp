@@ -36,7 +36,7 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
     }
   }
 
-  OnlineKernel::Keys keys = kernel.getKeys(row, shape.tileRows);
+  IndexRange keys = kernel.getKeys(row, shape.tileRows);
   sums =
       b.loop(keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
         SmallVector<Value> values;

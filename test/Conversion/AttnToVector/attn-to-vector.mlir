@@ -229,30 +229,37 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // tile may be written beyond them. Products of keys with packed queries, 8 keys
 // times 3 vectors; the probabilities; products of values with packed gradients;
 // the scores' gradients; and three products that add to what is there, rows
-// beyond the last one taken to be the last, and the next rows asked for.
+// beyond the last one taken to be the last, and the next rows asked for. Inner
+// loops take four products a step, and what is left one by one.
 
 // CHECK-LABEL: func @backward
 // CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x1x64x96xf32>, %[[PDO:[a-z0-9]*]]: memref<1x1x64x96xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<120x96xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<2x96xf32>
 // CHECK: scf.for {{.*}} to %{{.*}} step %c96
-// CHECK:   scf.for {{.*}} = %c0 to %c64 step %c2 iter_args
-// CHECK-COUNT-48: vector.fma
+// CHECK:   scf.for {{.*}} = %c0 to %c64 step %c4 iter_args
+// CHECK-COUNT-96: vector.fma
 // CHECK:   arith.select
 // CHECK:   vector.fma
 // CHECK:   arith.subf
 // CHECK:   arith.shli
-// CHECK:   scf.for {{.*}} = %c0 to %c64 step %c2 iter_args
-// CHECK-COUNT-48: vector.fma
+// CHECK:   scf.for {{.*}} = %c0 to %c64 step %c4 iter_args
+// CHECK-COUNT-96: vector.fma
 // CHECK:   arith.subf
 // CHECK:   arith.minsi
 // CHECK:   memref.prefetch {{.*}}, write, locality<3>, data
+// CHECK:   scf.for {{.*}} step %c4 iter_args
+// CHECK-COUNT-96: vector.fma
 // CHECK:   scf.for {{.*}} step %c1 iter_args
 // CHECK-COUNT-24: vector.fma
 // CHECK:   arith.minsi
+// CHECK:   scf.for {{.*}} step %c4 iter_args
+// CHECK-COUNT-96: vector.fma
 // CHECK:   scf.for {{.*}} step %c1 iter_args
 // CHECK-COUNT-24: vector.fma
 // CHECK:   arith.minsi
+// CHECK:   scf.for {{.*}} step %c4 iter_args
+// CHECK-COUNT-96: vector.fma
 // CHECK:   scf.for {{.*}} step %c1 iter_args
 // CHECK-COUNT-24: vector.fma
 // CHECK-NOT: vector.fma
@@ -262,5 +269,45 @@ func.func @backward(%pq: memref<1x1x64x96xf32>, %pdo: memref<1x1x64x96xf32>, %q:
       ins(%q, %q, %k, %k, %l, %l : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>,
           memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
       outs(%dq, %dk, %dk : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>)
+  return
+}
+
+// -----
+
+// Under a mask whose bounds are cheap, a group of queries computes the keys that
+// it may keep, and the rest is zero; the last three products take the part of
+// their depth that a register tile keeps, if there is any.
+
+// CHECK-LABEL: func @backward_causal
+// CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
+// CHECK: scf.for {{.*}} to %{{.*}} step %c96
+// CHECK:   scf.for {{.*}} = %{{.*}} to %{{.*}} step %c8
+// CHECK-COUNT-96: vector.fma
+// CHECK:   arith.select
+// CHECK:   vector.store %[[ZERO]], %{{.*}} : memref<120x96xf32>
+// CHECK-COUNT-96: vector.fma
+// CHECK:   vector.store %[[ZERO]], %{{.*}} : memref<120x96xf32>
+// CHECK:   arith.maxsi
+// CHECK:   scf.if
+// CHECK-COUNT-120: vector.fma
+// CHECK:   arith.maxsi
+// CHECK:   scf.if
+// CHECK-COUNT-120: vector.fma
+// CHECK:   %[[OF_QUERIES:.*]] = arith.cmpi sgt
+// CHECK-NEXT: scf.if %[[OF_QUERIES]]
+// CHECK-COUNT-120: vector.fma
+func.func @backward_causal(%pq: memref<1x1x64x96xf32>, %pdo: memref<1x1x64x96xf32>, %q: memref<1x1x?x64xf32>,
+    %k: memref<1x1x?x64xf32>, %l: memref<1x1x?xf32>, %dq: memref<1x1x?x64xf32>, %dk: memref<1x1x?x64xf32>,
+    %b: index, %h: index, %i: index, %j: index) {
+  attn.online_backward scale(0.125) packed(%pq, %pdo : memref<1x1x64x96xf32>, memref<1x1x64x96xf32>)
+      ins(%q, %q, %k, %k, %l, %l : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>,
+          memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+      outs(%dq, %dk, %dk : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>)
+      at [%b, %h, %i, %j]
+      mask {
+      ^bb0(%b_: index, %h_: index, %i_: index, %j_: index):
+        %keep = arith.cmpi sge, %i_, %j_ : index
+        attn.yield %keep : i1
+      }
   return
 }
