@@ -51,6 +51,8 @@ private:
   Value allocate(int64_t rows, int64_t columns);
   void allocateCopy(Value operand, int64_t bound);
   Value getReadable(Value operand, Value firstRow, Value rows);
+  Value getGroup(Value packed, Value column);
+  Value getColumns(Value scores, Value column);
   void emitBlock(Value firstKey);
   void emitProbabilities();
   void clearOutside(Value memref, Value column, IndexRange keys);
@@ -60,7 +62,8 @@ private:
   OnlineBackwardOp op;
   const VectorUnit &unit;
   FloatType type;
-  int64_t queries; ///< columns of the blocks
+  MemRefType packed; ///< [1][group][feature][query of the group]
+  int64_t queries;   ///< columns of the blocks
   ScoreBlock block;
   int64_t blockKeys;
 
@@ -72,14 +75,6 @@ private:
 };
 } // namespace
 
-/// Vectors of queries that the score product holds at a time.
-static int64_t getGroupVectors(int64_t vectors) {
-  for (int64_t candidate : {3, 4, 2})
-    if (vectors % candidate == 0)
-      return candidate;
-  return 1;
-}
-
 static int64_t getBlockKeys(OnlineBackwardOp op) {
   int64_t keys = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
   return ShapedType::isDynamic(keys) || keys > kBlockKeys
@@ -90,10 +85,13 @@ static int64_t getBlockKeys(OnlineBackwardOp op) {
 BackwardKernel::BackwardKernel(KernelBuilder &b, OnlineBackwardOp op,
                                const VectorUnit &unit)
     : b(b), op(op), unit(unit), type(op.getAccumulationType()),
-      queries(cast<MemRefType>(op.getPackedQuery().getType()).getDimSize(3)),
+      packed(cast<MemRefType>(op.getPackedQuery().getType())),
+      queries(packed.getDimSize(1) * packed.getDimSize(3)),
       block{b, op.getMask(),
-            VectorType::get({unit.lanesDividing(type, queries)}, type),
-            getGroupVectors(queries / unit.lanesDividing(type, queries)),
+            VectorType::get({unit.lanesDividing(type, packed.getDimSize(3))},
+                            type),
+            packed.getDimSize(3) /
+                unit.lanesDividing(type, packed.getDimSize(3)),
             !op.getScores() && hasCheapBounds(op.getMask())},
       blockKeys(getBlockKeys(op)) {}
 
@@ -112,6 +110,22 @@ void BackwardKernel::allocateCopy(Value operand, int64_t bound) {
       {operand, allocateScratch(b, op, {bound, features}, type, dynamicSizes)});
 }
 
+/// The matrix of `rows x columns` of a memref's last two dimensions at `at`.
+static Value getMatrix(KernelBuilder &b, Value memref, ValueRange at,
+                       Value rows, Value columns) {
+  SmallVector<OpFoldResult> sizes(at.size() - 2, b.getIndexAttr(1)),
+      strides(at.size(), b.getIndexAttr(1));
+  SmallVector<int64_t> shape;
+  for (Value size : {rows, columns}) {
+    sizes.push_back(getAsOpFoldResult(size));
+    shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
+  }
+  SmallVector<OpFoldResult> offsets = getAsOpFoldResult(at);
+  MemRefType matrix = memref::SubViewOp::inferRankReducedResultType(
+      shape, cast<MemRefType>(memref.getType()), offsets, sizes, strides);
+  return memref::SubViewOp::create(b, matrix, memref, offsets, sizes, strides);
+}
+
 /// Rows `firstRow ...` of an operand of one head as a matrix that vectors can
 /// be read of: itself, or a copy.
 Value BackwardKernel::getReadable(Value operand, Value firstRow, Value rows) {
@@ -126,18 +140,22 @@ Value BackwardKernel::getReadable(Value operand, Value firstRow, Value rows) {
     });
     return copy;
   }
-  SmallVector<OpFoldResult> offsets = {b.getIndexAttr(0), b.getIndexAttr(0),
-                                       getAsOpFoldResult(firstRow),
-                                       b.getIndexAttr(0)};
-  SmallVector<OpFoldResult> sizes = {b.getIndexAttr(1), b.getIndexAttr(1),
-                                     getAsOpFoldResult(rows),
-                                     getAsOpFoldResult(features)};
-  SmallVector<OpFoldResult> strides(4, b.getIndexAttr(1));
-  MemRefType matrix = memref::SubViewOp::inferRankReducedResultType(
-      {getConstantIntValue(rows).value_or(ShapedType::kDynamic),
-       getConstantIntValue(features).value_or(ShapedType::kDynamic)},
-      cast<MemRefType>(operand.getType()), offsets, sizes, strides);
-  return memref::SubViewOp::create(b, matrix, operand, offsets, sizes, strides);
+  return getMatrix(b, operand, {b.index(0), b.index(0), firstRow, b.index(0)},
+                   rows, features);
+}
+
+/// `[feature][query]` of the group whose first query is `column`.
+Value BackwardKernel::getGroup(Value packed, Value column) {
+  Value group = b.floorDiv(column, block.groupQueries());
+  Value zero = b.index(0);
+  return getMatrix(b, packed, {zero, group, zero, zero}, b.dim(packed, 2),
+                   b.index(block.groupQueries()));
+}
+
+/// `[key][query]` of the group whose first query is `column`.
+Value BackwardKernel::getColumns(Value scores, Value column) {
+  return getMatrix(b, scores, {b.index(0), column}, b.dim(scores, 0),
+                   b.index(block.groupQueries()));
 }
 
 /// Sets what a group of queries does not keep to zero: the last three products
@@ -254,21 +272,21 @@ void BackwardKernel::emitBlock(Value firstKey) {
   };
   Value key = ofBlock(op.getKey());
 
-  Product product{};
-  product.paddedSum = true;
-  product.rows = block.keys;
-  product.columns = b.index(queries);
-  product.tileVectors = block.groupVectors;
-  product.tileRows =
-      std::max<int64_t>(1, unit.accumulators() / block.groupVectors);
+  // A group's queries stay in the fastest cache while the keys pass by.
   auto multiplyByQueries = [&](Value left, Value packed, Value sum) {
-    product.left = left;
-    product.right = matrix(packed);
-    product.sum = sum;
-    product.depth = b.dim(packed, 2);
-    // A group's queries stay in the fastest cache while the keys pass by.
     block.forGroups([&](Value column, IndexRange keys) {
-      emitProduct(b, block.vector, product, column, keys);
+      Product product{};
+      product.left = left;
+      product.right = getGroup(packed, column);
+      product.sum = getColumns(sum, column);
+      product.paddedSum = true;
+      product.rows = keys;
+      product.columns = b.index(block.groupQueries());
+      product.depth = b.dim(packed, 2);
+      product.tileVectors = block.groupVectors;
+      product.tileRows =
+          std::max<int64_t>(1, unit.accumulators() / block.groupVectors);
+      emitProduct(b, block.vector, product);
     });
   };
   multiplyByQueries(key, op.getPackedQuery(), block.scores);
@@ -291,7 +309,7 @@ void BackwardKernel::emitBlock(Value firstKey) {
     product.left = left;
     product.right = right;
     product.sum = sum;
-    product.rows = transposed ? block.rows : block.keys;
+    product.rows = {zero, transposed ? block.rows : block.keys};
     product.depth = transposed ? block.keys : block.rows;
     product.columns = b.dim(sum, 1);
     product.transposed = transposed;

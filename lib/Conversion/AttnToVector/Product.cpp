@@ -112,7 +112,7 @@ private:
 static Value clampRow(KernelBuilder &b, const Product &product, Value first,
                       int64_t offset, bool isPadded) {
   Value row = b.add(first, offset);
-  return isPadded ? row : b.min(row, b.sub(product.rows, b.index(1)));
+  return isPadded ? row : b.min(row, b.sub(product.rows.end, b.index(1)));
 }
 
 /// A row becomes a memref of its own, so that nothing but an element's index is
@@ -237,9 +237,9 @@ void Product::chooseTile(const VectorUnit &unit, int64_t rows,
 /// The part of `columns`, with `depth` rows of the right operand.
 static void emitColumns(KernelBuilder &b, VectorType vector,
                         const Product &product, LeftReader &left,
-                        const Columns &columns, IndexRange rows,
-                        IndexRange depth) {
-  b.loop(rows.first, rows.end, product.tileRows, [&](Value row) {
+                        const Columns &columns, IndexRange depth) {
+  Value first = b.roundDown(product.rows.first, product.tileRows);
+  b.loop(first, product.rows.end, product.tileRows, [&](Value row) {
     if (!product.depthOf)
       return emitTile(b, vector, product, left, row, columns, depth);
     IndexRange some = product.depthOf(row);
@@ -256,25 +256,15 @@ void fovea::attn::emitProduct(KernelBuilder &b, VectorType vector,
                               const Product &product) {
   LeftReader left(b, product);
   Value zero = b.index(0);
-  IndexRange rows = {zero, product.rows}, depth = {zero, product.depth};
+  IndexRange depth = {zero, product.depth};
   forColumns(b, vector.getNumElements(), product.columns, product.tileVectors,
              [&](const Columns &columns) {
                if (!product.depthBlock)
-                 return emitColumns(b, vector, product, left, columns, rows,
-                                    depth);
+                 return emitColumns(b, vector, product, left, columns, depth);
                int64_t block = *product.depthBlock;
                b.loop(zero, product.depth, block, [&](Value k) {
                  Value end = b.min(b.add(k, block), product.depth);
-                 emitColumns(b, vector, product, left, columns, rows, {k, end});
+                 emitColumns(b, vector, product, left, columns, {k, end});
                });
              });
-}
-
-void fovea::attn::emitProduct(KernelBuilder &b, VectorType vector,
-                              const Product &product, Value column,
-                              IndexRange rows) {
-  LeftReader left(b, product);
-  rows.first = b.roundDown(rows.first, product.tileRows);
-  emitColumns(b, vector, product, left, {column, product.tileVectors, Value()},
-              rows, {b.index(0), product.depth});
 }

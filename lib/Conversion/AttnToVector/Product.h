@@ -18,7 +18,7 @@ namespace fovea::attn {
 /// A register tile reads single elements of `left` and vectors of `right`.
 struct Product {
   mlir::Value left, right, sum;
-  mlir::Value rows;    ///< m, at least 1
+  IndexRange rows;     ///< m, of which tiles are computed; not empty
   mlir::Value columns; ///< n
   mlir::Value depth;   ///< k
   int64_t tileRows;    ///< rows of the register tile
@@ -46,10 +46,6 @@ struct Product {
 
 void emitProduct(KernelBuilder &b, mlir::VectorType vector,
                  const Product &product);
-/// The same for `product.tileVectors` vectors of columns from `column` on, and
-/// for the tiles of rows that `rows` has a part in.
-void emitProduct(KernelBuilder &b, mlir::VectorType vector,
-                 const Product &product, mlir::Value column, IndexRange rows);
 
 } // namespace fovea::attn
 

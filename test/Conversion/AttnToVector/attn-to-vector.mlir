@@ -233,7 +233,7 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // loops take four products a step, and what is left one by one.
 
 // CHECK-LABEL: func @backward
-// CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x1x64x96xf32>, %[[PDO:[a-z0-9]*]]: memref<1x1x64x96xf32>
+// CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x2x64x48xf32>, %[[PDO:[a-z0-9]*]]: memref<1x2x64x48xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<120x96xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<2x96xf32>
 // CHECK: scf.for {{.*}} to %{{.*}} step %c96
@@ -263,9 +263,9 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // CHECK:   scf.for {{.*}} step %c1 iter_args
 // CHECK-COUNT-24: vector.fma
 // CHECK-NOT: vector.fma
-func.func @backward(%pq: memref<1x1x64x96xf32>, %pdo: memref<1x1x64x96xf32>, %q: memref<1x1x?x64xf32>,
+func.func @backward(%pq: memref<1x2x64x48xf32>, %pdo: memref<1x2x64x48xf32>, %q: memref<1x1x?x64xf32>,
     %k: memref<1x1x?x64xf32>, %l: memref<1x1x?xf32>, %dq: memref<1x1x?x64xf32>, %dk: memref<1x1x?x64xf32>) {
-  attn.online_backward scale(0.125) packed(%pq, %pdo : memref<1x1x64x96xf32>, memref<1x1x64x96xf32>)
+  attn.online_backward scale(0.125) packed(%pq, %pdo : memref<1x2x64x48xf32>, memref<1x2x64x48xf32>)
       ins(%q, %q, %k, %k, %l, %l : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>,
           memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
       outs(%dq, %dk, %dk : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>)
@@ -296,10 +296,10 @@ func.func @backward(%pq: memref<1x1x64x96xf32>, %pdo: memref<1x1x64x96xf32>, %q:
 // CHECK:   %[[OF_QUERIES:.*]] = arith.cmpi sgt
 // CHECK-NEXT: scf.if %[[OF_QUERIES]]
 // CHECK-COUNT-120: vector.fma
-func.func @backward_causal(%pq: memref<1x1x64x96xf32>, %pdo: memref<1x1x64x96xf32>, %q: memref<1x1x?x64xf32>,
+func.func @backward_causal(%pq: memref<1x2x64x48xf32>, %pdo: memref<1x2x64x48xf32>, %q: memref<1x1x?x64xf32>,
     %k: memref<1x1x?x64xf32>, %l: memref<1x1x?xf32>, %dq: memref<1x1x?x64xf32>, %dk: memref<1x1x?x64xf32>,
     %b: index, %h: index, %i: index, %j: index) {
-  attn.online_backward scale(0.125) packed(%pq, %pdo : memref<1x1x64x96xf32>, memref<1x1x64x96xf32>)
+  attn.online_backward scale(0.125) packed(%pq, %pdo : memref<1x2x64x48xf32>, memref<1x2x64x48xf32>)
       ins(%q, %q, %k, %k, %l, %l : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>,
           memref<1x1x?x64xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
       outs(%dq, %dk, %dk : memref<1x1x?x64xf32>, memref<1x1x?x64xf32>, memref<1x1x?x64xf32>)

@@ -795,13 +795,16 @@ LogicalResult OnlineBackwardOp::verify() {
         failed(verifyElementType(*this, operand.name, operand.value,
                                  accumulation)))
       return failure();
-    if (sizeOf(operand.value, 0) != 1 || sizeOf(operand.value, 1) != 1)
+    bool isPacked = operand.value == getPackedQuery() ||
+                    operand.value == getPackedGradient();
+    if (sizeOf(operand.value, 0) != 1 ||
+        (!isPacked && sizeOf(operand.value, 1) != 1))
       return emitOpError() << "expects one head, but " << operand.name << " is "
                            << operand.value.getType();
   }
   Value packed = getPackedQuery();
-  int64_t columns = sizeOf(packed, 3);
-  if (ShapedType::isDynamic(columns))
+  int64_t groups = sizeOf(packed, 1), columns = sizeOf(packed, 3);
+  if (ShapedType::isDynamic(groups) || ShapedType::isDynamic(columns))
     return emitOpError("expects a packed query to have a static number of "
                        "queries, but it is ")
            << packed.getType();
@@ -831,6 +834,10 @@ LogicalResult OnlineBackwardOp::verify() {
            {"value", sizeOf(v, 3)},
            {"a packed gradient", sizeOf(getPackedGradient(), 2)},
            {"the value's gradient", sizeOf(getValueGradient(), 3)}})) ||
+      failed(verifySame(
+          *this, "number of groups",
+          {{"a packed query", groups},
+           {"a packed gradient", sizeOf(getPackedGradient(), 1)}})) ||
       failed(
           verifySame(*this, "packed number of queries",
                      {{"a packed query", columns},
@@ -841,9 +848,9 @@ LogicalResult OnlineBackwardOp::verify() {
       if (failed(verifySame(
               *this, "number of keys",
               {{"key", sizeOf(k, 2)}, {"scores", sizeOf(scores, 2)}})) ||
-          failed(verifySame(
-              *this, "packed number of queries",
-              {{"a packed query", columns}, {"scores", sizeOf(scores, 3)}})))
+          failed(verifySame(*this, "packed number of queries",
+                            {{"a packed query", groups * columns},
+                             {"scores", sizeOf(scores, 3)}})))
         return failure();
   }
   if (failed(verifyPlace(*this, getAt(), getWhole())) ||

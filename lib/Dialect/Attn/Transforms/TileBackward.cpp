@@ -141,7 +141,8 @@ private:
   SmallVector<Value> tileRows(const Item &item, Value batch, Value kvHead,
                               Value member, Value row, ValueRange sums);
   int64_t getColumns();
-  Value pack(Value rows, double factor);
+  int64_t getGroupColumns();
+  Value pack(Value rows, OpFoldResult count, double factor);
   SmallVector<Value> emitTile(const Rows &rows, Value key, OpFoldResult keys,
                               const Truth &truth, ValueRange sums);
   void emitCaptures(const Rows &rows, Value key, OpFoldResult keys,
@@ -504,15 +505,38 @@ int64_t Tiling::getColumns() {
   return llvm::alignTo(columns, sizes.lanes);
 }
 
-/// Rows `[1, 1, n, D]` packed, one in a lane.
-Value Tiling::pack(Value rows, double factor) {
-  SmallVector<OpFoldResult> shape = {
-      one, one, tensor::getMixedSize(rewriter, loc, rows, 3),
-      rewriter.getIndexAttr(getColumns())};
-  Value empty = tensor::EmptyOp::create(rewriter, loc, shape, type);
-  return PackQueryOp::create(rewriter, loc, empty.getType(), rows, empty,
-                             rewriter.getF64FloatAttr(factor))
-      .getResult(0);
+/// Columns of a group of packed queries: vectors that share the numbers they
+/// are multiplied by, three best, which divide all of them.
+int64_t Tiling::getGroupColumns() {
+  int64_t vectors = getColumns() / sizes.lanes;
+  for (int64_t candidate : {3, 4, 2})
+    if (vectors % candidate == 0)
+      return candidate * sizes.lanes;
+  return sizes.lanes;
+}
+
+/// `count` rows `[1, 1, n, D]` packed, one in a lane, group by group.
+Value Tiling::pack(Value rows, OpFoldResult count, double factor) {
+  int64_t columns = getGroupColumns();
+  OpFoldResult groups = rewriter.getIndexAttr(getColumns() / columns);
+  OpFoldResult width = rewriter.getIndexAttr(columns);
+  OpFoldResult features = tensor::getMixedSize(rewriter, loc, rows, 3);
+  Value empty = tensor::EmptyOp::create(
+      rewriter, loc, ArrayRef<OpFoldResult>{one, groups, features, width},
+      type);
+  auto packGroup = [&](Value group, ValueRange packed) -> SmallVector<Value> {
+    IndexMath m = math();
+    OpFoldResult first = m.mul(group, width);
+    Value part = slice(rows, {zero, zero, first, zero},
+                       {one, one, m.min(m.sub(count, first), width), features});
+    SmallVector<OpFoldResult> place = {zero, group, zero, zero};
+    Value target = slice(packed.front(), place, {one, one, features, width});
+    Value result = PackQueryOp::create(rewriter, loc, target.getType(), part,
+                                       target, rewriter.getF64FloatAttr(factor))
+                       .getResult(0);
+    return {insert(result, packed.front(), place)};
+  };
+  return loop(zero, math().ceilDiv(count, width), 1, empty, packGroup).front();
 }
 
 /// The size of a tile at `start`: `size`, or what is left before `end`.
@@ -555,8 +579,8 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
   double factor = op.getScale().convertToDouble();
   if (op.getScore().empty())
     factor *= 1.4426950408889634;
-  rows.packedQuery = pack(rows.query, factor);
-  rows.packedGradient = pack(rows.gradient, 1.0);
+  rows.packedQuery = pack(rows.query, count, factor);
+  rows.packedGradient = pack(rows.gradient, count, 1.0);
   // Widened once, and not with every tile of keys.
   for (Value *operand : {&rows.query, &rows.gradient})
     *operand =
