@@ -34,10 +34,9 @@ using namespace fovea;
 using namespace fovea::attn;
 
 /// Keys of a block where the op has more, or does not say how many.
-static constexpr int64_t kBlockKeys = 96;
-/// Rows of a product's right operand that are taken at a time where register
-/// tiles do not have all of its columns.
-static constexpr int64_t kDepthBlock = 48;
+static constexpr int64_t kBlockKeys = 48;
+/// Bytes of a cache's line.
+static constexpr int64_t kLineBytes = 64;
 
 namespace {
 /// The op at hand and its scratch memory.
@@ -49,11 +48,12 @@ public:
 
 private:
   Value allocate(int64_t rows, int64_t columns);
-  void allocateCopy(Value operand, int64_t bound);
-  Value getReadable(Value operand, Value firstRow, Value rows);
+  void chooseTile(Product &product, bool transposed, int64_t features);
+  void allocateCopy(OpOperand &operand, int64_t bound, bool isRight);
+  Value getReadable(OpOperand &operand, Value firstRow, Value rows);
   Value getGroup(Value packed, Value column);
   Value getColumns(Value scores, Value column);
-  void emitBlock(Value firstKey);
+  void emitBlock(Value firstKey, Value query, Value gradient);
   void emitProbabilities();
   void clearOutside(Value memref, Value column, IndexRange keys);
   void emitScoreGradient(Value firstKey);
@@ -71,7 +71,7 @@ private:
   Value factors, kept, gradients;
   Value statistics; ///< [2][query]: lse and delta
   /// Operands that vectors cannot be read of, and scratch for their rows.
-  SmallVector<std::pair<Value, Value>, 4> copies;
+  llvm::SmallDenseMap<OpOperand *, Value, 4> copies;
 };
 } // namespace
 
@@ -99,15 +99,38 @@ Value BackwardKernel::allocate(int64_t rows, int64_t columns) {
   return allocateScratch(b, op, {rows, columns}, type);
 }
 
-void BackwardKernel::allocateCopy(Value operand, int64_t bound) {
-  if (isReadableAs(operand, type))
-    return;
+/// Chooses the register tile that adds to gradients of `features` features.
+void BackwardKernel::chooseTile(Product &product, bool transposed,
+                                int64_t features) {
+  // A dynamic number of features is taken to be four vectors.
+  product.chooseTile(unit, transposed ? queries : blockKeys,
+                     ShapedType::isDynamic(features)
+                         ? 4
+                         : llvm::divideCeil(features, block.lanes()));
+}
+
+/// Allocates what rows of `operand` are copied to, if they are: where vectors
+/// cannot be read of them, or where register tiles have parts of rows of a
+/// right operand. The same part of rows that are a power of two long lies in a
+/// few of a cache's sets; copies are an odd number of lines long.
+void BackwardKernel::allocateCopy(OpOperand &use, int64_t bound, bool isRight) {
+  Value operand = use.get();
   int64_t features = cast<MemRefType>(operand.getType()).getDimSize(3);
-  SmallVector<Value> dynamicSizes;
-  if (ShapedType::isDynamic(features))
-    dynamicSizes.push_back(b.dim(operand, 3));
-  copies.push_back(
-      {operand, allocateScratch(b, op, {bound, features}, type, dynamicSizes)});
+  if (ShapedType::isDynamic(features)) {
+    if (!isReadableAs(operand, type))
+      copies[&use] =
+          allocateScratch(b, op, {bound, features}, type, b.dim(operand, 3));
+    return;
+  }
+  Product tiles{};
+  chooseTile(tiles, /*transposed=*/false, features);
+  bool isCut = isRight && features > tiles.tileVectors * block.lanes();
+  if (isReadableAs(operand, type) && !isCut)
+    return;
+  int64_t inLine = std::max<int64_t>(1, kLineBytes * 8 / type.getWidth());
+  int64_t lines = llvm::divideCeil(features, inLine);
+  int64_t stride = isCut ? (lines | 1) * inLine : features;
+  copies[&use] = allocate(bound, stride);
 }
 
 /// The matrix of `rows x columns` of a memref's last two dimensions at `at`.
@@ -128,11 +151,10 @@ static Value getMatrix(KernelBuilder &b, Value memref, ValueRange at,
 
 /// Rows `firstRow ...` of an operand of one head as a matrix that vectors can
 /// be read of: itself, or a copy.
-Value BackwardKernel::getReadable(Value operand, Value firstRow, Value rows) {
+Value BackwardKernel::getReadable(OpOperand &use, Value firstRow, Value rows) {
+  Value operand = use.get();
   Value features = b.dim(operand, 3);
-  if (!isReadableAs(operand, type)) {
-    auto isOf = [&](auto &entry) { return entry.first == operand; };
-    Value copy = llvm::find_if(copies, isOf)->second;
+  if (Value copy = copies.lookup(&use)) {
     b.loop(b.index(0), rows, 1, [&](Value row) {
       emitCopyRow(b, block.lanes(), operand,
                   {b.index(0), b.index(0), b.add(firstRow, row)}, b.index(0),
@@ -262,15 +284,13 @@ void BackwardKernel::emitScoreGradient(Value firstKey) {
   });
 }
 
-void BackwardKernel::emitBlock(Value firstKey) {
+/// `query` and `gradient` are the operands' matrices.
+void BackwardKernel::emitBlock(Value firstKey, Value query, Value gradient) {
   Value zero = b.index(0);
-  auto matrix = [&](Value operand) {
-    return getReadable(operand, zero, b.dim(operand, 2));
-  };
-  auto ofBlock = [&](Value operand) {
+  auto ofBlock = [&](OpOperand &operand) {
     return getReadable(operand, firstKey, block.keys);
   };
-  Value key = ofBlock(op.getKey());
+  Value key = ofBlock(op.getKeyMutable());
 
   // A group's queries stay in the fastest cache while the keys pass by.
   auto multiplyByQueries = [&](Value left, Value packed, Value sum) {
@@ -301,7 +321,8 @@ void BackwardKernel::emitBlock(Value firstKey) {
       });
     });
   emitProbabilities();
-  multiplyByQueries(ofBlock(op.getValue()), op.getPackedGradient(), gradients);
+  multiplyByQueries(ofBlock(op.getValueMutable()), op.getPackedGradient(),
+                    gradients);
   emitScoreGradient(firstKey);
 
   auto accumulate = [&](Value left, Value right, Value sum, bool transposed) {
@@ -315,15 +336,8 @@ void BackwardKernel::emitBlock(Value firstKey) {
     product.transposed = transposed;
     product.paddedLeft = true;
     product.accumulates = true;
-    // A dynamic number of features is taken to be four vectors.
-    std::optional<int64_t> features = getConstantIntValue(product.columns);
-    product.chooseTile(unit, transposed ? queries : blockKeys,
-                       features ? llvm::divideCeil(*features, block.lanes())
-                                : 4);
-    // Parts of longer rows fill the sets of a cache unevenly: fewer of them
-    // stay near while the rows of the left operand pass by.
-    if (!features || *features > product.tileVectors * block.lanes())
-      product.depthBlock = kDepthBlock;
+    chooseTile(product, transposed,
+               cast<MemRefType>(sum.getType()).getDimSize(1));
     auto depthOf = [&](Value row) {
       return transposed ? block.getKeys(row, product.tileRows)
                         : block.getQueries(row, product.tileRows);
@@ -332,11 +346,11 @@ void BackwardKernel::emitBlock(Value firstKey) {
       product.depthOf = depthOf;
     emitProduct(b, block.vector, product);
   };
-  accumulate(block.scores, matrix(op.getGradient()),
-             ofBlock(op.getValueGradient()), false);
-  accumulate(gradients, matrix(op.getQuery()), ofBlock(op.getKeyGradient()),
+  accumulate(block.scores, gradient, ofBlock(op.getValueGradientMutable()),
              false);
-  accumulate(gradients, key, matrix(op.getQueryGradient()), true);
+  accumulate(gradients, query, ofBlock(op.getKeyGradientMutable()), false);
+  accumulate(gradients, key,
+             getReadable(op.getQueryGradientMutable(), zero, block.rows), true);
 }
 
 void BackwardKernel::emit() {
@@ -352,10 +366,10 @@ void BackwardKernel::emit() {
     factors = allocate(blockKeys, queries);
   if (op.getDropout())
     kept = allocate(blockKeys, queries);
-  for (Value operand : {op.getQuery(), op.getGradient()})
-    allocateCopy(operand, queries);
-  for (Value operand : {op.getKey(), op.getValue()})
-    allocateCopy(operand, blockKeys);
+  for (OpOperand *operand : {&op.getQueryMutable(), &op.getGradientMutable()})
+    allocateCopy(*operand, queries, /*isRight=*/true);
+  allocateCopy(op.getKeyMutable(), blockKeys, /*isRight=*/true);
+  allocateCopy(op.getValueMutable(), blockKeys, /*isRight=*/false);
   statistics = allocate(2, queries);
   int64_t row = 0;
   for (Value source : {op.getLse(), op.getDelta()})
@@ -365,11 +379,13 @@ void BackwardKernel::emit() {
   SmallVector<Value, 4> at(op.getAt());
   if (at.empty())
     at.assign(4, zero);
+  Value query = getReadable(op.getQueryMutable(), zero, block.rows);
+  Value gradient = getReadable(op.getGradientMutable(), zero, block.rows);
   Value keys = b.dim(op.getKey(), 2);
   b.loop(zero, keys, blockKeys, [&](Value firstKey) {
     block.keys = b.min(b.index(blockKeys), b.sub(keys, firstKey));
     block.at = {at[0], at[1], at[2], b.add(at[3], firstKey)};
-    emitBlock(firstKey);
+    emitBlock(firstKey, query, gradient);
   });
 }
 

@@ -234,37 +234,23 @@ void Product::chooseTile(const VectorUnit &unit, int64_t rows,
     }
 }
 
-/// The part of `columns`, with `depth` rows of the right operand.
-static void emitColumns(KernelBuilder &b, VectorType vector,
-                        const Product &product, LeftReader &left,
-                        const Columns &columns, IndexRange depth) {
-  Value first = b.roundDown(product.rows.first, product.tileRows);
-  b.loop(first, product.rows.end, product.tileRows, [&](Value row) {
-    if (!product.depthOf)
-      return emitTile(b, vector, product, left, row, columns, depth);
-    IndexRange some = product.depthOf(row);
-    some.first = b.max(some.first, depth.first);
-    some.end = b.min(some.end, depth.end);
-    Value any = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, some.first,
-                                      some.end);
-    b.when(any,
-           [&] { emitTile(b, vector, product, left, row, columns, some); });
-  });
-}
-
 void fovea::attn::emitProduct(KernelBuilder &b, VectorType vector,
                               const Product &product) {
   LeftReader left(b, product);
-  Value zero = b.index(0);
-  IndexRange depth = {zero, product.depth};
-  forColumns(b, vector.getNumElements(), product.columns, product.tileVectors,
-             [&](const Columns &columns) {
-               if (!product.depthBlock)
-                 return emitColumns(b, vector, product, left, columns, depth);
-               int64_t block = *product.depthBlock;
-               b.loop(zero, product.depth, block, [&](Value k) {
-                 Value end = b.min(b.add(k, block), product.depth);
-                 emitColumns(b, vector, product, left, columns, {k, end});
-               });
-             });
+  Value first = b.roundDown(product.rows.first, product.tileRows);
+  forColumns(
+      b, vector.getNumElements(), product.columns, product.tileVectors,
+      [&](const Columns &columns) {
+        b.loop(first, product.rows.end, product.tileRows, [&](Value row) {
+          if (!product.depthOf)
+            return emitTile(b, vector, product, left, row, columns,
+                            {b.index(0), product.depth});
+          IndexRange depth = product.depthOf(row);
+          Value isAny = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                              depth.first, depth.end);
+          b.when(isAny, [&] {
+            emitTile(b, vector, product, left, row, columns, depth);
+          });
+        });
+      });
 }

@@ -32,9 +32,6 @@ struct Product {
   bool paddedSum = false;
   /// Adds to what `sum` is.
   bool accumulates = false;
-  /// With `accumulates`: how many rows of `right` are taken at a time, for all
-  /// rows of `left`.
-  std::optional<int64_t> depthBlock = std::nullopt;
   /// With `accumulates`: the `k` of which rows `row ... row + tileRows - 1` of
   /// `left` may have elements other than zero; by default all.
   llvm::function_ref<IndexRange(mlir::Value row)> depthOf = nullptr;

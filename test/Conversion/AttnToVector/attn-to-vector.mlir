@@ -225,7 +225,7 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 
 // -----
 
-// The backward pass of a tile: blocks of at most 96 keys, whose last register
+// The backward pass of a tile: blocks of at most 48 keys, whose last register
 // tile may be written beyond them. Products of keys with packed queries, 8 keys
 // times 3 vectors; the probabilities; products of values with packed gradients;
 // the scores' gradients; and three products that add to what is there, rows
@@ -234,9 +234,9 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 
 // CHECK-LABEL: func @backward
 // CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x2x64x48xf32>, %[[PDO:[a-z0-9]*]]: memref<1x2x64x48xf32>
-// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<120x96xf32>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<72x96xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<2x96xf32>
-// CHECK: scf.for {{.*}} to %{{.*}} step %c96
+// CHECK: scf.for {{.*}} to %{{.*}} step %c48
 // CHECK:   scf.for {{.*}} = %c0 to %c64 step %c4 iter_args
 // CHECK-COUNT-96: vector.fma
 // CHECK:   arith.select
@@ -280,13 +280,13 @@ func.func @backward(%pq: memref<1x2x64x48xf32>, %pdo: memref<1x2x64x48xf32>, %q:
 
 // CHECK-LABEL: func @backward_causal
 // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
-// CHECK: scf.for {{.*}} to %{{.*}} step %c96
+// CHECK: scf.for {{.*}} to %{{.*}} step %c48
 // CHECK:   scf.for {{.*}} = %{{.*}} to %{{.*}} step %c8
 // CHECK-COUNT-96: vector.fma
 // CHECK:   arith.select
-// CHECK:   vector.store %[[ZERO]], %{{.*}} : memref<120x96xf32>
+// CHECK:   vector.store %[[ZERO]], %{{.*}} : memref<72x96xf32>
 // CHECK-COUNT-96: vector.fma
-// CHECK:   vector.store %[[ZERO]], %{{.*}} : memref<120x96xf32>
+// CHECK:   vector.store %[[ZERO]], %{{.*}} : memref<72x96xf32>
 // CHECK:   arith.maxsi
 // CHECK:   scf.if
 // CHECK-COUNT-120: vector.fma
@@ -309,5 +309,31 @@ func.func @backward_causal(%pq: memref<1x2x64x48xf32>, %pdo: memref<1x2x64x48xf3
         %keep = arith.cmpi sge, %i_, %j_ : index
         attn.yield %keep : i1
       }
+  return
+}
+
+// -----
+
+// Register tiles that have parts of rows of a right operand read a copy, whose
+// rows are an odd number of cache lines long: queries and their gradients once,
+// keys for each block. Values are no right operand.
+
+// CHECK-LABEL: func @backward_cut_rows
+// CHECK: memref.alloca() {alignment = 64 : i64} : memref<48x144xf32>
+// CHECK-COUNT-2: memref.alloca() {alignment = 64 : i64} : memref<96x144xf32>
+// CHECK-NOT: x144xf32>
+// CHECK: vector.store %{{.*}} : memref<96x144xf32>
+// CHECK: vector.store %{{.*}} : memref<96x144xf32>
+// CHECK: scf.for {{.*}} step %c48
+// CHECK:   vector.store %{{.*}} : memref<48x144xf32>
+// CHECK:   vector.fma
+// CHECK-NOT: vector.store {{.*}}x144xf32>
+// CHECK:   vector.load %{{.*}} : memref<96x144xf32>
+func.func @backward_cut_rows(%pq: memref<1x2x128x48xf32>, %pdo: memref<1x2x128x48xf32>, %q: memref<1x1x?x128xf32>,
+    %k: memref<1x1x?x128xf32>, %l: memref<1x1x?xf32>, %dq: memref<1x1x?x128xf32>, %dk: memref<1x1x?x128xf32>) {
+  attn.online_backward scale(0.125) packed(%pq, %pdo : memref<1x2x128x48xf32>, memref<1x2x128x48xf32>)
+      ins(%q, %q, %k, %k, %l, %l : memref<1x1x?x128xf32>, memref<1x1x?x128xf32>, memref<1x1x?x128xf32>,
+          memref<1x1x?x128xf32>, memref<1x1x?xf32>, memref<1x1x?xf32>)
+      outs(%dq, %dk, %dk : memref<1x1x?x128xf32>, memref<1x1x?x128xf32>, memref<1x1x?x128xf32>)
   return
 }

@@ -8,6 +8,7 @@
 #include "TileCaptures.h"
 
 #include "fovea/Analysis/MaskAnalysis.h"
+#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -767,11 +768,29 @@ struct TileBackward final
 };
 } // namespace
 
+/// Queries of a tile: the most of which everything that the tiles of keys read
+/// again and again fits into three quarters of a core's near memory. Keys and
+/// their sums pass through the rest, once for each tile of queries.
+static int64_t chooseQueryTile(AttentionBackwardOp op, int64_t keyTile,
+                               int64_t nearMemory) {
+  constexpr int64_t kCandidates[] = {192, 96, 48};
+  AttentionShape shape = AttentionShape::get(op);
+  // Both operands packed and as they are; the gradient; two blocks of scores,
+  // and the tile's own four times where captured tensors have gradients.
+  int64_t scores = op.getCaptures().empty() ? keyTile / 2 : 5 * keyTile;
+  int64_t bytes = shape.accumulationBytes *
+                  (3 * shape.headDim + 2 * shape.valueDim + scores);
+  for (int64_t candidate : kCandidates)
+    if (candidate * bytes <= nearMemory / 4 * 3)
+      return candidate;
+  return kCandidates[2];
+}
+
 void TileBackward::runOnOperation() {
-  if (queryTile < 1 || keyTile < 1) {
+  if (queryTile < 0 || keyTile < 1) {
     getOperation()->emitError()
-        << "attn-tile-backward: expects query-tile and key-tile to be at "
-           "least 1, but they are "
+        << "attn-tile-backward: expects query-tile to be at least 0 and "
+           "key-tile at least 1, but they are "
         << queryTile.getValue() << " and " << keyTile.getValue();
     return signalPassFailure();
   }
@@ -780,9 +799,10 @@ void TileBackward::runOnOperation() {
     if (op.getLse())
       ops.push_back(op);
   });
-  int64_t vectorBytes = 64, items = 1;
+  int64_t vectorBytes = 64, items = 1, nearMemory = 1 << 20;
   if (TargetAttr target = getTarget(getOperation())) {
     vectorBytes = target.getVectorBytes();
+    nearMemory = target.getNearMemory();
     items = target.getCores() > 1 ? kItemsPerCore * target.getCores() : 1;
   }
   IRRewriter rewriter(&getContext());
@@ -802,9 +822,10 @@ void TileBackward::runOnOperation() {
     }
     int64_t lanes = std::max<int64_t>(
         1, vectorBytes * 8 / op.getAccumulationType().getWidth());
-    if (failed(
-            Tiling(rewriter, op, {queryTile, keyTile, lanes, items}, *captures)
-                .run()))
+    int64_t queries =
+        queryTile ? queryTile : chooseQueryTile(op, keyTile, nearMemory);
+    if (failed(Tiling(rewriter, op, {queries, keyTile, lanes, items}, *captures)
+                   .run()))
       return signalPassFailure();
     ++numTiled;
   }

@@ -226,9 +226,10 @@ def AttnTileBackward : Pass<"attn-tile-backward"> {
     "::mlir::tensor::TensorDialect"
   ];
   let options = [
-    Option<"queryTile", "query-tile", "int64_t", /*default=*/"96",
-           "Queries of a tile">,
-    Option<"keyTile", "key-tile", "int64_t", /*default=*/"96",
+    Option<"queryTile", "query-tile", "int64_t", /*default=*/"0",
+           "Queries of a tile; 0: as many as stay in the target's near memory, "
+           "at most 192">,
+    Option<"keyTile", "key-tile", "int64_t", /*default=*/"192",
            "Keys of a tile">
   ];
   let statistics = [
