@@ -132,11 +132,12 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
     footprint.registers += kOperandRegisters;
   // Each a fragment of scores more: scores, and the gradients of what is read,
   // which are summed or sent to memory while products run.
+  int64_t fragment = threadScores * (shape.accumulationBytes / 4);
   if (keepsScores(op))
-    footprint.registers += threadScores;
+    footprint.registers += fragment;
   if (!op.getCaptures().empty())
     footprint.registers +=
-        threadScores + (footprint.usesWgmma ? kCaptureRegisters : 0);
+        fragment + (footprint.usesWgmma ? kCaptureRegisters : 0);
   if (!footprint.fits(target))
     return std::nullopt;
   return predictBackwardSeconds(shape, target, schedule, footprint);

@@ -35,8 +35,7 @@ fovea::getIndexingCoordinates(tensor::ExtractOp read) {
   return coordinates;
 }
 
-/// `seeds` and what is computed from them in `body`.
-static llvm::SmallDenseSet<Value> getDependents(Block &body, ValueRange seeds) {
+llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
   llvm::SmallDenseSet<Value> dependents(seeds.begin(), seeds.end());
   for (Operation &op : body.without_terminator())
     if (usesAny(op, dependents))

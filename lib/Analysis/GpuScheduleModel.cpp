@@ -73,8 +73,6 @@ std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
   if (getElementTypeOrSelf(op.getGradient()) !=
       getElementTypeOrSelf(op.getQuery()))
     return "the output's gradient differs from the queries in its element type";
-  if (op.getAccumulationType().isF64())
-    return "gradients are summed in f64";
   return getUnfitOperands(op);
 }
 

@@ -28,3 +28,27 @@ func.func @attend(%q: tensor<1x2x512x64xbf16>, %k: tensor<1x2x512x64xbf16>, %v: 
   %o = attn.values %p, %v : tensor<1x2x512x512xf32>, tensor<1x2x512x64xbf16> -> tensor<1x2x512x64xbf16>
   return %o : tensor<1x2x512x64xbf16>
 }
+
+// Nor does a tensor when a captured one has a gradient: blocks add to that of a
+// table of distances, and the sum in f32 is the result.
+// CHECK-LABEL: func.func @relative_gradient
+// CHECK: memref.alloc() {{.*}}: memref<2x1023xf32>
+// CHECK: tile.launch kernel "attention_backward"
+// CHECK: memref.atomic_rmw addf
+// CHECK-NOT: attn.
+func.func @relative(%q: tensor<1x2x512x64xbf16>, %k: tensor<1x2x512x64xbf16>, %v: tensor<1x2x512x64xbf16>, %table: tensor<2x1023xf32>, %seed: i64) -> tensor<1x2x512x64xbf16> {
+  %s = attn.scores %q, %k : tensor<1x2x512x64xbf16>, tensor<1x2x512x64xbf16> -> tensor<1x2x512x512xf32>
+  %a = attn.modify %s {
+  ^bb0(%score: f32, %b: index, %h: index, %i: index, %j: index):
+    %c511 = arith.constant 511 : index
+    %distance = arith.subi %j, %i : index
+    %at = arith.addi %distance, %c511 : index
+    %bias = tensor.extract %table[%h, %at] : tensor<2x1023xf32>
+    %r = arith.addf %score, %bias : f32
+    attn.yield %r : f32
+  } : tensor<1x2x512x512xf32>
+  %p = attn.softmax %a : tensor<1x2x512x512xf32> -> tensor<1x2x512x512xf32>
+  %d = attn.dropout %p, 0.1 seed(%seed, %seed) : tensor<1x2x512x512xf32>
+  %o = attn.values %d, %v : tensor<1x2x512x512xf32>, tensor<1x2x512x64xbf16> -> tensor<1x2x512x64xbf16>
+  return %o : tensor<1x2x512x64xbf16>
+}

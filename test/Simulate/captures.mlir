@@ -34,6 +34,10 @@
 // RUN: fovea-run %s --grad --entry=single --target=sm_90a --simulate --random=3 --check | FileCheck %s
 // RUN: fovea-run %s --grad --entry=single --target=sm_80 --simulate --random=3 --check | FileCheck %s
 //
+// All in f64, by scalar products.
+// RUN: fovea-run %s --grad --entry=wide --target=sm_80 --simulate --random=4 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=wide --target=sm_90a --simulate --random=4 --check | FileCheck %s
+//
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 
@@ -252,4 +256,25 @@ func.func @single(%q: tensor<1x2x45x16xf32>, %k: tensor<1x2x40x16xf32>, %v: tens
       }
       : tensor<1x2x45x16xf32>, tensor<1x2x40x16xf32>, tensor<1x2x40x24xf32> -> tensor<1x2x45x24xf32>
   return %o : tensor<1x2x45x24xf32>
+}
+
+func.func @wide(%q: tensor<1x4x45x32xf64>, %k: tensor<1x2x70x32xf64>, %v: tensor<1x2x70x24xf64>, %slopes: tensor<4xf64>, %bias: tensor<45x70xf64>) -> (tensor<1x4x45x24xf64>, tensor<1x4x45xf64>) {
+  %seed = arith.constant 5 : i64
+  %o, %l = attn.attention %q, %k, %v scale(0.25) dropout(0.1, %seed, %seed)
+      score {
+      ^bb0(%s: f64, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<4xf64>
+        %x = tensor.extract %bias[%i, %j] : tensor<45x70xf64>
+        %1 = arith.mulf %s, %slope : f64
+        %2 = arith.addf %1, %x : f64
+        %3 = math.tanh %2 : f64
+        attn.yield %3 : f64
+      }
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      }
+      : tensor<1x4x45x32xf64>, tensor<1x2x70x32xf64>, tensor<1x2x70x24xf64> -> tensor<1x4x45x24xf64>, tensor<1x4x45xf64>
+  return %o, %l : tensor<1x4x45x24xf64>, tensor<1x4x45xf64>
 }

@@ -19,6 +19,8 @@
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <optional>
 
 namespace fovea {
@@ -49,6 +51,10 @@ findCaptureReads(attn::AttentionBackwardOp op);
 /// it is.
 std::optional<llvm::SmallVector<unsigned>>
 getIndexingCoordinates(mlir::tensor::ExtractOp read);
+
+/// `seeds` and what is computed from them in the block of a region.
+llvm::SmallDenseSet<mlir::Value> getDependents(mlir::Block &body,
+                                               mlir::ValueRange seeds);
 
 } // namespace fovea
 

@@ -55,9 +55,9 @@ double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
 /// the element types must be one and head dims multiples of 8 up to 256.
 std::optional<std::string> getUnfitReason(attn::AttentionOp op,
                                           attn::TargetAttr target);
-/// The same of the gradients of attention, on a GPU: there, too, sums must be
-/// f32, and captured tensors with gradients must be read outside of regions
-/// within the score region.
+/// The same of the gradients of attention, on a GPU: there, too, the output's
+/// gradient must have the operands' element type, and captured tensors with
+/// gradients must be read outside of regions within the score region.
 std::optional<std::string> getUnfitReason(attn::AttentionBackwardOp op,
                                           attn::TargetAttr target);
 

@@ -88,8 +88,6 @@ LogicalResult BackwardBuilder::checkSizes() {
   for (Value operand : {op.getKey(), op.getValue(), op.getGradient()})
     if (getElementTypeOrSelf(operand) != sizes.element)
       return fail("its operands have different element types");
-  if (!sizes.accumulation.isF32())
-    return fail("its sums are not f32");
   for (int64_t dim : {query.getDimSize(3), value.getDimSize(3)})
     if (ShapedType::isDynamic(dim) || dim < 1)
       return fail("a head dim is not known");

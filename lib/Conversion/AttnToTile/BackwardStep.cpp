@@ -9,12 +9,14 @@
 
 #include "FragmentMath.h"
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
 #include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <limits>
 #include <numbers>
@@ -69,6 +71,7 @@ private:
   Value product(Value a, Value b, bool transposes, Value acc,
                 ArrayRef<int64_t> shape);
   Value scoreProduct(Value ofQueries, Value ofKeys);
+  void readAhead();
   Value modified(Value products);
   Value masked(Value scores);
   Value probabilities(Value scores);
@@ -83,10 +86,13 @@ private:
                   Value cotangent, tensor::ExtractOp read = {});
   Value difference(OpBuilder &body, Value product, Value negatedDelta,
                    Value weight, ValueRange coordinates);
-  using SendFn = llvm::function_ref<void(
+  using SendFn = llvm::function_ref<Value(
       OpBuilder &body, Value gradient, Value product, ValueRange coordinates)>;
   Value readGradients(tensor::ExtractOp read, Value p, Value products,
                       Value scores, Value weights, SendFn send = nullptr);
+  OpFoldResult exists(OpBuilder &body, ValueRange coordinates);
+  void send(OpBuilder &body, ScatteredRead read, Value gradient,
+            ValueRange arguments, std::optional<OpFoldResult> matters);
   void scatter(ScatteredRead read, Value p, Value products, Value scores,
                Value weights);
 
@@ -102,6 +108,8 @@ private:
   std::optional<double> dropout;
   std::array<int64_t, 2> scoreShape;
   FragmentType scoreType;
+  /// What is read before there are scores.
+  llvm::MapVector<Operation *, Value> ahead;
   bool hasFailed = false;
 };
 } // namespace
@@ -134,22 +142,67 @@ SmallVector<Value> BackwardEmitter::getScoreArguments(OpBuilder &body,
   return arguments;
 }
 
+/// Reads what scores read where only their place says so: it comes while
+/// products run.
+void BackwardEmitter::readAhead() {
+  if (op.getScore().empty())
+    return;
+  Block &block = op.getScore().front();
+  llvm::SmallDenseSet<Value> ofScores =
+      getDependents(block, block.getArgument(0));
+  llvm::SmallDenseSet<Value> ofQueries =
+      getDependents(block, block.getArgument(3));
+  llvm::SmallDenseSet<Value> ofKeys =
+      getDependents(block, block.getArgument(4));
+  for (auto read : block.getOps<tensor::ExtractOp>()) {
+    Value element = read.getResult();
+    auto type = dyn_cast<FloatType>(element.getType());
+    if (!type || ofScores.contains(element) || !ofQueries.contains(element) ||
+        !ofKeys.contains(element))
+      continue;
+    Value fragment = math.map(
+        getFragment(scoreShape, type), {}, {},
+        [&](OpBuilder &body, ValueRange, ValueRange coordinates) -> Value {
+          IRMapping mapping;
+          Value none = formula(body).number(0.0);
+          mapping.map(block.getArguments(),
+                      getScoreArguments(body, none, coordinates));
+          ScalarTape tape(body, loc);
+          return tape.replay(block, element, mapping,
+                             [](Operation *) { return Value(); });
+        });
+    ahead.try_emplace(read, fragment);
+  }
+}
+
 /// Scores in base 2, but for the scale if that is left to the exponential.
 Value BackwardEmitter::modified(Value products) {
   if (isRaw)
     return products;
-  Region &region = op.getScore();
-  return math.map(scoreType, products, {},
-                  [&](OpBuilder &body, ValueRange elements,
-                      ValueRange coordinates) -> Value {
-                    Formula f = formula(body);
-                    if (region.empty())
-                      return f.mul(elements[0], factor * std::numbers::log2e);
-                    Value score = step.tile.emitRegion(
-                        body, region,
-                        getScoreArguments(body, elements[0], coordinates));
-                    return f.mul(score, std::numbers::log2e);
-                  });
+  SmallVector<Value> inputs{products};
+  llvm::append_range(inputs, llvm::make_second_range(ahead));
+  return math.map(
+      scoreType, inputs, {},
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Formula f = formula(body);
+        if (op.getScore().empty())
+          return f.mul(elements[0], factor * std::numbers::log2e);
+        Block &block = op.getScore().front();
+        IRMapping mapping;
+        mapping.map(block.getArguments(),
+                    getScoreArguments(body, elements[0], coordinates));
+        ScalarTape tape(body, loc);
+        Value score =
+            tape.replay(block, block.getTerminator()->getOperand(0), mapping,
+                        [&](Operation *nested) -> Value {
+                          auto *found = ahead.find(nested);
+                          return found == ahead.end()
+                                     ? Value()
+                                     : elements[1 + (found - ahead.begin())];
+                        });
+        return f.mul(score, std::numbers::log2e);
+      });
 }
 
 Value BackwardEmitter::masked(Value scores) {
@@ -313,66 +366,80 @@ Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
   SmallVector<Value> inputs{p, products, scores};
   if (dropout)
     inputs.push_back(weights);
-  return map(inputs, step.negatedDelta,
-             [&](OpBuilder &body, ValueRange elements,
-                 ValueRange coordinates) -> Value {
-               Value gradient = formula(body).mul(
-                   elements[0],
-                   difference(body, elements[1], elements.back(),
-                              dropout ? elements[3] : Value(), coordinates));
-               gradient =
-                   pullScore(body, elements[2], coordinates, gradient, read);
-               if (send)
-                 send(body, gradient, elements[2], coordinates);
-               return gradient;
-             });
+  return map(
+      inputs, step.negatedDelta,
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Value gradient = formula(body).mul(
+            elements[0],
+            difference(body, elements[1], elements.back(),
+                       dropout ? elements[3] : Value(), coordinates));
+        gradient = pullScore(body, elements[2], coordinates, gradient, read);
+        return send ? send(body, gradient, elements[2], coordinates) : gradient;
+      });
+}
+
+/// Whether an element is of a query and a key that exist.
+OpFoldResult BackwardEmitter::exists(OpBuilder &body, ValueRange coordinates) {
+  IndexMath index(body, loc);
+  OpFoldResult result = index.boolean(true);
+  if (step.tile.mayLackQueries())
+    result = index.less(getQuery(coordinates), step.tile.queries);
+  if (step.tile.mayLackKeys())
+    result = index.logicalAnd(result,
+                              index.less(getKey(coordinates), step.tile.keys));
+  return result;
+}
+
+/// Writes or adds `gradient` where `read` was with `arguments` of the score
+/// region, if `matters`; without that, if it is not zero.
+void BackwardEmitter::send(OpBuilder &body, ScatteredRead read, Value gradient,
+                           ValueRange arguments,
+                           std::optional<OpFoldResult> matters) {
+  Formula f = formula(body);
+  IndexMath index(body, loc);
+  Value condition =
+      matters ? index.materialize(*matters, /*isBoolean=*/true)
+              : f.compare(arith::CmpFPredicate::UNE, gradient, f.number(0.0));
+  auto branch =
+      scf::IfOp::create(body, loc, condition, /*withElseRegion=*/false);
+  OpBuilder inner = branch.getThenBodyBuilder();
+  Block &block = op.getScore().front();
+  IRMapping mapping;
+  mapping.map(block.getArguments(), arguments);
+  ScalarTape tape(inner, loc);
+  SmallVector<Value> place;
+  for (Value at : read.op.getIndices())
+    place.push_back(
+        tape.replay(block, at, mapping, [](Operation *) { return Value(); }));
+  auto element = cast<FloatType>(getElementTypeOrSelf(read.target));
+  Value term = convertFloats(inner, loc, gradient, element);
+  if (read.isShared)
+    memref::AtomicRMWOp::create(inner, loc, arith::AtomicRMWKind::addf, term,
+                                read.target, place);
+  else
+    memref::StoreOp::create(inner, loc, term, read.target, place);
 }
 
 /// Sends gradients to memory. Among zeros, what is zero is left out, as that of
 /// all scores which are masked or do not exist.
 void BackwardEmitter::scatter(ScatteredRead read, Value p, Value products,
                               Value scores, Value weights) {
-  auto element = cast<FloatType>(getElementTypeOrSelf(read.target));
-  auto send = [&](OpBuilder &body, Value gradient, Value product,
-                  ValueRange coordinates) {
-    IndexMath index(body, loc);
-    OpFoldResult matters;
-    if (read.isZeroed) {
-      Formula f = formula(body);
-      matters = f.compare(arith::CmpFPredicate::UNE, gradient, f.number(0.0));
-    } else {
-      matters = index.boolean(true);
-      if (step.tile.mayLackQueries())
-        matters = index.less(getQuery(coordinates), step.tile.queries);
-      if (step.tile.mayLackKeys())
-        matters = index.logicalAnd(
-            matters, index.less(getKey(coordinates), step.tile.keys));
-    }
-    Block &block = op.getScore().front();
-    IRMapping mapping;
-    mapping.map(block.getArguments(),
-                getScoreArguments(body, product, coordinates));
-    ScalarTape tape(body, loc);
-    SmallVector<Value> place;
-    for (Value at : read.op.getIndices())
-      place.push_back(
-          tape.replay(block, at, mapping, [](Operation *) { return Value(); }));
-    auto branch = scf::IfOp::create(
-        body, loc, index.materialize(matters, /*isBoolean=*/true),
-        /*withElseRegion=*/false);
-    OpBuilder inner = branch.getThenBodyBuilder();
-    Value term = convertFloats(inner, loc, gradient, element);
-    if (read.isShared)
-      memref::AtomicRMWOp::create(inner, loc, arith::AtomicRMWKind::addf, term,
-                                  read.target, place);
-    else
-      memref::StoreOp::create(inner, loc, term, read.target, place);
+  auto sendOne = [&](OpBuilder &body, Value gradient, Value product,
+                     ValueRange coordinates) {
+    std::optional<OpFoldResult> matters;
+    if (!read.isZeroed)
+      matters = exists(body, coordinates);
+    send(body, read, gradient, getScoreArguments(body, product, coordinates),
+         matters);
+    return gradient;
   };
-  readGradients(read.op, p, products, scores, weights, send);
+  readGradients(read.op, p, products, scores, weights, sendOne);
 }
 
 FailureOr<BackwardGradients>
 BackwardEmitter::emitKeys(const BackwardGradients &sums, bool findsQuery) {
+  readAhead();
   Value scores = scoreProduct(step.query, step.key);
   // Of the two only one stays in registers while a region is computed.
   bool hasRegion = !op.getScore().empty();
@@ -412,6 +479,7 @@ BackwardEmitter::emitKeys(const BackwardGradients &sums, bool findsQuery) {
 }
 
 FailureOr<Value> BackwardEmitter::emitQueries(Value query) {
+  readAhead();
   Value scores = scoreProduct(step.query, step.key);
   Value p = probabilities(masked(modified(scores)));
   Value slopes = this->slopes(p, scores);

@@ -193,6 +193,16 @@ func.func @backward_captures(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>,
   return %dc : tensor<?xf32>
 }
 
+// In f64, by scalar products.
+// SM90-LABEL: func @backward_double
+// SM90: attn.attention_backward
+// SM90-SAME: schedule = #attn.schedule<tile = {{16|32}}x
+func.func @backward_double(%x: tensor<2x16x?x64xf64>, %l: tensor<2x16x?xf64>) -> tensor<2x16x?x64xf64> {
+  %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf64>, tensor<2x16x?xf64>)
+    : tensor<2x16x?x64xf64>, tensor<2x16x?x64xf64>, tensor<2x16x?x64xf64>, tensor<2x16x?x64xf64> -> tensor<2x16x?x64xf64>, tensor<2x16x?x64xf64>, tensor<2x16x?x64xf64>
+  return %dq : tensor<2x16x?x64xf64>
+}
+
 // Accumulators of head dim 256 take the registers of two warps for 16 keys.
 // SM90-LABEL: func @backward_d256
 // SM90: schedule = #attn.schedule<tile = 32x64, order = linear, warps = 8, stages = 2>
