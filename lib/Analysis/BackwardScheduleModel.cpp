@@ -7,6 +7,7 @@
 
 #include "GpuScheduleModel.h"
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Dialect/Attn/IR/GpuFootprint.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -108,6 +109,18 @@ static bool keepsScores(AttentionBackwardOp op) {
   return false;
 }
 
+/// Whether a captured tensor that query and key index has a gradient.
+static bool hasBiasGradient(AttentionBackwardOp op) {
+  std::optional<SmallVector<CaptureRead>> reads = findCaptureReads(op);
+  return reads && llvm::any_of(*reads, [&](CaptureRead read) {
+           auto isIndex = [&](unsigned argument) {
+             return llvm::is_contained(read.op.getIndices(),
+                                       op.getScore().getArgument(argument));
+           };
+           return isIndex(3) && isIndex(4);
+         });
+}
+
 /// Seconds under `schedule`; nullopt if the target has no such kernel.
 static std::optional<double> predictIfFits(AttentionBackwardOp op,
                                            const AttentionShape &shape,
@@ -115,10 +128,11 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
                                            ScheduleAttr schedule) {
   // Registers for operands of products that are not read from shared memory.
   constexpr int64_t kOperandRegisters = 40;
-  // Registers for sums of what is captured, addresses, and what is read; by
-  // mma.sync those of operands serve as well.
+  // Registers for addresses of biases, and for what is read; by mma.sync those
+  // of operands serve as well.
   constexpr int64_t kCaptureRegisters = 24;
-  if (findUnsharedProduct(schedule, shape.headDim, shape.valueDim))
+  if (findUnsharedProduct(schedule, shape.headDim, shape.valueDim) ||
+      !canSumCaptures(op, schedule))
     return std::nullopt;
   int64_t threadScores = schedule.getQueryTile() * schedule.getKeyTile() /
                          (32 * schedule.getWarps());
@@ -131,11 +145,17 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
   if (!footprint.usesWgmma)
     footprint.registers += kOperandRegisters;
   // Each a fragment of scores more: scores, and the gradients of what is read,
-  // which are summed or sent to memory while products run.
+  // which are summed or sent to memory while products run. With fewer than 64
+  // queries their gradients are no product by WGMMA: that costs more than the
+  // spills of a captured tensor that has no element for each score (d =
+  // 128: 3.9 ms with 32, 2.7 with 64).
+  constexpr int64_t kWgmmaQueries = 64;
   int64_t fragment = threadScores * (shape.accumulationBytes / 4);
   if (keepsScores(op))
     footprint.registers += fragment;
-  if (!op.getCaptures().empty())
+  bool maySpill = footprint.usesWgmma && !hasBiasGradient(op) &&
+                  schedule.getQueryTile() <= kWgmmaQueries;
+  if (!op.getCaptures().empty() && !maySpill)
     footprint.registers +=
         fragment + (footprint.usesWgmma ? kCaptureRegisters : 0);
   if (!footprint.fits(target))

@@ -95,3 +95,11 @@ fovea::findCaptureReads(AttentionBackwardOp op) {
   }
   return reads;
 }
+
+bool fovea::canSumCaptures(AttentionBackwardOp op, ScheduleAttr schedule) {
+  std::optional<SmallVector<CaptureRead>> reads = findCaptureReads(op);
+  bool sums = reads && llvm::any_of(*reads, [](CaptureRead read) {
+                return read.sum == CaptureSum::OverQueries;
+              });
+  return !sums || schedule.getKeyTile() % (16 * schedule.getWarps()) == 0;
+}

@@ -258,13 +258,14 @@ func.func @single(%q: tensor<1x2x45x16xf32>, %k: tensor<1x2x40x16xf32>, %v: tens
   return %o : tensor<1x2x45x24xf32>
 }
 
-func.func @wide(%q: tensor<1x4x45x32xf64>, %k: tensor<1x2x70x32xf64>, %v: tensor<1x2x70x24xf64>, %slopes: tensor<4xf64>, %bias: tensor<45x70xf64>) -> (tensor<1x4x45x24xf64>, tensor<1x4x45xf64>) {
+func.func @wide(%q: tensor<1x4x45x32xf64>, %k: tensor<1x2x70x32xf64>, %v: tensor<1x2x70x24xf64>, %slopes: tensor<4xf64>, %bias: tensor<45x70xf32>) -> (tensor<1x4x45x24xf64>, tensor<1x4x45xf64>) {
   %seed = arith.constant 5 : i64
   %o, %l = attn.attention %q, %k, %v scale(0.25) dropout(0.1, %seed, %seed)
       score {
       ^bb0(%s: f64, %b: index, %h: index, %i: index, %j: index):
         %slope = tensor.extract %slopes[%h] : tensor<4xf64>
-        %x = tensor.extract %bias[%i, %j] : tensor<45x70xf64>
+        %y = tensor.extract %bias[%i, %j] : tensor<45x70xf32>
+        %x = arith.extf %y : f32 to f64
         %1 = arith.mulf %s, %slope : f64
         %2 = arith.addf %1, %x : f64
         %3 = math.tanh %2 : f64

@@ -46,6 +46,10 @@ struct CaptureRead {
 std::optional<llvm::SmallVector<CaptureRead>>
 findCaptureReads(attn::AttentionBackwardOp op);
 
+/// Whether blocks under `schedule` can sum up what `op` needs sums over queries
+/// of: a warp has all queries of a key in a tile, so has 16 keys.
+bool canSumCaptures(attn::AttentionBackwardOp op, attn::ScheduleAttr schedule);
+
 /// The coordinates that index the dimensions of a captured tensor, numbered as
 /// a score's dimensions, if each dimension is indexed by another coordinate as
 /// it is.

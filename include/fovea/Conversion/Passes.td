@@ -85,9 +85,14 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       log-sum-exp in base 2 and minus delta, up to whole tiles. Rows without a
       key, and those that do not exist, have a probability of 0 everywhere.
     - Behind, the queries' gradients are scaled and rounded.
-    - Of captured tensors that the score region reads by batch and head alone
-      (slopes, temperatures), a block sums up the gradients for each key; those
-      are summed in f64 behind.
+    - Of captured tensors, elements that no query chooses (slopes, temperatures,
+      numbers of keys) get from a block a sum for each of its keys, over its
+      queries; those are summed in f64 behind. Where no two scores read the same
+      element, each writes its gradient. Other elements are added to in memory
+      (`memref.atomic_rmw addf`), in f32, or in f64 if operands are f32 or f64 and
+      query and key do not both index a dimension; what is zero is not.
+    - Elements that query and key choose, and no score, are read before the
+      products.
     - `deterministic`: blocks that add in memory do so in any order. Instead, a
       second launch has one block for each tile of queries, which computes its
       scores again, as `queries x keys`: seven products for five, and no sums in
@@ -97,9 +102,10 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     `warps`, if something else is computed in it (run `attn-tile` with
     `fuse-producers=false fuse-consumers=false`), if queries, keys and values
     differ in their element type, or if a head dim is dynamic or above 256. A
-    backward pass stays if captured tensors have gradients of which queries or
-    keys choose elements, if it is not summed in f32, or if its score region has
-    no derivative.
+    backward pass stays if its operands differ in their element type, if its
+    score region has no derivative or reads a captured tensor with a gradient in
+    a region of its own, or, with `deterministic`, if scores share elements of
+    one that queries choose.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

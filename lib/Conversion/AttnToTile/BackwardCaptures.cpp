@@ -42,6 +42,10 @@ LogicalResult BackwardBuilder::findReads() {
   if (!found)
     return fail("a captured tensor with a gradient is read in a region within "
                 "the score region");
+  if (!canSumCaptures(op, op.getScheduleAttr()))
+    return fail(
+        "warps share the queries that gradients of captured tensors are "
+        "summed over");
   for (Value capture : op.getCaptures())
     for (CaptureRead &read : *found) {
       if (read.op.getTensor() != capture)

@@ -302,6 +302,8 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
   Value gradient = tape.getGradient(variable);
   if (!gradient)
     return f.number(0.0);
+  // Of the accumulation type of what is read.
+  gradient = f.convert(gradient);
   if (gradient == cotangent)
     return cotangent;
   Value isZero = f.compare(arith::CmpFPredicate::OEQ, cotangent, f.number(0.0));

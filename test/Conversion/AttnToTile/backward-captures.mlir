@@ -11,6 +11,12 @@
 // CHECK-SAME:    outs({{.*}}, %[[ZEROS]]
 // CHECK:       ^bb0({{.*}}, %[[BATCH:.*]]: index, %{{[^:]*}}: memref<2x4x?x16xbf16{{.*}}, %[[SUM:[^:]*]]: memref<4x?x?xf32, {{[^)]*}}):
 // CHECK:         scf.for
+// What is read of it comes before the products, and not again.
+// CHECK:           %[[READ:.*]] = tile.map {
+// CHECK:             memref.load {{.*}} : memref<4x?x?xf32
+// CHECK:           %[[S:.*]] = tile.mma
+// CHECK:           tile.map ins(%[[S]], %[[READ]]
+// CHECK-NOT:       memref.load
 // CHECK:           tile.to_shared
 // CHECK:           %[[DQ:.*]] = tile.mma
 // CHECK:           tile.map ins(%{{.*}}, %{{.*}} : {{.*}}) columns(

@@ -97,6 +97,26 @@ func.func @captures(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: 
 
 // -----
 
+// Two warps have the same keys, and half of the queries each.
+// REMARK: the backward pass is written out, kernel by kernel: warps share the queries that gradients of captured tensors are summed over
+// CHECK-LABEL: func @shared_queries
+// CHECK-NOT:   tile.
+// CHECK:       attn.attention_backward
+func.func @shared_queries(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tensor<2xf32>) -> tensor<2xf32> {
+  %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<2xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<2xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<2xf32>
+  return %ds : tensor<2xf32>
+}
+
+// -----
+
 // What has no derivative is reported where it is written out.
 // REMARK: the backward pass is written out, kernel by kernel: its score region has no derivative
 // CHECK-LABEL: func @no_derivative

@@ -284,10 +284,10 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     blocks: products by the instruction that the tile takes, softmax, and what
     hides under what. Head dims are multiples of 8 up to 256.
 
-    There `attn.attention_backward` with statistics gets a schedule, too, unless
-    captured tensors have gradients of which queries or keys choose elements: its
-    kernel adds up the gradients of a tile
-    of keys in registers, so that its tiles and head dims are smaller.
+    There `attn.attention_backward` with statistics gets a schedule, too: its
+    kernel adds up the gradients of a tile of keys in registers, so that its tiles
+    are smaller. Gradients of captured tensors take registers of one more fragment
+    of scores.
 
     A schedule that is there, by hand or by an autotuner, stays. Where not even
     the smallest tile fits, as with head dims of many thousands, attention gets
