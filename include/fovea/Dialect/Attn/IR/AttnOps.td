@@ -674,17 +674,17 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
         dk[j] += scale * sum over i of dx[i, j] * q[i]
         dv[j] += sum over i of dropout(p[i, j]) * do[i]
 
-    `query: [1, 1, Sq, D]` and `gradient: [1, 1, Sq, Dv]` come twice: as they
-    are, and `packed` by `attn.pack_query`, one query a lane: the query with the
-    scale applied (and log2(e), if there is no score region), the gradient as it
-    is. `lse` and `delta`: `[1, 1, Sq]`. The destinations have the accumulation
-    type and the shapes of query, key and value.
+    `query: [1, 1, Sq, D]` and `gradient: [1, 1, Sq, Dv]` come twice: as they are,
+    and by `attn.pack_query` as `G` groups of `C` queries, `[1, G, D or Dv, C]`: the
+    query with the scale applied (and log2(e), if there is no score region). Groups
+    beyond `Sq` are not read. `lse`, `delta`: `[1, 1, Sq]`. The destinations have the
+    accumulation type and the shapes of query, key and value.
 
     The `derivative` region has the score region's arguments and yields the
     derivative of what that yields by the score.
 
-    `scores(%x, %ds)` are two more destinations, `[1, 1, Sk, Q]` with the packed
-    number of queries `Q`, for gradients of what the score region captures: `x`,
+    `scores(%x, %ds)` are two more destinations, `[1, 1, Sk, Q]` with `Q` the packed
+    number of queries `G * C`, for gradients of what the score region captures: `x`,
     what that region is given, and `ds`. They are overwritten, but for columns
     without a query.
 
@@ -692,7 +692,7 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
 
     ```mlir
     %dq1, %dk1, %dv1 = attn.online_backward scale(0.125)
-        packed(%pq, %pdo : tensor<1x1x64x96xf32>, tensor<1x1x64x96xf32>)
+        packed(%pq, %pdo : tensor<1x2x64x48xf32>, tensor<1x2x64x48xf32>)
         ins(%q, %do, %k, %v, %lse, %delta
             : tensor<1x1x96x64xf32>, tensor<1x1x96x64xf32>,
               tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>,
