@@ -378,6 +378,10 @@ def MapOp : Tile_Op<"map", [AttrSizedOperandSegments, SingleBlock,
     have the result's shape. For a result of rank 2, operands of `rows` have one
     element for each of its rows, those of `columns` one for each column.
 
+    Besides computing, the region may read memory, write it (`memref.store`) and
+    add to it atomically (`memref.atomic_rmw addf`, without use of its result), at
+    places that it computes. Elements do so once each, in any order.
+
     ```mlir
     %p = tile.map ins(%s : !tile.fragment<128x64xf32>)
                   rows(%m : !tile.fragment<128xf32>) {
