@@ -39,8 +39,8 @@ CompileFlags::CompileFlags(cl::OptionCategory &category)
       deterministic(
           "deterministic",
           cl::desc("Compute the same bits in every run, on a GPU too, "
-                   "where gradients of queries then take a kernel of "
-                   "their own"),
+                   "where blocks then take turns to add gradients of "
+                   "queries"),
           cl::cat(category)) {}
 
 llvm::Expected<CompileOptions> CompileFlags::getOptions() const {

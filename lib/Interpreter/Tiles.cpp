@@ -559,22 +559,13 @@ static Status runWaiting(Machine &machine,
   return Status::Next;
 }
 
-/// Numbers of turns are read and written by several blocks.
-static Status takeTurn(Fiber &fiber, const Instruction &op) {
-  auto turn = cast<tile::TakeTurnOp>(op.op);
+/// Blocks until the block before one at `place`, if there is one, has come to
+/// `position`. Numbers of turns are read and written by several blocks.
+static Status awaitTurn(Fiber &fiber, const MemRef &turns,
+                        SmallVector<int64_t, 5> place, int64_t position) {
   fiber.role->isOutOfTurn = false;
-  auto &turns = fiber.get<MemRef>(op, 0);
-  auto place = getIndices(fiber, op, 1, turn.getIndices().size());
-  auto getNumber = [&] {
-    return turns.format.read(turns.getElement(turns.getIndex(place))).i;
-  };
-  int64_t position = fiber.getInt(op, 1 + place.size());
-  if (getNumber() > position) {
-    fiber.emitError(op.op) << "is at position " << position
-                           << ", but its block has come to " << getNumber();
-    return Status::Failed;
-  }
-  if (--place.back() < 0 || getNumber() > position)
+  if (--place.back() < 0 ||
+      turns.format.read(turns.getElement(turns.getIndex(place))).i >= position)
     return Status::Next;
   fiber.role->isOutOfTurn = true;
   fiber.role->obstacle =
@@ -582,16 +573,31 @@ static Status takeTurn(Fiber &fiber, const Instruction &op) {
   return Status::Blocked;
 }
 
+static Status takeTurn(Fiber &fiber, const Instruction &op) {
+  auto turn = cast<tile::TakeTurnOp>(op.op);
+  auto &turns = fiber.get<MemRef>(op, 0);
+  auto place = getIndices(fiber, op, 1, turn.getIndices().size());
+  int64_t position = fiber.getInt(op, 1 + place.size());
+  int64_t number = turns.format.read(turns.getElement(turns.getIndex(place))).i;
+  if (number <= position)
+    return awaitTurn(fiber, turns, place, position + 1);
+  fiber.emitError(op.op) << "is at position " << position
+                         << ", but its block has come to " << number;
+  return Status::Failed;
+}
+
 static Status passTurn(Fiber &fiber, const Instruction &op) {
   auto turn = cast<tile::PassTurnOp>(op.op);
+  auto &turns = fiber.get<MemRef>(op, 0);
+  auto place = getIndices(fiber, op, 1, turn.getIndices().size());
+  int64_t position = turn.getPosition() ? fiber.getInt(op, 1 + place.size())
+                                        : tile::PassTurnOp::kEnd;
+  if (awaitTurn(fiber, turns, place, position) != Status::Next)
+    return Status::Blocked;
   for (Store &store : fiber.role->stores)
     if (!store.isDone && complete(fiber, store) != Status::Next)
       return Status::Failed;
-  auto &turns = fiber.get<MemRef>(op, 0);
-  auto place = getIndices(fiber, op, 1, turn.getIndices().size());
   char *number = turns.getElement(turns.getIndex(place));
-  int64_t position = turn.getPosition() ? fiber.getInt(op, 1 + place.size())
-                                        : tile::PassTurnOp::kEnd;
   if (int64_t last = turns.format.read(number).i; position < last) {
     fiber.emitError(op.op) << "comes to position " << position
                            << ", but its block has come to " << last;

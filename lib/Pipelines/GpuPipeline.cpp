@@ -41,7 +41,6 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   programs.deterministic = options.deterministic;
   manager.addPass(createAttnToTile(programs));
   addCleanup(manager);
-  // Of programs that add, whoever wrote them.
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
   tile::TileAssignLayoutsOptions layouts;

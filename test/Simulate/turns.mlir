@@ -9,6 +9,12 @@
 // RUN: FileCheck %s --check-prefix=ROLES --input-file=%t/roles.mlir
 // RUN: fovea-run %t/roles.mlir --target=sm_90a --simulate --seeds=30 --random=1 | FileCheck %s
 //
+// Blocks that skip places, each others, keep the order of those around them.
+// RUN: fovea-run %t/skips.mlir --target=sm_90a --deterministic --simulate --seeds=30 --random=1 | FileCheck %s
+// RUN: fovea-opt %t/skips.mlir --tile-order-adds -o %t/skips-in-turn.mlir
+// RUN: fovea-run %t/skips-in-turn.mlir --target=sm_90a --simulate --seeds=60 --random=1 | FileCheck %s
+// RUN: fovea-run %t/skips.mlir --target=sm_80 --deterministic --simulate --seeds=10 --random=1 | FileCheck %s
+//
 // RUN: sed '/tile.take_turn/d' %t/roles.mlir > %t/no-turns.mlir
 // RUN: not fovea-run %t/no-turns.mlir --target=sm_90a --simulate --seeds=30 --random=1 2>&1 | FileCheck %s --check-prefix=DIFFERENT
 // RUN: sed '/tile.pass_turn/d' %t/roles.mlir > %t/never.mlir
@@ -49,6 +55,35 @@ func.func @sum(%x: tensor<6x150x32xf32>, %o: tensor<150x32xf32>) -> tensor<150x3
     scf.for %i = %c0 to %c150 step %c64 {
       %f = tile.load %X[%n, %i, %c0] dims [1, 2] : !x -> !tile.fragment<64x32xf32>
       tile.store add %f, %O[%i, %c0] dims [0, 1] : !tile.fragment<64x32xf32>, !o
+    }
+  } -> tensor<150x32xf32>
+  return %r : tensor<150x32xf32>
+}
+
+//--- skips.mlir
+!x = memref<6x150x32xf32, strided<[?, ?, 1], offset: ?>>
+!o = memref<150x32xf32, strided<[?, 1], offset: ?>>
+func.func @sum(%x: tensor<6x150x32xf32>, %o: tensor<150x32xf32>) -> tensor<150x32xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c6 = arith.constant 6 : index
+  %c64 = arith.constant 64 : index
+  %c150 = arith.constant 150 : index
+  %r = tile.launch grid(%c6) warps 8 ins(%x : tensor<6x150x32xf32>) outs(%o : tensor<150x32xf32>) {
+  ^bb0(%n: index, %X: !x, %O: !o):
+    %late = arith.remui %n, %c2 : index
+    %low = arith.muli %late, %c64 : index
+    scf.for %i = %low to %c150 step %c64 {
+      %tile = arith.divui %i, %c64 : index
+      %sum = arith.addi %tile, %n : index
+      %rest = arith.remui %sum, %c3 : index
+      %adds = arith.cmpi ne, %rest, %c1 : index
+      scf.if %adds {
+        %f = tile.load %X[%n, %i, %c0] dims [1, 2] : !x -> !tile.fragment<64x32xf32>
+        tile.store add %f, %O[%i, %c0] dims [0, 1] : !tile.fragment<64x32xf32>, !o
+      }
     }
   } -> tensor<150x32xf32>
   return %r : tensor<150x32xf32>

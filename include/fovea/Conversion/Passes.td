@@ -93,10 +93,8 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       query and key do not both index a dimension; what is zero is not.
     - Elements that query and key choose, and no score, are read before the
       products.
-    - `deterministic`: blocks that add in memory do so in any order. Instead, a
-      second launch has one block for each tile of queries, which computes its
-      scores again, as `queries x keys`: seven products for five, and no sums in
-      memory.
+    - `deterministic`: scores add to no elements of captured tensors that they
+      share. (`--tile-order-adds` orders what blocks add to queries' gradients.)
 
     A loop stays, with a missed remark that says why, if its schedule has no
     `warps`, if something else is computed in it (run `attn-tile` with
@@ -115,8 +113,8 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
   ];
   let options = [
     Option<"deterministic", "deterministic", "bool", /*default=*/"false",
-           "Gradients of queries by a launch of their own, whose blocks add to "
-           "nothing in memory">
+           "Whether gradients of captured tensors must not be added in any "
+           "order">
   ];
   let statistics = [
     Statistic<"numConverted", "num-converted",

@@ -73,8 +73,8 @@ struct CompileOptions {
   std::string cpu;
   /// See `CodegenOptions`.
   int optLevel = 1;
-  /// Results are the same bits in every run, at a cost: blocks of a GPU do not
-  /// add to what others add to. A host's are the same always.
+  /// Results are the same bits in every run, at a cost: blocks of a GPU take
+  /// turns to add to what others add to. A host's are the same always.
   bool deterministic = false;
 };
 

@@ -20,7 +20,6 @@
 
 #include <limits>
 #include <numbers>
-#include <numeric>
 
 using namespace mlir;
 using namespace fovea;
@@ -47,14 +46,7 @@ LogicalResult BackwardBuilder::run() {
     // A score without a derivative is reported where it is written out.
     ScopedDiagnosticHandler silence(rewriter.getContext(),
                                     [](Diagnostic &) { return success(); });
-    results = emitKeyLaunch();
-    if (succeeded(results) && deterministic) {
-      FailureOr<Value> query = emitQueryLaunch();
-      if (failed(query))
-        results = failure();
-      else
-        results->insert(results->begin(), *query);
-    }
+    results = emitLaunch();
   }
   if (failed(results)) {
     while (op->getPrevNode() != before)
@@ -62,8 +54,7 @@ LogicalResult BackwardBuilder::run() {
     return failure();
   }
   rewriter.setInsertionPoint(op);
-  if (!deterministic)
-    results->front() = roundQueryGradient(results->front());
+  results->front() = roundQueryGradient(results->front());
   Values sums(ArrayRef(*results).drop_front(3));
   results->truncate(3);
   for (auto [capture, gradient] :
@@ -111,8 +102,7 @@ void BackwardBuilder::createStatistics() {
               ? index.constant(*heads / *kvHeads)
               : index.floorDiv(querySizes[1],
                                index.max(keySizes[1], index.constant(1)));
-  OpFoldResult tile = index.constant(
-      deterministic ? std::lcm(sizes.queries, sizes.keys) : sizes.queries);
+  OpFoldResult tile = index.constant(sizes.queries);
   SmallVector<OpFoldResult> padded{
       querySizes[0], querySizes[1],
       index.mul(index.ceilDiv(querySizes[2], tile), tile)};
@@ -172,7 +162,7 @@ Value BackwardBuilder::createResult(Value result, Value like,
 
 /// A launch that reads the op's operands, and goes on in its program.
 void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
-                                   ValueRange outputs, StringRef kernel) {
+                                   ValueRange outputs) {
   if (!op.getMask().empty())
     tables =
         MaskTables(rewriter, loc, op.getMask(),
@@ -195,9 +185,8 @@ void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
                             inputs.getArrayRef(), outputs,
                             rewriter.getI64IntegerAttr(schedule.getWarps()),
                             rewriter.getI64IntegerAttr(schedule.getStages()),
-                            rewriter.getStringAttr(kernel));
+                            rewriter.getStringAttr("attention_backward"));
   launch.createProgram(rewriter);
-  memrefs.clear();
   for (OpOperand &operand : launch.getInputsMutable())
     memrefs[operand.get()] = launch.getTiedArgument(operand);
 }
@@ -311,17 +300,15 @@ static OpFoldResult getCount(IndexMath &index, Value first, OpFoldResult end,
   return index.min(tile, index.sub(end, OpFoldResult(first)));
 }
 
-FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
+FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunch() {
   IndexMath before(rewriter, loc);
-  SmallVector<Value> outputs;
-  if (!deterministic) {
-    // Sums that blocks add to begin with zeros.
-    Formula f = {rewriter, loc, sizes.accumulation};
-    Value sums =
-        createResult(op.getQueryGradient(), op.getQuery(), sizes.accumulation);
-    outputs.push_back(linalg::FillOp::create(rewriter, loc, f.number(0.0), sums)
-                          .getResult(0));
-  }
+  // Sums that blocks add to begin with zeros.
+  Formula f = {rewriter, loc, sizes.accumulation};
+  Value queryGradient =
+      createResult(op.getQueryGradient(), op.getQuery(), sizes.accumulation);
+  SmallVector<Value> outputs{
+      linalg::FillOp::create(rewriter, loc, f.number(0.0), queryGradient)
+          .getResult(0)};
   for (auto [result, like] :
        {std::pair<Value, Value>(op.getKeyGradient(), op.getKey()),
         {op.getValueGradient(), op.getValue()}})
@@ -338,7 +325,7 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
   createScatteredSums(outputs);
   createLaunch({before.ceilDiv(keySizes[2], before.constant(sizes.keys)),
                 keySizes[1], keySizes[0]},
-               outputs, "attention_backward");
+               outputs);
   tieScatteredSums();
 
   auto ids = launch.getBlockIds();
@@ -351,46 +338,42 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
   block.count = getCount(index, block.first, keySizes[2], sizes.keys);
   Value zero = index.materialize(index.constant(0));
   SmallVector<Value> place{block.batch, block.kvHead, block.first, zero};
-  block.a = load(op.getKey(), place, sizes.keys, sizes.headDim);
-  block.b = load(op.getValue(), place, sizes.keys, sizes.valueDim);
+  block.key = load(op.getKey(), place, sizes.keys, sizes.headDim);
+  block.value = load(op.getValue(), place, sizes.keys, sizes.valueDim);
   SmallVector<Value> sums{fill({sizes.keys, sizes.headDim}),
                           fill({sizes.keys, sizes.valueDim})};
 
   auto emitTile = [&](Value at, const Truth &truth,
                       ValueRange sums) -> FailureOr<Values> {
-    BackwardStep step = makeStep(block, Coordinate::Row, at, truth);
+    BackwardStep step = makeStep(block, at, truth);
     BackwardGradients soFar = {Value(), sums[0], sums[1],
                                Values(sums.drop_front(2))};
-    FailureOr<BackwardGradients> gradients = emitKeyStep(
-        rewriter, sizes, step, soFar, /*findsQuery=*/!deterministic);
+    FailureOr<BackwardGradients> gradients =
+        emitBackwardStep(rewriter, sizes, step, soFar);
     if (failed(gradients))
       return fail("its score region has no derivative");
-    if (!deterministic) {
-      Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-      StoreOp::create(rewriter, loc, gradients->query,
-                      launch.getTiedArgument(launch.getOutputsMutable()[0]),
-                      ValueRange{block.batch, block.head, at, zero},
-                      /*valid=*/Value(), ArrayRef<int64_t>{2, 3},
-                      /*add=*/true);
-    }
+    Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    StoreOp::create(rewriter, loc, gradients->query,
+                    launch.getTiedArgument(launch.getOutputsMutable()[0]),
+                    ValueRange{block.batch, block.head, at, zero},
+                    /*valid=*/Value(), ArrayRef<int64_t>{2, 3},
+                    /*add=*/true);
     Values next{gradients->key, gradients->value};
     llvm::append_range(next, gradients->reads);
     return next;
   };
   auto stored = launch.getOutputsMutable();
-  size_t number = deterministic ? 0 : 1;
   FailureOr<Values> results =
       emitHeads(block, sums, [&](ValueRange sums) -> FailureOr<Values> {
         SmallVector<Value> all(sums);
         for (size_t read = 0; read < reads.size(); ++read)
           all.push_back(fill(sizes.keys));
-        FailureOr<Values> next =
-            emitTiles(block, Coordinate::Row, all, emitTile);
+        FailureOr<Values> next = emitTiles(block, all, emitTile);
         if (failed(next))
           return failure();
         for (auto [read, sum] : llvm::enumerate(ArrayRef(*next).drop_front(2)))
           StoreOp::create(rewriter, loc, sum,
-                          launch.getTiedArgument(stored[number + 2 + read]),
+                          launch.getTiedArgument(stored[3 + read]),
                           ValueRange{block.batch, block.head, block.first},
                           /*valid=*/Value(), ArrayRef<int64_t>{2},
                           /*add=*/false);
@@ -399,65 +382,13 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitKeyLaunch() {
       });
   if (failed(results))
     return failure();
-  store((*results)[0], stored[number], op.getScale().convertToDouble(), place);
-  store((*results)[1], stored[number + 1], 1.0, place);
+  store((*results)[0], stored[1], op.getScale().convertToDouble(), place);
+  store((*results)[1], stored[2], 1.0, place);
   ReturnOp::create(rewriter, loc);
   if (failed(readInLaunch()))
     return failure();
   rewriter.setInsertionPoint(op);
   return Values(launch.getResults());
-}
-
-FailureOr<Value> BackwardBuilder::emitQueryLaunch() {
-  // A warp has rows of queries.
-  std::swap(sizes.queries, sizes.keys);
-  auto element = cast<FloatType>(getElementTypeOrSelf(op.getQueryGradient()));
-  IndexMath before(rewriter, loc);
-  createLaunch({before.ceilDiv(querySizes[2], before.constant(sizes.queries)),
-                querySizes[1], querySizes[0]},
-               createResult(op.getQueryGradient(), op.getQuery(), element),
-               "attention_backward_queries");
-
-  auto ids = launch.getBlockIds();
-  IndexMath index(rewriter, loc);
-  Block block;
-  block.head = ids[1];
-  block.batch = ids[2];
-  block.kvHead =
-      index.materialize(index.floorDiv(OpFoldResult(block.head), group));
-  // Under a mask, later queries have more keys as a rule: those begin first.
-  OpFoldResult tile = OpFoldResult(ids[0]);
-  if (op.getScheduleAttr().getOrder() == WorkOrder::LongestFirst)
-    tile = index.sub(index.sub(launch.getGrid()[0], index.constant(1)), tile);
-  block.first =
-      index.materialize(index.mul(tile, index.constant(sizes.queries)));
-  block.count = getCount(index, block.first, querySizes[2], sizes.queries);
-  Value zero = index.materialize(index.constant(0));
-  SmallVector<Value> place{block.batch, block.head, block.first, zero};
-  ValueRange rows = ValueRange(place).drop_back();
-  block.a = load(op.getQuery(), place, sizes.queries, sizes.headDim);
-  block.b = load(op.getGradient(), place, sizes.queries, sizes.valueDim);
-  block.shift = loadStatistic(shift, rows);
-  block.negatedDelta = loadStatistic(negatedDelta, rows);
-  auto emitTile = [&](Value at, const Truth &truth,
-                      ValueRange sums) -> FailureOr<Values> {
-    BackwardStep step = makeStep(block, Coordinate::Key, at, truth);
-    FailureOr<Value> sum = emitQueryStep(rewriter, sizes, step, sums[0]);
-    if (failed(sum))
-      return fail("its score region has no derivative");
-    return Values{*sum};
-  };
-  FailureOr<Values> results = emitTiles(
-      block, Coordinate::Key, fill({sizes.queries, sizes.headDim}), emitTile);
-  if (failed(results))
-    return failure();
-  store(results->front(), launch.getOutputsMutable()[0],
-        op.getScale().convertToDouble(), place);
-  ReturnOp::create(rewriter, loc);
-  if (failed(readInLaunch()))
-    return failure();
-  rewriter.setInsertionPoint(op);
-  return launch.getResult(0);
 }
 
 /// The loop over the query heads of a head of keys.
@@ -495,18 +426,15 @@ static Span getSpan(IndexMath &index, OpFoldResult first, OpFoldResult size) {
 }
 
 FailureOr<BackwardBuilder::Values>
-BackwardBuilder::emitTiles(const Block &block, Coordinate along,
-                           ValueRange sums, TileFn emit) {
+BackwardBuilder::emitTiles(const Block &block, ValueRange sums, TileFn emit) {
   Region &mask = op.getMask();
-  bool isRow = along == Coordinate::Row;
-  int64_t size = isRow ? sizes.queries : sizes.keys;
-  OpFoldResult end = isRow ? querySizes[2] : keySizes[2];
+  OpFoldResult end = querySizes[2];
   IndexMath index(rewriter, loc);
-  OpFoldResult tile = index.constant(size);
+  OpFoldResult tile = index.constant(sizes.queries);
   OpFoldResult lower = index.constant(0), upper = end;
   std::unique_ptr<MaskEvaluator> evaluator;
   bool isExact = true;
-  // Values at the block's own rows or keys, or at those of a tile at `at`.
+  // Values at the block's own keys, or at the rows of a tile at `at`.
   auto lookUp = [&](Coordinate varying, OpFoldResult at) {
     return [this, &mask, &block, varying,
             at](Value value, IndexMath &math) -> std::optional<Span> {
@@ -517,16 +445,13 @@ BackwardBuilder::emitTiles(const Block &block, Coordinate along,
     };
   };
   if (!mask.empty()) {
-    Span whole = getSpan(index, lower, end);
-    Span own = getSpan(index, block.first, block.count);
     MaskBox box = {{block.batch, block.batch},
                    {block.head, block.head},
-                   isRow ? whole : own,
-                   isRow ? own : whole};
+                   getSpan(index, lower, end),
+                   getSpan(index, block.first, block.count)};
     evaluator = std::make_unique<MaskEvaluator>(mask, box, rewriter, loc);
-    evaluator->setLookup(
-        lookUp(isRow ? Coordinate::Key : Coordinate::Row, block.first));
-    MaskBounds bounds = evaluator->bounds(along);
+    evaluator->setLookup(lookUp(Coordinate::Key, block.first));
+    MaskBounds bounds = evaluator->bounds(Coordinate::Row);
     isExact = bounds.exact;
     lower = index.mul(index.floorDiv(bounds.lower, tile), tile);
     upper = bounds.upper;
@@ -541,9 +466,9 @@ BackwardBuilder::emitTiles(const Block &block, Coordinate along,
   IndexMath inner(rewriter, loc);
   Truth truth{inner.boolean(true), inner.boolean(true)};
   if (evaluator) {
-    OpFoldResult count = getCount(inner, at, end, size);
+    OpFoldResult count = getCount(inner, at, end, sizes.queries);
     MaskEvaluator part(*evaluator, getSpan(inner, at, count), rewriter);
-    part.setLookup(lookUp(along, at));
+    part.setLookup(lookUp(Coordinate::Row, at));
     truth = part.evaluate();
     if (isExact)
       truth.any = inner.boolean(true);
@@ -573,23 +498,19 @@ BackwardBuilder::emitTiles(const Block &block, Coordinate along,
   return Values(loop.getResults());
 }
 
-BackwardStep BackwardBuilder::makeStep(const Block &block, Coordinate along,
-                                       Value at, const Truth &truth) {
-  bool isRow = along == Coordinate::Row;
+BackwardStep BackwardBuilder::makeStep(const Block &block, Value at,
+                                       const Truth &truth) {
   IndexMath index(rewriter, loc);
   BackwardStep step;
   step.op = op;
   step.reads = reads;
   step.scattered = scattered;
   ScoreTile &tile = step.tile;
-  tile.at = {block.batch, block.head, isRow ? at : block.first,
-             isRow ? block.first : at};
+  tile.at = {block.batch, block.head, at, block.first};
   tile.queryTile = sizes.queries;
   tile.keyTile = sizes.keys;
-  tile.queries =
-      isRow ? getCount(index, at, querySizes[2], sizes.queries) : block.count;
-  tile.keys =
-      isRow ? block.count : getCount(index, at, keySizes[2], sizes.keys);
+  tile.queries = getCount(index, at, querySizes[2], sizes.queries);
+  tile.keys = block.count;
   tile.emitRegion = [](OpBuilder &builder, Region &region,
                        ValueRange arguments) {
     IRMapping mapping;
@@ -608,24 +529,13 @@ BackwardStep BackwardBuilder::makeStep(const Block &block, Coordinate along,
   step.partial =
       op.getMask().empty() ? index.boolean(false) : index.logicalNot(truth.all);
   Value zero = index.materialize(index.constant(0));
-  SmallVector<Value> place{block.batch, isRow ? block.head : block.kvHead, at,
-                           zero};
-  if (isRow) {
-    step.key = block.a;
-    step.value = block.b;
-    step.query = load(op.getQuery(), place, sizes.queries, sizes.headDim);
-    step.gradient =
-        load(op.getGradient(), place, sizes.queries, sizes.valueDim);
-    ValueRange rows = ValueRange(place).drop_back();
-    step.shift = loadStatistic(shift, rows);
-    step.negatedDelta = loadStatistic(negatedDelta, rows);
-  } else {
-    step.query = block.a;
-    step.gradient = block.b;
-    step.shift = block.shift;
-    step.negatedDelta = block.negatedDelta;
-    step.key = load(op.getKey(), place, sizes.keys, sizes.headDim);
-    step.value = load(op.getValue(), place, sizes.keys, sizes.valueDim);
-  }
+  SmallVector<Value> place{block.batch, block.head, at, zero};
+  ValueRange rows = ValueRange(place).drop_back();
+  step.key = block.key;
+  step.value = block.value;
+  step.query = load(op.getQuery(), place, sizes.queries, sizes.headDim);
+  step.gradient = load(op.getGradient(), place, sizes.queries, sizes.valueDim);
+  step.shift = loadStatistic(shift, rows);
+  step.negatedDelta = loadStatistic(negatedDelta, rows);
   return step;
 }

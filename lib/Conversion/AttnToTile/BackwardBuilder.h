@@ -18,11 +18,10 @@
 
 namespace fovea {
 
-/// Rewrites one scheduled `attn.attention_backward` to statistics of its rows
-/// and launches. By default one launch, whose blocks add up the gradients of
-/// their keys and values and add those of queries in memory, and the rounding
-/// of these. `deterministic`: one for keys and values, and one whose blocks add
-/// up the gradients of their queries, so that the order of all sums is fixed.
+/// Rewrites one scheduled `attn.attention_backward` to statistics of its rows,
+/// a launch whose blocks add up the gradients of their keys and values and add
+/// those of queries in memory, and the rounding of these. `deterministic`: not
+/// if scores would add to elements of captured tensors in any order.
 class BackwardBuilder {
 public:
   BackwardBuilder(mlir::RewriterBase &rewriter, attn::AttentionBackwardOp op,
@@ -35,18 +34,17 @@ public:
   llvm::StringRef getReason() const { return reason; }
 
 private:
-  /// What one block has of one head: a tile of keys or of queries.
+  /// What one block has of one head: a tile of keys.
   struct Block {
     mlir::Value batch, head, kvHead;
     /// Of the tile, and how many of it exist.
     mlir::Value first;
     mlir::OpFoldResult count;
-    /// The tile's operands in shared memory, keys and values or queries and
-    /// output's gradients, and the statistics of queries.
-    mlir::Value a, b, shift, negatedDelta;
+    /// Keys and values in shared memory.
+    mlir::Value key, value;
   };
   using Values = mlir::SmallVector<mlir::Value>;
-  /// Emits one tile at a position along the other coordinate.
+  /// Emits the step of a tile of queries.
   using TileFn = llvm::function_ref<mlir::FailureOr<Values>(
       mlir::Value at, const Truth &truth, mlir::ValueRange sums)>;
 
@@ -56,10 +54,8 @@ private:
   mlir::Value createResult(mlir::Value result, mlir::Value like,
                            mlir::FloatType element);
   void createLaunch(mlir::ArrayRef<mlir::OpFoldResult> grid,
-                    mlir::ValueRange outputs, llvm::StringRef kernel);
-  /// The results of each launch.
-  mlir::FailureOr<Values> emitKeyLaunch();
-  mlir::FailureOr<mlir::Value> emitQueryLaunch();
+                    mlir::ValueRange outputs);
+  mlir::FailureOr<Values> emitLaunch();
   mlir::LogicalResult readInLaunch();
   mlir::Value roundQueryGradient(mlir::Value sums);
 
@@ -75,11 +71,10 @@ private:
   mlir::FailureOr<Values> emitHeads(
       Block &block, mlir::ValueRange sums,
       llvm::function_ref<mlir::FailureOr<Values>(mlir::ValueRange sums)> emit);
-  /// The loop over tiles along `along` that the mask keeps for `block`.
-  mlir::FailureOr<Values> emitTiles(const Block &block, Coordinate along,
-                                    mlir::ValueRange sums, TileFn emit);
-  BackwardStep makeStep(const Block &block, Coordinate along, mlir::Value at,
-                        const Truth &truth);
+  /// The loop over tiles of queries that the mask keeps for `block`.
+  mlir::FailureOr<Values> emitTiles(const Block &block, mlir::ValueRange sums,
+                                    TileFn emit);
+  BackwardStep makeStep(const Block &block, mlir::Value at, const Truth &truth);
 
   mlir::Value getMemRef(mlir::Value tensor) { return memrefs.lookup(tensor); }
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t rows,
@@ -104,7 +99,6 @@ private:
   /// Query heads of one head of keys.
   mlir::OpFoldResult group;
   mlir::Value shift, negatedDelta;
-  // Of the launch at hand.
   MaskTables tables;
   tile::LaunchOp launch;
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;

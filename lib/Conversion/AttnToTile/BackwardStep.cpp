@@ -31,14 +31,11 @@ namespace {
 class BackwardEmitter {
 public:
   BackwardEmitter(OpBuilder &builder, const TileSizes &sizes,
-                  const BackwardStep &step, bool isTransposed)
+                  const BackwardStep &step)
       : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
         sizes(sizes), step(step), factor(op.getScale().convertToDouble()),
-        isTransposed(isTransposed) {
-    scoreShape = {sizes.queries, sizes.keys};
-    if (isTransposed)
-      std::swap(scoreShape[0], scoreShape[1]);
-    scoreType = getFragment(scoreShape, sizes.accumulation);
+        scoreShape{sizes.keys, sizes.queries},
+        scoreType(getFragment(scoreShape, sizes.accumulation)) {
     // Multiplying by the scale is left to the exponential, where that keeps
     // minus infinity.
     isRaw = op.getScore().empty() && float(factor * std::numbers::log2e) > 0;
@@ -46,9 +43,7 @@ public:
       dropout = op.getDropout()->convertToDouble();
   }
 
-  FailureOr<BackwardGradients> emitKeys(const BackwardGradients &sums,
-                                        bool findsQuery);
-  FailureOr<Value> emitQueries(Value query);
+  FailureOr<BackwardGradients> emit(const BackwardGradients &sums);
 
 private:
   FragmentType getFragment(ArrayRef<int64_t> shape, FloatType type) {
@@ -56,16 +51,11 @@ private:
   }
   Formula formula(OpBuilder &body) { return {body, loc, sizes.accumulation}; }
   /// Of an element's coordinates in a fragment.
-  Value getQuery(ValueRange coordinates) const {
-    return coordinates[isTransposed ? 1 : 0];
-  }
-  Value getKey(ValueRange coordinates) const {
-    return coordinates[isTransposed ? 0 : 1];
-  }
+  static Value getQuery(ValueRange coordinates) { return coordinates[1]; }
+  static Value getKey(ValueRange coordinates) { return coordinates[0]; }
   /// A map of fragments of scores and of a statistic of queries.
   Value map(ValueRange inputs, Value statistic, FragmentMath::Body body) {
-    return isTransposed ? math.map(scoreType, inputs, {}, statistic, body)
-                        : math.map(scoreType, inputs, statistic, {}, body);
+    return math.map(scoreType, inputs, {}, statistic, body);
   }
 
   Value product(Value a, Value b, bool transposes, Value acc,
@@ -85,7 +75,7 @@ private:
   Value pullScore(OpBuilder &body, Value product, ValueRange coordinates,
                   Value cotangent, tensor::ExtractOp read = {});
   Value difference(OpBuilder &body, Value product, Value negatedDelta,
-                   Value weight, ValueRange coordinates);
+                   Value weight);
   using SendFn = llvm::function_ref<Value(
       OpBuilder &body, Value gradient, Value product, ValueRange coordinates)>;
   Value readGradients(tensor::ExtractOp read, Value p, Value products,
@@ -103,7 +93,6 @@ private:
   const TileSizes &sizes;
   const BackwardStep &step;
   double factor;
-  bool isTransposed;
   bool isRaw;
   std::optional<double> dropout;
   std::array<int64_t, 2> scoreShape;
@@ -120,11 +109,10 @@ Value BackwardEmitter::product(Value a, Value b, bool transposes, Value acc,
                        b, acc, transposes, MmaKindAttr());
 }
 
-/// Each row of `ofQueries` with each of `ofKeys`.
+/// Each row of `ofKeys` with each of `ofQueries`.
 Value BackwardEmitter::scoreProduct(Value ofQueries, Value ofKeys) {
-  return product(isTransposed ? ofKeys : ofQueries,
-                 isTransposed ? ofQueries : ofKeys, /*transposes=*/true,
-                 /*acc=*/Value(), scoreShape);
+  return product(ofKeys, ofQueries, /*transposes=*/true, /*acc=*/Value(),
+                 scoreShape);
 }
 
 //===----------------------------------------------------------------------===//
@@ -323,41 +311,33 @@ Value BackwardEmitter::slopes(Value probabilities, Value scores) {
 }
 
 /// `dp - delta` of an element, whose product the dropout drops if it has no
-/// weight; `weight` may be null.
+/// `weight`, which is null if there is no dropout.
 Value BackwardEmitter::difference(OpBuilder &body, Value product,
-                                  Value negatedDelta, Value weight,
-                                  ValueRange coordinates) {
+                                  Value negatedDelta, Value weight) {
   Formula f = formula(body);
   if (dropout) {
     Value scaled = f.mul(product, 1.0 / (1.0 - *dropout));
     Value zero = f.number(0.0);
-    Value kept =
-        weight ? f.compare(arith::CmpFPredicate::OGT, f.convert(weight), zero)
-               : step.tile.isUndropped(body, loc, getQuery(coordinates),
-                                       getKey(coordinates), *dropout);
+    Value kept = f.compare(arith::CmpFPredicate::OGT, f.convert(weight), zero);
     product = f.select(kept, scaled, zero);
   }
   return f.add(product, negatedDelta);
 }
 
 /// Gradients of the scaled products, `p * score' * (dp - delta)`, as a left
-/// operand. Of `products` the dropout drops what has no weight, if there are
-/// weights.
+/// operand.
 Value BackwardEmitter::scoreGradients(Value slopes, Value products,
                                       Value weights) {
   SmallVector<Value> inputs{slopes, products};
-  if (dropout && weights)
+  if (dropout)
     inputs.push_back(weights);
-  return operand(
-      map(inputs, step.negatedDelta,
-          [&](OpBuilder &body, ValueRange elements,
-              ValueRange coordinates) -> Value {
-            Formula f = formula(body);
-            return f.mul(elements[0],
-                         difference(body, elements[1], elements.back(),
-                                    dropout && weights ? elements[2] : Value(),
-                                    coordinates));
-          }));
+  return operand(map(
+      inputs, step.negatedDelta,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Formula f = formula(body);
+        return f.mul(elements[0], difference(body, elements[1], elements.back(),
+                                             dropout ? elements[2] : Value()));
+      }));
 }
 
 /// Gradients of what the score region reads by `read`, one for each score,
@@ -373,9 +353,8 @@ Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
       [&](OpBuilder &body, ValueRange elements,
           ValueRange coordinates) -> Value {
         Value gradient = formula(body).mul(
-            elements[0],
-            difference(body, elements[1], elements.back(),
-                       dropout ? elements[3] : Value(), coordinates));
+            elements[0], difference(body, elements[1], elements.back(),
+                                    dropout ? elements[3] : Value()));
         gradient = pullScore(body, elements[2], coordinates, gradient, read);
         return send ? send(body, gradient, elements[2], coordinates) : gradient;
       });
@@ -440,7 +419,7 @@ void BackwardEmitter::scatter(ScatteredRead read, Value p, Value products,
 }
 
 FailureOr<BackwardGradients>
-BackwardEmitter::emitKeys(const BackwardGradients &sums, bool findsQuery) {
+BackwardEmitter::emit(const BackwardGradients &sums) {
   readAhead();
   Value scores = scoreProduct(step.query, step.key);
   // Of the two only one stays in registers while a region is computed.
@@ -462,16 +441,12 @@ BackwardEmitter::emitKeys(const BackwardGradients &sums, bool findsQuery) {
   for (auto [read, sum] : llvm::zip_equal(step.reads, sums.reads))
     result.reads.push_back(math.reduce(
         Reduction::Add, readGradients(read, p, products, scores, left), sum));
-  if (findsQuery) {
-    auto type =
-        SharedType::get(builder.getContext(), {sizes.queries, sizes.keys},
-                        sizes.element, /*swizzle=*/0);
-    Value transposed = ToSharedOp::create(builder, loc, type, gradients,
-                                          /*ring=*/Value(),
-                                          /*transposed=*/true);
-    result.query = product(transposed, step.key, /*transposes=*/false,
-                           /*acc=*/Value(), {sizes.queries, sizes.headDim});
-  }
+  auto type = SharedType::get(builder.getContext(), {sizes.queries, sizes.keys},
+                              sizes.element, /*swizzle=*/0);
+  Value transposed = ToSharedOp::create(builder, loc, type, gradients,
+                                        /*ring=*/Value(), /*transposed=*/true);
+  result.query = product(transposed, step.key, /*transposes=*/false,
+                         /*acc=*/Value(), {sizes.queries, sizes.headDim});
   // While products run.
   for (ScatteredRead read : step.scattered)
     scatter(read, p, products, scores, left);
@@ -480,32 +455,9 @@ BackwardEmitter::emitKeys(const BackwardGradients &sums, bool findsQuery) {
   return result;
 }
 
-FailureOr<Value> BackwardEmitter::emitQueries(Value query) {
-  readAhead();
-  Value scores = scoreProduct(step.query, step.key);
-  Value p = probabilities(masked(modified(scores)));
-  Value slopes = this->slopes(p, scores);
-  Value products = scoreProduct(step.gradient, step.value);
-  Value gradients = scoreGradients(slopes, products, /*weights=*/Value());
-  Value sum = product(gradients, step.key, /*transposes=*/false, query,
-                      {sizes.queries, sizes.headDim});
-  if (hasFailed)
-    return failure();
-  return sum;
-}
-
-FailureOr<BackwardGradients> fovea::emitKeyStep(OpBuilder &builder,
-                                                const TileSizes &sizes,
-                                                const BackwardStep &step,
-                                                const BackwardGradients &sums,
-                                                bool findsQuery) {
-  return BackwardEmitter(builder, sizes, step, /*isTransposed=*/true)
-      .emitKeys(sums, findsQuery);
-}
-
-FailureOr<Value> fovea::emitQueryStep(OpBuilder &builder,
-                                      const TileSizes &sizes,
-                                      const BackwardStep &step, Value query) {
-  return BackwardEmitter(builder, sizes, step, /*isTransposed=*/false)
-      .emitQueries(query);
+FailureOr<BackwardGradients>
+fovea::emitBackwardStep(OpBuilder &builder, const TileSizes &sizes,
+                        const BackwardStep &step,
+                        const BackwardGradients &sums) {
+  return BackwardEmitter(builder, sizes, step).emit(sums);
 }

@@ -50,22 +50,13 @@ struct BackwardGradients {
   llvm::SmallVector<mlir::Value> reads;
 };
 
-/// Emits a step of a block that adds up the gradients of its keys and values:
-/// adds to `sums`, of which `query` is none, and finds what the step adds to
-/// its queries, if `findsQuery`. Scores are transposed, `keys x queries`, so
-/// that probabilities and gradients of scores are left operands of products in
+/// Emits a step: adds to `sums`, of which `query` is none, and finds what the
+/// step adds to its queries. Scores are transposed, `keys x queries`, so that
+/// probabilities and gradients of scores are left operands of products in
 /// registers. Fails with an error where the score region has no derivative.
-mlir::FailureOr<BackwardGradients> emitKeyStep(mlir::OpBuilder &builder,
-                                               const TileSizes &sizes,
-                                               const BackwardStep &step,
-                                               const BackwardGradients &sums,
-                                               bool findsQuery);
-
-/// Emits a step of a block that adds up the gradients of its queries, `query`.
-mlir::FailureOr<mlir::Value> emitQueryStep(mlir::OpBuilder &builder,
-                                           const TileSizes &sizes,
-                                           const BackwardStep &step,
-                                           mlir::Value query);
+mlir::FailureOr<BackwardGradients>
+emitBackwardStep(mlir::OpBuilder &builder, const TileSizes &sizes,
+                 const BackwardStep &step, const BackwardGradients &sums);
 
 } // namespace fovea
 

@@ -37,6 +37,37 @@ static Value getNumber(OpBuilder &builder, Location loc,
                                   access.getPointer(getI32(builder, loc, 0)));
 }
 
+/// By one thread: waits until the block before that of `indices`, if there is
+/// one, has come to `position`, an i32.
+static void emitWait(OpBuilder &builder, Operation *op,
+                     TypedValue<MemRefType> turns, ValueRange indices,
+                     Value position) {
+  Location loc = op->getLoc();
+  SmallVector<Value> before(indices);
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                       before.back(), zero);
+  before.back() = arith::SubIOp::create(builder, loc, before.back(), one);
+  scf::IfOp::create(builder, loc, exists, [&](OpBuilder &nested, Location) {
+    emitPtx(nested, loc,
+            "{\n.reg .pred early;\n.reg .s32 number;\n"
+            "WAIT:\n"
+            "ld.acquire.gpu.global.s32 number, [$0];\n"
+            "setp.lt.s32 early, number, $1;\n"
+            "@early bra WAIT;\n}",
+            {getNumber(nested, loc, turns, before), position});
+    // What TMA adds comes after what it saw.
+    if (areStoredByTma(op))
+      emitPtx(nested, loc, "fence.proxy.async.global;");
+    scf::YieldOp::create(nested, loc);
+  });
+}
+
+static Value toI32(OpBuilder &builder, Location loc, Value index) {
+  return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), index);
+}
+
 namespace {
 
 struct TakeTurnLowering final : OpConversionPattern<TakeTurnOp> {
@@ -45,16 +76,18 @@ struct TakeTurnLowering final : OpConversionPattern<TakeTurnOp> {
   LogicalResult
   matchAndRewrite(TakeTurnOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    emitInOneThread(rewriter, op,
-                    [&](OpBuilder &builder) { emitWait(builder, op); });
+    Location loc = op.getLoc();
+    emitInOneThread(rewriter, op, [&](OpBuilder &builder) {
+      Value past = arith::AddIOp::create(builder, loc,
+                                         toI32(builder, loc, op.getPosition()),
+                                         getI32(builder, loc, 1));
+      emitWait(builder, op, op.getTurns(), op.getIndices(), past);
+    });
     if (areAddedByThreads(op))
       emitBarrier(rewriter, op);
     rewriter.eraseOp(op);
     return success();
   }
-
-private:
-  static void emitWait(OpBuilder &builder, TakeTurnOp op);
 };
 
 struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
@@ -70,16 +103,16 @@ struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
       emitBarrier(rewriter, op);
     }
     emitInOneThread(rewriter, op, [&](OpBuilder &builder) {
+      Value position = op.getPosition()
+                           ? toI32(builder, loc, op.getPosition())
+                           : getI32(builder, loc, PassTurnOp::kEnd);
+      emitWait(builder, op, op.getTurns(), op.getIndices(), position);
       if (areStoredByTma(op))
         emitPtx(builder, loc,
                 "cp.async.bulk.wait_group 0;\nfence.proxy.async.global;");
-      Value position = getI32(builder, loc, PassTurnOp::kEnd);
-      if (op.getPosition())
-        position = arith::IndexCastOp::create(
-            builder, loc, builder.getI32Type(), op.getPosition());
-      emitPtx(builder, loc, "st.release.gpu.global.s32 [$0], $1;",
-              {getNumber(builder, loc, op.getTurns(), op.getIndices()),
-               position});
+      emitPtx(
+          builder, loc, "st.release.gpu.global.s32 [$0], $1;",
+          {getNumber(builder, loc, op.getTurns(), op.getIndices()), position});
     });
     rewriter.eraseOp(op);
     return success();
@@ -87,33 +120,6 @@ struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
 };
 
 } // namespace
-
-/// By one thread: waits for the block before, if there is one.
-void TakeTurnLowering::emitWait(OpBuilder &builder, TakeTurnOp op) {
-  Location loc = op.getLoc();
-  SmallVector<Value> before(op.getIndices());
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
-                                       before.back(), zero);
-  before.back() = arith::SubIOp::create(builder, loc, before.back(), one);
-  Value position = arith::IndexCastOp::create(
-      builder, loc, builder.getI32Type(), op.getPosition());
-  scf::IfOp::create(
-      builder, loc, exists, [&](OpBuilder &nested, Location) {
-        emitPtx(nested, loc,
-                "{\n.reg .pred early;\n.reg .s32 number;\n"
-                "WAIT:\n"
-                "ld.acquire.gpu.global.s32 number, [$0];\n"
-                "setp.le.s32 early, number, $1;\n"
-                "@early bra WAIT;\n}",
-                {getNumber(nested, loc, op.getTurns(), before), position});
-        // What TMA adds comes after what it saw.
-        if (areStoredByTma(op))
-          emitPtx(nested, loc, "fence.proxy.async.global;");
-        scf::YieldOp::create(nested, loc);
-      });
-}
 
 void fovea::tile::populateTurnPatterns(const TileTypeConverter &converter,
                                        RewritePatternSet &patterns) {

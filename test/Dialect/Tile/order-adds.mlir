@@ -3,28 +3,34 @@
 
 !o = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
 
-// Blocks of one head take turns, the last first, at a place that grows with the
-// iterations of both loops; those of eight heads are launched together.
+// Blocks of one head take turns, at a place that grows with the iterations of
+// both loops; those of several heads are launched together, and if what these add
+// to is small, the last block of each first.
 // CHECK-LABEL: func @ordered
 // CHECK-SAME:    %[[M:.*]]: tensor<?x?x?xf32>, %[[N:.*]]: index, %[[H:.*]]: index,
-// CHECK-DAG:   %[[EIGHT:.*]] = arith.constant 8 : index
 // CHECK:       %[[ROWS:.*]] = arith.muli %{{.*}}, %[[H]] : index
 // CHECK:       %[[BLOCKS:.*]] = arith.muli %[[ROWS]], %[[N]] : index
-// CHECK:       %[[PART:.*]] = arith.muli %[[EIGHT]], %[[N]] : index
+// CHECK:       arith.constant 32 : index
+// CHECK-COUNT-3: tensor.dim %[[M]]
+// CHECK:       %[[MOST:.*]] = arith.muli %[[ROWS]], %c16777216 : index
+// CHECK:       %[[NEAR:.*]] = arith.cmpi ule, %{{.*}}, %[[MOST]] : index
+// CHECK:       %[[GROUP:.*]] = arith.select %[[NEAR]], %c8{{.*}}, %c16{{.*}} : index
+// CHECK:       %[[PART:.*]] = arith.muli %[[GROUP]], %[[N]] : index
 // CHECK:       %[[E:.*]] = tensor.empty(%[[H]], %[[N]]) : tensor<?x?xi32>
 // CHECK:       %[[ZERO:.*]] = linalg.fill ins(%{{.*}} : i32) outs(%[[E]] : tensor<?x?xi32>)
 // CHECK:       %[[R:.*]]:2 = tile.launch grid(%[[BLOCKS]]) warps 8 outs(%[[M]], %[[ZERO]] : tensor<?x?x?xf32>, tensor<?x?xi32>) {
 // CHECK-NEXT:  ^bb0(%[[B:.*]]: index, %[[O:.*]]: memref<?x?x?xf32, {{.*}}>, %[[T:.*]]: memref<?x?xi32, {{.*}}>):
-// CHECK:         %[[GROUP:.*]] = arith.divui %[[B]], %[[PART]] : index
-// CHECK:         %[[FIRST:.*]] = arith.muli %[[GROUP]], %[[EIGHT]] : index
+// CHECK:         %[[NUMBER:.*]] = arith.divui %[[B]], %[[PART]] : index
+// CHECK:         %[[FIRST:.*]] = arith.muli %[[NUMBER]], %[[GROUP]] : index
 // CHECK:         %[[IN:.*]] = arith.remui %[[B]], %[[PART]] : index
 // CHECK:         %[[LEFT:.*]] = arith.subi %[[ROWS]], %[[FIRST]] : index
-// CHECK:         %[[MEMBERS:.*]] = arith.minui %[[EIGHT]], %[[LEFT]] : index
+// CHECK:         %[[MEMBERS:.*]] = arith.minui %[[GROUP]], %[[LEFT]] : index
 // CHECK:         %[[K:.*]] = arith.divui %[[IN]], %[[MEMBERS]] : index
 // CHECK:         %[[MEMBER:.*]] = arith.remui %[[IN]], %[[MEMBERS]] : index
 // CHECK:         %[[Y:.*]] = arith.addi %[[FIRST]], %[[MEMBER]] : index
 // CHECK:         %[[LAST:.*]] = arith.subi %[[N]], %{{.*}} : index
-// CHECK:         %[[X:.*]] = arith.subi %[[LAST]], %[[K]] : index
+// CHECK:         %[[REVERSED:.*]] = arith.subi %[[LAST]], %[[K]] : index
+// CHECK:         %[[X:.*]] = arith.select %[[NEAR]], %[[REVERSED]], %[[K]] : index
 // CHECK:         %[[LOW:.*]] = arith.muli %[[X]], %{{.*}} : index
 // CHECK:         %[[END:.*]] = memref.dim
 // CHECK:         scf.for %[[G:.*]] =

@@ -71,15 +71,22 @@ struct OrderedLaunch {
 };
 } // namespace
 
-/// Launches the blocks of `kGroup` rows of the grid together, which differ in
-/// other dimensions than the first, and among them those that come next in turn
-/// last; of a row the last block comes first.
-static OrderedLaunch addTurns(LaunchOp launch) {
-  // So many that few blocks that run at the same time wait for each other, and
-  // so few that what they read and add to stays in the L2 cache.
-  constexpr int64_t kGroup = 8;
+/// Launches the blocks of some rows of the grid together, which differ in other
+/// dimensions than the first, turn by turn. Blocks of a row then have few
+/// others of it beside them to wait for, and what they read, and add to by
+/// `store`, is read and added to while it is in the L2 cache. Where all of it
+/// fits there, the last block of a row comes first: under a causal mask it
+/// begins last, and so each block finds the one in front of it past its place.
+/// Where it does not, blocks that are as long as one another have to go along
+/// it together: more rows at a time, and the first, under such a mask the
+/// longest, first.
+static OrderedLaunch addTurns(LaunchOp launch, StoreOp store) {
+  constexpr int64_t kNearRows = 8, kFarRows = 16, kNearBytes = 16 << 20;
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
+  auto add = [&](Value a, Value b) -> Value {
+    return arith::AddIOp::create(builder, loc, a, b);
+  };
   auto mul = [&](Value a, Value b) -> Value {
     return arith::MulIOp::create(builder, loc, a, b);
   };
@@ -95,11 +102,23 @@ static OrderedLaunch addTurns(LaunchOp launch) {
 
   SmallVector<Value> grid(launch.getGrid());
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value group = arith::ConstantIndexOp::create(builder, loc, kGroup);
   Value rows = one;
   for (Value size : ArrayRef(grid).drop_front())
     rows = mul(rows, size);
   Value blocks = mul(rows, grid.front());
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  Value target =
+      launch.getTiedOperand(cast<BlockArgument>(store.getTarget())).get();
+  auto type = cast<RankedTensorType>(target.getType());
+  Value bytes = constant(type.getElementTypeBitWidth() / 8 * kNearRows);
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    bytes = mul(bytes, tensor::DimOp::create(builder, loc, target, dim));
+  Value isNear = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule,
+                                       bytes, mul(rows, constant(kNearBytes)));
+  Value group = arith::SelectOp::create(
+      builder, loc, isNear, constant(kNearRows), constant(kFarRows));
   Value ofGroup = mul(group, grid.front());
   // As a tensor has it, neighbours in turn beside each other.
   SmallVector<OpFoldResult> sizes;
@@ -129,8 +148,10 @@ static OrderedLaunch addTurns(LaunchOp launch) {
   Value inGroup = rem(number, ofGroup);
   Value members = arith::MinUIOp::create(builder, loc, group, sub(rows, first));
   Value turn = div(inGroup, members);
-  Value row = arith::AddIOp::create(builder, loc, first, rem(inGroup, members));
-  SmallVector<Value> ids{sub(sub(grid.front(), one), turn)};
+  Value row = add(first, rem(inGroup, members));
+  Value reversed = sub(sub(grid.front(), one), turn);
+  SmallVector<Value> ids{
+      arith::SelectOp::create(builder, loc, isNear, reversed, turn)};
   for (Value size : ArrayRef(grid).drop_front()) {
     bool isLast = ids.size() == grid.size() - 1;
     ids.push_back(isLast ? row : rem(row, size));
@@ -196,7 +217,7 @@ LogicalResult OrderAdds::order(LaunchOp launch) {
       error.attachNote(adds.front().getLoc()) << "it adds here, too";
       return error;
     }
-  OrderedLaunch ordered = addTurns(launch);
+  OrderedLaunch ordered = addTurns(launch, adds.front());
   Value turns = ordered.turns;
   ArrayRef<Value> place = ordered.place;
   scf::ForOp inner = loops.back();

@@ -316,7 +316,7 @@ def TakeTurnOp : Tile_TurnOp<"take_turn"> {
     Blocks whose `indices` differ in the last alone add to the same memory in
     turn, those of lower index first: so sums are the same, bit by bit, in every
     run. A block says by `tile.pass_turn` to which position it has come: what it
-    adds at lower ones is complete. This op waits until the block of the index
+    and those before it add at lower ones is complete. This op waits until the block of the index
     before, if there is one, has come further than `position`. `turns`, i32, has
     a number for each block, 0 before the launch.
 
@@ -340,9 +340,11 @@ def TakeTurnOp : Tile_TurnOp<"take_turn"> {
 def PassTurnOp : Tile_TurnOp<"pass_turn", [AttrSizedOperandSegments]> {
   let summary = "Says to which position this block has come";
   let description = [{
-    Waits until what this program has added is complete, and says that the block
-    has come to `position`, no lower than that before, or without one to its
-    end. See `tile.take_turn`.
+    Waits until the block of the index before, if there is one, has come to
+    `position`, and until what this program has added is complete; then says that
+    the block has come there, which is no lower than before, or without a position
+    to its end. So who skips a place stays in turn: what the blocks before it add
+    there is complete, too. See `tile.take_turn`.
   }];
   let arguments = (ins AnyMemRef:$turns, Variadic<Index>:$indices,
                        Optional<Index>:$position);

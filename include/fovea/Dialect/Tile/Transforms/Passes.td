@@ -15,16 +15,18 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
   let description = [{
     In every `tile.launch` with `tile.store add` in loops, to places that do not
     depend on the first dimension of the grid: blocks that differ in it alone
-    take turns (`tile.take_turn`, `tile.pass_turn`), the last first, so that
-    results are the same, bit by bit, in every run. A block passes its turn at the
-    end of each iteration of the innermost loop, whether it has added or not, and
-    before that loop the turns of places in front of it. The launch gets numbers
-    to say so, zero at first, as a further operand of `outs`.
+    take turns (`tile.take_turn`, `tile.pass_turn`), so that results are the same,
+    bit by bit, in every run. A block passes its turn at the end of each iteration
+    of the innermost loop, whether it has added or not, and before that loop the
+    turns of places in front of it. The launch gets numbers to say so, zero at
+    first, as a further operand of `outs`.
 
     Blocks wait for those that were launched earlier. The grid becomes one of one
-    dimension, in which the blocks of eight rows, that differ in the other
+    dimension, in which the blocks of several rows, that differ in the other
     dimensions, are launched together, turn by turn: those that run at the same
-    time then wait for few others, and share what is in the L2 cache.
+    time then wait for few others, and share what is in the L2 cache. If what
+    eight rows add to has up to 16 MiB, that is eight rows, the last block of each
+    first; else sixteen, the first block first.
 
     Runs on tensors. Adds outside of loops, and of a launch whose places depend on
     the first dimension of the grid, stay. Adds in different loops are an error.
