@@ -313,8 +313,7 @@ def test_kernels(case, shape):
     run(case, shape)
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
-@pytest.mark.parametrize("case", [
+SAMPLES = [
     Case(dtype="bf16", mask="causal", dim=64, value_dim=64),
     Case(dtype="bf16", mask="causal", dim=128, value_dim=128, heads=4),
     Case(dtype="f16", modification="soft_cap", dropout=0.2, dim=64,
@@ -322,8 +321,14 @@ def test_kernels(case, shape):
     Case(dtype="f32", modification="alibi", mask="documents"),
     Case(dtype="bf16", modification="bias", mask="causal", dim=64,
          value_dim=64),
-    Case(dtype="f16", modification="relative", dim=64, value_dim=64)],
-    ids=name)
+    Case(dtype="f16", modification="relative", dim=64, value_dim=64)]
+
+
+# In a fixed order one thread adds up a table, which no sanitizer has time for.
+@pytest.mark.parametrize("case, deterministic", [
+    (case, deterministic) for deterministic in (False, True)
+    for case in SAMPLES if not (deterministic and
+                                case.modification == "relative")], ids=name)
 def test_sample(case, deterministic):
     """Also what the sanitizers run."""
     run(case, (1, 200, 200), deterministic=deterministic)
