@@ -504,8 +504,8 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
     are rounded once.
 
     A `schedule` is of a GPU's kernel, in which a block adds up the gradients of
-    one tile of keys: its warps have 16 rows of the tile's keys each, or a
-    multiple, and its `stages` are tiles of queries in shared memory at once. It
+    one tile of keys: its warps share each product, rows 16 at a time and columns
+    8 at a time; its `stages` are tiles of queries in shared memory at once. It
     needs statistics.
 
     ```mlir
