@@ -87,8 +87,8 @@ public:
 
   /// What blocks of the running launch add to memory, in any order on a GPU.
   /// The launch's end does so in that of the blocks, whatever order they run
-  /// in, so that results do not depend on the seed; or, where blocks take turns,
-  /// in the order in which they did.
+  /// in, so that results do not depend on the seed; or, where blocks take
+  /// turns, in the order in which they did.
   struct Addition {
     MemRef target;
     int64_t index;

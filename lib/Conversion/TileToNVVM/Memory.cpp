@@ -643,8 +643,8 @@ struct ConvertWrite final : OpConversionPattern<WriteOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    FragmentWrite(rewriter, op, op.getValue().getType(),
-                  op.getSlot().getType(), adaptor.getSlot().front())
+    FragmentWrite(rewriter, op, op.getValue().getType(), op.getSlot().getType(),
+                  adaptor.getSlot().front())
         .store(adaptor.getValue());
     emitPtx(rewriter, op.getLoc(), "fence.proxy.async.shared::cta;");
     emitWarpArrive(rewriter, op, use.full);

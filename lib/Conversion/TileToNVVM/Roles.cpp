@@ -132,9 +132,9 @@ static void emitBranches(ImplicitLocOpBuilder &builder, Value warp,
                          function_ref<void(const Item &)> body) {
   OpBuilder::InsertionGuard guard(builder);
   for (const Item &item : items.drop_back()) {
-    Value isHere = arith::CmpIOp::create(
-        builder, arith::CmpIPredicate::ult, warp,
-        getI32(builder, builder.getLoc(), getEnd(item)));
+    Value isHere =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, warp,
+                              getI32(builder, builder.getLoc(), getEnd(item)));
     auto branch = scf::IfOp::create(builder, isHere, /*withElseRegion=*/true);
     builder.setInsertionPoint(branch.thenYield());
     body(item);

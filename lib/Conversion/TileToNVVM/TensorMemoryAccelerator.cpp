@@ -30,11 +30,11 @@ static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
 }
 
 /// Emits `text` once for each panel of `tile`: with the panel's address as $0,
-/// the descriptor as $1, `others`, and then the panel's coordinates, whose names
-/// replace `@` in the text.
+/// the descriptor as $1, `others`, and then the panel's coordinates, whose
+/// names replace `@` in the text.
 static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
-                       SharedType tile, StringRef text,
-                       Value address, Value descriptor, ValueRange others,
+                       SharedType tile, StringRef text, Value address,
+                       Value descriptor, ValueRange others,
                        ArrayRef<Value> coordinates) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(builder, value, 32);
@@ -88,9 +88,8 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
                         "mbarrier::complete_tx::bytes [$0], [$1, {{@}], [$2];",
                         map.getRank());
       SharedType tile = map.getTile();
-      emitPanels(one, map, tile, text,
-                 adaptor.getSlot().front(), adaptor.getSource().front(),
-                 use.full, coordinates);
+      emitPanels(one, map, tile, text, adaptor.getSlot().front(),
+                 adaptor.getSource().front(), use.full, coordinates);
     });
     rewriter.eraseOp(op);
     return success();
@@ -119,9 +118,8 @@ struct StoreAsyncLowering : OpConversionPattern<StoreAsyncOp> {
           "[$1, {{@}], [$0];",
           op.getAdd() ? ".reduce" : "", map.getRank(),
           op.getAdd() ? ".add.tile" : "");
-      emitPanels(one, map, tile, text,
-                 adaptor.getSource().front(), adaptor.getTarget().front(), {},
-                 coordinates);
+      emitPanels(one, map, tile, text, adaptor.getSource().front(),
+                 adaptor.getTarget().front(), {}, coordinates);
       emitPtx(one, op.getLoc(), "cp.async.bulk.commit_group;");
     });
     rewriter.eraseOp(op);

@@ -328,8 +328,8 @@ void SpecializeWarps::specialize(LaunchOp launch) {
 
   // Roles of one thread share a warp group in front.
   SmallVector<std::pair<StringRef, RoleSlice>, 2> slices;
-  for (auto [name, kind] : {std::pair("load", Work::Copy),
-                            std::pair("store", Work::Send)})
+  for (auto [name, kind] :
+       {std::pair("load", Work::Copy), std::pair("store", Work::Send)})
     if (kind == Work::Copy || canSend(*compute))
       if (RoleSlice slice(*compute, kind); !slice.isEmpty())
         slices.emplace_back(name, std::move(slice));
