@@ -91,6 +91,13 @@ static void setNoAlias(LLVM::LLVMFuncOp kernel) {
                         UnitAttr::get(kernel.getContext()));
 }
 
+/// An address as one of global memory.
+static Value castToGlobal(OpBuilder &builder, Location loc, Value address) {
+  auto global = LLVM::LLVMPointerType::get(
+      builder.getContext(), unsigned(NVVM::NVVMMemorySpace::Global));
+  return LLVM::AddrSpaceCastOp::create(builder, loc, global, address);
+}
+
 namespace {
 /// A prefetch from the GPU's memory to its L2 cache, which LLVM would drop.
 struct PrefetchLowering : ConvertOpToLLVMPattern<memref::PrefetchOp> {
@@ -100,12 +107,10 @@ struct PrefetchLowering : ConvertOpToLLVMPattern<memref::PrefetchOp> {
   matchAndRewrite(memref::PrefetchOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Value address =
+    Value address = castToGlobal(
+        rewriter, loc,
         getStridedElementPtr(rewriter, loc, op.getMemRefType(),
-                             adaptor.getMemref(), adaptor.getIndices());
-    auto global = LLVM::LLVMPointerType::get(
-        rewriter.getContext(), unsigned(NVVM::NVVMMemorySpace::Global));
-    address = LLVM::AddrSpaceCastOp::create(rewriter, loc, global, address);
+                             adaptor.getMemref(), adaptor.getIndices()));
     auto level = NVVM::PrefetchCacheLevelAttr::get(
         rewriter.getContext(), NVVM::PrefetchCacheLevel::L2);
     rewriter.replaceOpWithNewOp<NVVM::PrefetchOp>(
@@ -127,12 +132,10 @@ struct AtomicAddLowering : ConvertOpToLLVMPattern<memref::AtomicRMWOp> {
         op.getMemRefType().getMemorySpace())
       return failure();
     Location loc = op.getLoc();
-    Value address =
+    Value address = castToGlobal(
+        rewriter, loc,
         getStridedElementPtr(rewriter, loc, op.getMemRefType(),
-                             adaptor.getMemref(), adaptor.getIndices());
-    auto global = LLVM::LLVMPointerType::get(
-        rewriter.getContext(), unsigned(NVVM::NVVMMemorySpace::Global));
-    address = LLVM::AddrSpaceCastOp::create(rewriter, loc, global, address);
+                             adaptor.getMemref(), adaptor.getIndices()));
     rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
         op, LLVM::AtomicBinOp::fadd, address, adaptor.getValue(),
         LLVM::AtomicOrdering::monotonic, "device");

@@ -178,8 +178,7 @@ Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
         mapping.map(body.getArgument(1 + dim), index(dim));
     ScalarTape tape(b, l);
     for (Value at : read.getIndices())
-      place.push_back(
-          tape.replay(body, at, mapping, [](Operation *) { return Value(); }));
+      place.push_back(tape.replay(body, at, mapping));
     return in[0];
   };
   return buildScatter(rewriter, loc, heads, capture, exact, term);

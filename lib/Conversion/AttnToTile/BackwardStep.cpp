@@ -156,8 +156,7 @@ void BackwardEmitter::readAhead() {
           mapping.map(block.getArguments(),
                       getScoreArguments(body, none, coordinates));
           ScalarTape tape(body, loc);
-          return tape.replay(block, element, mapping,
-                             [](Operation *) { return Value(); });
+          return tape.replay(block, element, mapping);
         });
     ahead.try_emplace(read, fragment);
   }
@@ -277,8 +276,8 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
   IRMapping mapping;
   mapping.map(block.getArguments(), arguments);
   ScalarTape tape(body, loc);
-  Value score = tape.replay(block, block.getTerminator()->getOperand(0),
-                            mapping, [](Operation *) { return Value(); });
+  Value score =
+      tape.replay(block, block.getTerminator()->getOperand(0), mapping);
   Value variable =
       read ? mapping.lookupOrDefault(read.getResult()) : arguments[0];
   tape.addVariable(variable);
@@ -391,8 +390,7 @@ void BackwardEmitter::send(OpBuilder &body, ScatteredRead read, Value gradient,
   ScalarTape tape(inner, loc);
   SmallVector<Value> place;
   for (Value at : read.op.getIndices())
-    place.push_back(
-        tape.replay(block, at, mapping, [](Operation *) { return Value(); }));
+    place.push_back(tape.replay(block, at, mapping));
   auto element = cast<FloatType>(getElementTypeOrSelf(read.target));
   Value term = convertFloats(inner, loc, gradient, element);
   if (read.isShared)

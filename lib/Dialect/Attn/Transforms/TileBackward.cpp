@@ -46,9 +46,8 @@ static LogicalResult buildDerivative(Region &score, Region &derivative,
   IRMapping mapping;
   mapping.map(body.getArguments(), block->getArguments());
   ScalarTape tape(builder, loc);
-  Value result =
-      tape.replay(body, cast<YieldOp>(body.getTerminator()).getValue(), mapping,
-                  [](Operation *) { return Value(); });
+  Value result = tape.replay(
+      body, cast<YieldOp>(body.getTerminator()).getValue(), mapping);
   Value variable = block->getArgument(0);
   tape.addVariable(variable);
   auto number = [&](double value) -> Value {

@@ -28,13 +28,13 @@ public:
       : builder(builder), loc(loc) {}
 
   /// What stands for the result of an op when that is replayed, such as for an
-  /// index of a loop; null to copy the op.
+  /// index of a loop; null, as without this, to copy the op.
   using Substitute = llvm::function_ref<mlir::Value(mlir::Operation *)>;
 
   /// Copies what `value` needs of the ops of its block; `mapping` says what the
   /// block's arguments are, and afterwards what else has become what.
   mlir::Value replay(mlir::Block &block, mlir::Value value,
-                     mlir::IRMapping &mapping, Substitute substitute);
+                     mlir::IRMapping &mapping, Substitute substitute = nullptr);
 
   /// Makes `leaf`, a value that is replayed or an argument of that, a variable.
   void addVariable(mlir::Value leaf) { active.insert(leaf); }

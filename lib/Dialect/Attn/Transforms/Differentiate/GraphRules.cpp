@@ -153,7 +153,7 @@ static void pull(Backward &backward, MaskOp op, Value gradient) {
                  ScalarTape tape(b, l);
                  Value keep = tape.replay(
                      body, cast<YieldOp>(body.getTerminator()).getValue(),
-                     mapping, [](Operation *) { return Value(); });
+                     mapping);
                  Formula f = {b, l, element};
                  return f.select(keep, elements[0], f.number(0.0));
                }));

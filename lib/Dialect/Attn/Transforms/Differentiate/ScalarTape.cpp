@@ -42,7 +42,7 @@ Value ScalarTape::replay(Block &block, Value value, IRMapping &mapping,
   for (Operation &op : block.without_terminator()) {
     if (!needed.contains(&op))
       continue;
-    if (Value other = substitute(&op)) {
+    if (Value other = substitute ? substitute(&op) : Value()) {
       mapping.map(op.getResult(0), other);
       continue;
     }
