@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -30,17 +31,23 @@ static StridedLayoutAttr getArgumentLayout(RankedTensorType type) {
                                 strides);
 }
 
-/// The allocation that `value` is all of, in the order of memory, or null.
-static memref::AllocOp getWholeAllocation(Value value) {
+/// What `value` is all of, in the order of memory. Loops pass buffers on.
+static Value getOrigin(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (auto alloc = dyn_cast<memref::AllocOp>(op))
-      return alloc;
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      if (getOrigin(loop.getYieldedValues()[number]) !=
+          loop.getRegionIterArg(number))
+        break;
+      value = loop.getInitArgs()[number];
+      continue;
+    }
     if (!isa<memref::CastOp, memref::ExpandShapeOp, memref::CollapseShapeOp>(
             op))
-      return nullptr;
+      break;
     value = op->getOperand(0);
   }
-  return nullptr;
+  return value;
 }
 
 namespace {
@@ -89,7 +96,7 @@ struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
       auto type = dyn_cast<MemRefType>(value.getType());
       if (!type)
         continue;
-      if (auto alloc = getWholeAllocation(value))
+      if (auto alloc = getOrigin(value).getDefiningOp<memref::AllocOp>())
         if (type.getLayout().isIdentity() &&
             alloc->getBlock() == ret->getBlock() && owned.insert(alloc).second)
           continue;

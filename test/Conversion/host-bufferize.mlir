@@ -61,3 +61,47 @@ func.func @strided(%x: tensor<4x10xf32>) -> tensor<4x5xf32> {
   %s = tensor.extract_slice %x[0, 0] [4, 5] [1, 2] : tensor<4x10xf32> to tensor<4x5xf32>
   return %s : tensor<4x5xf32>
 }
+
+// -----
+
+// What loops pass on from iteration to iteration is the buffer that they began
+// with, and no copy of it.
+// CHECK-LABEL: func.func @loops(
+func.func @loops(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  // CHECK: %[[E:.*]] = memref.alloc
+  // CHECK: linalg.exp ins(%{{.*}}) outs(%[[E]]
+  // CHECK: scf.for
+  // CHECK-NOT: memref.alloc
+  // CHECK: return %[[E]]
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %e = linalg.exp ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  %r = scf.for %i = %zero to %n step %one iter_args(%s = %e) -> tensor<4xf32> {
+    %t = scf.for %j = %zero to %n step %one iter_args(%u = %s) -> tensor<4xf32> {
+      %old = tensor.extract %u[%j] : tensor<4xf32>
+      %new = arith.addf %old, %old : f32
+      %v = tensor.insert %new into %u[%j] : tensor<4xf32>
+      scf.yield %v : tensor<4xf32>
+    }
+    scf.yield %t : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// A loop that may end with another buffer is not looked through.
+// CHECK-LABEL: func.func @swap(
+func.func @swap(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  // CHECK: %[[LOOP:.*]]:2 = scf.for
+  // CHECK: memref.copy %[[LOOP]]#0, %[[COPY:.*]] :
+  // CHECK: return %[[COPY]]
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %e = linalg.exp ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  %f = linalg.exp ins(%e : tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  %r:2 = scf.for %i = %zero to %n step %one iter_args(%s = %e, %t = %f) -> (tensor<4xf32>, tensor<4xf32>) {
+    scf.yield %t, %s : tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#0 : tensor<4xf32>
+}
