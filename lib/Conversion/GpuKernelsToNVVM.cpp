@@ -128,7 +128,8 @@ struct AtomicAddLowering : ConvertOpToLLVMPattern<memref::AtomicRMWOp> {
   LogicalResult
   matchAndRewrite(memref::AtomicRMWOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (op.getKind() != arith::AtomicRMWKind::addf ||
+    bool isInteger = op.getKind() == arith::AtomicRMWKind::addi;
+    if ((!isInteger && op.getKind() != arith::AtomicRMWKind::addf) ||
         op.getMemRefType().getMemorySpace())
       return failure();
     Location loc = op.getLoc();
@@ -137,8 +138,8 @@ struct AtomicAddLowering : ConvertOpToLLVMPattern<memref::AtomicRMWOp> {
         getStridedElementPtr(rewriter, loc, op.getMemRefType(),
                              adaptor.getMemref(), adaptor.getIndices()));
     rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
-        op, LLVM::AtomicBinOp::fadd, address, adaptor.getValue(),
-        LLVM::AtomicOrdering::monotonic, "device");
+        op, isInteger ? LLVM::AtomicBinOp::add : LLVM::AtomicBinOp::fadd,
+        address, adaptor.getValue(), LLVM::AtomicOrdering::monotonic, "device");
     return success();
   }
 };

@@ -92,7 +92,7 @@ public:
   struct Addition {
     MemRef target;
     int64_t index;
-    double value;
+    Scalar value;
   };
   /// By the block's number, or by 0.
   std::map<int64_t, std::vector<Addition>> additions;

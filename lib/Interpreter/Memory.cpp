@@ -122,9 +122,11 @@ static Status store(Fiber &fiber, const Instruction &op) {
 
 static Status add(Fiber &fiber, const Instruction &op) {
   auto addition = cast<memref::AtomicRMWOp>(op.op);
-  if (addition.getKind() != arith::AtomicRMWKind::addf ||
-      !addition.getResult().use_empty()) {
-    fiber.emitError(op.op) << "expected `addf` whose result is not used, got "
+  bool adds = addition.getKind() == arith::AtomicRMWKind::addf ||
+              addition.getKind() == arith::AtomicRMWKind::addi;
+  if (!adds || !addition.getResult().use_empty()) {
+    fiber.emitError(op.op) << "expected `addf` or `addi` whose result is not "
+                              "used, got "
                            << stringifyAtomicRMWKind(addition.getKind());
     return Status::Failed;
   }
@@ -134,7 +136,7 @@ static Status add(Fiber &fiber, const Instruction &op) {
                                   AccessKind::Add) != Status::Next)
     return Status::Failed;
   fiber.machine.additions[fiber.block->getNumber()].push_back(
-      {memref, *index, fiber.operand(op, 0).scalar.f});
+      {memref, *index, fiber.operand(op, 0).scalar});
   return Status::Next;
 }
 

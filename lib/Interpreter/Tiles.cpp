@@ -72,7 +72,7 @@ static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
   auto visit = [&](int64_t number, int64_t index) {
     if (add)
       fiber.machine.additions[adder].push_back(
-          {target, index, elements[number].f});
+          {target, index, elements[number]});
     else
       target.format.write(target.getElement(index), elements[number]);
   };
@@ -534,8 +534,12 @@ static void addUp(Machine &machine) {
     for (const Machine::Addition &addition : additions) {
       const Format &format = addition.target.format;
       char *element = addition.target.getElement(addition.index);
-      format.write(element, {.f = format.round(format.read(element).f +
-                                               addition.value)});
+      Scalar sum = format.read(element);
+      if (format.isFloat())
+        sum.f = format.round(sum.f + addition.value.f);
+      else
+        sum.i = format.wrap(uint64_t(sum.i) + uint64_t(addition.value.i));
+      format.write(element, sum);
     }
   machine.additions.clear();
 }

@@ -45,9 +45,11 @@ gpu.module @kernels {
   // CHECK: llvm.func @add(
   // CHECK: %[[SUM:.*]] = llvm.addrspacecast %{{.*}} : !llvm.ptr to !llvm.ptr<1>
   // CHECK: llvm.atomicrmw fadd %[[SUM]], %{{.*}} syncscope("device") monotonic
-  gpu.func @add(%x: memref<?xf64>, %v: f64) kernel {
+  gpu.func @add(%x: memref<?xf64>, %v: f64, %y: memref<?xi64>, %w: i64) kernel {
     %t = gpu.thread_id x
     %old = memref.atomic_rmw addf %v, %x[%t] : (f64, memref<?xf64>) -> f64
+    // CHECK: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic : !llvm.ptr<1>, i64
+    %sum = memref.atomic_rmw addi %w, %y[%t] : (i64, memref<?xi64>) -> i64
     gpu.return
   }
 }
