@@ -11,9 +11,9 @@ flex_attention, in one process.
 All of the backward pass is timed, in milliseconds of the burst protocol of
 attention.py, whose sizes these are, too; "none" captures nothing. "bias" is
 [H, S, S] in f32, which batches share, "own" [B, H, S, S] of the operands' type,
-"table" [H, 2S - 1] in f32, of distances, "slopes" [H] in f32. Errors are those
-of the capture's gradient for the last head against float64, relative to the
-largest magnitude.
+"table" [H, 2S - 1] in f32, of distances, "slopes" [H] in f32. "fixed order" is
+deterministic. Errors are those of the capture's gradient for the last head
+against float64, relative to the largest magnitude.
 """
 
 import statistics
@@ -139,8 +139,11 @@ def main():
                     if kind == "slopes":
                         operands[3] /= length
                 text = graph(kind, options.dtype, sizes, dim)
-                function = fovea.differentiable(text, options.target)
-                calls = {"fovea": ours(function, operands, gradient)}
+                calls = {}
+                for label, fixed in (("fovea", False), ("fixed order", True)):
+                    function = fovea.differentiable(text, options.target,
+                                                    deterministic=fixed)
+                    calls[label] = ours(function, operands, gradient)
                 if not options.no_peer:
                     calls["flex"] = peer(kind, operands, gradient)
                 line = f"s={length} d={dim} {kind:8}"

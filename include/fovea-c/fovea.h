@@ -97,7 +97,8 @@ typedef struct fovea_options {
   /** Effort of code generation, 1 to 4 for `--opt-level` 0 to 3. */
   int opt_level;
   /** Not 0: results are the same bits in every run. A host's always are; on a
-      GPU gradients of attention then take longer. */
+      GPU gradients of attention then take longer, and those of captured tensors
+      whose elements scores share more memory. */
   int deterministic;
 } fovea_options;
 

@@ -43,19 +43,20 @@ llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
   return dependents;
 }
 
-/// Whether no two scores read the same element: each coordinate of which there
-/// are several indexes a dimension.
-static bool hasOwnElements(AttentionBackwardOp op, tensor::ExtractOp read) {
+SmallVector<unsigned> fovea::getSharingCoordinates(AttentionBackwardOp op,
+                                                   tensor::ExtractOp read) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   auto key = cast<RankedTensorType>(op.getKey().getType());
   ArrayRef<BlockArgument> coordinates =
       op.getScore().getArguments().drop_front();
   int64_t sizes[] = {query.getDimSize(0), query.getDimSize(1),
                      query.getDimSize(2), key.getDimSize(2)};
-  return llvm::all_of(llvm::zip_equal(coordinates, sizes), [&](auto pair) {
-    auto [coordinate, size] = pair;
-    return size == 1 || llvm::is_contained(read.getIndices(), coordinate);
-  });
+  SmallVector<unsigned> sharing;
+  for (auto [number, size] : llvm::enumerate(sizes))
+    if (size != 1 &&
+        !llvm::is_contained(read.getIndices(), coordinates[number]))
+      sharing.push_back(number);
+  return sharing;
 }
 
 std::optional<SmallVector<CaptureRead>>
@@ -90,7 +91,7 @@ fovea::findCaptureReads(AttentionBackwardOp op) {
     if (!dependsOn(ofQueries) &&
         (!dependsOn(ofKeys) || getIndexingCoordinates(read.op)))
       read.sum = CaptureSum::OverQueries;
-    else if (isOnly && hasOwnElements(op, read.op))
+    else if (isOnly && getSharingCoordinates(op, read.op).empty())
       read.sum = CaptureSum::None;
   }
   return reads;

@@ -40,7 +40,7 @@ CompileFlags::CompileFlags(cl::OptionCategory &category)
           "deterministic",
           cl::desc("Compute the same bits in every run, on a GPU too, "
                    "where blocks then take turns to add gradients of "
-                   "queries"),
+                   "queries, and add those of captured tensors in integers"),
           cl::cat(category)) {}
 
 llvm::Expected<CompileOptions> CompileFlags::getOptions() const {

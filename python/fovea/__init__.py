@@ -59,7 +59,8 @@ def compile(text, target="host", *, entry=None, strategy="fused",
     cpu: a processor by LLVM's name, instead of the one that `arch` implies.
     opt_level: effort of code generation, 0 to 3.
     deterministic: results are the same bits in every run. A host's always are;
-        on a GPU gradients of attention then take longer.
+        on a GPU gradients of attention then take longer, and those of captured
+        tensors whose elements scores share more memory.
     """
     module = _compile(text, target, strategy, arch, cpu, opt_level,
                       deterministic)

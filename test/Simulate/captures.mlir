@@ -22,9 +22,32 @@
 // RUN: fovea-run %s --grad --entry=relative --target=sm_80 --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --grad --entry=relative --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
 //
-// Where every score has an element of its own, and of what keys choose, in a fixed order too.
+// In a fixed order: where every score has an element of its own, of what keys
+// choose, by launches in turn for batches, for heads and for both, in integers.
 // RUN: fovea-run %s --grad --deterministic --entry=own --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --grad --deterministic --entry=keys --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=bias --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=bias --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=one_head --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=one_head --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=all --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=all --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=windows --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=windows --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=rows --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=rows --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=relative --target=sm_90a --simulate --seeds=2 --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=relative --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=single --target=sm_90a --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=wide --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=wide --target=sm_90a --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=doubles --target=sm_80 --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=several --target=sm_90a --simulate --random=2 --dims=q:1x2x140x64,k:1x2x200x64,v:1x2x200x64,bias:2x140x200,cotangent0:1x2x140x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=several --target=sm_90a --simulate --random=2 --dims=q:1x2x0x64,k:1x2x8x64,v:1x2x8x64,bias:2x0x8,cotangent0:1x2x0x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=several --target=sm_90a --simulate --random=2 --dims=q:1x2x8x64,k:1x2x0x64,v:1x2x0x64,bias:2x8x0,cotangent0:1x2x8x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=distances --target=sm_90a --simulate --random=2 --dims=q:1x2x140x64,k:1x2x200x64,v:1x2x200x64,t:340,cotangent0:1x2x140x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=distances --target=sm_90a --simulate --random=2 --dims=q:1x2x0x64,k:1x2x8x64,v:1x2x8x64,t:8,cotangent0:1x2x0x64 --check | FileCheck %s
+// RUN: fovea-run %s --grad --deterministic --entry=distances --target=sm_90a --simulate --random=2 --dims=q:1x2x8x64,k:1x2x0x64,v:1x2x0x64,t:8,cotangent0:1x2x8x64 --check | FileCheck %s
 //
 // Several tiles, lengths 0 and 1; scalar products; a bias of the operands' type.
 // RUN: fovea-run %s --grad --entry=several --target=sm_90a --simulate --random=2 --dims=q:1x2x140x64,k:1x2x200x64,v:1x2x200x64,bias:2x140x200,cotangent0:1x2x140x64 --check | FileCheck %s
@@ -278,4 +301,56 @@ func.func @wide(%q: tensor<1x4x45x32xf64>, %k: tensor<1x2x70x32xf64>, %v: tensor
       }
       : tensor<1x4x45x32xf64>, tensor<1x2x70x32xf64>, tensor<1x2x70x24xf64> -> tensor<1x4x45x24xf64>, tensor<1x4x45xf64>
   return %o, %l : tensor<1x4x45x24xf64>, tensor<1x4x45xf64>
+}
+
+func.func @all(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<70x90xf32>) -> tensor<2x4x70x16xf16> {
+  %o = attn.attention %q, %k, %v scale(0.25)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%i, %j] : tensor<70x90xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      }
+      : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
+  return %o : tensor<2x4x70x16xf16>
+}
+
+// Many small scores.
+func.func @windows(%q: tensor<8x2x10x64xbf16>, %k: tensor<8x2x10x64xbf16>, %v: tensor<8x2x10x64xbf16>, %t: tensor<10x10xf32>) -> tensor<8x2x10x64xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.25)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %t[%i, %j] : tensor<10x10xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      }
+      : tensor<8x2x10x64xbf16>, tensor<8x2x10x64xbf16>, tensor<8x2x10x64xbf16> -> tensor<8x2x10x64xbf16>
+  return %o : tensor<8x2x10x64xbf16>
+}
+
+func.func @doubles(%q: tensor<1x2x40x16xf64>, %k: tensor<1x1x50x16xf64>, %v: tensor<1x1x50x16xf64>, %t: tensor<90xf64>) -> tensor<1x2x40x16xf64> {
+  %o = attn.attention %q, %k, %v scale(0.25)
+      score {
+      ^bb0(%s: f64, %b: index, %h: index, %i: index, %j: index):
+        %d = arith.addi %i, %j : index
+        %x = tensor.extract %t[%d] : tensor<90xf64>
+        %r = arith.mulf %s, %x : f64
+        attn.yield %r : f64
+      }
+      : tensor<1x2x40x16xf64>, tensor<1x1x50x16xf64>, tensor<1x1x50x16xf64> -> tensor<1x2x40x16xf64>
+  return %o : tensor<1x2x40x16xf64>
+}
+
+// How many terms a sum has is found at run time.
+func.func @distances(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x64xbf16>, %t: tensor<?xf32>) -> tensor<1x2x?x64xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.25)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %d = arith.addi %i, %j : index
+        %x = tensor.extract %t[%d] : tensor<?xf32>
+        %r = arith.mulf %s, %x : f32
+        attn.yield %r : f32
+      }
+      : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16> -> tensor<1x2x?x64xbf16>
+  return %o : tensor<1x2x?x64xbf16>
 }

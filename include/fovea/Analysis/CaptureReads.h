@@ -31,7 +31,7 @@ enum class CaptureSum {
   OverQueries,
   /// Every score has an element of its own, to which it is written.
   None,
-  /// Scores of several blocks add to the same elements in memory, in any order.
+  /// Scores of several blocks add to the same elements in memory.
   InMemory
 };
 
@@ -55,6 +55,12 @@ bool canSumCaptures(attn::AttentionBackwardOp op, attn::ScheduleAttr schedule);
 /// it is.
 std::optional<llvm::SmallVector<unsigned>>
 getIndexingCoordinates(mlir::tensor::ExtractOp read);
+
+/// The coordinates, numbered as a score's dimensions, that scores which read
+/// the same element by `read` may differ in: those of which there are several,
+/// and that do not index a dimension as they are.
+llvm::SmallVector<unsigned> getSharingCoordinates(attn::AttentionBackwardOp op,
+                                                  mlir::tensor::ExtractOp read);
 
 /// `seeds` and what is computed from them in the block of a region.
 llvm::SmallDenseSet<mlir::Value> getDependents(mlir::Block &body,

@@ -93,17 +93,22 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       query and key do not both index a dimension; what is zero is not.
     - Elements that query and key choose, and no score, are read before the
       products.
-    - `deterministic`: scores add to no elements of captured tensors that they
-      share. (`--tile-order-adds` orders what blocks add to queries' gradients.)
+    - `deterministic`: what is added in memory has the same bits in every run,
+      and a remark says by which of two ways. Either it is added up exactly, in
+      64-bit integers (`memref.atomic_rmw addi`), some for each element: of f32
+      19 up to 2^23 terms, 35 up to 2^31, at most 130; of f64 264. The sum is
+      rounded once, behind. Or, where only batches or heads share elements, and
+      integers would take more memory than the sums of the queries' gradients,
+      a loop makes a launch for each of these, which add in their order.
+      (`--tile-order-adds` orders what blocks add to queries' gradients.)
 
     A loop stays, with a missed remark that says why, if its schedule has no
     `warps`, if something else is computed in it (run `attn-tile` with
     `fuse-producers=false fuse-consumers=false`), if queries, keys and values
     differ in their element type, or if a head dim is dynamic or above 256. A
-    backward pass stays if its operands differ in their element type, if its
+    backward pass stays if its operands differ in their element type, or if its
     score region has no derivative or reads a captured tensor with a gradient in
-    a region of its own, or, with `deterministic`, if scores share elements of
-    one that queries choose.
+    a region of its own.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
@@ -113,8 +118,8 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
   ];
   let options = [
     Option<"deterministic", "deterministic", "bool", /*default=*/"false",
-           "Whether gradients of captured tensors must not be added in any "
-           "order">
+           "Whether sums of captured tensors' gradients do not depend on the "
+           "order in which blocks add">
   ];
   let statistics = [
     Statistic<"numConverted", "num-converted",

@@ -74,7 +74,8 @@ struct CompileOptions {
   /// See `CodegenOptions`.
   int optLevel = 1;
   /// Results are the same bits in every run, at a cost: blocks of a GPU take
-  /// turns to add to what others add to. A host's are the same always.
+  /// turns to add to what others add to, or add in integers. A host's are the
+  /// same always.
   bool deterministic = false;
 };
 

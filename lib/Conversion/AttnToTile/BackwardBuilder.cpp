@@ -16,6 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -46,7 +47,8 @@ LogicalResult BackwardBuilder::run() {
     // A score without a derivative is reported where it is written out.
     ScopedDiagnosticHandler silence(rewriter.getContext(),
                                     [](Diagnostic &) { return success(); });
-    results = emitLaunch();
+    planSharedSums();
+    results = emitLaunches();
   }
   if (failed(results)) {
     while (op->getPrevNode() != before)
@@ -60,6 +62,11 @@ LogicalResult BackwardBuilder::run() {
   for (auto [capture, gradient] :
        llvm::zip_equal(op.getCaptures(), op.getCaptureGradients()))
     results->push_back(sumReads(capture, sums, gradient.getType()));
+  for (const std::string &text : remarks)
+    remark::passed(
+        loc,
+        remark::RemarkOpts::name("captures").category("convert-attn-to-tile"))
+        << text;
   rewriter.replaceOp(op, *results);
   return success();
 }
@@ -163,11 +170,6 @@ Value BackwardBuilder::createResult(Value result, Value like,
 /// A launch that reads the op's operands, and goes on in its program.
 void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
                                    ValueRange outputs) {
-  if (!op.getMask().empty())
-    tables =
-        MaskTables(rewriter, loc, op.getMask(),
-                   {querySizes[0], querySizes[1], querySizes[2], keySizes[2]},
-                   sizes.queries, sizes.keys);
   SetVector<Value> inputs;
   for (Value input :
        {Value(op.getQuery()), Value(op.getKey()), Value(op.getValue()),
@@ -300,7 +302,13 @@ static OpFoldResult getCount(IndexMath &index, Value first, OpFoldResult end,
   return index.min(tile, index.sub(end, OpFoldResult(first)));
 }
 
-FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunch() {
+/// The launch, or loops of them, and all results.
+FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunches() {
+  if (!op.getMask().empty())
+    tables =
+        MaskTables(rewriter, loc, op.getMask(),
+                   {querySizes[0], querySizes[1], querySizes[2], keySizes[2]},
+                   sizes.queries, sizes.keys);
   IndexMath before(rewriter, loc);
   // Sums that blocks add to begin with zeros.
   Formula f = {rewriter, loc, sizes.accumulation};
@@ -323,16 +331,53 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunch() {
     outputs.push_back(
         tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
   createScatteredSums(outputs);
+
+  SmallVector<scf::ForOp> loops;
+  Block block;
+  for (auto [dim, place] :
+       {std::pair<unsigned, Value *>(0, &block.batch), {1, &block.kvHead}}) {
+    if (!takesTurns[dim])
+      continue;
+    IndexMath index(rewriter, loc);
+    loops.push_back(
+        scf::ForOp::create(rewriter, loc, index.materialize(index.constant(0)),
+                           index.materialize(keySizes[dim]),
+                           index.materialize(index.constant(1)), outputs));
+    *place = loops.back().getInductionVar();
+    outputs.assign(loops.back().getRegionIterArgs().begin(),
+                   loops.back().getRegionIterArgs().end());
+    rewriter.setInsertionPointToStart(loops.back().getBody());
+  }
+  FailureOr<Values> results = emitLaunch(outputs, block);
+  if (failed(results))
+    return failure();
+  rewriter.setInsertionPointAfter(launch);
+  for (scf::ForOp loop : llvm::reverse(loops)) {
+    scf::YieldOp::create(rewriter, loc, *results);
+    results = Values(loop.getResults());
+    rewriter.setInsertionPointAfter(loop);
+  }
+  return results;
+}
+
+/// A launch for all batches and heads of keys, or, where `block` says which,
+/// for one.
+FailureOr<BackwardBuilder::Values>
+BackwardBuilder::emitLaunch(ValueRange outputs, Block block) {
+  IndexMath before(rewriter, loc);
+  OpFoldResult one = before.constant(1);
   createLaunch({before.ceilDiv(keySizes[2], before.constant(sizes.keys)),
-                keySizes[1], keySizes[0]},
+                block.kvHead ? one : keySizes[1],
+                block.batch ? one : keySizes[0]},
                outputs);
   tieScatteredSums();
 
   auto ids = launch.getBlockIds();
   IndexMath index(rewriter, loc);
-  Block block;
-  block.kvHead = ids[1];
-  block.batch = ids[2];
+  if (!block.kvHead)
+    block.kvHead = ids[1];
+  if (!block.batch)
+    block.batch = ids[2];
   block.first = index.materialize(
       index.mul(OpFoldResult(ids[0]), index.constant(sizes.keys)));
   block.count = getCount(index, block.first, keySizes[2], sizes.keys);
@@ -387,7 +432,6 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunch() {
   ReturnOp::create(rewriter, loc);
   if (failed(readInLaunch()))
     return failure();
-  rewriter.setInsertionPoint(op);
   return Values(launch.getResults());
 }
 

@@ -1,5 +1,4 @@
-//===- BackwardBuilder.h - Attention's backward pass as a launch -*- C++
-//-*-===//
+//===- BackwardBuilder.h - Attention's gradients as a launch ----*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,8 +19,9 @@ namespace fovea {
 
 /// Rewrites one scheduled `attn.attention_backward` to statistics of its rows,
 /// a launch whose blocks add up the gradients of their keys and values and add
-/// those of queries in memory, and the rounding of these. `deterministic`: not
-/// if scores would add to elements of captured tensors in any order.
+/// those of queries in memory, and the rounding of these. `deterministic`:
+/// where scores share elements of captured tensors, their gradients are added
+/// up in integers, or by launches in turn whose scores share none.
 class BackwardBuilder {
 public:
   BackwardBuilder(mlir::RewriterBase &rewriter, attn::AttentionBackwardOp op,
@@ -55,16 +55,22 @@ private:
                            mlir::FloatType element);
   void createLaunch(mlir::ArrayRef<mlir::OpFoldResult> grid,
                     mlir::ValueRange outputs);
-  mlir::FailureOr<Values> emitLaunch();
+  mlir::FailureOr<Values> emitLaunches();
+  mlir::FailureOr<Values> emitLaunch(mlir::ValueRange outputs, Block block);
   mlir::LogicalResult readInLaunch();
   mlir::Value roundQueryGradient(mlir::Value sums);
 
   // Gradients of captured tensors, in BackwardCaptures.cpp.
   mlir::LogicalResult findReads();
+  void planSharedSums();
+  bool canTakeTurns(mlir::Value capture);
+  mlir::OpFoldResult getNumTerms(mlir::Value capture);
   mlir::FloatType getSumType(mlir::Value capture);
   void createScatteredSums(Values &outputs);
   void tieScatteredSums();
   mlir::Value sumKeys(mlir::tensor::ExtractOp read, mlir::Value sums);
+  mlir::Value roundSums(mlir::Value capture, mlir::Value sums,
+                        const ReproducibleSum &integers);
   mlir::Value sumReads(mlir::Value capture, mlir::ValueRange sums,
                        mlir::Type type);
 
@@ -95,6 +101,10 @@ private:
   /// sums, and those whose gradients go to memory, by captured tensor.
   mlir::SmallVector<mlir::tensor::ExtractOp> reads;
   mlir::SmallVector<ScatteredRead> scattered;
+  /// Whether batches, and heads of keys, have a launch each, one after another.
+  std::array<bool, 2> takesTurns = {false, false};
+  /// How sums of captured tensors' gradients have a fixed order, or none.
+  mlir::SmallVector<std::string> remarks;
   mlir::SmallVector<mlir::OpFoldResult> querySizes, keySizes;
   /// Query heads of one head of keys.
   mlir::OpFoldResult group;

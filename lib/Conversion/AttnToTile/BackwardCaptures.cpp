@@ -13,6 +13,10 @@
 #include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 #include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
@@ -51,17 +55,105 @@ LogicalResult BackwardBuilder::findReads() {
       if (read.op.getTensor() != capture)
         continue;
       bool isShared = read.sum == CaptureSum::InMemory;
-      if (isShared && deterministic)
-        return fail("in a fixed order, scores cannot add to elements of a "
-                    "captured tensor that they share");
       if (read.sum == CaptureSum::OverQueries)
         reads.push_back(read.op);
       else
         scattered.push_back({read.op, isShared,
-                             /*isZeroed=*/isShared || !writesAll(op, read.op),
-                             /*target=*/Value()});
+                             /*isZeroed=*/isShared || !writesAll(op, read.op)});
     }
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The same bits in every run
+//===----------------------------------------------------------------------===//
+
+/// Whether scores of one batch and head share no elements of `capture`, so that
+/// launches in turn, for those that do, add in a fixed order: a launch adds to
+/// an element once, or in the thread that has the same score of other heads.
+bool BackwardBuilder::canTakeTurns(Value capture) {
+  unsigned numReads = 0;
+  bool isOfHeads = true;
+  for (ScatteredRead &read : scattered) {
+    if (read.op.getTensor() != capture)
+      continue;
+    ++numReads;
+    isOfHeads &=
+        llvm::all_of(getSharingCoordinates(op, read.op),
+                     [](unsigned coordinate) { return coordinate < 2; });
+  }
+  return numReads == 1 && isOfHeads;
+}
+
+/// How many scores may add to one element of `capture`, at most.
+OpFoldResult BackwardBuilder::getNumTerms(Value capture) {
+  IndexMath index(rewriter, loc);
+  OpFoldResult scores[] = {querySizes[0], querySizes[1], querySizes[2],
+                           keySizes[2]};
+  OpFoldResult terms = index.constant(0);
+  for (ScatteredRead &read : scattered) {
+    if (read.op.getTensor() != capture)
+      continue;
+    OpFoldResult ofRead = index.constant(1);
+    for (unsigned coordinate : getSharingCoordinates(op, read.op))
+      ofRead = index.mul(ofRead, scores[coordinate]);
+    terms = index.add(terms, ofRead);
+  }
+  return terms;
+}
+
+/// The number of a type's elements, if it is static.
+static std::optional<int64_t> getNumElements(Type type) {
+  auto shaped = cast<ShapedType>(type);
+  return shaped.hasStaticShape() ? std::optional(shaped.getNumElements())
+                                 : std::nullopt;
+}
+
+/// Chooses how elements that scores share are added up in the same way in every
+/// run: in integers, where these take no more memory than the sums of the
+/// queries' gradients do, or where there is no other way.
+void BackwardBuilder::planSharedSums() {
+  if (!deterministic)
+    return;
+  for (auto [number, capture] : llvm::enumerate(op.getCaptures())) {
+    bool isShared = llvm::any_of(scattered, [&](ScatteredRead &read) {
+      return read.isShared && read.op.getTensor() == capture;
+    });
+    if (!isShared)
+      continue;
+    auto elements = getNumElements(capture.getType());
+    auto ofQueries = getNumElements(op.getQuery().getType());
+    ReproducibleSum integers(rewriter, loc, sizes.accumulation,
+                             getNumTerms(capture));
+    auto size = IndexMath::constantOf(integers.getSize());
+    std::string text = llvm::formatv("captured tensor {0}: ", number);
+    auto tellMemory = [&] {
+      if (elements && size)
+        text += llvm::formatv("{0} MiB",
+                              llvm::divideCeil(*elements * *size * 8, 1 << 20));
+      else
+        text += "memory of unknown size";
+    };
+    int64_t bytes = sizes.accumulation.getWidth() / 8;
+    bool isSmall = elements && ofQueries && size &&
+                   *elements * *size * 8 <= *ofQueries * bytes;
+    if (canTakeTurns(capture) && !isSmall) {
+      auto read = llvm::find_if(scattered, [&](ScatteredRead &read) {
+        return read.op.getTensor() == capture;
+      });
+      for (unsigned coordinate : getSharingCoordinates(op, read->op))
+        takesTurns[coordinate] = true;
+      text += "launches in turn add to its gradient, for integers would take ";
+      tellMemory();
+    } else {
+      for (ScatteredRead &read : scattered)
+        if (read.op.getTensor() == capture)
+          read.integers = integers;
+      text += "its gradient is added up in integers, which take ";
+      tellMemory();
+    }
+    remarks.push_back(text);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -93,6 +185,16 @@ void BackwardBuilder::createScatteredSums(Values &outputs) {
     });
     if (read == scattered.end())
       continue;
+    if (read->integers) {
+      SmallVector<OpFoldResult> shape{read->integers->getSize()};
+      llvm::append_range(shape, tensor::getMixedSizes(rewriter, loc, capture));
+      Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, /*width=*/64);
+      Value empty =
+          tensor::EmptyOp::create(rewriter, loc, shape, zero.getType());
+      outputs.push_back(
+          linalg::FillOp::create(rewriter, loc, zero, empty).getResult(0));
+      continue;
+    }
     FloatType element = read->isShared
                             ? getSumType(capture)
                             : cast<FloatType>(getElementTypeOrSelf(gradient));
@@ -184,6 +286,27 @@ Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
   return buildScatter(rewriter, loc, heads, capture, exact, term);
 }
 
+/// What the integers of `sums` say that the gradient of `capture` is, in f64.
+Value BackwardBuilder::roundSums(Value capture, Value sums,
+                                 const ReproducibleSum &integers) {
+  LoopNest nest;
+  nest.sizes = tensor::getMixedSizes(rewriter, loc, capture);
+  auto element = [&](OpBuilder &body, Location l, IndexFn index,
+                     ValueRange) -> Value {
+    SmallVector<Value> place{Value()};
+    for (unsigned dim = 0; dim < nest.getNumLoops(); ++dim)
+      place.push_back(index(dim));
+    return integers.round(body, l,
+                          [&](OpBuilder &b, Location l, Value number) -> Value {
+                            place.front() = number;
+                            return tensor::ExtractOp::create(b, l, sums, place);
+                          });
+  };
+  SmallVector<unsigned> all =
+      llvm::to_vector(llvm::seq<unsigned>(0, nest.getNumLoops()));
+  return buildSum(rewriter, loc, nest, all, rewriter.getF64Type(), element);
+}
+
 /// The gradient of a captured tensor from what the launch has of each read that
 /// blocks sum, and of each captured tensor whose gradient goes to memory:
 /// several parts are added in f64, for they may be of both signs.
@@ -200,7 +323,9 @@ Value BackwardBuilder::sumReads(Value capture, ValueRange sums, Type type) {
       continue;
     last = read.op.getTensor();
     if (last == capture)
-      parts.push_back(sums.front());
+      parts.push_back(read.integers
+                          ? roundSums(capture, sums.front(), *read.integers)
+                          : sums.front());
     sums = sums.drop_front();
   }
   if (parts.empty())

@@ -391,6 +391,8 @@ void BackwardEmitter::send(OpBuilder &body, ScatteredRead read, Value gradient,
   SmallVector<Value> place;
   for (Value at : read.op.getIndices())
     place.push_back(tape.replay(block, at, mapping));
+  if (read.integers)
+    return read.integers->add(inner, loc, gradient, read.target, place);
   auto element = cast<FloatType>(getElementTypeOrSelf(read.target));
   Value term = convertFloats(inner, loc, gradient, element);
   if (read.isShared)

@@ -9,6 +9,7 @@
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_BACKWARDSTEP_H
 
 #include "OnlineStep.h"
+#include "ReproducibleSum.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -22,7 +23,9 @@ struct ScatteredRead {
   bool isShared;
   /// Whether the memref holds zeros before.
   bool isZeroed;
-  mlir::Value target;
+  mlir::Value target = {};
+  /// How the memref has sums, if it has them in integers.
+  std::optional<ReproducibleSum> integers = std::nullopt;
 };
 
 /// One tile of queries and one of keys, in the values of the program.
