@@ -166,6 +166,7 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
 ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
                                       TargetAttr target) {
   AttentionShape shape = getLongShape(op);
+  shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());
   ScheduleAttr best;
   double bestSeconds = 0;

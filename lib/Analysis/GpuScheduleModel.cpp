@@ -30,14 +30,40 @@ static constexpr int64_t kBlockBytes = 1024;
 /// elements, and loads that run ahead.
 static constexpr int64_t kCaptureRegisters = 24;
 
+static FloatType getFloat(Value tensor) {
+  return cast<FloatType>(getElementTypeOrSelf(tensor));
+}
+
+/// The narrowest type that has all numbers of both.
+static FloatType getJoin(FloatType a, FloatType b) {
+  if (a == b)
+    return a;
+  if (a.getWidth() == b.getWidth())
+    return Float32Type::get(a.getContext());
+  return a.getWidth() < b.getWidth() ? b : a;
+}
+
+template <typename OpTy>
+static FloatType getJoinOfOperands(OpTy op) {
+  return getJoin(getJoin(getFloat(op.getQuery()), getFloat(op.getKey())),
+                 getFloat(op.getValue()));
+}
+
+FloatType fovea::getProductType(AttentionOp op) {
+  return getJoinOfOperands(op);
+}
+
+FloatType fovea::getProductType(AttentionBackwardOp op) {
+  FloatType type = getJoinOfOperands(op);
+  bool lacksRange = type.isF16() && !getFloat(op.getGradient()).isF16();
+  return lacksRange ? Float32Type::get(type.getContext()) : type;
+}
+
 /// Why no kernel takes operands of these types.
 template <typename OpTy>
 static std::optional<std::string> getUnfitOperands(OpTy op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   auto value = cast<RankedTensorType>(op.getValue().getType());
-  for (Value operand : {op.getKey(), op.getValue()})
-    if (getElementTypeOrSelf(operand) != query.getElementType())
-      return "queries, keys and values differ in their element type";
   for (int64_t dim : {query.getDimSize(3), value.getDimSize(3)})
     if (ShapedType::isDynamic(dim) || dim % 8 || dim > kLargestGpuHeadDim ||
         dim < 1)
@@ -70,9 +96,6 @@ std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
   if (!findCaptureReads(op))
     return "a captured tensor with a gradient is read in a region within the "
            "score region";
-  if (getElementTypeOrSelf(op.getGradient()) !=
-      getElementTypeOrSelf(op.getQuery()))
-    return "the output's gradient differs from the queries in its element type";
   return getUnfitOperands(op);
 }
 
@@ -173,6 +196,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
   int64_t spare = readsCaptures(op) ? kCaptureRegisters : 0;
   bool isHopper = target.getArch() == "hopper";
   AttentionShape shape = isHopper ? getLongShape(op) : AttentionShape::get(op);
+  shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());
 
   ScheduleAttr best;

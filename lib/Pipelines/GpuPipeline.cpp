@@ -108,6 +108,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   if (options.strategy != Strategy::Unfused) {
     manager.addPass(attn::createAttnFuse());
     addCleanup(manager);
+    manager.addPass(attn::createAttnMatchOperands());
     manager.addPass(attn::createAttnSelectSchedule());
   }
   if (options.level == Level::Fused)

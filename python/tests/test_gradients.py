@@ -651,6 +651,42 @@ def test_deterministic_kernels(case, shape):
     run(case, shape, deterministic=True)
 
 
+@pytest.mark.parametrize("types", [
+    ("bf16", "f32", "bf16", "bf16"), ("bf16", "bf16", "bf16", "f32"),
+    ("f16", "f16", "bf16", "f32"), ("f16", "f16", "f16", "f32")], ids="-".join)
+def test_mixed_types(types):
+    """Of queries, keys, values and the output."""
+    dtypes = {"f16": torch.float16, "bf16": torch.bfloat16,
+              "f32": torch.float32}
+    q, k, v, o = (f"tensor<2x2x?x64x{element}>" for element in types)
+    s = "tensor<2x2x?x?xf32>"
+    text = f"""
+func.func @f(%q: {q}, %k: {k}, %v: {v}) -> {o} {{
+  %s = attn.scores %q, %k : {q}, {k} -> {s}
+  %t = attn.scale %s by 0.125 : {s}
+  %p = attn.softmax %t : {s} -> {s}
+  %o = attn.values %p, %v : {s}, {v} -> {o}
+  return %o : {o}
+}}"""
+    function = fovea.differentiable(text, TARGET)
+    torch.manual_seed(1)
+    operands = [torch.randn(2, 2, length, 64).to(dtypes[element])
+                for length, element in zip((70, 90, 90), types)]
+    cotangent = torch.randn(2, 2, 70, 64).to(dtypes[types[3]])
+    ours = [x.to(DEVICE, copy=True).requires_grad_() for x in operands]
+    output = function(*ours)
+    assert output.dtype == dtypes[types[3]]
+    output.backward(cotangent.to(DEVICE))
+    exact = [x.double().requires_grad_() for x in operands]
+    torch.nn.functional.scaled_dot_product_attention(*exact).backward(
+        cotangent.double())
+    bound = max(BOUNDS[element] for element in types)
+    for mine, wanted in zip(ours, exact):
+        assert mine.grad.dtype == mine.dtype
+        error = (mine.grad.cpu().double() - wanted.grad).abs().max()
+        assert error <= bound * max(wanted.grad.abs().max(), 1.0)
+
+
 def test_texts():
     text = Case(static=(1, 8, 8)).text
     joint = fovea.differentiate(text)

@@ -51,13 +51,20 @@ double estimateVisible(mlir::Region &mask, int64_t queries, int64_t keys);
 double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
                       attn::ScheduleAttr schedule);
 
+/// The element type in which a GPU multiplies queries, keys, values and the
+/// output's gradient, to which `attn-match-operands` converts them: the
+/// narrowest with all numbers of queries, keys and values; but f32 instead of
+/// f16 where the gradient is not f16, which has not the range of gradients.
+mlir::FloatType getProductType(attn::AttentionOp op);
+mlir::FloatType getProductType(attn::AttentionBackwardOp op);
+
 /// Why no schedule is chosen for `op` on `target`, whatever the tile: on GPUs
-/// the element types must be one and head dims multiples of 8 up to 256.
+/// head dims must be multiples of 8 up to 256.
 std::optional<std::string> getUnfitReason(attn::AttentionOp op,
                                           attn::TargetAttr target);
-/// The same of the gradients of attention, on a GPU: there, too, the output's
-/// gradient must have the operands' element type, and captured tensors with
-/// gradients must be read outside of regions within the score region.
+/// The same of the gradients of attention, on a GPU: there, too, captured
+/// tensors with gradients must be read outside of regions within the score
+/// region.
 std::optional<std::string> getUnfitReason(attn::AttentionBackwardOp op,
                                           attn::TargetAttr target);
 

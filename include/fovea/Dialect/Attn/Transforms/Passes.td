@@ -268,6 +268,27 @@ def AttnPartitionGradient
   ];
 }
 
+def AttnMatchOperands : Pass<"attn-match-operands"> {
+  let summary = "Gives the operands of attention one element type, on a GPU";
+  let description = [{
+    Kernels of a GPU have tensor cores multiply queries, keys and values, of one
+    element type. Where those of an `attn.attention` or an
+    `attn.attention_backward` differ, they are converted to the narrowest type that
+    has all their numbers: f32 for f16 and bf16. Results keep their types.
+
+    The output's gradient is converted to the same type, in which it is multiplied
+    by values and probabilities: that of an f32 output of bf16 operands is rounded
+    to bf16, as probabilities are. With f16 operands all are converted to f32, for
+    f16 has not the range of gradients.
+
+    A host's loops convert what they read; there, nothing is changed.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [
+    Statistic<"numConverted", "num-converted", "Number of operands converted">
+  ];
+}
+
 def AttnSelectSchedule : Pass<"attn-select-schedule"> {
   let summary = "Attaches a schedule to every attention";
   let description = [{
