@@ -123,6 +123,26 @@ func.func @shares(%q: tensor<1x1x64x16xf32>, %l: tensor<1x1x64xf32>)
 
 // -----
 
+// Enough heads for two cores: no shares, whatever the number of queries.
+module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2,
+    vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
+    near_memory = 1048576, bandwidth = 12000, peak = 300>} {
+// CHECK-LABEL: func.func @heads
+// CHECK: scf.forall (%{{.*}}, %{{.*}}) in (2, 2)
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c8
+func.func @heads(%q: tensor<2x2x?x16xf32>, %l: tensor<2x2x?xf32>)
+    -> tensor<2x2x?x16xf32> {
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<2x2x?xf32>, tensor<2x2x?xf32>)
+      : tensor<2x2x?x16xf32>, tensor<2x2x?x16xf32>, tensor<2x2x?x16xf32>,
+        tensor<2x2x?x16xf32>
+        -> tensor<2x2x?x16xf32>, tensor<2x2x?x16xf32>, tensor<2x2x?x16xf32>
+  return %dk : tensor<2x2x?x16xf32>
+}
+}
+
+// -----
+
 // Slopes are read by heads, which are work items: each has its part, and one sum
 // for each batch, in f64. Of each tile the scores and their gradients are kept.
 // CHECK-LABEL: func.func @slopes

@@ -196,8 +196,10 @@ OpFoldResult Tiling::countShares() {
   OpFoldResult items = one;
   for (Level level : levels)
     items = m.mul(items, level == Batch ? querySizes[0] : keySizes[1]);
-  OpFoldResult tiles = m.ceilDiv(querySizes[2], m.constant(sizes.queryTile));
   OpFoldResult wanted = m.ceilDiv(m.constant(sizes.items), m.max(items, one));
+  if (getConstantIntValue(wanted) == 1)
+    return one;
+  OpFoldResult tiles = m.ceilDiv(querySizes[2], m.constant(sizes.queryTile));
   return m.max(m.min(wanted, tiles), one);
 }
 
