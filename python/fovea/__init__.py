@@ -39,7 +39,8 @@ def get_num_threads():
 
 
 def set_num_threads(threads):
-    """Sets how many threads a call uses; 0 means one for each core."""
+    """Sets how many threads a call uses. 0 means the default: FOVEA_NUM_THREADS,
+    or what PyTorch uses where it is imported, or one for each core."""
     lib.fovea_set_num_threads(threads)
 
 
@@ -212,10 +213,6 @@ class Function:
             raise Error(f"@{self.name}: expected {len(expected)} operands, "
                         f"got {len(operands)}")
         torch = _arrays.torch or _arrays.find_torch()
-        if torch:
-            for operand in operands:
-                if isinstance(operand, torch.Tensor) and operand.is_cuda:
-                    return self._launch(operands, torch, operand.device)
         write = _arrays.write_numpy
         words = []
         keepers = []
@@ -235,8 +232,11 @@ class Function:
                     continue
             elif torch and isinstance(operand, torch.Tensor):
                 write = torch.write
+                if operand.is_cuda:
+                    return self._launch(operands, torch, operand.device)
                 if (operand.dtype is torch.dtypes[number] and operand.is_cpu
-                        and not operand.requires_grad):
+                        and not (operand.requires_grad
+                                 and torch.is_grad_enabled())):
                     shape = operand.shape
                     if len(shape) == rank:
                         words += (operand.data_ptr(), number, rank, *shape,

@@ -101,7 +101,7 @@ class _Torch:
         }
         self._numbers[torch.uint8] = _library.I8
         self._strided = torch.strided
-        self._is_grad_enabled = torch.is_grad_enabled
+        self.is_grad_enabled = torch.is_grad_enabled
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         self.empty = torch.empty
 
@@ -117,7 +117,7 @@ class _Torch:
         if tensor.device != device or tensor.layout is not self._strided:
             raise Error(f"expected a dense tensor on {device}, got a "
                         f"{tensor.layout} one on {tensor.device}")
-        if tensor.requires_grad and self._is_grad_enabled():
+        if tensor.requires_grad and self.is_grad_enabled():
             raise Error(
                 "the tensor requires a gradient, which is not computed; "
                 "detach it or call within torch.no_grad()")
@@ -132,7 +132,7 @@ class _Torch:
         if not tensor.is_cpu or tensor.layout is not self._strided:
             raise Error(f"expected a dense tensor on the CPU, got a "
                         f"{tensor.layout} one on {tensor.device}")
-        if tensor.requires_grad and self._is_grad_enabled():
+        if tensor.requires_grad and self.is_grad_enabled():
             raise Error(
                 "the tensor requires a gradient, which is not computed; "
                 "detach it or call within torch.no_grad()")

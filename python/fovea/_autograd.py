@@ -65,9 +65,7 @@ class Differentiable:
 
             @staticmethod
             def forward(ctx, *operands):
-                results = owner.forward(*[
-                    operand.detach() if isinstance(operand, torch.Tensor)
-                    else operand for operand in operands])
+                results = owner.forward(*operands)
                 if not isinstance(results, tuple):
                     results = (results,)
                 count = len(owner.results)
@@ -87,25 +85,35 @@ class Differentiable:
                 return results[:count]
 
             @staticmethod
-            @torch.autograd.function.once_differentiable
             def backward(ctx, *cotangents):
-                values = []
-                for (kind, index), tensor, number in zip(
-                        owner._sources, ctx.saved_tensors, ctx.numbers):
-                    if kind == "cotangent":
-                        values.append(cotangents[index])
-                    else:
-                        values.append(number if tensor is None
-                                      else tensor.detach())
-                gradients = owner.backward(*values)
-                if not isinstance(gradients, tuple):
-                    gradients = (gradients,)
-                results = [None] * len(owner.operands)
-                for index, gradient in zip(owner._variables, gradients):
-                    results[index] = gradient
-                return tuple(results)
+                # What this is for takes longer than finding that it is not
+                # needed.
+                if torch.is_grad_enabled():
+                    return backward_once(ctx, *cotangents)
+                return owner._find_gradients(ctx, cotangents)
+
+        @torch.autograd.function.once_differentiable
+        def backward_once(ctx, *cotangents):
+            return owner._find_gradients(ctx, cotangents)
 
         return Call
+
+    def _find_gradients(self, ctx, cotangents):
+        """Of all operands, where no gradient of them is asked for."""
+        values = []
+        for (kind, index), tensor, number in zip(
+                self._sources, ctx.saved_tensors, ctx.numbers):
+            if kind == "cotangent":
+                values.append(cotangents[index])
+            else:
+                values.append(number if tensor is None else tensor)
+        gradients = self.backward(*values)
+        if not isinstance(gradients, tuple):
+            gradients = (gradients,)
+        results = [None] * len(self.operands)
+        for index, gradient in zip(self._variables, gradients):
+            results[index] = gradient
+        return tuple(results)
 
     def __repr__(self):
         operands = ", ".join(map(str, self.operands))
