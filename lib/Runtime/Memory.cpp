@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Blocks.h"
 #include "Failure.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ namespace {
 struct Header {
   MemoryAccess::Block links;
   Invocation *owner;
-  void *base;
+  Block block;
   uint64_t size;
 };
 } // namespace
@@ -101,14 +102,14 @@ static void *allocate(uint64_t alignment, uint64_t size) {
   if (__builtin_add_overflow(size, alignment + sizeof(Header), &total) ||
       total > SIZE_MAX / 2 || (size > kLarge && size > getAvailableMemory()))
     failAllocation(size);
-  void *base = std::malloc(total);
-  if (!base)
+  Block block = allocateBlock(total);
+  if (!block.base)
     failAllocation(size);
-  uintptr_t address = reinterpret_cast<uintptr_t>(base) + sizeof(Header);
+  uintptr_t address = reinterpret_cast<uintptr_t>(block.base) + sizeof(Header);
   address = (address + alignment - 1) / alignment * alignment;
   void *pointer = reinterpret_cast<void *>(address);
   Invocation *owner = getThreadState().invocation;
-  *getHeader(pointer) = {{}, owner, base, size};
+  *getHeader(pointer) = {{}, owner, block, size};
   if (owner)
     MemoryAccess::insert(*owner, &getHeader(pointer)->links, size);
   return pointer;
@@ -132,7 +133,7 @@ void _mlir_memref_to_llvm_free(void *pointer) {
   Header *header = getHeader(pointer);
   if (header->owner)
     MemoryAccess::remove(*header->owner, &header->links, header->size);
-  std::free(header->base);
+  freeBlock(header->block);
 }
 
 //===----------------------------------------------------------------------===//

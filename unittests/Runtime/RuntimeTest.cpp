@@ -185,6 +185,45 @@ TEST(Invocation, FailsWhereMemoryIsShort) {
   }
 }
 
+TEST(Invocation, AllocatesBlocksOfAllSizesAgainAndAgain) {
+  // Some are kept when they are freed, some consist of huge pages.
+  for (int round = 0; round < 3; ++round) {
+    Invocation invocation;
+    ASSERT_TRUE(invocation.run(
+        [](void *) {
+          std::vector<std::pair<char *, uint64_t>> buffers;
+          for (uint64_t size = 1; size <= uint64_t(48) << 20; size *= 3) {
+            auto *buffer =
+                static_cast<char *>(_mlir_memref_to_llvm_alloc(size));
+            EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer) % 64, 0u);
+            memset(buffer, int(buffers.size()), size);
+            buffers.push_back({buffer, size});
+          }
+          // Nobody's memory is somebody else's.
+          for (auto [index, buffer] : llvm::enumerate(buffers)) {
+            EXPECT_EQ(buffer.first[0], char(index));
+            EXPECT_EQ(buffer.first[buffer.second - 1], char(index));
+          }
+          for (auto [buffer, size] : buffers)
+            _mlir_memref_to_llvm_free(buffer);
+        },
+        nullptr));
+  }
+}
+
+TEST(Invocation, GetsItsMemoryBack) {
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "AddressSanitizer keeps what is freed";
+#endif
+  for (uint64_t size : {uint64_t(600) << 10, uint64_t(16) << 20}) {
+    void *first = _mlir_memref_to_llvm_alloc(size);
+    _mlir_memref_to_llvm_free(first);
+    void *second = _mlir_memref_to_llvm_alloc(size - 100);
+    EXPECT_EQ(first, second);
+    _mlir_memref_to_llvm_free(second);
+  }
+}
+
 TEST(Invocation, MayBeNested) {
   Invocation outer;
   EXPECT_TRUE(outer.run(
