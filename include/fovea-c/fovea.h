@@ -59,8 +59,11 @@ FOVEA_API const char *fovea_get_version(void);
 /** Threads, the caller among them, that a call of compiled code uses. */
 FOVEA_API int fovea_get_num_threads(void);
 
-/** Sets the above for the whole process; less than 1 means the default, which
-    is FOVEA_NUM_THREADS or one for each core that the process may use. */
+/** Sets the above for the whole process; less than 1 means the default: the
+    environment variable FOVEA_NUM_THREADS; or, in a process with an OpenMP
+    runtime that is visible to all (as PyTorch's is), as many threads as that
+    gives the calling thread; or one for each core that the process may use.
+    Where there is such a runtime, calls run on its threads. */
 FOVEA_API void fovea_set_num_threads(int threads);
 
 /*===- Text that the library returns --------------------------------------===*/

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Failure.h"
+#include "OpenMP.h"
 
 #include <algorithm>
 #include <atomic>
@@ -55,13 +56,18 @@ static void pauseProcessor() {
 #endif
 }
 
-static int getDefaultThreads() {
+/// What FOVEA_NUM_THREADS says, or 0.
+static int readThreads() {
   if (const char *text = std::getenv("FOVEA_NUM_THREADS")) {
     char *end;
     long value = std::strtol(text, &end, 10);
     if (end != text && !*end && value >= 1)
       return std::min<long>(value, kMaxThreads);
   }
+  return 0;
+}
+
+static int countCores() {
 #ifdef __linux__
   cpu_set_t set;
   if (!sched_getaffinity(0, sizeof(set), &set))
@@ -216,6 +222,43 @@ static Pool &getPool() {
   return *currentPool;
 }
 
+namespace {
+/// A job that OpenMP's threads run, the first so many that come.
+struct Team {
+  Job &job;
+  std::atomic<int> places;
+};
+} // namespace
+
+/// Runs the job on the threads of an OpenMP runtime. Returns false where there
+/// is none, or it works for another caller: each caller would get threads of
+/// its own from it.
+static bool runByOpenMP(Job &job, int threads) {
+  static std::atomic<bool> isBusy = false;
+  const OpenMP *openMP = OpenMP::find();
+  if (!openMP)
+    return false;
+  // In a region its cores have work.
+  if (openMP->isInRegion()) {
+    runItems(job);
+    return true;
+  }
+  if (isBusy.exchange(true))
+    return false;
+  Team team = {job, threads};
+  auto join = [](void *context) {
+    auto *team = static_cast<Team *>(context);
+    if (team->places.fetch_sub(1) > 0)
+      runItems(team->job);
+  };
+  // All threads, even where fewer may work: a smaller team would end the
+  // others, and the next region of the program would start them again.
+  openMP->runTeam(join, &team, std::max(threads, openMP->getMaxThreads()),
+                  /*flags=*/0);
+  isBusy = false;
+  return true;
+}
+
 static std::atomic<int> chosenThreads = 0;
 
 void fovea_parallel_for(void (*body)(void *context, int64_t item),
@@ -228,7 +271,8 @@ void fovea_parallel_for(void (*body)(void *context, int64_t item),
     return;
   }
   Job job{body, context, items, state.invocation};
-  getPool().run(job, threads - 1);
+  if (!runByOpenMP(job, threads))
+    getPool().run(job, threads - 1);
   if (job.failed)
     std::longjmp(*state.failurePoint, 1);
 }
@@ -236,8 +280,13 @@ void fovea_parallel_for(void (*body)(void *context, int64_t item),
 int fovea::runtime::getNumThreads() {
   if (int threads = chosenThreads.load(std::memory_order_relaxed))
     return threads;
-  static const int defaultThreads = getDefaultThreads();
-  return defaultThreads;
+  static const int wantedThreads = readThreads();
+  if (wantedThreads)
+    return wantedThreads;
+  if (const OpenMP *openMP = OpenMP::find())
+    return std::clamp(openMP->getMaxThreads(), 1, kMaxThreads);
+  static const int cores = countCores();
+  return cores;
 }
 
 void fovea::runtime::setNumThreads(int threads) {

@@ -423,6 +423,35 @@ class TestThreads:
             fovea.set_num_threads(0)
         assert fovea.get_num_threads() == before
 
+    def test_threads_of_pytorch(self):
+        """Where PyTorch has OpenMP's threads, loops run on these, and as many
+        as PyTorch uses."""
+        torch = pytest.importorskip("torch")
+        if "backend: OpenMP" not in torch.__config__.parallel_info():
+            pytest.skip("PyTorch without OpenMP")
+        code = f"""
+import os
+import fovea, torch
+f = fovea.compile('''{Case().text}''')
+torch.set_num_threads(3)
+torch.ones(1 << 20).add_(1)
+before = len(os.listdir("/proc/self/task"))
+f(torch.ones(2, 4, 300, 32), *[torch.ones(2, 2, 300, 32)] * 2)
+print(fovea.get_num_threads(), len(os.listdir("/proc/self/task")) - before)
+torch.set_num_threads(2)
+print(fovea.get_num_threads())
+fovea.set_num_threads(5)
+print(fovea.get_num_threads())
+"""
+        environment = {**os.environ,
+                       "PYTHONPATH": os.path.join(os.path.dirname(__file__),
+                                                  "..")}
+        environment.pop("FOVEA_NUM_THREADS", None)
+        result = subprocess.run([sys.executable, "-c", code], text=True,
+                                capture_output=True, env=environment)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines() == ["3 0", "2", "5"]
+
 
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""),
                     reason="AddressSanitizer keeps what is freed")

@@ -25,9 +25,14 @@
 extern "C" {
 
 /// Calls `body(context, item)` once for each item in [0, items), in any order,
-/// on the caller and the pool's threads, and returns when all have returned.
-/// Items are handed out one by one. May be called from several threads at once;
-/// a call from within a body runs on the calling thread alone.
+/// on the caller and other threads, and returns when all have returned. Items
+/// are handed out one by one. May be called from several threads at once; a
+/// call from within a body, or from within a parallel region of OpenMP, runs on
+/// the calling thread alone.
+///
+/// The other threads are those of the process's OpenMP runtime, where it has
+/// one and none of them works for another caller, and else a pool of this
+/// library.
 void fovea_parallel_for(void (*body)(void *context, int64_t item),
                         void *context, int64_t items);
 
@@ -52,8 +57,15 @@ namespace fovea::runtime {
 //===----------------------------------------------------------------------===//
 
 /// How many threads, the caller among them, work on a parallel loop: the number
-/// set last; else that of the environment variable FOVEA_NUM_THREADS; else one
-/// for each core that the process may run on.
+/// set last; else that of the environment variable FOVEA_NUM_THREADS; else,
+/// where the process has an OpenMP runtime, as many as it gives the calling
+/// thread
+/// (`omp_get_max_threads`); else one for each core that the process may run on.
+///
+/// An OpenMP runtime is one that `dlsym` finds `GOMP_parallel` in: GCC's,
+/// LLVM's or Intel's, linked with the program or loaded for all to see
+/// (RTLD_GLOBAL), as PyTorch does, before or after this library. Forked
+/// processes have none.
 int getNumThreads();
 
 /// Sets the number of threads, from the next parallel loop on. Less than 1
