@@ -31,16 +31,20 @@ static constexpr uint64_t kHugePage = uint64_t(2) << 20;
 /// Blocks from this size on consist of huge pages.
 static constexpr uint64_t kLeastMapped = 2 * kHugePage;
 
+/// AddressSanitizer knows malloc's memory.
 #if defined(__SANITIZE_ADDRESS__)
-static constexpr bool kKeepsBlocks = false;
+static constexpr bool kUsesMallocAlone = true;
 #elif defined(__has_feature)
-/// AddressSanitizer finds accesses to what is freed.
-static constexpr bool kKeepsBlocks = !__has_feature(address_sanitizer);
+static constexpr bool kUsesMallocAlone = __has_feature(address_sanitizer);
 #else
-static constexpr bool kKeepsBlocks = true;
+static constexpr bool kUsesMallocAlone = false;
 #endif
 
 #ifdef __linux__
+static bool isMapped(uint64_t bytes) {
+  return !kUsesMallocAlone && bytes >= kLeastMapped;
+}
+
 /// Memory in huge pages, where the system has them.
 static Block mapBlock(uint64_t bytes) {
   bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
@@ -62,7 +66,7 @@ static Block mapBlock(uint64_t bytes) {
 /// Gives the memory back.
 static void release(Block block) {
 #ifdef __linux__
-  if (block.bytes >= kLeastMapped) {
+  if (isMapped(block.bytes)) {
     munmap(block.base, block.bytes);
     return;
   }
@@ -71,7 +75,8 @@ static void release(Block block) {
 }
 
 namespace {
-/// Freed blocks, the first freed first.
+/// Freed blocks, the first freed first. Nobody waits for another thread, which
+/// a forked process may not have: what would have to, does without.
 class KeptBlocks {
 public:
   /// The smallest block of at least `bytes` bytes that is not much larger, and
@@ -98,7 +103,9 @@ void KeptBlocks::remove(int index) {
 }
 
 Block KeptBlocks::take(uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  if (!lock)
+    return {};
   int best = -1;
   for (int i = 0; i < count; ++i)
     if (blocks[i].bytes >= bytes && blocks[i].bytes <= bytes + bytes / 4 &&
@@ -112,7 +119,9 @@ Block KeptBlocks::take(uint64_t bytes) {
 }
 
 void KeptBlocks::keep(Block block) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  if (!lock)
+    return release(block);
   while (count == kMostBlocks ||
          (count && heldBytes + block.bytes > kMostBytes)) {
     release(blocks[0]);
@@ -129,7 +138,7 @@ static KeptBlocks &getKeptBlocks() {
 }
 
 static bool isKept(uint64_t bytes) {
-  return kKeepsBlocks && bytes >= kLeastKept && bytes <= kMostKept;
+  return !kUsesMallocAlone && bytes >= kLeastKept && bytes <= kMostKept;
 }
 
 Block fovea::runtime::allocateBlock(uint64_t bytes) {
@@ -137,7 +146,7 @@ Block fovea::runtime::allocateBlock(uint64_t bytes) {
     if (Block block = getKeptBlocks().take(bytes); block.base)
       return block;
 #ifdef __linux__
-  if (bytes >= kLeastMapped)
+  if (isMapped(bytes))
     return mapBlock(bytes);
 #endif
   return {std::malloc(bytes), bytes};

@@ -157,6 +157,9 @@ Value LeftReader::read(int64_t row, Value k) {
 /// Rows beyond the last one are the last one again. Sums are loaded before any
 /// is stored, and stored from the last to the first, so that what stays is the
 /// sum of the row itself.
+///
+/// A tile's products are added up by themselves: the sum that they are added to
+/// may be larger, and each addition to it would round as much as it is large.
 static void emitTile(KernelBuilder &b, VectorType vector,
                      const Product &product, LeftReader &left, Value firstRow,
                      const Columns &columns, IndexRange depth) {
@@ -172,19 +175,11 @@ static void emitTile(KernelBuilder &b, VectorType vector,
   auto maskOf = [&](int64_t i) { return columns.maskOf(i % columns.vectors); };
 
   SmallVector<Value> sums(size, b.constant(vector, 0.0));
+  // They may come from far and are asked for in time.
   if (product.accumulates)
-    for (int64_t i = 0; i < size; ++i)
-      sums[i] = loadColumns(b, vector, product.sum, places[i], maskOf(i));
-  // Sums may come from far: those of the next rows are asked for in time.
-  if (product.accumulates)
-    for (int64_t i = 0; i < size; ++i) {
-      Value row =
-          clampRow(b, product, firstRow, product.tileRows + i / columns.vectors,
-                   product.paddedSum);
-      memref::PrefetchOp::create(b, product.sum, {row, places[i].back()},
-                                 /*isWrite=*/true, /*localityHint=*/3,
-                                 /*isDataCache=*/true);
-    }
+    for (ValueRange place : places)
+      memref::PrefetchOp::create(b, product.sum, place, /*isWrite=*/true,
+                                 /*localityHint=*/3, /*isDataCache=*/true);
   left.open(firstRow);
   auto addProducts = [&](Value k, SmallVector<Value> sums) {
     SmallVector<Value> right;
@@ -212,6 +207,11 @@ static void emitTile(KernelBuilder &b, VectorType vector,
       b.add(depth.first, b.roundDown(b.sub(depth.end, depth.first), kUnroll));
   addSeveral(depth.first, whole, kUnroll);
   addSeveral(whole, depth.end, 1);
+  if (product.accumulates)
+    for (int64_t i = 0; i < size; ++i)
+      sums[i] = arith::AddFOp::create(
+          b, sums[i],
+          loadColumns(b, vector, product.sum, places[i], maskOf(i)));
   for (int64_t i = size - 1; i >= 0; --i)
     storeColumns(b, sums[i], product.sum, places[i], maskOf(i));
 }

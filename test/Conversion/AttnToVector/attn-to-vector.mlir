@@ -228,12 +228,13 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // The backward pass of a tile: blocks of at most 48 keys, whose last register
 // tile may be written beyond them. Products of keys with packed queries, 8 keys
 // times 3 vectors; the probabilities; products of values with packed gradients;
-// the scores' gradients; and three products that add to what is there, rows
-// beyond the last one taken to be the last, and the next rows asked for. Inner
+// the scores' gradients; and three products, each of which is added up by itself
+// and then to what is there, rows beyond the last one taken to be the last. Inner
 // loops take four products a step, and what is left one by one.
 
 // CHECK-LABEL: func @backward
 // CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x2x64x48xf32>, %[[PDO:[a-z0-9]*]]: memref<1x2x64x48xf32>
+// CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<72x96xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<2x96xf32>
 // CHECK: scf.for {{.*}} to %{{.*}} step %c48
@@ -248,20 +249,23 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // CHECK:   arith.subf
 // CHECK:   arith.minsi
 // CHECK:   memref.prefetch {{.*}}, write, locality<3>, data
-// CHECK:   scf.for {{.*}} step %c4 iter_args
+// CHECK:   scf.for {{.*}} step %c4 iter_args(%{{.*}} = %[[ZEROS]],
 // CHECK-COUNT-96: vector.fma
 // CHECK:   scf.for {{.*}} step %c1 iter_args
 // CHECK-COUNT-24: vector.fma
+// CHECK-COUNT-24: arith.addf
 // CHECK:   arith.minsi
 // CHECK:   scf.for {{.*}} step %c4 iter_args
 // CHECK-COUNT-96: vector.fma
 // CHECK:   scf.for {{.*}} step %c1 iter_args
 // CHECK-COUNT-24: vector.fma
+// CHECK-COUNT-24: arith.addf
 // CHECK:   arith.minsi
 // CHECK:   scf.for {{.*}} step %c4 iter_args
 // CHECK-COUNT-96: vector.fma
 // CHECK:   scf.for {{.*}} step %c1 iter_args
 // CHECK-COUNT-24: vector.fma
+// CHECK-COUNT-24: arith.addf
 // CHECK-NOT: vector.fma
 func.func @backward(%pq: memref<1x2x64x48xf32>, %pdo: memref<1x2x64x48xf32>, %q: memref<1x1x?x64xf32>,
     %k: memref<1x1x?x64xf32>, %l: memref<1x1x?xf32>, %dq: memref<1x1x?x64xf32>, %dk: memref<1x1x?x64xf32>) {
