@@ -563,41 +563,39 @@ static Status runWaiting(Machine &machine,
   return Status::Next;
 }
 
-/// Blocks until the block before one at `place`, if there is one, has come to
-/// `position`. Numbers of turns are read and written by several blocks.
-static Status awaitTurn(Fiber &fiber, const MemRef &turns,
-                        SmallVector<int64_t, 5> place, int64_t position) {
-  fiber.role->isOutOfTurn = false;
-  if (--place.back() < 0 ||
-      turns.format.read(turns.getElement(turns.getIndex(place))).i >= position)
-    return Status::Next;
-  fiber.role->isOutOfTurn = true;
-  fiber.role->obstacle =
-      "for the block of the index before to be past its position";
-  return Status::Blocked;
+/// The number of the block before one at `place`; none before the first.
+/// Numbers of turns are read and written by several blocks.
+static std::optional<int64_t> readTurnBefore(const MemRef &turns,
+                                             SmallVector<int64_t, 5> place) {
+  if (--place.back() < 0)
+    return std::nullopt;
+  return turns.format.read(turns.getElement(turns.getIndex(place))).i;
 }
 
 static Status takeTurn(Fiber &fiber, const Instruction &op) {
   auto turn = cast<tile::TakeTurnOp>(op.op);
   auto &turns = fiber.get<MemRef>(op, 0);
   auto place = getIndices(fiber, op, 1, turn.getIndices().size());
-  int64_t position = fiber.getInt(op, 1 + place.size());
+  int64_t next = fiber.getInt(op, 1 + place.size()) + 1;
   int64_t number = turns.format.read(turns.getElement(turns.getIndex(place))).i;
-  if (number <= position)
-    return awaitTurn(fiber, turns, place, position + 1);
-  fiber.emitError(op.op) << "is at position " << position
-                         << ", but its block has come to " << number;
-  return Status::Failed;
+  if (number > next) {
+    fiber.emitError(op.op) << "is at position " << next - 1
+                           << ", but its block has come to " << number;
+    return Status::Failed;
+  }
+  fiber.role->isOutOfTurn = readTurnBefore(turns, place).value_or(next) < next;
+  if (!fiber.role->isOutOfTurn)
+    return Status::Next;
+  fiber.role->obstacle =
+      "for the block of the index before to be past its position";
+  return Status::Blocked;
 }
 
 static Status passTurn(Fiber &fiber, const Instruction &op) {
   auto turn = cast<tile::PassTurnOp>(op.op);
   auto &turns = fiber.get<MemRef>(op, 0);
   auto place = getIndices(fiber, op, 1, turn.getIndices().size());
-  int64_t position = turn.getPosition() ? fiber.getInt(op, 1 + place.size())
-                                        : tile::PassTurnOp::kEnd;
-  if (awaitTurn(fiber, turns, place, position) != Status::Next)
-    return Status::Blocked;
+  int64_t position = fiber.getInt(op, 1 + place.size());
   for (Store &store : fiber.role->stores)
     if (!store.isDone && complete(fiber, store) != Status::Next)
       return Status::Failed;
@@ -605,6 +603,12 @@ static Status passTurn(Fiber &fiber, const Instruction &op) {
   if (int64_t last = turns.format.read(number).i; position < last) {
     fiber.emitError(op.op) << "comes to position " << position
                            << ", but its block has come to " << last;
+    return Status::Failed;
+  }
+  if (int64_t before = readTurnBefore(turns, place).value_or(position);
+      before < position) {
+    fiber.emitError(op.op) << "comes to position " << position
+                           << ", but the block before only to " << before;
     return Status::Failed;
   }
   turns.format.write(number, {.i = position});

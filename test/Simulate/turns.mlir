@@ -15,8 +15,8 @@
 // RUN: fovea-run %t/skips-in-turn.mlir --target=sm_90a --simulate --seeds=60 --random=1 | FileCheck %s
 // RUN: fovea-run %t/skips.mlir --target=sm_80 --deterministic --simulate --seeds=10 --random=1 | FileCheck %s
 //
-// RUN: sed '/tile.take_turn/d' %t/roles.mlir > %t/no-turns.mlir
-// RUN: not fovea-run %t/no-turns.mlir --target=sm_90a --simulate --seeds=30 --random=1 2>&1 | FileCheck %s --check-prefix=DIFFERENT
+// RUN: sed '/tile.take_turn/d' %t/roles.mlir > %t/untaken.mlir
+// RUN: not fovea-run %t/untaken.mlir --target=sm_90a --simulate --seeds=30 --random=1 2>&1 | FileCheck %s --check-prefix=UNTAKEN
 // RUN: sed '/tile.pass_turn/d' %t/roles.mlir > %t/never.mlir
 // RUN: not fovea-run %t/never.mlir --target=sm_90a --simulate --random=1 2>&1 | FileCheck %s --check-prefix=NEVER
 // RUN: sed 's/\(tile.take_turn.*\) at %[^ ]* /\1 at %c0 /' %t/roles.mlir > %t/late.mlir
@@ -30,12 +30,14 @@
 //
 // CHECK: result 0: f32 150x32
 //
-// ROLES: tile.role "store"
+// ROLES: tile.role "store0"
+// ROLES: tile.take_turn
+// ROLES: tile.role "store1"
 // ROLES: tile.take_turn
 // ROLES: tile.role "compute"
 // ROLES: tile.write
 //
-// DIFFERENT: result 0 is not the same with seeds
+// UNTAKEN: error: 'tile.pass_turn' op comes to position {{[0-9]+}}, but the block before only to {{[0-9]+}}
 // NEVER: error: 'tile.take_turn' op waits for ever: for the block of the index before to be past its position
 // LATE: error: 'tile.take_turn' op is at position 0, but its block has come to 1
 // NO-WRITE: error: 'tile.wait' op waits for ever: for use 0 of its ring to be full

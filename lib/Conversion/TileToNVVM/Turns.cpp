@@ -37,13 +37,15 @@ static Value getNumber(OpBuilder &builder, Location loc,
                                   access.getPointer(getI32(builder, loc, 0)));
 }
 
-/// By one thread: waits until the block before that of `indices`, if there is
-/// one, has come to `position`, an i32.
-static void emitWait(OpBuilder &builder, Operation *op,
-                     TypedValue<MemRefType> turns, ValueRange indices,
-                     Value position) {
-  Location loc = op->getLoc();
-  SmallVector<Value> before(indices);
+static Value toI32(OpBuilder &builder, Location loc, Value index) {
+  return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), index);
+}
+
+/// By one thread: waits until the block before this one is past a position.
+static void emitWait(OpBuilder &builder, TakeTurnOp op) {
+  Location loc = op.getLoc();
+  Value position = toI32(builder, loc, op.getPosition());
+  SmallVector<Value> before(op.getIndices());
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
@@ -54,18 +56,14 @@ static void emitWait(OpBuilder &builder, Operation *op,
             "{\n.reg .pred early;\n.reg .s32 number;\n"
             "WAIT:\n"
             "ld.acquire.gpu.global.s32 number, [$0];\n"
-            "setp.lt.s32 early, number, $1;\n"
+            "setp.le.s32 early, number, $1;\n"
             "@early bra WAIT;\n}",
-            {getNumber(nested, loc, turns, before), position});
+            {getNumber(nested, loc, op.getTurns(), before), position});
     // What TMA adds comes after what it saw.
     if (areStoredByTma(op))
       emitPtx(nested, loc, "fence.proxy.async.global;");
     scf::YieldOp::create(nested, loc);
   });
-}
-
-static Value toI32(OpBuilder &builder, Location loc, Value index) {
-  return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), index);
 }
 
 namespace {
@@ -76,13 +74,8 @@ struct TakeTurnLowering final : OpConversionPattern<TakeTurnOp> {
   LogicalResult
   matchAndRewrite(TakeTurnOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    emitInOneThread(rewriter, op, [&](OpBuilder &builder) {
-      Value past = arith::AddIOp::create(builder, loc,
-                                         toI32(builder, loc, op.getPosition()),
-                                         getI32(builder, loc, 1));
-      emitWait(builder, op, op.getTurns(), op.getIndices(), past);
-    });
+    emitInOneThread(rewriter, op,
+                    [&](OpBuilder &builder) { emitWait(builder, op); });
     if (areAddedByThreads(op))
       emitBarrier(rewriter, op);
     rewriter.eraseOp(op);
@@ -103,16 +96,12 @@ struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
       emitBarrier(rewriter, op);
     }
     emitInOneThread(rewriter, op, [&](OpBuilder &builder) {
-      Value position = op.getPosition()
-                           ? toI32(builder, loc, op.getPosition())
-                           : getI32(builder, loc, PassTurnOp::kEnd);
-      emitWait(builder, op, op.getTurns(), op.getIndices(), position);
+      // By what it waits for, the writes of TMA are there for all proxies.
       if (areStoredByTma(op))
-        emitPtx(builder, loc,
-                "cp.async.bulk.wait_group 0;\nfence.proxy.async.global;");
-      emitPtx(
-          builder, loc, "st.release.gpu.global.s32 [$0], $1;",
-          {getNumber(builder, loc, op.getTurns(), op.getIndices()), position});
+        emitPtx(builder, loc, "cp.async.bulk.wait_group 0;");
+      emitPtx(builder, loc, "st.release.gpu.global.s32 [$0], $1;",
+              {getNumber(builder, loc, op.getTurns(), op.getIndices()),
+               toI32(builder, loc, op.getPosition())});
     });
     rewriter.eraseOp(op);
     return success();

@@ -85,7 +85,7 @@ gpu.module @kernels {
   // CHECK:         fence.proxy.async.global;
   // CHECK-NOT:   nvvm.barrier
   // CHECK:       cp.reduce.async.bulk.tensor
-  // CHECK:       cp.async.bulk.wait_group 0;\0Afence.proxy.async.global;
+  // CHECK:       cp.async.bulk.wait_group 0;
   // CHECK:       st.release.gpu.global.s32
   gpu.func @turns(%map: !tile.tensor_map<2 x !tile.shared<128x64xf32, swizzle = 128>>, %n: index, %turns: memref<?xi32>) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
     %c0 = arith.constant 0 : index
@@ -97,7 +97,7 @@ gpu.module @kernels {
         tile.store_async add %t, %map[%n, %c0] dims [0, 1] : !tile.shared<128x64xf32, swizzle = 128>, !tile.tensor_map<2 x !tile.shared<128x64xf32, swizzle = 128>>
         tile.wait_stores
         tile.release %ring[%c0] : !tile.ring<1 x !tile.shared<128x64xf32, swizzle = 128>>
-        tile.pass_turn %turns[%n] : memref<?xi32>
+        tile.pass_turn %turns[%n] to %n : memref<?xi32>
       }
       tile.role "compute" warps 8 {
       }
@@ -117,7 +117,7 @@ gpu.module @kernels {
   gpu.func @turns_of_threads(%o: memref<?x?xf32, strided<[?, 1], offset: ?>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>, %turns: memref<?xi32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
     tile.take_turn %turns[%n] at %n : memref<?xi32>
     tile.store add %f, %o[%n, %n] dims [0, 1] : !tile.fragment<128x64xf32, #rows>, memref<?x?xf32, strided<[?, 1], offset: ?>>
-    tile.pass_turn %turns[%n] : memref<?xi32>
+    tile.pass_turn %turns[%n] to %n : memref<?xi32>
     gpu.return
   }
 }

@@ -683,7 +683,23 @@ func.func @turns_type(%t: memref<?xi64>, %i: index) {
 
 func.func @turns_indices(%t: memref<?x?xi32>, %i: index) {
   // expected-error@+1 {{expected 2 indices, got 1}}
-  tile.pass_turn %t[%i] : memref<?x?xi32>
+  tile.pass_turn %t[%i] to %i : memref<?x?xi32>
+  return
+}
+
+// -----
+
+func.func @turns_lanes(%t: memref<2x?x?xi32>, %i: index) {
+  // expected-error@+1 {{expected the dimension before the last to be of 2 lanes, got 'memref<2x?x?xi32>'}}
+  tile.take_turn %t[%i, %i, %i] at %i lanes 2 : memref<2x?x?xi32>
+  return
+}
+
+// -----
+
+func.func @turns_no_lanes(%t: memref<?xi32>, %i: index) {
+  // expected-error@+1 {{expected the dimension before the last to be of 2 lanes, got 'memref<?xi32>'}}
+  tile.pass_turn %t[%i] to %i lanes 2 : memref<?xi32>
   return
 }
 

@@ -107,9 +107,9 @@ func.func @slots(%o: memref<?x?xf32>, %n: index, %x: bf16) {
 
 // A role that stores what another writes, in turn with other blocks.
 // CHECK-LABEL: func @sends
-func.func @sends(%o: memref<?x?xf32>, %turns: memref<?xi32>, %n: index) {
-  tile.launch grid(%n) warps 8 outs(%o, %turns : memref<?x?xf32>, memref<?xi32>) {
-  ^bb0(%r: index, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>, %T: memref<?xi32, strided<[1], offset: ?>>):
+func.func @sends(%o: memref<?x?xf32>, %turns: memref<?xi32>, %lanes: memref<2x?xi32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o, %turns, %lanes : memref<?x?xf32>, memref<?xi32>, memref<2x?xi32>) {
+  ^bb0(%r: index, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>, %T: memref<?xi32, strided<[1], offset: ?>>, %L: memref<2x?xi32, strided<[?, 1], offset: ?>>):
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f32
     %ring = tile.ring : !tile.ring<1 x !tile.shared<128x32xf32>>
@@ -125,8 +125,8 @@ func.func @sends(%o: memref<?x?xf32>, %turns: memref<?xi32>, %n: index) {
         tile.release %ring[%c0] : !tile.ring<1 x !tile.shared<128x32xf32>>
         // CHECK: tile.pass_turn %{{.*}}[%{{.*}}] to %{{.*}} : memref<?xi32
         tile.pass_turn %T[%r] to %n : memref<?xi32, strided<[1], offset: ?>>
-        // CHECK: tile.pass_turn %{{.*}}[%{{.*}}] : memref<?xi32
-        tile.pass_turn %T[%r] : memref<?xi32, strided<[1], offset: ?>>
+        // CHECK: tile.pass_turn %{{.*}}[%{{.*}}, %{{.*}}] to %{{.*}} lanes 2 : memref<2x?xi32
+        tile.pass_turn %L[%c0, %r] to %n lanes 2 : memref<2x?xi32, strided<[?, 1], offset: ?>>
       }
       tile.role "compute" warps 8 {
         %x = tile.fill %zero : !tile.fragment<128x32xf32>

@@ -1,4 +1,5 @@
 // RUN: fovea-opt %s --tile-specialize-warps --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --tile-specialize-warps --cse --canonicalize --split-input-file | FileCheck %s --check-prefix=LANES
 
 !g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 !t = !tile.shared<64x64xbf16>
@@ -88,7 +89,6 @@ func.func @send(%o: memref<?x64xf32>, %turns: memref<?xi32>, %n: index, %x: f32)
     // CHECK-NEXT: tile.release %[[RING]][%[[U]]]
     // CHECK-NEXT: arith.addi %[[U]]
     // CHECK-NEXT: tile.pass_turn
-    // CHECK: tile.pass_turn
     // CHECK: tile.role "compute" warps 8 registers 240
     // CHECK: scf.for
     // CHECK: %[[S:.*]] = tile.acquire %[[RING]]
@@ -111,7 +111,6 @@ func.func @send(%o: memref<?x64xf32>, %turns: memref<?xi32>, %n: index, %x: f32)
       tile.pass_turn %T[%b] to %next : !n
       scf.yield %next : index
     }
-    tile.pass_turn %T[%b] : !n
     %t = tile.to_shared %f : !f -> !t
     tile.store_async %t, %O[%b, %c0] dims [0, 1] : !t, !o
     tile.wait_stores
@@ -121,8 +120,81 @@ func.func @send(%o: memref<?x64xf32>, %turns: memref<?xi32>, %n: index, %x: f32)
 
 // -----
 
+// Turns of two lanes are taken by two roles. Each sends what is of its lane, and
+// goes through the ring with the other.
+// LANES-LABEL: func @lanes
+// LANES:       tile.role "load" warps 1 registers 24 single
+// LANES:       tile.role "store0" warps 1 registers 24 single
+// LANES:         %[[IS0:.*]] = arith.cmpi eq, %[[L0:.*]], %c0
+// LANES-NEXT:    scf.if %[[IS0]] {
+// LANES-NEXT:      tile.take_turn %{{.*}}[%[[L0]], %{{.*}}] at
+// LANES-NEXT:    }
+// LANES-NEXT:    %[[W0:.*]] = tile.wait %[[RING:.*]][%{{.*}}]
+// LANES-NEXT:    scf.if %[[IS0]] {
+// LANES-NEXT:      tile.store_async add %[[W0]]
+// LANES-NEXT:      tile.wait_stores
+// LANES-NEXT:    }
+// LANES-NEXT:    tile.release %[[RING]]
+// LANES:         scf.if %[[IS0]] {
+// LANES-NEXT:      tile.pass_turn %{{.*}}[%[[L0]], %{{.*}}] to
+// LANES:         tile.take_turn %{{.*}}[%c0, %{{.*}}] at
+// LANES-NEXT:    tile.pass_turn %{{.*}}[%c0, %{{.*}}] to
+// LANES-NEXT:  }
+// LANES:       tile.role "store1" warps 2 registers 24 single
+// LANES:         arith.cmpi eq, %{{.*}}, %c1
+// LANES:         tile.take_turn
+// LANES:         tile.wait %[[RING]]
+// LANES:         tile.store_async add
+// LANES:         tile.release %[[RING]]
+// LANES:         tile.pass_turn
+// LANES:         tile.take_turn %{{.*}}[%c1, %{{.*}}] at
+// LANES-NEXT:    tile.pass_turn %{{.*}}[%c1, %{{.*}}] to
+// LANES-NEXT:  }
+// LANES:       tile.role "compute"
+// LANES-NOT:   _turn
+!f = !tile.fragment<64x64xf32>
+!t = !tile.shared<64x64xf32, swizzle = 128>
+!r = !tile.ring<1 x !t>
+!o = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!n = memref<2x?xi32, strided<[?, 1], offset: ?>>
+func.func @lanes(%x: memref<?x64xf32>, %o: memref<?x64xf32>, %turns: memref<2x?xi32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  tile.launch grid(%n) warps 8 ins(%x : memref<?x64xf32>) outs(%o, %turns : memref<?x64xf32>, memref<2x?xi32>) {
+  ^bb0(%b: index, %X: !o, %O: !o, %T: !n):
+    %in = tile.ring : !r
+    %ring = tile.ring : !r
+    scf.for %i = %c0 to %n step %c1 {
+      %free = tile.acquire %in[%i] : !r
+      tile.load_async %X[%i, %c0] dims [0, 1] into %free signals %in[%i] : !o, !r
+      %s = tile.wait %in[%i] : !r
+      %f = tile.from_shared %s : !t -> !f
+      tile.release %in[%i] : !r
+      %lane = arith.remui %i, %c2 : index
+      tile.take_turn %T[%lane, %b] at %i lanes 2 : !n
+      %slot = tile.acquire %ring[%i] : !r
+      tile.write %f into %slot signals %ring[%i] : !f, !r
+      %w = tile.wait %ring[%i] : !r
+      tile.store_async add %w, %O[%i, %c0] dims [0, 1] : !t, !o
+      tile.wait_stores
+      tile.release %ring[%i] : !r
+      %next = arith.addi %i, %c1 : index
+      tile.pass_turn %T[%lane, %b] to %next lanes 2 : !n
+    }
+    tile.take_turn %T[%c0, %b] at %n lanes 2 : !n
+    tile.pass_turn %T[%c0, %b] to %n lanes 2 : !n
+    tile.take_turn %T[%c1, %b] at %n lanes 2 : !n
+    tile.pass_turn %T[%c1, %b] to %n lanes 2 : !n
+  }
+  return
+}
+
+// -----
+
 // Where threads add, too, they take the turns for all.
 // CHECK-LABEL: func @threads_add
+// LANES-LABEL: func @threads_add
 // CHECK-NOT: tile.role "store"
 !f = !tile.fragment<64x64xf32>
 !t = !tile.shared<64x64xf32, swizzle = 128>

@@ -203,24 +203,30 @@ LogicalResult ToSharedOp::verify() {
   return success();
 }
 
-/// Checks that `turns` has a number for each block.
+/// Checks that `turns` has a number for each lane of each block.
 static LogicalResult verifyTurns(Operation *op, MemRefType turns,
-                                 size_t indices) {
+                                 size_t indices, int64_t lanes) {
   if (!turns.getElementType().isInteger(32) || turns.getRank() == 0)
     return op->emitOpError("expected a memref of i32 of rank 1 or more, got ")
            << turns;
   if (static_cast<int64_t>(indices) != turns.getRank())
     return op->emitOpError("expected ")
            << turns.getRank() << " indices, got " << indices;
+  if (lanes > 1 &&
+      (turns.getRank() == 1 || turns.getDimSize(turns.getRank() - 2) != lanes))
+    return op->emitOpError("expected the dimension before the last to be of ")
+           << lanes << " lanes, got " << turns;
   return success();
 }
 
 LogicalResult TakeTurnOp::verify() {
-  return verifyTurns(*this, getTurns().getType(), getIndices().size());
+  return verifyTurns(*this, getTurns().getType(), getIndices().size(),
+                     getLanes());
 }
 
 LogicalResult PassTurnOp::verify() {
-  return verifyTurns(*this, getTurns().getType(), getIndices().size());
+  return verifyTurns(*this, getTurns().getType(), getIndices().size(),
+                     getLanes());
 }
 
 LogicalResult FromSharedOp::verify() {

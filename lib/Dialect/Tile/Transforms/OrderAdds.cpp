@@ -38,6 +38,9 @@ private:
 };
 } // namespace
 
+/// How many numbers a block has that takes turns, of places in turn.
+static constexpr int64_t kLanes = 2;
+
 /// Whether `value`, in a launch, is computed from `argument`.
 static bool dependsOn(Value value, BlockArgument argument) {
   if (value == argument)
@@ -120,10 +123,11 @@ static OrderedLaunch addTurns(LaunchOp launch, StoreOp store) {
   Value group = arith::SelectOp::create(
       builder, loc, isNear, constant(kNearRows), constant(kFarRows));
   Value ofGroup = mul(group, grid.front());
-  // As a tensor has it, neighbours in turn beside each other.
+  // As a tensor has it, neighbours in turn beside each other, lane by lane.
   SmallVector<OpFoldResult> sizes;
   for (Value size : llvm::reverse(grid))
     sizes.push_back(getAsOpFoldResult(size));
+  sizes.insert(std::prev(sizes.end()), builder.getIndexAttr(kLanes));
   Value empty =
       tensor::EmptyOp::create(builder, loc, sizes, builder.getI32Type());
   Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
@@ -169,6 +173,22 @@ static OrderedLaunch addTurns(LaunchOp launch, StoreOp store) {
   return ordered;
 }
 
+/// The dimension that `store` runs along by a loop, if there is one.
+static std::optional<int64_t> findDim(scf::ForOp loop, StoreOp store) {
+  auto index = llvm::find(store.getIndices(), loop.getInductionVar());
+  if (index == store.getIndices().end())
+    return std::nullopt;
+  return index.getIndex();
+}
+
+/// What no block counts to by one of the loops around `store`.
+static Value getEnd(OpBuilder &builder, scf::ForOp loop, StoreOp store) {
+  if (std::optional<int64_t> dim = findDim(loop, store))
+    return memref::DimOp::create(builder, store.getLoc(), store.getTarget(),
+                                 *dim);
+  return loop.getUpperBound();
+}
+
 /// A number that grows with every iteration of the loops around `store`, and is
 /// the same for all blocks; `innermost` is that of the innermost loop.
 static Value getPosition(OpBuilder &builder, StoreOp store, Value innermost) {
@@ -177,22 +197,83 @@ static Value getPosition(OpBuilder &builder, StoreOp store, Value innermost) {
   SmallVector<scf::ForOp> loops = getLoops(store);
   for (scf::ForOp loop : loops) {
     Value place = loop == loops.back() ? innermost : loop.getInductionVar();
-    if (!position) {
-      position = place;
-      continue;
-    }
-    // No loop within counts further than the dimension that it runs along.
-    Value size;
-    for (auto [dim, index] : llvm::enumerate(store.getIndices()))
-      if (index == loop.getInductionVar())
-        size = memref::DimOp::create(builder, loc, store.getTarget(), dim);
-    if (!size)
-      size = loop.getUpperBound();
-    position = arith::AddIOp::create(
-        builder, loc, arith::MulIOp::create(builder, loc, position, size),
-        place);
+    if (position)
+      place = arith::AddIOp::create(
+          builder, loc,
+          arith::MulIOp::create(builder, loc, position,
+                                getEnd(builder, loop, store)),
+          place);
+    position = place;
   }
   return position;
+}
+
+/// Emits an error unless blocks that begin and end somewhere in the loops
+/// around `store` count the same places.
+static LogicalResult verifyLoops(LaunchOp launch, StoreOp store) {
+  for (scf::ForOp loop : getLoops(store))
+    if (!findDim(loop, store) &&
+        dependsOn(loop.getUpperBound(), launch.getBlockIds().front()))
+      return store
+                 .emitOpError("expected its indices to run along a dimension "
+                              "by each loop around it whose end is not the "
+                              "same for all blocks")
+                 .attachNote(loop.getLoc())
+             << "not by this one";
+  return success();
+}
+
+/// Lets the blocks take turns at `adds`, all of which are in the same loops.
+/// Every other iteration of the innermost is of another lane: it takes a block
+/// longer to know that what it has added is complete than to add it.
+static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
+  StoreOp first = adds.front();
+  scf::ForOp inner = getLoops(first).back();
+  Location loc = first.getLoc();
+  OpBuilder builder(inner);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto getIndices = [&](Value lane) {
+    SmallVector<Value> indices(launch.place);
+    indices.insert(std::prev(indices.end()), lane);
+    return indices;
+  };
+  // Waits until those before this block have added all that they add in a lane
+  // before `place` of the innermost loop.
+  auto await = [&](Value lane, Value place) {
+    Value position = arith::SubIOp::create(
+        builder, loc, getPosition(builder, first, place), constant(1));
+    TakeTurnOp::create(builder, loc, launch.turns, getIndices(lane), position,
+                       kLanes);
+  };
+  auto pass = [&](Value lane, Value place) {
+    PassTurnOp::create(builder, loc, launch.turns, getIndices(lane),
+                       getPosition(builder, first, place), kLanes);
+  };
+  // The block adds nothing before the loop's first place and behind its last.
+  auto skip = [&](Value place) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      await(constant(lane), place);
+      pass(constant(lane), place);
+    }
+  };
+
+  skip(arith::MinSIOp::create(builder, loc, inner.getLowerBound(),
+                              inner.getUpperBound()));
+  builder.setInsertionPointAfter(inner);
+  skip(getEnd(builder, inner, first));
+  // Where it adds under a condition, it takes its turn all the same.
+  builder.setInsertionPoint(inner.getBody()->findAncestorOpInBlock(*first));
+  Value place = inner.getInductionVar();
+  Value iteration =
+      arith::DivUIOp::create(builder, loc, place, inner.getStep());
+  Value lane =
+      arith::RemUIOp::create(builder, loc, iteration, constant(kLanes));
+  Value next = arith::AddIOp::create(builder, loc, place, constant(1));
+  await(lane, next);
+  builder.setInsertionPoint(inner.getBody()->getTerminator());
+  pass(lane, next);
 }
 
 LogicalResult OrderAdds::order(LaunchOp launch) {
@@ -217,30 +298,10 @@ LogicalResult OrderAdds::order(LaunchOp launch) {
       error.attachNote(adds.front().getLoc()) << "it adds here, too";
       return error;
     }
+  if (failed(verifyLoops(launch, adds.front())))
+    return failure();
   OrderedLaunch ordered = addTurns(launch, adds.front());
-  Value turns = ordered.turns;
-  ArrayRef<Value> place = ordered.place;
-  scf::ForOp inner = loops.back();
-  Location loc = inner.getLoc();
-  OpBuilder builder(inner);
-  // What is before the loop's first place is not added to.
-  Value first = arith::MinSIOp::create(builder, loc, inner.getLowerBound(),
-                                       inner.getUpperBound());
-  PassTurnOp::create(builder, loc, turns, place,
-                     getPosition(builder, adds.front(), first));
-  for (StoreOp store : adds) {
-    builder.setInsertionPoint(store);
-    TakeTurnOp::create(builder, store.getLoc(), turns, place,
-                       getPosition(builder, store, inner.getInductionVar()));
-  }
-  builder.setInsertionPoint(inner.getBody()->getTerminator());
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value next =
-      arith::AddIOp::create(builder, loc, inner.getInductionVar(), one);
-  PassTurnOp::create(builder, loc, turns, place,
-                     getPosition(builder, adds.front(), next));
-  builder.setInsertionPointAfter(loops.front());
-  PassTurnOp::create(builder, loc, turns, place, /*position=*/Value());
+  takeTurns(ordered, adds);
   ++numOrdered;
   return success();
 }

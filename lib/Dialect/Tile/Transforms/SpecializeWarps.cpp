@@ -9,6 +9,7 @@
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -264,6 +265,64 @@ void RoleSlice::cloneBranch(scf::IfOp branch, OpBuilder &builder,
     mapping.map(branch.getResult(index), result);
 }
 
+namespace {
+/// A role of one thread.
+struct Service {
+  std::string name;
+  RoleSlice slice;
+  /// Of several that do the same work, each does that of a lane of turns.
+  int64_t lane = 0;
+};
+} // namespace
+
+/// In how many lanes a program takes turns.
+static int64_t getNumLanes(Block &body) {
+  int64_t lanes = 1;
+  body.walk([&](TakeTurnOp turn) {
+    lanes = std::max<int64_t>(lanes, turn.getLanes());
+  });
+  return lanes;
+}
+
+/// The lane that a turn is of, or what is sent after one was taken; null where
+/// there is no other.
+static Value getLane(Operation *op) {
+  if (auto turn = dyn_cast<TakeTurnOp>(op))
+    return turn.getLane();
+  if (auto turn = dyn_cast<PassTurnOp>(op))
+    return turn.getLane();
+  for (; !isa<RoleOp>(op); op = op->getParentOp())
+    for (Operation *before = op->getPrevNode(); before;
+         before = before->getPrevNode())
+      if (auto turn = dyn_cast<TakeTurnOp>(before))
+        return turn.getLane();
+  return {};
+}
+
+/// Leaves what a role sends in one lane. It still waits for the tiles of all,
+/// and releases them: so roles go through a ring together.
+static void keepLane(Block &body, int64_t lane) {
+  SmallVector<std::pair<Operation *, Value>> sends;
+  body.walk([&](Operation *op) {
+    if (isa<TakeTurnOp, PassTurnOp, StoreAsyncOp, WaitStoresOp>(op))
+      sends.emplace_back(op, getLane(op));
+  });
+  for (auto [op, sent] : sends) {
+    if (!sent) {
+      if (lane > 0)
+        op->erase();
+      continue;
+    }
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    Value kept = arith::ConstantIndexOp::create(builder, loc, lane);
+    Value isKept = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                         sent, kept);
+    auto branch = scf::IfOp::create(builder, loc, isKept);
+    op->moveBefore(branch.thenYield());
+  }
+}
+
 /// Whether `op` computes scalars from scalars: it may run before the roles.
 static bool isScalar(Operation *op) {
   auto isTile = [](Type type) { return isa<TileDialect>(type.getDialect()); };
@@ -327,20 +386,29 @@ void SpecializeWarps::specialize(LaunchOp launch) {
     op->moveBefore(compute->getTerminator());
 
   // Roles of one thread share a warp group in front.
-  SmallVector<std::pair<StringRef, RoleSlice>, 2> slices;
-  for (auto [name, kind] :
-       {std::pair("load", Work::Copy), std::pair("store", Work::Send)})
-    if (kind == Work::Copy || canSend(*compute))
-      if (RoleSlice slice(*compute, kind); !slice.isEmpty())
-        slices.emplace_back(name, std::move(slice));
+  SmallVector<Service> services;
+  if (RoleSlice slice(*compute, Work::Copy); !slice.isEmpty())
+    services.push_back({"load", std::move(slice)});
+  if (RoleSlice slice(*compute, Work::Send);
+      !slice.isEmpty() && canSend(*compute)) {
+    int64_t lanes = getNumLanes(*compute);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      services.push_back(
+          {lanes == 1 ? "store" : ("store" + Twine(lane)).str(), slice, lane});
+  }
   builder.setInsertionPointToStart(&roles.getBody().front());
-  for (auto &[name, slice] : slices) {
-    Block *body = addRole(name, kGroupWarps / slices.size(), serviceRegisters,
-                          /*isSingle=*/true);
+  int64_t free = kGroupWarps;
+  for (const auto &[index, service] : llvm::enumerate(services)) {
+    int64_t share = free / static_cast<int64_t>(services.size() - index);
+    Block *body =
+        addRole(service.name, share, serviceRegisters, /*isSingle=*/true);
+    free -= share;
     OpBuilder nested(body->getTerminator());
     IRMapping mapping;
-    slice.clone(*compute, nested, mapping);
+    service.slice.clone(*compute, nested, mapping);
+    keepLane(*body, service.lane);
   }
-  for (auto &[name, slice] : slices)
-    slice.eraseWork();
+  for (Service &service : services)
+    if (service.lane == 0)
+      service.slice.eraseWork();
 }

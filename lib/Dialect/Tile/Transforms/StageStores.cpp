@@ -105,13 +105,10 @@ void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch) {
   builder.setInsertionPointToStart(&launch.getBody().front());
   Value ring = RingOp::create(
       builder, loc, RingType::get(store.getContext(), /*stages=*/1, tile));
-  // The tile can be written before the block's turn comes.
-  auto turn = dyn_cast_or_null<TakeTurnOp>(store->getPrevNode());
-  builder.setInsertionPoint(turn ? turn.getOperation() : store);
+  builder.setInsertionPoint(store);
   Value slot = AcquireOp::create(builder, loc, tile, ring, use);
   WriteOp::create(builder, loc, store.getValue(), slot, ring, use);
   Value staged = WaitOp::create(builder, loc, tile, ring, use);
-  builder.setInsertionPoint(store);
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
                        store.getIndices(), store.getDims(), /*add=*/true);
   WaitStoresOp::create(builder, loc);

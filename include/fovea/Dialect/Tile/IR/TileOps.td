@@ -304,10 +304,19 @@ def WaitStoresOp : Tile_Op<"wait_stores", [
   let assemblyFormat = "(`pending` $pending^)? attr-dict";
 }
 
-class Tile_TurnOp<string mnemonic, list<Trait> traits = []>
-    : Tile_Op<mnemonic, !listconcat(traits, [
-        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
+class Tile_TurnOp<string mnemonic> : Tile_Op<mnemonic, [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let arguments = (ins AnyMemRef:$turns, Variadic<Index>:$indices,
+      Index:$position,
+      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$lanes);
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Which of its `lanes` this is about; null where there is one.
+    ::mlir::Value getLane() {
+      return getLanes() == 1 ? ::mlir::Value()
+                             : ::mlir::Value(getIndices().drop_back().back());
+    }
+  }];
 }
 
 def TakeTurnOp : Tile_TurnOp<"take_turn"> {
@@ -316,12 +325,17 @@ def TakeTurnOp : Tile_TurnOp<"take_turn"> {
     Blocks whose `indices` differ in the last alone add to the same memory in
     turn, those of lower index first: so sums are the same, bit by bit, in every
     run. A block says by `tile.pass_turn` to which position it has come: what it
-    and those before it add at lower ones is complete. This op waits until the block of the index
-    before, if there is one, has come further than `position`. `turns`, i32, has
-    a number for each block, 0 before the launch.
+    and those before it add at lower ones is complete. This op waits until the
+    block of the index before, if there is one, has come further than `position`.
+    `turns`, i32, has a number for each block, 0 before the launch.
 
     A block waits for blocks of lower index alone, which must not be launched
     later.
+
+    With `lanes`, a block has as many numbers, and the index before the last says
+    of which lane this is. Each place that is added to is of one lane: so turns of
+    one are taken while what was added in another is still on its way, by another
+    role (`--tile-specialize-warps`).
 
     ```mlir
     tile.take_turn %turns[%b, %h, %n] at %i : memref<?x?x?xi32, ...>
@@ -329,32 +343,23 @@ def TakeTurnOp : Tile_TurnOp<"take_turn"> {
     tile.pass_turn %turns[%b, %h, %n] to %next : memref<?x?x?xi32, ...>
     ```
   }];
-  let arguments = (ins AnyMemRef:$turns, Variadic<Index>:$indices,
-                       Index:$position);
   let assemblyFormat = [{
-    $turns `[` $indices `]` `at` $position attr-dict
+    $turns `[` $indices `]` `at` $position (`lanes` $lanes^)? attr-dict
     `:` qualified(type($turns))
   }];
 }
 
-def PassTurnOp : Tile_TurnOp<"pass_turn", [AttrSizedOperandSegments]> {
+def PassTurnOp : Tile_TurnOp<"pass_turn"> {
   let summary = "Says to which position this block has come";
   let description = [{
-    Waits until the block of the index before, if there is one, has come to
-    `position`, and until what this program has added is complete; then says that
-    the block has come there, which is no lower than before, or without a position
-    to its end. So who skips a place stays in turn: what the blocks before it add
-    there is complete, too. See `tile.take_turn`.
+    Waits until what this program has added is complete; then says that the block
+    has come to `position`, which is no lower than before. All that blocks of lower
+    index add at lower positions, of the same lane, must be complete, too: so who
+    skips a position takes its turn there all the same. See `tile.take_turn`.
   }];
-  let arguments = (ins AnyMemRef:$turns, Variadic<Index>:$indices,
-                       Optional<Index>:$position);
   let assemblyFormat = [{
-    $turns `[` $indices `]` (`to` $position^)? attr-dict
+    $turns `[` $indices `]` `to` $position (`lanes` $lanes^)? attr-dict
     `:` qualified(type($turns))
-  }];
-  let extraClassDeclaration = [{
-    /// The number of a block that has come to its end.
-    static constexpr int64_t kEnd = 0x7fffffff;
   }];
 }
 

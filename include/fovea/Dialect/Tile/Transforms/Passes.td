@@ -16,10 +16,11 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
     In every `tile.launch` with `tile.store add` in loops, to places that do not
     depend on the first dimension of the grid: blocks that differ in it alone
     take turns (`tile.take_turn`, `tile.pass_turn`), so that results are the same,
-    bit by bit, in every run. A block passes its turn at the end of each iteration
-    of the innermost loop, whether it has added or not, and before that loop the
-    turns of places in front of it. The launch gets numbers to say so, zero at
-    first, as a further operand of `outs`.
+    bit by bit, in every run. A block takes and passes its turn in each iteration
+    of the innermost loop, whether it adds or not, and around that loop the turns
+    of places before and behind it. Iterations are of two lanes by turns: it takes
+    a block longer to know that what it has added is complete than to add it. The
+    launch gets numbers to say so, zero at first, as a further operand of `outs`.
 
     Blocks wait for those that were launched earlier. The grid becomes one of one
     dimension, in which the blocks of several rows, that differ in the other
@@ -29,11 +30,14 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
     first; else sixteen, the first block first.
 
     Runs on tensors. Adds outside of loops, and of a launch whose places depend on
-    the first dimension of the grid, stay. Adds in different loops are an error.
+    the first dimension of the grid, stay. Adds in different loops are an error,
+    and so is a loop that ends elsewhere in each block and whose count is no index
+    of the place.
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numOrdered", "num-ordered", "Number of launches with turns">
@@ -145,13 +149,14 @@ def TileStageStores : Pass<"tile-stage-stores"> {
 def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
   let summary = "Splits a program into roles that copy, store and compute";
   let description = [{
-    A launch with rings becomes up to three roles. `load`, one thread, acquires
+    A launch with rings becomes several roles. `load`, one thread, acquires
     slots and starts copies, with the control flow and scalars that they need;
     what is cheap is computed in all. `store`, one thread of the same warp group,
     waits for slots that fragments are written to (`tile.write`), stores and
-    releases them, and takes turns with other blocks. It is left out where
-    threads add to memory in turn, too. `compute` does the rest. Scalars and
-    rings before the first op that only one role needs stay outside.
+    releases them, and takes turns with other blocks: `store0` and `store1`, where
+    turns have two lanes, each in one of them. It is left out where threads add to
+    memory in turn, too. `compute` does the rest. Scalars and rings before the
+    first op that only one role needs stay outside.
 
     Registers move from that warp group to `compute` (`setmaxnreg`): of the
     64 Ki registers of a multiprocessor the block gets an equal share for each
@@ -160,7 +165,10 @@ def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
 
     Launches without rings, or with roles, stay.
   }];
-  let dependentDialects = ["::fovea::tile::TileDialect"];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
   let statistics = [
     Statistic<"numSpecialized", "num-specialized",
               "Number of launches split into roles">
