@@ -9,9 +9,11 @@
 
 #include "fovea/Runtime/HostRuntime.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 
 #include <atomic>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>

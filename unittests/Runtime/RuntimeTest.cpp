@@ -8,6 +8,7 @@
 #include "fovea/Runtime/HostRuntime.h"
 #include "fovea/Runtime/SmallFloats.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 
 #include <atomic>
