@@ -9,6 +9,8 @@
 
 #include "GpuScheduleModel.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
@@ -43,6 +45,64 @@ llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
   return dependents;
 }
 
+namespace {
+/// By how much values of a score region grow if query and key do so by 1,
+/// wherever they are.
+class Growth {
+public:
+  explicit Growth(Block &body);
+
+  /// Nothing if it is not known.
+  std::optional<int64_t> get(Value value) const;
+
+private:
+  std::optional<int64_t> find(Operation &op) const;
+
+  Block &body;
+  llvm::DenseMap<Value, int64_t> known;
+};
+} // namespace
+
+Growth::Growth(Block &body) : body(body) {
+  // Batch and head stay; the score has no such place.
+  for (unsigned number : {1, 2})
+    known[body.getArgument(number)] = 0;
+  for (unsigned number : {3, 4})
+    known[body.getArgument(number)] = 1;
+  for (Operation &op : body.without_terminator())
+    if (std::optional<int64_t> growth = find(op))
+      for (Value result : op.getResults())
+        known[result] = *growth;
+}
+
+std::optional<int64_t> Growth::get(Value value) const {
+  if (value.getParentBlock() != &body)
+    return 0;
+  auto found = known.find(value);
+  return found == known.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<int64_t> Growth::find(Operation &op) const {
+  if (op.getNumRegions())
+    return std::nullopt;
+  SmallVector<int64_t> operands;
+  for (Value operand : op.getOperands()) {
+    std::optional<int64_t> growth = get(operand);
+    if (!growth)
+      return std::nullopt;
+    operands.push_back(*growth);
+  }
+  if (isa<arith::AddIOp>(op))
+    return operands[0] + operands[1];
+  if (isa<arith::SubIOp>(op))
+    return operands[0] - operands[1];
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+    return operands[0];
+  if (llvm::all_of(operands, [](int64_t growth) { return growth == 0; }))
+    return 0;
+  return std::nullopt;
+}
+
 SmallVector<unsigned> fovea::getSharingCoordinates(AttentionBackwardOp op,
                                                    tensor::ExtractOp read) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
@@ -65,12 +125,15 @@ fovea::findCaptureReads(AttentionBackwardOp op) {
   if (op.getCaptures().empty())
     return reads;
   Block &body = op.getScore().front();
+  Growth growth(body);
   WalkResult walked = body.walk([&](tensor::ExtractOp read) {
     if (!llvm::is_contained(op.getCaptures(), read.getTensor()))
       return WalkResult::advance();
     if (read->getBlock() != &body)
       return WalkResult::interrupt();
-    reads.push_back({read, CaptureSum::InMemory});
+    bool isByDistance = llvm::all_of(
+        read.getIndices(), [&](Value index) { return growth.get(index) == 0; });
+    reads.push_back({read, CaptureSum::InMemory, isByDistance});
     return WalkResult::advance();
   });
   if (walked.wasInterrupted())

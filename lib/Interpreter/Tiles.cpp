@@ -8,6 +8,7 @@
 #include "ThreadBlock.h"
 
 #include <cmath>
+#include <map>
 #include <random>
 
 using namespace mlir;
@@ -493,6 +494,39 @@ static Status map(Fiber &fiber, const Instruction &op) {
   return done ? fiber.setObject(op, result) : Status::Failed;
 }
 
+/// What a warp has of a diagonal goes to one of its elements there; without a
+/// layout, every element is a sum of its own.
+static Status sumDiagonals(Fiber &fiber, const Instruction &op) {
+  auto input = readFragment(fiber, op, 0);
+  if (!input)
+    return Status::Failed;
+  auto type = cast<tile::SumDiagonalsOp>(op.op).getResult().getType();
+  auto result = makeFragment(type);
+  result->elements = input->elements;
+  tile::LayoutAttr layout = type.getLayout();
+  if (!layout)
+    return fiber.setObject(op, result);
+  // By warp and distance.
+  constexpr int64_t kWarpThreads = 32;
+  std::map<std::pair<int64_t, int64_t>, Scalar *> sums;
+  for (int64_t thread = 0; thread < layout.getNumThreads(); ++thread) {
+    SmallVector<int64_t> base = layout.getThreadOffset(thread);
+    for (int64_t index = 0; index < layout.getNumRegisters(); ++index) {
+      SmallVector<int64_t> offset = layout.getRegisterOffset(index);
+      int64_t row = base[0] + offset[0], column = base[1] + offset[1];
+      Scalar &element = result->elements[row * result->shape[1] + column];
+      auto [entry, isFirst] =
+          sums.try_emplace({thread / kWarpThreads, row - column}, &element);
+      if (isFirst)
+        continue;
+      Scalar &sum = *entry->second;
+      sum.f = result->format.round(sum.f + element.f);
+      element.f = 0;
+    }
+  }
+  return fiber.setObject(op, result);
+}
+
 static Status yield(Fiber &fiber, const Instruction &op) {
   fiber.yielded.assign(1, fiber.operand(op, 0));
   fiber.stack.pop_back();
@@ -701,6 +735,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.pass_turn"] = inLaunch<passTurn>;
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;
+  handlers["tile.sum_diagonals"] = sumDiagonals;
   handlers["tile.yield"] = yield;
   handlers["tile.reduce"] = reduce;
   handlers["tile.mma"] = inLaunch<mma>;

@@ -39,6 +39,8 @@ enum class CaptureSum {
 struct CaptureRead {
   mlir::tensor::ExtractOp op;
   CaptureSum sum;
+  /// Whether queries and keys that differ by the same read the same element.
+  bool isByDistance;
 };
 
 /// The reads of the captures of `op`, which has a gradient for each; nothing if

@@ -90,7 +90,9 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       queries; those are summed in f64 behind. Where no two scores read the same
       element, each writes its gradient. Other elements are added to in memory
       (`memref.atomic_rmw addf`), in f32, or in f64 if operands are f32 or f64 and
-      query and key do not both index a dimension; what is zero is not.
+      query and key do not both index a dimension; what is zero is not. Where
+      the difference of query and key says where, and operands have 16 bits, a
+      warp's sums along diagonals are added (`tile.sum_diagonals`).
     - Elements that query and key choose, and no score, are read before the
       products.
     - `deterministic`: what is added in memory has the same bits in every run,

@@ -50,6 +50,8 @@ LogicalResult BackwardBuilder::findReads() {
     return fail(
         "warps share the queries that gradients of captured tensors are "
         "summed over");
+  // Sums of few terms, in f32, are as exact as 16-bit operands are.
+  bool isRounded = sizes.element.getWidth() == 16;
   for (Value capture : op.getCaptures())
     for (CaptureRead &read : *found) {
       if (read.op.getTensor() != capture)
@@ -58,8 +60,10 @@ LogicalResult BackwardBuilder::findReads() {
       if (read.sum == CaptureSum::OverQueries)
         reads.push_back(read.op);
       else
-        scattered.push_back({read.op, isShared,
-                             /*isZeroed=*/isShared || !writesAll(op, read.op)});
+        scattered.push_back(
+            {read.op, isShared,
+             /*addsDiagonals=*/isShared && read.isByDistance && isRounded,
+             /*isZeroed=*/isShared || !writesAll(op, read.op)});
     }
   return success();
 }

@@ -85,6 +85,8 @@ private:
             ValueRange arguments, std::optional<OpFoldResult> matters);
   void scatter(ScatteredRead read, Value p, Value products, Value scores,
                Value weights);
+  void scatterDiagonals(ScatteredRead read, Value p, Value products,
+                        Value scores, Value weights);
 
   OpBuilder &builder;
   AttentionBackwardOp op;
@@ -418,6 +420,43 @@ void BackwardEmitter::scatter(ScatteredRead read, Value p, Value products,
   readGradients(read.op, p, products, scores, weights, sendOne);
 }
 
+/// Adds sums of gradients at the same distance of query and key, which say
+/// where.
+void BackwardEmitter::scatterDiagonals(ScatteredRead read, Value p,
+                                       Value products, Value scores,
+                                       Value weights) {
+  // What does not exist may be at a place of its own.
+  auto dropMissing = [&](OpBuilder &body, Value gradient, Value,
+                         ValueRange coordinates) -> Value {
+    OpFoldResult kept = exists(body, coordinates);
+    if (IndexMath::isTrue(kept))
+      return gradient;
+    Formula f = formula(body);
+    IndexMath index(body, loc);
+    return f.select(index.materialize(kept, /*isBoolean=*/true), gradient,
+                    f.number(0.0));
+  };
+  Value gradients =
+      readGradients(read.op, p, products, scores, weights, dropMissing);
+  Value sums = SumDiagonalsOp::create(builder, loc, gradients);
+  math.map(scoreType, sums, {},
+           [&](OpBuilder &body, ValueRange elements,
+               ValueRange coordinates) -> Value {
+             // A sum may lie where no score is; the distance is that of some.
+             IndexMath index(body, loc);
+             SmallVector<Value> arguments{elements[0]};
+             llvm::append_range(arguments,
+                                ArrayRef(step.tile.at).take_front(2));
+             for (auto [first, coordinate] :
+                  {std::pair(step.tile.at[2], getQuery(coordinates)),
+                   {step.tile.at[3], getKey(coordinates)}})
+               arguments.push_back(index.materialize(
+                   index.add(OpFoldResult(first), OpFoldResult(coordinate))));
+             send(body, read, elements[0], arguments, /*matters=*/std::nullopt);
+             return elements[0];
+           });
+}
+
 FailureOr<BackwardGradients>
 BackwardEmitter::emit(const BackwardGradients &sums) {
   readAhead();
@@ -449,7 +488,10 @@ BackwardEmitter::emit(const BackwardGradients &sums) {
                          /*acc=*/Value(), {sizes.queries, sizes.headDim});
   // While products run.
   for (ScatteredRead read : step.scattered)
-    scatter(read, p, products, scores, left);
+    if (read.addsDiagonals)
+      scatterDiagonals(read, p, products, scores, left);
+    else
+      scatter(read, p, products, scores, left);
   if (hasFailed)
     return failure();
   return result;

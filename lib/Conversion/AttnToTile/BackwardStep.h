@@ -21,6 +21,8 @@ struct ScatteredRead {
   mlir::tensor::ExtractOp op;
   /// Whether it is added there, for scores share elements.
   bool isShared;
+  /// Whether a warp's sums along diagonals of the scores are added instead.
+  bool addsDiagonals;
   /// Whether the memref holds zeros before.
   bool isZeroed;
   mlir::Value target = {};

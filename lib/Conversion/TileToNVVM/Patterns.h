@@ -76,6 +76,10 @@ void populateRingPatterns(const TileTypeConverter &converter,
 void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,
                                              mlir::RewritePatternSet &patterns);
 
+/// sum_diagonals.
+void populateDiagonalPatterns(const TileTypeConverter &converter,
+                              mlir::RewritePatternSet &patterns);
+
 /// take_turn and pass_turn.
 void populateTurnPatterns(const TileTypeConverter &converter,
                           mlir::RewritePatternSet &patterns);

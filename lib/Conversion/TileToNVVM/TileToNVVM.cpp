@@ -50,6 +50,7 @@ private:
     RewritePatternSet patterns(context);
     ConversionTarget target(*context);
     populateFragmentPatterns(converter, patterns);
+    populateDiagonalPatterns(converter, patterns);
     populateMemoryPatterns(converter, patterns, readers);
     populateProductPatterns(converter, patterns);
     populateRingPatterns(converter, patterns, readers);

@@ -179,3 +179,114 @@ func.func @keys(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %lse: tens
       : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16>, tensor<2x4x70x16xf16> -> tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16>, tensor<4x90xf32>, tensor<2xf32>
   return %db, %dg : tensor<4x90xf32>, tensor<2xf32>
 }
+
+// -----
+
+// Where the difference of query and key says where, a warp's diagonals are summed
+// before they are added. What does not exist counts as 0; the place of a sum is
+// that of its element, which may be beyond the last query.
+
+// CHECK-LABEL: func @distances
+// CHECK:       %[[ROWS:.*]] = tile.map {{.*}} columns(
+// CHECK:         arith.select %{{.*}}, %{{.*}}, %{{.*}} : f32
+// CHECK:       tile.sum_diagonals
+// CHECK:       tile.map ins(
+// CHECK-NEXT:  ^bb0(%[[SUM:.*]]: f32, %[[KEY:.*]]: index, %[[QUERY:.*]]: index):
+// CHECK-NEXT:    %[[I:.*]] = arith.addi %{{.*}}, %[[QUERY]]
+// CHECK-NEXT:    %[[J:.*]] = arith.addi %{{.*}}, %[[KEY]]
+// CHECK-NEXT:    arith.cmpf une, %[[SUM]]
+// CHECK-NEXT:    scf.if
+// CHECK-NEXT:      %[[D:.*]] = arith.subi %[[J]], %[[I]]
+// CHECK-NEXT:      %[[AT:.*]] = arith.addi %[[D]], %c69
+// CHECK-NEXT:      memref.atomic_rmw addf %[[SUM]], %{{.*}}[%{{.*}}, %[[AT]]]
+func.func @distances(%q: tensor<1x2x70x16xbf16>, %lse: tensor<1x2x70xf32>, %table: tensor<2x200xf32>) -> tensor<2x200xf32> {
+  %dq, %dk, %dv, %db = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%lse, %lse : tensor<1x2x70xf32>, tensor<1x2x70xf32>) captures(%table : tensor<2x200xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c69 = arith.constant 69 : index
+        %d = arith.subi %j, %i : index
+        %at = arith.addi %d, %c69 : index
+        %x = tensor.extract %table[%h, %at] : tensor<2x200xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>}
+      : tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16> -> tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<2x200xf32>
+  return %db : tensor<2x200xf32>
+}
+
+// -----
+
+// A function of it is one, too, as buckets of distances are.
+
+// CHECK-LABEL: func @buckets
+// CHECK:       tile.sum_diagonals
+// CHECK:       memref.atomic_rmw addf
+func.func @buckets(%q: tensor<1x2x70x16xbf16>, %lse: tensor<1x2x70xf32>, %table: tensor<2x200xf32>) -> tensor<2x200xf32> {
+  %dq, %dk, %dv, %db = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%lse, %lse : tensor<1x2x70xf32>, tensor<1x2x70xf32>) captures(%table : tensor<2x200xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c5 = arith.constant 5 : index
+        %c199 = arith.constant 199 : index
+        %far = arith.addi %j, %c199 : index
+        %d = arith.subi %far, %i : index
+        %k = arith.index_cast %d : index to i32
+        %m = arith.index_cast %k : i32 to index
+        %at = arith.shrui %m, %c5 : index
+        %x = tensor.extract %table[%h, %at] : tensor<2x200xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>}
+      : tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16> -> tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<2x200xf32>
+  return %db : tensor<2x200xf32>
+}
+
+// -----
+
+// Sums of query and key are not.
+
+// CHECK-LABEL: func @sums_of_places
+// CHECK-NOT:   tile.sum_diagonals
+// CHECK:       memref.atomic_rmw addf
+// CHECK-NOT:   tile.sum_diagonals
+// CHECK:       return
+func.func @sums_of_places(%q: tensor<1x2x70x16xbf16>, %lse: tensor<1x2x70xf32>, %table: tensor<2x200xf32>) -> tensor<2x200xf32> {
+  %dq, %dk, %dv, %db = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%lse, %lse : tensor<1x2x70xf32>, tensor<1x2x70xf32>) captures(%table : tensor<2x200xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %at = arith.addi %i, %j : index
+        %x = tensor.extract %table[%h, %at] : tensor<2x200xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>}
+      : tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16> -> tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<2x200xf32>
+  return %db : tensor<2x200xf32>
+}
+
+// -----
+
+// Nor does twice the key less the query, or what a function makes of both.
+
+// CHECK-LABEL: func @multiples
+// CHECK-NOT:   tile.sum_diagonals
+// CHECK:       memref.atomic_rmw addf
+// CHECK-NOT:   tile.sum_diagonals
+// CHECK:       return
+func.func @multiples(%q: tensor<1x2x70x16xbf16>, %lse: tensor<1x2x70xf32>, %table: tensor<2x200xf32>) -> tensor<2x200xf32> {
+  %dq, %dk, %dv, %db = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%lse, %lse : tensor<1x2x70xf32>, tensor<1x2x70xf32>) captures(%table : tensor<2x200xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %e = arith.addi %j, %j : index
+        %d = arith.subi %e, %i : index
+        %c1 = arith.constant 1 : index
+        %at = arith.shrui %d, %c1 : index
+        %x = tensor.extract %table[%h, %at] : tensor<2x200xf32>
+        %r = arith.addf %s, %x : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>}
+      : tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16> -> tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<2x200xf32>
+  return %db : tensor<2x200xf32>
+}

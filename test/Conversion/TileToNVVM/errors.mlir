@@ -100,3 +100,16 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+#by_row = #tile.layout<32x8, registers = [8:1d1], threads = [32:1d0]>
+gpu.module @kernels {
+  gpu.func @diagonals(%a: f32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %x = tile.fill %a : !tile.fragment<32x8xf32, #by_row>
+    // expected-error@+2 {{expected the layout of an accumulator, got #tile.layout<32x8, registers = [8:1d1], threads = [32:1d0]>}}
+    // expected-error@+1 {{failed to legalize}}
+    %d = tile.sum_diagonals %x : !tile.fragment<32x8xf32, #by_row>
+    gpu.return
+  }
+}

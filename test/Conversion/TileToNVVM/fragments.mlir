@@ -1,5 +1,6 @@
 // RUN: fovea-opt %s --pass-pipeline='builtin.module(convert-tile-to-nvvm,gpu.module(canonicalize,cse))' | FileCheck %s
 
+#wide = #tile.layout<8x16, registers = [2:1d1, 2:8d1], threads = [4:2d1, 8:1d0]>
 #acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
 #swapped = #tile.layout<16x8, registers = [2:8d0, 2:1d1], threads = [4:2d1, 8:1d0]>
 #row = #tile.layout<16, registers = [2:8d0], threads = [4:r, 8:1d0]>
@@ -145,6 +146,53 @@ gpu.module @kernels {
     %z = tile.fill %init : !tile.fragment<8xf64, #column>
     %r = tile.reduce add %x, %z dim 0 : !tile.fragment<16x8xf64, #acc> -> !tile.fragment<8xf64, #column>
     tile.store %r, %m[%c0] dims [0] : !tile.fragment<8xf64, #column>, memref<8xf64, strided<[1]>>
+    gpu.return
+  }
+
+  // Of 8 x 16 elements, four registers have distances 0, -1, -8 and -9. Those of
+  // odd columns are added to the others by two exchanges, chains of lanes summed by
+  // two, then those that begin in rows 0 and 1 go to the register that is 8 before.
+
+  // CHECK-LABEL: gpu.func @diagonals
+  // CHECK-DAG:     %[[C3:.*]] = arith.constant 3 : i32
+  // CHECK-DAG:     %[[C4:.*]] = arith.constant 4 : i32
+  // CHECK-DAG:     %[[C9:.*]] = arith.constant 9 : i32
+  // CHECK-DAG:     %[[C18:.*]] = arith.constant 18 : i32
+  // CHECK-DAG:     %[[C31:.*]] = arith.constant 31 : i32
+  // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0.0{{.*}} : f32
+  // CHECK:         %[[X:.*]]:4 = scf.if
+  // CHECK:         %[[LANE:.*]] = arith.andi %{{.*}}, %[[C31]]
+  // CHECK:         %[[ROW:.*]] = arith.divui %[[LANE]], %[[C4]]
+  // CHECK:         %[[COLUMN:.*]] = arith.remui %[[LANE]], %[[C4]]
+  // CHECK:         %[[FIRST:.*]] = arith.cmpi ult, %[[COLUMN]], %{{.*}} : i32
+  // CHECK:         %[[BEGINS:.*]] = arith.ori %[[FIRST]], %{{.*}} : i1
+  // CHECK:         %[[LAST:.*]] = arith.cmpi eq, %[[LANE]], %[[C3]]
+  // CHECK:         %[[BELOW:.*]] = arith.addi %[[LANE]], %[[C4]]
+  // CHECK:         %[[CORNER:.*]] = arith.select %[[FIRST]], %[[C3]], %{{.*}} : i32
+  // CHECK:         %[[NEAR:.*]] = arith.addi %[[LANE]], %[[C9]]
+  // CHECK:         %[[FAR:.*]] = arith.addi %[[LANE]], %[[C18]]
+  // CHECK:         %[[READ:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[X]]#3, %[[BELOW]]
+  // CHECK:         %[[TERM:.*]] = arith.select %{{.*}}, %[[READ]], %[[ZERO]] : f32
+  // CHECK:         %[[ROWS:.*]] = arith.addf %[[X]]#2, %[[TERM]]
+  // CHECK:         %[[ODD:.*]] = arith.select %[[LAST]], %[[X]]#1, %[[X]]#3
+  // CHECK:         nvvm.shfl.sync idx %{{.*}}, %[[ODD]], %[[CORNER]]
+  // CHECK:         %[[SUM:.*]] = arith.addf %[[ROWS]], %{{.*}}
+  // CHECK:         nvvm.shfl.sync idx %{{.*}}, %[[SUM]], %[[NEAR]]
+  // CHECK:         %[[PAIR:.*]] = arith.addf %[[SUM]], %{{.*}}
+  // CHECK:         nvvm.shfl.sync idx %{{.*}}, %[[PAIR]], %[[FAR]]
+  // CHECK:         nvvm.shfl.sync idx %{{.*}}, %[[X]]#1, %[[BELOW]]
+  // CHECK-COUNT-4: nvvm.shfl.sync idx
+  // CHECK-NOT:     nvvm.shfl.sync
+  // CHECK:         arith.select %[[BEGINS]]
+  // CHECK:         arith.select %[[LAST]], %[[X]]#3, %[[ZERO]]
+  // CHECK:         arith.select %[[FIRST]]
+  // CHECK-NOT:     nvvm.shfl.sync
+  // CHECK:         gpu.return
+  gpu.func @diagonals(%o: memref<8x16xf32, strided<[16, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.load %o[%c0, %c0] dims [0, 1] : memref<8x16xf32, strided<[16, 1]>> -> !tile.fragment<8x16xf32, #wide>
+    %d = tile.sum_diagonals %x : !tile.fragment<8x16xf32, #wide>
+    tile.store %d, %o[%c0, %c0] dims [0, 1] : !tile.fragment<8x16xf32, #wide>, memref<8x16xf32, strided<[16, 1]>>
     gpu.return
   }
 

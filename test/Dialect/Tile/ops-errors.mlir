@@ -360,6 +360,22 @@ func.func @yield_parent(%x: f32) {
 
 // -----
 
+func.func @diagonals_rank(%a: !tile.fragment<8xf32>) {
+  // expected-error@+1 {{expected a fragment of rank 2 of floats, got '!tile.fragment<8xf32>'}}
+  %r = tile.sum_diagonals %a : !tile.fragment<8xf32>
+  return
+}
+
+// -----
+
+func.func @diagonals_element(%a: !tile.fragment<8x8xi32>) {
+  // expected-error@+1 {{expected a fragment of rank 2 of floats, got '!tile.fragment<8x8xi32>'}}
+  %r = tile.sum_diagonals %a : !tile.fragment<8x8xi32>
+  return
+}
+
+// -----
+
 func.func @reduce_rank(%a: !tile.fragment<8xf32>) {
   // expected-error@+1 {{expected a fragment of rank 2 and a dimension of it, got '!tile.fragment<8xf32>' and 0}}
   %r = tile.reduce max %a, %a dim 0 : !tile.fragment<8xf32> -> !tile.fragment<8xf32>

@@ -318,6 +318,14 @@ LogicalResult MapOp::verify() {
   return success();
 }
 
+LogicalResult SumDiagonalsOp::verify() {
+  FragmentType input = getInput().getType();
+  if (input.getRank() != 2 || !isa<FloatType>(input.getElementType()))
+    return emitOpError("expected a fragment of rank 2 of floats, got ")
+           << input;
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   FragmentType input = getInput().getType(), result = getResult().getType();
   if (input.getRank() != 2 || getDim() < 0 || getDim() > 1)

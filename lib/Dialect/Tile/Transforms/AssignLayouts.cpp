@@ -65,6 +65,8 @@ private:
         unite(map.getResult(), input);
       for (Value column : map.getColumns())
         add(column, map.getResult());
+    } else if (auto sums = dyn_cast<SumDiagonalsOp>(op)) {
+      unite(sums.getInput(), sums.getResult());
     } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
       unite(reduce.getInit(), reduce.getResult());
       if (reduce.getDim() == 0)

@@ -437,6 +437,26 @@ def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
   let hasVerifier = 1;
 }
 
+def SumDiagonalsOp : Tile_Op<"sum_diagonals", [Pure,
+    AllTypesMatch<["input", "result"]>]> {
+  let summary = "Sums of elements whose row and column differ by the same";
+  let description = [{
+    Elements `x[i, j]` of one `i - j` lie on a diagonal. The result has, of the
+    elements of a diagonal that lie in one warp, the sum in one of them, and
+    zeros in the others: who adds elements of a diagonal to the same place adds
+    fewer. Which elements have sums is up to the layout, and the order of a sum
+    is fixed by it. Without a layout each element is a sum of its own.
+
+    ```mlir
+    %d = tile.sum_diagonals %g : !tile.fragment<128x64xf32>
+    ```
+  }];
+  let arguments = (ins Tile_AnyFragment:$input);
+  let results = (outs Tile_AnyFragment:$result);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
