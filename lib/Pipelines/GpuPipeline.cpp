@@ -41,11 +41,8 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   programs.deterministic = options.deterministic;
   manager.addPass(createAttnToTile(programs));
   addCleanup(manager);
-  if (options.deterministic) {
-    tile::TileOrderAddsOptions order;
-    order.passLate = options.arch == GpuArch::SM80;
-    manager.addPass(tile::createTileOrderAdds(order));
-  }
+  if (options.deterministic)
+    manager.addPass(tile::createTileOrderAdds());
   tile::TileAssignLayoutsOptions layouts;
   layouts.target = getName(options.arch).str();
   manager.addPass(tile::createTileAssignLayouts(layouts));

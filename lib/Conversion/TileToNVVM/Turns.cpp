@@ -90,11 +90,10 @@ struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
   matchAndRewrite(PassTurnOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    if (areAddedByThreads(op)) {
-      // What all threads have added is there before one of them says so.
-      NVVM::MembarOp::create(rewriter, loc, NVVM::MemScopeKind::GPU);
+    // What the threads have added comes before the release of the one that
+    // they meet.
+    if (areAddedByThreads(op))
       emitBarrier(rewriter, op);
-    }
     emitInOneThread(rewriter, op, [&](OpBuilder &builder) {
       // By what it waits for, the writes of TMA are there for all proxies.
       if (areStoredByTma(op))

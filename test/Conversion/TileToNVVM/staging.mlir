@@ -111,7 +111,6 @@ gpu.module @kernels {
   // CHECK:       ld.acquire.gpu.global.s32
   // CHECK:       nvvm.barrier
   // CHECK:       llvm.atomicrmw fadd
-  // CHECK:       nvvm.memory.barrier
   // CHECK:       nvvm.barrier
   // CHECK:       st.release.gpu.global.s32
   gpu.func @turns_of_threads(%o: memref<?x?xf32, strided<[?, 1], offset: ?>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>, %turns: memref<?xi32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {

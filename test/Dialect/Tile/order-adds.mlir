@@ -1,5 +1,4 @@
 // RUN: fovea-opt %s --tile-order-adds --canonicalize --cse --split-input-file | FileCheck %s
-// RUN: fovea-opt %s --tile-order-adds=pass-late --canonicalize --cse --split-input-file | FileCheck %s --check-prefix=LATE
 // RUN: fovea-opt %s --tile-order-adds --tile-stage-stores --split-input-file | FileCheck %s --check-prefix=STAGED
 
 !o = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
@@ -57,28 +56,6 @@
 // CHECK-NEXT:      tile.pass_turn %[[T]][%[[Y]], %c1, %[[K]]] to %[[WHOLE]]
 // CHECK-NEXT:    }
 // CHECK:       return %[[R]]#0
-
-// What was added is asked for an iteration later, and at the end.
-// LATE-LABEL: func @ordered
-// LATE:       scf.for %[[I:.*]] = %[[LOW:.*]] to
-// LATE:       scf.for %[[I:.*]] = %[[LOW:.*]] to
-// LATE-NEXT:    tile.fill
-// LATE-NEXT:    %[[LATER:.*]] = arith.cmpi sgt, %[[I]], %[[LOW]] : index
-// LATE-NEXT:    scf.if %[[LATER]] {
-// LATE-NEXT:      %[[LAST:.*]] = arith.subi %[[I]], %c64 : index
-// LATE-NEXT:      %[[NUMBER:.*]] = arith.divui %[[LAST]], %c64 : index
-// LATE-NEXT:      %[[LANE:.*]] = arith.remui %[[NUMBER]], %c2 : index
-// LATE-NEXT:      %[[NEXT:.*]] = arith.addi %[[I]], %c-63 : index
-// LATE-NEXT:      %[[PAST:.*]] = arith.addi %{{.*}}, %[[NEXT]] : index
-// LATE-NEXT:      tile.pass_turn %{{.*}}[%{{.*}}, %[[LANE]], %{{.*}}] to %[[PAST]] lanes 2
-// LATE-NEXT:    }
-// LATE:         tile.take_turn
-// LATE-NEXT:    tile.store add
-// LATE-NEXT:  }
-// LATE:       tile.take_turn
-// LATE-NEXT:  tile.pass_turn
-// LATE-NEXT:  tile.take_turn
-// LATE-NEXT:  tile.pass_turn
 
 // The tile is stored by a role, which takes the turn before it waits for it, and
 // releases it before the turn is passed.

@@ -25,8 +25,6 @@ using namespace fovea::tile;
 
 namespace {
 struct OrderAdds : fovea::tile::impl::TileOrderAddsBase<OrderAdds> {
-  using TileOrderAddsBase::TileOrderAddsBase;
-
   void runOnOperation() override {
     SmallVector<LaunchOp> launches;
     getOperation()->walk([&](LaunchOp launch) { launches.push_back(launch); });
@@ -227,10 +225,8 @@ static LogicalResult verifyLoops(LaunchOp launch, StoreOp store) {
 
 /// Lets the blocks take turns at `adds`, all of which are in the same loops.
 /// Every other iteration of the innermost is of another lane: it takes a block
-/// longer to know that what it has added is complete than to add it. With
-/// `passLate` it asks for that when the next iteration adds.
-static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds,
-                      bool passLate) {
+/// longer to know that what it has added is complete than to add it.
+static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
   StoreOp first = adds.front();
   scf::ForOp inner = getLoops(first).back();
   Location loc = first.getLoc();
@@ -269,28 +265,13 @@ static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds,
   skip(getEnd(builder, inner, first));
   // Where it adds under a condition, it takes its turn all the same.
   builder.setInsertionPoint(inner.getBody()->findAncestorOpInBlock(*first));
-  auto getLane = [&](Value place) -> Value {
-    Value iteration =
-        arith::DivUIOp::create(builder, loc, place, inner.getStep());
-    return arith::RemUIOp::create(builder, loc, iteration, constant(kLanes));
-  };
-  auto getNext = [&](Value place) -> Value {
-    return arith::AddIOp::create(builder, loc, place, constant(1));
-  };
   Value place = inner.getInductionVar();
-  if (passLate) {
-    Value isLater = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::sgt, place, inner.getLowerBound());
-    auto branch = scf::IfOp::create(builder, loc, isLater);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(branch.thenYield());
-    Value last = arith::SubIOp::create(builder, loc, place, inner.getStep());
-    pass(getLane(last), getNext(last));
-  }
-  Value lane = getLane(place), next = getNext(place);
+  Value iteration =
+      arith::DivUIOp::create(builder, loc, place, inner.getStep());
+  Value lane =
+      arith::RemUIOp::create(builder, loc, iteration, constant(kLanes));
+  Value next = arith::AddIOp::create(builder, loc, place, constant(1));
   await(lane, next);
-  if (passLate)
-    return;
   builder.setInsertionPoint(inner.getBody()->getTerminator());
   pass(lane, next);
 }
@@ -320,7 +301,7 @@ LogicalResult OrderAdds::order(LaunchOp launch) {
   if (failed(verifyLoops(launch, adds.front())))
     return failure();
   OrderedLaunch ordered = addTurns(launch, adds.front());
-  takeTurns(ordered, adds, passLate);
+  takeTurns(ordered, adds);
   ++numOrdered;
   return success();
 }

@@ -37,12 +37,7 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
-  ];
-  let options = [
-    Option<"passLate", "pass-late", "bool", "false",
-           "A turn is passed in the next iteration, by when what was added is "
-           "complete: where the threads that add would wait for that">
+    "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numOrdered", "num-ordered", "Number of launches with turns">
