@@ -386,8 +386,8 @@ def MapOp : Tile_Op<"map", [AttrSizedOperandSegments, SingleBlock,
     element for each of its rows, those of `columns` one for each column.
 
     Besides computing, the region may read memory, write it (`memref.store`) and
-    add to it atomically (`memref.atomic_rmw`, of kind `addf` or `addi`, without
-    use of its result), at places that it computes. Elements do so once each, in any order.
+    add to it atomically (`memref.atomic_rmw` `addf` or `addi`, its result unused),
+    at places that it computes. Elements do so once each, in any order.
 
     ```mlir
     %p = tile.map ins(%s : !tile.fragment<128x64xf32>)
