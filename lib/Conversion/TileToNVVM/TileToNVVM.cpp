@@ -78,7 +78,7 @@ private:
   /// Checks what patterns rely on.
   LogicalResult verifyKernel(gpu::GPUFuncOp kernel) {
     WalkResult result = kernel.walk([&](Operation *op) {
-      if (!isa<TileDialect>(op->getDialect()))
+      if (!isa_and_present<TileDialect>(op->getDialect()))
         return WalkResult::advance();
       ++numOps;
       if (!kernel.getKnownBlockSize()) {

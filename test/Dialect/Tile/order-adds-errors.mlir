@@ -40,3 +40,25 @@ func.func @own_end(%m: tensor<?x?xf32>, %n: index, %x: f32) -> tensor<?x?xf32> {
   } -> tensor<?x?xf32>
   return %r : tensor<?x?xf32>
 }
+
+// -----
+
+!o = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+func.func @skipped(%m: tensor<?x?xf32>, %n: index, %x: f32) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %r = tile.launch grid(%n) warps 8 outs(%m : tensor<?x?xf32>) {
+  ^bb0(%k: index, %O: !o):
+    %f = tile.fill %x : !tile.fragment<64x128xf32>
+    %adds = arith.cmpi ne, %k, %c0 : index
+    // expected-note@+1 {{one is in this}}
+    scf.if %adds {
+      scf.for %i = %c0 to %n step %c64 {
+        // expected-error@+1 {{expected the loops around it in no condition, for blocks would wait for those that skip them}}
+        tile.store add %f, %O[%i, %c0] dims [0, 1] : !tile.fragment<64x128xf32>, !o
+      }
+    }
+  } -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}

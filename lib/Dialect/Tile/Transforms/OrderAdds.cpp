@@ -208,10 +208,17 @@ static Value getPosition(OpBuilder &builder, StoreOp store, Value innermost) {
   return position;
 }
 
-/// Emits an error unless blocks that begin and end somewhere in the loops
-/// around `store` count the same places.
+/// Emits an error unless all blocks run the loops around `store`, and those
+/// that begin and end somewhere in them count the same places.
 static LogicalResult verifyLoops(LaunchOp launch, StoreOp store) {
-  for (scf::ForOp loop : getLoops(store))
+  for (scf::ForOp loop : getLoops(store)) {
+    Operation *parent = loop->getParentOp();
+    if (!isa<LaunchOp, scf::ForOp>(parent))
+      return store
+                 .emitOpError("expected the loops around it in no condition, "
+                              "for blocks would wait for those that skip them")
+                 .attachNote(parent->getLoc())
+             << "one is in this";
     if (!findDim(loop, store) &&
         dependsOn(loop.getUpperBound(), launch.getBlockIds().front()))
       return store
@@ -220,6 +227,7 @@ static LogicalResult verifyLoops(LaunchOp launch, StoreOp store) {
                               "same for all blocks")
                  .attachNote(loop.getLoc())
              << "not by this one";
+  }
   return success();
 }
 

@@ -329,7 +329,7 @@ static bool isScalar(Operation *op) {
   WalkResult result = op->walk([&](Operation *nested) {
     bool isFree = isMemoryEffectFree(nested) ||
                   hasSingleEffect<MemoryEffects::Read>(nested);
-    bool isPlain = !isa<TileDialect>(nested->getDialect()) &&
+    bool isPlain = !isa_and_present<TileDialect>(nested->getDialect()) &&
                    llvm::none_of(nested->getOperandTypes(), isTile) &&
                    llvm::none_of(nested->getResultTypes(), isTile);
     return isFree && isPlain ? WalkResult::advance() : WalkResult::interrupt();

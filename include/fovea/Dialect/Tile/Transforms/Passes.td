@@ -30,9 +30,9 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
     first; else sixteen, the first block first.
 
     Runs on tensors. Adds outside of loops, and of a launch whose places depend on
-    the first dimension of the grid, stay. Adds in different loops are an error,
-    and so is a loop that ends elsewhere in each block and whose count is no index
-    of the place.
+    the first dimension of the grid, stay. Adds in different loops are an error; so
+    is a loop in a condition, and one that ends elsewhere in each block and whose
+    count is no index of the place.
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
