@@ -507,7 +507,6 @@ static Status sumDiagonals(Fiber &fiber, const Instruction &op) {
   if (!layout)
     return fiber.setObject(op, result);
   // By warp and distance.
-  constexpr int64_t kWarpThreads = 32;
   std::map<std::pair<int64_t, int64_t>, Scalar *> sums;
   for (int64_t thread = 0; thread < layout.getNumThreads(); ++thread) {
     SmallVector<int64_t> base = layout.getThreadOffset(thread);
@@ -516,7 +515,7 @@ static Status sumDiagonals(Fiber &fiber, const Instruction &op) {
       int64_t row = base[0] + offset[0], column = base[1] + offset[1];
       Scalar &element = result->elements[row * result->shape[1] + column];
       auto [entry, isFirst] =
-          sums.try_emplace({thread / kWarpThreads, row - column}, &element);
+          sums.try_emplace({thread / tile::kWarpSize, row - column}, &element);
       if (isFirst)
         continue;
       Scalar &sum = *entry->second;
@@ -597,13 +596,18 @@ static Status runWaiting(Machine &machine,
   return Status::Next;
 }
 
-/// The number of the block before one at `place`; none before the first.
-/// Numbers of turns are read and written by several blocks.
+/// The number of the block at `place`. Numbers of turns are read and written by
+/// several blocks.
+static int64_t readTurn(const MemRef &turns, ArrayRef<int64_t> place) {
+  return turns.format.read(turns.getElement(turns.getIndex(place))).i;
+}
+
+/// That of the block before; none before the first.
 static std::optional<int64_t> readTurnBefore(const MemRef &turns,
                                              SmallVector<int64_t, 5> place) {
   if (--place.back() < 0)
     return std::nullopt;
-  return turns.format.read(turns.getElement(turns.getIndex(place))).i;
+  return readTurn(turns, place);
 }
 
 static Status takeTurn(Fiber &fiber, const Instruction &op) {
@@ -611,8 +615,7 @@ static Status takeTurn(Fiber &fiber, const Instruction &op) {
   auto &turns = fiber.get<MemRef>(op, 0);
   auto place = getIndices(fiber, op, 1, turn.getIndices().size());
   int64_t next = fiber.getInt(op, 1 + place.size()) + 1;
-  int64_t number = turns.format.read(turns.getElement(turns.getIndex(place))).i;
-  if (number > next) {
+  if (int64_t number = readTurn(turns, place); number > next) {
     fiber.emitError(op.op) << "is at position " << next - 1
                            << ", but its block has come to " << number;
     return Status::Failed;
@@ -633,8 +636,7 @@ static Status passTurn(Fiber &fiber, const Instruction &op) {
   for (Store &store : fiber.role->stores)
     if (!store.isDone && complete(fiber, store) != Status::Next)
       return Status::Failed;
-  char *number = turns.getElement(turns.getIndex(place));
-  if (int64_t last = turns.format.read(number).i; position < last) {
+  if (int64_t last = readTurn(turns, place); position < last) {
     fiber.emitError(op.op) << "comes to position " << position
                            << ", but its block has come to " << last;
     return Status::Failed;
@@ -645,7 +647,7 @@ static Status passTurn(Fiber &fiber, const Instruction &op) {
                            << ", but the block before only to " << before;
     return Status::Failed;
   }
-  turns.format.write(number, {.i = position});
+  turns.format.write(turns.getElement(turns.getIndex(place)), {.i = position});
   ++fiber.machine.turns;
   return Status::Next;
 }

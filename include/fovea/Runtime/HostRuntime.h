@@ -59,8 +59,8 @@ namespace fovea::runtime {
 /// How many threads, the caller among them, work on a parallel loop: the number
 /// set last; else that of the environment variable FOVEA_NUM_THREADS; else,
 /// where the process has an OpenMP runtime, as many as it gives the calling
-/// thread
-/// (`omp_get_max_threads`); else one for each core that the process may run on.
+/// thread (`omp_get_max_threads`); else one for each core that the process may
+/// run on.
 ///
 /// An OpenMP runtime is one that `dlsym` finds `GOMP_parallel` in: GCC's,
 /// LLVM's or Intel's, linked with the program or loaded for all to see

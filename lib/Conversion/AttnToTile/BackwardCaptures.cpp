@@ -68,6 +68,13 @@ LogicalResult BackwardBuilder::findReads() {
   return success();
 }
 
+/// Those of `reads` that read `capture`.
+static auto getReadsOf(Value capture, MutableArrayRef<ScatteredRead> reads) {
+  return llvm::make_filter_range(reads, [capture](ScatteredRead &read) {
+    return read.op.getTensor() == capture;
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // The same bits in every run
 //===----------------------------------------------------------------------===//
@@ -78,9 +85,7 @@ LogicalResult BackwardBuilder::findReads() {
 bool BackwardBuilder::canTakeTurns(Value capture) {
   unsigned numReads = 0;
   bool isOfHeads = true;
-  for (ScatteredRead &read : scattered) {
-    if (read.op.getTensor() != capture)
-      continue;
+  for (ScatteredRead &read : getReadsOf(capture, scattered)) {
     ++numReads;
     isOfHeads &=
         llvm::all_of(getSharingCoordinates(op, read.op),
@@ -95,9 +100,7 @@ OpFoldResult BackwardBuilder::getNumTerms(Value capture) {
   OpFoldResult scores[] = {querySizes[0], querySizes[1], querySizes[2],
                            keySizes[2]};
   OpFoldResult terms = index.constant(0);
-  for (ScatteredRead &read : scattered) {
-    if (read.op.getTensor() != capture)
-      continue;
+  for (ScatteredRead &read : getReadsOf(capture, scattered)) {
     OpFoldResult ofRead = index.constant(1);
     for (unsigned coordinate : getSharingCoordinates(op, read.op))
       ofRead = index.mul(ofRead, scores[coordinate]);
@@ -120,10 +123,9 @@ void BackwardBuilder::planSharedSums() {
   if (!deterministic)
     return;
   for (auto [number, capture] : llvm::enumerate(op.getCaptures())) {
-    bool isShared = llvm::any_of(scattered, [&](ScatteredRead &read) {
-      return read.isShared && read.op.getTensor() == capture;
-    });
-    if (!isShared)
+    auto captureReads = getReadsOf(capture, scattered);
+    if (llvm::none_of(captureReads,
+                      [](ScatteredRead &read) { return read.isShared; }))
       continue;
     auto elements = getNumElements(capture.getType());
     auto ofQueries = getNumElements(op.getQuery().getType());
@@ -142,17 +144,14 @@ void BackwardBuilder::planSharedSums() {
     bool isSmall = elements && ofQueries && size &&
                    *elements * *size * 8 <= *ofQueries * bytes;
     if (canTakeTurns(capture) && !isSmall) {
-      auto read = llvm::find_if(scattered, [&](ScatteredRead &read) {
-        return read.op.getTensor() == capture;
-      });
-      for (unsigned coordinate : getSharingCoordinates(op, read->op))
+      ScatteredRead &read = *captureReads.begin();
+      for (unsigned coordinate : getSharingCoordinates(op, read.op))
         takesTurns[coordinate] = true;
       text += "launches in turn add to its gradient, for integers would take ";
       tellMemory();
     } else {
-      for (ScatteredRead &read : scattered)
-        if (read.op.getTensor() == capture)
-          read.integers = integers;
+      for (ScatteredRead &read : captureReads)
+        read.integers = integers;
       text += "its gradient is added up in integers, which take ";
       tellMemory();
     }
@@ -169,26 +168,25 @@ void BackwardBuilder::planSharedSums() {
 /// it is in f64, unless the operands' rounding outweighs that of the sum.
 FloatType BackwardBuilder::getSumType(Value capture) {
   mlir::Block &body = op.getScore().front();
-  auto isLong = [&](ScatteredRead read) {
+  auto isLong = [&](ScatteredRead &read) {
     auto indices = read.op.getIndices();
-    return read.op.getTensor() == capture &&
-           !(llvm::is_contained(indices, body.getArgument(3)) &&
-             llvm::is_contained(indices, body.getArgument(4)));
+    return !llvm::is_contained(indices, body.getArgument(3)) ||
+           !llvm::is_contained(indices, body.getArgument(4));
   };
   bool isExact = sizes.element.getWidth() >= 32;
-  return isExact && llvm::any_of(scattered, isLong) ? rewriter.getF64Type()
-                                                    : sizes.accumulation;
+  return isExact && llvm::any_of(getReadsOf(capture, scattered), isLong)
+             ? rewriter.getF64Type()
+             : sizes.accumulation;
 }
 
 /// Appends a tensor for each captured one whose gradient goes to memory.
 void BackwardBuilder::createScatteredSums(Values &outputs) {
   for (auto [capture, gradient] :
        llvm::zip_equal(op.getCaptures(), op.getCaptureGradients())) {
-    auto *read = llvm::find_if(scattered, [&](ScatteredRead read) {
-      return read.op.getTensor() == capture;
-    });
-    if (read == scattered.end())
+    auto captureReads = getReadsOf(capture, scattered);
+    if (captureReads.empty())
       continue;
+    ScatteredRead *read = &*captureReads.begin();
     if (read->integers) {
       SmallVector<OpFoldResult> shape{read->integers->getSize()};
       llvm::append_range(shape, tensor::getMixedSizes(rewriter, loc, capture));

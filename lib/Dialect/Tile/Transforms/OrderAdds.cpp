@@ -38,7 +38,7 @@ private:
 };
 } // namespace
 
-/// How many numbers a block has that takes turns, of places in turn.
+/// Lanes of turns, in which iterations of the innermost loop are by turns.
 static constexpr int64_t kLanes = 2;
 
 /// Whether `value`, in a launch, is computed from `argument`.
