@@ -6,9 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Driver/Npy.h"
+#include "fovea/Driver/Output.h"
 
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,6 +20,8 @@
 #include <cstring>
 
 using namespace fovea;
+
+namespace fs = llvm::sys::fs;
 
 static constexpr llvm::StringLiteral kMagic("\x93NUMPY");
 static constexpr size_t kMaxRank = 32;
@@ -172,6 +178,33 @@ llvm::Expected<Header> HeaderParser::parse() {
   return header;
 }
 
+/// What is before the text of the header, at most.
+static constexpr size_t kMaxPrefix = kMagic.size() + 2 + 4;
+/// More than any writer needs for 32 sizes.
+static constexpr uint64_t kMaxHeader = 1 << 20;
+
+/// Takes what is before the text of the header from the front of `rest`, and
+/// returns how long that text is.
+static llvm::Expected<uint64_t> takeHeaderLength(llvm::StringRef &rest) {
+  if (!rest.consume_front(kMagic) || rest.size() < 2)
+    return llvm::createStringError("it is not an .npy file");
+  unsigned major = uint8_t(rest[0]);
+  if (major < 1 || major > 3)
+    return llvm::createStringError("it is an .npy file of version " +
+                                   llvm::Twine(major) + "; expected 1, 2 or 3");
+  rest = rest.drop_front(2);
+  size_t lengthBytes = major == 1 ? 2 : 4;
+  if (rest.size() < lengthBytes)
+    return llvm::createStringError("it ends within its header");
+  uint64_t length = major == 1 ? llvm::support::endian::read16le(rest.data())
+                               : llvm::support::endian::read32le(rest.data());
+  rest = rest.drop_front(lengthBytes);
+  if (length > kMaxHeader)
+    return llvm::createStringError(llvm::formatv(
+        "its header has {0} bytes; expected at most {1}", length, kMaxHeader));
+  return length;
+}
+
 /// Moves `source`, which is in file order, to row-major order.
 static void reorder(const Header &header, llvm::StringRef source,
                     Tensor &tensor) {
@@ -225,62 +258,120 @@ static llvm::StringRef getDescr(DType type) {
   llvm_unreachable("unknown type");
 }
 
+/// Takes the header from the front of `rest`.
+static llvm::Expected<Header> takeHeader(llvm::StringRef &rest, bool bf16Bits) {
+  auto length = takeHeaderLength(rest);
+  if (!length)
+    return length.takeError();
+  if (rest.size() < *length)
+    return llvm::createStringError("it ends within its header");
+  llvm::StringRef text = rest.take_front(*length);
+  rest = rest.drop_front(*length);
+  return HeaderParser(text, bf16Bits).parse();
+}
+
+/// The number of bytes of the elements that a header promises.
+static llvm::Expected<uint64_t> countBytes(const Header &header) {
+  std::optional<int64_t> elements = countElements(header.shape, header.type);
+  if (!elements)
+    return llvm::createStringError("its shape " + formatShape(header.shape) +
+                                   " overflows");
+  return uint64_t(*elements) * getSize(header.type);
+}
+
 llvm::Expected<Tensor> fovea::parseNpy(llvm::StringRef contents,
                                        bool bf16Bits) {
   llvm::StringRef rest = contents;
-  if (!rest.consume_front(kMagic) || rest.size() < 2)
-    return llvm::createStringError("it is not an .npy file");
-  unsigned major = uint8_t(rest[0]);
-  if (major < 1 || major > 3)
-    return llvm::createStringError("it is an .npy file of version " +
-                                   llvm::Twine(major) + "; expected 1, 2 or 3");
-  rest = rest.drop_front(2);
-  size_t lengthBytes = major == 1 ? 2 : 4;
-  if (rest.size() < lengthBytes)
-    return llvm::createStringError("it ends within its header");
-  uint64_t length = major == 1 ? llvm::support::endian::read16le(rest.data())
-                               : llvm::support::endian::read32le(rest.data());
-  rest = rest.drop_front(lengthBytes);
-  if (rest.size() < length)
-    return llvm::createStringError("it ends within its header");
-  auto header = HeaderParser(rest.take_front(length), bf16Bits).parse();
+  auto header = takeHeader(rest, bf16Bits);
   if (!header)
     return header.takeError();
-  rest = rest.drop_front(length);
+  auto bytes = countBytes(*header);
+  if (!bytes)
+    return bytes.takeError();
+  if (rest.size() != *bytes)
+    return llvm::createStringError(
+        llvm::formatv("it holds {0} bytes of elements; its shape ({1}) of {2} "
+                      "needs {3}",
+                      rest.size(), formatShape(header->shape),
+                      getName(header->type), *bytes));
 
-  std::optional<int64_t> elements = countElements(header->shape, header->type);
-  if (!elements)
-    return llvm::createStringError("its shape " + formatShape(header->shape) +
-                                   " overflows");
-  uint64_t bytes = uint64_t(*elements) * getSize(header->type);
-  if (rest.size() != bytes)
-    return llvm::createStringError(llvm::formatv(
-        "it holds {0} bytes of elements; its shape ({1}) of {2} needs {3}",
-        rest.size(), formatShape(header->shape), getName(header->type), bytes));
-
-  Tensor tensor(header->type, header->shape, *elements);
+  int64_t elements = int64_t(*bytes) / getSize(header->type);
+  Tensor tensor(header->type, header->shape, elements);
   if (!tensor.getData())
     return llvm::createStringError("out of memory for its " +
-                                   llvm::Twine(bytes) + " bytes");
+                                   llvm::Twine(*bytes) + " bytes");
   reorder(*header, rest, tensor);
   char *data = static_cast<char *>(tensor.getData());
   int64_t size = getSize(header->type);
   if (header->swapped)
-    for (int64_t i = 0; i < *elements; ++i)
+    for (int64_t i = 0; i < elements; ++i)
       std::reverse(data + i * size, data + (i + 1) * size);
   if (header->type == DType::Bool)
-    for (int64_t i = 0; i < *elements; ++i)
+    for (int64_t i = 0; i < elements; ++i)
       data[i] = data[i] != 0;
   return tensor;
 }
 
+/// Reads on until there are `size` bytes or there is no more.
+static llvm::Error extend(fs::file_t file, llvm::SmallString<0> &bytes,
+                          uint64_t size) {
+  constexpr uint64_t kChunk = 1 << 20;
+  while (bytes.size() < size) {
+    size_t start = bytes.size();
+    bytes.resize_for_overwrite(start + std::min(size - start, kChunk));
+    auto count = fs::readNativeFile(
+        file, llvm::MutableArrayRef(bytes.data(), bytes.size()).slice(start));
+    bytes.truncate(start + (count ? *count : 0));
+    if (!count)
+      return count.takeError();
+    if (!*count)
+      break;
+  }
+  return llvm::Error::success();
+}
+
+/// Reads a tensor from what may never end, and no more than the tensor.
+static llvm::Expected<Tensor> readStream(fs::file_t file, bool bf16Bits) {
+  llvm::SmallString<0> bytes;
+  if (llvm::Error error = extend(file, bytes, kMaxPrefix))
+    return error;
+  llvm::StringRef rest = bytes;
+  auto length = takeHeaderLength(rest);
+  if (!length)
+    return length.takeError();
+  uint64_t end = bytes.size() - rest.size() + *length;
+  if (llvm::Error error = extend(file, bytes, end))
+    return error;
+  rest = bytes;
+  auto header = takeHeader(rest, bf16Bits);
+  if (!header)
+    return header.takeError();
+  auto elements = countBytes(*header);
+  if (!elements)
+    return elements.takeError();
+  if (llvm::Error error = extend(file, bytes, end + *elements))
+    return error;
+  return parseNpy(bytes, bf16Bits);
+}
+
 llvm::Expected<Tensor> fovea::readNpy(llvm::StringRef path, bool bf16Bits) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (!buffer)
-    return llvm::createStringError("cannot read '" + path +
-                                   "': " + buffer.getError().message());
-  auto tensor = parseNpy((*buffer)->getBuffer(), bf16Bits);
+  auto tensor = [&]() -> llvm::Expected<Tensor> {
+    auto file = fs::openNativeFileForRead(path);
+    if (!file)
+      return file.takeError();
+    llvm::scope_exit closer([&] { fs::closeFile(*file); });
+    fs::file_status status;
+    if (std::error_code code = fs::status(*file, status))
+      return llvm::errorCodeToError(code);
+    if (!fs::is_regular_file(status))
+      return readStream(*file, bf16Bits);
+    auto buffer =
+        llvm::MemoryBuffer::getOpenFile(*file, path, status.getSize(),
+                                        /*RequiresNullTerminator=*/false);
+    if (!buffer)
+      return llvm::errorCodeToError(buffer.getError());
+    return parseNpy((*buffer)->getBuffer(), bf16Bits);
+  }();
   if (!tensor)
     return llvm::createStringError("cannot read '" + path +
                                    "': " + llvm::toString(tensor.takeError()));
@@ -300,12 +391,11 @@ llvm::Error fovea::writeNpy(llvm::StringRef path, const Tensor &tensor) {
   size_t length = llvm::alignTo(prefix + header.size() + 1, 64) - prefix;
   header.resize(length - 1, ' ');
   header += '\n';
-  return llvm::writeToOutput(path, [&](llvm::raw_ostream &file) {
+  return writeOutput(path, [&](llvm::raw_ostream &file) {
     char sizes[4] = {1, 0};
     llvm::support::endian::write16le(sizes + 2, uint16_t(length));
     file << kMagic << llvm::StringRef(sizes, 4) << header;
     file.write(static_cast<const char *>(tensor.getData()),
                tensor.getNumBytes());
-    return llvm::Error::success();
   });
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Driver/Output.h"
 #include "fovea/Driver/Tool.h"
 #include "fovea/Target/DiskCache.h"
 
@@ -88,6 +89,8 @@ static llvm::Expected<std::string> compile() {
     return llvm::createStringError(
         "--print-resources: the host has no kernels; expected --target=sm_80, "
         "sm_90a or gpu");
+  if (llvm::Error error = checkOutputs({output}))
+    return error;
   auto program = flags.parseInput();
   if (!program)
     return program.takeError();
@@ -105,14 +108,8 @@ int main(int argc, char **argv) {
   reportRemarks("fovea-compile", DiskCache::get().takeRemarks());
   if (!text)
     return reportError("fovea-compile", text.takeError());
-  if (llvm::Error error =
-          llvm::writeToOutput(output, [&](llvm::raw_ostream &stream) {
-            stream << *text;
-            return llvm::Error::success();
-          }))
-    return reportError(
-        "fovea-compile",
-        llvm::createStringError("cannot write '" + output +
-                                "': " + llvm::toString(std::move(error))));
+  if (llvm::Error error = writeOutput(
+          output, [&](llvm::raw_ostream &stream) { stream << *text; }))
+    return reportError("fovea-compile", std::move(error));
   return 0;
 }

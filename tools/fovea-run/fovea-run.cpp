@@ -8,6 +8,7 @@
 #include "fovea/Driver/Check.h"
 #include "fovea/Driver/Inputs.h"
 #include "fovea/Driver/Npy.h"
+#include "fovea/Driver/Output.h"
 #include "fovea/Driver/Report.h"
 #include "fovea/Driver/Tool.h"
 
@@ -438,6 +439,8 @@ static llvm::Error run() {
                         "--bf16-bits writes its bits as unsigned 16-bit "
                         "integers",
                         index));
+  if (llvm::Error error = checkOutputs(outputs))
+    return error;
   auto operands = makeOperands(signature);
   if (!operands)
     return operands.takeError();
@@ -465,8 +468,7 @@ static llvm::Error run() {
   printResults(results, descriptions);
   for (auto [index, path] : llvm::enumerate(outputs))
     if (llvm::Error error = writeNpy(path, results[index]))
-      return llvm::createStringError("cannot write '" + path +
-                                     "': " + llvm::toString(std::move(error)));
+      return error;
   if (check)
     if (llvm::Error error =
             checkResults(program->get(), *function, operands->views, results))
