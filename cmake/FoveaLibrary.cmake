@@ -13,6 +13,9 @@ target_compile_options(FoveaOptions INTERFACE
   -Wall -Wextra -Werror -Wno-unused-parameter
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>
   -fdata-sections -ffunction-sections)
+# Assertions, in our own code and in what LLVM's and MLIR's headers put there.
+target_compile_options(FoveaOptions INTERFACE
+  $<$<AND:$<CONFIG:Debug>,$<COMPILE_LANGUAGE:CXX>>:SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/statistics.h>)
 target_link_options(FoveaOptions INTERFACE -fuse-ld=lld -Wl,--gc-sections)
 if(FOVEA_SANITIZE)
   # No vptr check: it needs type information of MLIR's classes on both sides.

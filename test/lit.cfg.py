@@ -1,5 +1,6 @@
 # Configuration of Fovea's lit tests. FOVEA_ROUNDTRIP=1 in the environment turns
 # every fovea-opt run into a round-trip test as well.
+import glob
 import os
 import platform
 import shutil
@@ -49,8 +50,19 @@ python = shutil.which("python3") or "python3"
 config.substitutions.append(("%python", python))
 
 # Features are probed, never assumed.
-if shutil.which("ptxas"):
+#
+# The tools look for a ptxas by themselves; this is the one that they find first
+# where scripts/test has made the environment.
+ptxas = os.environ.get("FOVEA_PTXAS") or shutil.which("ptxas")
+if not ptxas:
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    ptxas = next(
+        glob.iglob(packages.stdout.strip() + "/nvidia/cu*/bin/ptxas"), None
+    )
+if ptxas:
     config.available_features.add("ptxas")
+    config.environment["FOVEA_PTXAS"] = ptxas
 if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
     config.available_features.add("numpy")
 # A CUDA driver without a GPU, for FOVEA_CUDA_DRIVER; built with the unit tests.

@@ -322,8 +322,8 @@ class TestErrors:
 
     @pytest.mark.skipif(not sys.platform.startswith("linux") or
                         hasattr(ctypes.CDLL(None), "__asan_init"),
-                        reason="limits the address space, which "
-                        "AddressSanitizer needs whole")
+                        reason="needs a build without AddressSanitizer, "
+                        "which needs the whole address space")
     def test_out_of_memory(self):
         """In a process that may have 3 GB: the unfused scores need 4."""
         code = f"""
@@ -428,7 +428,7 @@ class TestThreads:
         as PyTorch uses."""
         torch = pytest.importorskip("torch")
         if "backend: OpenMP" not in torch.__config__.parallel_info():
-            pytest.skip("PyTorch without OpenMP")
+            pytest.skip("needs PyTorch with OpenMP")
         code = f"""
 import os
 import fovea, torch
@@ -454,7 +454,8 @@ print(fovea.get_num_threads())
 
 
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""),
-                    reason="AddressSanitizer keeps what is freed")
+                    reason="needs a build without AddressSanitizer, "
+                    "which keeps what is freed")
 def test_no_leak(attend, operands):
     """Memory does not grow with calls, failed ones included."""
     q, k, v = (np.repeat(x, 8, axis=2) for x in operands)

@@ -1,52 +1,97 @@
 """Adds up the results of lit, GoogleTest and pytest in a folder.
 
-Prints one line, "N passed, N failed, N skipped", where skipped counts what this
-machine does not support. Exits with 1 if a test failed or a runner ran none.
+Prints what was skipped and why, and at last one line, "N passed, N failed, N
+skipped". Exits with 1 if a test failed, if a runner ran none, or if a test was
+skipped for another reason than those below: the machine that runs the tests has
+all that scripts/test can install.
 """
 
+import collections
 import json
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
+# What no script can install.
+ALLOWED = re.compile("needs (a GPU|a user who is not root"
+                     "|a build without AddressSanitizer)")
+# Features of lit's tests that stand for one of these.
+FEATURES = {"no-sanitizer": "a build without AddressSanitizer"}
+
 
 def lit(path):
-    codes = [test["code"] for test in json.loads(path.read_text())["tests"]]
-    passed = codes.count("PASS")
-    skipped = codes.count("UNSUPPORTED")
-    return passed, len(codes) - passed - skipped, skipped
+    """Counts (passed, failed) and a list of (test, why it was skipped)."""
+    tests = json.loads(path.read_text())["tests"]
+    skipped = []
+    for test in tests:
+        if test["code"] == "UNSUPPORTED":
+            missing = re.search("unavailable features: (.*)", test["output"])
+            names = missing.group(1).split(", ") if missing else ["unknown"]
+            skipped.append((test["name"].replace("Fovea :: ", ""), "needs " +
+                            ", ".join(FEATURES.get(n, n) for n in names)))
+    passed = sum(test["code"] == "PASS" for test in tests)
+    return passed, len(tests) - passed - len(skipped), skipped
 
 
-def gtest(path):
-    report = json.loads(path.read_text())
-    skipped = sum(test["result"] == "SKIPPED" for suite in report["testsuites"]
-                  for test in suite["testsuite"])
-    failed = report["failures"] + report.get("errors", 0)
-    return report["tests"] - failed - skipped, failed, skipped
+def junit(path):
+    """As lit(), of the XML that GoogleTest and pytest write."""
+    passed, failed, skipped = 0, 0, []
+    for test in ElementTree.parse(path).getroot().iter("testcase"):
+        reason = test.find("skipped")
+        if test.get("status") == "notrun":
+            skipped.append((test.get("name"), "disabled"))
+        elif reason is not None:
+            # GoogleTest's message starts with the line in the source.
+            why = reason.get("message").split("\n", 1)[-1].strip()
+            skipped.append((f"{test.get('classname')}.{test.get('name')}", why))
+        elif test.find("failure") is not None or test.find("error") is not None:
+            failed += 1
+        else:
+            passed += 1
+    return passed, failed, skipped
 
 
-def pytest(path):
-    suite = ElementTree.parse(path).getroot().find("testsuite")
-    count = lambda key: int(suite.get(key))
-    failed = count("failures") + count("errors")
-    return count("tests") - failed - count("skipped"), failed, count("skipped")
+def show_skipped(skipped):
+    """Prints the skipped tests by reason; returns if all of them may be."""
+    reasons = collections.defaultdict(list)
+    for test, reason in skipped:
+        reasons[reason].append(test)
+    fine = True
+    for reason, tests in sorted(reasons.items()):
+        allowed = ALLOWED.match(reason)
+        fine &= bool(allowed)
+        print("\n{}: {} {}:".format("skipped" if allowed else "SKIPPED, which fails"
+                                    " this run", len(tests), reason))
+        for test in sorted(tests):
+            print("    " + test)
+    return fine
 
 
 def main(folder):
-    totals = [0, 0, 0]
-    runners = {"lit": ("lit.json", lit), "unit": ("gtest-*.json", gtest),
-               "python": ("pytest.xml", pytest)}
+    totals = [0, 0]
+    skipped = []
+    runners = {"lit": ("lit.json", lit), "unit": ("gtest-*.xml", junit),
+               "python": ("pytest.xml", junit)}
     complete = True
     print()
     for name, (pattern, read) in runners.items():
-        counts = [0, 0, 0]
+        if (folder / f"without-{name}").exists():
+            continue
+        counts = [0, 0]
+        missing = []
         for path in sorted(folder.glob(pattern)):
-            counts = [a + b for a, b in zip(counts, read(path))]
-        print("{:>8}: {:5} passed, {} failed, {} unsupported".format(name, *counts))
+            *numbers, some = read(path)
+            counts = [a + b for a, b in zip(counts, numbers)]
+            missing += some
+        print("{:>8}: {:5} passed, {} failed, {} skipped".format(
+            name, *counts, len(missing)))
         complete &= counts[0] > 0
         totals = [a + b for a, b in zip(totals, counts)]
-    print("\n{} passed, {} failed, {} skipped".format(*totals))
-    return 0 if complete and totals[1] == 0 else 1
+        skipped += missing
+    fine = show_skipped(skipped)
+    print("\n{} passed, {} failed, {} skipped".format(*totals, len(skipped)))
+    return 0 if complete and fine and totals[1] == 0 else 1
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ protected:
 
   void SetUp() override {
     if (!driver)
-      GTEST_SKIP() << reason;
+      GTEST_SKIP() << "needs a GPU: " << reason;
     device = &*driver->open();
   }
 
@@ -309,7 +309,7 @@ TEST_F(Hardware, IsCaptured) {
 
 TEST_F(Hardware, LoadsThroughATensorMap) {
   if (device->getInfo().major != 9)
-    GTEST_SKIP() << "for compute capability 9.0";
+    GTEST_SKIP() << "needs a GPU of compute capability 9.0";
   auto module = load(kTMA, {"load"});
   // 30 rows of 40 words that are 64 words apart.
   std::vector<uint32_t> data(30 * 64);

@@ -155,7 +155,7 @@ TEST(DiskCache, SaysOnceThatNothingCanBeKept) {
 
 TEST(DiskCache, MayBeReadOnly) {
   if (geteuid() == 0)
-    GTEST_SKIP() << "nothing is read-only for root";
+    GTEST_SKIP() << "needs a user who is not root: nothing is read-only";
   TemporaryFolder folder;
   DiskCache(folder.getPath(), kLarge).store(makeKey(1), "content");
   ASSERT_EQ(chmod(folder.getPath().c_str(), 0500), 0);

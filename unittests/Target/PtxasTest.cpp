@@ -243,7 +243,7 @@ TEST_F(PtxasTest, MayCrash) {
 TEST(RealPtxas, AssemblesRealCode) {
   auto ptxas = findPtxas("sm_90a", nullptr);
   if (!ptxas)
-    GTEST_SKIP() << llvm::toString(ptxas.takeError());
+    GTEST_SKIP() << "needs ptxas: " << llvm::toString(ptxas.takeError());
   Assembly assembly = take(assemble(R"(
 .version 8.0
 .target sm_90a
@@ -271,7 +271,7 @@ TEST(RealPtxas, AssemblesRealCode) {
 
 TEST(RealPtxas, FindsFaults) {
   if (auto ptxas = findPtxas("sm_90a", nullptr); !ptxas)
-    GTEST_SKIP() << llvm::toString(ptxas.takeError());
+    GTEST_SKIP() << "needs ptxas: " << llvm::toString(ptxas.takeError());
   // An accumulator is read before the wait.
   Assembly assembly = take(assemble(R"(
 .version 8.0

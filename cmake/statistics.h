@@ -1,0 +1,19 @@
+// Read before every other header in builds with assertions. NDEBUG decides the
+// layout of one class of LLVM and MLIR: llvm::Statistic, the base of every
+// pass's statistics, whose members libMLIR reads. It gets here the layout that
+// the packaged libraries have, which are built with NDEBUG.
+#ifndef NDEBUG
+#ifdef __cplusplus
+#include "llvm/Config/abi-breaking.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/Compiler.h"
+#include <atomic>
+#include <memory>
+#include <vector>
+#define NDEBUG
+#include "llvm/ADT/Statistic.h"
+#undef NDEBUG
+#include <cassert>
+static_assert(!LLVM_ENABLE_STATS && !LLVM_ENABLE_ABI_BREAKING_CHECKS);
+#endif
+#endif
