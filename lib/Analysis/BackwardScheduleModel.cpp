@@ -9,12 +9,16 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Dialect/Attn/IR/GpuFootprint.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+
+#define DEBUG_TYPE "attn-select-schedule"
 
 using namespace mlir;
 using namespace fovea;
@@ -168,6 +172,9 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
   AttentionShape shape = getLongShape(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());
+  LDBG() << "the backward pass on " << target.getName() << ": " << shape.batch
+         << "x" << shape.heads << "x" << shape.queries << "x" << shape.headDim
+         << " queries, " << shape.keys << " keys";
   ScheduleAttr best;
   double bestSeconds = 0;
   for (int64_t warps : {8, 4})
@@ -179,7 +186,15 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
                                              order, warps, stages);
           std::optional<double> seconds =
               predictIfFits(op, shape, target, candidate);
-          if (!seconds || (best && *seconds >= bestSeconds))
+          if (!seconds) {
+            LDBG() << "  " << candidate << ": the target has no such kernel";
+            continue;
+          }
+          bool isBest = !best || *seconds < bestSeconds;
+          LDBG() << "  " << candidate << ": "
+                 << llvm::formatv("{0:F1} us", *seconds * 1e6)
+                 << (isBest ? ", the best so far" : "");
+          if (!isBest)
             continue;
           best = candidate;
           bestSeconds = *seconds;

@@ -9,11 +9,14 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Dialect/Attn/IR/GpuFootprint.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
+
+#define DEBUG_TYPE "attn-select-schedule"
 
 using namespace mlir;
 using namespace fovea;
@@ -198,6 +201,9 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
   AttentionShape shape = isHopper ? getLongShape(op) : AttentionShape::get(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());
+  LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
+         << shape.heads << "x" << shape.queries << "x" << shape.headDim
+         << " queries, " << shape.keys << " keys";
 
   ScheduleAttr best;
   double bestSeconds = 0;
@@ -215,10 +221,23 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
           // A third group of warps pays where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
           footprint.registers += spare;
-          if (!footprint.fits(target) || isCrowded ||
-              getUnrolled(candidate, shape) > kLargestUnrolled)
+          StringRef objection;
+          if (!footprint.fits(target))
+            objection = "does not fit";
+          else if (isCrowded)
+            objection = "has a third group of warps without WGMMA";
+          else if (getUnrolled(candidate, shape) > kLargestUnrolled)
+            objection = "has too much code";
+          if (!objection.empty()) {
+            LDBG() << "  " << candidate << " " << objection << ": "
+                   << footprint.sharedBytes << " bytes of shared memory, "
+                   << footprint.registers << " registers";
             continue;
+          }
           double seconds = predictGpuSeconds(shape, target, candidate);
+          LDBG() << "  " << candidate << ": "
+                 << llvm::formatv("{0:F1} us", seconds * 1e6)
+                 << (best && seconds >= bestSeconds ? "" : ", the best so far");
           if (best && seconds >= bestSeconds)
             continue;
           best = candidate;

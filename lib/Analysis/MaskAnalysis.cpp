@@ -12,10 +12,14 @@
 
 #include "MaskIntervals.h"
 
+#include "fovea/Support/DebugLog.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+
+#define DEBUG_TYPE "mask-analysis"
 
 using namespace mlir;
 using namespace fovea;
@@ -483,5 +487,11 @@ MaskBounds MaskEvaluator::bounds(Coordinate along) {
   // All that its tiles will ask the box for.
   evaluate();
   Solver solver(*impl);
-  return solver.bounds(solver.solve(impl->yieldedValue(), /*negate=*/false));
+  MaskBounds bounds =
+      solver.bounds(solver.solve(impl->yieldedValue(), /*negate=*/false));
+  LDBG() << "mask at " << impl->mask.getLoc() << " along "
+         << (along == Coordinate::Key ? "keys" : "rows") << ": from "
+         << bounds.lower << " to " << bounds.upper
+         << (bounds.exact ? ", all between" : ", with gaps that tests find");
+  return bounds;
 }

@@ -8,14 +8,18 @@
 #include "GpuScheduleModel.h"
 
 #include "fovea/Analysis/MaskAnalysis.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
+
+#define DEBUG_TYPE "attn-select-schedule"
 
 using namespace mlir;
 using namespace fovea;
@@ -248,15 +252,26 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
 
   ScheduleAttr best;
   double bestSeconds = 0;
+  LDBG() << "on a host, " << target.getName() << ": " << shape.batch << "x"
+         << shape.heads << "x" << shape.queries << "x" << shape.headDim
+         << " queries, " << shape.keys << " keys, "
+         << llvm::formatv("{0:P0} of the scores kept", shape.visible);
   for (int64_t vectors : {1, 2, 3, 6}) {
     for (int64_t keyTile : {16, 32, 64, 128}) {
       auto candidate =
           ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order,
                             /*warps=*/0, /*stages=*/0);
-      if (getTileBytes(candidate, op.getAccumulationType(), shape.headDim,
-                       shape.valueDim) > target.getNearMemory())
+      int64_t bytes = getTileBytes(candidate, op.getAccumulationType(),
+                                   shape.headDim, shape.valueDim);
+      if (bytes > target.getNearMemory()) {
+        LDBG() << "  " << candidate.getQueryTile() << "x" << keyTile
+               << ": its tile of " << bytes << " bytes exceeds the near memory";
         continue;
+      }
       double seconds = predictSeconds(shape, target, candidate);
+      LDBG() << "  " << candidate.getQueryTile() << "x" << keyTile << ": "
+             << llvm::formatv("{0:F1} us", seconds * 1e6)
+             << (best && seconds >= bestSeconds ? "" : ", the best so far");
       if (best && seconds >= bestSeconds)
         continue;
       best = candidate;

@@ -7,6 +7,7 @@
 
 #include "HostUtils.h"
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -20,6 +21,8 @@
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#define DEBUG_TYPE "linalg-fuse-rows"
 
 using namespace mlir;
 
@@ -483,7 +486,14 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
           grew |= group.tryAdd(op);
         }
       }
-      if (group.members.size() < 2 || !group.finish())
+      bool isGroup = group.members.size() > 1 && group.finish();
+      LDBG() << root->getName() << " at " << root->getLoc() << ": "
+             << (isGroup
+                     ? "the end of a kernel of " +
+                           std::to_string(group.members.size()) + " ops, " +
+                           std::to_string(group.rows) + " dimensions of rows"
+                     : "a kernel of its own");
+      if (!isGroup)
         continue;
       assigned.insert_range(group.members);
       groups.push_back(std::move(group));

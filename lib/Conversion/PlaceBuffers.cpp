@@ -7,6 +7,7 @@
 
 #include "HostUtils.h"
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -16,6 +17,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/PassManager.h"
+
+#define DEBUG_TYPE "place-buffers"
 
 using namespace mlir;
 
@@ -63,6 +66,10 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
         if (!escapes && !returned && putOnStack(alloc, stackBytes))
           continue;
         complicated |= escapes;
+        LDBG() << alloc.getType() << " at " << alloc.getLoc() << ": "
+               << (escapes    ? "in the heap, and leaves its block"
+                   : returned ? "in the heap, and returned"
+                              : "in the heap, freed after its last use");
         if (!escapes && !returned)
           lastUses.push_back({alloc, lastUse});
       }
@@ -129,6 +136,8 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
     if (!block || used[block] + *bytes > stackTotal)
       return false;
     used[block] += *bytes;
+    LDBG() << type << " at " << alloc.getLoc() << ": on the stack, which has "
+           << used[block] << " of " << stackTotal << " bytes";
     OpBuilder builder = OpBuilder::atBlockBegin(block);
     Value alloca =
         memref::AllocaOp::create(builder, alloc.getLoc(), type, ValueRange(),

@@ -6,10 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Driver/Tool.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
 
 using namespace fovea;
 namespace cl = llvm::cl;
@@ -90,11 +93,15 @@ void fovea::parseCommandLine(int argc, char **argv,
                              llvm::StringRef overview) {
   llvm::setBugReportMsg("This is a bug in Fovea; please report it with the "
                         "command and its input.\n");
+  registerDebugOptions(&category);
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter([](llvm::raw_ostream &stream) {
     stream << "Fovea " FOVEA_VERSION " on LLVM " LLVM_VERSION_STRING "\n";
   });
   cl::ParseCommandLineOptions(argc, argv, overview);
+  // What comes from the cache was decided when it was compiled.
+  if (llvm::DebugFlag)
+    ::setenv("FOVEA_CACHE_DIR", "", /*overwrite=*/1);
 }
 
 void fovea::reportRemarks(llvm::StringRef tool,

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Pipelines/Pipelines.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -19,6 +20,7 @@ int main(int argc, char **argv) {
   fovea::registerAllDialects(registry);
   mlir::registerAllPasses();
   fovea::registerFoveaPasses();
+  fovea::registerDebugOptions();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "Fovea's modular optimizer driver\n", registry));
 }

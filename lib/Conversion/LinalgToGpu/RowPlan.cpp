@@ -11,12 +11,15 @@
 #include "../LinalgToVector/VectorPlan.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Support/DebugLog.h"
 #include "fovea/Target/GpuModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+
+#define DEBUG_TYPE "convert-linalg-to-gpu"
 
 using namespace mlir;
 using namespace fovea;
@@ -344,8 +347,14 @@ bool Planner::tryThreads(int64_t most, int64_t fewest) {
     return false;
   int64_t perThread = llvm::divideCeil(count, threads);
   int64_t registers = countRegisters(perThread);
-  if (registers >
-      std::min(kMostRegisters, kRegistersPerCore / std::max(threads, fewest)))
+  bool fits =
+      registers <=
+      std::min(kMostRegisters, kRegistersPerCore / std::max(threads, fewest));
+  LDBG() << "rows at " << forall.getLoc() << ": " << threads << " threads with "
+         << perThread << " vectors of " << result.vectorLength << " and "
+         << registers << " registers each"
+         << (fits ? "" : ", which a multiprocessor does not have");
+  if (!fits)
     return false;
   result.vectorsPerThread = perThread;
   result.threads = threads;
@@ -377,5 +386,8 @@ bool Planner::chooseThreads() {
 }
 
 std::optional<RowPlan> fovea::planRows(scf::ForallOp forall) {
-  return Planner(forall).plan();
+  std::optional<RowPlan> plan = Planner(forall).plan();
+  LDBG() << "rows at " << forall.getLoc() << ": "
+         << (plan ? "in registers" : "through memory, op by op");
+  return plan;
 }

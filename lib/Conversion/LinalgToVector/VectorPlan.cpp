@@ -7,12 +7,16 @@
 
 #include "VectorPlan.h"
 
+#include "fovea/Support/DebugLog.h"
+
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#define DEBUG_TYPE "convert-linalg-to-vector"
 
 using namespace mlir;
 using namespace fovea;
@@ -117,11 +121,16 @@ public:
 
   VectorLoop plan() {
     VectorLoop best;
-    if (vectorBytes < 2 || !hasVectorBody(op))
+    if (vectorBytes < 2 || !hasVectorBody(op)) {
+      LDBG() << "op at " << op.getLoc()
+             << ": scalar, for an op of its body has no vector form";
       return best;
+    }
     std::optional<int64_t> bestCost;
     for (unsigned dim = 0, e = sizes.size(); dim < e; ++dim) {
       std::optional<int64_t> cost = getCost(dim);
+      LDBG() << "op at " << op.getLoc() << ", loop " << dim << ": "
+             << (cost ? "costs " + std::to_string(*cost) : "cannot be cut");
       if (!cost || (bestCost && *bestCost < *cost))
         continue;
       int64_t fitting = std::max<int64_t>(2, vectorBytes / getWidestBytes(dim));
@@ -137,6 +146,10 @@ public:
       bestCost = cost;
       best = {dim, fitting};
     }
+    LDBG() << "op at " << op.getLoc() << ": "
+           << (bestCost ? "vectors of " + std::to_string(best.lanes) +
+                              " along loop " + std::to_string(best.dim)
+                        : "scalar");
     return best;
   }
 

@@ -14,6 +14,7 @@
 
 #include "FusePlan.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -22,6 +23,8 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#define DEBUG_TYPE "attn-fuse"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNFUSE
@@ -121,6 +124,7 @@ struct AttnFuse final : fovea::attn::impl::AttnFuseBase<AttnFuse> {
 private:
   void fuse(Operation *softmax) {
     Location loc = softmax->getLoc();
+    LDBG() << softmax->getName() << " at " << loc << " looks like a softmax";
     std::string function;
     if (auto parent = softmax->getParentOfType<FunctionOpInterface>())
       function = parent.getName().str();
@@ -132,6 +136,9 @@ private:
     std::string why, firstWhy;
     for (auto [op, input] : findContractions(softmax)) {
       std::unique_ptr<Plan> plan = Plan::create(op, input, why);
+      LDBG() << "  operand " << input << " of " << op->getName() << " at "
+             << op->getLoc() << ": "
+             << (plan ? "probabilities times values" : why);
       if (!plan) {
         if (firstWhy.empty())
           firstWhy = why;

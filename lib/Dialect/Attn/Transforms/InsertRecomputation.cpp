@@ -10,11 +10,14 @@
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
 #include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#define DEBUG_TYPE "attn-insert-recomputation"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNINSERTRECOMPUTATION
@@ -268,6 +271,8 @@ struct InsertRecomputation final
                              "attention"};
       }
       Location loc = op.getLoc();
+      LDBG() << "the backward pass at " << loc << ": probabilities are "
+             << (forward ? "recomputed" : "saved") << ": " << decision.why;
       if (forward) {
         recompute(rewriter, op, *forward);
         ++numRecomputed;

@@ -10,8 +10,11 @@
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/IR/Remarks.h"
+
+#define DEBUG_TYPE "attn-match-operands"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNMATCHOPERANDS
@@ -48,6 +51,10 @@ private:
     for (OpOperand *operand : operands) {
       if (getElementTypeOrSelf(operand->get()) == type)
         continue;
+      LDBG() << "operand " << operand->getOperandNumber() << " of "
+             << op->getName() << " at " << op.getLoc() << " is "
+             << getElementTypeOrSelf(operand->get())
+             << ", products are in the join of all, " << type;
       operand->set(differentiate::convertFloats(builder, op.getLoc(),
                                                 operand->get(), type));
       ++numConverted;

@@ -7,6 +7,7 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -16,6 +17,8 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
+
+#define DEBUG_TYPE "attn-pack-queries"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNPACKQUERIES
@@ -288,12 +291,17 @@ void AttnPackQueries::runOnOperation() {
           return op.getQuery() != first.getQuery();
         })) {
       ++numUnbounded;
+      LDBG() << "attention at " << first.getLoc()
+             << " is not packed: no bound of its queries up to " << kMaxQueries
+             << " is known, or its passes read several";
       continue;
     }
     OpBuilder builder(&getContext());
     builder.setInsertionPointAfterValue(first.getQuery());
     Value rows = builder.createOrFold<tensor::DimOp>(first.getLoc(),
                                                      first.getQuery(), 2);
+    LDBG() << "attention at " << first.getLoc() << ": " << *queries
+           << " rows in vectors of " << lanes;
     values.resize(*queries, rows);
     for (OnlineAttentionOp op : values.getOps()) {
       Value packed = createPackedQuery(op, *queries);

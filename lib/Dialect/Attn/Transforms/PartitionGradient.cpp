@@ -7,10 +7,13 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
+
+#define DEBUG_TYPE "attn-partition-gradient"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNPARTITIONGRADIENT
@@ -74,8 +77,11 @@ public:
     SmallVector<Value> saved;
     for (Operation &op : body.without_terminator())
       for (Value result : op.getResults())
-        if (read.contains(result) && !llvm::is_contained(results, result))
+        if (read.contains(result) && !llvm::is_contained(results, result)) {
+          LDBG() << "@" << name << ": saved, " << result.getType() << " of "
+                 << op.getName() << " at " << op.getLoc();
           saved.push_back(result);
+        }
     buildForward(getForwardName(name), saved);
     buildBackward(getBackwardName(name), saved);
     joint.erase();

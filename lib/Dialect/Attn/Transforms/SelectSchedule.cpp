@@ -9,8 +9,11 @@
 
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/IR/Remarks.h"
+
+#define DEBUG_TYPE "attn-select-schedule"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNSELECTSCHEDULE
@@ -53,6 +56,8 @@ private:
   LogicalResult select(OpTy op, TargetAttr target, StringRef what) {
     if (op.getSchedule()) {
       ++numKept;
+      LDBG() << what << " at " << op.getLoc() << " has " << op.getScheduleAttr()
+             << " already";
       return success();
     }
     ScheduleAttr chosen = selectSchedule(op, target);
@@ -71,6 +76,7 @@ private:
       return failure();
     op.setScheduleAttr(chosen);
     ++numSelected;
+    LDBG() << what << " at " << op.getLoc() << " gets " << chosen;
     return op.verify();
   }
 

@@ -12,6 +12,7 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -28,6 +29,8 @@
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#define DEBUG_TYPE "attn-tile"
 
 using namespace mlir;
 
@@ -229,6 +232,10 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   }
   numTables += tables.size();
   double keyReads = countKeyReads(last, queryTile);
+  LDBG() << "attention at " << root.getLoc() << ": tiles of " << queryTile
+         << " queries and " << keyTile << " keys by " << schedule << ", "
+         << passes.size() << " passes over the keys, " << tables.size()
+         << " tables for the mask";
 
   rewriter.setInsertionPoint(root);
   OpFoldResult queries =
@@ -264,6 +271,11 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
       return failure();
     if (info->hasMask)
       ++(info->isExact ? numExactBounds : numTileTests);
+    LDBG() << "  " << stringifyUpdate(pass.getUpdate()) << ": "
+           << (!info->hasMask ? "no mask"
+               : info->isExact
+                   ? "the mask bounds the loop exactly"
+                   : "the mask bounds the loop, and tiles in it are tested");
   }
 
   if (fuseConsumers) {

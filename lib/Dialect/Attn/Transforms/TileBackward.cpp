@@ -13,6 +13,7 @@
 #include "fovea/Dialect/Attn/Transforms/LoopNest.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,6 +21,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+
+#define DEBUG_TYPE "attn-tile-backward"
 
 namespace fovea::attn {
 #define GEN_PASS_DEF_ATTNTILEBACKWARD
@@ -781,9 +784,13 @@ static int64_t chooseQueryTile(AttentionBackwardOp op, int64_t keyTile,
   int64_t scores = op.getCaptures().empty() ? keyTile / 2 : 5 * keyTile;
   int64_t bytes = shape.accumulationBytes *
                   (3 * shape.headDim + 2 * shape.valueDim + scores);
-  for (int64_t candidate : kCandidates)
+  for (int64_t candidate : kCandidates) {
+    LDBG() << candidate << " queries: " << candidate * bytes
+           << " bytes are read again and again, of a near memory of "
+           << nearMemory;
     if (candidate * bytes <= nearMemory / 4 * 3)
       return candidate;
+  }
   return kCandidates[2];
 }
 
@@ -825,6 +832,8 @@ void TileBackward::runOnOperation() {
         1, vectorBytes * 8 / op.getAccumulationType().getWidth());
     int64_t queries =
         queryTile ? queryTile : chooseQueryTile(op, keyTile, nearMemory);
+    LDBG() << "the backward pass at " << op.getLoc() << ": tiles of " << queries
+           << " queries and " << keyTile << " keys";
     if (failed(Tiling(rewriter, op, {queries, keyTile, lanes, items}, *captures)
                    .run()))
       return signalPassFailure();

@@ -9,6 +9,7 @@
 #include "TileTransposes.h"
 
 #include "fovea/Analysis/ScheduleModel.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
@@ -16,6 +17,8 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#define DEBUG_TYPE "attn-tile"
 
 using namespace mlir;
 using namespace fovea;
@@ -230,6 +233,7 @@ unsigned fovea::attn::fuseKeyProducers(RewriterBase &rewriter,
                : "stays before the loops of attention",
         work.reads, std::abs(gain) * 1e6, gain >= 0 ? "less" : "more");
     Location loc = chain.getOps().front()->getLoc();
+    LDBG() << "producer at " << loc << ": " << text;
     if (!wanted) {
       remark::missed(loc, options("key-producer")) << text;
       continue;

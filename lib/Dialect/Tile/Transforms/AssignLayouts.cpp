@@ -8,9 +8,12 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/EquivalenceClasses.h"
+
+#define DEBUG_TYPE "tile-assign-layouts"
 
 namespace fovea::tile {
 #define GEN_PASS_DEF_TILEASSIGNLAYOUTS
@@ -132,6 +135,9 @@ LogicalResult AssignLayouts::assign(LaunchOp launch) {
       passLeftOperand(product, warps);
       if (!product.getKind())
         product.setKind(chooseKind(product, warps));
+      LDBG() << "product " << product.getA().getType() << " x "
+             << product.getB().getType() << " at " << product.getLoc() << ": "
+             << stringifyMmaKind(*product.getKind());
     }
     return WalkResult::advance();
   });

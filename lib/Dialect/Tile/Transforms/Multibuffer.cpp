@@ -11,10 +11,13 @@
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
+
+#define DEBUG_TYPE "tile-multibuffer"
 
 namespace fovea::tile {
 #define GEN_PASS_DEF_TILEMULTIBUFFER
@@ -43,6 +46,8 @@ struct Multibuffer : fovea::tile::impl::TileMultibufferBase<Multibuffer> {
 
   void runOnOperation() override {
     getOperation()->walk([&](LaunchOp launch) {
+      LDBG() << "launch at " << launch.getLoc() << ": " << getStages(launch)
+             << " stages, rings from " << minStages << " on";
       if (getStages(launch) >= minStages)
         convert(launch);
     });
@@ -96,7 +101,13 @@ void Multibuffer::convert(LaunchOp launch) {
   llvm::MapVector<Block *, SmallVector<Copied>> blocks;
   blocks[&launch.getBody().front()];
   launch.walk([&](LoadOp load) {
-    if (std::optional<Copied> copied = getCopied(load))
+    std::optional<Copied> copied = getCopied(load);
+    LDBG() << "  load of " << load.getResult().getType() << " at "
+           << load.getLoc() << ": "
+           << (copied ? "a ring"
+                      : "stays, for TMA cannot copy it, or its tile "
+                        "is used beyond its block");
+    if (copied)
       blocks[load->getBlock()].push_back(*copied);
   });
   for (auto &[block, loads] : blocks) {
@@ -168,7 +179,12 @@ void Multibuffer::addSlots(LaunchOp launch) {
   IRRewriter rewriter(&getContext());
   for (ToSharedOp write : writes) {
     int64_t bytes = getSlotBytes(write.getResult().getType()) * (kSlots - 1);
-    if (planSharedMemory(launch).bytes + bytes > getSharedMemoryLimit(launch))
+    int64_t all = planSharedMemory(launch).bytes + bytes;
+    bool fits = all <= getSharedMemoryLimit(launch);
+    LDBG() << "  a second slot for what is written at " << write.getLoc()
+           << ": " << all << " of " << getSharedMemoryLimit(launch)
+           << " bytes of shared memory" << (fits ? "" : ", too many");
+    if (!fits)
       continue;
     write.getUseMutable().assign(getCounter(rewriter, write));
     write.setSlots(kSlots);

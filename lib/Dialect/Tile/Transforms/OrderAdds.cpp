@@ -8,12 +8,15 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#define DEBUG_TYPE "tile-order-adds"
 
 namespace fovea::tile {
 #define GEN_PASS_DEF_TILEORDERADDS
@@ -295,6 +298,9 @@ LogicalResult OrderAdds::order(LaunchOp launch) {
     if (store.getAdd() && isShared && !getLoops(store).empty())
       adds.push_back(store);
   });
+  LDBG() << "launch at " << launch.getLoc() << ": " << adds.size()
+         << " sums in loops are shared by blocks"
+         << (adds.empty() ? ", so that no turns are taken" : "");
   if (adds.empty())
     return success();
   SmallVector<scf::ForOp> loops = getLoops(adds.front());

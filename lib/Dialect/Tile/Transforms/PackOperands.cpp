@@ -8,12 +8,15 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "tile-pack-operands"
 
 using namespace mlir;
 
@@ -69,6 +72,8 @@ struct TilePackOperands
             !isAccessedByDescriptor(launch.getTiedArgument(operand)) ||
             isAligned(operand.get()))
           continue;
+        LDBG() << "operand " << operand.getOperandNumber() << ", " << type
+               << ": copied where a descriptor does not suit its strides";
         bool isOutput = launch.isDpsInit(&operand);
         Value buffer = isOutput ? Value() : packed.lookup(operand.get());
         if (!buffer) {

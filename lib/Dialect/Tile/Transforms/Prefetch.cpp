@@ -8,6 +8,7 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,6 +17,8 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define DEBUG_TYPE "tile-prefetch"
 
 namespace fovea::tile {
 #define GEN_PASS_DEF_TILEPREFETCH
@@ -135,7 +138,13 @@ void Prefetch::prefetch(scf::ForOp loop) {
   SmallVector<Copy> copies;
   for (auto load : loop.getBody()->getOps<LoadAsyncOp>()) {
     Copy copy;
-    if (collect(loop, load, copy))
+    bool isMoved = collect(loop, load, copy);
+    LDBG() << "copy at " << load.getLoc() << ": "
+           << (isMoved ? "is started " + std::to_string(copy.getDistance()) +
+                             " iterations earlier"
+                       : "stays: it depends on more than the place of the "
+                         "iteration, or its ring has one slot");
+    if (isMoved)
       copies.push_back(std::move(copy));
   }
   // Waits right before the loop need not hold up its first copies.

@@ -9,9 +9,12 @@
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
+
+#define DEBUG_TYPE "tile-schedule"
 
 namespace fovea::tile {
 #define GEN_PASS_DEF_TILESCHEDULE
@@ -427,7 +430,9 @@ bool StepOrder::placeNext() {
 
 void StepOrder::assign() {
   while (placeNext())
-    ;
+    LDBG() << "  placed " << order.back()->getName() << ": " << countRegisters()
+           << " of " << budget << " registers live, " << getPending().size()
+           << " products in flight, " << rest.size() << " second parts";
   for (auto [index, op] : llvm::enumerate(order))
     setPlace(op, /*stage=*/0, index);
 }
@@ -435,11 +440,19 @@ void StepOrder::assign() {
 static void schedule(scf::ForOp loop) {
   BodyGraph graph(loop);
   SmallVector<Operation *> later = graph.getDependentProducts();
-  if (later.empty())
-    return;
   int64_t products = llvm::count_if(graph.getOps(), llvm::IsaPred<MmaAsyncOp>);
-  if (products - static_cast<int64_t>(later.size()) > 1)
+  LDBG() << "loop at " << loop.getLoc() << ": " << products
+         << " asynchronous products, " << later.size()
+         << " need another of the same step";
+  if (later.empty()) {
+    LDBG() << "  its order stays: nothing could run beside a product";
+    return;
+  }
+  if (products - static_cast<int64_t>(later.size()) > 1) {
+    LDBG() << "  one stage, its ops in another order: several products need "
+              "none of the step";
     return StepOrder(loop, graph).assign();
+  }
 
   // Stage 1: those products, what depends on them, and the slots they read.
   DenseSet<Operation *> second(later.begin(), later.end());
@@ -489,14 +502,20 @@ static void schedule(scf::ForOp loop) {
   });
   place([&](Operation *op) { return second.contains(op); });
   place([](Operation *) { return true; });
+  LDBG() << "  two stages: " << order - int64_t(second.size())
+         << " ops of a step run beside " << second.size()
+         << " of the step before";
 }
 
 void Schedule::runOnOperation() {
   getOperation()->walk([](LaunchOp launch) {
     // Who made products asynchronous chose when to wait for them.
     if (launch->walk([](MmaAsyncOp) { return WalkResult::interrupt(); })
-            .wasInterrupted())
+            .wasInterrupted()) {
+      LDBG() << "launch at " << launch.getLoc()
+             << ": its products are asynchronous already";
       return;
+    }
     splitProducts(launch);
     launch->walk([](scf::ForOp loop) {
       if (loop.getBody()->getOps<scf::ForOp>().empty())

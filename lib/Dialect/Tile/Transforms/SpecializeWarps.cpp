@@ -8,12 +8,15 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "tile-specialize-warps"
 
 namespace fovea::tile {
 #define GEN_PASS_DEF_TILESPECIALIZEWARPS
@@ -34,8 +37,11 @@ struct SpecializeWarps
   void runOnOperation() override {
     getOperation()->walk([&](LaunchOp launch) {
       Block &body = launch.getBody().front();
-      if (body.getOps<RingOp>().empty() || !body.getOps<RolesOp>().empty())
+      if (body.getOps<RingOp>().empty() || !body.getOps<RolesOp>().empty()) {
+        LDBG() << "launch at " << launch.getLoc()
+               << ": no roles, for it has no rings, or roles already";
         return;
+      }
       specialize(launch);
       ++numSpecialized;
     });
@@ -369,6 +375,11 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   }
 
   Location loc = launch.getLoc();
+  LDBG() << "launch at " << loc << ": " << warps << " warps compute";
+  if (computeRegisters)
+    LDBG() << "  with " << computeRegisters.getInt()
+           << " registers a thread, and other roles with "
+           << serviceRegisters.getInt();
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
   auto addRole = [&](StringRef name, int64_t warps, IntegerAttr registers,
@@ -400,6 +411,8 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   int64_t free = kGroupWarps;
   for (const auto &[index, service] : llvm::enumerate(services)) {
     int64_t share = free / static_cast<int64_t>(services.size() - index);
+    LDBG() << "  role " << service.name << ": one thread of " << share
+           << " warps";
     Block *body =
         addRole(service.name, share, serviceRegisters, /*isSingle=*/true);
     free -= share;

@@ -11,8 +11,11 @@
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/IR/PatternMatch.h"
+
+#define DEBUG_TYPE "tile-stage-stores"
 
 namespace fovea::tile {
 #define GEN_PASS_DEF_TILESTAGESTORES
@@ -81,9 +84,19 @@ static SharedType getStaged(StoreOp store) {
 
 void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
   SharedType tile = getStaged(store);
-  if (!tile || !tile.getElementType().isF32() ||
-      planSharedMemory(launch).bytes + getSlotBytes(tile) + 2 * kBarrierBytes >
-          getSharedMemoryLimit(launch))
+  StringRef objection;
+  if (!tile)
+    objection = "TMA cannot store it";
+  else if (!tile.getElementType().isF32())
+    objection = "TMA adds f32 alone";
+  else if (planSharedMemory(launch).bytes + getSlotBytes(tile) +
+               2 * kBarrierBytes >
+           getSharedMemoryLimit(launch))
+    objection = "there is no shared memory left for it";
+  LDBG() << "sum of " << store.getValue().getType() << " at " << store.getLoc()
+         << ": "
+         << (objection.empty() ? "through shared memory, by TMA" : objection);
+  if (!objection.empty())
     return;
   if (isInLoop(store))
     return stageInRing(store, tile, launch);
@@ -119,9 +132,12 @@ void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch) {
 
 void StageStores::stage(StoreOp store) {
   SharedType tile = getStaged(store);
-  if (!tile)
-    return;
-  Value ring = findFreeRing(store, tile.getSizeInBytes());
+  Value ring = tile ? findFreeRing(store, tile.getSizeInBytes()) : Value();
+  LDBG() << "store of " << store.getValue().getType() << " at "
+         << store.getLoc() << ": "
+         << (ring   ? "through the slots of a ring, by TMA"
+             : tile ? "from registers, for no ring is large enough and over"
+                    : "from registers, for TMA cannot store it");
   if (!ring)
     return;
   OpBuilder builder(store);
