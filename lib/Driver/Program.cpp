@@ -7,6 +7,7 @@
 
 #include "CallFrame.h"
 #include "CompiledCode.h"
+#include "Launches.h"
 
 #include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
@@ -595,6 +596,15 @@ Program::assemble(const CompileOptions &options) const {
   if (code->kernels.empty())
     return llvm::createStringError("the module has no kernels");
   return assembleKernels(*code, getName(*options.gpu));
+}
+
+llvm::Expected<llvm::SmallVector<KernelLaunch>>
+Program::findLaunches(const CompileOptions &options) const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  auto module = state->lower(options, Level::Gpu);
+  if (!module)
+    return module.takeError();
+  return fovea::findLaunches(**module, *state->module);
 }
 
 llvm::Expected<std::unique_ptr<Executable>>

@@ -1,41 +1,163 @@
-"""Runs the commands of a Markdown page, so that they cannot rot.
+"""Runs the commands of a Markdown page as a reader would, and compares what they
+print with what the page shows.
 
-usage: markdown-commands.py PAGE ROOT
+usage: markdown-commands.py PAGE ROOT BUILD
 
-Commands are the lines of ```sh blocks; ```python blocks run as programs. All
-run in a copy-free temporary folder in which ROOT's examples are visible. Exits
-with 1 and the output of the first one that fails.
+```sh blocks run in bash and ```python blocks as programs, in order, in a folder
+in which ROOT's examples, python and BUILD (as build) are: the root of a checkout,
+but that what commands write stays out of it. What a block exports, the later
+ones have. The environment is a reader's: build/bin is not on the path, and
+Python's and Fovea's variables are not set, unless the page does it.
+
+A ```text block shows what the block in front of it prints. Its lines must come in
+that order; between them may be others. In them
+  ...  stands for anything, and
+  a number with a fraction, an exponent or a percent sign for any such: it was
+  measured, or differs between machines. Other numbers are as shown.
+
+Every line of a ```sh block is a command, but for what ends in a backslash, and
+must print something or write a file that is new: what a page tells a reader to
+look at is there. `export` and `cd` need not.
+
+Exits with 1 and says what is amiss at the first block that fails. That
+scripts/demo, which the pages say is enough, builds the tools that they use is
+checked, too.
 """
 
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+MEASURED = re.compile(r"[-+]?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+|(?=%))")
+# Of whoever runs the test.
+PRIVATE = ("PYTHONPATH", "FOVEA_LIBRARY", "FOVEA_PTXAS", "VIRTUAL_ENV")
+SILENT = ("export", "cd")
 
-def main(page, root):
-    text = pathlib.Path(page).read_text()
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", text, re.M | re.S)
-    if not blocks:
+
+class Failure(Exception):
+    pass
+
+
+def commands(block):
+    return [line for line in block.replace("\\\n", " ").splitlines()
+            if line.strip() and not line.startswith("#")]
+
+
+def pattern(line):
+    """What a shown line matches."""
+    parts = []
+    for part in re.split(r"(\.\.\.)", " ".join(line.split())):
+        if part == "...":
+            parts.append(".*")
+            continue
+        pieces = MEASURED.split(part)
+        parts.append(MEASURED.pattern.join(re.escape(piece) for piece in pieces))
+    return re.compile("".join(parts) + "$")
+
+
+def compare(shown, output):
+    """Raises Failure unless the lines of `shown` are in `output`, in order."""
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    next_line = 0
+    for line in shown.splitlines():
+        if line.strip() in ("", "..."):
+            continue
+        matches = pattern(line).match
+        found = next((number for number in range(next_line, len(lines))
+                      if matches(lines[number])), None)
+        if found is None:
+            raise Failure(f"the page shows\n{line}\nand printed was\n{output}")
+        next_line = found + 1
+
+
+class Reader:
+    """Somebody at a shell, in a checkout that was built."""
+
+    def __init__(self, folder, root, build):
+        self.folder = folder
+        self.state = pathlib.Path(folder) / ".state"
+        for name, target in (("examples", root / "examples"), ("build", build),
+                             ("python", root / "python"),
+                             ("scripts", root / "scripts")):
+            os.symlink(target, os.path.join(folder, name))
+        self.environment = {name: value for name, value in os.environ.items()
+                            if name not in PRIVATE}
+        bins = {os.path.realpath(build / "bin"), os.path.realpath(root / "build/bin")}
+        self.environment["PATH"] = os.pathsep.join(
+            entry for entry in os.environ["PATH"].split(os.pathsep)
+            if os.path.realpath(entry) not in bins)
+        if os.path.realpath(build) != os.path.realpath(root / "build"):
+            # The package looks in build; another build is the reader's to name.
+            self.environment["FOVEA_LIBRARY"] = str(build / "lib/libfovea.so")
+
+    def run(self, command, preload=""):
+        script = (f"[ ! -e {self.state} ] || . {self.state}\n"
+                  f"export LD_PRELOAD={shlex.quote(preload)}\n{command}\n"
+                  f"unset LD_PRELOAD; export -p >{self.state}\n")
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script],
+                              cwd=self.folder, env=self.environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode:
+            raise Failure(f"failed with {done.returncode}:\n{done.stdout}")
+        return done.stdout
+
+    def shell(self, block):
+        output = ""
+        for command in commands(block):
+            before = set(os.listdir(self.folder))
+            printed = self.run(command)
+            made = set(os.listdir(self.folder)) - before - {".state"}
+            if (not printed.strip() and not made
+                    and shlex.split(command)[0] not in SILENT):
+                raise Failure(f"prints nothing:\n{command}")
+            output += printed
+        return output
+
+    def python(self, block):
+        file = pathlib.Path(self.folder) / "program.py"
+        file.write_text(block)
+        return self.run("python3 program.py", os.environ.get("FOVEA_PRELOAD", ""))
+
+
+def check_demo(root, blocks):
+    """What the commands use is what scripts/demo builds."""
+    demo = (root / "scripts/demo").read_text()
+    built = set(re.search(r"^build default (.*)$", demo, re.M).group(1).split())
+    for language, block in blocks:
+        needed = set()
+        if language == "sh":
+            needed = set(re.findall(r"(?:^|[|;&] *)(fovea-[a-z-]+)", block, re.M))
+        elif language == "python":
+            needed = {"FoveaCAPI"}
+        if needed - built:
+            raise Failure(f"scripts/demo does not build {needed - built}")
+
+
+def main(page, root, build):
+    root, build = pathlib.Path(root), pathlib.Path(build)
+    blocks = FENCE.findall(pathlib.Path(page).read_text())
+    if not any(language in ("sh", "python") for language, _ in blocks):
         sys.exit(f"{page} has no commands")
-    environment = dict(os.environ, PYTHONPATH=os.path.join(root, "python"))
-    with tempfile.TemporaryDirectory() as folder:
-        os.symlink(os.path.join(root, "examples"), os.path.join(folder, "examples"))
-        for language, block in blocks:
-            preload = ""
-            if language == "python":
-                command = [sys.executable, "-c", block]
-                preload = os.environ.get("FOVEA_PRELOAD", "")
-            else:
-                command = ["bash", "-euo", "pipefail", "-c", block]
-            done = subprocess.run(command, cwd=folder, text=True,
-                                  env=dict(environment, LD_PRELOAD=preload),
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            if done.returncode:
-                sys.exit(f"{page}: failed with {done.returncode}:\n{block}\n{done.stdout}")
+    block = output = ""
+    try:
+        check_demo(root, blocks)
+        with tempfile.TemporaryDirectory() as folder:
+            reader = Reader(folder, root, build)
+            for language, block in blocks:
+                if language == "sh":
+                    output = reader.shell(block)
+                elif language == "python":
+                    output = reader.python(block)
+                elif language == "text":
+                    compare(block, output)
+    except Failure as failure:
+        sys.exit(f"{page}:\n{block}\n{failure}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

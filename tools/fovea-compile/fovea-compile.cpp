@@ -9,6 +9,7 @@
 #include "fovea/Driver/Tool.h"
 #include "fovea/Target/DiskCache.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -26,19 +27,56 @@ static cl::opt<std::string> emit(
     cl::value_desc("level"), cl::init("llvm"), cl::cat(category));
 static cl::opt<bool> printResources(
     "print-resources",
-    cl::desc("Print what each kernel needs, from ptxas, to standard error"),
+    cl::desc("Print what each kernel needs, from ptxas, and what it is "
+             "started for, to standard error"),
     cl::cat(category));
 static cl::opt<std::string> output("o", cl::desc("File to write (default: -)"),
                                    cl::value_desc("file"), cl::init("-"),
                                    cl::cat(category));
 
-static void print(const PtxasReport &report) {
-  for (const KernelResources &kernel : report.kernels)
+/// Such as `computes attn.values of line 16: 256 blocks of 128 threads`.
+static void print(const KernelLaunch &launch) {
+  auto show = [](std::optional<int64_t> number, const char *otherwise) {
+    return number ? std::to_string(*number) : otherwise;
+  };
+  llvm::errs() << "  "
+               << (launch.isCopy   ? "copies for "
+                   : launch.isFill ? "fills for "
+                                   : "computes ")
+               << (launch.op.empty() ? "part of the graph" : launch.op.c_str());
+  if (launch.line)
+    llvm::errs() << " of line " << launch.line;
+  llvm::errs() << ": " << show(launch.blocks, "(by the sizes)") << " blocks of "
+               << show(launch.threads, "(by the sizes)") << " threads, "
+               << show(launch.dynamicSharedBytes, "(by the sizes)")
+               << " bytes of dynamic shared memory"
+               << (launch.isInLoop ? ", in a loop" : "")
+               << (launch.isConditional ? ", if a condition holds" : "")
+               << '\n';
+}
+
+/// Prints each kernel where it is started first.
+static void print(const PtxasReport &report,
+                  llvm::ArrayRef<KernelLaunch> launches) {
+  llvm::StringSet<> done;
+  auto printOnce = [&](const KernelResources &kernel) {
+    if (!done.insert(kernel.name).second)
+      return;
     llvm::errs() << kernel.name << ": " << kernel.registers << " registers, "
                  << kernel.stackBytes << " bytes of stack, "
                  << kernel.spillStoreBytes << " spilled, "
                  << kernel.staticSharedBytes << " of static shared memory, "
                  << kernel.barriers << " barriers\n";
+    for (const KernelLaunch &launch : launches)
+      if (launch.kernel == kernel.name)
+        print(launch);
+  };
+  for (const KernelLaunch &launch : launches)
+    for (const KernelResources &kernel : report.kernels)
+      if (launch.kernel == kernel.name)
+        printOnce(kernel);
+  // Those that nothing starts, of a text that is no graph.
+  llvm::for_each(report.kernels, printOnce);
 }
 
 /// What `--emit` asks for, of a program.
@@ -49,8 +87,12 @@ static llvm::Expected<std::string> emitFrom(const Program &program,
     auto assembly = program.assemble(options);
     if (!assembly)
       return assembly.takeError();
-    if (printResources)
-      print(assembly->report);
+    if (printResources) {
+      auto launches = program.findLaunches(options);
+      if (!launches)
+        return launches.takeError();
+      print(assembly->report, *launches);
+    }
     if (emit == "cubin")
       return std::move(assembly->cubin);
   }

@@ -99,6 +99,22 @@ struct DeviceCode {
   std::vector<std::string> kernels;
 };
 
+/// Where the host's code starts a kernel.
+struct KernelLaunch {
+  std::string kernel;
+  /// Of the graph, what the kernel does the work of, or a part of it: the line,
+  /// 0 if there is none, and the name of the op there, if there is one.
+  unsigned line = 0;
+  std::string op;
+  /// Of the grid, and of a block; none where they are known at run time only.
+  std::optional<int64_t> blocks, threads, dynamicSharedBytes;
+  /// Whether a condition decides, at run time, if it is started, and whether it
+  /// may be more than once.
+  bool isConditional = false, isInLoop = false;
+  /// Whether the kernel moves elements, or sets them, and computes nothing.
+  bool isCopy = false, isFill = false;
+};
+
 struct CompiledCode;
 
 /// Compiled functions in memory, ready to run on this machine.
@@ -207,6 +223,10 @@ public:
   /// the arch of the options, with the resources that they need. What a kernel
   /// of ours must not make the assembler say is an error.
   llvm::Expected<Assembly> assemble(const CompileOptions &options) const;
+
+  /// Where the host's code starts those kernels, in order.
+  llvm::Expected<llvm::SmallVector<KernelLaunch>>
+  findLaunches(const CompileOptions &options) const;
 
   /// Machine code for the host.
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
