@@ -204,7 +204,7 @@ class Attention(Statement):
         if self.score and s.numel():
             env = Env({"s": s, **self._grid(s.shape)}, values, program.shapes(),
                       "f64")
-            s = evaluate(self.score, env).expand(s.shape)
+            s = evaluate(self.score, env).expand(s.shape).to(s.dtype)
         row = keep.any(-1, keepdim=True)
         s = torch.where(row, torch.where(keep, s, -torch.inf), 0.0)
         p = torch.where(keep, torch.softmax(s, -1), 0.0)
@@ -214,7 +214,7 @@ class Attention(Statement):
                                 s.shape[:3] + (1,), -torch.inf, dtype=s.dtype)
             values[self.lse] = l.squeeze(-1)
         if drop is not None:
-            p = p * drop
+            p = p * drop.to(p.dtype)
         values[self.out] = self._turn(p @ v)
 
     # Errors.

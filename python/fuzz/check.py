@@ -3,6 +3,7 @@
 """Runs one case and compares it with the reference, element by element."""
 
 import dataclasses
+import os
 import pathlib
 import re
 import subprocess
@@ -363,6 +364,43 @@ def command(case):
     return words
 
 
+def find_tool(name):
+    """Beside the library that is tested, or on the path."""
+    library = os.environ.get("FOVEA_LIBRARY")
+    if library:
+        tool = pathlib.Path(library).resolve().parents[1] / "bin" / name
+        if tool.exists():
+            return str(tool)
+    return name
+
+
+def run_tool(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode:
+        # Errors of the tools exit with 1, crashes and signals do not.
+        raise Wrong("refused" if done.returncode == 1 else "crash",
+                    f"exit code {done.returncode}\n{done.stderr}")
+    return done
+
+
+def compile_only(case):
+    """Down to machine code, if there is a ptxas."""
+    import fovea
+    text = case.program.text
+    if case.gradients:
+        try:
+            text = fovea.differentiate(
+                text, recompute=case.recompute, textbook=case.textbook,
+                partition=case.partition, target=case.target)
+        except fovea.Error as error:
+            raise Wrong("refused", str(error))
+    words = [find_tool("fovea-compile"), "-", f"--target={case.target}",
+             f"--strategy={case.strategy}", "--emit=cubin", "-o", os.devnull]
+    if case.deterministic:
+        words.append("--deterministic")
+    run_tool(words, input=text)
+
+
 def run_simulated(case, operands, cotangents):
     program = case.program
     names = list(program.results)
@@ -375,13 +413,8 @@ def run_simulated(case, operands, cotangents):
         (folder / "case.mlir").write_text(program.text)
         inputs = save_operands(case, operands, cotangents, folder)
         outputs = [f"--output=result{n}.npy" for n in range(len(names))]
-        done = subprocess.run(
-            ["fovea-run", "case.mlir", *command(case), "--seeds=2", *inputs,
-             *outputs], cwd=at, capture_output=True, text=True)
-        if done.returncode:
-            kind = ("crash" if done.returncode < 0 or done.returncode > 1
-                    else "refused")
-            raise Wrong(kind, f"exit code {done.returncode}\n{done.stderr}")
+        run_tool([find_tool("fovea-run"), "case.mlir", *command(case),
+                  "--seeds=2", *inputs, *outputs], cwd=at)
         return {name: from_numpy(np.load(folder / f"result{n}.npy"), dtype)
                 for n, (name, dtype) in enumerate(zip(names, dtypes))}
 
@@ -429,21 +462,30 @@ def is_limit(case, message):
                for pattern, targets, _ in LIMITS)
 
 
+def refuse(case, error):
+    if error.kind == "refused" and is_limit(case, str(error)):
+        return Outcome("limit", str(error))
+    return Outcome(error.kind, str(error))
+
+
 def check(case, change=None):
     """The outcome of a case. `change` is given what came, to alter it: how the
     fuzzer is tested itself."""
-    operands = make_operands(case)
-    cotangents = make_cotangents(case)
     try:
+        if case.compile_only:
+            compile_only(case)
+            return Outcome("passed")
+        operands = make_operands(case)
+        cotangents = make_cotangents(case)
         reference = make_reference(case, operands, cotangents)
     except AssertionError as error:
         return Outcome("fuzzer", str(error))
+    except Wrong as error:
+        return refuse(case, error)
     try:
         actual = run(case, operands, cotangents)
     except Wrong as error:
-        if error.kind == "refused" and is_limit(case, str(error)):
-            return Outcome("limit", str(error))
-        return Outcome(error.kind, str(error))
+        return refuse(case, error)
     if change:
         change(actual)
     return compare(case, reference, actual)

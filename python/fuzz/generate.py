@@ -31,6 +31,8 @@ class Case:
     #: "host", "sm_80" or "sm_90a".
     target: str = "host"
     simulate: bool = False
+    #: Compile for the target, and run nothing.
+    compile_only: bool = False
     gradients: bool = False
     strategy: str = "fused"
     recompute: str = "auto"
@@ -621,5 +623,8 @@ class Generator:
             case.textbook = False
 
 
-def generate(seed, index, target="host", simulate=False, gradients="both"):
-    return Generator(seed, index, target, simulate, gradients).make()
+def generate(seed, index, target="host", simulate=False, gradients="both",
+             compile_only=False):
+    case = Generator(seed, index, target, simulate, gradients).make()
+    case.compile_only = compile_only
+    return case

@@ -27,6 +27,8 @@ def parse(arguments):
     add("--target", default="host", choices=["host", "sm_80", "sm_90a"])
     add("--simulate", action="store_true",
         help="a GPU's kernels in the tile interpreter, at small sizes")
+    add("--compile", action="store_true",
+        help="compile for a GPU and run nothing, which takes no GPU")
     add("--gradients", default="both", choices=["no", "yes", "both"],
         help="whether cases have a backward pass (default: some)")
     add("--jobs", type=int, default=os.cpu_count(), help="processes")
@@ -39,7 +41,11 @@ def parse(arguments):
         help="smaller cases to try for each of the first ten failures")
     add("--replay", type=pathlib.Path, help="run the case of such a folder")
     add("--verbose", action="store_true", help="a line for each case")
-    return parser.parse_args(arguments)
+    arguments = parser.parse_args(arguments)
+    if arguments.target == "host" and (arguments.simulate or arguments.compile):
+        parser.error("--simulate and --compile are of a GPU: --target is host, "
+                     "expected sm_80 or sm_90a")
+    return arguments
 
 
 class Distribution:
@@ -90,7 +96,8 @@ def save(case, outcome, folder, arguments):
              f"scripts/fuzz --replay {folder}",
              f"scripts/fuzz --cases 1 --start {case.index} --seed {case.seed} "
              f"--target {case.target} --gradients {arguments.gradients}"
-             + (" --simulate" if case.simulate else ""),
+             + (" --simulate" if case.simulate else "")
+             + (" --compile" if case.compile_only else ""),
              "fovea-run case.mlir " + " ".join(check.command(case) + inputs),
              f"mode {case.mode}, textbook {case.textbook}, partition "
              f"{case.partition}; memory: {', '.join(layouts) or 'contiguous'}"]
@@ -123,9 +130,11 @@ def main(arguments=None):
         tasks = [(0, case)]
         make = lambda key: case
     else:
+        options = (arguments.target, arguments.simulate, arguments.gradients,
+                   arguments.compile)
+
         def make(key):
-            return generate(arguments.seed, key, arguments.target,
-                            arguments.simulate, arguments.gradients)
+            return generate(arguments.seed, key, *options)
 
         def give():
             for key in range(arguments.start,
@@ -133,8 +142,7 @@ def main(arguments=None):
                 if (arguments.seconds
                         and time.monotonic() - started > arguments.seconds):
                     return
-                yield key, (arguments.seed, key, arguments.target,
-                            arguments.simulate, arguments.gradients)
+                yield key, (arguments.seed, key, *options)
         tasks = give()
     counts = collections.Counter()
     distribution = Distribution()
@@ -158,7 +166,8 @@ def main(arguments=None):
                 failures.append((key, outcome, folder))
         if arguments.shrink and failures:
             _shrink(pool, failures, make, arguments)
-    distribution.print()
+    if distribution.ratios:
+        distribution.print()
     seconds = time.monotonic() - started
     total = sum(counts.values())
     print(f"{total} cases in {seconds:.1f} s: " + ", ".join(

@@ -1,0 +1,223 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The fuzzer finds what is planted, its bounds hold for another machine that
+rounds, and some fixed cases pass on the host and in the simulation."""
+
+import os
+import signal
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from fuzz import check, main  # noqa: E402
+from fuzz.approx import TORCH  # noqa: E402
+from fuzz.check import (Outcome, compare, make_cotangents, make_operands,
+                        make_reference)  # noqa: E402
+from fuzz.generate import generate  # noqa: E402
+from fuzz.graph import FLOATS, Residual  # noqa: E402
+from fuzz.pool import Pool  # noqa: E402
+from fuzz.shrink import shrink  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """More are slower than one at these sizes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def cases(count, wanted, seed=11):
+    """The first cases that have a property."""
+    found = []
+    index = 0
+    while len(found) < count:
+        case = generate(seed, index)
+        if wanted(case):
+            found.append(case)
+        index += 1
+    return found
+
+
+def is_plain(case):
+    """With elements, and without what PyTorch rounds in another way."""
+    return (case.mode == "plain" and 0 not in case.program.sizes.values()
+            and all(t.dtype == "f32" for t in case.program.operands
+                    if t.dtype in FLOATS))
+
+
+def compute(case, dtype):
+    """Results and gradients by PyTorch in a type."""
+    program = case.program
+    operands, cotangents = make_operands(case), make_cotangents(case)
+    values = {n: x.to(dtype) if x.is_floating_point() else
+              (x.long() if x.dtype != torch.bool else x)
+              for n, x in operands.items()}
+    if case.gradients:
+        for name in program.variables:
+            values[name].requires_grad_()
+    found = program.evaluate(values)
+    actual = {n: found[n].detach().to(TORCH[program.tensors[n].dtype])
+              for n in program.results}
+    if case.gradients:
+        live = [n for n in program.results if found[n].requires_grad]
+        gradients = torch.autograd.grad(
+            [found[n] for n in live], [values[n] for n in program.variables],
+            [cotangents[n].to(found[n].dtype) for n in live],
+            allow_unused=True)
+        for name, gradient in zip(program.variables, gradients):
+            if gradient is None:
+                gradient = torch.zeros(program.shape(name))
+            actual[f"gradient of {name}"] = gradient.to(
+                TORCH[program.tensors[name].dtype])
+    return make_reference(case, operands, cotangents), actual
+
+
+def test_cases_are_the_same_again():
+    for index in range(40):
+        one, two = (generate(3, index) for _ in range(2))
+        assert one.program.text == two.program.text
+        assert [vars(t) for t in one.program.operands] == [
+            vars(t) for t in two.program.operands]
+        options = [{n: v for n, v in vars(c).items() if n != "program"}
+                   for c in (one, two)]
+        assert options[0] == options[1]
+        for name, value in make_operands(one).items():
+            other = make_operands(two)[name]
+            assert value.equal(other) or value.isnan().any()
+    assert generate(3, 1).program.text != generate(4, 1).program.text
+
+
+def test_bounds_hold_for_pytorch_and_are_close():
+    """PyTorch in f32 stays within the bounds, forward and backward, and not
+    further than some hundredfold: wider ones would hide mistakes."""
+    ratios = []
+    for case in cases(40, lambda c: is_plain(c) and c.gradients):
+        outcome = compare(case, *compute(case, torch.float32))
+        assert outcome.kind == "passed", (case.index, outcome.message)
+        ratios += [r for n, r in outcome.ratios.items() if n in
+                   case.program.results and r > 0]
+    ratios.sort()
+    assert ratios[len(ratios) // 2] > 1e-3
+    assert ratios[-1] > 0.1
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_wrong_elements_are_seen(dtype):
+    """One element of a result or gradient that is off by a small part of the
+    largest is found, in most cases: 16 bits hide some."""
+    part = {"f64": 1e-9, "f32": 3e-3, "f16": 0.1, "bf16": 0.3}[dtype]
+    seen = all_ = 0
+    for case in cases(12, lambda c: c.mode == "plain" and c.gradients and len(
+            c.program.body) == 1 and all(
+                t.dtype == dtype for t in c.program.operands
+                if t.dtype in FLOATS)):
+        operands, cotangents = make_operands(case), make_cotangents(case)
+        reference = make_reference(case, operands, cotangents)
+        exact = {n: v.to(TORCH[reference.dtypes[n]])
+                 for n, v in reference.values.items()}
+        assert compare(case, reference, exact).kind == "passed"
+        for name, value in exact.items():
+            finite = value[value.isfinite()].abs().double()
+            if not finite.numel() or finite.max() < 1e-3:
+                continue
+            at = int(value.double().nan_to_num(0, 0, 0).abs().argmax())
+            for change in (part * finite.max().item(), float("nan")):
+                bad = value.clone(memory_format=torch.contiguous_format)
+                bad.view(-1)[at] += change
+                outcome = compare(case, reference, {**exact, name: bad})
+                assert change == change or outcome.kind == "wrong"
+                seen += outcome.kind == "wrong"
+                all_ += 1
+    assert all_ > 20 and seen >= 0.8 * all_, (seen, all_)
+
+
+def test_wrong_references_are_seen(monkeypatch):
+    """An addition that subtracts, in the reference alone."""
+    def evaluate(self, program, values):
+        values[self.out] = values[self.x] - values[self.y]
+
+    monkeypatch.setattr(Residual, "evaluate", evaluate)
+    for case in cases(3, lambda c: any(
+            isinstance(s, Residual) and s.out in c.program.results
+            and s.y in [t.name for t in c.program.operands]
+            for s in c.program.body)
+            and 0 not in c.program.sizes.values()):
+        assert check.check(case).kind == "fuzzer"
+
+
+def spoil(actual):
+    next(iter(actual.values())).view(-1)[0] += 1
+
+
+def die(_):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hang(_):
+    time.sleep(100)
+
+
+def small():
+    return cases(1, lambda c: is_plain(c) and len(c.program.body) == 1
+                 and max(c.program.sizes.values()) < 40)[0]
+
+
+@pytest.mark.parametrize("change, kind", [
+    (None, "passed"), (spoil, "wrong"), (die, "crash"), (hang, "hang")])
+def test_workers_report(change, kind):
+    """And go on: the second case comes after the first has failed."""
+    case = small()
+    with Pool(1, 6 if change is hang else 60, change) as pool:
+        outcomes = dict(pool.run([(0, case), (1, case)]))
+    assert [outcomes[n].kind for n in (0, 1)] == [kind, kind]
+
+
+def test_refused_graphs_are_failures():
+    case = small()
+    text = case.program.text.replace("attn.", "nonsense.")
+    text = text.replace("linalg.", "nonsense.")
+    case.program.__class__ = type(
+        "Broken", (case.program.__class__,), {"text": text})
+    outcome = check.check(case)
+    assert outcome.kind == "refused" and "nonsense" in outcome.message
+
+
+def test_failures_leave_reproducers(tmp_path):
+    """The folder of a failure has the graph, operands and expected results, and
+    shrinking finds a smaller graph that fails alike."""
+    case = cases(1, lambda c: is_plain(c) and len(c.program.body) > 2
+                 and c.program.sizes["Sq"] > 20)[0]
+    arguments = main.parse([])
+    main.save(case, Outcome("wrong", "spoiled"), tmp_path, arguments)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"case.mlir", "case.pickle", "failure.txt"} <= names
+    assert {f"{t.name}.npy" for t in case.program.operands
+            if not t.scalar} <= names
+    assert (tmp_path / "case.mlir").read_text() == case.program.text
+    assert any(name.startswith("expected-") for name in names)
+
+    def fails(smaller):
+        has = smaller.program.sizes["Sq"] > 3
+        return Outcome("wrong" if has else "passed")
+
+    least, outcome = shrink(case, "wrong", fails, 200)
+    assert outcome.kind == "wrong"
+    assert least.program.sizes["Sq"] == 4
+    assert len(least.program.body) < len(case.program.body)
+
+
+@pytest.mark.parametrize("options", [
+    ["--cases", "100"],
+    ["--cases", "20", "--target", "sm_90a", "--simulate"],
+    ["--cases", "20", "--target", "sm_80", "--simulate"],
+    ["--cases", "20", "--target", "sm_90a", "--compile"]], ids=" ".join)
+def test_fixed_cases(options, tmp_path, capsys):
+    status = main.main([*options, "--seed", "1", "--jobs", "2", "--shrink", "0",
+                        "--out", str(tmp_path)])
+    output = capsys.readouterr().out
+    assert status == 0, output
+    assert output.endswith(f"{options[1]} passed, 0 failed\n")
