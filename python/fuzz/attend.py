@@ -205,6 +205,8 @@ class Attention(Statement):
             env = Env({"s": s, **self._grid(s.shape)}, values, program.shapes(),
                       "f64")
             s = evaluate(self.score, env).expand(s.shape).to(s.dtype)
+        # What is minus infinity is as if it were masked.
+        keep = keep & (s.detach() != -torch.inf)
         row = keep.any(-1, keepdim=True)
         s = torch.where(row, torch.where(keep, s, -torch.inf), 0.0)
         p = torch.where(keep, torch.softmax(s, -1), 0.0)
@@ -259,6 +261,7 @@ class Attention(Statement):
             score = approx.expand(region.result, shape)
         if self.form == "graph":
             score = score.round(inner)
+        keep = keep & (score.value != -torch.inf)
         s, e = (torch.where(keep, x, 0.0) for x in (score.value, score.error))
         row = keep.any(-1, keepdim=True)
         keys = shape[3]
@@ -305,7 +308,8 @@ class Attention(Statement):
         l = Approx(torch.where(row, lse, -torch.inf),
                    torch.where(row, l_error, 0.0))
         return dict(q=q, k=k, v=v, raw=raw, keep=keep, z=z, p=p, delta=delta,
-                    o=o, l=l, e=e, lse=lse, region=region, score=score,
+                    o=o, l=l, e=e, lse=lse, region=region,
+                    score=Approx(s, e),
                     units=(u, inner, product), group=group, row=row, top=top)
 
     def pull(self, program, values, gradients, target):

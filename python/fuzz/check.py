@@ -23,6 +23,9 @@ from .graph import FLOATS
 #: Valid graphs that are refused by the documentation: what the error says, and
 #: which targets refuse them.
 LIMITS = [
+    # Everything is of size 0, so that there is no kernel to show.
+    ("the module has no kernels", ("sm_80", "sm_90a"),
+     "`fovea-compile --emit=ptx` of a graph without elements"),
 ]
 
 INTEGERS = {"i1": torch.bool, "i8": torch.int8, "i16": torch.int16,
@@ -65,6 +68,8 @@ def make_operands(case):
             values = np.sort(rng.integers(0, more[0], shape), -1)
         elif way == "range":
             values = rng.integers(more[0], more[1], shape)
+        elif way == "holes":
+            values = np.where(rng.random(shape) < 0.3, more[0], 0.0)
         elif way == "bits":
             values = rng.random(shape) < more[0]
         else:

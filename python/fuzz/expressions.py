@@ -72,8 +72,15 @@ COMPARE = {"eq": torch.eq, "ne": torch.ne, "slt": torch.lt, "sle": torch.le,
 
 # Printing.
 
-def literal(value):
+_INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000,
+             "f64": 0x7FF0000000000000}
+_SIGN = {"f16": 1 << 15, "bf16": 1 << 15, "f32": 1 << 31, "f64": 1 << 63}
+
+
+def literal(value, dtype="f64"):
     """A number as MLIR writes floating-point ones: with a point."""
+    if math.isinf(value):
+        return hex(_INFINITY[dtype] | (_SIGN[dtype] if value < 0 else 0))
     text = repr(float(value))
     return text if "." in text or "e" not in text else text.replace("e", ".0e")
 
@@ -109,7 +116,8 @@ class Printer:
             return leaves[node.data]
         if op == "const":
             if node.kind == "f":
-                return self.new(f"arith.constant {literal(node.data)} : {t}")
+                return self.new(
+                    f"arith.constant {literal(node.data, t)} : {t}")
             if node.kind == "b":
                 return self.new(f"arith.constant {str(node.data).lower()}")
             return self.new(f"arith.constant {node.data} : index")
@@ -284,12 +292,15 @@ class Tracked:
         op, u = node.op, self.u
         if op == "const":
             value = torch.tensor(float(node.data), dtype=torch.float64)
-            return Approx(value, value.abs() * u)
+            return Approx(value, torch.where(value.isinf(), 0.0,
+                                             value.abs() * u))
         if op == "read":
             where = tuple(args)
             value = self.env.values[node.data].map(lambda x: x[where])
             # It may be rounded to the region's type.
-            return value.round(self.env.dtype)
+            value = value.round(self.env.dtype)
+            return Approx(value.value, torch.where(value.value.isinf(), 0.0,
+                                                   value.error))
         if op == "sitofp":
             return Approx(args[0].double(), args[0].double().abs() * u)
         if op in FUNCTIONS:

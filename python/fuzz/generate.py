@@ -306,8 +306,10 @@ class Regions:
     def score(self):
         """A known modification, or any expression."""
         s, i, j = (self.leaves[n] for n in "sij")
-        way = self.pick(["cap", "alibi", "bias", "any", "table"],
-                        [1, 1, 1.5, 4, 1])
+        way = self.pick(["cap", "alibi", "bias", "any", "table", "hide"],
+                        [1, 1, 1.5, 4, 1, 1])
+        if way == "hide":
+            return self.hide()
         if way == "cap":
             cap = const("f", 2.5)
             return op("f", "mulf", op("f", "tanh", op("f", "divf", s, cap)), cap)
@@ -321,6 +323,26 @@ class Regions:
             x = self.read("f", "bias", self.float_type(), ("normal", 1.0))
             return op("f", "addf", s, x)
         return self.number(int(self.rng.integers(1, 4)))
+
+
+    def hide(self):
+        """A mask as libraries without one write it: a large negative number or
+        minus infinity, added or selected."""
+        s = self.leaves["s"]
+        low = float(self.pick([-1e4, -1e9, -3.4028234663852886e38, -np.inf],
+                              [1, 2, 2, 2]))
+        if self.dtype not in ("f32", "f64"):
+            low = -1e4
+        if self.attention.form == "linalg" and low == -np.inf:
+            # Whole rows of it are NaN there.
+            low = -1e9
+        if self.chance(0.5):
+            return op("f", "select", self.truth(1), s, const("f", low))
+        kind = self.float_type() if low == -1e4 else self.dtype
+        return op("f", "addf", s, self.read("f", "bias", kind, ("holes", low)))
+
+    def chance(self, p):
+        return self.rng.random() < p
 
 
 class Generator:
@@ -491,9 +513,8 @@ class Generator:
 
     def make(self):
         rng = self.rng
-        gradients = {"no": False, "yes": True}.get(self.gradients)
-        if gradients is None:
-            gradients = self.chance(0.5)
+        gradients = {"no": False, "yes": True,
+                     "both": self.chance(0.5)}[self.gradients]
         mode = self.pick(["plain", "huge", "nan"], [90, 5, 5])
         if mode != "plain":
             gradients = False
@@ -563,8 +584,8 @@ class Generator:
                 gradients = False
                 results[0] = self.loop(o2)
         program.results = results
-        case = Case(self.seed, self.index, program, self.target, self.simulate,
-                    gradients, mode=mode)
+        case = Case(self.seed, self.index, program, target=self.target,
+                    simulate=self.simulate, gradients=gradients, mode=mode)
         self.keep_all_rows(case)
         self.options(case)
         return case

@@ -30,7 +30,8 @@ class Tensor:
 @dataclasses.dataclass
 class Operand(Tensor):
     """`values` says how the elements are made: ("normal", magnitude), ("ids",
-    n), ("range", low, high), ("bits", probability), ("number", x)."""
+    n), ("range", low, high), ("bits", probability), ("holes", what a mask adds),
+    ("number", x)."""
     values: tuple = ("normal", 1.0)
     #: How it lies in memory.
     layout: str = "contiguous"

@@ -91,6 +91,27 @@ def test_cases_are_the_same_again():
     assert generate(3, 1).program.text != generate(4, 1).program.text
 
 
+def test_cases_are_of_all_kinds():
+    """Every option and form comes up, and gradients as they are asked for."""
+    found = [generate(5, index) for index in range(300)]
+    for name in ("gradients", "strategy", "recompute", "textbook", "partition",
+                 "deterministic", "arch", "mode"):
+        assert len({getattr(case, name) for case in found}) > 1, name
+    text = "".join(case.program.text for case in found)
+    for op in ("attn.attention", "attn.scores", "attn.mask", "attn.modify",
+               "attn.softmax", "attn.dropout", "attn.log_sum_exp",
+               "attn.values", "attn.layer_norm", "attn.rms_norm", "attn.rope",
+               "attn.residual_add", "attn.scale", "attn.elementwise", "scf.for",
+               "linalg.generic", "linalg.softmax", "math.tanh",
+               "tensor.extract", "arith.index_cast"):
+        assert op in text, op
+    for wanted in ("yes", "no"):
+        kinds = {case.gradients for case in
+                 (generate(5, index, gradients=wanted) for index in range(20))
+                 if case.mode == "plain"}
+        assert kinds == {wanted == "yes"}
+
+
 def test_bounds_hold_for_pytorch_and_are_close():
     """PyTorch in f32 stays within the bounds, forward and backward, and not
     further than some hundredfold: wider ones would hide mistakes."""
