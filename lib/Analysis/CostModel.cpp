@@ -146,8 +146,7 @@ static double product(ArrayRef<int64_t> sizes) {
                          std::multiplies<double>());
 }
 
-/// Floating-point operations of one evaluation of `region`.
-static double countFlops(Region &region) {
+double fovea::countFlops(Region &region) {
   double count = 0;
   region.walk([&](Operation *op) {
     bool counts =
@@ -231,13 +230,15 @@ private:
 };
 } // namespace
 
-/// Seconds at the rates of the target, with the share of the peak that kernels
-/// which are not blocked for registers reach in practice.
-double CostEstimator::roofline(double flops, double bytes) const {
+double fovea::predictKernel(double flops, double bytes, TargetAttr target) {
   constexpr double kUsualShareOfPeak = 0.4;
   double compute = flops / (double(target.getPeak()) * 1e9 * kUsualShareOfPeak);
   double memory = bytes / (double(target.getBandwidth()) * 1e6);
   return std::max(compute, memory);
+}
+
+double CostEstimator::roofline(double flops, double bytes) const {
+  return predictKernel(flops, bytes, target);
 }
 
 FailureOr<double> CostEstimator::bytesOf(Value value) {
@@ -628,4 +629,15 @@ FailureOr<Cost> fovea::estimateCost(func::FuncOp function,
     if (Operation *twin = mapping.lookupOrNull(op))
       copied.insert(twin);
   return CostEstimator(*copy, shapes, target, form, passes, copied).run();
+}
+
+SmallVector<std::optional<SmallVector<int64_t>>>
+fovea::evaluateResultShapes(func::FuncOp function,
+                            ArrayRef<SmallVector<int64_t>> shapes) {
+  OwningOpRef<func::FuncOp> copy = function.clone();
+  SizeEvaluator evaluator(*copy, shapes);
+  SmallVector<std::optional<SmallVector<int64_t>>> results;
+  for (Value result : copy->getBody().back().getTerminator()->getOperands())
+    results.push_back(evaluator.shape(result));
+  return results;
 }

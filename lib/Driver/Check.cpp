@@ -8,6 +8,8 @@
 #include "fovea/Driver/Check.h"
 
 #include <cmath>
+#include <limits>
+#include <vector>
 
 using namespace fovea;
 
@@ -26,32 +28,80 @@ double fovea::getErrorBound(DType type) {
   }
 }
 
-Comparison fovea::compare(const Tensor &result, const Tensor &reference) {
-  Comparison comparison;
-  comparison.bound = getErrorBound(result.getType());
+/// The largest finite magnitude.
+static double getMagnitude(const Tensor &tensor) {
   double magnitude = 0;
+  for (int64_t i = 0, e = tensor.getNumElements(); i < e; ++i)
+    if (double value = tensor.read(i); std::isfinite(value))
+      magnitude = std::max(magnitude, std::abs(value));
+  return magnitude;
+}
+
+/// Compares elements, each of which may be off by `allow(i)`, at most by what
+/// the bound allows.
+static Comparison compareElements(const Tensor &result, const Tensor &reference,
+                                  double bound, double magnitude,
+                                  llvm::function_ref<double(int64_t)> allow) {
+  Comparison comparison;
+  comparison.bound = bound;
   for (int64_t i = 0, e = reference.getNumElements(); i < e; ++i) {
     double expected = reference.read(i), actual = result.read(i);
-    if (std::isfinite(expected))
-      magnitude = std::max(magnitude, std::abs(expected));
     bool same =
         actual == expected || (std::isnan(actual) && std::isnan(expected));
     if (same)
       continue;
-    if (std::isnan(expected) && actual == 0) {
-      ++comparison.undefined;
-      continue;
-    }
     if (!std::isfinite(actual) || !std::isfinite(expected) ||
         !isFloat(result.getType())) {
       ++comparison.mismatches;
       continue;
     }
-    comparison.maxError =
-        std::max(comparison.maxError, std::abs(actual - expected));
+    double error = std::abs(actual - expected);
+    comparison.maxError = std::max(comparison.maxError, error);
+    comparison.mismatches += error > allow(i);
   }
   if (comparison.maxError > 0)
     comparison.relativeError =
         comparison.maxError / (magnitude > 0 ? magnitude : 1);
   return comparison;
+}
+
+Comparison fovea::compare(const Tensor &result, const Tensor &reference,
+                          double bound) {
+  return compareElements(
+      result, reference, bound, getMagnitude(reference),
+      [](int64_t) { return std::numeric_limits<double>::infinity(); });
+}
+
+/// The most that each row of `others` differs from that of `graph`.
+static std::vector<double>
+getSpreads(const Tensor &graph, llvm::ArrayRef<Tensor> others, int64_t row) {
+  std::vector<double> spreads(row ? size_t(graph.getNumElements() / row) : 0,
+                              0.0);
+  for (const Tensor &other : others)
+    for (int64_t i = 0, e = graph.getNumElements(); i < e; ++i)
+      if (double spread = std::abs(graph.read(i) - other.read(i));
+          std::isfinite(spread))
+        spreads[i / row] = std::max(spreads[i / row], spread);
+  return spreads;
+}
+
+Comparison fovea::compareRounded(const Tensor &result, const Rounded &rounded,
+                                 double bound) {
+  constexpr double kSpreads = 2, kLargestSpread = 0.1;
+  const Tensor &graph = rounded.graph;
+  double magnitude = getMagnitude(graph);
+  double scale = magnitude > 0 ? magnitude : 1;
+  int64_t row = graph.getShape().empty() ? 1 : graph.getShape().back();
+  std::vector<double> allowed = getSpreads(graph, rounded.summed, row);
+  double widest = 0;
+  for (auto [spread, other] :
+       llvm::zip_equal(allowed, getSpreads(graph, rounded.all, row))) {
+    if (other <= kLargestSpread * scale)
+      spread = std::max(spread, other);
+    spread = bound * scale + kSpreads * spread;
+    widest = std::max(widest, spread);
+  }
+  return compareElements(result, graph, std::max(bound, widest / scale),
+                         magnitude,
+                         [&](int64_t i) { return allowed[i / row]; });
 }

@@ -87,9 +87,23 @@ applyRequest(const Signature &function, llvm::StringRef request,
   return llvm::Error::success();
 }
 
+/// The error that `function`'s operand `index` has a size that is not given.
+static llvm::Error askForSizes(const Signature &function, size_t index) {
+  llvm::SmallVector<int64_t, 4> example(function.operands[index].shape);
+  for (int64_t &size : example)
+    size = size < 0 ? 128 : size;
+  std::string key = function.operands[index].name;
+  return llvm::createStringError(llvm::formatv(
+      "{0} is {1}: give its sizes, such as --dims={2}:{3}, or "
+      "--dims=128 for every dynamic size",
+      formatOperand(function, index), formatType(function.operands[index]),
+      key.empty() ? std::to_string(index) : key, formatShape(example)));
+}
+
 llvm::Expected<llvm::SmallVector<llvm::SmallVector<int64_t, 4>>>
 fovea::resolveShapes(const Signature &function,
-                     llvm::ArrayRef<std::string> requests) {
+                     llvm::ArrayRef<std::string> requests, size_t leading,
+                     InferShapes infer) {
   llvm::SmallVector<llvm::SmallVector<int64_t, 4>> shapes;
   for (const ValueType &operand : function.operands)
     shapes.push_back(operand.shape);
@@ -107,25 +121,30 @@ fovea::resolveShapes(const Signature &function,
     if (llvm::Error error = applyRequest(function, request, shapes))
       return error;
   }
+  bool isUsed = false;
   for (auto [index, shape] : llvm::enumerate(shapes)) {
+    if (index == leading) {
+      auto inferred = infer(llvm::ArrayRef(shapes).take_front(leading));
+      for (auto [other, sizes] :
+           llvm::zip(llvm::drop_begin(shapes, leading), inferred))
+        for (size_t dim = 0; sizes && dim < other.size(); ++dim)
+          if (other[dim] < 0)
+            other[dim] = (*sizes)[dim];
+    }
     for (int64_t &size : shape) {
       if (size >= 0)
         continue;
-      if (!all) {
-        llvm::SmallVector<int64_t, 4> example(function.operands[index].shape);
-        for (int64_t &exampleSize : example)
-          exampleSize = exampleSize < 0 ? 128 : exampleSize;
-        std::string key = function.operands[index].name;
-        return llvm::createStringError(llvm::formatv(
-            "{0} is {1}: give its sizes, such as --dims={2}:{3}, or "
-            "--dims=128 for every dynamic size",
-            formatOperand(function, index),
-            formatType(function.operands[index]),
-            key.empty() ? std::to_string(index) : key, formatShape(example)));
-      }
+      if (!all)
+        return askForSizes(function, index);
       size = *all;
+      isUsed = true;
     }
   }
+  if (all && !isUsed)
+    return llvm::createStringError(llvm::formatv(
+        "--dims={0}: no random operand of @{1} has a dynamic size that is not "
+        "given otherwise",
+        *all, function.name));
   return shapes;
 }
 
@@ -170,6 +189,10 @@ llvm::Expected<Tensor> fovea::parseNumber(DType type, llvm::StringRef text) {
   Tensor tensor(type, {}, 1);
   int64_t integer;
   double real;
+  if (type == DType::Bool && (text == "true" || text == "false")) {
+    writeElement(tensor.getData(), type, 0, text == "true");
+    return tensor;
+  }
   if (isFloat(type) ? text.getAsDouble(real) : text.getAsInteger(0, integer))
     return llvm::createStringError("expected a number of type " +
                                    getName(type) + ", got '" + text + "'");

@@ -9,6 +9,7 @@
 #include "ProgramState.h"
 
 #include "fovea/Conversion/ShapeChecks.h"
+#include "fovea/Runtime/HostRuntime.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -45,6 +46,9 @@ static llvm::Expected<std::string> getChip(GpuArch arch,
 }
 
 llvm::Error Executable::checkMachine(const CompileOptions &options) {
+  if (const char *text = runtime::getThreadsError())
+    return llvm::createStringError("FOVEA_NUM_THREADS=" + llvm::Twine(text) +
+                                   ": expected a number of threads from 1 on");
   if (!options.gpu) {
     if (!isSupportedHere(options.arch))
       return llvm::createStringError(

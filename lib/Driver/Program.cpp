@@ -7,7 +7,9 @@
 
 #include "CallFrame.h"
 #include "CompiledCode.h"
+#include "ErrorBounds.h"
 #include "Launches.h"
+#include "TextChecks.h"
 
 #include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
@@ -73,7 +75,11 @@ private:
             diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
       stream << location.getFilename().getValue() << ':' << location.getLine()
              << ':' << location.getColumn() << ": ";
-    stream << kind << diagnostic.str() << '\n';
+    // MLIR's advice is on its own tools, and has a flag that no tool here has.
+    std::string message = diagnostic.str();
+    stream << kind
+           << llvm::StringRef(message).split(". If this is intended, ").first
+           << '\n';
   }
 
   std::string text;
@@ -83,7 +89,8 @@ private:
 
 /// Of what passes say they could not do, what makes code slower.
 static constexpr llvm::StringLiteral kRemarks =
-    "attn-fuse|attn-select-schedule|convert-attn-to-tile";
+    "attn-fuse|attn-insert-recomputation|attn-select-schedule|"
+    "convert-attn-to-tile";
 
 namespace {
 /// Keeps remarks, without names of files: code may be kept for another one.
@@ -483,6 +490,8 @@ llvm::ArrayRef<Signature> Program::getFunctions() const {
 
 llvm::Expected<std::unique_ptr<Program>> Program::parse(llvm::StringRef text,
                                                         llvm::StringRef name) {
+  if (llvm::Error error = checkNesting(text, name))
+    return error;
   static const mlir::DialectRegistry *registry = [] {
     auto *registry = new mlir::DialectRegistry;
     registerAllDialects(*registry);
@@ -494,6 +503,8 @@ llvm::Expected<std::unique_ptr<Program>> Program::parse(llvm::StringRef text,
       text, mlir::ParserConfig(&state->context), name);
   if (!state->module)
     return errors.take(name + ": cannot be parsed");
+  if (mlir::failed(checkDivisions(*state->module)))
+    return errors.take("");
   for (auto function : state->module->getOps<mlir::func::FuncOp>()) {
     if (isReserved(function.getName()) && !function.isExternal()) {
       function.emitError() << "the name @" << function.getName()
@@ -512,13 +523,15 @@ llvm::SmallVector<std::string, 0> Program::takeRemarks() const {
   return std::exchange(state->remarks, {});
 }
 
-llvm::Expected<std::string>
-Program::differentiate(size_t index, GradientOptions options) const {
+llvm::Expected<std::string> Program::differentiate(size_t index,
+                                                   GradientOptions options,
+                                                   bool locations) const {
   const Signature &signature = state->signatures[index];
   if (!signature.obstacle.empty())
     return llvm::createStringError(signature.obstacle);
   std::lock_guard<std::mutex> lock(state->mutex);
   ErrorCollector errors(&state->context);
+  state->remarks.clear();
   mlir::OwningOpRef<mlir::ModuleOp> copy(state->module->clone());
   if (!options.gpu && !(*copy)->hasAttr(attn::kTargetAttrName))
     (*copy)->setAttr(attn::kTargetAttrName,
@@ -552,9 +565,23 @@ Program::differentiate(size_t index, GradientOptions options) const {
     (*copy)->removeAttr(attn::kTargetAttrName);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  copy->print(stream, mlir::OpPrintingFlags().printNameLocAsPrefix());
+  mlir::OpPrintingFlags flags;
+  if (locations)
+    flags.enableDebugInfo();
+  else
+    flags.printNameLocAsPrefix();
+  copy->print(stream, flags);
   stream << '\n';
   return text;
+}
+
+llvm::SmallVector<std::optional<llvm::SmallVector<int64_t>>>
+Program::inferResultShapes(
+    size_t index, llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes) const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  return evaluateResultShapes(state->module->lookupSymbol<mlir::func::FuncOp>(
+                                  state->signatures[index].name),
+                              shapes);
 }
 
 llvm::Expected<std::string>
@@ -731,7 +758,9 @@ llvm::Expected<Cost> Program::estimate(
   return *cost;
 }
 
-llvm::Expected<std::unique_ptr<Executable>> Program::compileReference() const {
+llvm::Expected<std::unique_ptr<Executable>>
+Program::compileReference(const ReferenceOptions &reference,
+                          bool wideOperands) const {
   std::lock_guard<std::mutex> lock(state->mutex);
   bool lowered =
       state->module
@@ -747,16 +776,55 @@ llvm::Expected<std::unique_ptr<Executable>> Program::compileReference() const {
         "there is no reference to check against: the module is no longer a "
         "graph, but attention that was tiled or rewritten online");
   CompileOptions options;
-  auto module = state->lower(options, buildReferencePipeline);
+  llvm::SmallVector<Signature, 1> signatures(state->signatures);
+  auto widen = [](llvm::MutableArrayRef<ValueType> types) {
+    for (ValueType &type : types)
+      if (isFloat(type.type))
+        type.type = DType::F64;
+  };
+  for (Signature &function : signatures) {
+    if (!reference.ownTypes)
+      widen(function.results);
+    if (wideOperands)
+      widen(function.operands);
+  }
+  // Calls first, for operands change their types.
+  auto module = state->lower(options, [](mlir::OpPassManager &manager) {
+    manager.addPass(mlir::createInlinerPass({}, [](mlir::OpPassManager &) {}));
+  });
   if (!module)
     return module.takeError();
-  llvm::SmallVector<Signature, 1> signatures(state->signatures);
-  for (Signature &function : signatures)
-    for (ValueType &result : function.results)
-      if (isFloat(result.type))
-        result.type = DType::F64;
+  if (wideOperands)
+    for (auto function : (*module)->getOps<mlir::func::FuncOp>())
+      if (function.isPublic() && !function.isExternal())
+        fovea::widenOperands(function);
+  ErrorCollector errors(&state->context);
+  mlir::PassManager manager(&state->context);
+  buildReferencePipeline(manager, reference);
+  if (mlir::failed(manager.run(**module)))
+    return errors.take("a pass failed without saying why");
   auto code = state->finish(**module, options, signatures);
   if (!code)
     return code.takeError();
   return Executable::load(std::move(*code), options.gpu);
+}
+
+llvm::Expected<llvm::SmallVector<double>>
+Program::getErrorBounds(size_t index) const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  auto module = state->lower(CompileOptions(), Level::Attn);
+  if (!module)
+    return module.takeError();
+  return deriveErrorBounds((*module)->lookupSymbol<mlir::func::FuncOp>(
+      state->signatures[index].name));
+}
+
+llvm::Expected<llvm::SmallVector<bool>>
+Program::getSummedOperands(size_t index) const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  auto module = state->lower(CompileOptions(), Level::Attn);
+  if (!module)
+    return module.takeError();
+  return findSummedOperands((*module)->lookupSymbol<mlir::func::FuncOp>(
+      state->signatures[index].name));
 }

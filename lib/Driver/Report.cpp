@@ -186,14 +186,24 @@ std::string Report::formatText() const {
   const VariantReport &first = variants[baseline];
   const VariantReport &last = variants.back();
   auto ratio = [](double a, double b) { return b > 0 ? a / b : 0; };
-  stream << '\n'
-         << last.name << " against " << first.name
-         << llvm::format(
-                ": %.2f x the FLOPs, %.1f times less traffic, %.1f times "
-                "faster\n",
-                ratio(last.cost.flops(), first.cost.flops()),
-                ratio(first.cost.bytes(), last.cost.bytes()),
-                ratio(first.timing.seconds, last.timing.seconds));
+  // One of two ways to say how two numbers compare, with at least 1.
+  auto compare = [&](double larger, double smaller, const char *more,
+                     const char *less) {
+    bool isLess = larger < smaller;
+    stream << llvm::format(", %.1f times ", isLess ? ratio(smaller, larger)
+                                                   : ratio(larger, smaller))
+           << (isLess ? less : more);
+  };
+  stream << '\n' << last.name << " against " << first.name << ": ";
+  if (first.cost.flops() > 0)
+    stream << llvm::format("%.3g x the FLOPs",
+                           ratio(last.cost.flops(), first.cost.flops()));
+  else
+    stream << "no FLOPs to compare";
+  compare(first.cost.bytes(), last.cost.bytes(), "less traffic",
+          "more traffic");
+  compare(first.timing.seconds, last.timing.seconds, "faster", "slower");
+  stream << '\n';
   return text;
 }
 

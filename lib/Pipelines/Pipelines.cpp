@@ -151,10 +151,16 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   addToLLVM(manager);
 }
 
-void fovea::buildReferencePipeline(OpPassManager &manager) {
+void fovea::buildReferencePipeline(OpPassManager &manager,
+                                   const ReferenceOptions &options) {
   addInlining(manager);
+  if (options.fused) {
+    manager.addPass(attn::createAttnFuse());
+    addCleanup(manager);
+  }
   addBackward(manager);
-  manager.addPass(createPromoteToF64());
+  if (!options.ownTypes)
+    manager.addPass(createPromoteToF64());
   manager.addPass(createAttnToLinalg());
   manager.addPass(createLinalgPrepare());
   addCleanup(manager);

@@ -56,15 +56,24 @@ static void pauseProcessor() {
 #endif
 }
 
+/// The number of threads that a text says, or 0.
+static int parseThreads(const char *text) {
+  char *end;
+  long value = std::strtol(text, &end, 10);
+  if (end == text || *end || value < 1)
+    return 0;
+  return std::min<long>(value, kMaxThreads);
+}
+
 /// What FOVEA_NUM_THREADS says, or 0.
 static int readThreads() {
-  if (const char *text = std::getenv("FOVEA_NUM_THREADS")) {
-    char *end;
-    long value = std::strtol(text, &end, 10);
-    if (end != text && !*end && value >= 1)
-      return std::min<long>(value, kMaxThreads);
-  }
-  return 0;
+  const char *text = std::getenv("FOVEA_NUM_THREADS");
+  return text ? parseThreads(text) : 0;
+}
+
+const char *fovea::runtime::getThreadsError() {
+  const char *text = std::getenv("FOVEA_NUM_THREADS");
+  return text && *text && !parseThreads(text) ? text : nullptr;
 }
 
 static int countCores() {

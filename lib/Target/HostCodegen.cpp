@@ -46,6 +46,12 @@ createTargetMachine(const CodegenOptions &options) {
       llvm::TargetRegistry::lookupTarget(triple, message);
   if (!target)
     return llvm::createStringError(message);
+  // Before code is generated for it, of which LLVM would print that it is not.
+  std::unique_ptr<llvm::MCSubtargetInfo> processors(
+      target->createMCSubtargetInfo(triple, /*CPU=*/"", /*Features=*/""));
+  if (!processors || !processors->isCPUStringValid(processor.cpu))
+    return llvm::createStringError("unknown processor '" + processor.cpu +
+                                   "' for '" + processor.triple + "'");
   static constexpr llvm::CodeGenOptLevel levels[] = {
       llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Default,
       llvm::CodeGenOptLevel::Default, llvm::CodeGenOptLevel::Aggressive};
@@ -55,9 +61,6 @@ createTargetMachine(const CodegenOptions &options) {
   if (!machine)
     return llvm::createStringError("no code generator for '" +
                                    processor.triple + "'");
-  if (!machine->getMCSubtargetInfo()->isCPUStringValid(processor.cpu))
-    return llvm::createStringError("unknown processor '" + processor.cpu +
-                                   "' for '" + processor.triple + "'");
   return machine;
 }
 

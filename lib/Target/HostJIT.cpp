@@ -41,6 +41,19 @@ static __bf16 doubleToBfloatRegister(double value) {
 }
 #endif
 
+/// The power by squaring, as compiler runtimes have it.
+template <typename Number>
+static Number raise(Number base, int exponent) {
+  Number power = 1;
+  for (unsigned rest = exponent < 0 ? 0U - unsigned(exponent) : exponent; rest;
+       rest >>= 1) {
+    if (rest & 1)
+      power *= base;
+    base *= base;
+  }
+  return exponent < 0 ? 1 / power : power;
+}
+
 namespace {
 using Symbol = std::pair<const char *, llvm::orc::ExecutorAddr>;
 } // namespace
@@ -122,6 +135,8 @@ static std::vector<Symbol> getRuntimeSymbols() {
 #undef BINARY
       symbol<double(double, double, double)>("fma", &::fma),
       symbol<float(float, float, float)>("fmaf", &::fmaf),
+      symbol("__powidf2", &raise<double>),
+      symbol("__powisf2", &raise<float>),
       symbol<double(double, int)>("ldexp", &::ldexp),
       symbol<float(float, int)>("ldexpf", &::ldexpf),
 #ifdef __x86_64__
@@ -135,6 +150,8 @@ static std::vector<Symbol> getRuntimeSymbols() {
 }
 
 struct HostJIT::State {
+  /// What was called and is nowhere, as LLVM writes it.
+  std::string missing;
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 
@@ -168,6 +185,16 @@ HostJIT::create(std::unique_ptr<llvm::MemoryBuffer> object) {
   if (llvm::Error error = (*jit)->addObjectFile(library, std::move(object)))
     return error;
   auto state = std::make_unique<State>();
+  (*jit)->getExecutionSession().setErrorReporter([&missing = state->missing](
+                                                     llvm::Error error) {
+    llvm::handleAllErrors(
+        std::move(error),
+        [&](const llvm::orc::SymbolsNotFound &found) {
+          for (const llvm::orc::SymbolStringPtr &name : found.getSymbols())
+            missing += (missing.empty() ? "'" : ", '") + (*name).str() + "'";
+        },
+        [](const llvm::ErrorInfoBase &) {});
+  });
   state->jit = std::move(*jit);
   return std::unique_ptr<HostJIT>(new HostJIT(std::move(state)));
 }
@@ -175,6 +202,12 @@ HostJIT::create(std::unique_ptr<llvm::MemoryBuffer> object) {
 llvm::Expected<HostJIT::PackedFunction>
 HostJIT::lookup(llvm::StringRef function) const {
   auto address = state->jit->lookup(getPackedName(function));
+  if (!address && !state->missing.empty()) {
+    llvm::consumeError(address.takeError());
+    return llvm::createStringError(
+        "compiled code calls " + state->missing +
+        ", which the module does not define and Fovea's runtime has not");
+  }
   if (!address)
     return address.takeError();
   return address->toPtr<PackedFunction>();

@@ -16,6 +16,11 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
 using namespace fovea;
 
 namespace fs = llvm::sys::fs;
@@ -84,9 +89,22 @@ static bool unpack(llvm::StringRef entry, llvm::StringRef &log,
   return true;
 }
 
+static llvm::Expected<unsigned> getTimeout() {
+  const char *text = std::getenv("FOVEA_PTXAS_TIMEOUT");
+  unsigned seconds = 600;
+  if (text && *text &&
+      (llvm::StringRef(text).getAsInteger(10, seconds) || seconds == 0))
+    return llvm::createStringError("FOVEA_PTXAS_TIMEOUT=" + llvm::Twine(text) +
+                                   ": expected a number of seconds from 1 on");
+  return seconds;
+}
+
 llvm::Expected<PtxasOutput>
 fovea::runPtxas(llvm::StringRef file,
                 llvm::ArrayRef<llvm::StringRef> arguments) {
+  auto timeout = getTimeout();
+  if (!timeout)
+    return timeout.takeError();
   TemporaryFile output;
   if (llvm::Error error = output.create("log"))
     return error;
@@ -94,16 +112,35 @@ fovea::runPtxas(llvm::StringRef file,
   llvm::append_range(words, arguments);
   std::string message;
   bool failed = false;
-  int exitCode = llvm::sys::ExecuteAndWait(
+  llvm::sys::ProcessInfo process = llvm::sys::ExecuteNoWait(
       file, words, /*Env=*/std::nullopt,
       {llvm::StringRef(""), output.getPath(), output.getPath()},
-      /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message, &failed);
-  if (exitCode < 0 || failed)
+      /*MemoryLimit=*/0, &message, &failed);
+  if (failed)
+    return llvm::createStringError("cannot run '" + file + "': " + message);
+  // Waiting with a limit would take the process's alarm, which is its user's.
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(*timeout);
+  llvm::sys::ProcessInfo ended;
+  for (auto pause = std::chrono::microseconds(200);;
+       pause = std::min(2 * pause, std::chrono::microseconds(10000))) {
+    ended = llvm::sys::Wait(process, /*SecondsToWait=*/0, &message);
+    if (ended.Pid != 0)
+      break;
+    if (std::chrono::steady_clock::now() >= end) {
+      ::kill(process.Pid, SIGKILL);
+      llvm::sys::Wait(process, /*SecondsToWait=*/std::nullopt);
+      return llvm::createStringError(
+          "'" + file + "' has not ended after " + llvm::Twine(*timeout) +
+          " seconds, and was ended; FOVEA_PTXAS_TIMEOUT gives it another time");
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  if (ended.ReturnCode < 0)
     return llvm::createStringError("cannot run '" + file + "': " + message);
   auto log = output.read();
   if (!log)
     return log.takeError();
-  return PtxasOutput{exitCode, std::move(*log)};
+  return PtxasOutput{ended.ReturnCode, std::move(*log)};
 }
 
 llvm::Expected<Assembly> fovea::assemble(llvm::StringRef ptx,

@@ -22,7 +22,9 @@ struct PtxasOutput {
   std::string log;
 };
 
-/// Runs the program and waits for it. An error if it cannot be run or crashes.
+/// Runs the program and waits for it. An error if it cannot be run, crashes, or
+/// has not ended after the seconds that FOVEA_PTXAS_TIMEOUT says (default:
+/// 600); it is ended then.
 llvm::Expected<PtxasOutput> runPtxas(llvm::StringRef file,
                                      llvm::ArrayRef<llvm::StringRef> arguments);
 

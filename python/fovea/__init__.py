@@ -15,6 +15,7 @@ several threads at once.
 
 import ctypes
 import json
+import operator
 import struct
 from ctypes import c_char
 
@@ -41,6 +42,9 @@ def get_num_threads():
 def set_num_threads(threads):
     """Sets how many threads a call uses. 0 means the default: FOVEA_NUM_THREADS,
     or what PyTorch uses where it is imported, or one for each core."""
+    threads = operator.index(threads)
+    if not 0 <= threads < 1 << 31:
+        raise ValueError(f"expected 0 threads or more, got {threads}")
     lib.fovea_set_num_threads(threads)
 
 
@@ -81,8 +85,8 @@ def differentiate(text, *, entry=None, recompute="auto", textbook=False,
     tensor of floating-point numbers.
 
     recompute: where the backward pass computes the probabilities again, instead
-        of having them saved: "always", "never", or "auto", where memory is the
-        bound.
+        of having them saved: "always", "never", or "auto", where that is
+        predicted to be faster.
     textbook: op by op, as the graph is written, with nothing fused.
     partition: as two functions, `@f_forward(operands) -> (results, saved)` and
         `@f_backward(operands, results, saved, cotangents) -> gradients`, of
@@ -93,7 +97,7 @@ def differentiate(text, *, entry=None, recompute="auto", textbook=False,
     options = _library.GradientOptions(_encode(entry), _encode(recompute),
                                        bool(textbook), bool(partition),
                                        _encode(target))
-    data = text.encode()
+    data = _encode_text(text)
     return take_text(lib.fovea_differentiate, data, len(data),
                      ctypes.byref(options)).decode()
 
@@ -119,13 +123,20 @@ def _encode(value):
     return None if value is None else str(value).encode()
 
 
+def _encode_text(text):
+    if not isinstance(text, str):
+        raise TypeError("expected a module's text as a str, got "
+                        f"{type(text).__name__}")
+    return text.encode()
+
+
 def _compile(text, target, strategy, arch, cpu, opt_level, deterministic):
     if opt_level is not None and opt_level not in range(4):
         raise Error(f"opt_level is {opt_level}; expected 0 to 3")
     options = _library.Options(
         _encode(target), _encode(strategy), _encode(arch), _encode(cpu),
         0 if opt_level is None else opt_level + 1, bool(deterministic))
-    data = text.encode()
+    data = _encode_text(text)
     return _Module(create(lib.fovea_compile, _context, data, len(data),
                           ctypes.byref(options)))
 
@@ -239,9 +250,14 @@ class Function:
                                  and torch.is_grad_enabled())):
                     shape = operand.shape
                     if len(shape) == rank:
-                        words += (operand.data_ptr(), number, rank, *shape,
-                                  *operand.stride())
-                        continue
+                        try:
+                            words += (operand.data_ptr(), number, rank, *shape,
+                                      *operand.stride())
+                            continue
+                        except RuntimeError:
+                            # It has no memory of its own, as sparse ones have
+                            # not: what reads it says what it is.
+                            pass
             words += self._read(index, operand, torch, keepers)
         results = self._memory()
         status = lib.fovea_module_call(

@@ -259,6 +259,22 @@ class TestErrors:
             fovea.compile(Case().text, **options)
         assert message in str(error.value)
 
+    def test_texts(self):
+        for function in (fovea.compile, fovea.differentiate,
+                         fovea.differentiable):
+            with pytest.raises(TypeError, match="expected a module's text as a "
+                                                "str, got bytes"):
+                function(b"module {}")
+
+    def test_sparse_tensors(self, attend, operands):
+        torch = pytest.importorskip("torch")
+        q, k, v = map(torch.from_numpy, operands)
+        with pytest.raises(fovea.Error) as error:
+            attend(q, k.to_sparse(), v)
+        assert str(error.value) == (
+            "operand 1 (%k) of @attend: expected a dense tensor on the CPU, "
+            "got a torch.sparse_coo one on cpu")
+
     def test_operands(self, attend, operands):
         q, k, v = operands
         for wrong, message in (
@@ -422,6 +438,14 @@ class TestThreads:
         finally:
             fovea.set_num_threads(0)
         assert fovea.get_num_threads() == before
+
+    def test_wrong_numbers_of_threads(self, attend, operands):
+        for wrong, kind in ((-1, ValueError), (1 << 40, ValueError),
+                            ("2", TypeError), (1.5, TypeError)):
+            with pytest.raises(kind):
+                fovea.set_num_threads(wrong)
+        with pytest.raises(ValueError, match="0 threads or more, got -1"):
+            fovea.set_num_threads(-1)
 
     def test_threads_of_pytorch(self):
         """Where PyTorch has OpenMP's threads, loops run on these, and as many

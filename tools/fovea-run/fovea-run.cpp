@@ -57,7 +57,10 @@ static cl::opt<bool> check(
     cl::desc("Compare with the unfused graph evaluated in f64; fail "
              "beyond the bound of the result's type (f64 1e-11, f32 "
              "2e-5, f16 4e-3, bf16 3.2e-2, relative to the largest "
-             "magnitude of the result; with --grad of the narrowest type)"),
+             "magnitude of the result; of the narrowest type that it is "
+             "computed in), unless the unfused graph in its own types is as "
+             "far off and the result is near that. With --grad gradients are "
+             "also compared with differences of the function in f64"),
     cl::cat(category));
 static cl::opt<std::string> referenceFile(
     "reference",
@@ -73,7 +76,8 @@ static cl::opt<bool> gradients(
 static cl::opt<std::string> recompute(
     "recompute",
     cl::desc("With --grad, where the backward pass recomputes probabilities: "
-             "auto (default: where memory is the bound), always, never; the "
+             "auto (default: where that is predicted to be faster), always, "
+             "never; the "
              "strategy unfused reads what the graph saved, op by op"),
     cl::value_desc("policy"), cl::init("auto"), cl::cat(category));
 static cl::opt<bool> simulate(
@@ -115,6 +119,11 @@ struct Operands {
 
 } // namespace
 
+/// `1 result`, `2 results`.
+static std::string formatCount(size_t count, llvm::StringRef what) {
+  return llvm::formatv("{0} {1}{2}", count, what, count == 1 ? "" : "s");
+}
+
 /// The operand `index` from the text of its `--input`.
 static llvm::Expected<Tensor> readOperand(const Signature &function,
                                           size_t index) {
@@ -134,17 +143,36 @@ static llvm::Expected<Tensor> readOperand(const Signature &function,
   return tensor;
 }
 
-static llvm::Expected<Operands> makeOperands(const Signature &function) {
+/// The shapes of the cotangents of `function`, for operands of these shapes.
+static llvm::SmallVector<std::optional<llvm::SmallVector<int64_t>>>
+inferCotangents(const Program &program, size_t function,
+                llvm::ArrayRef<llvm::SmallVector<int64_t, 4>> shapes) {
+  llvm::SmallVector<llvm::SmallVector<int64_t>> operands;
+  for (llvm::ArrayRef<int64_t> shape : shapes)
+    operands.emplace_back(shape);
+  llvm::SmallVector<std::optional<llvm::SmallVector<int64_t>>> cotangents;
+  const Signature &signature = program.getFunctions()[function];
+  for (auto [type, shape] : llvm::zip_equal(
+           signature.results, program.inferResultShapes(function, operands)))
+    if (isFloat(type.type))
+      cotangents.push_back(shape);
+  return cotangents;
+}
+
+/// The operands of `function`, which is `graph`'s of that number, or has its
+/// operands first and cotangents behind them.
+static llvm::Expected<Operands>
+makeOperands(const Signature &function, const Program &graph, size_t number) {
   size_t count = function.operands.size();
   if (inputs.size() > count)
-    return llvm::createStringError(
-        llvm::formatv("@{0} has {1} operands, got {2} --input flags",
-                      function.name, count, inputs.size()));
+    return llvm::createStringError(llvm::formatv(
+        "@{0} has {1}, got {2}", function.name, formatCount(count, "operand"),
+        formatCount(inputs.size(), "--input flag")));
   uint64_t seed = 0;
   bool random = randomSeed.getNumOccurrences();
   if (random && llvm::StringRef(randomSeed).getAsInteger(0, seed))
     return llvm::createStringError("--random=" + randomSeed +
-                                   ": expected a number");
+                                   ": expected a whole number of at least 0");
   if (inputs.size() < count && !random)
     return llvm::createStringError(llvm::formatv(
         "{0} has no data: give --input={1} for each of the {2} "
@@ -170,7 +198,11 @@ static llvm::Expected<Operands> makeOperands(const Signature &function) {
     operands.tensors.push_back(std::move(*tensor));
   }
   if (inputs.size() < count) {
-    auto shapes = resolveShapes(rest, dims);
+    auto shapes = resolveShapes(
+        rest, dims, graph.getFunctions()[number].operands.size(),
+        [&](llvm::ArrayRef<llvm::SmallVector<int64_t, 4>> leading) {
+          return inferCotangents(graph, number, leading);
+        });
     if (!shapes)
       return shapes.takeError();
     for (size_t index = inputs.size(); index < count; ++index) {
@@ -195,7 +227,8 @@ static llvm::Expected<Operands> makeOperands(const Signature &function) {
 static llvm::Expected<std::unique_ptr<Program>>
 differentiate(const Program &program, size_t function,
               const GradientOptions &options) {
-  auto text = program.differentiate(function, options);
+  auto text = program.differentiate(function, options, /*locations=*/true);
+  reportRemarks("fovea-run", program.takeRemarks());
   if (!text)
     return text.takeError();
   return Program::parse(*text, "<gradient>");
@@ -241,8 +274,9 @@ static void printResults(llvm::ArrayRef<Tensor> results,
       high = i ? std::max(high, value) : value;
     }
     llvm::outs() << "result " << index << descriptions[index] << ": "
-                 << getName(result.getType()) << ' '
-                 << formatShape(result.getShape());
+                 << getName(result.getType());
+    if (!result.getShape().empty())
+      llvm::outs() << ' ' << formatShape(result.getShape());
     if (elements)
       llvm::outs() << llvm::format(", mean %.6g, min %.6g, max %.6g",
                                    sum / double(elements), low, high);
@@ -252,85 +286,21 @@ static void printResults(llvm::ArrayRef<Tensor> results,
 
 /// Compares with the reference of `graph` or of the file that is given; an
 /// error says which result is beyond its bound.
-static llvm::Error checkResults(const Program *graph, size_t function,
-                                llvm::ArrayRef<TensorView> operands,
-                                llvm::ArrayRef<Tensor> results) {
-  std::unique_ptr<Program> other;
-  if (referenceFile.getNumOccurrences()) {
-    auto parsed = parseFile(referenceFile);
-    if (!parsed)
-      return parsed.takeError();
-    other = std::move(*parsed);
-    auto found = findFunction(other->getFunctions(),
-                              graph->getFunctions()[function].name);
-    if (!found)
-      return found.takeError();
-    graph = other.get();
-    function = *found;
-  }
-  std::unique_ptr<Program> joint;
-  if (gradients) {
-    GradientOptions textbook;
-    textbook.textbook = true;
-    auto made = differentiate(*graph, function, textbook);
-    if (!made)
-      return made.takeError();
-    joint = std::move(*made);
-    graph = joint.get();
-    function = 0;
-  }
-  auto reference = graph->compileReference();
-  if (!reference)
-    return reference.takeError();
-  llvm::SmallVector<Tensor, 0> expected;
-  if (llvm::Error error = (*reference)->call(function, operands, expected))
-    return error;
-  if (expected.size() != results.size())
-    return llvm::createStringError(
-        llvm::formatv("check: there are {0} results, the reference has {1}",
-                      results.size(), expected.size()));
-  // Gradients are computed from what was rounded to any of the types.
-  double bound = 0;
-  if (gradients)
-    for (const Tensor &result : results)
-      bound = std::max(bound, getErrorBound(result.getType()));
-  llvm::Error failure = llvm::Error::success();
-  for (auto [index, result] : llvm::enumerate(results)) {
-    if (result.getShape() != expected[index].getShape())
-      return llvm::joinErrors(
-          std::move(failure),
-          llvm::createStringError(llvm::formatv(
-              "check: result {0} has shape {1}, its reference {2}", index,
-              formatShape(result.getShape()),
-              formatShape(expected[index].getShape()))));
-    Comparison comparison = compare(result, expected[index]);
-    comparison.bound = std::max(comparison.bound, bound);
-    llvm::outs() << "check: result " << index
-                 << llvm::format(": max error %.3g, relative %.3g (bound %.3g)",
-                                 comparison.maxError, comparison.relativeError,
-                                 comparison.bound)
-                 << (comparison.passes() ? "\n" : ": FAILED\n");
-    if (comparison.undefined)
-      llvm::outs() << "check: result " << index << ": " << comparison.undefined
-                   << " elements are 0 where the unfused graph gives NaN, in "
-                      "rows without a key\n";
-    if (comparison.passes())
-      continue;
-    std::string why =
-        comparison.mismatches
-            ? llvm::formatv("{0} of {1} elements differ in infinity, NaN or "
-                            "integer value",
-                            comparison.mismatches, result.getNumElements())
-                  .str()
-            : llvm::formatv("its relative error {0:e} is above {1:e}",
-                            comparison.relativeError, comparison.bound)
-                  .str();
-    failure = llvm::joinErrors(std::move(failure),
-                               llvm::createStringError("check: result " +
-                                                       llvm::Twine(index) +
-                                                       ": " + why));
-  }
-  return failure;
+static llvm::Error checkAgainstGraph(const Program &graph, size_t function,
+                                     llvm::ArrayRef<TensorView> operands,
+                                     llvm::ArrayRef<Tensor> results) {
+  if (!referenceFile.getNumOccurrences())
+    return checkResults(graph, function, gradients, operands, results,
+                        llvm::outs());
+  auto other = parseFile(referenceFile);
+  if (!other)
+    return other.takeError();
+  auto found = findFunction((*other)->getFunctions(),
+                            graph.getFunctions()[function].name);
+  if (!found)
+    return found.takeError();
+  return checkResults(**other, *found, gradients, operands, results,
+                      llvm::outs());
 }
 
 /// Prints the time, the rate and the share of the machine's roofline.
@@ -390,6 +360,28 @@ reportGradients(const Program &program, size_t function,
   return makeReport(variants, /*baseline=*/1, operands, options);
 }
 
+/// An error if a flag is given that only means something with another one.
+static llvm::Error checkFlags() {
+  struct Need {
+    const cl::Option &flag;
+    bool isMet;
+    llvm::StringRef wanted;
+  };
+  bool isRandom = randomSeed.getNumOccurrences();
+  for (const Need &need :
+       {Need{recompute, gradients, "--grad"},
+        Need{referenceFile, check, "--check"},
+        Need{firstSeed, simulate, "--simulate"},
+        Need{seeds, simulate, "--simulate"}, Need{dims, isRandom, "--random"},
+        Need{integers, isRandom, "--random"}})
+    if (need.flag.getNumOccurrences() && !need.isMet)
+      return llvm::createStringError("--" + need.flag.ArgStr +
+                                     " means nothing without " + need.wanted);
+  if (!seeds)
+    return llvm::createStringError("--seeds=0: expected at least 1");
+  return llvm::Error::success();
+}
+
 static llvm::Error run() {
   auto options = flags.getOptions();
   if (!options)
@@ -401,8 +393,8 @@ static llvm::Error run() {
     return llvm::createStringError(
         "--simulate has no time to measure; expected no --time and no "
         "--report");
-  if (!seeds)
-    return llvm::createStringError("--seeds=0: expected at least 1");
+  if (llvm::Error error = checkFlags())
+    return error;
   auto program = flags.parseInput();
   if (!program)
     return program.takeError();
@@ -429,9 +421,10 @@ static llvm::Error run() {
   }
   const Signature &signature = runs->getFunctions()[number];
   if (outputs.size() > signature.results.size())
-    return llvm::createStringError(llvm::formatv(
-        "@{0} has {1} results, got {2} --output flags", signature.name,
-        signature.results.size(), outputs.size()));
+    return llvm::createStringError(
+        llvm::formatv("@{0} has {1}, got {2}", signature.name,
+                      formatCount(signature.results.size(), "result"),
+                      formatCount(outputs.size(), "--output flag")));
   for (auto [index, path] : llvm::enumerate(outputs))
     if (signature.results[index].type == DType::BF16 && !bf16Bits)
       return llvm::createStringError(
@@ -441,7 +434,7 @@ static llvm::Error run() {
                         index));
   if (llvm::Error error = checkOutputs(outputs))
     return error;
-  auto operands = makeOperands(signature);
+  auto operands = makeOperands(signature, **program, *function);
   if (!operands)
     return operands.takeError();
 
@@ -471,7 +464,7 @@ static llvm::Error run() {
       return error;
   if (check)
     if (llvm::Error error =
-            checkResults(program->get(), *function, operands->views, results))
+            checkAgainstGraph(**program, *function, operands->views, results))
       return error;
   if (timeRuns)
     if (llvm::Error error =

@@ -1,4 +1,4 @@
-//===- InputsTest.cpp - Sizes, random data, comparison --------------------===//
+//===- InputsTest.cpp - Sizes, random data, numbers -----------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,11 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Driver/Inputs.h"
-#include "fovea/Driver/Check.h"
 
 #include "gtest/gtest.h"
-
-#include <limits>
 
 using namespace fovea;
 
@@ -106,40 +103,6 @@ TEST(ParseNumber, ChecksKindAndRange) {
             "the number 256 does not fit i8");
   EXPECT_EQ(llvm::toString(parseNumber(DType::Bool, "-1").takeError()),
             "the number -1 does not fit i1");
-}
-
-Tensor makeTensor(DType type, std::vector<double> values) {
-  Tensor tensor(type, {int64_t(values.size())}, int64_t(values.size()));
-  for (auto [index, value] : llvm::enumerate(values))
-    writeElement(tensor.getData(), type, int64_t(index), value);
-  return tensor;
-}
-
-TEST(Compare, MeasuresAgainstTheLargestMagnitude) {
-  Comparison comparison = compare(makeTensor(DType::F32, {1, 2, 4.00004}),
-                                  makeTensor(DType::F64, {1, 2, 4}));
-  EXPECT_NEAR(comparison.maxError, 4e-5, 1e-6);
-  EXPECT_NEAR(comparison.relativeError, 1e-5, 1e-6);
-  EXPECT_TRUE(comparison.passes());
-  EXPECT_FALSE(
-      compare(makeTensor(DType::F32, {1.001}), makeTensor(DType::F64, {1}))
-          .passes());
-}
-
-TEST(Compare, WantsInfinitiesAndNaNsAtTheirPlaces) {
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(compare(makeTensor(DType::F16, {-inf, nan, 1}),
-                      makeTensor(DType::F64, {-inf, nan, 1}))
-                  .passes());
-  for (double wrong : {inf, nan, 0.0}) {
-    Comparison comparison = compare(makeTensor(DType::F32, {wrong, 1}),
-                                    makeTensor(DType::F64, {-inf, 1}));
-    EXPECT_EQ(comparison.mismatches, 1);
-    EXPECT_FALSE(comparison.passes());
-  }
-  EXPECT_FALSE(compare(makeTensor(DType::I32, {3}), makeTensor(DType::I32, {4}))
-                   .passes());
 }
 
 } // namespace

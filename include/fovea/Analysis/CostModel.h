@@ -33,6 +33,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,20 @@ estimateCost(mlir::func::FuncOp function,
              mlir::ArrayRef<mlir::SmallVector<int64_t>> shapes,
              attn::TargetAttr target, KernelForm form, int64_t passes = 1,
              const llvm::DenseSet<mlir::Operation *> &tiled = {});
+
+/// The floating-point operations of one evaluation of `region`.
+double countFlops(mlir::Region &region);
+
+/// Seconds of a kernel at the rates of the target, with the share of the peak
+/// that kernels which are not blocked for registers reach in practice.
+double predictKernel(double flops, double bytes, attn::TargetAttr target);
+
+/// The sizes of the results of `function` for given sizes of its operands, as
+/// `estimateCost` takes them; none for a result of which a size depends on
+/// data.
+mlir::SmallVector<std::optional<mlir::SmallVector<int64_t>>>
+evaluateResultShapes(mlir::func::FuncOp function,
+                     mlir::ArrayRef<mlir::SmallVector<int64_t>> shapes);
 
 } // namespace fovea
 

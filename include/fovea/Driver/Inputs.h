@@ -16,9 +16,15 @@ namespace fovea {
 /// The shapes of a function's operands, where dynamic sizes are given by
 /// requests: `N` sets every dynamic size that no other request sets, and
 /// `OPERAND:AxBxC` all sizes of one operand, by number or by name. A size of a
-/// request may be `?` or `_` where the type already gives it.
+/// request may be `?` or `_` where the type already gives it. What operands
+/// from number `leading` on are not given follows from the others, as `infer`
+/// says of them.
+using InferShapes = llvm::function_ref<
+    llvm::SmallVector<std::optional<llvm::SmallVector<int64_t>>>(
+        llvm::ArrayRef<llvm::SmallVector<int64_t, 4>>)>;
 llvm::Expected<llvm::SmallVector<llvm::SmallVector<int64_t, 4>>>
-resolveShapes(const Signature &function, llvm::ArrayRef<std::string> requests);
+resolveShapes(const Signature &function, llvm::ArrayRef<std::string> requests,
+              size_t leading = SIZE_MAX, InferShapes infer = {});
 
 /// Integers in [low, high].
 struct IntegerRange {

@@ -205,9 +205,17 @@ public:
 
   /// The text of a module with the gradients of a function in the place of its
   /// functions, see `buildGradientPipeline`. Which function is not read of the
-  /// options.
+  /// options. With locations, what is compiled from the text refers to lines of
+  /// this program's.
   llvm::Expected<std::string> differentiate(size_t function,
-                                            GradientOptions options) const;
+                                            GradientOptions options,
+                                            bool locations = false) const;
+
+  /// The shapes of a function's results for operands of these shapes; none for
+  /// a result of which a size depends on data.
+  llvm::SmallVector<std::optional<llvm::SmallVector<int64_t>>>
+  inferResultShapes(size_t function,
+                    llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes) const;
 
   /// What the last of the functions below gave up, a line each, once.
   llvm::SmallVector<std::string, 0> takeRemarks() const;
@@ -253,9 +261,20 @@ public:
   estimate(size_t function, llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
            const CompileOptions &options, const MachineRates &rates) const;
 
-  /// The reference: the graph as written, evaluated in f64. Results that are
-  /// floating-point tensors have the type f64.
-  llvm::Expected<std::unique_ptr<Executable>> compileReference() const;
+  /// The reference: the graph as written, evaluated by scalar loops. Results
+  /// that are floating-point tensors have the type f64 unless the options say
+  /// otherwise; floating-point operands have it if they are `wide`, as one who
+  /// moves them by small steps wants.
+  llvm::Expected<std::unique_ptr<Executable>>
+  compileReference(const ReferenceOptions &options = {},
+                   bool wideOperands = false) const;
+
+  /// How far from its reference each result of a function may be, relative to
+  /// its largest magnitude, see `deriveErrorBounds`.
+  llvm::Expected<llvm::SmallVector<double>> getErrorBounds(size_t index) const;
+
+  /// Which operands of a function are summed over, see `findSummedOperands`.
+  llvm::Expected<llvm::SmallVector<bool>> getSummedOperands(size_t index) const;
 
 private:
   struct State;

@@ -102,10 +102,19 @@ void buildGpuPipeline(mlir::OpPassManager &manager,
 void buildSimulationPipeline(mlir::OpPassManager &manager,
                              const GpuOptions &options, bool hasPrograms);
 
+struct ReferenceOptions {
+  /// Every value keeps its type; otherwise floating-point ones are f64, results
+  /// included, except operands.
+  bool ownTypes = false;
+  /// Attention is recognised first, and evaluated as what it is defined to be:
+  /// a row without a key gives zeros, where steps of a softmax divide 0 by 0.
+  bool fused = false;
+};
+
 /// Appends the passes that compile a module to its reference: the unfused
-/// graph, every floating-point value in f64, scalar loops, libm. Floating-point
-/// operands keep their type, floating-point results are f64.
-void buildReferencePipeline(mlir::OpPassManager &manager);
+/// graph by scalar loops and libm.
+void buildReferencePipeline(mlir::OpPassManager &manager,
+                            const ReferenceOptions &options = {});
 
 /// Of a module that is fused for the host, the ops beside attention that are
 /// computed on its tiles: what makes its operands, what reads its output.

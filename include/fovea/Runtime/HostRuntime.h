@@ -68,6 +68,10 @@ namespace fovea::runtime {
 /// processes have none.
 int getNumThreads();
 
+/// What FOVEA_NUM_THREADS says where that is no number of threads; otherwise
+/// null. Such a text is not heeded.
+const char *getThreadsError();
+
 /// Sets the number of threads, from the next parallel loop on. Less than 1
 /// means the default.
 void setNumThreads(int threads);

@@ -111,3 +111,18 @@ func.func @number(%q: tensor<1x1x4x4xf32>, %n: tensor<f32>)
         -> tensor<1x1x4x4xf32>
   return %o : tensor<1x1x4x4xf32>
 }
+
+// -----
+
+func.func @bits(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = attn.elementwise %x {
+  ^bb0(%a: f32):
+    %one = arith.constant 1 : i32
+    // expected-error@+1 {{'arith.bitcast' op has no derivative}}
+    %b = arith.bitcast %a : f32 to i32
+    %c = arith.ori %b, %one : i32
+    %d = arith.bitcast %c : i32 to f32
+    attn.yield %d : f32
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}

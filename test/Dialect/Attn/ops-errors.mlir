@@ -217,6 +217,11 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
+// expected-error@+1 {{expected a tile of queries x keys, such as 64x128}}
+#schedule = #attn.schedule<tile = 0x-3, order = linear>
+
+// -----
+
 // expected-error@+1 {{warps must be 1 to 32, but are 33}}
 #schedule = #attn.schedule<tile = 528x64, order = linear, warps = 33, stages = 2>
 

@@ -22,6 +22,13 @@
 // RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_PTXAS=%S/Inputs/old-ptxas fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=MISCOMPILES
 // MISCOMPILES: fovea-run: remark: the driver compiles the kernels: no ptxas is fit for sm_90a: {{.*}}old-ptxas (12.8.93): 12.8.0 up to 12.9.0 are known to miscompile code for sm_90a
 
+// One that hangs is ended.
+// RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_PTXAS=%S/Inputs/hanging-ptxas FOVEA_PTXAS_TIMEOUT=1 fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=HANGS
+// HANGS: fovea-run: remark: the driver compiles the kernels: no ptxas is fit for sm_90a: {{.*}}hanging-ptxas' has not ended after 1 seconds, and was ended
+// HANGS: result 0: f16 1x2x20x64
+// RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_PTXAS=%S/Inputs/hanging-ptxas FOVEA_PTXAS_TIMEOUT=soon fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=SOON
+// SOON: FOVEA_PTXAS_TIMEOUT=soon: expected a number of seconds from 1 on
+
 // RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_CACHE_DIR=%S/Inputs/old-ptxas/cache FOVEA_PTXAS=%t/none fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=CACHE
 // CACHE: fovea-run: remark: compiled code is not kept: cannot write to '{{.*}}old-ptxas/cache': Not a directory
 

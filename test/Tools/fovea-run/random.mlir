@@ -32,7 +32,7 @@
 // RUN: not fovea-run %s --entry=attend --random=1 --dims=9223372036854775807 2>&1 | FileCheck %s --check-prefix=OVERFLOW
 // OVERFLOW: fovea-run: operand 0 (%q) of @attend: the shape 2x4x9223372036854775807x16 overflows
 // RUN: not fovea-run %s --entry=attend --random=x --dims=8 2>&1 | FileCheck %s --check-prefix=SEED
-// SEED: fovea-run: --random=x: expected a number
+// SEED: fovea-run: --random=x: expected a whole number of at least 0
 // RUN: not fovea-run %s --entry=attend --random=1 --integers=5 --dims=8 2>&1 | FileCheck %s --check-prefix=INTEGERS
 // INTEGERS: fovea-run: --integers=5: expected LOW:HIGH, such as 0:7
 

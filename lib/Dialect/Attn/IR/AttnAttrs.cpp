@@ -19,9 +19,16 @@ static ParseResult parseTileShape(AsmParser &parser, int64_t &queryTile,
                                   int64_t &keyTile) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t, 2> shape;
-  if (parser.parseDimensionList(shape, /*allowDynamic=*/false,
-                                /*withTrailingX=*/false))
-    return failure();
+  auto parse = [&]() -> ParseResult {
+    // What it says does not tell what is expected.
+    ScopedDiagnosticHandler quiet(parser.getContext(),
+                                  [](Diagnostic &) { return success(); });
+    return parser.parseDimensionList(shape, /*allowDynamic=*/false,
+                                     /*withTrailingX=*/false);
+  };
+  if (parse())
+    return parser.emitError(loc, "expected a tile of queries x keys, such as "
+                                 "64x128");
   if (shape.size() != 2)
     return parser.emitError(loc, "expected a tile of 2 dimensions, queries x "
                                  "keys, but got ")

@@ -162,6 +162,12 @@ private:
       return;
     }
     ++numRejected;
+    // What saved these probabilities has said why.
+    if (llvm::any_of(softmax->getUses(), [](OpOperand &use) {
+          auto backward = dyn_cast<AttentionBackwardOp>(use.getOwner());
+          return backward && backward.getProbabilities() == use.get();
+        }))
+      return;
     if (firstWhy.empty())
       firstWhy = "its result does not reach a contraction with values";
     remark::missed(loc, options("softmax"))

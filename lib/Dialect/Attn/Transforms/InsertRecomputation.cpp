@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/CostModel.h"
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Formula.h"
@@ -144,8 +145,9 @@ static Value buildDelta(OpBuilder &builder, AttentionBackwardOp op,
   return delta;
 }
 
-static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
-                      Forward &forward) {
+/// The forward pass that saves no probabilities, next to the one that does.
+static AttentionOp buildForward(RewriterBase &rewriter, AttentionBackwardOp op,
+                                Forward &forward) {
   auto outputType = cast<RankedTensorType>(forward.values.getType());
   auto rowType = RankedTensorType::get(outputType.getShape().drop_back(),
                                        op.getAccumulationType());
@@ -158,7 +160,12 @@ static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
                              attention.getScore().end());
   rewriter.cloneRegionBefore(op.getMask(), attention.getMask(),
                              attention.getMask().end());
+  return attention;
+}
 
+static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
+                      Forward &forward, AttentionOp attention) {
+  auto rowType = cast<RankedTensorType>(attention.getLse().getType());
   rewriter.setInsertionPoint(op);
   Value delta = buildDelta(rewriter, op, attention.getOutput(), rowType);
   auto gradients = AttentionBackwardOp::create(
@@ -202,8 +209,48 @@ static std::string formatBytes(double bytes) {
   return llvm::formatv("{0:F1} MiB", bytes / (1 << 20));
 }
 
-/// What saving costs in traffic against what recomputing costs in FLOPs.
-static Decision decide(AttentionBackwardOp op) {
+static std::string formatTime(double seconds) {
+  if (seconds < 1e-3)
+    return llvm::formatv("{0:F2} us", seconds * 1e6);
+  return llvm::formatv("{0:F2} ms", seconds * 1e3);
+}
+
+/// Seconds of both passes as `fovea::estimateCost` has them: without saved
+/// probabilities, and with them. What both ways move alike is left out.
+static std::pair<double, double> predict(AttentionBackwardOp op,
+                                         AttentionOp attention,
+                                         ScheduleAttr schedule,
+                                         TargetAttr target) {
+  auto shape = fovea::AttentionShape::get(attention);
+  shape.visible =
+      fovea::estimateVisible(op.getMask(), shape.queries, shape.keys);
+  double scores = double(shape.batch * shape.heads) * double(shape.queries) *
+                  double(shape.keys);
+  double bytes = scores * double(shape.accumulationBytes);
+  double depth = 2.0 * double(shape.headDim),
+         width = 2.0 * double(shape.valueDim);
+  double modified = fovea::countFlops(op.getScore());
+  auto kernel = [&](double flops, double passes) {
+    return fovea::predictKernel(scores * flops, passes * bytes, target);
+  };
+  // Scores, and what becomes of them up to probabilities.
+  double forward = kernel(depth, 1) + kernel(6 + modified, 2);
+  // Gradients of values, probabilities, scores, queries and keys.
+  double backward =
+      2 * kernel(width, 1) + kernel(4 + modified, 3) + 2 * kernel(depth, 1);
+  double saved = forward + kernel(width, 1) + backward;
+  double fused = fovea::predictSeconds(shape, target, schedule);
+  // On a GPU without a kernel for it, scores are in memory all the same.
+  double recomputed =
+      target.isGpu() ? fused + forward + backward
+                     : fused + kernel(shape.visible * (3 * depth + 2 * width +
+                                                       4 + 2 * modified),
+                                      0);
+  return {recomputed, saved};
+}
+
+/// Which of both ways is faster by the model of the target.
+static Decision decide(AttentionBackwardOp op, AttentionOp attention) {
   TargetAttr target = getTargetOrDefault(op);
   if (target.isGpu() && fovea::selectSchedule(op, target))
     return {true, "the backward pass has a kernel that keeps scores in "
@@ -213,31 +260,17 @@ static Decision decide(AttentionBackwardOp op) {
   if (!type.hasStaticShape() || query.isDynamicDim(3))
     return {true, "the number of scores is not known, and memory for them "
                   "grows with queries times keys"};
-  unsigned width = type.getElementTypeBitWidth() / 8;
-  double saved = double(type.getNumElements()) * width;
-  double near = double(target.getNearMemory()) *
-                (target.isGpu() ? 1.0 : double(target.getCores()));
-  if (saved <= near)
-    return {false, llvm::formatv("{0} of probabilities fit near memory of {1}",
-                                 formatBytes(saved), formatBytes(near))};
-  // Scores and probabilities are written and read in the forward pass;
-  // probabilities are read twice more, their gradients written and read, and
-  // the scores' gradients written and read for queries and for keys.
-  constexpr double kTransfers = 11;
-  // An exponential and the difference before it are two operations here, as the
-  // share of the rest is small.
-  double flops = 2.0 * double(query.getDimSize(3)) + 2;
-  double intensity = flops / (kTransfers * width);
-  double peak = target.isGpu() && width < 8 && target.getMatrixPeak()
-                    ? double(target.getMatrixPeak())
-                    : double(target.getPeak());
-  double ridge = peak * 1e9 / (double(target.getBandwidth()) * 1e6);
-  bool recomputes = intensity < ridge;
-  return {recomputes,
-          llvm::formatv("recomputing takes {0:F1} FLOPs for each byte that "
-                        "saving {1} of probabilities moves, the ridge point is "
-                        "{2:F1}",
-                        intensity, formatBytes(saved), ridge)};
+  ScheduleAttr schedule = fovea::selectSchedule(attention, target);
+  if (!schedule)
+    return {false, "no tile of the head dim fits the target"};
+  auto [recomputed, saved] = predict(op, attention, schedule, target);
+  double bytes =
+      double(type.getNumElements()) * type.getElementTypeBitWidth() / 8;
+  return {recomputed <= saved,
+          llvm::formatv("the model predicts {0} where they are recomputed, and "
+                        "{1} where {2} of them are saved",
+                        formatTime(recomputed), formatTime(saved),
+                        formatBytes(bytes))};
 }
 
 namespace {
@@ -259,30 +292,40 @@ struct InsertRecomputation final
       auto options = remark::RemarkOpts::name("probabilities")
                          .category(getArgument())
                          .function(function);
+      std::optional<Forward> forward;
+      AttentionOp attention;
       Decision decision = {policy == Recomputation::Always,
                            "the policy says so"};
-      if (policy == Recomputation::Auto)
-        decision = decide(op);
-      std::optional<Forward> forward;
-      if (decision.recomputes) {
+      if (policy != Recomputation::Never) {
         forward = matchForward(op);
-        if (!forward)
+        if (forward)
+          attention = buildForward(rewriter, op, *forward);
+        else
           decision = {false, "they are not the forward pass of the same "
                              "attention"};
       }
+      if (policy == Recomputation::Auto && forward)
+        decision = decide(op, attention);
       Location loc = op.getLoc();
       LDBG() << "the backward pass at " << loc << ": probabilities are "
-             << (forward ? "recomputed" : "saved") << ": " << decision.why;
-      if (forward) {
-        recompute(rewriter, op, *forward);
+             << (decision.recomputes ? "recomputed" : "saved") << ", because "
+             << decision.why;
+      if (decision.recomputes) {
+        recompute(rewriter, op, *forward, attention);
         ++numRecomputed;
         remark::passed(loc, options)
-            << "probabilities are recomputed: " + decision.why;
-      } else {
-        ++numSaved;
-        remark::passed(loc, options)
-            << "probabilities are saved: " + decision.why;
+            << "probabilities are recomputed, because " + decision.why;
+        continue;
       }
+      if (attention)
+        rewriter.eraseOp(attention);
+      ++numSaved;
+      std::string what = "probabilities are saved, because " + decision.why;
+      // What was asked for is nothing to remark on.
+      if (policy == Recomputation::Never)
+        remark::passed(loc, options) << what;
+      else
+        remark::missed(loc, options) << what;
     }
   }
 };

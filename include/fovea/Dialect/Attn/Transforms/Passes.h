@@ -22,7 +22,7 @@ enum class KeyFusion {
 
 /// Whether attn-insert-recomputation recomputes probabilities.
 enum class Recomputation {
-  /// Where memory is the bound.
+  /// Where that is predicted to be faster.
   Auto,
   Always,
   Never,

@@ -123,13 +123,13 @@ def AttnInsertRecomputation : Pass<"attn-insert-recomputation"> {
 
     - `always`, `never`;
     - `auto`: On a GPU it is done where the backward pass has a kernel (see
-      `attn-select-schedule`), which keeps scores in registers. Elsewhere, saving
-      costs traffic: scores, probabilities and their gradients go through memory,
-      some eleven times an element. Recomputing costs a product of queries and
-      keys. It is done where memory is the bound: where FLOPs for each byte are
-      below the ridge point of the target (peak over bandwidth), unless all
-      probabilities fit the target's near memory; and where the number of scores
-      is not known.
+      `attn-select-schedule`), which keeps scores in registers, and everywhere
+      where the number of scores is not known. Elsewhere it is done where the
+      model of the target predicts that both passes take less time so: saving
+      takes scores, probabilities and their gradients through memory, some eleven
+      times an element, and computes what a mask leaves out; recomputing takes
+      one more product of queries and keys. These are the times that
+      `fovea-run --grad --report` has as predicted, at the target's rates.
 
     A remark says what was decided and why
     (`--remarks-filter=attn-insert-recomputation`).
@@ -144,7 +144,7 @@ def AttnInsertRecomputation : Pass<"attn-insert-recomputation"> {
            "Where probabilities are recomputed", [{
              ::llvm::cl::values(
                clEnumValN(::fovea::attn::Recomputation::Auto, "auto",
-                          "Where memory is the bound"),
+                          "Where that is predicted to be faster"),
                clEnumValN(::fovea::attn::Recomputation::Always, "always",
                           "Everywhere"),
                clEnumValN(::fovea::attn::Recomputation::Never, "never",

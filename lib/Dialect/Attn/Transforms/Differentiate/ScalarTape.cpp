@@ -79,6 +79,11 @@ void ScalarTape::add(Value value, Value gradient) {
 
 LogicalResult ScalarTape::pull(Value result, Value cotangent) {
   markActive();
+  // What is computed from bits of a number has no gradient to find the way
+  // back.
+  for (Operation *op : activeOps)
+    if (isa<arith::BitcastOp>(op))
+      return op->emitOpError("has no derivative");
   add(result, cotangent);
   for (Operation *op : llvm::reverse(activeOps)) {
     if (llvm::none_of(op->getResults(), [&](Value value) {
