@@ -46,7 +46,7 @@
 // TILES: [place-buffers] memref<{{.*}}> at loc({{.*}}): {{on the stack, which has [0-9]+ of [0-9]+ bytes|in the heap}}
 // TILES: [convert-linalg-to-vector] op at loc({{.*}}), loop 0: {{costs [0-9]+|cannot be cut}}
 
-// GRADIENT: [attn-insert-recomputation] the backward pass at loc({{.*}}): probabilities are recomputed: the policy says so
+// GRADIENT: [attn-insert-recomputation] the backward pass at loc({{.*}}): probabilities are recomputed, because the policy says so
 // GRADIENT: [attn-tile-backward] 192 queries: [[#]] bytes are read again and again, of a near memory of [[#]]
 
 // SAVED: [attn-partition-gradient] @attend: saved, tensor<1x2x256x256xf32> of attn.softmax at loc(

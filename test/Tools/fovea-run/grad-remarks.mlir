@@ -4,7 +4,7 @@
 // RUN: fovea-run %s --grad --random=1 2>&1 | FileCheck %s
 // RUN: fovea-run %s --grad --random=1 --recompute=never 2>&1 | FileCheck %s --check-prefix=ASKED
 // RUN: fovea-run %s --grad --random=1 --recompute=always 2>&1 | FileCheck %s --check-prefix=ASKED
-// RUN: fovea-run %s --grad --random=1 --dims=8 2>&1 | FileCheck %s --check-prefix=DIMS
+// RUN: not fovea-run %s --grad --random=1 --dims=8 2>&1 | FileCheck %s --check-prefix=DIMS
 
 // CHECK-NOT: remark
 // CHECK: fovea-run: remark: line [[#@LINE+17]]: probabilities are saved, because the model predicts {{[0-9.]+}} us where they are recomputed, and {{[0-9.]+}} us where 64.0 KiB of them are saved{{$}}
