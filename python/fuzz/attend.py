@@ -327,13 +327,11 @@ class Attention(Statement):
             do = do.map(self._turn)
         dtypes = [program.tensors[n].dtype for n in (self.q, self.k, self.v)]
         wide = common(*dtypes)
-        if target != "host" and not (wide == "f16" and self.dtype != "f16"):
-            # It may be rounded to the type of products.
+        if (target != "host" and unit(wide) > unit(self.dtype)
+                and wide != "f16"):
+            # It is rounded to the type of products, but for f16, whose range is
+            # too narrow.
             do = do.round(wide)
-            if unit(wide) > unit(product):
-                product = wide
-        if self.form == "graph":
-            do = do.round(self.dtype)
         t = unit(product)
         # Recomputed probabilities: score, log-sum-exp, their difference.
         r = step["e"] + step["l"].error + u * (

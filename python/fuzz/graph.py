@@ -121,8 +121,8 @@ class Program:
     def pull(self, values, gradients, target):
         """From the results' gradients those of the operands."""
         sums = Gradients(self)
-        for name, gradient in gradients.items():
-            sums.add(name, gradient)
+        # Cotangents are numbers of their types.
+        sums.update(gradients)
         for statement in reversed(self.body):
             statement.pull(self, values, sums, target)
         return sums

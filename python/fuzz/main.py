@@ -115,10 +115,10 @@ def save(case, outcome, folder, arguments):
 
 
 def one_line(text, width=200):
-    for line in text.splitlines():
-        if line.strip():
-            return line.strip()[:width]
-    return ""
+    """What says most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error: " in line]
+    return (errors or lines or [""])[0][:width]
 
 
 def main(arguments=None):
