@@ -359,6 +359,11 @@ class Attention(Statement):
                    + gamma(2 * v.shape[3] + 8, u) * size)
         if self.form == "graph":
             d_error = d_error + 2 * unit(inner) * (size + d.abs())
+        if z is not None and target != "host":
+            # A GPU knows what the dropout dropped by weights that are 0, and
+            # has rounded these: what is too small for their type is dropped.
+            gone = (p + delta) * one <= 2 * approx.least(product)
+            d_error = d_error + torch.where(gone, (one * product_dv).abs(), 0.0)
         if dl is not None:
             extra = dl.map(lambda x: x.unsqueeze(-1))
             live = torch.where(step["row"], extra.value, 0.0)

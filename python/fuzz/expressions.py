@@ -284,8 +284,12 @@ class Tracked:
         for node in root.order():
             args = [self.found[id(arg)] for arg in node.args]
             value = _discrete(node, args, env)
-            self.found[id(node)] = (self._track(node, args) if value is None
-                                    else value)
+            if value is None:
+                value = self._track(node, args)
+                if node.op in ("mulf", "divf", "fma") or node.op in FUNCTIONS:
+                    # Of a result that is not normal.
+                    value.error = value.error + approx.least(env.dtype)
+            self.found[id(node)] = value
         self.result = self.found[id(root)]
 
     def _track(self, node, args):
