@@ -1,6 +1,5 @@
 # Configuration of Fovea's lit tests. FOVEA_ROUNDTRIP=1 in the environment turns
 # every fovea-opt run into a round-trip test as well.
-import glob
 import os
 import platform
 import shutil
@@ -55,11 +54,11 @@ config.substitutions.append(("%python", python))
 # where scripts/test has made the environment.
 ptxas = os.environ.get("FOVEA_PTXAS") or shutil.which("ptxas")
 if not ptxas:
-    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    packages = subprocess.run([python, "-c", code], capture_output=True, text=True)
-    ptxas = next(
-        glob.iglob(packages.stdout.strip() + "/nvidia/cu*/bin/ptxas"), None
-    )
+    code = "from importlib.metadata import files\n" \
+           "print(*[file.locate() for file in files('nvidia-cuda-nvcc')" \
+           " if file.name == 'ptxas'])"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    ptxas = found.stdout.strip()
 if ptxas:
     config.available_features.add("ptxas")
     config.environment["FOVEA_PTXAS"] = ptxas

@@ -11,7 +11,7 @@
 // CHECK:       linalg.generic {{.*}} {fovea.kernel = 0 : i64}
 // CHECK:         arith.mulf
 // CHECK:       linalg.generic {{.*}} {fovea.kernel = 1 : i64}
-// CHECK:         linalg.index 0
+// CHECK:         linalg.index 0{{ }}
 // CHECK:       linalg.generic {{.*}} {fovea.kernel = 2 : i64}
 // CHECK:         arith.addf
 // CHECK:       linalg.generic {{.*}} {fovea.kernel = 3 : i64}

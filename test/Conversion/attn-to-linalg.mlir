@@ -70,7 +70,7 @@ func.func @regions(%s: tensor<1x4x8x8xf32>, %table: tensor<4xf32>)
     -> tensor<1x4x8x8xf32> {
   // CHECK: linalg.generic
   // CHECK-SAME: fovea.kernel = 0
-  // CHECK:   %[[H:.*]] = linalg.index 1
+  // CHECK:   %[[H:.*]] = linalg.index 1{{ }}
   // CHECK:   tensor.extract %[[TABLE]][%[[H]]]
   %a = attn.modify %s {
   ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
@@ -80,8 +80,8 @@ func.func @regions(%s: tensor<1x4x8x8xf32>, %table: tensor<4xf32>)
   } : tensor<1x4x8x8xf32>
   // CHECK: linalg.generic
   // CHECK-SAME: fovea.kernel = 1
-  // CHECK-DAG: %[[I:.*]] = linalg.index 2
-  // CHECK-DAG: %[[J:.*]] = linalg.index 3
+  // CHECK-DAG: %[[I:.*]] = linalg.index 2{{ }}
+  // CHECK-DAG: %[[J:.*]] = linalg.index 3{{ }}
   // CHECK:   %[[KEEP:.*]] = arith.cmpi sge, %[[I]], %[[J]]
   // CHECK:   arith.select %[[KEEP]], %{{.*}}, %{{.*}} : f32
   %m = attn.mask %a {

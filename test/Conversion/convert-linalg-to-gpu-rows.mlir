@@ -8,7 +8,7 @@
 // CHECK:         memref.extract_aligned_pointer_as_index %[[X]]
 // CHECK:         %[[ALIGNED:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
 // CHECK:         scf.if %[[ALIGNED]] {
-// CHECK:           gpu.launch {{.*}}threads(%[[T:[a-z0-9_]*]], {{.*}}) in (%{{.*}} = %c256
+// CHECK:           gpu.launch {{.*}}threads(%[[T:[a-z0-9_]*]], {{.*}}) in (%{{.*}} = %c256{{,}}
 // CHECK-SAME:        workgroup(%[[SUMS:.*]] : memref<32xf32, #gpu.address_space<workgroup>>)
 // CHECK-COUNT-4:     vector.load %{{.*}} {alignment = 16 : i64} : memref<1x8192xbf16, strided<[?, 1], offset: ?>>, vector<8xbf16>
 // CHECK-NOT:         vector.load
@@ -54,9 +54,9 @@ func.func @normalise(%x: memref<?x8192xbf16, strided<[?, 1], offset: ?>>, %y: me
 
 // A short row is a warp's: no shared memory, no barrier, several in a block.
 // CHECK-LABEL: func @short(
-// CHECK:         gpu.launch {{.*}} in (%{{.*}} = %c256
+// CHECK:         gpu.launch {{.*}} in (%{{.*}} = %c256{{,}}
 // CHECK-NOT:     workgroup
-// CHECK:           arith.divui %{{.*}}, %c32
+// CHECK:           arith.divui %{{.*}}, %c32{{ }}
 // CHECK:           vector.load {{.*}} {alignment = 8 : i64} : {{.*}}, vector<2xf32>
 // CHECK-COUNT-5:   gpu.shuffle xor
 // CHECK-NOT:       gpu.barrier
@@ -131,7 +131,7 @@ func.func @rotate(%x: memref<10x64xf32>) {
 // CHECK-LABEL: func @ahead(
 // CHECK:         gpu.launch
 // CHECK-COUNT-8:   vector.load
-// CHECK:           %[[NEXT:.*]] = arith.addi %{{.*}}, %c528
+// CHECK:           %[[NEXT:.*]] = arith.addi %{{.*}}, %c528{{ }}
 // CHECK:           arith.cmpi ult, %[[NEXT]]
 // CHECK:           scf.if
 // CHECK-COUNT-8:     memref.prefetch {{.*}}, read, locality<2>, data
@@ -170,8 +170,8 @@ func.func @ahead(%x: memref<999x4096xf32>, %r: memref<999x4096xf32>, %y: memref<
 // that an operand runs against begins at another place of it. Nothing waits in
 // registers, so that loads may pass stores.
 // CHECK-LABEL: func @pairs(
-// CHECK:         gpu.launch {{.*}} in (%{{.*}} = %c256
-// CHECK:           arith.divui %{{.*}}, %c8
+// CHECK:         gpu.launch {{.*}} in (%{{.*}} = %c256{{,}}
+// CHECK:           arith.divui %{{.*}}, %c8{{ }}
 // CHECK:           %[[OTHER:.*]] = affine.apply #{{.*}}(%[[MEMBER:.*]])
 // CHECK:           memref.subview %{{.*}}[%{{.*}}, %[[OTHER]], 0] [1, 1, 64]
 // CHECK-COUNT-2:   vector.load {{.*}}, vector<8xbf16>

@@ -5,12 +5,12 @@
 // CHECK-LABEL: func @transpose(
 // CHECK-SAME:    %[[IN:.*]]: memref<32x?xf32>, %[[OUT:.*]]: memref<?x32xf32>)
 // CHECK:         %[[ITEMS:.*]] = arith.muli
-// CHECK:         %[[ANY:.*]] = arith.cmpi ne, %[[ITEMS]], %c0
+// CHECK:         %[[ANY:.*]] = arith.cmpi ne, %[[ITEMS]], %c0{{ }}
 // CHECK:         scf.if %[[ANY]] {
-// CHECK:           %[[BLOCKS:.*]] = arith.ceildivui %[[ITEMS]], %c256
-// CHECK:           %[[GRID:.*]] = arith.minui %[[BLOCKS]], %c2147483647
+// CHECK:           %[[BLOCKS:.*]] = arith.ceildivui %[[ITEMS]], %c256{{ }}
+// CHECK:           %[[GRID:.*]] = arith.minui %[[BLOCKS]], %c2147483647{{ }}
 // CHECK:           gpu.launch blocks(%{{.*}}) in (%{{.*}} = %[[GRID]],
-// CHECK-SAME:        threads(%{{.*}}) in (%{{.*}} = %c256
+// CHECK-SAME:        threads(%{{.*}}) in (%{{.*}} = %c256{{,}}
 // CHECK:             scf.for %[[ITEM:.*]] =
 // CHECK:               %[[FAST:.*]] = arith.remui %[[ITEM]]
 // CHECK:               %[[SLOW:.*]] = arith.divui %[[ITEM]]
@@ -33,7 +33,7 @@ func.func @transpose(%in: memref<32x?xf32>, %out: memref<?x32xf32>) {
 // CHECK-LABEL: func @contract(
 // CHECK-NOT:     scf.if
 // CHECK:         gpu.launch
-// CHECK:           arith.cmpi ult, %{{.*}}, %c35
+// CHECK:           arith.cmpi ult, %{{.*}}, %c35{{ }}
 // CHECK:           scf.if
 // CHECK:             %[[OLD:.*]] = memref.load %[[C:.*]][%[[I:.*]], %[[J:.*]]] : memref<5x7xf32>
 // CHECK:             %[[SUM:.*]] = scf.for %[[K:.*]] = %c0 to %c9 step %c1 iter_args(%[[ACC:.*]] = %[[OLD]])
@@ -48,7 +48,7 @@ func.func @contract(%a: memref<5x9xf16>, %b: memref<9x7xf16>, %c: memref<5x7xf32
 
 // One element: one thread.
 // CHECK-LABEL: func @scalar(
-// CHECK:         gpu.launch blocks(%{{.*}}) in (%{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}) threads(%{{.*}}) in (%{{.*}} = %c1
+// CHECK:         gpu.launch blocks(%{{.*}}) in (%{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}) threads(%{{.*}}) in (%{{.*}} = %c1{{,}}
 // CHECK:           %[[X:.*]] = memref.load %{{.*}}[] : memref<f64>
 // CHECK:           memref.store %{{.*}}[] : memref<f64>
 func.func @scalar(%a: memref<f64>, %b: memref<f64>) {
@@ -66,7 +66,7 @@ func.func @scalar(%a: memref<f64>, %b: memref<f64>) {
 // What may write an element twice is done by one thread, in order, in memory.
 // CHECK-LABEL: func @histogram(
 // CHECK:         gpu.launch
-// CHECK-SAME:      threads(%{{.*}}) in (%{{.*}} = %c1
+// CHECK-SAME:      threads(%{{.*}}) in (%{{.*}} = %c1{{,}}
 // CHECK:           scf.for %[[I:.*]] =
 // CHECK:             affine.apply
 // CHECK:             memref.load
@@ -98,8 +98,8 @@ func.func @empty(%in: memref<0x4xf32>, %out: memref<0x4xf32>) {
 // large buffer there is memory for each block, as large as it may be; a small
 // one is in shared memory.
 // CHECK-LABEL: func @block_loop(
-// CHECK:         %[[BLOCKS:.*]] = arith.minui %{{.*}}, %c1024
-// CHECK:         %[[BYTES:.*]] = arith.muli %[[BLOCKS]], %c4032
+// CHECK:         %[[BLOCKS:.*]] = arith.minui %{{.*}}, %c1024{{ }}
+// CHECK:         %[[BYTES:.*]] = arith.muli %[[BLOCKS]], %c4032{{ }}
 // CHECK:         %[[MEMORY:.*]] = memref.alloc(%[[BYTES]]) {{.*}} : memref<?xi8>
 // CHECK:         gpu.launch blocks(%{{.*}}) in (%{{.*}} = %[[BLOCKS]]
 // CHECK-SAME:      workgroup(%[[SMALL:.*]] : memref<4xf32, #gpu.address_space<workgroup>>)

@@ -8,7 +8,7 @@
 // CHECK-SAME:    %[[K:[^:]*]]: memref<?x64xbf16>, %[[O:[^:]*]]: memref<?x64xf32>, %[[N:[^:]*]]: index, %[[M:[^:]*]]: index
 // CHECK:         %[[NM:.*]] = arith.muli %[[N]], %[[M]]
 // CHECK:         %[[ALL:.*]] = arith.muli %[[NM]], %[[N]]
-// CHECK:         %[[ANY:.*]] = arith.cmpi ne, %[[ALL]], %c0
+// CHECK:         %[[ANY:.*]] = arith.cmpi ne, %[[ALL]], %c0{{ }}
 // CHECK:         scf.if %[[ANY]] {
 // CHECK:           %[[KC:.*]] = memref.cast %[[K]] : memref<?x64xbf16> to memref<?x64xbf16, strided<[?, 1], offset: ?>>
 // CHECK:           %[[OC:.*]] = memref.cast %[[O]]

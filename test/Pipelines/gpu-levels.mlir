@@ -9,12 +9,12 @@
 // ATTN: attn.scores
 // ATTN: attn.softmax
 // FUSED: attn.attention
-// GPU: gpu.launch_func @kernels::@attend_0
+// GPU: gpu.launch_func @kernels::@attend_0{{ }}
 // GPU: gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_90a"
 // GPU: gpu.func @attend_0({{.*}}memref
 // NVVM: func.func @attend
 // NVVM: gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_80"
-// NVVM: llvm.func @attend_0
+// NVVM: llvm.func @attend_0{{[^0-9]}}
 // NVVM-SAME: nvvm.kernel
 // LLVM-NOT: memref
 // LLVM-NOT: unrealized

@@ -12,7 +12,7 @@
 // RUN: sed 's/atomic_rmw addf %x/atomic_rmw addi %n/; s/(f32, !o) -> f32/(i32, !n) -> i32/; s/!o = .*/!n = memref<64x16xi32, strided<[?, 1], offset: ?>>/; s/%O: !o/%O: !n/; s/arith.constant 0.0 : f32/arith.constant -5 : i32/; s/%zero : f32/%zero : i32/; s/tensor<64x16xf32>/tensor<64x16xi32>/g' %s > %t.mlir
 // RUN: fovea-run %t.mlir --target=sm_80 --simulate --seeds=4 | FileCheck %s --check-prefix=INTEGERS
 //
-// CHECK: result 0: f32 64x16, {{.*}}min 3, max 3
+// CHECK: result 0: f32 64x16, {{.*}}min 3, max 3{{$}}
 // INTEGERS: result 0: i32 64x16, {{.*}}min -2, max -2
 // KIND: error: 'memref.atomic_rmw' op expected `addf` or `addi` whose result is not used, got maximumf
 // USED: error: 'memref.atomic_rmw' op expected `addf` or `addi` whose result is not used, got addf

@@ -26,7 +26,7 @@
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
-// ZERO: result 0: {{.*}} min 0, max 0
+// ZERO: result 0: {{.*}} min 0, max 0{{$}}
 // ZERO: result 1: {{.*}} min -inf, max -inf
 
 func.func @grouped(%q: tensor<2x4x37x24xbf16>, %k: tensor<2x2x71x24xbf16>, %v: tensor<2x2x71x40xbf16>) -> tensor<2x4x37x40xbf16> {

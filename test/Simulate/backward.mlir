@@ -60,20 +60,20 @@
 // ORDER: scf.for
 // ORDER: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b
 // ORDER: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b
-// ORDER: tile.wait_mma %{{.*}} pending 1
+// ORDER: tile.wait_mma %{{.*}} pending 1{{ }}
 // ORDER: tile.from_shared
 // ORDER: math.exp2
 // ORDER: %[[HALF:.*]] = tile.mma_async wgmma %{{.*}}, %[[DO:.*]] into %{{.*}} inner [0, 32]
-// ORDER: tile.wait_mma %{{.*}} pending 1
+// ORDER: tile.wait_mma %{{.*}} pending 1{{ }}
 // ORDER: tile.from_shared
 // ORDER: arith.subf
 // ORDER: tile.mma_async wgmma %{{.*}}, %[[DO]] into %[[HALF]] inner [32, 128]
 // ORDER: tile.to_shared %{{.*}} transposed slot
 // ORDER: %[[DQ:.*]] = tile.mma_async
-// ORDER: tile.wait_mma %{{.*}} pending 1
+// ORDER: tile.wait_mma %{{.*}} pending 1{{ }}
 // ORDER: tile.release
 // ORDER: %[[DK:.*]] = tile.mma_async wgmma %{{.*}}, %{{.*}} into
-// ORDER: tile.wait_mma %[[DQ]] pending 1
+// ORDER: tile.wait_mma %[[DQ]] pending 1{{ }}
 // ORDER: tile.write
 // ORDER: tile.wait_mma %[[DK]] :
 // ORDER: tile.release

@@ -25,19 +25,19 @@
 // NO-WAIT: note: this ring
 //
 // LATE: error: 'tile.mma_async' op reads use 0 of a ring after its release
-// LATE: note: in block (0) of this launch, role "compute", seed 1
+// LATE: note: in block (0) of this launch, role "compute", seed 1{{$}}
 //
 // NO-RELEASE: error: 'tile.acquire' op waits for ever: for use 0 of its ring to be released, so that use 2 may begin
-// NO-RELEASE: note: in block (0) of this launch, role "load", seed 2
+// NO-RELEASE: note: in block (0) of this launch, role "load", seed 2{{$}}
 // NO-RELEASE: note: role "compute" waits here: for use 2 of its ring to be full
 //
-// WRONG-USE: error: 'tile.{{acquire|wait}}' op {{acquires|waits for}} use 2 of the ring, expected 1: uses count from 0
+// WRONG-USE: error: 'tile.{{acquire|wait}}' op {{acquires|waits for}} use 2 of the ring, expected 1: uses count from 0{{$}}
 //
 // PENDING: error: 'tile.wait_mma' op leaves 1 products in flight, but only 0 were issued after the one that it is for, which so may be among them
 //
 // DEADLOCK: error: 'tile.{{acquire|wait}}' op waits for ever
 //
-// SHARED: error: 'tile.launch' op needs 532480 bytes of shared memory a block, of at most 166912
+// SHARED: error: 'tile.launch' op needs 532480 bytes of shared memory a block, of at most 166912{{$}}
 #acc = #tile.layout<64x16, registers = [2:1d1, 2:8d0, 2:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>
 !i = memref<?x16xf16, strided<[?, 1], offset: ?>>
 !o = memref<64x16xf32, strided<[?, 1], offset: ?>>

@@ -34,9 +34,9 @@
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
-// ZERO: result 2 (gradient of %q): {{.*}} min 0, max 0
-// ZERO: result 3 (gradient of %k): {{.*}} min 0, max 0
-// ZERO: result 4 (gradient of %v): {{.*}} min 0, max 0
+// ZERO: result 2 (gradient of %q): {{.*}} min 0, max 0{{$}}
+// ZERO: result 3 (gradient of %k): {{.*}} min 0, max 0{{$}}
+// ZERO: result 4 (gradient of %v): {{.*}} min 0, max 0{{$}}
 
 func.func @window(%q: tensor<2x4x37x24xbf16>, %k: tensor<2x2x71x24xbf16>, %v: tensor<2x2x71x40xbf16>) -> tensor<2x4x37x40xbf16> {
   %c20 = arith.constant 20 : index

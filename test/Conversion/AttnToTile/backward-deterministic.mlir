@@ -47,8 +47,8 @@ func.func @batches_share(%q: tensor<4x2x?x16xf16>, %lse: tensor<4x2x?xf32>, %t: 
 // So do heads, where they share one, too.
 // REMARK: captured tensor 0: launches in turn add to its gradient, for integers would take 38 MiB
 // CHECK-LABEL: func @heads_share
-// CHECK:       scf.for %[[BATCH:.*]] = %c0{{.*}} to %c4
-// CHECK:         scf.for %[[HEAD:.*]] = %c0{{.*}} to %c2
+// CHECK:       scf.for %[[BATCH:.*]] = %c0{{.*}} to %c4{{ }}
+// CHECK:         scf.for %[[HEAD:.*]] = %c0{{.*}} to %c2{{ }}
 // CHECK:           tile.launch kernel "attention_backward" grid(%c4{{.*}}, %c1{{.*}}, %c1{{.*}})
 // CHECK:             tile.load %{{.*}}[%[[BATCH]], %[[HEAD]], %{{.*}}, %{{.*}}]
 // CHECK:             memref.atomic_rmw addf
@@ -90,9 +90,9 @@ func.func @heads_share(%q: tensor<4x2x512x16xf16>, %lse: tensor<4x2x512xf32>, %t
 // CHECK:           %[[INTEGER:.*]] = arith.index_castui %[[CHOSEN]] : i32 to index
 // CHECK:           memref.atomic_rmw addi %[[TERM]], %{{.*}}[%[[INTEGER]], %{{.*}}, %{{.*}}] : (i64, memref<19x20x20xi64
 // CHECK:       linalg.generic
-// CHECK:         scf.for %[[N:.*]] = %c0{{.*}} to %c16
+// CHECK:         scf.for %[[N:.*]] = %c0{{.*}} to %c16{{ }}
 // CHECK:           tensor.extract %[[SUMS]]#3[%[[N]], %{{.*}}, %{{.*}}]
-// CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c20
+// CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c20{{ }}
 // CHECK:         tensor.extract %[[SUMS]]#3[%c16{{.*}}, %{{.*}}, %{{.*}}]
 // CHECK:         tensor.extract %[[SUMS]]#3[%c17{{.*}}, %{{.*}}, %{{.*}}]
 // CHECK:         tensor.extract %[[SUMS]]#3[%c18{{.*}}, %{{.*}}, %{{.*}}]
@@ -114,8 +114,8 @@ func.func @small(%q: tensor<64x2x20x16xf16>, %lse: tensor<64x2x20xf32>, %t: tens
 // terms it is the sum is found where the launch is made.
 // REMARK: captured tensor 0: its gradient is added up in integers, which take memory of unknown size
 // CHECK-LABEL: func @distances
-// CHECK:       arith.cmpi sle, %{{.*}}, %c2147483648
-// CHECK:       arith.cmpi sle, %{{.*}}, %c8388608
+// CHECK:       arith.cmpi sle, %{{.*}}, %c2147483648{{ }}
+// CHECK:       arith.cmpi sle, %{{.*}}, %c8388608{{ }}
 // CHECK:       linalg.fill {{.*}} outs(%{{.*}} : tensor<?x?xi64>)
 // CHECK:       tile.launch
 // CHECK:         memref.atomic_rmw addi

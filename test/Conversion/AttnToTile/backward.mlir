@@ -18,7 +18,7 @@
 // CHECK:         arith.negf %[[D]]
 // Queries' gradients are added to in f32, from zeros on.
 // CHECK:       %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<1x2x?x64xf32>
-// CHECK:       %[[R:.*]]:3 = tile.launch kernel "attention_backward" grid(%{{.*}}, %{{.*}}, %{{.*}}) warps 8 stages 2
+// CHECK:       %[[R:.*]]:3 = tile.launch kernel "attention_backward" grid(%{{.*}}, %{{.*}}, %{{.*}}) warps 8 stages 2{{ }}
 // CHECK-SAME:    ins(%[[Q]], %[[K]], %[[V]], %[[DO]], %[[STAT]]#0, %[[STAT]]#1
 // CHECK-SAME:    outs(%[[ZEROS]],
 // CHECK:       ^bb0(%[[TILE:.*]]: index, %[[HEAD:.*]]: index, %[[BATCH:.*]]: index, %[[MQ:[^:]*]]: memref<1x2x?x64xbf16, {{.*}}>, %[[MK:[^:]*]]: memref{{.*}}, %[[MV:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MDO:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MSHIFT:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDELTA:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDQ:[^:]*]]: memref<1x2x?x64xf32{{.*}}>, %[[MDK:[^:]*]]: memref{{.*}}, %[[MDV:[^:]*]]: memref

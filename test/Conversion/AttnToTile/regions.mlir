@@ -10,7 +10,7 @@
 // CHECK:           %[[N:.*]] = affine.min
 // CHECK:           %[[PARTIAL:.*]] = arith.cmpi sgt, %{{.*}}, %[[I]]
 // CHECK:           %[[S:.*]] = tile.mma
-// CHECK:           %[[SHORT:.*]] = arith.cmpi slt, %[[N]], %c64
+// CHECK:           %[[SHORT:.*]] = arith.cmpi slt, %[[N]], %c64{{ }}
 // CHECK:           %[[MASK:.*]] = arith.ori %[[PARTIAL]], %[[SHORT]]
 // CHECK:           scf.if %[[MASK]]
 // CHECK:             tile.map ins(%[[S]] :
@@ -83,7 +83,7 @@ func.func @bias(%q: tensor<1x4x?x32xf32>, %bias: tensor<4x?x?xf32>) -> (tensor<1
 // CHECK-LABEL: func @documents
 // CHECK-SAME:    %[[Q:[^:]*]]: tensor<2x4x?x64xf16>, %[[IDS:[^:]*]]: tensor<2x?xi32>
 // CHECK-COUNT-2: scf.forall
-// CHECK:       %[[LENGTH:.*]] = tensor.dim %[[IDS]], %c1
+// CHECK:       %[[LENGTH:.*]] = tensor.dim %[[IDS]], %c1{{ }}
 // CHECK:       tile.launch {{.*}} ins(%[[Q]], %{{.*}}#0, %{{.*}}#1, %{{.*}}#0, %{{.*}}#1, %[[IDS]] :
 // CHECK:         scf.for
 // CHECK:           memref.load {{.*}} : memref<2x?xindex,

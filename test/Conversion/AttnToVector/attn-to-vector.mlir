@@ -200,7 +200,7 @@ func.func @pack(%q: memref<1x1x?x64xf16>, %p: memref<1x1x64x48xf32>) {
 
 // CHECK-LABEL: func @bounds
 // CHECK-SAME: %[[I:[a-z0-9]*]]: index, %[[J:[a-z0-9]*]]: index
-// CHECK: arith.addi %[[I]], %c15
+// CHECK: arith.addi %[[I]], %c15{{ }}
 // CHECK: %[[KEYS:.*]] = arith.subi %{{.*}}, %[[J]]
 // CHECK: %[[END:.*]] = arith.minsi %[[KEYS]], %c64 : index
 // CHECK: scf.for {{.*}} to %[[END]] step %c16 iter_args
@@ -237,7 +237,7 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<72x96xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<2x96xf32>
-// CHECK: scf.for {{.*}} to %{{.*}} step %c48
+// CHECK: scf.for {{.*}} to %{{.*}} step %c48{{ }}
 // CHECK:   scf.for {{.*}} = %c0 to %c64 step %c4 iter_args
 // CHECK-COUNT-96: vector.fma
 // CHECK:   arith.select
@@ -284,8 +284,8 @@ func.func @backward(%pq: memref<1x2x64x48xf32>, %pdo: memref<1x2x64x48xf32>, %q:
 
 // CHECK-LABEL: func @backward_causal
 // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
-// CHECK: scf.for {{.*}} to %{{.*}} step %c48
-// CHECK:   scf.for {{.*}} = %{{.*}} to %{{.*}} step %c8
+// CHECK: scf.for {{.*}} to %{{.*}} step %c48{{ }}
+// CHECK:   scf.for {{.*}} = %{{.*}} to %{{.*}} step %c8{{ }}
 // CHECK-COUNT-96: vector.fma
 // CHECK:   arith.select
 // CHECK:   vector.store %[[ZERO]], %{{.*}} : memref<72x96xf32>
@@ -328,7 +328,7 @@ func.func @backward_causal(%pq: memref<1x2x64x48xf32>, %pdo: memref<1x2x64x48xf3
 // CHECK-NOT: x144xf32>
 // CHECK: vector.store %{{.*}} : memref<96x144xf32>
 // CHECK: vector.store %{{.*}} : memref<96x144xf32>
-// CHECK: scf.for {{.*}} step %c48
+// CHECK: scf.for {{.*}} step %c48{{ }}
 // CHECK:   vector.store %{{.*}} : memref<48x144xf32>
 // CHECK:   vector.fma
 // CHECK-NOT: vector.store {{.*}}x144xf32>

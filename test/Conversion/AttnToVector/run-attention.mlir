@@ -14,7 +14,7 @@
 // RUN: fovea-run %s --entry=nothing --random=7 --check | FileCheck %s --check-prefix=ZERO
 //
 // CHECK: check: result 0: max error
-// ZERO: result 0: {{.*}} min 0, max 0
+// ZERO: result 0: {{.*}} min 0, max 0{{$}}
 
 // Grouped heads; 37 queries, 71 keys; 20 features, 27 of the values; half.
 func.func @odd(%q: tensor<2x6x37x20xf16>, %k: tensor<2x2x71x20xf16>, %v: tensor<2x2x71x27xf16>) -> tensor<2x6x37x27xf16> {

@@ -19,7 +19,7 @@ module attributes {attn.target = #attn.target<"sm_80", arch = "ampere", cores = 
     // CHECK-NEXT:      } else {
     // CHECK:             scf.for
     // CHECK:           nvvm.cp.async.commit.group
-    // CHECK-NEXT:      nvvm.cp.async.wait.group 0
+    // CHECK-NEXT:      nvvm.cp.async.wait.group 0{{$}}
     // CHECK-NEXT:      nvvm.barrier
     // CHECK:           nvvm.ldmatrix
     // CHECK-NOT:       mbarrier
@@ -46,7 +46,7 @@ module attributes {attn.target = #attn.target<"sm_80", arch = "ampere", cores = 
     // before the copies into slots that were released before it.
     // CHECK-LABEL: gpu.func @ahead
     // CHECK:         scf.for
-    // CHECK:           nvvm.cp.async.wait.group 0
+    // CHECK:           nvvm.cp.async.wait.group 0{{$}}
     // CHECK-NEXT:      nvvm.barrier
     // CHECK-NOT:       nvvm.barrier
     // CHECK:           nvvm.cp.async.shared.global

@@ -36,7 +36,7 @@ gpu.module @kernels {
 
   // CHECK: %[[LOADS:.*]] = arith.cmpi ult, %[[WARP]], %c4_i32
   // CHECK: scf.if %[[LOADS]]
-  // CHECK-NEXT: nvvm.setmaxregister decrease 24
+  // CHECK-NEXT: nvvm.setmaxregister decrease 24{{$}}
   // CHECK: scf.if
   // The slot is free at first: the phase before the first is complete.
   // CHECK: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;{{.*}} %{{.*}}, %c1_i32
@@ -55,7 +55,7 @@ gpu.module @kernels {
   // CHECK: mbarrier.try_wait{{.*}}, %[[BEFORE]] :
 
   // CHECK: } else {
-  // CHECK-NEXT: nvvm.setmaxregister increase 240
+  // CHECK-NEXT: nvvm.setmaxregister increase 240{{$}}
   // CHECK: mbarrier.try_wait{{.*}} %[[QFULL]], %c0_i32
   // CHECK: scf.for
   // CHECK: mbarrier.try_wait

@@ -11,14 +11,14 @@ gpu.module @kernels {
   // CHECK-LABEL: gpu.func @ring
   // CHECK:       llvm.inline_asm {{.*}}mbarrier.init.shared::cta.b64 {{.*}}, %c8_i32
   // CHECK:       llvm.inline_asm {{.*}}mbarrier.init.shared::cta.b64 {{.*}}, %c1_i32
-  // CHECK:       nvvm.setmaxregister decrease 24
+  // CHECK:       nvvm.setmaxregister decrease 24{{$}}
   // CHECK-NOT:   nvvm.setmaxregister
   // CHECK:         mbarrier.try_wait.parity
   // CHECK-COUNT-4: cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group
   // CHECK:         cp.async.bulk.commit_group
-  // CHECK:         cp.async.bulk.wait_group.read 0
+  // CHECK:         cp.async.bulk.wait_group.read 0{{[^0-9]}}
   // CHECK:         mbarrier.arrive.shared::cta.b64
-  // CHECK:       nvvm.setmaxregister increase 240
+  // CHECK:       nvvm.setmaxregister increase 240{{$}}
   // CHECK:         mbarrier.try_wait.parity
   // CHECK-COUNT-32: arith.select
   // CHECK:         llvm.store {{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
@@ -79,7 +79,7 @@ gpu.module @kernels {
   // One thread waits for the block of the index before, and says how far this
   // one is when what it stored is there.
   // CHECK-LABEL: gpu.func @turns
-  // CHECK:       %[[EXISTS:.*]] = arith.cmpi sgt, %{{.*}}, %c0
+  // CHECK:       %[[EXISTS:.*]] = arith.cmpi sgt, %{{.*}}, %c0{{ }}
   // CHECK:       scf.if %[[EXISTS]]
   // CHECK:         ld.acquire.gpu.global.s32
   // CHECK:         fence.proxy.async.global;

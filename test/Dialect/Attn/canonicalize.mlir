@@ -179,7 +179,7 @@ func.func @fold_casts(%q: tensor<1x1x8x64xf32>, %k: tensor<1x1x7x64xf32>, %acc: 
 // CHECK-SAME:    %[[Q:[^:]*]]: tensor<1x4x?x16xf16>
 // CHECK-DAG:   %[[INFINITY:.*]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG:   %[[ZERO:.*]] = arith.constant 0.000000e+00 : f16
-// CHECK:       %[[N:.*]] = tensor.dim %[[Q]], %c2
+// CHECK:       %[[N:.*]] = tensor.dim %[[Q]], %c2{{ }}
 // CHECK:       %[[O:.*]] = tensor.splat %[[ZERO]][%[[N]]] : tensor<1x4x?x16xf16>
 // CHECK:       %[[LSE:.*]] = tensor.splat %[[INFINITY]][%{{.*}}] : tensor<1x4x?xf32>
 // CHECK:       return %[[O]], %[[LSE]]

@@ -4,12 +4,12 @@
 // Queries of a tile: as many as leave a quarter of a core's near memory to the
 // keys that pass by. They are packed in groups of three vectors.
 // CHECK-LABEL: func.func @short_rows
-// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c192
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c192{{ }}
 // CHECK:   tensor.empty() : tensor<1x4x64x48xf32>
-// CHECK:   scf.for %[[GROUP:.*]] = %c0 to %{{.*}} step %c1
+// CHECK:   scf.for %[[GROUP:.*]] = %c0 to %{{.*}} step %c1{{ }}
 // CHECK:     %[[PART:.*]] = tensor.extract_slice %{{.*}}[0, %[[GROUP]], 0, 0] [1, 1, 64, 48]
 // CHECK:     attn.pack_query {{.*}} outs(%[[PART]]
-// CHECK:   scf.for %{{.*}} = %c0 to %{{.*}} step %c192
+// CHECK:   scf.for %{{.*}} = %c0 to %{{.*}} step %c192{{ }}
 // CHECK:     attn.online_backward
 func.func @short_rows(%q: tensor<1x4x?x64xf32>, %l: tensor<1x4x?xf32>) -> tensor<1x4x?x64xf32> {
   %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
@@ -23,9 +23,9 @@ func.func @short_rows(%q: tensor<1x4x?x64xf32>, %l: tensor<1x4x?xf32>) -> tensor
 // -----
 
 // CHECK-LABEL: func.func @long_rows
-// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c96
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c96{{ }}
 // CHECK:   tensor.empty() : tensor<1x2x256x48xf32>
-// CHECK:   scf.for %{{.*}} = %c0 to %{{.*}} step %c192
+// CHECK:   scf.for %{{.*}} = %c0 to %{{.*}} step %c192{{ }}
 func.func @long_rows(%q: tensor<1x4x?x256xf32>, %l: tensor<1x4x?xf32>) -> tensor<1x4x?x256xf32> {
   %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
       statistics(%l, %l : tensor<1x4x?xf32>, tensor<1x4x?xf32>)

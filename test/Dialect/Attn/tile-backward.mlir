@@ -8,8 +8,8 @@
 // CHECK-SAME: %[[Q:.*]]: tensor<2x4x64x16xf16>, %[[K:.*]]: tensor<2x2x64x16xf16>, %[[V:.*]]: tensor<2x2x64x16xf16>,
 // CHECK: scf.forall (%[[B:.*]], %[[G:.*]]) in (2, 2) shared_outs({{.*}}) -> (tensor<2x4x64x16xf32>, tensor<2x2x64x16xf32>, tensor<2x2x64x16xf32>) {
 // CHECK-COUNT-3: linalg.fill
-// CHECK:   scf.for %[[M:.*]] = %c0 to %c2 step %c1
-// CHECK:     scf.for %[[I:.*]] = %c0 to %c64 step %c8
+// CHECK:   scf.for %[[M:.*]] = %c0 to %c2 step %c1{{ }}
+// CHECK:     scf.for %[[I:.*]] = %c0 to %c64 step %c8{{ }}
 // CHECK:       %[[PQ:.*]] = attn.pack_query by 0.36067376022224085
 // CHECK:       %[[PDO:.*]] = attn.pack_query by 1.000000e+00
 // CHECK:       %[[WIDE:.*]] = arith.extf %{{.*}} : tensor<1x1x8x16xf16> to tensor<1x1x8x16xf32>
@@ -103,10 +103,10 @@ module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2
 // CHECK-LABEL: func.func @shares
 // CHECK: scf.forall (%[[SHARE:.*]]) in (4) shared_outs({{.*}}) -> (tensor<1x1x64x16xf32>, tensor<4x1x1x64x16xf32>, tensor<4x1x1x64x16xf32>) {
 // CHECK:   %[[PLACE:.*]] = arith.subi %c3, %[[SHARE]]
-// CHECK:   %[[FIRST:.*]] = arith.muli %[[PLACE]], %c16
-// CHECK:   scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c8
+// CHECK:   %[[FIRST:.*]] = arith.muli %[[PLACE]], %c16{{ }}
+// CHECK:   scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c8{{ }}
 // CHECK:     attn.online_backward
-// CHECK: scf.for %[[OTHER:.*]] = %c0 to %c4 step %c1
+// CHECK: scf.for %[[OTHER:.*]] = %c0 to %c4 step %c1{{ }}
 // CHECK:   tensor.extract_slice %{{.*}}[%[[OTHER]], 0, 0, 0, 0]
 // CHECK:   arith.addf
 func.func @shares(%q: tensor<1x1x64x16xf32>, %l: tensor<1x1x64xf32>)
@@ -129,7 +129,7 @@ module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2
     near_memory = 1048576, bandwidth = 12000, peak = 300>} {
 // CHECK-LABEL: func.func @heads
 // CHECK: scf.forall (%{{.*}}, %{{.*}}) in (2, 2)
-// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c8
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c8{{ }}
 func.func @heads(%q: tensor<2x2x?x16xf32>, %l: tensor<2x2x?xf32>)
     -> tensor<2x2x?x16xf32> {
   %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
@@ -155,7 +155,7 @@ func.func @heads(%q: tensor<2x2x?x16xf32>, %l: tensor<2x2x?xf32>)
 // CHECK:     arith.addf %{{.*}} : f64
 // CHECK:   linalg.generic
 // CHECK:     arith.addf %{{.*}} : f64
-// CHECK: scf.for %{{.*}} = %c0 to %c2 step %c1
+// CHECK: scf.for %{{.*}} = %c0 to %c2 step %c1{{ }}
 // CHECK: arith.truncf %{{.*}} : tensor<4xf64> to tensor<4xf32>
 func.func @slopes(%q: tensor<2x4x8x16xf32>, %l: tensor<2x4x8xf32>,
                   %slopes: tensor<4xf32>) -> tensor<4xf32> {
@@ -181,7 +181,7 @@ func.func @slopes(%q: tensor<2x4x8x16xf32>, %l: tensor<2x4x8xf32>,
 // type, to which the batches of a head add one after another.
 // CHECK-LABEL: func.func @bias
 // CHECK: scf.forall (%[[H:.*]]) in (4) shared_outs({{.*}}) -> (tensor<4x8x8xf32>) {
-// CHECK:   scf.for %[[B:.*]] = %c0 to %c2 step %c1
+// CHECK:   scf.for %[[B:.*]] = %c0 to %c2 step %c1{{ }}
 // CHECK:     attn.online_backward
 // CHECK:   tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[H]], 0, 0] [1, 8, 8] [1, 1, 1]
 // CHECK-NOT: scf.for

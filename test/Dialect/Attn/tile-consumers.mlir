@@ -87,7 +87,7 @@ func.func @collapsed(%q: tensor<1x4x?x16xf32>, %g: tensor<1x?x64xf32>, %bias: te
 // CHECK:       scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]]) =
 // CHECK:         attn.finalize
 // CHECK:         linalg.generic
-// CHECK:           %[[ROW:.*]] = linalg.index 2
+// CHECK:           %[[ROW:.*]] = linalg.index 2{{ }}
 // CHECK:           affine.apply #{{.*}}(%[[I]])[%[[ROW]]]
 #id = affine_map<(b, h, i, d) -> (b, h, i, d)>
 func.func @indices(%q: tensor<1x2x16x16xf32>) -> tensor<1x2x16x16xf32> {

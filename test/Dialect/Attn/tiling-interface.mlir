@@ -4,8 +4,8 @@
 // one KV head: tiles of four heads have two.
 
 // CHECK-LABEL: func @heads_and_keys
-// CHECK:       scf.for %[[H:.*]] = %c0 to %c8 step %c4
-// CHECK:         scf.for %[[J:.*]] = %c0 to %c32 step %c16
+// CHECK:       scf.for %[[H:.*]] = %c0 to %c8 step %c4{{ }}
+// CHECK:         scf.for %[[J:.*]] = %c0 to %c32 step %c16{{ }}
 // CHECK:           %[[KV:.*]] = affine.apply #{{.*}}(%[[H]])
 // CHECK:           %[[QT:.*]] = tensor.extract_slice %{{.*}}[0, %[[H]], 0, 0] [2, 4, 16, 8]
 // CHECK:           %[[KT:.*]] = tensor.extract_slice %{{.*}}[0, %[[KV]], %[[J]], 0] [2, 2, 16, 8]
@@ -31,8 +31,8 @@ module attributes {transform.with_named_sequence} {
 // Tiled twice: coordinates add up, and the whole stays the whole.
 
 // CHECK-LABEL: func @twice
-// CHECK:       scf.for %[[I:.*]] = %c0 to %c16 step %c8
-// CHECK:         scf.for %[[L:.*]] = %c0 to %c8 step %c4
+// CHECK:       scf.for %[[I:.*]] = %c0 to %c16 step %c8{{ }}
+// CHECK:         scf.for %[[L:.*]] = %c0 to %c8 step %c4{{ }}
 // CHECK:           %[[ROW:.*]] = affine.apply #{{.*}}(%[[I]], %[[L]])
 // CHECK:           attn.online_attention
 // CHECK-SAME:        at[%c0, %c0, %[[ROW]], %c0] whole[%c8, %c16] ->
@@ -57,7 +57,7 @@ module attributes {transform.with_named_sequence} {
 // Ops on rows, in all dimensions but the last.
 
 // CHECK-LABEL: func @norm
-// CHECK:       scf.for %[[I:.*]] = %c0 to %c12 step %c4
+// CHECK:       scf.for %[[I:.*]] = %c0 to %c12 step %c4{{ }}
 // CHECK:         %[[X:.*]] = tensor.extract_slice %{{.*}}[0, %[[I]], 0] [2, 4, 8]
 // CHECK:         %[[Y:.*]] = attn.layer_norm %[[X]] weight(%{{.*}} : tensor<8xf32>) epsilon(1.000000e-05) : tensor<2x4x8xf32>
 // CHECK:         tensor.insert_slice %[[Y]] into %{{.*}}[0, %[[I]], 0] [2, 4, 8]

@@ -143,7 +143,7 @@ func.func @others(%a: memref<?x64xbf16>, %n: index, %p: i1) {
 // CHECK-NEXT:      %[[X:.*]] = tile.from_shared %[[ROW]] : !tile.shared<1x64xf32> -> !tile.fragment<64xf32>
 // CHECK-NEXT:      tile.release %[[ROWS]][%[[N]]]
 // CHECK:           tile.map {{.*}} columns(%[[X]], %{{.*}} :
-// CHECK:           tile.to_shared %{{.*}} transposed slot %[[N]] of 2
+// CHECK:           tile.to_shared %{{.*}} transposed slot %[[N]] of 2{{ }}
 // CHECK:           tile.to_shared %{{.*}} : !tile.fragment<128x64xbf16> -> !tile.shared<128x64xbf16>
 // CHECK:           %[[N1:.*]] = arith.addi %[[N]], %{{.*}}
 // CHECK:           scf.yield %[[N1]]

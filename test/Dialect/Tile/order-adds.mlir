@@ -30,7 +30,7 @@
 // CHECK:         %[[REVERSED:.*]] = arith.subi %[[LAST]], %[[K]] : index
 // CHECK:         %[[X:.*]] = arith.select %[[NEAR]], %[[REVERSED]], %[[K]] : index
 // CHECK:         %[[LOW:.*]] = arith.muli %[[X]], %c64 : index
-// CHECK:         %[[END:.*]] = memref.dim %[[O]], %c1
+// CHECK:         %[[END:.*]] = memref.dim %[[O]], %c1{{ }}
 // CHECK:         scf.for %[[G:.*]] =
 // CHECK:           %[[AHEAD:.*]] = arith.minsi %[[LOW]], %[[END]]
 // CHECK:           %[[HEAD:.*]] = arith.muli %[[G]], %[[END]] : index

@@ -14,7 +14,7 @@
 // SCHEDULE: tile.mma_async wgmma {{.*}} into {{.*}}tile.order = 3 : i64, tile.stage = 1
 // SCHEDULE: tile.wait_mma {{.*}}tile.order = 14 : i64, tile.stage = 1
 
-// EXPAND-LABEL: tile.role "compute" warps 8 registers 240
+// EXPAND-LABEL: tile.role "compute" warps 8 registers 240{{ }}
 // EXPAND: %[[Q:.*]] = tile.wait
 // EXPAND: scf.if
 // The first scores stand alone.
@@ -25,7 +25,7 @@
 // EXPAND: %[[S:.*]] = tile.mma_async wgmma %[[Q]], {{.*}} transpose_b
 // EXPAND: tile.wait
 // EXPAND: %[[O:.*]] = tile.mma_async wgmma %{{.*}}, %{{.*}} into
-// EXPAND: tile.wait_mma %[[S]] pending 1
+// EXPAND: tile.wait_mma %[[S]] pending 1{{ }}
 // EXPAND: tile.release
 // EXPAND: tile.reduce max
 // EXPAND: tile.reduce add

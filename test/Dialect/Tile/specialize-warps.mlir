@@ -31,7 +31,7 @@ func.func @split(%a: memref<?x64xbf16>, %lengths: memref<?xindex>, %o: memref<?x
     // CHECK: tile.load_async %{{.*}}[%[[ROW]], %{{.*}}]
     // CHECK-NOT: tile.wait
     // CHECK: arith.addi %[[USE]]
-    // CHECK: tile.role "compute" warps 12 registers 160
+    // CHECK: tile.role "compute" warps 12 registers 160{{ }}
     // CHECK: tile.fill
     // CHECK: scf.for
     // CHECK-NOT: tile.acquire
@@ -89,7 +89,7 @@ func.func @send(%o: memref<?x64xf32>, %turns: memref<?xi32>, %n: index, %x: f32)
     // CHECK-NEXT: tile.release %[[RING]][%[[U]]]
     // CHECK-NEXT: arith.addi %[[U]]
     // CHECK-NEXT: tile.pass_turn
-    // CHECK: tile.role "compute" warps 8 registers 240
+    // CHECK: tile.role "compute" warps 8 registers 240{{ }}
     // CHECK: scf.for
     // CHECK: %[[S:.*]] = tile.acquire %[[RING]]
     // CHECK-NEXT: tile.write %{{.*}} into %[[S]]
@@ -125,7 +125,7 @@ func.func @send(%o: memref<?x64xf32>, %turns: memref<?xi32>, %n: index, %x: f32)
 // LANES-LABEL: func @lanes
 // LANES:       tile.role "load" warps 1 registers 24 single
 // LANES:       tile.role "store0" warps 1 registers 24 single
-// LANES:         %[[IS0:.*]] = arith.cmpi eq, %[[L0:.*]], %c0
+// LANES:         %[[IS0:.*]] = arith.cmpi eq, %[[L0:.*]], %c0{{ }}
 // LANES-NEXT:    scf.if %[[IS0]] {
 // LANES-NEXT:      tile.take_turn %{{.*}}[%[[L0]], %{{.*}}] at
 // LANES-NEXT:    }
@@ -141,7 +141,7 @@ func.func @send(%o: memref<?x64xf32>, %turns: memref<?xi32>, %n: index, %x: f32)
 // LANES-NEXT:    tile.pass_turn %{{.*}}[%c0, %{{.*}}] to
 // LANES-NEXT:  }
 // LANES:       tile.role "store1" warps 2 registers 24 single
-// LANES:         arith.cmpi eq, %{{.*}}, %c1
+// LANES:         arith.cmpi eq, %{{.*}}, %c1{{ }}
 // LANES:         tile.take_turn
 // LANES:         tile.wait %[[RING]]
 // LANES:         tile.store_async add
