@@ -100,6 +100,27 @@ func.func @classify(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
 
 // -----
 
+// A sum of what is computed from exponentials is not a softmax's, and is not
+// remarked on; gradients have such.
+// REMARK-NOT: Function=weighted
+func.func @weighted(%x: tensor<4x10xf32>, %w: tensor<4x10xf32>) -> tensor<4xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%x, %w : tensor<4x10xf32>, tensor<4x10xf32>) outs(%i : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = math.exp %a : f32
+    %m = arith.mulf %p, %b : f32
+    %r = arith.addf %c, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+
+// -----
+
 // A denominator that starts from one.
 // REMARK: [Missed] softmax | Category:attn-fuse | Function=epsilon |
 // REMARK-SAME: the denominator is not a sum along the keys

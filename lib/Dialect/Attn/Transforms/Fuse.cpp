@@ -73,6 +73,35 @@ findContractions(Operation *softmax) {
   return found;
 }
 
+/// Whether a sum may be that of a softmax: of exponentials as they are, and not
+/// of what is computed from them, as gradients have it.
+static bool sumsExponentials(Operation *op) {
+  auto sum = dyn_cast<linalg::LinalgOp>(op);
+  auto add = sum ? sum.getBlock()
+                       ->getTerminator()
+                       ->getOperand(0)
+                       .getDefiningOp<arith::AddFOp>()
+                 : arith::AddFOp();
+  if (!add)
+    return true;
+  return llvm::all_of(add->getOperands(), [&](Value term) {
+    if (auto argument = dyn_cast<BlockArgument>(term)) {
+      // Of the sum so far, or of an op in front.
+      if (argument.getArgNumber() >= sum.getNumDpsInputs())
+        return true;
+      auto maker = sum.getDpsInputs()[argument.getArgNumber()]
+                       .getDefiningOp<linalg::GenericOp>();
+      if (!maker || maker->getNumResults() != 1)
+        return true;
+      term = maker.getBlock()->getTerminator()->getOperand(0);
+    }
+    Operation *def = term.getDefiningOp();
+    while (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(def))
+      def = def->getOperand(0).getDefiningOp();
+    return !def || isa<math::ExpOp, math::Exp2Op>(def);
+  });
+}
+
 /// Sizes of intermediate results must not be what keeps them alive.
 static void resolveSizes(Operation *root) {
   SmallVector<Operation *> dims;
@@ -168,8 +197,11 @@ private:
           return backward && backward.getProbabilities() == use.get();
         }))
       return;
-    if (firstWhy.empty())
+    if (firstWhy.empty()) {
+      if (!sumsExponentials(softmax))
+        return;
       firstWhy = "its result does not reach a contraction with values";
+    }
     remark::missed(loc, options("softmax"))
         << "softmax is not fused into attention: " + firstWhy;
   }
