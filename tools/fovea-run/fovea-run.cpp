@@ -462,10 +462,14 @@ static llvm::Error run() {
   for (auto [index, path] : llvm::enumerate(outputs))
     if (llvm::Error error = writeNpy(path, results[index]))
       return error;
-  if (check)
+  if (check) {
+    // This can take far longer than what it checks.
+    llvm::errs() << "fovea-run: checking: evaluating the graph unfused, op by "
+                    "op, in float64\n";
     if (llvm::Error error =
             checkAgainstGraph(**program, *function, operands->views, results))
       return error;
+  }
   if (timeRuns)
     if (llvm::Error error =
             printTime(*runs, *executable, number, operands->views, *options))
