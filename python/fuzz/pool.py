@@ -4,10 +4,12 @@
 run."""
 
 import collections
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
 import pathlib
+import shutil
 import tempfile
 import time
 import traceback
@@ -18,15 +20,19 @@ from .check import Outcome
 def _serve(connection, log, change):
     """A worker: a case comes, an outcome goes."""
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-    # Not the user's.
-    if "FOVEA_CACHE_DIR" not in os.environ:
-        os.environ["FOVEA_CACHE_DIR"] = ""
+    # Not the user's; it saves asking ptxas for its version each time.
+    cache = pathlib.Path(log).with_suffix("")
+    os.environ["FOVEA_CACHE_DIR"] = str(cache)
     os.environ.setdefault("FOVEA_NUM_THREADS", "2")
     import torch
     torch.set_num_threads(1)
     from .check import check
     from .generate import generate
-    while True:
+    for number in itertools.count():
+        if number % 100 == 0:
+            # What was compiled does not come again.
+            shutil.rmtree(cache, ignore_errors=True)
+            cache.mkdir()
         try:
             what = connection.recv()
         except EOFError:
