@@ -110,8 +110,8 @@ typedef struct fovea_gradient_options {
   /** The function to differentiate; may be null where there is only one. */
   const char *function;
   /** Where the backward pass recomputes probabilities instead of reading what
-      the forward pass saved: "auto" (default: where that is predicted to be faster),
-      "always" or "never". */
+      the forward pass saved: "auto" (default: where that is predicted to be
+      faster), "always" or "never". */
   const char *recompute;
   /** Not 0: op by op, as the graph is written, with nothing fused and nothing
       recomputed. */
