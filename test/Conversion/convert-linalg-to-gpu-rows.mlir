@@ -186,3 +186,63 @@ func.func @pairs(%x: memref<?x2x64xbf16>, %y: memref<?x2x64xbf16>) {
   }
   return
 }
+
+// -----
+
+// An operand that reads backwards what another operand reads as vectors goes
+// element by element: vectors of it would begin anywhere.
+// CHECK-LABEL: func @partner(
+// CHECK:         gpu.launch
+// CHECK:           vector.load {{.*}} : memref<1x2xf16, strided<[2, 1], offset: ?>>, vector<2xf16>
+// CHECK-NOT:       vector.load
+// CHECK-COUNT-2:   memref.load {{.*}} : memref<1x2xf16, strided<[2, 1], offset: ?>>
+// CHECK:           vector.store
+// CHECK:           gpu.terminator
+func.func @partner(%x: memref<128x2xf16>, %y: memref<128x2xf32>) {
+  scf.forall (%i) in (128) {
+    %row = memref.subview %x[%i, 0] [1, 2] [1, 1] : memref<128x2xf16> to memref<1x2xf16, strided<[2, 1], offset: ?>>
+    %out = memref.subview %y[%i, 0] [1, 2] [1, 1] : memref<128x2xf32> to memref<1x2xf32, strided<[2, 1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 1 - j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%row, %row : memref<1x2xf16, strided<[2, 1], offset: ?>>, memref<1x2xf16, strided<[2, 1], offset: ?>>) outs(%out : memref<1x2xf32, strided<[2, 1], offset: ?>>) {
+    ^bb0(%a: f16, %b: f16, %o: f32):
+      %s = arith.subf %a, %b : f16
+      %t = arith.extf %s : f16 to f32
+      linalg.yield %t : f32
+    }
+  }
+  return
+}
+
+// -----
+
+// Two rows of one memref, and two elements of one, are each their own.
+// CHECK-LABEL: func @two_rows(
+// CHECK-SAME:    %[[X:[a-z0-9_]*]]: memref<10x2x256xf32>, %[[S:[a-z0-9_]*]]: memref<2xf32>
+// CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG:     %[[C1:.*]] = arith.constant 1 : index
+// CHECK:         gpu.launch
+// CHECK:           %[[ROWS:.*]] = memref.subview %[[X]]
+// CHECK:           %[[X0:.*]] = vector.load %[[ROWS]][%[[C0]], %{{.*}}]
+// CHECK:           %[[X1:.*]] = vector.load %[[ROWS]][%[[C1]], %{{.*}}]
+// CHECK-DAG:       %[[S0:.*]] = memref.load %[[S]][%[[C0]]]
+// CHECK-DAG:       %[[S1:.*]] = memref.load %[[S]][%[[C1]]]
+// CHECK-DAG:       %[[A:.*]] = vector.extract %[[X0]][0]
+// CHECK-DAG:       %[[B:.*]] = vector.extract %[[X1]][0]
+// CHECK-DAG:       arith.mulf %[[A]], %[[S0]]
+// CHECK-DAG:       arith.mulf %[[B]], %[[S1]]
+func.func @two_rows(%x: memref<10x2x256xf32>, %s: memref<2xf32>, %y: memref<10xf32>) {
+  scf.forall (%i) in (10) {
+    %rows = memref.subview %x[%i, 0, 0] [1, 2, 256] [1, 1, 1] : memref<10x2x256xf32> to memref<2x256xf32, strided<[256, 1], offset: ?>>
+    %out = memref.subview %y[%i] [1] [1] : memref<10xf32> to memref<1xf32, strided<[1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, j)>, affine_map<(i, j) -> (1, j)>, affine_map<(i, j) -> (0)>, affine_map<(i, j) -> (1)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%rows, %rows, %s, %s : memref<2x256xf32, strided<[256, 1], offset: ?>>, memref<2x256xf32, strided<[256, 1], offset: ?>>, memref<2xf32>, memref<2xf32>) outs(%out : memref<1xf32, strided<[1], offset: ?>>) {
+    ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %o: f32):
+      %p = arith.mulf %a, %c : f32
+      %q = arith.mulf %b, %d : f32
+      %t = arith.addf %p, %q : f32
+      %u = arith.addf %o, %t : f32
+      linalg.yield %u : f32
+    }
+  }
+  return
+}

@@ -87,3 +87,18 @@ func.func @bias(%q: tensor<3x2x640x64xbf16>, %k: tensor<3x2x640x64xbf16>, %v: te
   %o = attn.values %p, %v : tensor<3x2x640x640xf32>, tensor<3x2x640x64xbf16> -> tensor<3x2x640x64xbf16>
   return %o : tensor<3x2x640x64xbf16>
 }
+
+// Where all queries fit one tile there is no loop over them, and blocks of keys
+// take turns all the same.
+// CHECK-LABEL: func.func @one_tile_gradient
+// CHECK: tile.launch kernel "attention_backward"
+// ORDER-LABEL: func.func @one_tile_gradient
+// ORDER: tile.launch kernel "attention_backward"
+// ORDER-NOT: scf.for
+// ORDER: tile.take_turn
+// ORDER-NOT: scf.for
+// ORDER: tile.pass_turn
+func.func @one_tile(%q: tensor<1x1x64x128xbf16>, %k: tensor<1x1x640x128xbf16>, %v: tensor<1x1x640x128xbf16>) -> tensor<1x1x64x128xbf16> {
+  %o = attn.attention %q, %k, %v scale(1.0) : tensor<1x1x64x128xbf16>, tensor<1x1x640x128xbf16>, tensor<1x1x640x128xbf16> -> tensor<1x1x64x128xbf16>
+  return %o : tensor<1x1x64x128xbf16>
+}

@@ -193,8 +193,8 @@ private:
   IRMapping mapping;
   /// The first element of each of the thread's vectors, and whether it exists.
   SmallVector<Value> places, exists;
-  DenseMap<Value, RowValue> rows;
-  DenseMap<Value, Value> scalars;
+  DenseMap<RowAccess, RowValue> rows;
+  DenseMap<RowAccess, Value> scalars;
 };
 
 } // namespace
@@ -225,22 +225,25 @@ void RowEmitter::emit() {
     emitOp(op, loop);
 }
 
-/// Visits the first operand of each memref that has rows of its own to read.
+/// Visits the first operand of each access that has rows of its own to read.
 void RowEmitter::visitStreams(
     function_ref<void(linalg::GenericOp, unsigned, OpOperand &)> visit) {
-  DenseSet<Value> seen;
+  DenseSet<RowAccess> seen;
   for (auto [planned, loop] : llvm::zip_equal(plan.ops, plan.rowLoops)) {
     linalg::GenericOp op = planned;
-    for (OpOperand &operand : op->getOpOperands())
-      if (loop && plan.streams.contains(operand.get()) &&
-          seen.insert(operand.get()).second)
+    if (!loop)
+      continue;
+    for (OpOperand &operand : op->getOpOperands()) {
+      RowAccess access = getRowAccess(op, operand, loop);
+      if (plan.streams.contains(access) && seen.insert(access).second)
         visit(op, *loop, operand);
+    }
   }
 }
 
 void RowEmitter::preload() {
   visitStreams([&](linalg::GenericOp op, unsigned loop, OpOperand &operand) {
-    if (plan.preloaded.contains(operand.get()))
+    if (plan.preloaded.contains(getRowAccess(op, operand, loop)))
       loadRow(op, loop, operand);
   });
 }
@@ -255,7 +258,7 @@ void RowEmitter::loadRow(linalg::GenericOp op, unsigned loop,
                     Value value = loadVector(op, loop, operand, vector);
                     return SmallVector<Value>{value};
                   }).front());
-  rows[operand.get()] = row;
+  rows[getRowAccess(op, operand, loop)] = row;
 }
 
 void RowEmitter::prefetch() {
@@ -293,7 +296,8 @@ Access RowEmitter::getAccess(linalg::GenericOp op, OpOperand &operand,
   if (!type || !loop ||
       !op.getMatchingIndexingMap(&operand).isFunctionOfDim(*loop))
     return Access::Uniform;
-  return isLocal(operand.get()) || plan.vectorMemory.contains(operand.get())
+  return isLocal(operand.get()) ||
+                 plan.vectorMemory.contains(getRowAccess(op, operand, loop))
              ? Access::Contiguous
              : Access::Gather;
 }
@@ -317,7 +321,7 @@ SmallVector<Value> RowEmitter::guard(int64_t vector, ValueRange otherwise,
 Value RowEmitter::loadVector(linalg::GenericOp op, unsigned loop,
                              OpOperand &operand, int64_t vector) {
   Value memref = operand.get();
-  auto found = rows.find(memref);
+  auto found = rows.find(getRowAccess(op, operand, loop));
   if (found != rows.end())
     return found->second[vector];
   VectorType type = getVectorType(memref);
@@ -334,7 +338,7 @@ Value RowEmitter::loadScalar(linalg::GenericOp op, OpOperand &operand) {
   Value memref = operand.get();
   if (!isa<MemRefType>(memref.getType()))
     return mapping.lookupOrDefault(memref);
-  if (Value known = scalars.lookup(memref))
+  if (Value known = scalars.lookup(getRowAccess(op, operand, std::nullopt)))
     return known;
   if (isLocal(memref))
     return arith::ConstantOp::create(
@@ -347,7 +351,7 @@ Value RowEmitter::loadScalar(linalg::GenericOp op, OpOperand &operand) {
 void RowEmitter::storeScalar(linalg::GenericOp op, OpOperand &operand,
                              Value value) {
   Value memref = operand.get();
-  scalars[memref] = value;
+  scalars[getRowAccess(op, operand, std::nullopt)] = value;
   if (isLocal(memref))
     return;
   Value isFirst = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq,
@@ -499,7 +503,8 @@ void RowEmitter::loadSharedRow(linalg::GenericOp op, unsigned loop) {
   for (OpOperand &operand : op->getOpOperands())
     if (getAccess(op, operand, loop) == Access::Contiguous &&
         op.payloadUsesValueFromOperand(&operand) &&
-        !rows.contains(operand.get()) && !isLocal(operand.get()))
+        !rows.contains(getRowAccess(op, operand, loop)) &&
+        !isLocal(operand.get()))
       left.push_back(&operand);
   if (left.size() == 1)
     loadRow(op, loop, *left.front());
@@ -533,8 +538,8 @@ void RowEmitter::emitElementwise(linalg::GenericOp op, unsigned loop) {
     for (auto [row, value] : llvm::zip_equal(results, vectors))
       row.push_back(value);
   }
-  for (auto [output, row] : llvm::zip_equal(op.getDpsInits(), results))
-    rows[output] = row;
+  for (auto [output, row] : llvm::zip_equal(op.getDpsInitsMutable(), results))
+    rows[getRowAccess(op, output, loop)] = row;
 }
 
 /// Writes a vector of an output to memory, unless it is a buffer of the body.
@@ -546,7 +551,7 @@ void RowEmitter::storeVector(linalg::GenericOp op, unsigned loop,
   if (isLocal(memref))
     return;
   Value target = mapping.lookupOrDefault(memref);
-  if (plan.vectorMemory.contains(memref)) {
+  if (plan.vectorMemory.contains(getRowAccess(op, output, loop))) {
     vector::StoreOp::create(builder, value, target,
                             getIndices(map, loop, places[vector]),
                             /*nontemporal=*/false, getAlignment(memref));

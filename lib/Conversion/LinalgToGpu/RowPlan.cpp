@@ -57,6 +57,16 @@ static bool isDistinct(Value base) {
   return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
 }
 
+RowAccess fovea::getRowAccess(linalg::GenericOp op, OpOperand &operand,
+                              std::optional<unsigned> loop) {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  SmallVector<AffineExpr> dims(map.getNumDims(),
+                               getAffineConstantExpr(0, op.getContext()));
+  if (loop)
+    dims[*loop] = getAffineDimExpr(0, op.getContext());
+  return {operand.get(), map.replaceDimsAndSymbols(dims, {}, 1, 0)};
+}
+
 namespace {
 
 class Planner {
@@ -105,13 +115,12 @@ private:
   scf::ForallOp forall;
   RowPlan result;
   struct Use {
-    Value memref;
-    AffineMap map;
+    RowAccess access;
     bool isWrite;
   };
-  /// How memory outside is used, by what it is a view of.
+  /// How memory is used, by what it is a view of.
   llvm::MapVector<Value, SmallVector<Use>> uses;
-  llvm::SmallMapVector<Value, Row, 8> rows;
+  llvm::SmallMapVector<RowAccess, Row, 8> rows;
   /// The last op that is a sum, if there is one.
   std::optional<size_t> lastSum;
 };
@@ -197,19 +206,19 @@ bool Planner::checkOperands() {
       Value base = getBase(load.getMemref());
       if (isInside(base) || !isDistinct(base))
         return WalkResult::interrupt();
-      uses[base].push_back({load.getMemref(), AffineMap(), false});
+      uses[base].push_back({{load.getMemref(), AffineMap()}, false});
       return WalkResult::advance();
     });
     if (walk.wasInterrupted())
       return false;
   }
-  // What is written in memory is read as it was written, by the same thread.
+  // What is written is read as it was written, by the same thread.
   for (auto &[base, list] : uses) {
     bool isWritten = llvm::any_of(list, [](Use &use) { return use.isWrite; });
     if (!isWritten)
       continue;
     for (Use &use : list)
-      if (use.memref != list.front().memref || use.map != list.front().map)
+      if (use.access != list.front().access)
         return false;
   }
   return true;
@@ -227,22 +236,18 @@ bool Planner::checkOperand(size_t index, OpOperand &operand) {
   if (access == Access::Contiguous &&
       map.getResults().back() != getAffineDimExpr(*loop, op.getContext()))
     access = Access::Gather;
+  RowAccess place = getRowAccess(op, operand, loop);
+  bool isWrite = op.isDpsInit(&operand);
   if (isLocal(memref)) {
+    uses[memref].push_back({place, isWrite});
     if (access == Access::Contiguous)
-      rows[memref] = {type.getElementType(), /*isBuffer=*/true};
+      rows[place] = {type.getElementType(), /*isBuffer=*/true};
     return access != Access::Gather;
   }
   Value base = getBase(memref);
   if (isInside(base) || !isDistinct(base))
     return false;
-  bool isWrite = op.isDpsInit(&operand);
-  // The indices as a function of the place in the row.
-  SmallVector<AffineExpr> dims(map.getNumDims(),
-                               getAffineConstantExpr(0, op.getContext()));
-  if (loop)
-    dims[*loop] = getAffineDimExpr(0, op.getContext());
-  AffineMap indices = map.replaceDimsAndSymbols(dims, {}, 1, 0);
-  uses[base].push_back({memref, indices, isWrite});
+  uses[base].push_back({place, isWrite});
   // Another thread would read it before it is written.
   if (isWrite && access == Access::Gather &&
       op.payloadUsesValueFromOperand(&operand))
@@ -251,7 +256,7 @@ bool Planner::checkOperand(size_t index, OpOperand &operand) {
     return true;
   if (!getAlignedBase(memref))
     return true;
-  auto [row, isNew] = rows.insert({memref, {type.getElementType()}});
+  auto [row, isNew] = rows.insert({place, {type.getElementType()}});
   row->second.isStream = isInside(memref);
   if (isNew && op.payloadUsesValueFromOperand(&operand))
     row->second.firstRead = index;
@@ -280,11 +285,11 @@ static int64_t getBytes(Type type) {
 
 void Planner::chooseVectors() {
   int64_t smallest = kAccessBytes;
-  for (auto &[memref, row] : rows) {
+  for (auto &[access, row] : rows) {
     if (row.isBuffer)
       continue;
     smallest = std::min(smallest, getBytes(row.element));
-    result.vectorMemory.insert(memref);
+    result.vectorMemory.insert(access);
   }
   int64_t length = result.vectorMemory.empty() ? 1 : kAccessBytes / smallest;
   length = std::min(length, kLongestVector);
@@ -293,11 +298,11 @@ void Planner::chooseVectors() {
                           (lastSum && *result.length / length < kWarpSize)))
       length /= 2;
   result.vectorLength = length;
-  for (auto &[memref, row] : rows) {
+  for (auto &[access, row] : rows) {
     if (row.isBuffer)
       continue;
     int64_t bytes = std::min(kAccessBytes, length * getBytes(row.element));
-    int64_t &aligned = result.alignments[getAlignedBase(memref)];
+    int64_t &aligned = result.alignments[getAlignedBase(access.first)];
     aligned = std::max(aligned, bytes);
   }
 }
@@ -306,12 +311,12 @@ void Planner::chooseVectors() {
 /// is waited for: what it needs, and, unless there are too many, all other
 /// rows.
 void Planner::chooseLoads() {
-  for (auto &[memref, row] : rows)
+  for (auto &[access, row] : rows)
     if (row.isStream && row.firstRead) {
-      result.streams.insert(memref);
+      result.streams.insert(access);
       if (lastSum &&
           (*row.firstRead <= *lastSum || result.preloaded.size() < kMostLoads))
-        result.preloaded.insert(memref);
+        result.preloaded.insert(access);
     }
 }
 
@@ -320,12 +325,12 @@ void Planner::chooseLoads() {
 /// several ops, and for a vector of what else it reads.
 int64_t Planner::countRegisters(int64_t perThread) const {
   int64_t registers = kOtherRegisters;
-  for (auto &[memref, row] : rows) {
+  for (auto &[access, row] : rows) {
     int64_t bytes = getBytes(row.element);
     if (row.isBuffer ||
         (row.firstRead && lastSum && *row.firstRead <= *lastSum))
       bytes = perThread * std::max<int64_t>(bytes, 4);
-    else if (result.preloaded.contains(memref))
+    else if (result.preloaded.contains(access))
       bytes *= perThread;
     else if (!row.firstRead)
       continue;

@@ -17,6 +17,14 @@ namespace fovea {
 /// Bytes of the widest access to memory.
 inline constexpr int64_t kAccessBytes = 16;
 
+/// What an op accesses along a row: a memref, and its indices as a function of
+/// the place in the row. Ops may read one memref in several ways.
+using RowAccess = std::pair<mlir::Value, mlir::AffineMap>;
+
+/// What `operand` of `op`, whose loop `loop` is along the row, accesses.
+RowAccess getRowAccess(mlir::linalg::GenericOp op, mlir::OpOperand &operand,
+                       std::optional<unsigned> loop);
+
 /// How a block works on one row, whose elements are shared by its threads in
 /// vectors of neighbours: thread t has the vectors t, t + threads, ... of the
 /// row, the same in every op, so that what one op makes of a row the next one
@@ -43,11 +51,11 @@ struct RowPlan {
   int64_t residentBlocks = 1;
   /// How many rows the GPU works on at a time.
   int64_t rowsAhead = 0;
-  /// Memrefs whose elements are read and written by vectors.
-  llvm::DenseSet<mlir::Value> vectorMemory;
-  /// Those of them that have rows to read, not the same for all rows; and those
+  /// What is read and written by vectors.
+  llvm::DenseSet<RowAccess> vectorMemory;
+  /// Those of them that are rows to read, not the same for all rows; and those
   /// of these that are loaded before the first op.
-  llvm::DenseSet<mlir::Value> streams, preloaded;
+  llvm::DenseSet<RowAccess> streams, preloaded;
   /// Memrefs from outside of the loop with what vectors of a row start at
   /// multiples of in them, in bytes.
   llvm::SmallMapVector<mlir::Value, int64_t, 4> alignments;

@@ -62,3 +62,33 @@ func.func @skipped(%m: tensor<?x?xf32>, %n: index, %x: f32) -> tensor<?x?xf32> {
   } -> tensor<?x?xf32>
   return %r : tensor<?x?xf32>
 }
+
+// -----
+
+!o = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+func.func @other_dimension(%m: tensor<?x?xf32>, %n: index, %x: f32) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %r = tile.launch grid(%n, %n) warps 8 outs(%m : tensor<?x?xf32>) {
+  ^bb0(%k: index, %h: index, %O: !o):
+    %f = tile.fill %x : !tile.fragment<64x128xf32>
+    // expected-error@+1 {{expected blocks that differ in dimension 1 of the grid at other places, for turns are of those that differ in dimension 0}}
+    tile.store add %f, %O[%k, %c0] dims [0, 1] : !tile.fragment<64x128xf32>, !o
+  } -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+
+// -----
+
+!o = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+func.func @bufferized(%m: !o, %n: index, %x: f32) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 8 outs(%m : !o) {
+  ^bb0(%k: index, %O: !o):
+    %f = tile.fill %x : !tile.fragment<64x128xf32>
+    // expected-error@+1 {{expected the launch to be on tensors, to which turns can be added: run this pass before bufferization}}
+    tile.store add %f, %O[%c0, %c0] dims [0, 1] : !tile.fragment<64x128xf32>, !o
+  }
+  return
+}

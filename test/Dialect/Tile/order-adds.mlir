@@ -94,7 +94,7 @@ func.func @ordered(%m: tensor<?x?x?xf32>, %n: index, %h: index, %x: f32) -> tens
 
 !o = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// Places of its own, and one that is added to once, need no turns.
+// Places of its own, and those of one block alone, need no turns.
 // CHECK-LABEL: func @own
 // CHECK-NOT:   _turn
 func.func @own(%m: tensor<?x?xf32>, %n: index, %x: f32) -> tensor<?x?xf32> {
@@ -107,7 +107,45 @@ func.func @own(%m: tensor<?x?xf32>, %n: index, %x: f32) -> tensor<?x?xf32> {
       %row = arith.addi %k, %i : index
       tile.store add %f, %O[%row, %c0] dims [0, 1] : !tile.fragment<64x128xf32>, !o
     }
+  } -> tensor<?x?xf32>
+  %c1 = arith.constant 1 : index
+  %s = tile.launch grid(%c1) warps 8 outs(%r : tensor<?x?xf32>) {
+  ^bb0(%k: index, %O: !o):
+    %f = tile.fill %x : !tile.fragment<64x128xf32>
     tile.store add %f, %O[%c0, %c0] dims [0, 1] : !tile.fragment<64x128xf32>, !o
+  } -> tensor<?x?xf32>
+  return %s : tensor<?x?xf32>
+}
+
+// -----
+
+!o = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+// Outside of loops each block has one turn, at what it adds there.
+// CHECK-LABEL: func @once
+// CHECK:       tile.launch
+// CHECK:         tile.fill
+// CHECK-NEXT:    tile.take_turn %[[T:.*]][%c0, %[[K:.*]]] at %c0 lanes 2
+// CHECK-NEXT:    scf.if
+// CHECK-NEXT:      tile.store add
+// CHECK-NEXT:    }
+// CHECK-NEXT:    tile.store add
+// CHECK-NEXT:    tile.pass_turn %[[T]][%c0, %[[K]]] to %c1 lanes 2
+// CHECK-NEXT:    tile.fill
+// CHECK-NOT:     _turn
+func.func @once(%m: tensor<?x?xf32>, %n: index, %x: f32, %adds: i1) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %r = tile.launch grid(%n) warps 8 outs(%m : tensor<?x?xf32>) {
+  ^bb0(%k: index, %O: !o):
+    %f = tile.fill %x : !tile.fragment<64x128xf32>
+    scf.if %adds {
+      tile.store add %f, %O[%c0, %c0] dims [0, 1] : !tile.fragment<64x128xf32>, !o
+    }
+    tile.store add %f, %O[%c64, %c0] dims [0, 1] : !tile.fragment<64x128xf32>, !o
+    %g = tile.fill %x : !tile.fragment<32x128xf32>
+    %row = arith.muli %k, %c64 : index
+    tile.store %g, %O[%row, %c0] dims [0, 1] : !tile.fragment<32x128xf32>, !o
   } -> tensor<?x?xf32>
   return %r : tensor<?x?xf32>
 }

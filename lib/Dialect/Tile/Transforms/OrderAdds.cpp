@@ -193,11 +193,14 @@ static Value getEnd(OpBuilder &builder, scf::ForOp loop, StoreOp store) {
 }
 
 /// A number that grows with every iteration of the loops around `store`, and is
-/// the same for all blocks; `innermost` is that of the innermost loop.
+/// the same for all blocks; `innermost` is that of the innermost loop, or, where
+/// there is none, of what is before and behind the store.
 static Value getPosition(OpBuilder &builder, StoreOp store, Value innermost) {
+  SmallVector<scf::ForOp> loops = getLoops(store);
+  if (loops.empty())
+    return innermost;
   Location loc = store.getLoc();
   Value position;
-  SmallVector<scf::ForOp> loops = getLoops(store);
   for (scf::ForOp loop : loops) {
     Value place = loop == loops.back() ? innermost : loop.getInductionVar();
     if (position)
@@ -239,9 +242,8 @@ static LogicalResult verifyLoops(LaunchOp launch, StoreOp store) {
 /// longer to know that what it has added is complete than to add it.
 static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
   StoreOp first = adds.front();
-  scf::ForOp inner = getLoops(first).back();
   Location loc = first.getLoc();
-  OpBuilder builder(inner);
+  OpBuilder builder(first);
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
@@ -270,6 +272,19 @@ static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
     }
   };
 
+  SmallVector<scf::ForOp> loops = getLoops(first);
+  // A block adds once: one turn, in one lane.
+  if (loops.empty()) {
+    Block &program = *cast<BlockArgument>(launch.turns).getOwner();
+    builder.setInsertionPoint(program.findAncestorOpInBlock(*first));
+    Value lane = constant(0), behind = constant(1);
+    await(lane, behind);
+    builder.setInsertionPointAfter(program.findAncestorOpInBlock(*adds.back()));
+    pass(lane, behind);
+    return;
+  }
+  scf::ForOp inner = loops.back();
+  builder.setInsertionPoint(inner);
   skip(arith::MinSIOp::create(builder, loc, inner.getLowerBound(),
                               inner.getUpperBound()));
   builder.setInsertionPointAfter(inner);
@@ -288,21 +303,43 @@ static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
 }
 
 LogicalResult OrderAdds::order(LaunchOp launch) {
-  if (!isa<RankedTensorType>(launch.getOutputs().front().getType()))
-    return success();
   SmallVector<StoreOp> adds;
-  launch.walk([&](StoreOp store) {
-    bool isShared = llvm::none_of(store.getIndices(), [&](Value index) {
-      return dependsOn(index, launch.getBlockIds().front());
-    });
-    if (store.getAdd() && isShared && !getLoops(store).empty())
-      adds.push_back(store);
+  // Of the grid's dimensions, those whose blocks add to the same places.
+  auto findShared = [&](StoreOp store) {
+    SmallVector<unsigned> shared;
+    for (auto [dim, id] : llvm::enumerate(launch.getBlockIds()))
+      if (llvm::none_of(store.getIndices(),
+                        [&](Value index) { return dependsOn(index, id); }) &&
+          getConstantIntValue(launch.getGrid()[dim]) != 1)
+        shared.push_back(dim);
+    return shared;
+  };
+  WalkResult walk = launch.walk([&](StoreOp store) {
+    if (!store.getAdd())
+      return WalkResult::advance();
+    SmallVector<unsigned> shared = findShared(store);
+    if (shared.empty())
+      return WalkResult::advance();
+    if (shared.size() > 1 || shared.front() != 0) {
+      store.emitOpError("expected blocks that differ in dimension ")
+          << shared.back() << " of the grid at other places, for turns are of "
+          << "those that differ in dimension 0";
+      return WalkResult::interrupt();
+    }
+    adds.push_back(store);
+    return WalkResult::advance();
   });
+  if (walk.wasInterrupted())
+    return failure();
   LDBG() << "launch at " << launch.getLoc() << ": " << adds.size()
-         << " sums in loops are shared by blocks"
+         << " sums are shared by blocks"
          << (adds.empty() ? ", so that no turns are taken" : "");
   if (adds.empty())
     return success();
+  if (!isa<RankedTensorType>(launch.getOutputs().front().getType()))
+    return adds.front().emitOpError(
+        "expected the launch to be on tensors, to which turns can be added: "
+        "run this pass before bufferization");
   SmallVector<scf::ForOp> loops = getLoops(adds.front());
   for (StoreOp store : adds)
     if (getLoops(store) != loops) {

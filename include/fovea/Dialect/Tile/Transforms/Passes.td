@@ -13,14 +13,15 @@ include "mlir/Pass/PassBase.td"
 def TileOrderAdds : Pass<"tile-order-adds"> {
   let summary = "Lets blocks add to the same memory in a fixed order";
   let description = [{
-    In every `tile.launch` with `tile.store add` in loops, to places that do not
-    depend on the first dimension of the grid: blocks that differ in it alone
-    take turns (`tile.take_turn`, `tile.pass_turn`), so that results are the same,
-    bit by bit, in every run. A block takes and passes its turn in each iteration
-    of the innermost loop, whether it adds or not, and around that loop the turns
-    of places before and behind it. Iterations are of two lanes by turns: it takes
-    a block longer to know that what it has added is complete than to add it. The
-    launch gets numbers to say so, zero at first, as a further operand of `outs`.
+    In every `tile.launch` with `tile.store add` to places that do not depend on
+    the first dimension of the grid: blocks that differ in it alone take turns
+    (`tile.take_turn`, `tile.pass_turn`), so that results are the same, bit by
+    bit, in every run. A block takes and passes its turn in each iteration of the
+    innermost loop, whether it adds or not, and around that loop the turns of
+    places before and behind it. Iterations are of two lanes by turns: it takes a
+    block longer to know that what it has added is complete than to add it. Outside
+    of loops, a block has one turn. The launch gets numbers to say so, zero at
+    first, as a further operand of `outs`.
 
     Blocks wait for those that were launched earlier. The grid becomes one of one
     dimension, in which the blocks of several rows, that differ in the other
@@ -29,10 +30,11 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
     eight rows add to has up to 16 MiB, that is eight rows, the last block of each
     first; else sixteen, the first block first.
 
-    Runs on tensors. Adds outside of loops, and of a launch whose places depend on
-    the first dimension of the grid, stay. Adds in different loops are an error; so
-    is a loop in a condition, and one that ends elsewhere in each block and whose
-    count is no index of the place.
+    Runs on tensors. Adds whose places depend on all dimensions of the grid of
+    more than one block stay. Where a place does not depend on another dimension
+    than the first, that is an error. Adds in different loops are one, too; so is a
+    loop in a condition, and one that ends elsewhere in each block and whose count
+    is no index of the place.
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
