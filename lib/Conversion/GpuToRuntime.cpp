@@ -45,6 +45,7 @@ constexpr llvm::StringLiteral kLaunchEarly = "fovea_gpu_launch_early";
 constexpr llvm::StringLiteral kAllocate = "fovea_gpu_allocate";
 constexpr llvm::StringLiteral kResult = "fovea_gpu_result";
 constexpr llvm::StringLiteral kFree = "fovea_gpu_free";
+constexpr llvm::StringLiteral kRead = "fovea_gpu_read";
 
 /// Turns the launches and buffers of one module into calls.
 class RuntimeCaller {
@@ -61,6 +62,7 @@ public:
   LogicalResult launch(gpu::LaunchFuncOp op);
   LogicalResult allocate(memref::AllocOp op, std::optional<int64_t> result);
   void free(memref::DeallocOp op);
+  LogicalResult read(gpu::MemcpyOp op);
 
 private:
   void call(ImplicitLocOpBuilder &builder, StringRef name, ValueRange operands,
@@ -238,6 +240,30 @@ void RuntimeCaller::free(memref::DeallocOp op) {
   op.erase();
 }
 
+LogicalResult RuntimeCaller::read(gpu::MemcpyOp op) {
+  ImplicitLocOpBuilder builder(op.getLoc(), op);
+  auto type = llvm::cast<MemRefType>(op.getDst().getType());
+  if (type.getRank() != 0 || op.getAsyncToken() ||
+      !op.getAsyncDependencies().empty() ||
+      !op.getDst().getDefiningOp<memref::AllocaOp>())
+    return op.emitOpError("expected to copy one element to a `memref.alloca` of "
+                          "the host, in the order of the program");
+  int64_t bytes = type.getElementType().isIndex()
+                      ? 8
+                      : llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  auto getAddress = [&](Value memref) -> Value {
+    MemRefDescriptor descriptor(
+        cast(builder, converter.convertType(memref.getType()), memref));
+    return descriptor.bufferPtr(builder, op.getLoc(), converter,
+                                llvm::cast<MemRefType>(memref.getType()));
+  };
+  call(builder, kRead,
+       {getAddress(op.getDst()), getAddress(op.getSrc()),
+        constant(builder, bytes)});
+  op.erase();
+  return success();
+}
+
 namespace {
 struct GpuToRuntime final : impl::GpuToRuntimeBase<GpuToRuntime> {
   void runOnOperation() override {
@@ -255,7 +281,8 @@ private:
       return failure();
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) {
-      if (isa<gpu::LaunchFuncOp, memref::AllocOp, memref::DeallocOp>(op))
+      if (isa<gpu::LaunchFuncOp, gpu::MemcpyOp, memref::AllocOp,
+              memref::DeallocOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : ops) {
@@ -271,6 +298,9 @@ private:
         if (failed(caller.allocate(alloc, result)))
           return failure();
         ++numBuffers;
+      } else if (auto copy = dyn_cast<gpu::MemcpyOp>(op)) {
+        if (failed(caller.read(copy)))
+          return failure();
       } else {
         caller.free(cast<memref::DeallocOp>(op));
       }

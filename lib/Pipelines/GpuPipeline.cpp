@@ -88,10 +88,14 @@ static void addDeviceLowering(OpPassManager &manager, GpuArch arch) {
 /// The host's part, which computes sizes, allocates and launches.
 static void addHostLowering(OpPassManager &manager) {
   manager.addPass(createGpuToRuntime());
+  // What kernels get of the function's scalars, and places in loops.
+  manager.addPass(createExpandMath());
+  addFloatEmulation(manager);
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   addCleanup(manager);
   manager.addPass(createSCFToControlFlowPass());
+  addMathLowering(manager);
   manager.addPass(createHostToLLVM());
   manager.addPass(createReconcileUnrealizedCastsPass());
   addCleanup(manager);
@@ -133,7 +137,9 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   // First programs of blocks, so that scalars in the GPU's memory are read in
   // them, too.
   manager.addPass(createTileLaunchToGPU());
-  manager.addPass(createLinalgToGpu());
+  LinalgToGpuOptions kernels;
+  kernels.deterministic = options.deterministic;
+  manager.addPass(createLinalgToGpu(kernels));
   addCleanup(manager);
   manager.addPass(createGpuOutlineKernels());
   addCleanup(manager);

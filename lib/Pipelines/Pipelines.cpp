@@ -22,8 +22,7 @@
 using namespace mlir;
 using namespace fovea;
 
-/// From memrefs, scf and vector to the LLVM dialect.
-static void addToLLVM(OpPassManager &manager) {
+void fovea::addFloatEmulation(OpPassManager &manager) {
   // No machine that we target computes in bf16; conversions are integer work.
   arith::ArithEmulateUnsupportedFloatsOptions emulate;
   emulate.sourceTypeStrs = {"bf16"};
@@ -33,14 +32,23 @@ static void addToLLVM(OpPassManager &manager) {
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   manager.addPass(arith::createArithExpandOpsPass(expand));
+}
+
+void fovea::addMathLowering(OpPassManager &manager) {
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createConvertMathToLibmPass());
+}
+
+/// From memrefs, scf and vector to the LLVM dialect.
+static void addToLLVM(OpPassManager &manager) {
+  fovea::addFloatEmulation(manager);
   manager.addPass(fovea::createOutlineParallel());
   manager.addPass(createConvertVectorToSCFPass());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   addCleanup(manager);
   manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(createConvertMathToLLVMPass());
-  manager.addPass(createConvertMathToLibmPass());
+  fovea::addMathLowering(manager);
   ConvertVectorToLLVMPassOptions vectorOptions;
   vectorOptions.vectorTransposeLowering =
       vector::VectorTransposeLowering::Shuffle16x16;

@@ -27,6 +27,13 @@ void addTiling(mlir::OpPassManager &manager, Strategy strategy);
 /// that have no schedule.
 void addBackward(mlir::OpPassManager &manager, bool unscheduledOnly = false);
 
+/// Numbers of types that hosts do not compute with, as of types that they do.
+void addFloatEmulation(mlir::OpPassManager &manager);
+
+/// What is left of `math` on a host, as LLVM's intrinsics and calls of its
+/// library.
+void addMathLowering(mlir::OpPassManager &manager);
+
 /// From linalg on tensors to linalg on memrefs, buffers placed, small ones on
 /// the stack if `useStack` is set; if not, there is a runtime that frees what
 /// leaves its block.

@@ -14,6 +14,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 using namespace fovea::cuda;
 
@@ -225,6 +226,17 @@ void LaunchContext::zero(void *pointer, int64_t bytes) {
                    "cannot fill " + llvm::Twine(bytes) + " bytes"));
 }
 
+void LaunchContext::read(void *target, const void *source, int64_t bytes) {
+  std::memset(target, 0, bytes);
+  if (!message.empty())
+    return;
+  if (llvm::Error error =
+          module.getDevice().copyToHost(target, source, bytes, stream)) {
+    std::memset(target, 0, bytes);
+    fail(std::move(error));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Called by compiled code
 //===----------------------------------------------------------------------===//
@@ -273,4 +285,8 @@ void fovea_gpu_tensor_map(void *map, void *base, int64_t elementKind,
 
 void fovea_gpu_zero(void *pointer, int64_t bytes) {
   getContext("fovea_gpu_zero").zero(pointer, bytes);
+}
+
+void fovea_gpu_read(void *target, const void *source, int64_t bytes) {
+  getContext("fovea_gpu_read").read(target, source, bytes);
 }

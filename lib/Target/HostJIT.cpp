@@ -82,6 +82,7 @@ static std::vector<Symbol> getRuntimeSymbols() {
       symbol("fovea_gpu_result", &fovea_gpu_result),
       symbol("fovea_gpu_tensor_map", &fovea_gpu_tensor_map),
       symbol("fovea_gpu_zero", &fovea_gpu_zero),
+      symbol("fovea_gpu_read", &fovea_gpu_read),
       symbol<void *(void *, const void *, size_t)>("memcpy", &std::memcpy),
       symbol<void *(void *, const void *, size_t)>("memmove", &std::memmove),
       symbol<void *(void *, int, size_t)>("memset", &std::memset),

@@ -36,3 +36,12 @@ module attributes {gpu.container_module} {
     return
   }
 }
+
+// -----
+
+func.func @many(%x: memref<4xf32>) {
+  %y = memref.alloca() : memref<4xf32>
+  // expected-error@+1 {{'gpu.memcpy' op expected to copy one element to a `memref.alloca` of the host, in the order of the program}}
+  gpu.memcpy %y, %x : memref<4xf32>, memref<4xf32>
+  return
+}

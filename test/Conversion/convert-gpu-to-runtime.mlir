@@ -80,3 +80,25 @@ func.func @stack() {
   %a = memref.alloca() : memref<4xindex>
   return
 }
+
+// -----
+
+// An element that the host needs is read from where a memref has it.
+// CHECK: func.func private @fovea_gpu_read(!llvm.ptr, !llvm.ptr, i64)
+// CHECK-LABEL: func.func @reads(
+// CHECK-SAME:    %[[X:.*]]: memref<i1, strided<[], offset: ?>>
+// CHECK:         %[[COPY:.*]] = memref.alloca() : memref<i1>
+// CHECK-DAG:     %[[TARGET:.*]] = builtin.unrealized_conversion_cast %[[COPY]]
+// CHECK-DAG:     %[[HOST:.*]] = llvm.extractvalue %[[TARGET]][1]
+// CHECK-DAG:     %[[SOURCE:.*]] = builtin.unrealized_conversion_cast %[[X]]
+// CHECK-DAG:     %[[BASE:.*]] = llvm.extractvalue %[[SOURCE]][1]
+// CHECK-DAG:     %[[OFFSET:.*]] = llvm.extractvalue %[[SOURCE]][2]
+// CHECK-DAG:     %[[DEVICE:.*]] = llvm.getelementptr %[[BASE]][%[[OFFSET]]]
+// CHECK:         call @fovea_gpu_read(%[[HOST]], %[[DEVICE]], %c1_i64{{.*}})
+// CHECK-NEXT:    memref.load %[[COPY]][]
+func.func @reads(%x: memref<i1, strided<[], offset: ?>>) -> i1 {
+  %copy = memref.alloca() : memref<i1>
+  gpu.memcpy %copy, %x : memref<i1>, memref<i1, strided<[], offset: ?>>
+  %v = memref.load %copy[] : memref<i1>
+  return %v : i1
+}

@@ -1,18 +1,5 @@
 // RUN: fovea-opt --convert-linalg-to-gpu --verify-diagnostics --split-input-file %s
 
-func.func @host_needs_memory(%n: memref<index>, %x: memref<?xf32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  // expected-error@+1 {{'memref.load' op reads on the host what is in the GPU's memory; only kernels can}}
-  %m = memref.load %n[] : memref<index>
-  // expected-note@+1 {{used here to decide what the host does}}
-  %y = memref.alloc(%m) : memref<?xf32>
-  memref.dealloc %y : memref<?xf32>
-  return
-}
-
-// -----
-
 func.func @tensors(%x: tensor<4xf32>) -> tensor<4xf32> {
   %z = arith.constant 0.0 : f32
   // expected-error@+1 {{'linalg.fill' op has operands that are tensors, expected memrefs: run bufferization first}}

@@ -1,4 +1,6 @@
 // RUN: fovea-opt --convert-linalg-to-gpu --canonicalize --cse --split-input-file %s | FileCheck %s
+// RUN: fovea-opt --convert-linalg-to-gpu=deterministic --canonicalize --cse --split-input-file %s | FileCheck %s --check-prefix=ORDER
+// RUN: fovea-opt --convert-linalg-to-gpu=deterministic --remarks-filter=convert-linalg-to-gpu --split-input-file %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK --implicit-check-not=remark:
 
 // Neighbouring threads write neighbouring elements of the result, which is
 // transposed here. Nothing is launched for no elements.
@@ -71,6 +73,7 @@ func.func @scalar(%a: memref<f64>, %b: memref<f64>) {
 // CHECK:             affine.apply
 // CHECK:             memref.load
 // CHECK:             memref.store
+// REMARK: remark: {{.*}}may write an element twice: one thread of the GPU does it all
 func.func @histogram(%in: memref<64xi32>, %out: memref<8xi32>) {
   linalg.generic {
     indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i floordiv 8)>],
@@ -217,4 +220,145 @@ func.func @host(%x: memref<?x?xf32>) -> memref<?xf32, strided<[1], offset: ?>> {
   %h = arith.divui %n, %c1 : index
   %s = memref.subview %x[%h, 0] [1, %n] [1, 1] : memref<?x?xf32> to memref<?xf32, strided<[1], offset: ?>>
   return %s : memref<?xf32, strided<[1], offset: ?>>
+}
+
+// -----
+
+// Loops that add terms at computed places are one kernel of a thread for each
+// term, whatever their bounds and steps.
+// CHECK:       #[[$TRIPS:.*]] = affine_map<()[s0] -> ((s0 - 1) ceildiv 2)>
+// CHECK-LABEL: func @scatter(
+// CHECK-SAME:    %[[AT:.*]]: memref<?x8xindex>, %[[X:.*]]: memref<?x8xf32>, %[[N:.*]]: index,
+// CHECK:         %[[SUMS:.*]] = memref.alloc() : memref<10xf64>
+// CHECK:         %[[TRIP_COUNT:.*]] = affine.apply #[[$TRIPS]]()[%[[N]]]
+// CHECK:         %[[ROWS:.*]] = arith.maxsi %[[TRIP_COUNT]], %c0
+// CHECK:         %[[ITEMS:.*]] = arith.muli %[[ROWS]], %c8
+// CHECK:         scf.if
+// CHECK:           gpu.launch
+// CHECK:             scf.for %[[ITEM:.*]] = %{{.*}} to %[[ITEMS]]
+// CHECK-NEXT:          %[[J:.*]] = arith.remui %[[ITEM]], %c8
+// CHECK-NEXT:          %[[ROW:.*]] = arith.divui %[[ITEM]], %c8
+// CHECK-NEXT:          %[[OFFSET:.*]] = arith.muli %[[ROW]], %c2
+// CHECK-NEXT:          %[[I:.*]] = arith.addi %[[OFFSET]], %c1
+// CHECK-NEXT:          %[[PLACE:.*]] = memref.load %[[AT]][%[[I]], %[[J]]]
+// CHECK-NEXT:          %[[V:.*]] = memref.load %[[X]][%[[I]], %[[J]]]
+// CHECK-NEXT:          %[[TERM:.*]] = arith.extf %[[V]] : f32 to f64
+// CHECK-NEXT:          memref.atomic_rmw addf %[[TERM]], %[[SUMS]][%[[PLACE]]]
+// CHECK-NEXT:        }
+// CHECK:         memref.dealloc %[[SUMS]]
+//
+// In any order, integers give the same sum: those of f32, for the terms were.
+// ORDER-LABEL: func @scatter(
+// ORDER:         %[[SUMS:.*]] = memref.alloc() : memref<10xf64>
+// ORDER:         %[[INTEGERS:.*]] = memref.alloc(%{{.*}}) : memref<?x10xi64>
+// ORDER:         gpu.launch
+// ORDER:           memref.store %c0_i64, %[[INTEGERS]]
+// ORDER:         gpu.launch
+// ORDER:           arith.bitcast %{{.*}} : f32 to i32
+// ORDER:           memref.atomic_rmw addi %{{.*}}, %[[INTEGERS]]
+// ORDER-NOT:       atomic_rmw
+// ORDER:         gpu.launch
+// ORDER:           %[[OLD:.*]] = memref.load %[[SUMS]]
+// ORDER:           memref.load %[[INTEGERS]]
+// ORDER:           %[[NEW:.*]] = arith.addf %[[OLD]], %{{.*}} : f64
+// ORDER:           memref.store %[[NEW]], %[[SUMS]]
+// ORDER:         memref.dealloc %[[INTEGERS]]
+// REMARK: remark: {{.*}}terms are added in integers, so that their order does not matter
+func.func @scatter(%at: memref<?x8xindex>, %x: memref<?x8xf32>, %n: index, %y: memref<10xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %sums = memref.alloc() : memref<10xf64>
+  scf.for %i = %c1 to %n step %c2 {
+    scf.for %j = %c0 to %c8 step %c1 {
+      %place = memref.load %at[%i, %j] : memref<?x8xindex>
+      %old = memref.load %sums[%place] : memref<10xf64>
+      %v = memref.load %x[%i, %j] : memref<?x8xf32>
+      %term = arith.extf %v : f32 to f64
+      %sum = arith.addf %old, %term : f64
+      memref.store %sum, %sums[%place] : memref<10xf64>
+    }
+  }
+  memref.copy %sums, %y : memref<10xf64> to memref<10xf64>
+  memref.dealloc %sums : memref<10xf64>
+  return
+}
+
+// -----
+
+// Terms that read the sums, or that are multiplied, must come one by one.
+// CHECK-LABEL: func @dependent(
+// CHECK-COUNT-2: gpu.launch blocks(%{{.*}}) in (%{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}) threads(%{{.*}}) in (%{{.*}} = %c1
+// CHECK-NOT:     atomic_rmw
+// ORDER-LABEL: func @dependent(
+// ORDER-NOT:     atomic_rmw
+// REMARK-COUNT-2: remark: {{.*}}its iterations may depend on one another: one thread of the GPU runs them all
+func.func @dependent(%at: memref<?xindex>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %sums = memref.alloc() : memref<10xf64>
+  scf.for %i = %c0 to %n step %c1 {
+    %place = memref.load %at[%i] : memref<?xindex>
+    %old = memref.load %sums[%place] : memref<10xf64>
+    %term = memref.load %sums[%c0] : memref<10xf64>
+    %sum = arith.addf %old, %term : f64
+    memref.store %sum, %sums[%place] : memref<10xf64>
+  }
+  scf.for %i = %c0 to %n step %c1 {
+    %place = memref.load %at[%i] : memref<?xindex>
+    %old = memref.load %sums[%place] : memref<10xf64>
+    %sum = arith.mulf %old, %old : f64
+    memref.store %sum, %sums[%place] : memref<10xf64>
+  }
+  memref.dealloc %sums : memref<10xf64>
+  return
+}
+
+// -----
+
+// A loop that is left of a parallel one of one iteration: one thread, of which
+// later kernels read the results. It is short, which needs no remark.
+// CHECK-LABEL: func @extremes(
+// CHECK-SAME:    %[[X:.*]]: memref<16xi1>, %[[Y:.*]]: memref<1xi1>
+// CHECK:         %[[MEMORY:.*]] = memref.alloc() : memref<i1>
+// CHECK:         gpu.launch
+// CHECK:           %[[ALL:.*]] = scf.for
+// CHECK:             memref.load %[[X]]
+// CHECK:           memref.store %[[ALL]], %[[MEMORY]][]
+// CHECK:         gpu.launch
+// CHECK:           %[[READ:.*]] = memref.load %[[MEMORY]][]
+// CHECK:           memref.store %[[READ]], %[[Y]][%c0]
+// CHECK:         memref.dealloc %[[MEMORY]]
+func.func @extremes(%x: memref<16xi1>, %y: memref<1xi1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %true = arith.constant true
+  %all = scf.for %i = %c0 to %c16 step %c1 iter_args(%so_far = %true) -> (i1) {
+    %v = memref.load %x[%i] : memref<16xi1>
+    %next = arith.andi %so_far, %v : i1
+    scf.yield %next : i1
+  }
+  memref.store %all, %y[%c0] : memref<1xi1>
+  return
+}
+
+// -----
+
+// What decides what the host does is copied to it.
+// CHECK-LABEL: func @host_reads(
+// CHECK-SAME:    %[[N:.*]]: memref<4xindex, strided<[?], offset: ?>>
+// CHECK:         %[[COPY:.*]] = memref.alloca() : memref<index>
+// CHECK:         %[[ELEMENT:.*]] = memref.subview %[[N]][2] [1] [1] : {{.*}} to memref<index, strided<[], offset: ?>>
+// CHECK:         gpu.memcpy %[[COPY]], %[[ELEMENT]]
+// CHECK:         %[[M:.*]] = memref.load %[[COPY]][]
+// CHECK:         memref.alloc(%[[M]])
+// REMARK: remark: {{.*}}decides what the host does: the host waits for the GPU to read it
+func.func @host_reads(%n: memref<4xindex, strided<[?], offset: ?>>, %x: f32) -> memref<?xf32> {
+  %c2 = arith.constant 2 : index
+  %m = memref.load %n[%c2] : memref<4xindex, strided<[?], offset: ?>>
+  %y = memref.alloc(%m) : memref<?xf32>
+  linalg.fill ins(%x : f32) outs(%y : memref<?xf32>)
+  return %y : memref<?xf32>
 }

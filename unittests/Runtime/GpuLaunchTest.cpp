@@ -169,6 +169,22 @@ TEST_F(GpuLaunch, FillsWithZeros) {
   EXPECT_EQ(std::memcmp(buffer.getData(), "\0\0\0\0\7\7\7\7", 8), 0);
 }
 
+TEST_F(GpuLaunch, ReadsMemory) {
+  Buffer buffer = take(open().allocate(8));
+  std::memset(buffer.getData(), 7, 8);
+  char read[] = {1, 2, 3};
+  EXPECT_EQ(run([&] { fovea_gpu_read(read, buffer.getData(), 2); }),
+            "success");
+  EXPECT_EQ(std::memcmp(read, "\7\7\3", 3), 0);
+  // After a failure there are zeros, by which loops are short.
+  EXPECT_EQ(run([&] {
+              fovea_gpu_launch(5, 1, 1, 1, 32, 1, 1, 0, nullptr);
+              fovea_gpu_read(read, buffer.getData(), 2);
+            }),
+            "no kernel 5: the module has 2");
+  EXPECT_EQ(std::memcmp(read, "\0\0\3", 3), 0);
+}
+
 TEST_F(GpuLaunch, WritesResultsWhereTheCallerWants) {
   Buffer buffer = take(open().allocate(64));
   ResultBuffer results[] = {{buffer.getData(), 64}, {}, {}};

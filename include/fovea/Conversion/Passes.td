@@ -621,12 +621,17 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
       memory, large ones in memory;
     - any other `scf.forall`, with one thread for each iteration. Its buffers are
       each thread's own, in memory if they are larger than 512 bytes;
+    - a nest of `scf.for` that adds terms to elements at computed places, with one
+      thread for each term, which adds atomically. With `deterministic`, numbers
+      are added in integers, so that results do not depend on the order;
+    - any other loop or condition of scalar ops on memory, with one thread;
     - a `memref.store` of a number, and a `memref.load`, whose value kernels then
       read again. What is computed from loaded values, and what reads constants
       in memory, moves into the kernels that use it.
 
     Where the host itself needs a value from memory (a size, the bound of a
-    loop), that is an error.
+    loop), it waits for the GPU and copies it (`gpu.memcpy`). Remarks say where
+    one thread does more than a little, and where the host waits.
 
     A loop over rows, whose ops all work on rows of one dimension of the same
     length, element by element or by a sum, keeps rows in registers: what is read
@@ -648,11 +653,18 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];
+  let options = [
+    Option<"deterministic", "deterministic", "bool", /*default=*/"false",
+           "Whether what is added at computed places has the same bits in every "
+           "run">
+  ];
   let statistics = [
     Statistic<"numOps", "num-ops", "Number of linalg ops and copies converted">,
     Statistic<"numLoops", "num-loops", "Number of parallel loops converted">,
     Statistic<"numScalars", "num-scalars",
-              "Number of loads and stores that became kernels">
+              "Number of loads and stores that became kernels">,
+    Statistic<"numPrograms", "num-programs",
+              "Number of loops and conditions of scalar ops converted">
   ];
 }
 
@@ -742,7 +754,9 @@ def GpuToRuntime : Pass<"convert-gpu-to-runtime", "::mlir::ModuleOp"> {
       argument with `llvm.byval`, the operand is that pointer;
     - `memref.alloc` becomes `fovea_gpu_allocate(bytes)`, or, in a public
       function that returns the buffer as result i, `fovea_gpu_result(i, bytes)`;
-    - `memref.dealloc` becomes `fovea_gpu_free(buffer)`.
+    - `memref.dealloc` becomes `fovea_gpu_free(buffer)`;
+    - `gpu.memcpy` of one element to the host becomes
+      `fovea_gpu_read(target, source, bytes)`.
 
     `memref.alloca` stays in the host's memory.
   }];

@@ -8,7 +8,8 @@
 // The host part of a compiled function computes sizes, grids and tensor maps
 // and calls the functions below. They act on the `LaunchContext` that the
 // caller made current on this thread. All work goes to the context's stream,
-// in the order of the calls; nothing waits for the device. A failure is kept
+// in the order of the calls; but for `fovea_gpu_read`, nothing waits for the
+// device. A failure is kept
 // in the context, the first one only; after it the functions do nothing, and
 // those that return memory return null.
 //
@@ -77,6 +78,11 @@ void fovea_gpu_tensor_map(void *map, void *base, int64_t elementKind,
 /// Fills device memory with zeros.
 void fovea_gpu_zero(void *pointer, int64_t bytes);
 
+/// Copies device memory to the host's, behind all work before, and waits for
+/// it; zeros after a failure. A stream that is being captured cannot be waited
+/// for.
+void fovea_gpu_read(void *target, const void *source, int64_t bytes);
+
 } // extern "C"
 
 namespace fovea::cuda {
@@ -141,6 +147,7 @@ public:
                        const int64_t *sizes, const int64_t *byteStrides,
                        const int64_t *box, int64_t swizzleBytes);
   void zero(void *pointer, int64_t bytes);
+  void read(void *target, const void *source, int64_t bytes);
 
 private:
   void fail(llvm::Error error);

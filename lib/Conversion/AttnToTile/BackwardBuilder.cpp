@@ -7,6 +7,7 @@
 
 #include "BackwardBuilder.h"
 
+#include "BlockId.h"
 #include "FragmentMath.h"
 
 #include "fovea/Analysis/IndexMath.h"
@@ -372,14 +373,13 @@ BackwardBuilder::emitLaunch(ValueRange outputs, Block block) {
                outputs);
   tieScatteredSums();
 
-  auto ids = launch.getBlockIds();
   IndexMath index(rewriter, loc);
   if (!block.kvHead)
-    block.kvHead = ids[1];
+    block.kvHead = index.materialize(getBlockId(index, launch, 1));
   if (!block.batch)
-    block.batch = ids[2];
+    block.batch = index.materialize(getBlockId(index, launch, 2));
   block.first = index.materialize(
-      index.mul(OpFoldResult(ids[0]), index.constant(sizes.keys)));
+      index.mul(getBlockId(index, launch, 0), index.constant(sizes.keys)));
   block.count = getCount(index, block.first, keySizes[2], sizes.keys);
   Value zero = index.materialize(index.constant(0));
   SmallVector<Value> place{block.batch, block.kvHead, block.first, zero};

@@ -7,6 +7,8 @@
 
 #include "LaunchBuilder.h"
 
+#include "BlockId.h"
+
 #include "fovea/Analysis/IndexMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -233,7 +235,7 @@ void LaunchBuilder::createLaunch() {
 
   IndexMath inside(rewriter, loc);
   for (int64_t dim = 0; dim < rank; ++dim) {
-    OpFoldResult id = launch.getBlockIds()[rank - 1 - dim];
+    OpFoldResult id = getBlockId(inside, launch, rank - 1 - dim);
     mapping.map(
         forall.getInductionVar(dim),
         inside.materialize(inside.add(lower[dim], inside.mul(id, step[dim]))));

@@ -6,13 +6,16 @@
 //===----------------------------------------------------------------------===//
 //
 // First every op that touches memory becomes a launch of its own, or is moved
-// into one; then what is left on the host must be arithmetic on sizes, views,
-// allocations and control flow.
+// into one; then what is left on the host is arithmetic on sizes, views,
+// allocations and control flow, and what it needs of the GPU's memory for these
+// is copied.
 //
 //===----------------------------------------------------------------------===//
 
 #include "../HostUtils.h"
+#include "HostLoops.h"
 #include "Launch.h"
+#include "Memory.h"
 #include "ParallelLoops.h"
 #include "PointLoops.h"
 #include "RowLoops.h"
@@ -24,29 +27,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
-
-static bool isHostBuffer(Value memref) {
-  while (Operation *op = memref.getDefiningOp()) {
-    if (isa<memref::AllocaOp>(op))
-      return true;
-    auto view = dyn_cast<ViewLikeOpInterface>(op);
-    if (!view)
-      return false;
-    memref = view.getViewSource();
-  }
-  return false;
-}
-
-/// Whether `memref` is an operand of the function, which is never written.
-static bool isOperand(Value memref) {
-  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
-    memref = view.getViewSource();
-  auto argument = dyn_cast<BlockArgument>(memref);
-  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
-}
 
 namespace fovea {
 #define GEN_PASS_DEF_LINALGTOGPU
@@ -55,6 +38,8 @@ namespace fovea {
 namespace {
 
 struct LinalgToGpu final : impl::LinalgToGpuBase<LinalgToGpu> {
+  using LinalgToGpuBase::LinalgToGpuBase;
+
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
     getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -74,18 +59,21 @@ private:
                        function_ref<void(Operation *)> visit) {
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       visit(op);
-      return isa<func::FuncOp, scf::ForOp, scf::IfOp, scf::WhileOp,
-                 scf::IndexSwitchOp>(op)
+      return isa<func::FuncOp>(op) || (isControl(op) && !isScalarProgram(op))
                  ? WalkResult::advance()
                  : WalkResult::skip();
     });
+  }
+  static bool isControl(Operation *op) {
+    return isa<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(op);
   }
 
   LogicalResult convert(func::FuncOp function) {
     SmallVector<Operation *> work;
     walkHost(function, [&](Operation *op) {
       if (isa<linalg::LinalgOp, memref::CopyOp, scf::ForallOp, memref::LoadOp,
-              memref::StoreOp>(op))
+              memref::StoreOp>(op) ||
+          isScalarProgram(op))
         work.push_back(op);
     });
     OpBuilder builder(&getContext());
@@ -101,7 +89,8 @@ private:
     for (gpu::LaunchOp launch : launches)
       sinkDeviceValues(launch);
     eraseUnused(function);
-    return checkHost(function);
+    readOnHost(function);
+    return success();
   }
 
   LogicalResult convertOp(OpBuilder &builder, Operation *op) {
@@ -132,6 +121,12 @@ private:
       ++numLoops;
       return convertParallelLoop(builder, forall);
     }
+    if (isScalarProgram(op)) {
+      ++numPrograms;
+      return convertScalarProgram(
+          builder, op, deterministic,
+          [&](linalg::LinalgOp own) { return convertOp(builder, own); });
+    }
     if (auto load = dyn_cast<memref::LoadOp>(op)) {
       snapshot(builder, load);
       return success();
@@ -155,6 +150,9 @@ private:
     builder.setInsertionPoint(op);
     if (!writesApart(op)) {
       // Threads would write the same element: one does it all.
+      remark::missed(loc, remark::RemarkOpts::name("one-thread").category(
+                              "convert-linalg-to-gpu"))
+          << "may write an element twice: one thread of the GPU does it all";
       Value one = arith::ConstantIndexOp::create(builder, loc, 1);
       emitItemLaunch(
           builder, loc, one, kLargestGrid,
@@ -266,20 +264,41 @@ private:
         op->erase();
   }
 
-  static LogicalResult checkHost(func::FuncOp function) {
-    LogicalResult result = success();
+  /// Copies what the host needs of the GPU's memory to decide what it does.
+  static void readOnHost(func::FuncOp function) {
+    SmallVector<memref::LoadOp> loads;
     walkHost(function, [&](Operation *op) {
       auto load = dyn_cast<memref::LoadOp>(op);
-      if (!load || isHostBuffer(load.getMemref()))
-        return;
-      InFlightDiagnostic diagnostic =
-          load.emitOpError("reads on the host what is in the GPU's memory; "
-                           "only kernels can");
-      diagnostic.attachNote(load->getUsers().begin()->getLoc())
-          << "used here to decide what the host does";
-      result = failure();
+      if (load && !isHostBuffer(load.getMemref()))
+        loads.push_back(load);
     });
-    return result;
+    for (memref::LoadOp load : loads) {
+      Location loc = load.getLoc();
+      remark::missed(loc, remark::RemarkOpts::name("host-read").category(
+                              "convert-linalg-to-gpu"))
+          << "decides what the host does: the host waits for the GPU to read "
+             "it";
+      OpBuilder builder(&function.getBody().front(),
+                        function.getBody().front().begin());
+      auto type = MemRefType::get({}, load.getType());
+      Value copy = memref::AllocaOp::create(builder, loc, type);
+      builder.setInsertionPoint(load);
+      SmallVector<OpFoldResult> place =
+          getAsOpFoldResult(load.getIndices());
+      SmallVector<OpFoldResult> ones(place.size(), builder.getIndexAttr(1));
+      Value element = load.getMemref();
+      if (!place.empty())
+        element = memref::SubViewOp::create(
+            builder, loc,
+            memref::SubViewOp::inferRankReducedResultType(
+                {}, load.getMemRefType(), place, ones, ones),
+            element, place, ones, ones);
+      gpu::MemcpyOp::create(builder, loc, TypeRange(), ValueRange(), copy,
+                            element);
+      load.replaceAllUsesWith(
+          memref::LoadOp::create(builder, loc, copy).getResult());
+      load.erase();
+    }
   }
 };
 

@@ -9,15 +9,14 @@
 
 #include "../HostUtils.h"
 #include "../LinalgToVector/VectorPlan.h"
+#include "Memory.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 #include "fovea/Target/GpuModel.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 
 #define DEBUG_TYPE "convert-linalg-to-gpu"
 
@@ -41,21 +40,6 @@ static constexpr int64_t kMostRegisters = 255;
 /// loads under way, and registers for a thread's arithmetic left.
 static constexpr int64_t kFewestThreads = 768;
 static constexpr int64_t kResidentThreads = 1024;
-
-/// What `memref` is a view of.
-static Value getBase(Value memref) {
-  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
-    memref = view.getViewSource();
-  return memref;
-}
-
-/// Whether no other memref of the function is in the same memory, views apart.
-static bool isDistinct(Value base) {
-  if (base.getDefiningOp<memref::AllocOp>())
-    return true;
-  auto argument = dyn_cast<BlockArgument>(base);
-  return argument && isa<func::FuncOp>(argument.getOwner()->getParentOp());
-}
 
 RowAccess fovea::getRowAccess(linalg::GenericOp op, OpOperand &operand,
                               std::optional<unsigned> loop) {

@@ -97,6 +97,14 @@ static std::optional<Copied> getCopied(LoadOp load) {
 
 void Multibuffer::convert(LaunchOp launch) {
   IRRewriter rewriter(&getContext());
+  // Where a mask hides all keys, nothing is left that reads the queries.
+  SmallVector<LoadOp> unread;
+  launch.walk([&](LoadOp load) {
+    if (load->use_empty())
+      unread.push_back(load);
+  });
+  for (LoadOp load : unread)
+    load.erase();
   // The loads of each block, the launch's first.
   llvm::MapVector<Block *, SmallVector<Copied>> blocks;
   blocks[&launch.getBody().front()];
