@@ -184,7 +184,7 @@ func.func @keys(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %lse: tens
 
 // Where the difference of query and key says where, a warp's diagonals are summed
 // before they are added. What does not exist counts as 0; the place of a sum is
-// that of its element, which may be beyond the last query.
+// that of its element, which may be beyond the last query. One tile has all keys.
 
 // CHECK-LABEL: func @distances
 // CHECK:       %[[ROWS:.*]] = tile.map {{.*}} columns(
@@ -193,10 +193,9 @@ func.func @keys(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %lse: tens
 // CHECK:       tile.map ins(
 // CHECK-NEXT:  ^bb0(%[[SUM:.*]]: f32, %[[KEY:.*]]: index, %[[QUERY:.*]]: index):
 // CHECK-NEXT:    %[[I:.*]] = arith.addi %{{.*}}, %[[QUERY]]
-// CHECK-NEXT:    %[[J:.*]] = arith.addi %{{.*}}, %[[KEY]]
 // CHECK-NEXT:    arith.cmpf une, %[[SUM]]
 // CHECK-NEXT:    scf.if
-// CHECK-NEXT:      %[[D:.*]] = arith.subi %[[J]], %[[I]]
+// CHECK-NEXT:      %[[D:.*]] = arith.subi %[[KEY]], %[[I]]
 // CHECK-NEXT:      %[[AT:.*]] = arith.addi %[[D]], %c69{{ }}
 // CHECK-NEXT:      memref.atomic_rmw addf %[[SUM]], %{{.*}}[%{{.*}}, %[[AT]]]
 func.func @distances(%q: tensor<1x2x70x16xbf16>, %lse: tensor<1x2x70xf32>, %table: tensor<2x200xf32>) -> tensor<2x200xf32> {

@@ -21,15 +21,15 @@
 // CHECK:       %[[R:.*]]:3 = tile.launch kernel "attention_backward" grid(%{{.*}}, %{{.*}}, %{{.*}}) warps 8 stages 2{{ }}
 // CHECK-SAME:    ins(%[[Q]], %[[K]], %[[V]], %[[DO]], %[[STAT]]#0, %[[STAT]]#1
 // CHECK-SAME:    outs(%[[ZEROS]],
-// CHECK:       ^bb0(%[[TILE:.*]]: index, %[[HEAD:.*]]: index, %[[BATCH:.*]]: index, %[[MQ:[^:]*]]: memref<1x2x?x64xbf16, {{.*}}>, %[[MK:[^:]*]]: memref{{.*}}, %[[MV:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MDO:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MSHIFT:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDELTA:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDQ:[^:]*]]: memref<1x2x?x64xf32{{.*}}>, %[[MDK:[^:]*]]: memref{{.*}}, %[[MDV:[^:]*]]: memref
+// CHECK:       ^bb0(%[[TILE:.*]]: index, %[[HEAD:.*]]: index, %{{.*}}: index, %[[MQ:[^:]*]]: memref<1x2x?x64xbf16, {{.*}}>, %[[MK:[^:]*]]: memref{{.*}}, %[[MV:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MDO:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MSHIFT:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDELTA:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDQ:[^:]*]]: memref<1x2x?x64xf32{{.*}}>, %[[MDK:[^:]*]]: memref{{.*}}, %[[MDV:[^:]*]]: memref
 // CHECK:         %[[J:.*]] = arith.muli %[[TILE]], %{{.*}}
-// CHECK:         %[[KEY:.*]] = tile.load %[[MK]][%[[BATCH]], %[[HEAD]], %[[J]], %{{.*}}] {{.*}} -> !tile.shared<128x64xbf16>
+// CHECK:         %[[KEY:.*]] = tile.load %[[MK]][%c0, %[[HEAD]], %[[J]], %{{.*}}] {{.*}} -> !tile.shared<128x64xbf16>
 // CHECK:         %[[VALUE:.*]] = tile.load %[[MV]]{{.*}} -> !tile.shared<128x32xbf16>
 // No query before the tile's first key keeps any.
 // CHECK:         %[[LOWER:.*]] = arith.muli %{{.*}}, %[[C64]]
 // CHECK:         %[[SUMS:.*]]:2 = scf.for %[[I:.*]] = %[[LOWER]] to %{{.*}} step %[[C64]] iter_args(%[[DK:.*]] = %{{.*}}, %[[DV:.*]] = %{{.*}}) -> (!tile.fragment<128x64xf32>, !tile.fragment<128x32xf32>)
-// CHECK:           %[[QUERY:.*]] = tile.load %[[MQ]][%[[BATCH]], %[[HEAD]], %[[I]]
-// CHECK:           %[[GRADIENT:.*]] = tile.load %[[MDO]][%[[BATCH]], %[[HEAD]], %[[I]]
+// CHECK:           %[[QUERY:.*]] = tile.load %[[MQ]][%c0, %[[HEAD]], %[[I]]
+// CHECK:           %[[GRADIENT:.*]] = tile.load %[[MDO]][%c0, %[[HEAD]], %[[I]]
 // CHECK:           %[[SHIFT:.*]] = tile.load %[[MSHIFT]]{{.*}} -> !tile.fragment<64xf32>
 // CHECK:           %[[NEGATED:.*]] = tile.load %[[MDELTA]]{{.*}} -> !tile.fragment<64xf32>
 // CHECK:           %[[S:.*]] = tile.mma %[[KEY]], %[[QUERY]] transpose_b
@@ -48,7 +48,7 @@
 // CHECK:           %[[DK1:.*]] = tile.mma %[[LEFT]], %[[QUERY]] into %[[DK]]
 // CHECK:           %[[T:.*]] = tile.to_shared %[[LEFT]] transposed : !tile.fragment<128x64xbf16> -> !tile.shared<64x128xbf16>
 // CHECK:           %[[DQ:.*]] = tile.mma %[[T]], %[[KEY]]
-// CHECK:           tile.store add %[[DQ]], %[[MDQ]][%[[BATCH]], %[[HEAD]], %[[I]]
+// CHECK:           tile.store add %[[DQ]], %[[MDQ]][%c0, %[[HEAD]], %[[I]]
 // CHECK:           scf.yield %[[DK1]], %[[DV1]]
 // CHECK:         arith.mulf
 // CHECK:         tile.store %{{.*}}, %[[MDK]]

@@ -109,6 +109,7 @@ func.func @others(%a: memref<?x64xbf16>, %n: index, %p: i1) {
   tile.launch grid(%n) warps 4 outs(%a : memref<?x64xbf16>) {
   ^bb0(%b: index, %A: !g):
     %f = tile.load %A[%b, %c0] dims [0, 1] : !g -> !tile.fragment<64x64xbf16>
+    tile.store %f, %A[%n, %c0] dims [0, 1] : !tile.fragment<64x64xbf16>, !g
     %t = scf.if %p -> !t {
       %y = tile.load %A[%b, %c0] dims [0, 1] : !g -> !t
       scf.yield %y : !t
@@ -173,6 +174,25 @@ func.func @nested(%q: memref<?x64xbf16>, %l: memref<?x?xf32>, %o: memref<?x64xbf
         tile.store_async %u, %O[%i, %c0] dims [0, 1] : !tile.shared<128x64xbf16>, !g
       }
     }
+  }
+  return
+}
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+
+// What nothing reads is not loaded.
+// CHECK-LABEL: func @unread
+// CHECK:       tile.launch
+// CHECK-NOT:   tile.
+// CHECK:       return
+func.func @unread(%a: memref<?x64xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 4 outs(%a : memref<?x64xbf16>) {
+  ^bb0(%b: index, %A: !g):
+    %t = tile.load %A[%b, %c0] dims [0, 1] : !g -> !t
   }
   return
 }
