@@ -130,8 +130,6 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
                                            const AttentionShape &shape,
                                            TargetAttr target,
                                            ScheduleAttr schedule) {
-  // Registers for operands of products that are not read from shared memory.
-  constexpr int64_t kOperandRegisters = 40;
   // Registers for addresses of biases, and for what is read; by mma.sync those
   // of operands serve as well.
   constexpr int64_t kCaptureRegisters = 24;

@@ -392,7 +392,7 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   shape.visible = estimateVisible(op.getMask(), shape.queries, shape.keys);
   ScheduleAttr schedule = op.getScheduleAttr();
   if (!schedule)
-    schedule = selectSchedule(op, target);
+    schedule = selectSchedule(op, target, passes);
   if (!schedule && target.isGpu())
     return visitWrittenOut(op, shape);
   if (!schedule)

@@ -195,7 +195,8 @@ static bool readsCaptures(AttentionOp op) {
       .wasInterrupted();
 }
 
-ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
+ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target,
+                                      int64_t passes) {
   int64_t spare = readsCaptures(op) ? kCaptureRegisters : 0;
   bool isHopper = target.getArch() == "hopper";
   AttentionShape shape = isHopper ? getLongShape(op) : AttentionShape::get(op);
@@ -217,10 +218,13 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target) {
                                              keyTile, order, warps, stages);
           GpuFootprint footprint =
               getGpuFootprint(candidate, target, shape.elementBytes,
-                              shape.headDim, shape.valueDim);
+                              shape.headDim, shape.valueDim, passes);
           // A third group of warps pays where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
           footprint.registers += spare;
+          // A warp with more rows than an instruction loads more of them ahead.
+          if (rows > 16 && shape.elementBytes == 2)
+            footprint.registers += kOperandRegisters;
           StringRef objection;
           if (!footprint.fits(target))
             objection = "does not fit";

@@ -17,6 +17,9 @@ namespace fovea {
 /// The longest code of products by scalar instructions.
 inline constexpr int64_t kLargestUnrolled = 4096;
 
+/// Registers for operands of products that are not read from shared memory.
+inline constexpr int64_t kOperandRegisters = 40;
+
 /// Blocks under a mask have unequal work.
 inline attn::WorkOrder getWorkOrder(mlir::Region &mask) {
   return mask.empty() ? attn::WorkOrder::Linear : attn::WorkOrder::LongestFirst;
@@ -46,7 +49,7 @@ double predictGpuSeconds(const AttentionShape &shape, attn::TargetAttr target,
 /// The schedule with the least predicted time whose tile fits a block of the
 /// GPU; null if none does.
 attn::ScheduleAttr selectGpuSchedule(attn::AttentionOp op,
-                                     attn::TargetAttr target);
+                                     attn::TargetAttr target, int64_t passes);
 attn::ScheduleAttr selectGpuSchedule(attn::AttentionBackwardOp op,
                                      attn::TargetAttr target);
 

@@ -241,11 +241,12 @@ ScheduleAttr fovea::selectSchedule(AttentionBackwardOp op, TargetAttr target) {
   return selectGpuSchedule(op, target);
 }
 
-ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target) {
+ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target,
+                                   int64_t passes) {
   if (getUnfitReason(op, target))
     return {};
   if (target.isGpu())
-    return selectGpuSchedule(op, target);
+    return selectGpuSchedule(op, target, passes);
   AttentionShape shape = AttentionShape::get(op);
   WorkOrder order = getWorkOrder(op.getMask());
   int64_t lanes = target.getVectorBytes() / shape.accumulationBytes;

@@ -246,8 +246,9 @@ LogicalResult RuntimeCaller::read(gpu::MemcpyOp op) {
   if (type.getRank() != 0 || op.getAsyncToken() ||
       !op.getAsyncDependencies().empty() ||
       !op.getDst().getDefiningOp<memref::AllocaOp>())
-    return op.emitOpError("expected to copy one element to a `memref.alloca` of "
-                          "the host, in the order of the program");
+    return op.emitOpError(
+        "expected to copy one element to a `memref.alloca` of "
+        "the host, in the order of the program");
   int64_t bytes = type.getElementType().isIndex()
                       ? 8
                       : llvm::divideCeil(type.getElementTypeBitWidth(), 8);

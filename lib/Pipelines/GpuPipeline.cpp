@@ -113,7 +113,9 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     manager.addPass(attn::createAttnFuse());
     addCleanup(manager);
     manager.addPass(attn::createAttnMatchOperands());
-    manager.addPass(attn::createAttnSelectSchedule());
+    attn::AttnSelectScheduleOptions schedules;
+    schedules.passes = getPasses(options.strategy);
+    manager.addPass(attn::createAttnSelectSchedule(schedules));
   }
   if (options.level == Level::Fused)
     return;

@@ -13,7 +13,7 @@
 // RUN: fovea-run %t.mlir --target=sm_80 --simulate --seeds=4 | FileCheck %s --check-prefix=INTEGERS
 //
 // CHECK: result 0: f32 64x16, {{.*}}min 3, max 3{{$}}
-// INTEGERS: result 0: i32 64x16, {{.*}}min -2, max -2
+// INTEGERS: result 0: i32 64x16, {{.*}}min -2, max -2{{$}}
 // KIND: error: 'memref.atomic_rmw' op expected `addf` or `addi` whose result is not used, got maximumf
 // USED: error: 'memref.atomic_rmw' op expected `addf` or `addi` whose result is not used, got addf
 // WRITTEN: error: 'memref.store' op writes an element of global memory that block (0) of the same launch wrote

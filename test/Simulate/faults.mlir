@@ -18,7 +18,7 @@
 // RUN: sed 's/!tile.ring<2 x/!tile.ring<512 x/' %s > %t.mlir
 // RUN: not fovea-run %t.mlir --target=sm_80 --simulate --random=1 --dims=i:128x16 2>&1 | FileCheck %s --check-prefix=SHARED
 //
-// CHECK: result 0: f32 64x16
+// CHECK: result 0: f32 64x16,
 //
 // NO-WAIT: faults.mlir.tmp.mlir:[[#]]:{{[0-9]+}}: error: 'tile.acquire' op acquires a slot of a ring that another role fills
 // NO-WAIT: note: in block (0) of this launch, role "compute"

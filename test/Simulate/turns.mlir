@@ -28,7 +28,7 @@
 // RUN: sed '/tile.wait_stores/d' %t/roles.mlir > %t/no-wait.mlir
 // RUN: not fovea-run %t/no-wait.mlir --target=sm_90a --simulate --random=1 2>&1 | FileCheck %s --check-prefix=NO-WAIT
 //
-// CHECK: result 0: f32 150x32
+// CHECK: result 0: f32 150x32,
 //
 // ROLES: tile.role "store0"
 // ROLES: tile.take_turn

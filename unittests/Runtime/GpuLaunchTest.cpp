@@ -173,8 +173,7 @@ TEST_F(GpuLaunch, ReadsMemory) {
   Buffer buffer = take(open().allocate(8));
   std::memset(buffer.getData(), 7, 8);
   char read[] = {1, 2, 3};
-  EXPECT_EQ(run([&] { fovea_gpu_read(read, buffer.getData(), 2); }),
-            "success");
+  EXPECT_EQ(run([&] { fovea_gpu_read(read, buffer.getData(), 2); }), "success");
   EXPECT_EQ(std::memcmp(read, "\7\7\3", 3), 0);
   // After a failure there are zeros, by which loops are short.
   EXPECT_EQ(run([&] {

@@ -89,10 +89,10 @@ struct KeyProducer {
 double predictGainInLoads(const KeyProducer &producer, attn::TargetAttr target);
 
 /// The schedule with the least predicted time among those whose tile fits the
-/// target: a host's near memory, a GPU's shared memory and registers. Null if
-/// none does.
-attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
-                                  attn::TargetAttr target);
+/// target: a host's near memory, a GPU's shared memory, with keys for each of
+/// `passes` passes, and registers. Null if none does.
+attn::ScheduleAttr selectSchedule(attn::AttentionOp op, attn::TargetAttr target,
+                                  int64_t passes = 1);
 /// The same of the gradients of attention, whose kernels are GPUs' alone.
 attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
                                   attn::TargetAttr target);

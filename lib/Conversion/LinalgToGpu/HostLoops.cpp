@@ -84,8 +84,7 @@ struct ScatterNest {
 static bool matchAdd(ScatterNest &nest) {
   nest.add = nest.store.getValue().getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(nest.add) ||
-      nest.add->getBlock() != nest.store->getBlock() ||
-      !nest.add->hasOneUse())
+      nest.add->getBlock() != nest.store->getBlock() || !nest.add->hasOneUse())
     return false;
   Type type = nest.store.getValue().getType();
   if (!type.isF32() && !type.isF64() && !type.isInteger(32) &&
@@ -140,7 +139,8 @@ static std::optional<ScatterNest> matchScatter(scf::ForOp outermost) {
   Value sums = getBase(nest.store.getMemref());
   for (memref::LoadOp load : loads) {
     Value base = getBase(load.getMemref());
-    bool isApart = isDistinct(base) || base.getDefiningOp<memref::GetGlobalOp>();
+    bool isApart =
+        isDistinct(base) || base.getDefiningOp<memref::GetGlobalOp>();
     if (load != nest.old && (base == sums || !isApart))
       return std::nullopt;
   }
@@ -226,12 +226,12 @@ void ScatterEmitter::emitTerms(Value wanted, AddFn add) {
 }
 
 void ScatterEmitter::emitAtomic() {
-  auto kind = nest.isFloat() ? arith::AtomicRMWKind::addf
-                             : arith::AtomicRMWKind::addi;
-  emitTerms(nest.term, [&](OpBuilder &body, Value term, Value memref,
-                           ValueRange place) {
-    memref::AtomicRMWOp::create(body, loc, kind, term, memref, place);
-  });
+  auto kind =
+      nest.isFloat() ? arith::AtomicRMWKind::addf : arith::AtomicRMWKind::addi;
+  emitTerms(nest.term,
+            [&](OpBuilder &body, Value term, Value memref, ValueRange place) {
+              memref::AtomicRMWOp::create(body, loc, kind, term, memref, place);
+            });
 }
 
 /// Adds the sums in integers to the elements that they are of.
@@ -260,8 +260,8 @@ linalg::GenericOp ScatterEmitter::emitSums(const ReproducibleSum &integers,
           before = arith::ExtFOp::create(body, loc, exact, before);
         Value after = arith::AddFOp::create(body, loc, before, sum);
         if (isNarrow)
-          after = arith::TruncFOp::create(body, loc, type.getElementType(),
-                                          after);
+          after =
+              arith::TruncFOp::create(body, loc, type.getElementType(), after);
         linalg::YieldOp::create(body, loc, after);
       });
 }
@@ -273,7 +273,8 @@ LogicalResult ScatterEmitter::emitIntegers(
   auto widened = term.getDefiningOp<arith::ExtFOp>();
   bool isNarrow =
       term.getType().isF32() ||
-      (widened && getElementTypeOrSelf(widened.getIn()).getIntOrFloatBitWidth() <= 32);
+      (widened &&
+       getElementTypeOrSelf(widened.getIn()).getIntOrFloatBitWidth() <= 32);
   if (widened)
     term = widened.getIn();
   FloatType added = isNarrow ? Float32Type::get(builder.getContext())
@@ -296,8 +297,9 @@ LogicalResult ScatterEmitter::emitIntegers(
   });
   linalg::GenericOp all = emitSums(integers, sums);
   memref::DeallocOp::create(builder, loc, sums);
-  remark::passed(loc, remark::RemarkOpts::name("integers").category(
-                          "convert-linalg-to-gpu"))
+  remark::passed(
+      loc,
+      remark::RemarkOpts::name("integers").category("convert-linalg-to-gpu"))
       << "terms are added in integers, so that their order does not matter";
   return success(succeeded(convert(fill)) && succeeded(convert(all)));
 }

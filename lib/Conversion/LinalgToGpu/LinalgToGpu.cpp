@@ -150,8 +150,8 @@ private:
     builder.setInsertionPoint(op);
     if (!writesApart(op)) {
       // Threads would write the same element: one does it all.
-      remark::missed(loc, remark::RemarkOpts::name("one-thread").category(
-                              "convert-linalg-to-gpu"))
+      remark::missed(loc, remark::RemarkOpts::name("one-thread")
+                              .category("convert-linalg-to-gpu"))
           << "may write an element twice: one thread of the GPU does it all";
       Value one = arith::ConstantIndexOp::create(builder, loc, 1);
       emitItemLaunch(
@@ -274,8 +274,8 @@ private:
     });
     for (memref::LoadOp load : loads) {
       Location loc = load.getLoc();
-      remark::missed(loc, remark::RemarkOpts::name("host-read").category(
-                              "convert-linalg-to-gpu"))
+      remark::missed(loc, remark::RemarkOpts::name("host-read")
+                              .category("convert-linalg-to-gpu"))
           << "decides what the host does: the host waits for the GPU to read "
              "it";
       OpBuilder builder(&function.getBody().front(),
@@ -283,8 +283,7 @@ private:
       auto type = MemRefType::get({}, load.getType());
       Value copy = memref::AllocaOp::create(builder, loc, type);
       builder.setInsertionPoint(load);
-      SmallVector<OpFoldResult> place =
-          getAsOpFoldResult(load.getIndices());
+      SmallVector<OpFoldResult> place = getAsOpFoldResult(load.getIndices());
       SmallVector<OpFoldResult> ones(place.size(), builder.getIndexAttr(1));
       Value element = load.getMemref();
       if (!place.empty())

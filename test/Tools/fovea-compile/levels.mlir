@@ -45,5 +45,5 @@ func.func @attend(%q: tensor<2x4x400x32xf32>, %k: tensor<2x4x400x32xf32>, %v: te
 // And it runs; only the graph can be checked.
 // RUN: fovea-run %t.mlir --random=1 | FileCheck %s --check-prefix=RAN
 // RUN: not fovea-run %t.mlir --random=1 --check 2>&1 | FileCheck %s --check-prefix=REFERENCE
-// RAN: result 0: f32 2x4x400x32
+// RAN: result 0: f32 2x4x400x32,
 // REFERENCE: fovea-run: there is no reference to check against: the module is no longer a graph

@@ -16,12 +16,12 @@
 // RUN: %python %S/Inputs/damage.py %t/cache
 // RUN: env FOVEA_CACHE_DIR=%t/cache fovea-run %s --random=1 2>&1 | FileCheck %s --check-prefix=DAMAGED
 // DAMAGED: fovea-run: remark: '{{.*}}/cache/llvmcache-{{.*}}' is damaged: what it kept is compiled again
-// DAMAGED-NEXT: result 0: f32 1x1x8x8
+// DAMAGED-NEXT: result 0: f32 1x1x8x8,
 // RUN: env FOVEA_CACHE_DIR=%t/cache fovea-run %s --random=1 2>&1 | diff %t/first -
 
 // RUN: env FOVEA_CACHE_DIR=%t/first/cache fovea-run %s --random=1 2>&1 | FileCheck %s --check-prefix=UNWRITABLE
 // UNWRITABLE: fovea-run: remark: compiled code is not kept: cannot write to '{{.*}}/first/cache': Not a directory
-// UNWRITABLE-NEXT: result 0: f32 1x1x8x8
+// UNWRITABLE-NEXT: result 0: f32 1x1x8x8,
 // RUN: env FOVEA_CACHE_DIR= fovea-run %s --random=1 2>&1 | diff %t/first -
 
 func.func @attend(%q: tensor<1x1x8x8xf32>, %k: tensor<1x1x8x8xf32>, %v: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {

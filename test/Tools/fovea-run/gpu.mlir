@@ -18,7 +18,7 @@
 // RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_PTXAS=%t/none fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=PTXAS
 // PTXAS: fovea-run: remark: the driver compiles the kernels: no ptxas is fit for sm_90a: {{.*}}none: No such file or directory
 // PTXAS: device: Fake GPU (device 0, compute capability 9.0), driver for CUDA 13.0
-// PTXAS-NEXT: result 0: f16 1x2x20x64
+// PTXAS-NEXT: result 0: f16 1x2x20x64,
 // RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_PTXAS=%S/Inputs/old-ptxas fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=MISCOMPILES
 // MISCOMPILES: fovea-run: remark: the driver compiles the kernels: no ptxas is fit for sm_90a: {{.*}}old-ptxas (12.8.93): 12.8.0 up to 12.9.0 are known to miscompile code for sm_90a
 

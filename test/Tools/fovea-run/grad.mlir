@@ -31,7 +31,7 @@
 // beside the forward pass, which also sums the rows.
 // REPORT:      machine: {{.*}}, measured
 // REPORT:        unfused stored recomputed
-// REPORT-NEXT: kernels {{[0-9]+}} {{[4-9]|[0-9][0-9]}} 2
+// REPORT-NEXT: kernels {{[0-9]+}} {{[4-9]|[0-9][0-9]}} 2{{$}}
 // REPORT-NEXT: GFLOP
 // REPORT-NEXT: MB moved
 // REPORT-NEXT: FLOP per byte

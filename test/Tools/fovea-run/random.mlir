@@ -7,7 +7,7 @@
 // Sizes may be listed; a strategy changes nothing but rounding.
 // RUN: fovea-run %s --entry=attend --random=1 --dims=0:2x4x37x16,k:2x2x50x16,2:2x2x50x16 --check --strategy=unfused | FileCheck %s
 // RUN: fovea-run %s --entry=attend --random=1 --dims=64 --dims=q:2x4x3x16 --check --strategy=three-pass --arch=generic | FileCheck %s --check-prefix=GENERIC
-// GENERIC: result 0: f16 2x4x3x16
+// GENERIC: result 0: f16 2x4x3x16,
 // GENERIC: check: result 0: max error
 
 // Times, rates and the comparison of strategies.

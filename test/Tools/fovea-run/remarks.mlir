@@ -9,7 +9,7 @@
 // RUN: fovea-compile %s --target=sm_90a --emit=fused -o %t/out 2>&1 | FileCheck %s --check-prefix=GPU
 
 // RAN: fovea-run: remark: line 22: softmax is not fused into attention: {{.+}}
-// RAN-NEXT: result 0: f32 1x2x16x20
+// RAN-NEXT: result 0: f32 1x2x16x20,
 // COMPILE: fovea-compile: remark: line 22: softmax is not fused into attention: {{.+}}
 // COMPILE-NOT: remark
 // GPU: fovea-compile: remark: line 22: softmax is not fused

@@ -4,7 +4,7 @@
 
 // RUN: fovea-run %s --random=1 --dims=64 --report | FileCheck %s
 // CHECK: machine: {{[0-9]+}} threads, {{.*}} GB/s and {{.*}} GFLOP/s (f32; f64 {{.*}}), measured
-// CHECK:      kernels 7 2 2 2
+// CHECK:      kernels 7 2 2 2{{$}}
 // CHECK-NEXT: GFLOP
 // x, k, v, r and the product once, what it reads twice, each of 64 KiB; 16 KiB of w.
 // CHECK-NEXT: MB moved {{.*}} 0.4751{{$}}

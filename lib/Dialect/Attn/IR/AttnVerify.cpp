@@ -262,10 +262,11 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
     return op->emitOpError()
            << "has a schedule without warps and stages, which \""
            << target.getName() << "\" needs";
-  auto getFootprint =
-      isa<AttentionBackwardOp>(op) ? getBackwardGpuFootprint : getGpuFootprint;
-  GpuFootprint footprint = getFootprint(
-      schedule, target, element.getIntOrFloatBitWidth() / 8, headDim, valueDim);
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  GpuFootprint footprint =
+      isa<AttentionBackwardOp>(op)
+          ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
+          : getGpuFootprint(schedule, target, bytes, headDim, valueDim);
   if (footprint.fits(target))
     return success();
   InFlightDiagnostic error =

@@ -17,7 +17,8 @@ static constexpr int64_t kAlignment = 1024, kFeatures = 16, kWarpGroup = 4;
 /// Columns of a panel of a tile in shared memory, at which WGMMA may begin.
 static constexpr int64_t kPanel = 64;
 static constexpr int64_t kFileRegisters = 65536, kLoadRegisters = 24;
-static constexpr int64_t kOtherRegisters = 25, kLargestBudget = 240;
+static constexpr int64_t kOtherRegisters = 25, kOtherBackwardRegisters = 33;
+static constexpr int64_t kLargestBudget = 240;
 
 static bool isHopper(TargetAttr target) { return target.getArch() == "hopper"; }
 
@@ -52,7 +53,8 @@ static GpuFootprint getThreads(ScheduleAttr schedule, TargetAttr target,
 
 GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
                                           TargetAttr target, int64_t bytes,
-                                          int64_t headDim, int64_t valueDim) {
+                                          int64_t headDim, int64_t valueDim,
+                                          int64_t passes) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
@@ -61,7 +63,7 @@ GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
       getThreads(schedule, target, bytes, queries, schedule.getWarps());
   footprint.sharedBytes =
       getSharedBytes(queries, headDim, bytes) +
-      schedule.getStages() * (getSharedBytes(keys, headDim, bytes) +
+      schedule.getStages() * (passes * getSharedBytes(keys, headDim, bytes) +
                               getSharedBytes(keys, valueDim, bytes)) +
       kAlignment;
 
@@ -114,7 +116,7 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
   footprint.registers =
       llvm::divideCeil(keys * (2 * queries + headDim + valueDim) * words,
                        threads) +
-      kOtherRegisters;
+      kOtherBackwardRegisters;
   return footprint;
 }
 

@@ -30,6 +30,13 @@ struct SelectSchedule
   using AttnSelectScheduleBase::AttnSelectScheduleBase;
 
   void runOnOperation() override {
+    if (passes < 1 || passes > 3) {
+      getOperation()->emitError()
+          << "attn-select-schedule: expects option 'passes' to be 1, 2 or 3, "
+             "but it is "
+          << passes.getValue();
+      return signalPassFailure();
+    }
     if (queryTile < 0 || keyTile < 0) {
       getOperation()->emitError()
           << "attn-select-schedule: query-tile and key-tile must be at least "
@@ -52,6 +59,13 @@ struct SelectSchedule
   }
 
 private:
+  ScheduleAttr choose(AttentionOp op, TargetAttr target) {
+    return selectSchedule(op, target, passes);
+  }
+  ScheduleAttr choose(AttentionBackwardOp op, TargetAttr target) {
+    return selectSchedule(op, target);
+  }
+
   template <typename OpTy>
   LogicalResult select(OpTy op, TargetAttr target, StringRef what) {
     if (op.getSchedule()) {
@@ -60,7 +74,7 @@ private:
              << " already";
       return success();
     }
-    ScheduleAttr chosen = selectSchedule(op, target);
+    ScheduleAttr chosen = choose(op, target);
     if (!chosen) {
       std::string reason =
           getUnfitReason(op, target)

@@ -193,8 +193,8 @@ static Value getEnd(OpBuilder &builder, scf::ForOp loop, StoreOp store) {
 }
 
 /// A number that grows with every iteration of the loops around `store`, and is
-/// the same for all blocks; `innermost` is that of the innermost loop, or, where
-/// there is none, of what is before and behind the store.
+/// the same for all blocks; `innermost` is that of the innermost loop, or,
+/// where there is none, of what is before and behind the store.
 static Value getPosition(OpBuilder &builder, StoreOp store, Value innermost) {
   SmallVector<scf::ForOp> loops = getLoops(store);
   if (loops.empty())

@@ -25,8 +25,9 @@ struct GpuFootprint {
   bool usesWgmma;
   /// Threads, with those that copy.
   int64_t threads;
-  /// Shared memory: the queries and `stages` tiles of keys and values, each
-  /// aligned to 1024 bytes, and their barriers. Backward: keys, values,
+  /// Shared memory: the queries and `stages` tiles of values, and of the keys
+  /// of each pass over them, each aligned to 1024 bytes, and their barriers.
+  /// Backward: keys, values,
   /// `stages` tiles of queries and of the output's gradients, the gradients of
   /// scores and, on Hopper, of queries on their way to memory; where warps
   /// share columns, what they hand each other of probabilities and gradients of
@@ -35,7 +36,7 @@ struct GpuFootprint {
   /// 32-bit registers of a thread that computes: scores, the accumulator, the
   /// probabilities (twice by WGMMA, which works on the last ones meanwhile) and
   /// about 25 more. Backward: scores and their gradients, two accumulators, and
-  /// as many more.
+  /// about 33 more.
   int64_t registers;
   /// The most that such a thread can have.
   int64_t registerLimit;
@@ -46,10 +47,11 @@ struct GpuFootprint {
 };
 
 /// The footprint on `target` under `schedule`, which has warps, of attention
-/// whose operands' elements have `elementBytes`. Head dims are padded to 16.
+/// whose operands' elements have `elementBytes`, in `passes` passes over the
+/// keys. Head dims are padded to 16.
 GpuFootprint getGpuFootprint(ScheduleAttr schedule, TargetAttr target,
                              int64_t elementBytes, int64_t headDim,
-                             int64_t valueDim);
+                             int64_t valueDim, int64_t passes = 1);
 
 /// The same of the backward pass, whose rows are keys.
 GpuFootprint getBackwardGpuFootprint(ScheduleAttr schedule, TargetAttr target,

@@ -303,7 +303,8 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     On a GPU the tile fits the shared memory and registers of a block, `warps`
     and `stages` are chosen with it, and the time is that of all waves of
     blocks: products by the instruction that the tile takes, softmax, and what
-    hides under what. Head dims are multiples of 8 up to 256.
+    hides under what. Head dims are multiples of 8 up to 256. Each of `passes`
+    passes over the keys has tiles of them of its own.
 
     There `attn.attention_backward` with statistics gets a schedule, too: its
     kernel adds up the gradients of a tile of keys in registers, so that its tiles
@@ -318,7 +319,9 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     Option<"queryTile", "query-tile", "int64_t", "0",
            "Queries of a tile; 0: the model chooses">,
     Option<"keyTile", "key-tile", "int64_t", "0",
-           "Keys of a tile; 0: the model chooses">
+           "Keys of a tile; 0: the model chooses">,
+    Option<"passes", "passes", "int64_t", "1",
+           "Passes over the keys that attention will be made of">
   ];
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,
