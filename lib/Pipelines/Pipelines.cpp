@@ -76,6 +76,7 @@ void fovea::addBackward(OpPassManager &manager, bool unscheduledOnly) {
 }
 
 void fovea::addBufferization(OpPassManager &manager, bool useStack) {
+  manager.addPass(createSeparateDestinations());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
   manager.addPass(createHostBufferize());
   addCleanup(manager);

@@ -24,6 +24,9 @@
 // RUN: fovea-run %s --entry=softmaxmix --random=3 --check --strategy=fused --dims=21
 // RUN: fovea-run %s --entry=softmaxmix --random=3 --check --strategy=unfused --dims=0
 // RUN: fovea-run %s --entry=softmaxmix --random=3 --check --strategy=fused --dims=0
+// RUN: fovea-run %s --entry=sums --random=3 --check --strategy=unfused
+// RUN: fovea-run %s --entry=sums --random=3 --check --strategy=fused
+// RUN: fovea-run %s --entry=sums --random=3 --check --target=sm_90a --simulate
 
 func.func @lsoftmax(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
   %c1 = arith.constant 1 : index
@@ -86,4 +89,17 @@ func.func @dynrow(%x: tensor<?x?xf16>, %w: tensor<?xf16>) -> (tensor<?x?xf16>, t
 func.func @softmaxmix(%x: tensor<3x4x?xf16>) -> tensor<3x4x?xf32> {
   %p = attn.softmax %x : tensor<3x4x?xf16> -> tensor<3x4x?xf32>
   return %p : tensor<3x4x?xf32>
+}
+
+// Two sums of each row start from one tensor of zeros.
+func.func @sums(%x: tensor<64x32xf32>, %y: tensor<64x32xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %e = tensor.empty() : tensor<64xf32>
+  %z = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %t = tensor.empty() : tensor<64x32xf32>
+  %p = linalg.mul ins(%x, %y : tensor<64x32xf32>, tensor<64x32xf32>) outs(%t : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<64x32xf32>) outs(%f : tensor<64xf32>) dimensions = [1]
+  %q = linalg.mul ins(%p, %x : tensor<64x32xf32>, tensor<64x32xf32>) outs(%t : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %u = linalg.reduce { arith.addf } ins(%q : tensor<64x32xf32>) outs(%f : tensor<64xf32>) dimensions = [1]
+  return %s, %u : tensor<64xf32>, tensor<64xf32>
 }

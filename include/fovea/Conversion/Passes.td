@@ -284,6 +284,30 @@ def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
 }
 
 //===----------------------------------------------------------------------===//
+// separate-destinations
+//===----------------------------------------------------------------------===//
+
+def SeparateDestinations : Pass<"separate-destinations"> {
+  let summary = "Gives each result of a parallel loop memory of its own";
+  let description = [{
+    An `scf.forall` inserts one value into each of its destinations. Where two
+    of these values are computed from one tensor, such as from zeros that were
+    two tensors until `cse` made them one, one-shot bufferization may put that
+    tensor into the first destination, and insert the first value over the
+    second before that is read. This pass, which runs before it, gives the second
+    a tensor of its own: again filled, where the tensor is a fill, and a copy
+    otherwise.
+  }];
+  let dependentDialects = [
+    "::mlir::bufferization::BufferizationDialect"
+  ];
+  let statistics = [
+    Statistic<"numSeparated", "num-separated",
+              "Number of tensors that were made separate">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // host-bufferize
 //===----------------------------------------------------------------------===//
 
