@@ -109,6 +109,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   addInlining(manager);
   if (options.level == Level::Attn)
     return addCleanup(manager);
+  addFoldingOfEmpty(manager);
   if (options.strategy != Strategy::Unfused) {
     manager.addPass(attn::createAttnFuse());
     addCleanup(manager);

@@ -68,6 +68,13 @@ void fovea::addInlining(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
 }
 
+void fovea::addFoldingOfEmpty(OpPassManager &manager) {
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(attn::createAttnFoldEmpty());
+  // What was computed for empty tensors alone is not remarked on.
+  manager.addPass(createCanonicalizerPass());
+}
+
 void fovea::addBackward(OpPassManager &manager, bool unscheduledOnly) {
   attn::AttnDecomposeBackwardOptions options;
   options.unscheduledOnly = unscheduledOnly;
@@ -136,6 +143,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   addInlining(manager);
   if (options.level == Level::Attn)
     return addCleanup(manager);
+  addFoldingOfEmpty(manager);
   if (!isUnfused)
     addAttention(manager, options);
   if (options.level == Level::Fused)
@@ -189,6 +197,7 @@ void fovea::buildGradientPipeline(OpPassManager &manager,
   }
   // Functions that others call stay until they are differentiated themselves.
   manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  addFoldingOfEmpty(manager);
   if (!options.textbook) {
     manager.addPass(attn::createAttnFuse());
     addCleanup(manager);

@@ -20,6 +20,9 @@ void addCleanup(mlir::OpPassManager &manager);
 /// One function for each that can be called, so that fusion sees all of it.
 void addInlining(mlir::OpPassManager &manager);
 
+/// Leaves nothing that is computed on tensors of a static size of 0.
+void addFoldingOfEmpty(mlir::OpPassManager &manager);
+
 /// From fused attention to loops over its tiles, for the host.
 void addTiling(mlir::OpPassManager &manager, Strategy strategy);
 

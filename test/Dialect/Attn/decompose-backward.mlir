@@ -84,3 +84,28 @@ func.func @scheduled(%q: tensor<1x2x8x16xf16>, %l: tensor<1x2x8xf32>) -> tensor<
       : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>
   return %dq : tensor<1x2x8x16xf16>
 }
+
+// -----
+
+// A score region that does not read its score: queries and keys get zeros, and
+// what the region captures gets its gradient.
+// CHECK-LABEL: func.func @unread
+// CHECK: %[[DS:.*]] = attn.softmax_backward
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[DS]] :
+// CHECK: %[[Z:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<1x1x4x4xf32>)
+// CHECK: attn.values %[[Z]],
+// CHECK: attn.sum_queries %[[Z]],
+// CHECK: attn.sum_queries
+func.func @unread(%q: tensor<1x1x4x8xf32>, %do: tensor<1x1x4x8xf32>, %p: tensor<1x1x4x4xf32>, %bias: tensor<4x4xf32>)
+    -> (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<4x4xf32>) {
+  %dq, %dk, %dv, %db = attn.attention_backward %q, %q, %q, %do scale(0.5)
+      probabilities(%p : tensor<1x1x4x4xf32>) captures(%bias : tensor<4x4xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%i, %j] : tensor<4x4xf32>
+        attn.yield %x : f32
+      }
+      : tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>
+        -> tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<4x4xf32>
+  return %dq, %dk, %dv, %db : tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<4x4xf32>
+}

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Dialect/Attn/Transforms/DecomposeBackward.h"
+
 #include "Differentiate/Backward.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -62,7 +64,11 @@ public:
     for (Operation *step : llvm::reverse(steps))
       if (failed(backward.pull(step)))
         return {};
+    // A score region that does not read its score has a derivative of zero.
     Value gradient = backward.lookup(scores);
+    if (!gradient)
+      gradient = castTensor(builder, loc,
+                            buildZeros(builder, loc, scores, type), scoreType);
     SmallVector<Value> results = {
         ValuesOp::create(builder, loc, op.getQueryGradient().getType(),
                          gradient, op.getKey()),
@@ -180,6 +186,19 @@ private:
   SmallVector<Operation *> steps;
 };
 
+} // namespace
+
+LogicalResult fovea::attn::decomposeBackward(AttentionBackwardOp op) {
+  OpBuilder builder(op);
+  SmallVector<Value> results = Decomposition(builder, op).run();
+  if (results.empty())
+    return failure();
+  op->replaceAllUsesWith(results);
+  op.erase();
+  return success();
+}
+
+namespace {
 struct DecomposeBackward final
     : fovea::attn::impl::AttnDecomposeBackwardBase<DecomposeBackward> {
   using AttnDecomposeBackwardBase::AttnDecomposeBackwardBase;
@@ -193,12 +212,8 @@ struct DecomposeBackward final
         ops.push_back(op);
     });
     for (AttentionBackwardOp op : ops) {
-      OpBuilder builder(op);
-      SmallVector<Value> results = Decomposition(builder, op).run();
-      if (results.empty())
+      if (failed(decomposeBackward(op)))
         return signalPassFailure();
-      op->replaceAllUsesWith(results);
-      op.erase();
       ++numDecomposed;
     }
   }

@@ -10,6 +10,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnFoldEmpty : Pass<"attn-fold-empty"> {
+  let summary = "Replaces what is computed on tensors without elements";
+  let description = [{
+    Where a static size is 0, nothing is computed, and passes that tile or
+    vectorise need not think of it. (A dynamic size of 0 needs nothing of that
+    kind: its loops have no iteration.)
+
+    - The result of a graph op becomes a `tensor.empty` if it has no element. If
+      each of its elements is a sum over nothing, it is filled: with 0 (scores
+      of no features, values of no keys, sums over no queries), or with minus
+      infinity (the log-sum-exp of no keys).
+    - `attn.attention` and `attn.attention_backward` on such tensors are written
+      as graph ops first.
+    - The results of an op of linalg on tensors that has no iteration are what it
+      was to write into.
+  }];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numFolded", "num-folded", "Number of ops replaced">
+  ];
+}
+
 def AttnFuse : Pass<"attn-fuse"> {
   let summary = "Turns unfused attention into attn.attention";
   let description = [{
@@ -30,12 +55,15 @@ def AttnFuse : Pass<"attn-fuse"> {
     - The softmax may be one op or its steps, together or apart: the maximum, or
       no maximum, exponentials in base e or 2, the sum, the division, before or
       after the values; zeros for rows without a key may be selected.
+    - An `attn.log_sum_exp` of what an `attn.softmax` or `linalg.softmax` is of
+      becomes attention's second result.
 
     A mask by a large finite constant becomes a mask only where every row is
     proven to keep a key: a row that is masked as a whole by such a constant
     averages its values, while the mask region gives zeros.
 
-    What is not attention stays as it is, with a missed remark that says why
+    What is not attention stays as it is, with a missed remark that says why, of
+    each softmax and of each `attn.values` of scores without a softmax
     (`--remarks-filter=attn-fuse`).
 
     Some things differ from the unfused graph. By the definition of
@@ -88,10 +116,12 @@ def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
       positions, contributions are added one by one.
     - Views, slices, padding and concatenation of tensors have their inverse.
 
-    Gradients are computed in the accumulation type and rounded once for each op,
-    as results are; those of captured tensors that are not indexed by query and
-    key are sums of very many terms of both signs, in f64. Where a maximum is attained more than once, its gradient is
-    shared. An op without a derivative is an error that names it, if a gradient
+    Gradients are computed in the accumulation type, of all that the op reads, and
+    rounded once for each op, as results are. Sums of many terms of both signs are
+    in f64: those of captured tensors that are not indexed by query and key, and
+    those over rows of what is read once, such as gradients of weights and biases
+    (but not products of matrices). Where a maximum is attained more than once,
+    its gradient is shared. An op without a derivative is an error that names it, if a gradient
     has to pass it. A function that calls others must be inlined first.
   }];
   let dependentDialects = [

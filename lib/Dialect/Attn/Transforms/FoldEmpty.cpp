@@ -1,0 +1,126 @@
+//===- FoldEmpty.cpp - attn-fold-empty ------------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/DecomposeBackward.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <limits>
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNFOLDEMPTY
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+using namespace mlir;
+using namespace fovea::attn;
+
+/// Whether `value` is a tensor that its type says to be without elements.
+static bool isEmpty(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && llvm::is_contained(type.getShape(), 0);
+}
+
+/// What every element of the result of `op`, a sum over nothing, is.
+static double getValueOfEmptySum(Operation *op) {
+  return isa<LogSumExpOp>(op) ? -std::numeric_limits<double>::infinity() : 0.0;
+}
+
+/// Replaces the one result of `op`, of which it computes no element, or each
+/// from no element.
+static LogicalResult foldGraphOp(Operation *op) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  ReifiedRankedShapedTypeDims shapes;
+  if (failed(cast<ReifyRankedShapedTypeOpInterface>(op).reifyResultShapes(
+          builder, shapes)))
+    return failure();
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  // Sizes as the type has them, which operands may know better.
+  SmallVector<Value> dynamicSizes;
+  for (auto [dim, size] : llvm::enumerate(shapes.front()))
+    if (type.isDynamicDim(dim))
+      dynamicSizes.push_back(
+          getValueOrCreateConstantIndexOp(builder, loc, size));
+  Value result = tensor::EmptyOp::create(builder, loc, type, dynamicSizes);
+  if (!isEmpty(op->getResult(0))) {
+    Value number = arith::ConstantOp::create(
+        builder, loc,
+        builder.getFloatAttr(type.getElementType(), getValueOfEmptySum(op)));
+    result = linalg::FillOp::create(builder, loc, number, result).getResult(0);
+  }
+  op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
+  return success();
+}
+
+/// Whether `op` has no iteration: what it writes stays what it was.
+static bool hasNoIteration(Operation *op) {
+  auto destination = dyn_cast<DestinationStyleOpInterface>(op);
+  if (!destination || !destination.hasPureTensorSemantics())
+    return false;
+  if (auto linalg = dyn_cast<linalg::LinalgOp>(op))
+    return llvm::is_contained(linalg.getStaticLoopRanges(), 0);
+  return isa<linalg::LinalgDialect>(op->getDialect()) &&
+         llvm::all_of(op->getResults(), isEmpty);
+}
+
+namespace {
+struct FoldEmpty final : fovea::attn::impl::AttnFoldEmptyBase<FoldEmpty> {
+  using AttnFoldEmptyBase::AttnFoldEmptyBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    AttnFoldEmptyBase::getDependentDialects(registry);
+    // What backward passes are written in.
+    createAttnDecomposeBackward()->getDependentDialects(registry);
+  }
+
+  void runOnOperation() override {
+    SmallVector<Operation *> fused;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<AttentionOp, AttentionBackwardOp>(op) &&
+          llvm::any_of(op->getOperands(), isEmpty))
+        fused.push_back(op);
+    });
+    for (Operation *op : fused) {
+      if (auto attention = dyn_cast<AttentionOp>(op)) {
+        SmallVector<Operation *> graph;
+        attention.decompose(graph);
+      } else if (failed(decomposeBackward(cast<AttentionBackwardOp>(op)))) {
+        return signalPassFailure();
+      }
+    }
+
+    SmallVector<Operation *> graph, loops;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<ReifyRankedShapedTypeOpInterface>(op) &&
+          isa<AttnDialect>(op->getDialect()) && op->getNumResults() == 1 &&
+          (isEmpty(op->getResult(0)) ||
+           (isa<ScoresOp, ValuesOp, SumQueriesOp, LogSumExpOp>(op) &&
+            llvm::any_of(op->getOperands(), isEmpty))))
+        graph.push_back(op);
+      else if (hasNoIteration(op))
+        loops.push_back(op);
+    });
+    numFolded += graph.size() + loops.size();
+    for (Operation *op : graph)
+      if (failed(foldGraphOp(op)))
+        return signalPassFailure();
+    for (Operation *op : loops) {
+      for (auto [result, init] :
+           llvm::zip_equal(op->getResults(),
+                           cast<DestinationStyleOpInterface>(op).getDpsInits()))
+        result.replaceAllUsesWith(init);
+      op->erase();
+    }
+  }
+};
+} // namespace

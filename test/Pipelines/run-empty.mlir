@@ -1,0 +1,181 @@
+// Sizes that types say to be 0: everywhere what a dynamic size of 0 gives, which
+// is nothing, or sums over nothing.
+//
+// RUN: fovea-run %s --entry=values --random=1 --check --strategy=fused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=values --random=1 --check --strategy=two-pass | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=values --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=values --random=1 --check --target=sm_90a --simulate --strategy=fused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=values --random=1 --check --target=sm_90a --simulate --strategy=unfused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=values --random=1 --check --grad --recompute=always | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=values --random=1 --check --grad --recompute=never | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=values --random=1 --check --grad --target=sm_90a --simulate | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=features --random=1 --check --strategy=fused | FileCheck %s --check-prefix=FULL
+// RUN: fovea-run %s --entry=features --random=1 --check --strategy=two-pass | FileCheck %s --check-prefix=FULL
+// RUN: fovea-run %s --entry=features --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=FULL
+// RUN: fovea-run %s --entry=features --random=1 --check --target=sm_90a --simulate --strategy=fused | FileCheck %s --check-prefix=FULL
+// RUN: fovea-run %s --entry=features --random=1 --check --target=sm_90a --simulate --strategy=unfused | FileCheck %s --check-prefix=FULL
+// RUN: fovea-run %s --entry=features --random=1 --check --grad --recompute=always | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=features --random=1 --check --grad --recompute=never | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=features --random=1 --check --grad --target=sm_90a --simulate | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=heads --random=1 --check --strategy=fused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=heads --random=1 --check --strategy=two-pass | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=heads --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=heads --random=1 --check --target=sm_90a --simulate --strategy=fused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=heads --random=1 --check --target=sm_90a --simulate --strategy=unfused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=heads --random=1 --check --grad --recompute=always | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=heads --random=1 --check --grad --recompute=never | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=heads --random=1 --check --grad --target=sm_90a --simulate | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=keys --random=1 --check --strategy=fused | FileCheck %s --check-prefix=ZEROS
+// RUN: fovea-run %s --entry=keys --random=1 --check --strategy=two-pass | FileCheck %s --check-prefix=ZEROS
+// RUN: fovea-run %s --entry=keys --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=ZEROS
+// RUN: fovea-run %s --entry=keys --random=1 --check --target=sm_90a --simulate --strategy=fused | FileCheck %s --check-prefix=ZEROS
+// RUN: fovea-run %s --entry=keys --random=1 --check --target=sm_90a --simulate --strategy=unfused | FileCheck %s --check-prefix=ZEROS
+// RUN: fovea-run %s --entry=keys --random=1 --check --grad --recompute=always | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=keys --random=1 --check --grad --recompute=never | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=keys --random=1 --check --grad --target=sm_90a --simulate | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=queries --random=1 --check --strategy=fused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=queries --random=1 --check --strategy=two-pass | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=queries --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=queries --random=1 --check --target=sm_90a --simulate --strategy=fused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=queries --random=1 --check --target=sm_90a --simulate --strategy=unfused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=queries --random=1 --check --grad --recompute=always | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=queries --random=1 --check --grad --recompute=never | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=queries --random=1 --check --grad --target=sm_90a --simulate | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=batches --random=1 --check --strategy=fused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=batches --random=1 --check --strategy=two-pass | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=batches --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=batches --random=1 --check --target=sm_90a --simulate --strategy=fused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=batches --random=1 --check --target=sm_90a --simulate --strategy=unfused | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=batches --random=1 --check --grad --recompute=always | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=batches --random=1 --check --grad --recompute=never | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=batches --random=1 --check --grad --target=sm_90a --simulate | FileCheck %s --check-prefix=GRADIENT --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=rows --random=1 --check | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=rows --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=rows --random=1 --check --target=sm_90a --simulate | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=columns --random=1 --check | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=columns --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=columns --random=1 --check --target=sm_90a --simulate | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=norm --random=1 --check | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=norm --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=norm --random=1 --check --target=sm_90a --simulate | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=norm --random=1 --check --grad | FileCheck %s --check-prefix=WEIGHTS
+// RUN: fovea-run %s --entry=lse --random=1 --check | FileCheck %s --check-prefix=LSE
+// RUN: fovea-compile %s --target=sm_90a --emit=ptx | FileCheck %s --check-prefix=PTX
+// RUN: fovea-compile %s --target=sm_90a --strategy=unfused --emit=ptx | FileCheck %s --check-prefix=PTX
+//
+// EMPTY: result 0: f32 {{[0-9x]+$}}
+// EMPTY-NOT: FAILED
+// ZEROS: result 0: f32 1x2x7x16, mean 0, min 0, max 0
+// ZEROS-NOT: FAILED
+// FULL: result 0: f32 1x2x7x16, mean {{-?[0-9.]+}}, min {{-[0-9.]+}}, max {{[0-9.]+}}
+// FULL: check: result 0: max error
+// FULL-NOT: FAILED
+// GRADIENT: result 3 (gradient of %v): f32
+// GRADIENT: check: result 0:
+// ROWS: result 0: f32 {{[0-9x]+$}}
+// ROWS-NOT: FAILED
+// WEIGHTS: result 1 (gradient of %x): f32 1x0x32{{$}}
+// WEIGHTS: result 2 (gradient of %w): f32 32, mean 0, min 0, max 0
+// WEIGHTS-NOT: FAILED
+// LSE: result 0: f32 1x2x7x0{{$}}
+// LSE: result 1: f32 1x2x7, mean
+// LSE-NOT: FAILED
+// PTX: .target sm_90a
+
+func.func @values(%q: tensor<1x2x7x16xf32>, %k: tensor<1x1x9x16xf32>, %v: tensor<1x1x9x0xf32>) -> tensor<1x2x7x0xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x7x16xf32>, tensor<1x1x9x16xf32> -> tensor<1x2x7x9xf32>
+  %t = attn.scale %s by 0.25 : tensor<1x2x7x9xf32>
+  %m = attn.mask %t {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x2x7x9xf32>
+  %p = attn.softmax %m : tensor<1x2x7x9xf32> -> tensor<1x2x7x9xf32>
+  %o = attn.values %p, %v : tensor<1x2x7x9xf32>, tensor<1x1x9x0xf32> -> tensor<1x2x7x0xf32>
+  return %o : tensor<1x2x7x0xf32>
+}
+
+func.func @features(%q: tensor<1x2x7x0xf32>, %k: tensor<1x1x9x0xf32>, %v: tensor<1x1x9x16xf32>) -> tensor<1x2x7x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x7x0xf32>, tensor<1x1x9x0xf32> -> tensor<1x2x7x9xf32>
+  %t = attn.scale %s by 0.25 : tensor<1x2x7x9xf32>
+  %m = attn.mask %t {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x2x7x9xf32>
+  %p = attn.softmax %m : tensor<1x2x7x9xf32> -> tensor<1x2x7x9xf32>
+  %o = attn.values %p, %v : tensor<1x2x7x9xf32>, tensor<1x1x9x16xf32> -> tensor<1x2x7x16xf32>
+  return %o : tensor<1x2x7x16xf32>
+}
+
+func.func @heads(%q: tensor<1x0x7x16xf32>, %k: tensor<1x1x9x16xf32>, %v: tensor<1x1x9x16xf32>) -> tensor<1x0x7x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x0x7x16xf32>, tensor<1x1x9x16xf32> -> tensor<1x0x7x9xf32>
+  %t = attn.scale %s by 0.25 : tensor<1x0x7x9xf32>
+  %m = attn.mask %t {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x0x7x9xf32>
+  %p = attn.softmax %m : tensor<1x0x7x9xf32> -> tensor<1x0x7x9xf32>
+  %o = attn.values %p, %v : tensor<1x0x7x9xf32>, tensor<1x1x9x16xf32> -> tensor<1x0x7x16xf32>
+  return %o : tensor<1x0x7x16xf32>
+}
+
+func.func @keys(%q: tensor<1x2x7x16xf32>, %k: tensor<1x1x0x16xf32>, %v: tensor<1x1x0x16xf32>) -> tensor<1x2x7x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x7x16xf32>, tensor<1x1x0x16xf32> -> tensor<1x2x7x0xf32>
+  %t = attn.scale %s by 0.25 : tensor<1x2x7x0xf32>
+  %m = attn.mask %t {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x2x7x0xf32>
+  %p = attn.softmax %m : tensor<1x2x7x0xf32> -> tensor<1x2x7x0xf32>
+  %o = attn.values %p, %v : tensor<1x2x7x0xf32>, tensor<1x1x0x16xf32> -> tensor<1x2x7x16xf32>
+  return %o : tensor<1x2x7x16xf32>
+}
+
+func.func @queries(%q: tensor<1x2x0x16xf32>, %k: tensor<1x1x9x16xf32>, %v: tensor<1x1x9x16xf32>) -> tensor<1x2x0x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x0x16xf32>, tensor<1x1x9x16xf32> -> tensor<1x2x0x9xf32>
+  %t = attn.scale %s by 0.25 : tensor<1x2x0x9xf32>
+  %m = attn.mask %t {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<1x2x0x9xf32>
+  %p = attn.softmax %m : tensor<1x2x0x9xf32> -> tensor<1x2x0x9xf32>
+  %o = attn.values %p, %v : tensor<1x2x0x9xf32>, tensor<1x1x9x16xf32> -> tensor<1x2x0x16xf32>
+  return %o : tensor<1x2x0x16xf32>
+}
+
+func.func @batches(%q: tensor<0x2x7x16xf32>, %k: tensor<0x1x9x16xf32>, %v: tensor<0x1x9x16xf32>) -> tensor<0x2x7x16xf32> {
+  %s = attn.scores %q, %k : tensor<0x2x7x16xf32>, tensor<0x1x9x16xf32> -> tensor<0x2x7x9xf32>
+  %t = attn.scale %s by 0.25 : tensor<0x2x7x9xf32>
+  %m = attn.mask %t {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<0x2x7x9xf32>
+  %p = attn.softmax %m : tensor<0x2x7x9xf32> -> tensor<0x2x7x9xf32>
+  %o = attn.values %p, %v : tensor<0x2x7x9xf32>, tensor<0x1x9x16xf32> -> tensor<0x2x7x16xf32>
+  return %o : tensor<0x2x7x16xf32>
+}
+
+func.func @lse(%q: tensor<1x2x7x16xf32>, %k: tensor<1x1x9x16xf32>, %v: tensor<1x1x9x0xf32>) -> (tensor<1x2x7x0xf32>, tensor<1x2x7xf32>) {
+  %o, %l = attn.attention %q, %k, %v scale(0.25) : tensor<1x2x7x16xf32>, tensor<1x1x9x16xf32>, tensor<1x1x9x0xf32> -> tensor<1x2x7x0xf32>, tensor<1x2x7xf32>
+  return %o, %l : tensor<1x2x7x0xf32>, tensor<1x2x7xf32>
+}
+
+func.func @rows(%x: tensor<0x8xf32>) -> tensor<0x8xf32> {
+  %p = attn.softmax %x : tensor<0x8xf32> -> tensor<0x8xf32>
+  return %p : tensor<0x8xf32>
+}
+
+func.func @columns(%x: tensor<3x0xf32>) -> tensor<3x0xf32> {
+  %p = attn.softmax %x : tensor<3x0xf32> -> tensor<3x0xf32>
+  return %p : tensor<3x0xf32>
+}
+
+func.func @norm(%x: tensor<1x0x32xf32>, %w: tensor<32xf32>) -> tensor<1x0x32xf32> {
+  %y = attn.layer_norm %x weight(%w : tensor<32xf32>) epsilon(1.0e-6) : tensor<1x0x32xf32>
+  return %y : tensor<1x0x32xf32>
+}
