@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::bufferization;
@@ -33,6 +34,9 @@ struct DestinationOpModel
     return isa<OnlineAttentionOp>(op) ||
            !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
   }
+
+  /// Regions run for every score, but write nothing.
+  bool isRepetitiveRegion(Operation *, unsigned) const { return false; }
 
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
                           const BufferizationOptions &options,
@@ -67,6 +71,38 @@ struct DestinationOpModel
   }
 };
 
+/// Regions run any number of times, in any order. They are given no operand and
+/// yield no result. Ownership-based deallocation asks for this where an op has
+/// several regions. (An external model has to spell out what is a default
+/// elsewhere.)
+template <typename OpTy>
+struct RegionModel
+    : public RegionBranchOpInterface::ExternalModel<RegionModel<OpTy>, OpTy> {
+  using Successors = SmallVectorImpl<RegionSuccessor>;
+
+  void getSuccessorRegions(Operation *op, RegionBranchPoint,
+                           Successors &successors) const {
+    for (Region &region : op->getRegions())
+      if (!region.empty())
+        successors.emplace_back(&region);
+    successors.emplace_back(op, op->getResults().take_front(0));
+  }
+  // TableGen numbers overloads. NOLINTNEXTLINE(readability-identifier-naming)
+  void getSuccessorRegions_3(Operation *op, Region &,
+                             Successors &successors) const {
+    getSuccessorRegions(op, RegionBranchPoint::parent(), successors);
+  }
+  void getEntrySuccessorRegions(Operation *op, ArrayRef<Attribute>,
+                                Successors &successors) const {
+    getSuccessorRegions(op, RegionBranchPoint::parent(), successors);
+  }
+  OperandRange getEntrySuccessorOperands(Operation *op, RegionSuccessor) const {
+    return op->getOperands().take_front(0);
+  }
+  void getPredecessorValues(Operation *, RegionSuccessor, int,
+                            SmallVectorImpl<Value> &) const {}
+};
+
 } // namespace
 
 void fovea::attn::registerBufferizableOpInterfaceExternalModels(
@@ -76,6 +112,9 @@ void fovea::attn::registerBufferizableOpInterfaceExternalModels(
         *context);
     OnlineBackwardOp::attachInterface<DestinationOpModel<OnlineBackwardOp>>(
         *context);
+    OnlineAttentionOp::attachInterface<RegionModel<OnlineAttentionOp>>(
+        *context);
+    OnlineBackwardOp::attachInterface<RegionModel<OnlineBackwardOp>>(*context);
     FinalizeOp::attachInterface<DestinationOpModel<FinalizeOp>>(*context);
     PackQueryOp::attachInterface<DestinationOpModel<PackQueryOp>>(*context);
   });
