@@ -230,16 +230,11 @@ static HeadGroups getHeadGroups(Emitter &e, OpFoldResult heads,
 
 /// Splits dimension 1 of the 4-D `tensor` into KV heads and their query heads.
 static Value splitHeads(Emitter &e, Value tensor, const HeadGroups &groups) {
-  auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<OpFoldResult> sizes = e.sizes(tensor);
   sizes[1] = groups.kvHeads;
   sizes.insert(sizes.begin() + 2, groups.group);
-  SmallVector<int64_t> shape;
-  for (OpFoldResult size : sizes)
-    shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
   SmallVector<ReassociationIndices> reassociation = {{0}, {1, 2}, {3}, {4}};
-  return tensor::ExpandShapeOp::create(e.builder, e.loc, type.clone(shape),
-                                       tensor, reassociation, sizes);
+  return expandShape(e.builder, e.loc, tensor, reassociation, sizes);
 }
 
 /// `tensor`, which has a KV head for every `group` of `heads` heads, with a
@@ -266,7 +261,8 @@ static Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads,
 static Value emitContraction(Emitter &e, Value left, Value right,
                              bool transposed, RankedTensorType type) {
   auto element = cast<FloatType>(type.getElementType());
-  FloatType accumulate = accumulationType({left, right});
+  FloatType accumulate =
+      element.isF64() ? element : accumulationType({left, right});
   HeadGroups groups = getHeadGroups(e, e.sizes(left)[1], e.sizes(right)[1]);
   OpFoldResult columns = e.sizes(right)[transposed ? 2 : 3];
   if (!groups.trivial && !groups.canSplit()) {
@@ -742,12 +738,8 @@ static Value emitRope(Emitter &e, RopeOp op) {
   sizes.resize(5);
   sizes[member] = e.builder.getIndexAttr(2);
   sizes[pair] = pairs;
-  SmallVector<int64_t> shape;
-  for (OpFoldResult size : sizes)
-    shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
   SmallVector<ReassociationIndices> reassociation = {{0}, {1}, {2}, {3, 4}};
-  Value viewed = tensor::ExpandShapeOp::create(
-      e.builder, e.loc, resultTy.clone(shape), input, reassociation, sizes);
+  Value viewed = expandShape(e.builder, e.loc, input, reassociation, sizes);
 
   SmallVector<AffineExpr> other;
   for (unsigned dim = 0; dim < 5; ++dim) {

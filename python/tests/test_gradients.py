@@ -332,6 +332,121 @@ def test_sample(case, deterministic):
     run(case, (1, 200, 200), deterministic=deterministic)
 
 
+# Sizes that the types tell, around those of the host's and GPUs' tiles: then
+# tiles of one size are whole tensors, and zeros that two gradients start from
+# are one.
+@pytest.mark.parametrize("mask", ["causal", "window", "none"])
+@pytest.mark.parametrize("queries, keys", [(4, 5), (5, 4), (8, 8), (16, 48),
+                                           (17, 33), (64, 77), (1, 9)])
+def test_static_sizes(queries, keys, mask):
+    """Key and value have one shape, as have their gradients."""
+    q, k = (f"tensor<1x2x{length}x8xf64>" for length in (queries, keys))
+    keep = {"causal": "%m = arith.cmpi sge, %i, %j : index",
+            "window": "%d = arith.subi %j, %i : index\n"
+                      "%c = arith.constant 2 : index\n"
+                      "%m = arith.cmpi slt, %d, %c : index",
+            "none": "%m = arith.constant true"}[mask]
+    function = fovea.differentiable(f"""
+func.func @f(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
+  %o = attn.attention %q, %k, %v scale(0.5) mask {{
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    {keep}
+    attn.yield %m : i1
+  }} : {q}, {k}, {k} -> {q}
+  return %o : {q}
+}}""", TARGET, recompute="always")
+    torch.manual_seed(2)
+    operands = [torch.randn(1, 2, length, 8, dtype=torch.float64)
+                for length in (queries, keys, keys)]
+    cotangent = torch.randn(1, 2, queries, 8, dtype=torch.float64)
+    exact = [x.clone().requires_grad_() for x in operands]
+    distance = torch.arange(keys)[None] - torch.arange(queries)[:, None]
+    kept = {"causal": distance <= 0, "window": distance < 2,
+            "none": distance < keys}[mask]
+    scores = 0.5 * exact[0] @ exact[1].mT
+    output = torch.softmax(scores.masked_fill(~kept, -torch.inf), -1) @ exact[2]
+    ours = [x.to(DEVICE).requires_grad_() for x in operands]
+    found = torch.autograd.grad(function(*ours), ours, cotangent.to(DEVICE))
+    for mine, wanted in zip(found, torch.autograd.grad(output, exact, cotangent)):
+        torch.testing.assert_close(mine.cpu(), wanted, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("options", [{"recompute": "always"},
+                                     {"recompute": "never"}], ids=str)
+def test_unread_score(options):
+    """A score region that reads a table, and not its score."""
+    function = fovea.differentiable("""
+func.func @f(%q: tensor<1x1x4x8xf64>, %k: tensor<1x1x6x8xf64>,
+             %v: tensor<1x1x6x8xf64>, %bias: tensor<4x6xf64>)
+    -> tensor<1x1x4x8xf64> {
+  %o = attn.attention %q, %k, %v scale(1.0) score {
+  ^bb0(%s: f64, %b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %bias[%i, %j] : tensor<4x6xf64>
+    attn.yield %x : f64
+  } : tensor<1x1x4x8xf64>, tensor<1x1x6x8xf64>, tensor<1x1x6x8xf64>
+      -> tensor<1x1x4x8xf64>
+  return %o : tensor<1x1x4x8xf64>
+}""", TARGET, **options)
+    torch.manual_seed(2)
+    operands = [torch.randn(shape, dtype=torch.float64, requires_grad=True)
+                for shape in ((1, 1, 4, 8), (1, 1, 6, 8), (1, 1, 6, 8), (4, 6))]
+    cotangent = torch.randn(1, 1, 4, 8, dtype=torch.float64)
+    output = torch.softmax(operands[3], -1) @ operands[2]
+    wanted = torch.autograd.grad(output, operands[2:], cotangent)
+    ours = [x.detach().to(DEVICE).requires_grad_() for x in operands]
+    found = [x.cpu() for x in torch.autograd.grad(
+        function(*ours), ours, cotangent.to(DEVICE))]
+    assert not found[0].any() and not found[1].any()
+    for mine, exact in zip(found[2:], wanted):
+        torch.testing.assert_close(mine, exact, rtol=0, atol=1e-12)
+
+
+# Gradients of f32 weights over many rows: rounded once, where rows are f64 and
+# where they are f32.
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+@pytest.mark.parametrize("strategy", ["fused", "unfused"])
+@pytest.mark.parametrize("op", ["norm", "gate"])
+def test_sums_of_rows(op, strategy, dtype):
+    x = f"tensor<16000x7x{dtype}>"
+    widened = ("%n = arith.extf %b : f32 to f64" if dtype == "f64"
+               else "%zero = arith.constant 0.0 : f32\n"
+                    "%n = arith.addf %b, %zero : f32")
+    body = {"norm": f"""
+  %y = attn.rms_norm %x weight(%w : tensor<7xf32>) epsilon(1.0e-6) : {x}""",
+            "gate": f"""
+  %e = tensor.empty() : {x}
+  %y = linalg.generic {{
+      indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (c)>,
+                       affine_map<(r, c) -> (r, c)>],
+      iterator_types = ["parallel", "parallel"]}}
+      ins(%x, %w : {x}, tensor<7xf32>) outs(%e : {x}) {{
+  ^bb0(%a: {dtype}, %b: f32, %o: {dtype}):
+    {widened}
+    %m = arith.mulf %a, %n : {dtype}
+    linalg.yield %m : {dtype}
+  }} -> {x}"""}[op]
+    function = fovea.differentiable(
+        f"func.func @f(%x: {x}, %w: tensor<7xf32>) -> {x} {{{body}\n"
+        f"  return %y : {x}\n}}", TARGET, strategy=strategy)
+    # Terms that are equal, and whose sums in f32 drift to one side.
+    rows = torch.full((16000, 7), 1.1, dtype=torch.float64)
+    cotangent = torch.full_like(rows, 1.3)
+    if dtype == "f32":
+        rows, cotangent = rows.float(), cotangent.float()
+    normed = rows.double()
+    if op == "norm":
+        normed = normed * torch.rsqrt(
+            (normed * normed).mean(-1, keepdim=True) + 1e-6)
+    exact = (normed * cotangent.double()).sum(0)
+    weight = torch.ones(7, device=DEVICE, requires_grad=True)
+    found, = torch.autograd.grad(function(rows.to(DEVICE), weight), weight,
+                                 cotangent.to(DEVICE))
+    error = (found.cpu().double() / exact - 1).abs().max().item()
+    # One rounding of the sum; in f32, several of each term as well, which are
+    # all the same.
+    assert error <= (6e-8 if dtype == "f64" else 3e-7), error
+
+
 # Graph ops alone: the text's results, and the shapes of its operands.
 GRAPHS = {
     "layer_norm": ("""
@@ -358,6 +473,13 @@ func.func @f(%x: tensor<2x3x?x8xf64>, %c: tensor<?x4xf64>, %s: tensor<?x4xf64>)
   %y = attn.rope %x, %c, %s
        : tensor<2x3x?x8xf64>, tensor<?x4xf64>, tensor<?x4xf64>
   return %y : tensor<2x3x?x8xf64>
+}""", [(2, 3, 4, 8), (4, 4), (4, 4)]),
+    "rope_known_features": ("""
+func.func @f(%x: tensor<2x3x4x?xf64>, %c: tensor<4x4xf64>, %s: tensor<4x4xf64>)
+    -> tensor<2x3x4x?xf64> {
+  %y = attn.rope %x, %c, %s
+       : tensor<2x3x4x?xf64>, tensor<4x4xf64>, tensor<4x4xf64>
+  return %y : tensor<2x3x4x?xf64>
 }""", [(2, 3, 4, 8), (4, 4), (4, 4)]),
     "rope_interleaved": ("""
 func.func @f(%x: tensor<2x3x4x6xf64>, %c: tensor<4x3xf64>, %s: tensor<4x3xf64>)

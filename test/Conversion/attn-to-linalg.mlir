@@ -260,3 +260,30 @@ func.func @sum_queries_of_unknown_heads(
       : tensor<2x?x?x?xf32>, tensor<2x?x?x64xf32> -> tensor<2x?x?x64xf32>
   return %r : tensor<2x?x?x64xf32>
 }
+
+// -----
+
+// A size that an operand's type does not have, but ops tell, becomes static.
+// CHECK-LABEL: func.func @rope_known
+// CHECK: tensor.expand_shape %{{.*}} : tensor<1x2x5x8xf32> into tensor<1x2x5x2x4xf32>
+func.func @rope_known(%x: tensor<1x2x16x8xf32>, %c: tensor<5x4xf32>) -> tensor<1x2x?x8xf32> {
+  %five = arith.constant 5 : index
+  %p = tensor.extract_slice %x[0, 0, 0, 0] [1, 2, %five, 8] [1, 1, 1, 1] : tensor<1x2x16x8xf32> to tensor<1x2x?x8xf32>
+  %y = attn.rope %p, %c, %c : tensor<1x2x?x8xf32>, tensor<5x4xf32>, tensor<5x4xf32>
+  return %y : tensor<1x2x?x8xf32>
+}
+
+// -----
+
+// A result in f64 is summed in f64.
+// CHECK-LABEL: func.func @wide_scores
+// CHECK: linalg.generic
+// CHECK: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %[[S:.*]]: f64):
+// CHECK: %[[WA:.*]] = arith.extf %[[A]] : f32 to f64
+// CHECK: %[[WB:.*]] = arith.extf %[[B]] : f32 to f64
+// CHECK: arith.mulf %[[WA]], %[[WB]] : f64
+// CHECK: arith.addf %[[S]], %{{.*}} : f64
+func.func @wide_scores(%q: tensor<1x1x4x8xf32>, %k: tensor<1x1x4x8xf32>) -> tensor<1x1x4x4xf64> {
+  %s = attn.scores %q, %k : tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32> -> tensor<1x1x4x4xf64>
+  return %s : tensor<1x1x4x4xf64>
+}

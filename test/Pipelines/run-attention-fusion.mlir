@@ -22,6 +22,9 @@
 // RUN: fovea-run %t/cached.mlir --random=3 --check --dims=33
 // RUN: fovea-run %t/shared_memory.mlir --random=3 --check --dims=65
 // RUN: fovea-run %t/masked_decode.mlir --random=3 --check --dims=200
+// RUN: fovea-run %t/turned_prefix.mlir --random=3 --check
+// RUN: fovea-run %t/wide_values.mlir --random=3 --check
+// RUN: fovea-run %t/wide_values.mlir --random=3 --check --strategy=unfused
 
 //--- gated.mlir
 !t = tensor<2x4x?x16xbf16>
@@ -302,4 +305,24 @@ func.func @masked_decode(%q: tensor<1x2x4x16xf32>, %k: tensor<1x2x?x16xf32>, %le
   %p = attn.softmax %m : tensor<1x2x4x?xf32> -> tensor<1x2x4x?xf32>
   %o = attn.values %p, %n : tensor<1x2x4x?xf32>, tensor<1x2x?x16xf32> -> tensor<1x2x4x16xf32>
   return %o : tensor<1x2x4x16xf32>
+}
+
+//--- turned_prefix.mlir
+// Turned keys, of which the mask keeps a constant number that no tile divides.
+func.func @turned_prefix(%q: tensor<1x1x31x8xf32>, %k: tensor<1x1x128x8xf32>, %v: tensor<1x1x128x8xf32>, %c: tensor<128x4xf32>, %s: tensor<128x4xf32>) -> tensor<1x1x31x8xf32> {
+  %c5 = arith.constant 5 : index
+  %r = attn.rope %k, %c, %s : tensor<1x1x128x8xf32>, tensor<128x4xf32>, tensor<128x4xf32>
+  %o = attn.attention %q, %r, %v scale(1.0) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %m = arith.cmpi slt, %j, %c5 : index
+    attn.yield %m : i1
+  } : tensor<1x1x31x8xf32>, tensor<1x1x128x8xf32>, tensor<1x1x128x8xf32> -> tensor<1x1x31x8xf32>
+  return %o : tensor<1x1x31x8xf32>
+}
+
+//--- wide_values.mlir
+// The accumulation type is f64 for the products of queries and keys as well.
+func.func @wide_values(%q: tensor<1x1x33x64xf32>, %k: tensor<1x1x33x64xf32>, %v: tensor<1x1x33x64xf64>) -> tensor<1x1x33x64xf64> {
+  %o = attn.attention %q, %k, %v scale(0.125) : tensor<1x1x33x64xf32>, tensor<1x1x33x64xf32>, tensor<1x1x33x64xf64> -> tensor<1x1x33x64xf64>
+  return %o : tensor<1x1x33x64xf64>
 }

@@ -148,11 +148,11 @@ func.func @relative(%x: tensor<2x4x8x8xf32>, %table: tensor<?xf16>)
 // CHECK-LABEL: func.func @project_gradient(
 // CHECK-SAME: %[[X:.*]]: tensor<?x8xbf16>, %[[W:.*]]: tensor<8x4xbf16>, %[[C:.*]]: tensor<4xbf16>, %[[D:.*]]: tensor<?x4xf32>)
 // CHECK: linalg.matmul
-// The row's gradient, summed in f32 and rounded once.
+// The row's gradient, summed in f64 and rounded once.
 // CHECK: linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0)>]
 // CHECK-SAME: iterator_types = ["parallel", "reduction"]
 // CHECK-SAME: ins(%[[D]]
-// CHECK: arith.truncf %{{.*}} : tensor<4xf32> to tensor<4xbf16>
+// CHECK: arith.truncf %{{.*}} : tensor<4xf64> to tensor<4xbf16>
 // CHECK: %[[DX:.*]] = linalg.generic
 // CHECK-SAME: affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>
 // CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction"]
@@ -299,4 +299,72 @@ func.func @powers(%x: tensor<4xf32>, %n: tensor<4xi32>) -> tensor<4xf32> {
     attn.yield %r : f32
   } : (tensor<4xf32>, tensor<4xi32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
+}
+
+// -----
+
+// Cosines and sines tell the size of the features.
+// CHECK-LABEL: func.func @turn_known_gradient(
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<1x1x4x?xf32>
+// CHECK: tensor.cast %[[X]] : tensor<1x1x4x?xf32> to tensor<1x1x4x72xf32>
+func.func @turn_known(%x: tensor<1x1x4x?xf32>, %c: tensor<4x36xf32>) -> tensor<1x1x4x?xf32> {
+  %y = attn.rope %x, %c, %c : tensor<1x1x4x?xf32>, tensor<4x36xf32>, tensor<4x36xf32>
+  return %y : tensor<1x1x4x?xf32>
+}
+
+// -----
+
+// In an f64 graph, the gradient of narrower weights is summed in f64 from terms
+// that are not rounded; so is that of a bias over all rows in an f32 graph. A
+// product of matrices is in f32.
+// CHECK-LABEL: func.func @sums_gradient(
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+// CHECK-NOT: arith.truncf
+// CHECK: arith.addf %{{.*}} : f64
+// CHECK: arith.truncf %{{.*}} : tensor<7xf64> to tensor<7xf32>
+func.func @sums(%x: tensor<20x7xf64>, %w: tensor<7xf32>) -> tensor<20x7xf64> {
+  %y = attn.rms_norm %x weight(%w : tensor<7xf32>) epsilon(1.0e-6) : tensor<20x7xf64>
+  return %y : tensor<20x7xf64>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @scale_gradient(
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]
+// CHECK-NOT: arith.truncf
+// CHECK: arith.addf %{{.*}} : f64
+// CHECK: arith.truncf %{{.*}} : tensor<7xf64> to tensor<7xf32>
+#all = affine_map<(r, c) -> (r, c)>
+func.func @scale(%x: tensor<20x7xf64>, %w: tensor<7xf32>) -> tensor<20x7xf64> {
+  %e = tensor.empty() : tensor<20x7xf64>
+  %y = linalg.generic {indexing_maps = [#all, affine_map<(r, c) -> (c)>, #all], iterator_types = ["parallel", "parallel"]}
+    ins(%x, %w : tensor<20x7xf64>, tensor<7xf32>) outs(%e : tensor<20x7xf64>) {
+  ^bb0(%a: f64, %b: f32, %o: f64):
+    %n = arith.extf %b : f32 to f64
+    %m = arith.mulf %a, %n : f64
+    linalg.yield %m : f64
+  } -> tensor<20x7xf64>
+  return %y : tensor<20x7xf64>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @bias_gradient(
+// CHECK-SAME: %[[B:[a-z0-9]*]]: tensor<7xf32>, %[[W:[a-z0-9]*]]: tensor<6x7xf32>
+// CHECK-DAG: arith.addf %{{.*}} : f64
+// CHECK-DAG: linalg.generic {{.*}} outs(%{{.*}} : tensor<6x7xf32>)
+#row = affine_map<(r, c) -> (c)>
+#result = affine_map<(r, c) -> (r, c)>
+func.func @bias(%x: tensor<20x6xf32>, %b: tensor<7xf32>, %w: tensor<6x7xf32>) -> tensor<20x7xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<20x7xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<20x7xf32>) -> tensor<20x7xf32>
+  %p = linalg.matmul ins(%x, %w : tensor<20x6xf32>, tensor<6x7xf32>) outs(%f : tensor<20x7xf32>) -> tensor<20x7xf32>
+  %y = linalg.generic {indexing_maps = [#result, #row, #result], iterator_types = ["parallel", "parallel"]}
+    ins(%p, %b : tensor<20x7xf32>, tensor<7xf32>) outs(%e : tensor<20x7xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<20x7xf32>
+  return %y : tensor<20x7xf32>
 }

@@ -66,6 +66,34 @@ SmallVector<Value> fovea::attn::getCaptures(Operation *op) {
   return captures.takeVector();
 }
 
+Value fovea::attn::expandShape(OpBuilder &builder, Location loc, Value tensor,
+                               ArrayRef<ReassociationIndices> groups,
+                               ArrayRef<OpFoldResult> sizes) {
+  SmallVector<int64_t> shape, collapsed;
+  SmallVector<OpFoldResult> known(sizes);
+  for (OpFoldResult &size : known) {
+    std::optional<int64_t> constant = getConstantIntValue(size);
+    shape.push_back(constant.value_or(ShapedType::kDynamic));
+    if (constant)
+      size = builder.getIndexAttr(*constant);
+  }
+  for (const ReassociationIndices &group : groups) {
+    int64_t product = 1;
+    for (int64_t dim : group)
+      product =
+          ShapedType::isDynamic(shape[dim]) || ShapedType::isDynamic(product)
+              ? ShapedType::kDynamic
+              : product * shape[dim];
+    collapsed.push_back(product);
+  }
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (type.getShape() != ArrayRef(collapsed))
+    tensor =
+        tensor::CastOp::create(builder, loc, type.clone(collapsed), tensor);
+  return tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), tensor,
+                                       groups, known);
+}
+
 /// Of attention on these operands.
 static FloatType getTypeOfSums(ValueRange operands) {
   for (Value operand : operands)

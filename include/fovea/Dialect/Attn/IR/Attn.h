@@ -54,6 +54,14 @@ int64_t getTileBytes(ScheduleAttr schedule, mlir::Type accumulation,
 /// Values defined above `op` that its regions use, in order of first use.
 llvm::SmallVector<mlir::Value> getCaptures(mlir::Operation *op);
 
+/// `tensor`, of which each of `groups` of dimensions of `sizes` is one
+/// dimension. What `sizes` tells to be constant becomes static, which the type
+/// of `tensor` may not be.
+mlir::Value expandShape(mlir::OpBuilder &builder, mlir::Location loc,
+                        mlir::Value tensor,
+                        llvm::ArrayRef<mlir::ReassociationIndices> groups,
+                        llvm::ArrayRef<mlir::OpFoldResult> sizes);
+
 } // namespace fovea::attn
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTN_H

@@ -46,9 +46,10 @@ def Attn_Dialect : Dialect {
     head `h` of `H` reads KV head `h floordiv (H / Hkv)`; `Hkv` divides `H`.
 
     **Numerics.** Products, softmax and normalisation are computed in the
-    *accumulation type*: f64 where an operand is f64, else f32. A result is
-    rounded once, to the element type of the result. A row in which every
-    key is masked, or which has no key, gives zeros and a log-sum-exp of minus
+    *accumulation type*: f64 where an operand is f64, else f32; `attn.scores`,
+    `attn.values` and `attn.sum_queries` sum in f64 where their result is f64,
+    too. A result is rounded once, to the element type of the result. A row in
+    which every key is masked, or which has no key, gives zeros and a log-sum-exp of minus
     infinity, never NaN.
 
     **Dropout** is Philox-4x32-10 (Salmon et al., "Parallel random numbers: as

@@ -46,14 +46,16 @@ using PlacedTermFn = llvm::function_ref<mlir::Value(
     llvm::SmallVectorImpl<mlir::Value> &place)>;
 
 /// A tensor with dimensions `outer` of the loops and elements of type
-/// `element`: `term` summed over all other loops, in the accumulation type.
-/// Null after an error.
+/// `element`: `term` summed over all other loops, in the accumulation type, or
+/// in f64 where memory and not arithmetic bounds a sum of more than a row. Null
+/// after an error.
 mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc,
                      const LoopNest &nest, llvm::ArrayRef<unsigned> outer,
                      mlir::FloatType element, TermFn term);
 
 /// A tensor of the shape of `like` and elements of type `element`: every
-/// iteration's `term` added at its place. Null after an error.
+/// iteration's `term` added at its place, in the accumulation type of what is
+/// read and of `element`. Null after an error.
 mlir::Value buildScatter(mlir::OpBuilder &builder, mlir::Location loc,
                          const LoopNest &nest, mlir::Value like,
                          mlir::FloatType element, PlacedTermFn term);

@@ -20,7 +20,8 @@
 
 namespace fovea::attn::differentiate {
 
-/// Gradients are scalars of the accumulation type of what they belong to.
+/// Gradients are scalars of the accumulation type of what they belong to, but
+/// for variables for which another is asked for.
 class ScalarTape {
 public:
   /// Replays and emits at `builder`.
@@ -37,7 +38,12 @@ public:
                      mlir::IRMapping &mapping, Substitute substitute = nullptr);
 
   /// Makes `leaf`, a value that is replayed or an argument of that, a variable.
-  void addVariable(mlir::Value leaf) { active.insert(leaf); }
+  /// Its gradient is of type `type`, if that is given.
+  void addVariable(mlir::Value leaf, mlir::FloatType type = {}) {
+    active.insert(leaf);
+    if (type)
+      gradientTypes[leaf] = type;
+  }
 
   /// Emits how `result` depends on the variables, times `cotangent`, a scalar
   /// of `result`'s accumulation type. Fails with an error at an op that has no
@@ -63,6 +69,7 @@ private:
   llvm::SmallVector<mlir::Operation *> ops, activeOps;
   llvm::DenseSet<mlir::Value> active;
   llvm::DenseMap<mlir::Value, mlir::Value> gradients;
+  llvm::DenseMap<mlir::Value, mlir::FloatType> gradientTypes;
 };
 
 } // namespace fovea::attn::differentiate

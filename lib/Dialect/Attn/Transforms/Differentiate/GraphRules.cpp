@@ -439,16 +439,9 @@ static void pull(Backward &backward, RopeOp op, Value gradient) {
   sizes.resize(5);
   sizes[member] = builder.getIndexAttr(2);
   sizes[pair] = tensor::getMixedSize(builder, loc, cos, 1);
-  SmallVector<int64_t> shape;
-  for (OpFoldResult size : sizes)
-    shape.push_back(getConstantIntValue(size).value_or(ShapedType::kDynamic));
   SmallVector<ReassociationIndices> groups = {{0}, {1}, {2}, {3, 4}};
-  auto split = [&](Value tensor) -> Value {
-    auto type = cast<RankedTensorType>(tensor.getType());
-    return tensor::ExpandShapeOp::create(builder, loc, type.clone(shape),
-                                         tensor, groups, sizes);
-  };
-  Value x = split(input), g = split(gradient);
+  Value x = expandShape(builder, loc, input, groups, sizes);
+  Value g = expandShape(builder, loc, gradient, groups, sizes);
   SmallVector<AffineExpr> other;
   for (unsigned dim = 0; dim < 5; ++dim) {
     AffineExpr expr = builder.getAffineDimExpr(dim);

@@ -65,6 +65,31 @@ static void addKnownLoops(AffineMap map, llvm::SmallBitVector &known) {
       known.set(dim.getPosition());
 }
 
+/// Whether something is read that every iteration has an element of, and more
+/// than one loop, or not the last, is summed over. Memory is then the bound,
+/// and not arithmetic as in a product of matrices; and terms are many, such as
+/// all rows for a weight.
+static bool isLongSum(const LoopNest &nest, ArrayRef<unsigned> outer) {
+  unsigned rank = nest.getNumLoops();
+  bool sumsRows = false;
+  for (unsigned loop = 0; loop + 1 < rank; ++loop)
+    sumsRows |= !llvm::is_contained(outer, loop);
+  return sumsRows && llvm::any_of(nest.maps, [&](AffineMap map) {
+           return map.isProjectedPermutation() && map.getNumResults() == rank;
+         });
+}
+
+/// The accumulation type of what `nest` reads and of `element`.
+static FloatType getTypeOfSum(const LoopNest &nest, FloatType element) {
+  FloatType type = getAccumulationType(element);
+  for (Value input : nest.inputs)
+    if (auto read = dyn_cast<FloatType>(getElementTypeOrSelf(input)))
+      if (FloatType wide = getAccumulationType(read);
+          wide.getWidth() > type.getWidth())
+        type = wide;
+  return type;
+}
+
 Value differentiate::buildSum(OpBuilder &builder, Location loc,
                               const LoopNest &nest, ArrayRef<unsigned> outer,
                               FloatType element, TermFn term) {
@@ -99,7 +124,10 @@ Value differentiate::buildSum(OpBuilder &builder, Location loc,
   }
 
   bool sums = outer.size() < rank;
-  FloatType type = sums ? getAccumulationType(element) : element;
+  FloatType type = element;
+  if (sums)
+    type = isLongSum(nest, outer) ? builder.getF64Type()
+                                  : getTypeOfSum(nest, element);
   SmallVector<OpFoldResult> shape;
   for (unsigned loop : outer)
     shape.push_back(nest.sizes[loop]);
@@ -133,7 +161,7 @@ Value differentiate::buildSum(OpBuilder &builder, Location loc,
 Value differentiate::buildScatter(OpBuilder &builder, Location loc,
                                   const LoopNest &nest, Value like,
                                   FloatType element, PlacedTermFn term) {
-  FloatType type = getAccumulationType(element);
+  FloatType type = getTypeOfSum(nest, element);
   auto index = [&](OpFoldResult size) {
     return getValueOrCreateConstantIndexOp(builder, loc, size);
   };

@@ -83,9 +83,12 @@ static Value emitGradient(LoopProgram &program, const Variable &variable,
     leaf = elements[*variable.input];
   else if (extract)
     leaf = mapping.lookupOrDefault(extract.getResult());
-  tape.addVariable(leaf);
-
   Value cotangent = tape.widen(elements[count]);
+  // In an f64 graph, the terms of a narrower variable are not rounded.
+  FloatType type = getAccumulationType(leaf.getType());
+  if (cotangent.getType().isF64())
+    type = cast<FloatType>(cotangent.getType());
+  tape.addVariable(leaf, type);
   if (program.weigh)
     cotangent =
         program.weigh(b, l, cotangent, value, elements.drop_front(count + 1));
@@ -93,8 +96,7 @@ static Value emitGradient(LoopProgram &program, const Variable &variable,
     return Value();
   if (Value gradient = tape.getGradient(leaf))
     return gradient;
-  return arith::ConstantOp::create(
-      b, l, b.getFloatAttr(getAccumulationType(leaf.getType()), 0.0));
+  return arith::ConstantOp::create(b, l, b.getFloatAttr(type, 0.0));
 }
 
 /// The nest that gradients are summed in: the program's inputs, the cotangent,

@@ -71,8 +71,9 @@ void ScalarTape::markActive() {
 void ScalarTape::add(Value value, Value gradient) {
   if (!active.contains(value))
     return;
+  FloatType type = gradientTypes.lookup(value);
   gradient = convertFloats(builder, loc, gradient,
-                           getAccumulationType(value.getType()));
+                           type ? type : getAccumulationType(value.getType()));
   Value &sum = gradients[value];
   sum = sum ? arith::AddFOp::create(builder, loc, sum, gradient) : gradient;
 }
