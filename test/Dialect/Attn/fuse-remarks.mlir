@@ -257,3 +257,52 @@ func.func @accumulates(%q: tensor<8x16xf32>, %k: tensor<8x16xf32>, %v: tensor<8x
   %o = linalg.matmul ins(%p, %v : tensor<8x8xf32>, tensor<8x16xf32>) outs(%r : tensor<8x16xf32>) -> tensor<8x16xf32>
   return %o : tensor<8x16xf32>
 }
+
+// -----
+
+// The logarithm of a sum over other scores than the softmax's, which stays.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=other_sum |
+// REMARK-SAME: the scores or probabilities have another use, by 'attn.log_sum_exp'
+func.func @other_sum(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>) -> (tensor<1x2x8x16xf32>, tensor<1x2x8xf32>) {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %t = attn.scale %s by 0.5 : tensor<1x2x8x8xf32>
+  %u = attn.scale %t by 0.3 : tensor<1x2x8x8xf32>
+  %p = attn.softmax %u : tensor<1x2x8x8xf32> -> tensor<1x2x8x8xf32>
+  %o = attn.values %p, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  %l = attn.log_sum_exp %t : tensor<1x2x8x8xf32> -> tensor<1x2x8xf32>
+  return %o, %l : tensor<1x2x8x16xf32>, tensor<1x2x8xf32>
+}
+
+// -----
+
+// Sigmoids of scores instead of a softmax.
+// REMARK: [Missed] values | Category:attn-fuse | Function=sigmoid |
+// REMARK-SAME: values are not fused into attention: what they are multiplied with is no softmax of scores, but made from them by 'attn.modify'
+func.func @sigmoid(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>) -> tensor<1x2x8x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %p = attn.modify %s {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %one = arith.constant 1.0 : f32
+    %n = arith.negf %x : f32
+    %e = math.exp %n : f32
+    %d = arith.addf %e, %one : f32
+    %r = arith.divf %one, %d : f32
+    attn.yield %r : f32
+  } : tensor<1x2x8x8xf32>
+  %o = attn.values %p, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  return %o : tensor<1x2x8x16xf32>
+}
+
+// -----
+
+// A column of sinks, cut off after the softmax.
+// REMARK: [Missed] softmax | Category:attn-fuse | Function=sink |
+// REMARK-SAME: its result does not reach a contraction with values, but 'tensor.extract_slice'
+func.func @sink(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>, %v: tensor<1x2x8x16xf32>, %sink: tensor<1x2x8x1xf32>) -> tensor<1x2x8x16xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x8xf32>
+  %c = tensor.concat dim(3) %s, %sink : (tensor<1x2x8x8xf32>, tensor<1x2x8x1xf32>) -> tensor<1x2x8x9xf32>
+  %p = attn.softmax %c : tensor<1x2x8x9xf32> -> tensor<1x2x8x9xf32>
+  %d = tensor.extract_slice %p[0, 0, 0, 0] [1, 2, 8, 8] [1, 1, 1, 1] : tensor<1x2x8x9xf32> to tensor<1x2x8x8xf32>
+  %o = attn.values %d, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>
+  return %o : tensor<1x2x8x16xf32>
+}

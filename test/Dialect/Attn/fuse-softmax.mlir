@@ -6,6 +6,11 @@
 // RUN: fovea-run %s --entry=logsm --random=1 --check
 // RUN: fovea-run %s --entry=late --random=1 --check
 // RUN: fovea-run %s --entry=safe --random=1 --check
+// RUN: fovea-run %s --entry=log_sum_exp --random=1 --dims=21 --check | FileCheck %s --check-prefix=SUM
+// RUN: fovea-run %s --entry=log_sum_exp --random=1 --dims=21 --check --grad | FileCheck %s --check-prefix=SUM
+// RUN: fovea-run %s --entry=log_sum_exp_rounded --random=1 --check | FileCheck %s --check-prefix=SUM
+// SUM: check: result 1: max error
+// SUM-NOT: FAILED
 
 // A softmax of steps, in many orders.
 
@@ -397,4 +402,45 @@ func.func @safe(%arg0: tensor<9x16xf32>, %arg1: tensor<11x16xf32>, %arg2: tensor
   %v39 = linalg.fill ins(%v37 : f32) outs(%v38 : tensor<9x8xf32>) -> tensor<9x8xf32>
   %v40 = linalg.contract indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>] ins(%v36, %arg2 : tensor<9x11xf32>, tensor<11x8xf32>) outs(%v39 : tensor<9x8xf32>) -> tensor<9x8xf32>
   return %v40 : tensor<9x8xf32>
+}
+
+// The logarithm of the softmax's sum is attention's second result. What reads it
+// may stand before the values.
+// CHECK-LABEL: func.func @log_sum_exp
+// CHECK-NOT: attn.scores
+// CHECK: %[[O:.*]], %[[L:.*]] = attn.attention {{.*}} scale(1.250000e-01) mask
+// CHECK: tensor<1x4x?x64xf32>, tensor<1x4x?xf32>
+// CHECK-NOT: attn.log_sum_exp
+// CHECK: %[[E:.*]] = math.exp %[[L]]
+// CHECK: return %[[O]], %[[E]]
+func.func @log_sum_exp(%q: tensor<1x4x?x64xf32>, %k: tensor<1x4x?x64xf32>, %v: tensor<1x4x?x64xf32>) -> (tensor<1x4x?x64xf32>, tensor<1x4x?xf32>) {
+  %s = attn.scores %q, %k : tensor<1x4x?x64xf32>, tensor<1x4x?x64xf32> -> tensor<1x4x?x?xf32>
+  %t = attn.scale %s by 0.125 : tensor<1x4x?x?xf32>
+  %m = attn.mask %t {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %c = arith.cmpi sge, %i, %j : index
+    attn.yield %c : i1
+  } : tensor<1x4x?x?xf32>
+  %l = attn.log_sum_exp %m : tensor<1x4x?x?xf32> -> tensor<1x4x?xf32>
+  %e = math.exp %l : tensor<1x4x?xf32>
+  %p = attn.softmax %m : tensor<1x4x?x?xf32> -> tensor<1x4x?x?xf32>
+  %o = attn.values %p, %v : tensor<1x4x?x?xf32>, tensor<1x4x?x64xf32> -> tensor<1x4x?x64xf32>
+  return %o, %e : tensor<1x4x?x64xf32>, tensor<1x4x?xf32>
+}
+
+// In another layout, and rounded.
+// CHECK-LABEL: func.func @log_sum_exp_rounded
+// CHECK: %[[O:.*]], %[[L:.*]] = attn.attention
+// CHECK-SAME: tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf32>, tensor<1x2x8xf32>
+// CHECK: %[[C:.*]] = tensor.collapse_shape %[[L]] {{\[\[}}0, 1], [2]]
+// CHECK: %[[R:.*]] = arith.truncf %[[C]] : tensor<2x8xf32> to tensor<2x8xf16>
+// CHECK: return %{{.*}}, %[[R]]
+func.func @log_sum_exp_rounded(%q: tensor<1x2x8x16xf16>, %k: tensor<1x2x8x16xf16>, %v: tensor<1x2x8x16xf16>) -> (tensor<1x2x8x16xf32>, tensor<2x8xf16>) {
+  %s = attn.scores %q, %k : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x8xf32>
+  %c = tensor.collapse_shape %s [[0, 1], [2], [3]] : tensor<1x2x8x8xf32> into tensor<2x8x8xf32>
+  %p = attn.softmax %c : tensor<2x8x8xf32> -> tensor<2x8x8xf32>
+  %l = attn.log_sum_exp %c : tensor<2x8x8xf32> -> tensor<2x8xf16>
+  %x = tensor.expand_shape %p [[0, 1], [2], [3]] output_shape [1, 2, 8, 8] : tensor<2x8x8xf32> into tensor<1x2x8x8xf32>
+  %o = attn.values %x, %v : tensor<1x2x8x8xf32>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf32>
+  return %o, %l : tensor<1x2x8x16xf32>, tensor<2x8xf16>
 }

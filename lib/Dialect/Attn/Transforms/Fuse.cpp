@@ -48,9 +48,9 @@ static bool isPassage(Operation *op) {
 
 /// Contractions that the result of `softmax` reaches, and by which input. Of a
 /// sum of exponentials, those that the exponentials reach, for the division by
-/// the sum may come after.
+/// the sum may come after. `obstacle` becomes another op that reads it.
 static SmallVector<std::pair<Operation *, unsigned>>
-findContractions(Operation *softmax) {
+findContractions(Operation *softmax, Operation *&obstacle) {
   constexpr size_t kMaxVisited = 128;
   SmallVector<std::pair<Operation *, unsigned>> found;
   SetVector<Operation *> visited;
@@ -67,6 +67,8 @@ findContractions(Operation *softmax) {
           found.push_back({user, use.getOperandNumber()});
       } else if (isPassage(user)) {
         visited.insert(user);
+      } else if (!obstacle) {
+        obstacle = user;
       }
     }
   }
@@ -100,6 +102,27 @@ static bool sumsExponentials(Operation *op) {
       def = def->getOperand(0).getDefiningOp();
     return !def || isa<math::ExpOp, math::Exp2Op>(def);
   });
+}
+
+/// What makes the probabilities of `values` out of scores, where that is
+/// elementwise; null if it is not, as a softmax.
+static Operation *findScores(ValuesOp values) {
+  constexpr size_t kMaxVisited = 128;
+  SetVector<Operation *> visited;
+  if (Operation *op = values.getProbabilities().getDefiningOp())
+    visited.insert(op);
+  for (size_t next = 0; next < visited.size() && next < kMaxVisited; ++next) {
+    Operation *op = visited[next];
+    if (isa<ScoresOp>(op))
+      return visited.front();
+    if (isSoftmaxLike(op))
+      return nullptr;
+    if (isPassage(op))
+      for (Value operand : op->getOperands())
+        if (Operation *producer = operand.getDefiningOp())
+          visited.insert(producer);
+  }
+  return nullptr;
 }
 
 /// Sizes of intermediate results must not be what keeps them alive.
@@ -143,6 +166,7 @@ struct AttnFuse final : fovea::attn::impl::AttnFuseBase<AttnFuse> {
     for (Operation *softmax : softmaxes)
       if (!erased.contains(softmax))
         fuse(softmax);
+    root->walk([&](ValuesOp values) { remarkOnValues(values); });
     cancelReshapes(&getContext(), created.getArrayRef());
     if (!created.empty())
       resolveSizes(root);
@@ -151,19 +175,39 @@ struct AttnFuse final : fovea::attn::impl::AttnFuseBase<AttnFuse> {
   }
 
 private:
+  static std::string getFunction(Operation *op) {
+    auto parent = op->getParentOfType<FunctionOpInterface>();
+    return parent ? parent.getName().str() : "";
+  }
+
+  /// Says what attention is none for lack of a softmax. A backward pass, whose
+  /// products look alike, has none.
+  void remarkOnValues(ValuesOp values) {
+    Operation *probabilities = findScores(values);
+    auto parent = values->getParentOfType<FunctionOpInterface>();
+    if (!probabilities || (parent && parent->hasAttr(kJointAttrName)))
+      return;
+    std::string function = getFunction(values);
+    remark::missed(values.getLoc(), remark::RemarkOpts::name("values")
+                                        .category(getArgument())
+                                        .function(function))
+        << "values are not fused into attention: what they are multiplied with "
+           "is no softmax of scores, but made from them by '" +
+               probabilities->getName().getStringRef().str() + "'";
+  }
+
   void fuse(Operation *softmax) {
     Location loc = softmax->getLoc();
     LDBG() << softmax->getName() << " at " << loc << " looks like a softmax";
-    std::string function;
-    if (auto parent = softmax->getParentOfType<FunctionOpInterface>())
-      function = parent.getName().str();
+    std::string function = getFunction(softmax);
     auto options = [&](StringRef name) {
       return remark::RemarkOpts::name(name)
           .category(getArgument())
           .function(function);
     };
     std::string why, firstWhy;
-    for (auto [op, input] : findContractions(softmax)) {
+    Operation *obstacle = nullptr;
+    for (auto [op, input] : findContractions(softmax, obstacle)) {
       std::unique_ptr<Plan> plan = Plan::create(op, input, why);
       LDBG() << "  operand " << input << " of " << op->getName() << " at "
              << op->getLoc() << ": "
@@ -201,6 +245,8 @@ private:
       if (!sumsExponentials(softmax))
         return;
       firstWhy = "its result does not reach a contraction with values";
+      if (obstacle)
+        firstWhy += ", but '" + obstacle->getName().getStringRef().str() + "'";
     }
     remark::missed(loc, options("softmax"))
         << "softmax is not fused into attention: " + firstWhy;

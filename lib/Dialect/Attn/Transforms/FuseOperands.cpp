@@ -346,7 +346,7 @@ Value buildOperand(OpBuilder &builder, Location loc, AxisTable &axes,
   return toRuns(builder, loc, axes, value, to, true);
 }
 
-bool canBuildResult(AxisTable &axes, const Layout &layout,
+bool canBuildResult(AxisTable &axes, ArrayRef<Axes> layout,
                     const Access &access) {
   auto isLayoutExpandable = llvm::all_of(
       layout, [&](const Axes &list) { return isExpandable(axes, list); });
@@ -359,9 +359,9 @@ bool canBuildResult(AxisTable &axes, const Layout &layout,
 }
 
 Value buildResult(OpBuilder &builder, Location loc, AxisTable &axes,
-                  Value result, const Layout &layout, const Access &access,
+                  Value result, ArrayRef<Axes> layout, const Access &access,
                   RankedTensorType type) {
-  if (ArrayRef(access) != ArrayRef(layout)) {
+  if (ArrayRef(access) != layout) {
     SmallVector<Runs> from = getRuns(layout, access);
     SmallVector<Runs> to = getRuns(access, layout);
     result = toRuns(builder, loc, axes, result, from, false);

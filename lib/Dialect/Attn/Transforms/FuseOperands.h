@@ -51,14 +51,14 @@ mlir::Value buildOperand(mlir::OpBuilder &builder, mlir::Location loc,
                          AxisTable &axes, const Source &source,
                          const Layout &layout, llvm::ArrayRef<Source> sizes);
 
-/// Whether a result of layout `layout` can be brought to `access`.
-bool canBuildResult(AxisTable &axes, const Layout &layout,
+/// Whether a result with dimensions `layout` can be brought to `access`.
+bool canBuildResult(AxisTable &axes, llvm::ArrayRef<Axes> layout,
                     const Access &access);
 
-/// `result` of layout `layout`, read at `access` and of type `type`.
+/// `result` with dimensions `layout`, read at `access` and of type `type`.
 mlir::Value buildResult(mlir::OpBuilder &builder, mlir::Location loc,
                         AxisTable &axes, mlir::Value result,
-                        const Layout &layout, const Access &access,
+                        llvm::ArrayRef<Axes> layout, const Access &access,
                         mlir::RankedTensorType type);
 
 } // namespace fovea::attn::fuse

@@ -7,6 +7,9 @@
 
 #include "FusePlan.h"
 
+#include "fovea/Dialect/Attn/Transforms/Formula.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -54,7 +57,7 @@ bool Plan::analyse(std::string &why) {
   graph = std::make_unique<ScalarGraph>(axes, valuesOp->getContext());
   return matchValues(why) && matchProduct(why) && assignRoles(why) &&
          chooseSources(why) && checkScore(why) && checkDropout(why) &&
-         checkDependences(why) && checkUses(why);
+         checkDependences(why) && (findLogSums(), checkUses(why));
 }
 
 //===----------------------------------------------------------------------===//
@@ -491,10 +494,33 @@ bool Plan::checkDependences(std::string &why) {
   return true;
 }
 
+/// Finds what attention's second result replaces.
+void Plan::findLogSums() {
+  logSums.clear();
+  if (!softmax.input)
+    return;
+  logSumAccess = axes.flatten(softmax.inputAccess);
+  logSumAccess.pop_back();
+  Axes layout[] = {batch, heads, rows};
+  if (!canBuildResult(axes, layout, logSumAccess))
+    return;
+  bool isWide = llvm::any_of(
+      ArrayRef{query.tensor, key.tensor, value.tensor},
+      [](Value tensor) { return getElementTypeOrSelf(tensor).isF64(); });
+  for (Operation *user : softmax.input.getUsers())
+    if (auto op = dyn_cast<LogSumExpOp>(user);
+        op && op->getBlock() == valuesOp->getBlock() &&
+        (isWide || !getElementTypeOrSelf(op.getResult()).isF64()))
+      logSums.push_back(op);
+}
+
 /// Fusion pays, and is asked for, only if no score-sized tensor remains.
 bool Plan::checkUses(std::string &why) {
   Block *block = valuesOp->getBlock();
   dead.clear();
+  // What attention's results replace.
+  SmallPtrSet<Operation *, 4> replaced(logSums.begin(), logSums.end());
+  replaced.insert(result.getDefiningOp());
   auto isDead = [&](Operation *op) {
     return llvm::all_of(op->getUsers(), [&](Operation *user) {
       if (user->getBlock() == &graph->getBlock())
@@ -503,12 +529,12 @@ bool Plan::checkUses(std::string &why) {
       return ancestor && dead.contains(ancestor);
     });
   };
-  Operation *last = result.getDefiningOp();
-  SmallVector<Operation *> worklist = {last};
+  SmallVector<Operation *> worklist(replaced.begin(), replaced.end());
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
-    if (op != last && (op->getBlock() != block || dead.contains(op) ||
-                       !wouldOpBeTriviallyDead(op) || !isDead(op)))
+    if (op->getBlock() != block || dead.contains(op) ||
+        (!replaced.contains(op) &&
+         (!wouldOpBeTriviallyDead(op) || !isDead(op))))
       continue;
     dead.insert(op);
     op->walk([&](Operation *nested) {
@@ -521,24 +547,37 @@ bool Plan::checkUses(std::string &why) {
   }
   if (dead.contains(product.op))
     return true;
-  // Follow what stays alive from the product to the op that keeps it.
-  Operation *op = product.op;
+  // An op that reads scores or probabilities, and on which the attention's
+  // result does not depend, is what keeps them.
+  DenseSet<Operation *> needed;
+  worklist.assign(replaced.begin(), replaced.end());
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    if (op->getBlock() != block || !needed.insert(op).second)
+      continue;
+    op->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          if (Operation *ancestor = block->findAncestorOpInBlock(*def))
+            worklist.push_back(ancestor);
+    });
+  }
   DenseSet<Operation *> visited;
-  while (visited.insert(op).second) {
+  worklist = {product.op};
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    if (replaced.contains(op) || !visited.insert(op).second)
+      continue;
     for (Operation *user : op->getUsers()) {
       Operation *ancestor = block->findAncestorOpInBlock(*user);
-      if (!ancestor || dead.contains(ancestor))
+      if (!ancestor)
         continue;
-      op = ancestor;
-      if (op->getNumResults() > 0 &&
-          llvm::any_of(op->getUsers(), [&](Operation *next) {
-            Operation *ancestor = block->findAncestorOpInBlock(*next);
-            return ancestor && dead.contains(ancestor);
-          }))
-        break;
-      return reject(why, ("the scores or probabilities have another use, by '" +
-                          op->getName().getStringRef() + "'")
-                             .str());
+      if (!needed.contains(ancestor))
+        return reject(why,
+                      ("the scores or probabilities have another use, by '" +
+                       ancestor->getName().getStringRef() + "'")
+                          .str());
+      worklist.push_back(ancestor);
     }
   }
   return reject(why, "the scores or probabilities have another use");
@@ -582,10 +621,18 @@ void Plan::build(SmallVectorImpl<Operation *> &erased,
     seed = softmax.dropout.getSeed();
     offset = softmax.dropout.getOffset();
   }
-  auto attention = AttentionOp::create(
-      builder, loc, outputType, /*lse=*/Type(), q, k, v,
-      builder.getF64FloatAttr(score.scale), dropout, seed, offset,
-      /*schedule=*/ScheduleAttr());
+  bool isWide = llvm::any_of(ArrayRef{q, k, v}, [](Value tensor) {
+    return getElementTypeOrSelf(tensor).isF64();
+  });
+  RankedTensorType lseType;
+  if (!logSums.empty())
+    lseType = RankedTensorType::get(outputType.getShape().drop_back(),
+                                    isWide ? builder.getF64Type()
+                                           : builder.getF32Type());
+  auto attention = AttentionOp::create(builder, loc, outputType, lseType, q, k,
+                                       v, builder.getF64FloatAttr(score.scale),
+                                       dropout, seed, offset,
+                                       /*schedule=*/ScheduleAttr());
   if (score.value != score.base)
     buildScoreRegion(*graph, score, scoreLayout(),
                      attention.getAccumulationType(), loc,
@@ -595,6 +642,15 @@ void Plan::build(SmallVectorImpl<Operation *> &erased,
   Value replacement = buildResult(builder, loc, axes, attention.getOutput(),
                                   {batch, heads, rows, valueFeatures},
                                   resultAccess, resultType);
+  SmallVector<Value> logSumReplacements;
+  for (LogSumExpOp op : logSums) {
+    auto type = cast<RankedTensorType>(op.getResult().getType());
+    Axes layout[] = {batch, heads, rows};
+    Value sum = buildResult(builder, loc, axes, attention.getLse(), layout,
+                            logSumAccess, type.clone(lseType.getElementType()));
+    logSumReplacements.push_back(differentiate::convertFloats(
+        builder, loc, sum, cast<FloatType>(type.getElementType())));
+  }
   for (Operation &op : llvm::make_range(
            before ? std::next(before->getIterator()) : block->begin(),
            last->getIterator()))
@@ -604,6 +660,18 @@ void Plan::build(SmallVectorImpl<Operation *> &erased,
   graph.reset();
   llvm::append_range(created, result.getUsers());
   result.replaceAllUsesWith(replacement);
+  // What reads the logarithms may stand before the values.
+  bool isInOrder = true;
+  for (auto [op, sum] : llvm::zip_equal(logSums, logSumReplacements)) {
+    for (Operation *user : op->getUsers()) {
+      Operation *ancestor = block->findAncestorOpInBlock(*user);
+      isInOrder &= !ancestor || !ancestor->isBeforeInBlock(last);
+      created.push_back(user);
+    }
+    op.getResult().replaceAllUsesWith(sum);
+  }
+  if (!isInOrder)
+    sortTopologically(block);
   // An op is listed before those that it uses, but for detours.
   SetVector<Operation *> rest = std::move(dead);
   for (bool changed = true; changed;) {

@@ -47,6 +47,7 @@ private:
   bool checkScore(std::string &why);
   bool checkDropout(std::string &why);
   bool checkDependences(std::string &why);
+  void findLogSums();
   bool checkUses(std::string &why);
   bool passesOn(mlir::Value scalar) const;
   void findResult();
@@ -69,6 +70,10 @@ private:
   /// narrowing of it.
   mlir::Value result;
   Access resultAccess;
+  /// Logarithms of the softmax's sums, which attention has as a result, and
+  /// where they are.
+  llvm::SmallVector<LogSumExpOp> logSums;
+  Access logSumAccess;
   llvm::SetVector<mlir::Operation *> dead;
 };
 

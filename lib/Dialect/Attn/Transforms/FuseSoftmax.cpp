@@ -44,8 +44,10 @@ namespace {
 /// Matches one probability.
 class Matcher {
 public:
-  Matcher(ScalarGraph &graph, ArrayRef<Axis> keys, std::string &why)
-      : graph(graph), keys(graph.getAxes().flatten(keys)), why(why) {}
+  Matcher(ScalarGraph &graph, ArrayRef<Axis> keys, Softmax &result,
+          std::string &why)
+      : graph(graph), keys(graph.getAxes().flatten(keys)), result(result),
+        why(why) {}
 
   /// The score behind probability `p`, or null.
   Value match(Value p) {
@@ -82,7 +84,7 @@ public:
   }
 
 private:
-  Value matchOp(Value input, const Access &access, unsigned dim) {
+  Value matchOp(Value input, Access access, unsigned dim) {
     for (auto [index, list] : llvm::enumerate(access)) {
       bool isKeys = list == keys;
       bool meets = llvm::any_of(
@@ -90,6 +92,10 @@ private:
       if (index == dim ? !isKeys : meets)
         return reject("the softmax is not over the dimension that the "
                       "contraction with values sums over");
+    }
+    if (dim + 1 == access.size()) {
+      result.input = input;
+      result.inputAccess = access;
     }
     return graph.read(input, access);
   }
@@ -294,6 +300,7 @@ private:
 
   ScalarGraph &graph;
   Axes keys;
+  Softmax &result;
   std::string &why;
 };
 } // namespace
@@ -309,7 +316,7 @@ std::optional<Softmax> matchSoftmax(ScalarGraph &graph, Value p,
       p = graph.read(dropout.getInput(), result.dropoutAccess);
     }
   }
-  result.score = Matcher(graph, keys, why).match(p);
+  result.score = Matcher(graph, keys, result, why).match(p);
   if (!result.score)
     return std::nullopt;
   return result;
@@ -319,7 +326,7 @@ std::optional<Softmax> matchSoftmax(ScalarGraph &graph, Value p,
                                     Value denominator, ArrayRef<Axis> keys,
                                     std::string &why) {
   Softmax result;
-  result.score = Matcher(graph, keys, why).match(p, denominator);
+  result.score = Matcher(graph, keys, result, why).match(p, denominator);
   if (!result.score)
     return std::nullopt;
   return result;

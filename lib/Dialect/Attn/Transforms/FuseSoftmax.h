@@ -21,6 +21,10 @@ struct Softmax {
   /// The dropout after it, if any, and where that is read.
   DropoutOp dropout;
   Access dropoutAccess;
+  /// What the softmax is of, if that is one op along the last dimension, and
+  /// where it is read.
+  mlir::Value input;
+  Access inputAccess;
 };
 
 /// Explains probability `p`, read for the values that are contracted along
