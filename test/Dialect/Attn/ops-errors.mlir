@@ -83,10 +83,9 @@ func.func @mask_yield(%s: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {
 
 func.func private @effect()
 func.func @mask_effects(%s: tensor<1x1x8x8xf32>) -> tensor<1x1x8x8xf32> {
-  // expected-error@+1 {{expects the mask region to have no side effects}}
   %t = attn.mask %s {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
-    // expected-note@+1 {{'func.call' may have one}}
+    // expected-error@+1 {{'func.call' op is not allowed in the mask region of 'attn.mask': expected operations on numbers (arith, math, index, affine.apply, scf.if, scf.for, scf.while), tensor.extract or tensor.dim; what is computed on tensors or has side effects belongs in front of 'attn.mask'}}
     func.call @effect() : () -> ()
     %keep = arith.cmpi sge, %i, %j : index
     attn.yield %keep : i1

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RegionVerify.h"
+
 #include "fovea/Dialect/Attn/IR/GpuFootprint.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace fovea::attn;
@@ -116,50 +117,6 @@ static LogicalResult verifyAttentionOperands(Operation *op, Value query,
 //===----------------------------------------------------------------------===//
 // Regions and attributes
 //===----------------------------------------------------------------------===//
-
-/// The region has arguments of types `arguments`, yields `result` and holds
-/// ops without side effects only. `name` is how the op's syntax calls it.
-static LogicalResult verifyRegion(Operation *op, StringRef name, Region &region,
-                                  ArrayRef<Type> arguments, Type result) {
-  Block &block = region.front();
-  if (block.getNumArguments() != arguments.size())
-    return op->emitOpError()
-           << "expects the " << name << " region to have " << arguments.size()
-           << " arguments, but it has " << block.getNumArguments();
-  for (auto [index, argument, expected] :
-       llvm::enumerate(block.getArgumentTypes(), arguments))
-    if (argument != expected)
-      return op->emitOpError()
-             << "expects argument " << index << " of the " << name
-             << " region to be " << expected << ", but it is " << argument;
-  auto yield = dyn_cast_or_null<YieldOp>(
-      block.mightHaveTerminator() ? block.getTerminator() : nullptr);
-  if (!yield)
-    return op->emitOpError()
-           << "expects the " << name << " region to end with attn.yield";
-  if (yield.getValue().getType() != result)
-    return yield.emitOpError()
-           << "expects to yield " << result << " from the " << name
-           << " region, but yields " << yield.getValue().getType();
-  Operation *impure = nullptr;
-  block.walk([&](Operation *nested) {
-    // A load of a captured buffer is what tensor.extract becomes.
-    if (isMemoryEffectFree(nested) ||
-        hasSingleEffect<MemoryEffects::Read>(nested))
-      return WalkResult::advance();
-    impure = nested;
-    return WalkResult::interrupt();
-  });
-  if (impure) {
-    InFlightDiagnostic diag = op->emitOpError()
-                              << "expects the " << name
-                              << " region to have no side effects";
-    diag.attachNote(impure->getLoc())
-        << "'" << impure->getName() << "' may have one";
-    return diag;
-  }
-  return success();
-}
 
 /// `extra` arguments in front of the coordinates `(b, h, i, j)`.
 static SmallVector<Type> withCoordinates(MLIRContext *context,

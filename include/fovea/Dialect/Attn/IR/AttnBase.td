@@ -40,7 +40,22 @@ def Attn_Dialect : Dialect {
 
     **Captures.** Regions read captured tensors (bias tables, slopes, document
     ids, lengths) and scalars by using values defined above them; a tensor is
-    read by `tensor.extract`. Only side-effect-free ops may stand in a region.
+    read by `tensor.extract`.
+
+    **Regions** hold operations on numbers (f16, bf16, f32, f64, index, signless
+    integers of at most 64 bits) without side effects: those of `arith`, `math`
+    and `index`, `affine.apply`, `affine.min` and `affine.max`, `scf.if`,
+    `scf.for` and `scf.while`, and of tensors `tensor.extract` and `tensor.dim`.
+    `docs/regions.md` lists them, by target and with their derivatives.
+
+    **What has no value.** A region is evaluated for every score, also where the
+    mask excludes it. For each of them its indices must lie within their tensors
+    and no divisor of integers may be 0, nor a quotient beyond its type, else
+    the behaviour is undefined. Where the coordinates and sizes alone decide, a
+    call with such sizes is an error; where data decide, nothing checks them but
+    `--check-bounds`. What else has no value (a shift by the width or more, a
+    conversion of a float to an integer that does not hold it) is any number, and
+    harmless where a select or the mask discards it.
 
     **Grouped heads.** Keys and values may have fewer heads than queries: query
     head `h` of `H` reads KV head `h floordiv (H / Hkv)`; `Hkv` divides `H`.

@@ -91,7 +91,9 @@ def ModifyOp : Attn_SameShapeOp<"modify",
   let description = [{
     `result[b, h, i, j] = body(input[b, h, i, j], b, h, i, j)`. The region has
     the arguments `(score: element type, b, h, i, j: index)` and yields the new
-    score; it may read captured tensors by `tensor.extract`.
+    score; it may read captured tensors by `tensor.extract`. It is evaluated for
+    every score, also for those that a mask excludes later; what regions may
+    hold, and what is undefined in them, is in the dialect's description.
 
     ```mlir
     %a = attn.modify %t {
@@ -423,7 +425,10 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
         o[i, d] = sum over j of p[i, j] * v[j, d]
 
     for every batch and head. Both regions are optional: an absent score region
-    is the identity, an absent mask region keeps all. The score region's score
+    is the identity, an absent mask region keeps all. Both may be evaluated for
+    every score, the score region also where the mask excludes it; what they may
+    hold, and what is undefined in them, is in the dialect's description. The
+    score region's score
     and the optional `lse` result `[B, H, Sq]` have the accumulation type. The
     dropout acts on the element `[b, h, i, j]` of a `[B, H, Sq, Sk]` tensor and
     not on `lse`.
