@@ -9,6 +9,8 @@
 
 #include "ThreadBlock.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Diagnostics.h"
 
 using namespace mlir;
@@ -27,6 +29,23 @@ Machine::Machine(const SimulationOptions &options) : options(options) {
   addMemoryHandlers(handlers);
   addTileHandlers(handlers);
   addRingHandlers(handlers);
+}
+
+/// Whether an op computes numbers from numbers.
+static bool isComputation(Operation *op) {
+  StringRef dialect = op->getName().getDialectNamespace();
+  return dialect == "arith" || dialect == "math" || dialect == "affine";
+}
+
+/// How many operands of an op, from the first on, must have a value.
+static unsigned countUsed(Operation *op) {
+  if (isComputation(op) || isa<scf::YieldOp, scf::WhileOp, func::ReturnOp,
+                               func::CallOp, tile::YieldOp>(op))
+    return 0;
+  if (isa<scf::ConditionOp>(op))
+    return 1;
+  // Bounds and step.
+  return isa<scf::ForOp>(op) ? 3 : op->getNumOperands();
 }
 
 const Code *Machine::translate(Region &region,
@@ -59,6 +78,8 @@ const Code *Machine::translate(Region &region,
       instruction.format = Format::get(op.getResult(0).getType());
     if (op.getNumOperands())
       instruction.input = Format::get(op.getOperand(0).getType());
+    instruction.computes = isComputation(&op);
+    instruction.numUsed = countUsed(&op);
     instruction.detail = getDetail(&op);
     for (Region &nested : op.getRegions()) {
       const Code *body = translate(nested, numbers);
@@ -107,7 +128,9 @@ Status Fiber::run(size_t depth, int64_t limit) {
     Frame &frame = stack.back();
     const Instruction &instruction = frame.code->instructions[frame.next];
     ++frame.next;
-    Status status = instruction.handler(*this, instruction);
+    Status status = machine.poisons.empty()
+                        ? instruction.handler(*this, instruction)
+                        : stepWithPoison(instruction);
     if (status == Status::Next)
       continue;
     if (status == Status::Blocked)
@@ -127,6 +150,36 @@ Status Fiber::runBlock(const Code *code, const Instruction *owner) {
   emitError(frame.code->instructions[frame.next].op)
       << "waits " << role->obstacle
       << "; expected no such wait in a function, a map or scf.forall";
+  return Status::Failed;
+}
+
+Status Fiber::stepWithPoison(const Instruction &instruction) {
+  bool isSelect = isa<arith::SelectOp>(instruction.op);
+  const Poison *poison = nullptr;
+  for (size_t index = 0; index < instruction.operands.size(); ++index) {
+    const Poison *found = operand(instruction, index).poison;
+    if (found && index < instruction.numUsed)
+      return reportPoison(*found, instruction.op);
+    // What a select does not choose does not matter.
+    if (found && instruction.computes && (!isSelect || index == 0))
+      poison = found;
+  }
+  for (size_t index = 0; index < instruction.op->getNumResults(); ++index)
+    result(instruction, index).poison = poison;
+  return poison ? Status::Next : instruction.handler(*this, instruction);
+}
+
+Status Fiber::setPoison(const Instruction &instruction, const Twine &reason) {
+  auto [entry, isNew] = machine.poisons.try_emplace(instruction.op);
+  if (isNew)
+    entry->second = {instruction.op, reason.str()};
+  result(instruction).poison = &entry->second;
+  return Status::Next;
+}
+
+Status Fiber::reportPoison(const Poison &poison, Operation *user) const {
+  emitError(poison.op).append(poison.reason).attachNote(user->getLoc())
+      << "used here";
   return Status::Failed;
 }
 

@@ -52,6 +52,11 @@ struct Instruction {
   llvm::SmallVector<const Code *, 2> regions;
   /// Of the first result and of the first operand.
   Format format, input;
+  /// What becomes of operands without a value, see `Poison`: the first
+  /// `numUsed` are used, which is a fault; of the others an op that `computes`
+  /// makes results without a value, and any other op passes them on.
+  unsigned numUsed;
+  bool computes;
   /// What the handler wants to know about the op: a constant's value, a
   /// predicate.
   Scalar detail;
@@ -96,6 +101,8 @@ public:
   };
   /// By the block's number, or by 0.
   std::map<int64_t, std::vector<Addition>> additions;
+  /// What has no value, by the op that computes it.
+  std::map<mlir::Operation *, Poison> poisons;
   /// Constants of the module.
   llvm::DenseMap<mlir::Operation *, std::shared_ptr<MemRef>> globals;
 
@@ -172,6 +179,12 @@ public:
     return Status::Next;
   }
 
+  /// Leaves the result without a value, because the op `reason`.
+  Status setPoison(const Instruction &instruction, const llvm::Twine &reason);
+
+  /// An error at what has no value, with a note at the op that uses it.
+  Status reportPoison(const Poison &poison, mlir::Operation *user) const;
+
   /// An error at an op, with a note that says where this fiber is.
   mlir::InFlightDiagnostic emitError(mlir::Operation *op) const;
 
@@ -183,6 +196,10 @@ public:
   std::vector<Frame> stack;
   /// What the last terminator of a function or a map gave.
   std::vector<Datum> yielded;
+
+private:
+  /// Runs one op where values may be missing.
+  Status stepWithPoison(const Instruction &instruction);
 };
 
 void addScalarHandlers(llvm::StringMap<Handler> &handlers);

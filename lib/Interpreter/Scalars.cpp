@@ -90,16 +90,13 @@ static Status unsignedInts(Fiber &fiber, const Instruction &op) {
 /// Divisions: the divisor must not be 0, nor the quotient too large.
 template <Status (*compute)(Fiber &, const Instruction &)>
 static Status division(Fiber &fiber, const Instruction &op) {
-  if (fiber.getInt(op, 1) == 0) {
-    fiber.emitError(op.op) << "divides by 0";
-    return Status::Failed;
-  }
+  if (fiber.getInt(op, 1) == 0)
+    return fiber.setPoison(op, "divides by 0");
   int64_t least = llvm::minIntN(op.format.width);
   if (fiber.getInt(op, 1) == -1 && fiber.getInt(op, 0) == least &&
-      op.format.width > 1 && !op.op->getName().getStringRef().ends_with("ui")) {
-    fiber.emitError(op.op) << "divides " << least << " by -1, which overflows";
-    return Status::Failed;
-  }
+      op.format.width > 1 && !op.op->getName().getStringRef().ends_with("ui"))
+    return fiber.setPoison(op, "divides " + Twine(least) +
+                                   " by -1, which overflows");
   return compute(fiber, op);
 }
 
@@ -108,10 +105,9 @@ template <int64_t (*compute)(int64_t value, uint64_t bits, int64_t by)>
 static Status shift(Fiber &fiber, const Instruction &op) {
   int64_t value = fiber.getInt(op, 0);
   uint64_t by = op.format.getUnsigned(fiber.getInt(op, 1));
-  if (by >= op.format.width) {
-    fiber.emitError(op.op) << "shifts " << op.format.width << " bits by " << by;
-    return Status::Failed;
-  }
+  if (by >= op.format.width)
+    return fiber.setPoison(op, "shifts " + Twine(op.format.width) +
+                                   " bits by " + Twine(by));
   return fiber.setInt(
       op, op.format.wrap(compute(value, op.format.getUnsigned(value), by)));
 }
@@ -139,6 +135,10 @@ static Status constant(Fiber &fiber, const Instruction &op) {
   }
   fiber.result(op).scalar = op.detail;
   return Status::Next;
+}
+
+static Status poison(Fiber &fiber, const Instruction &op) {
+  return fiber.setPoison(op, "has no value");
 }
 
 static Status select(Fiber &fiber, const Instruction &op) {
@@ -172,9 +172,11 @@ static Status floatToInt(Fiber &fiber, const Instruction &op) {
   int magnitude = static_cast<int>(op.format.width) - isSigned;
   double low = isSigned ? -std::ldexp(1.0, magnitude) : 0;
   if (!(value >= low && value < std::ldexp(1.0, magnitude))) {
-    fiber.emitError(op.op) << "converts " << fiber.getFloat(op, 0) << ", which "
-                           << op.op->getResult(0).getType() << " does not hold";
-    return Status::Failed;
+    std::string reason;
+    llvm::raw_string_ostream(reason)
+        << "converts " << fiber.getFloat(op, 0) << ", which '"
+        << op.op->getResult(0).getType() << "' does not hold";
+    return fiber.setPoison(op, reason);
   }
   return fiber.setInt(op,
                       op.format.wrap(isSigned ? static_cast<int64_t>(value)
@@ -238,6 +240,7 @@ void interpreter::addScalarHandlers(llvm::StringMap<Handler> &handlers) {
   using F = double;
   handlers["arith.constant"] = constant;
   handlers["arith.select"] = select;
+  handlers["ub.poison"] = poison;
   handlers["arith.cmpi"] = compareInts;
   handlers["arith.cmpf"] = compareFloats;
 

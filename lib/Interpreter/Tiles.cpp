@@ -210,6 +210,13 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
 std::shared_ptr<Fragment>
 interpreter::readFragment(Fiber &fiber, const Instruction &op, size_t index) {
   auto fragment = fiber.share<Fragment>(op, index);
+  // A map passes on what has no value.
+  if (!isa<tile::MapOp>(op.op))
+    for (const Poison *poison : fragment->poison)
+      if (poison) {
+        fiber.reportPoison(*poison, op.op);
+        return nullptr;
+      }
   if (!fragment->product)
     return fragment;
   fiber.emitError(op.op)
@@ -481,14 +488,23 @@ static Status map(Fiber &fiber, const Instruction &op) {
       int64_t source = index < numInputs ? number
                        : index < numRows ? element.front()
                                          : element.back();
-      fiber.values[body->arguments[index]].scalar = operand->elements[source];
+      Datum &argument = fiber.values[body->arguments[index]];
+      argument.scalar = operand->elements[source];
+      argument.poison =
+          operand->poison.empty() ? nullptr : operand->poison[source];
     }
     for (auto [dim, coordinate] : llvm::enumerate(element))
       fiber.values[body->arguments[operands.size() + dim]].scalar.i =
           coordinate;
     if (fiber.runBlock(body, &op) != Status::Next)
       return false;
-    result->elements[number++] = fiber.yielded.front().scalar;
+    const Datum &yielded = fiber.yielded.front();
+    result->elements[number] = yielded.scalar;
+    if (yielded.poison) {
+      result->poison.resize(result->elements.size());
+      result->poison[number] = yielded.poison;
+    }
+    ++number;
     return true;
   });
   return done ? fiber.setObject(op, result) : Status::Failed;

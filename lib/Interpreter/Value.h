@@ -13,6 +13,7 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace fovea::interpreter {
@@ -50,9 +51,19 @@ struct Object {
   virtual ~Object() = default;
 };
 
+/// Why a number has no value.
+struct Poison {
+  /// What could not compute it.
+  mlir::Operation *op;
+  std::string reason;
+};
+
 struct Datum {
   Scalar scalar;
   std::shared_ptr<Object> object;
+  /// Set for a number without a value, which may be passed on and discarded,
+  /// but not be used.
+  const Poison *poison = nullptr;
 };
 
 /// Memory that was allocated at once.
@@ -109,6 +120,8 @@ struct Fragment : Object {
   llvm::SmallVector<int64_t, 2> shape;
   Format format;
   std::vector<Scalar> elements;
+  /// Of each element, see `Datum`; empty where all have values.
+  std::vector<const Poison *> poison;
   /// The product that adds to these registers now.
   mlir::Operation *product = nullptr;
   /// All elements are one value, so that registers are made as needed.

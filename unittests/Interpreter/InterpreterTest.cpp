@@ -180,15 +180,6 @@ TEST_F(InterpreterTest, FaultyScalars) {
               {}, {0});
     EXPECT_NE(errors.find(message), std::string::npos) << errors;
   };
-  expectError("%a = arith.divsi %n, %n : index",
-              "'arith.divsi' op divides by 0");
-  expectError(R"(%a = arith.constant 8 : i8
-    %b = arith.shli %a, %a : i8)",
-              "'arith.shli' op shifts 8 bits by 8");
-  expectError(R"(%a = arith.constant 3.0e9 : f32
-    %b = arith.fptosi %a : f32 to i32)",
-              "'arith.fptosi' op converts 3.000000e+09, which 'i32' does not "
-              "hold");
   expectError(R"(%a = memref.alloc() : memref<4xf32>
     %c4 = arith.constant 4 : index
     %b = memref.load %a[%c4] : memref<4xf32>)",
@@ -204,6 +195,89 @@ TEST_F(InterpreterTest, FaultyScalars) {
   expectError(R"(%a = memref.alloc() : memref<4xf32>
     %b = memref.rank %a : memref<4xf32>)",
               "'memref.rank' op is not known to the interpreter");
+}
+
+TEST_F(InterpreterTest, UsesOfWhatHasNoValue) {
+  auto expectError = [&](const std::string &body, const char *message) {
+    runFloats("func.func @f(%n: index) {\n" + body + "\n  return\n}\n", {},
+              {0});
+    EXPECT_EQ(errors, std::string(message) + " | used here");
+  };
+  // What is computed of such a number has no value either.
+  auto expectErrorAt = [&](const char *body, const char *type,
+                           const char *message) {
+    expectError(std::string(body) + "\n%same = arith.cmpi eq, %a, %a : " +
+                    type + "\ncf.assert %same, \"no\"",
+                message);
+  };
+  expectErrorAt("%a = arith.divsi %n, %n : index", "index",
+                "'arith.divsi' op divides by 0");
+  expectErrorAt(R"(%b = arith.constant -128 : i8
+    %c = arith.constant -1 : i8
+    %a = arith.remsi %b, %c : i8)",
+                "i8", "'arith.remsi' op divides -128 by -1, which overflows");
+  expectErrorAt(R"(%b = arith.constant 8 : i8
+    %a = arith.shli %b, %b : i8)",
+                "i8", "'arith.shli' op shifts 8 bits by 8");
+  expectErrorAt(R"(%b = arith.constant 3.0e9 : f32
+    %a = arith.fptosi %b : f32 to i32)",
+                "i32",
+                "'arith.fptosi' op converts 3.000000e+09, which 'i32' does not "
+                "hold");
+  const std::string division = "%a = arith.divsi %n, %n : index\n";
+  expectError(division + "%m = memref.alloc() : memref<4xf32>\n"
+                         "%b = memref.load %m[%a] : memref<4xf32>",
+              "'arith.divsi' op divides by 0");
+  expectError(division + "%m = memref.alloc() : memref<4xindex>\n"
+                         "memref.store %a, %m[%n] : memref<4xindex>",
+              "'arith.divsi' op divides by 0");
+  expectError(division + "%c = arith.constant 1 : index\n"
+                         "scf.for %i = %n to %a step %c {}",
+              "'arith.divsi' op divides by 0");
+  // By way of a select that chooses it, or has it for its condition.
+  expectErrorAt((division + "%t = arith.cmpi eq, %n, %n : index\n"
+                            "%b = arith.select %t, %a, %n : index")
+                    .c_str(),
+                "index", "'arith.divsi' op divides by 0");
+  expectError(division + "%t = arith.cmpi eq, %a, %n : index\n"
+                         "%b = arith.select %t, %t, %t : i1\n"
+                         "cf.assert %b, \"no\"",
+              "'arith.divsi' op divides by 0");
+}
+
+TEST_F(InterpreterTest, WhatHasNoValueMayBeDiscarded) {
+  // By a select, after arithmetic, carried by a loop or yielded by a branch;
+  // and the same ops have a value later on.
+  EXPECT_EQ(evaluate(R"(
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %none = arith.constant 0.0 : f32
+    %r = scf.for %i = %zero to %c3 step %c1 iter_args(%sum = %none) -> f32 {
+      %a = arith.remsi %c3, %i : index
+      %b = arith.addi %a, %c1 : index
+      %t = arith.cmpi eq, %i, %zero : index
+      %c = arith.select %t, %c1, %b : index
+      %d = arith.index_cast %c : index to i32
+      %e = arith.sitofp %d : i32 to f32
+      %next = arith.addf %sum, %e : f32
+      scf.yield %next : f32
+    })"),
+            1 + 1 + 2);
+  EXPECT_EQ(evaluate(R"(
+    %a = arith.divsi %n, %n : index
+    %c1 = arith.constant 1 : index
+    %x:2 = scf.for %i = %zero to %c1 step %c1 iter_args(%b = %a, %c = %c1) -> (index, index) {
+      %t = arith.cmpi eq, %i, %zero : index
+      %d = scf.if %t -> index {
+        scf.yield %b : index
+      } else {
+        scf.yield %c : index
+      }
+      scf.yield %d, %c : index, index
+    }
+    %y = arith.index_cast %x#1 : index to i32
+    %r = arith.sitofp %y : i32 to f32)"),
+            1);
 }
 
 TEST_F(InterpreterTest, ViewsOfMemory) {

@@ -10,14 +10,31 @@
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Conversion/Philox.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace fovea;
 
-/// Whether `region` reads tensors, so that its coordinates must be elements'.
-static bool readsTensors(Region &region) {
-  return region.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+/// Whether the result of `op` exists for some operands only.
+static bool isPartial(Operation *op) {
+  if (isa<tensor::ExtractOp, arith::FPToSIOp, arith::FPToUIOp>(op))
+    return true;
+  bool dividesOrShifts =
+      isa<arith::DivSIOp, arith::DivUIOp, arith::CeilDivSIOp,
+          arith::CeilDivUIOp, arith::FloorDivSIOp, arith::RemSIOp,
+          arith::RemUIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op);
+  return dividesOrShifts && !matchPattern(op->getOperand(1), m_Constant());
+}
+
+/// Whether `region` promises to have a value at the coordinates of elements
+/// alone.
+static bool isPartial(Region &region) {
+  return region
+      .walk([](Operation *op) {
+        return isPartial(op) ? WalkResult::interrupt() : WalkResult::advance();
+      })
       .wasInterrupted();
 }
 
@@ -33,7 +50,7 @@ SmallVector<Value> ScoreTile::getPlace(OpBuilder &builder, Location loc,
                                        OpFoldResult query, OpFoldResult key,
                                        Region &region) const {
   IndexMath index(builder, loc);
-  bool clamps = readsTensors(region);
+  bool clamps = isPartial(region);
   SmallVector<Value> place{at[0], at[1]};
   auto add = [&](Value first, OpFoldResult coordinate, OpFoldResult count,
                  bool mayLack) {
