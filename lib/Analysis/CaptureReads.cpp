@@ -96,8 +96,14 @@ std::optional<int64_t> Growth::find(Operation &op) const {
     return operands[0] + operands[1];
   if (isa<arith::SubIOp>(op))
     return operands[0] - operands[1];
-  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
-    return operands[0];
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+          arith::TruncIOp>(op)) {
+    // Positions fit 32 bits; in fewer they wrap.
+    Type type = op.getResult(0).getType();
+    bool wraps = !type.isIndex() && type.getIntOrFloatBitWidth() < 32;
+    return wraps && operands[0] != 0 ? std::nullopt
+                                     : std::optional(operands[0]);
+  }
   if (llvm::all_of(operands, [](int64_t growth) { return growth == 0; }))
     return 0;
   return std::nullopt;

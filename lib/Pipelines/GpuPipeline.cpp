@@ -123,9 +123,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   if (options.strategy != Strategy::Unfused)
     addAttention(manager, options);
   addBackward(manager, /*unscheduledOnly=*/options.level == Level::Tiled);
-  manager.addPass(createAttnToLinalg());
-  manager.addPass(createLinalgPrepare());
-  addCleanup(manager);
+  addLinalg(manager);
   LinalgFuseRowsOptions fusion;
   fusion.scope = options.strategy == Strategy::Unfused ? "op" : "graph";
   manager.addPass(createLinalgFuseRows(fusion));

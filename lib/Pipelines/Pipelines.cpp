@@ -63,7 +63,13 @@ void fovea::addCleanup(OpPassManager &manager) {
   manager.addPass(createCSEPass());
 }
 
+void fovea::addImport(OpPassManager &manager) {
+  manager.addPass(createRejectRecursion());
+  manager.addPass(createExpandScalars());
+}
+
 void fovea::addInlining(OpPassManager &manager) {
+  addImport(manager);
   manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   manager.addPass(createSymbolDCEPass());
 }
@@ -73,6 +79,12 @@ void fovea::addFoldingOfEmpty(OpPassManager &manager) {
   manager.addPass(attn::createAttnFoldEmpty());
   // What was computed for empty tensors alone is not remarked on.
   manager.addPass(createCanonicalizerPass());
+}
+
+void fovea::addLinalg(OpPassManager &manager) {
+  manager.addPass(createAttnToLinalg());
+  manager.addPass(createLinalgPrepare());
+  addCleanup(manager);
 }
 
 void fovea::addBackward(OpPassManager &manager, bool unscheduledOnly) {
@@ -151,9 +163,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   if (!isUnfused && options.level != Level::Tiled)
     manager.addPass(attn::createAttnPackQueries());
   addBackward(manager);
-  manager.addPass(createAttnToLinalg());
-  manager.addPass(createLinalgPrepare());
-  addCleanup(manager);
+  addLinalg(manager);
   LinalgFuseRowsOptions fusion;
   fusion.scope = isUnfused ? "op" : "graph";
   manager.addPass(createLinalgFuseRows(fusion));
@@ -168,6 +178,14 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   addToLLVM(manager);
 }
 
+/// From linalg on buffers to scalar loops, and on.
+static void addScalarLoops(OpPassManager &manager) {
+  LinalgToVectorOptions scalars;
+  scalars.vectorBytes = 1;
+  manager.addPass(createLinalgToVector(scalars));
+  addToLLVM(manager);
+}
+
 void fovea::buildReferencePipeline(OpPassManager &manager,
                                    const ReferenceOptions &options) {
   addInlining(manager);
@@ -178,14 +196,18 @@ void fovea::buildReferencePipeline(OpPassManager &manager,
   addBackward(manager);
   if (!options.ownTypes)
     manager.addPass(createPromoteToF64());
-  manager.addPass(createAttnToLinalg());
-  manager.addPass(createLinalgPrepare());
-  addCleanup(manager);
+  addLinalg(manager);
   addBufferization(manager);
-  LinalgToVectorOptions scalars;
-  scalars.vectorBytes = 1;
-  manager.addPass(createLinalgToVector(scalars));
-  addToLLVM(manager);
+  addScalarLoops(manager);
+}
+
+void fovea::buildCheckedPipeline(OpPassManager &manager) {
+  addInlining(manager);
+  addBackward(manager);
+  addLinalg(manager);
+  addBufferization(manager);
+  manager.addPass(createInstrumentAccesses());
+  addScalarLoops(manager);
 }
 
 void fovea::buildGradientPipeline(OpPassManager &manager,
@@ -195,6 +217,7 @@ void fovea::buildGradientPipeline(OpPassManager &manager,
     target.target = getName(*options.gpu).str();
     manager.addPass(createAttachGpuTarget(target));
   }
+  addImport(manager);
   // Functions that others call stay until they are differentiated themselves.
   manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   addFoldingOfEmpty(manager);

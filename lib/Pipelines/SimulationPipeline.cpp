@@ -21,8 +21,7 @@ void fovea::buildSimulationPipeline(OpPassManager &manager,
                                     bool hasPrograms) {
   if (hasPrograms) {
     addInlining(manager);
-    manager.addPass(createAttnToLinalg());
-    manager.addPass(createLinalgPrepare());
+    addLinalg(manager);
     addBufferization(manager, /*useStack=*/false);
   } else {
     GpuOptions toTile = options;

@@ -17,6 +17,9 @@ int getPasses(Strategy strategy);
 
 void addCleanup(mlir::OpPassManager &manager);
 
+/// What every pipeline begins with: no recursion, and few scalar ops.
+void addImport(mlir::OpPassManager &manager);
+
 /// One function for each that can be called, so that fusion sees all of it.
 void addInlining(mlir::OpPassManager &manager);
 
@@ -36,6 +39,9 @@ void addFloatEmulation(mlir::OpPassManager &manager);
 /// What is left of `math` on a host, as LLVM's intrinsics and calls of its
 /// library.
 void addMathLowering(mlir::OpPassManager &manager);
+
+/// What is left of the graph as linalg on tensors.
+void addLinalg(mlir::OpPassManager &manager);
 
 /// From linalg on tensors to linalg on memrefs, buffers placed, small ones on
 /// the stack if `useStack` is set; if not, there is a runtime that frees what

@@ -192,6 +192,59 @@ def ConvertAttnToVector
 }
 
 //===----------------------------------------------------------------------===//
+// reject-recursion
+//===----------------------------------------------------------------------===//
+
+def RejectRecursion : Pass<"reject-recursion", "::mlir::ModuleOp"> {
+  let summary = "Refuses functions that call themselves";
+  let description = [{
+    Functions are inlined and bufferized callee first, which has no end, or no
+    order, where one calls itself, through others or directly: an error at the
+    function, with a note at the call.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// expand-scalars
+//===----------------------------------------------------------------------===//
+
+def ExpandScalars : Pass<"expand-scalars"> {
+  let summary = "Writes scalar ops by those that every pass and target has";
+  let description = [{
+    The first pass of every pipeline, so that fusion, mask analysis, derivatives,
+    the interpreter and code generation know fewer ops. On numbers:
+
+    - the ops of the `index` dialect become those of `arith`;
+    - `math.isnan`, `isinf`, `isfinite` and `isnormal` become comparisons, as
+      does `math.clampf`;
+    - `math.ipowi` becomes multiplications: by squares, as many as the exponent's
+      bits if it is a constant, and else its type's. 0 to a negative power, which
+      has no value, is 0;
+    - `math.sincos` becomes a sine and a cosine, and `arith.addui_extended`,
+      `arith.mului_extended` and `arith.mulsi_extended` two ops or more, each
+      with one result.
+
+    On numbers, vectors and tensors, a cast of an index to fewer than 64 bits
+    (`arith.index_cast`, `arith.index_castui`) becomes one to 64 bits and
+    `arith.trunci`: MLIR's canonicalizer takes a cast to few bits and back for
+    the identity.
+
+    ```mlir
+    %0 = arith.index_cast %j : index to i8
+    // becomes
+    %1 = arith.index_cast %j : index to i64
+    %0 = arith.trunci %1 : i64 to i8
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
+  ];
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Number of ops expanded">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // expand-math
 //===----------------------------------------------------------------------===//
 
@@ -211,9 +264,10 @@ def ExpandMath : Pass<"expand-math"> {
     `math.clampf` becomes comparisons, and `math.fpowi` a `math.powf`.
 
     With `all`, for machines without a library, so do the other functions of
-    `math` on floats, computed in f64 for all types: sines and cosines of
-    magnitudes up to 2^33; powers with a relative error of at most 2^-51 times
-    the binary logarithm of the result.
+    `math` on floats, and `arith.remf`, computed in f64 for all types: sines and
+    cosines of magnitudes up to 2^33; powers with a relative error of at most
+    2^-51 times the binary logarithm of the result; remainders without an error,
+    of quotients up to 2^312.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -540,6 +594,33 @@ def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
   ];
   let statistics = [
     Statistic<"numChecks", "num-checks", "Number of demands to check">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// instrument-accesses
+//===----------------------------------------------------------------------===//
+
+def InstrumentAccesses : Pass<"instrument-accesses", "::mlir::ModuleOp"> {
+  let summary = "Adds checks of indices and divisors that data decides";
+  let description = [{
+    Runs on buffers, while loops over them are still linalg ops: every
+    `memref.load` and `memref.store` is then one that the graph wrote, as
+    `tensor.extract` or `tensor.insert`. In front of each there is, for each
+    dimension, a call of the runtime with the index and the size, and in front
+    of each integer division and remainder one with the dividend and the divisor.
+    What is out of bounds, divides by 0 or overflows ends the call of the
+    function with a message that names the op, its location and the numbers.
+
+    Constant divisors other than 0 and -1, and constant indices within a static
+    size, are not checked.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect"
+  ];
+  let statistics = [
+    Statistic<"numChecks", "num-checks", "Number of checks added">
   ];
 }
 

@@ -116,6 +116,11 @@ struct ReferenceOptions {
 void buildReferencePipeline(mlir::OpPassManager &manager,
                             const ReferenceOptions &options = {});
 
+/// Appends the passes that compile a module to what `--check-bounds` runs in
+/// front of it: the unfused graph in its own types, scalar loops, with a check
+/// of every index and divisor (`instrument-accesses`).
+void buildCheckedPipeline(mlir::OpPassManager &manager);
+
 /// Of a module that is fused for the host, the ops beside attention that are
 /// computed on its tiles: what makes its operands, what reads its output.
 llvm::DenseSet<mlir::Operation *> findTiledOps(mlir::ModuleOp module,

@@ -77,6 +77,7 @@ static Expansion getOtherExpansion(Operation *op) {
       .Case([&](math::ErfcOp) { return wide(&MathBuilder::erfc); })
       .Case([](math::Atan2Op) { return &MathBuilder::atan2; })
       .Case([](math::PowFOp) { return &MathBuilder::pow; })
+      .Case([](arith::RemFOp) { return &MathBuilder::rem; })
       .Default([](Operation *) { return Expansion(); });
 }
 

@@ -94,6 +94,9 @@ public:
   Value cbrt(Value x);
   Value pow(Value x, Value y);
   Value erfc(Value x);
+  /// The remainder of a division truncated to an integer, without an error; of
+  /// a quotient of at most 2^312.
+  Value rem(Value x, Value y);
 
 private:
   struct Angle;

@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -52,6 +53,27 @@ Value MathBuilder::cbrt(Value x) {
   Value isFinite = both(compare(arith::CmpFPredicate::OGT, a, 0.0),
                         compare(arith::CmpFPredicate::OLT, a, infinity()));
   return copySign(select(isFinite, result, a), x);
+}
+
+Value MathBuilder::rem(Value x, Value y) {
+  // Division by hand, 52 bits of the quotient at a time. A step that subtracts
+  // once too often gives that back; both are exact, as the remainder is a
+  // multiple of the divisor's last bit.
+  constexpr int64_t kBits = 52, kSteps = 6;
+  Value rest = abs(x), divisor = abs(y);
+  auto isLess = [&](Value a, Value b) -> Value {
+    return arith::CmpFOp::create(builder, arith::CmpFPredicate::OLT, a, b);
+  };
+  for (int64_t step = kSteps; step-- > 0;) {
+    Value scaled = mul(divisor, constant(std::ldexp(1.0, kBits * step)));
+    Value count = trunc(div(rest, scaled));
+    Value next = math::FmaOp::create(builder, neg(count), scaled, rest);
+    next = select(compare(arith::CmpFPredicate::OLT, next, 0.0),
+                  add(next, scaled), next);
+    // NaN is less than nothing, and goes on.
+    rest = select(isLess(rest, scaled), rest, next);
+  }
+  return copySign(rest, x);
 }
 
 Value MathBuilder::expm1(Value x) {

@@ -175,9 +175,12 @@ private:
                           : llvm::any_of(nested.getOperands(), [&](Value v) {
                               return varying.contains(v);
                             });
+      // A cast of an index is one until something is computed of it.
+      bool isCast = isa<arith::IndexCastOp, arith::IndexCastUIOp>(nested);
       if (varies)
         for (Value result : nested.getResults())
-          add(result, result.getType());
+          add(result,
+              isCast ? nested.getOperand(0).getType() : result.getType());
     }
     return widest;
   }

@@ -219,10 +219,13 @@ bool Plan::matchDivisionAfter(Value p, std::string &why) {
 
 /// Finds the contraction of queries with keys among what the score is made of.
 bool Plan::matchProduct(std::string &why) {
+  Operation *obstacle = nullptr;
   for (Value scalar : getIngredients(*graph, softmax.score, nullptr)) {
     const Leaf *leaf = graph->lookupLeaf(scalar);
     if (!leaf)
       continue;
+    if (Operation *found = graph->lookupObstacle(leaf->tensor))
+      obstacle = found;
     std::optional<Contraction> match =
         matchContraction(*graph, leaf->tensor, Access(leaf->access));
     if (!match || match->op->getBlock() != valuesOp->getBlock())
@@ -243,6 +246,13 @@ bool Plan::matchProduct(std::string &why) {
       return true;
     }
   }
+  if (obstacle)
+    return reject(why, ("the softmax's input depends on '" +
+                        obstacle->getName().getStringRef() + "' in '" +
+                        obstacle->getParentOp()->getName().getStringRef() +
+                        "', and only regions of straight-line scalar ops are "
+                        "fused; attn.attention itself takes control flow")
+                           .str());
   return reject(why, "the softmax's input is not an elementwise function of a "
                      "contraction of queries with keys");
 }

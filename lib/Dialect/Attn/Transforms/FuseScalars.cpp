@@ -70,6 +70,14 @@ const Leaf *ScalarGraph::lookupOrigin(Value scalar) const {
   return it == origins.end() ? nullptr : &it->second;
 }
 
+Operation *ScalarGraph::lookupObstacle(Value tensor) const {
+  Operation *maker = tensor.getDefiningOp();
+  const auto *found = llvm::find_if(obstacles, [&](Operation *obstacle) {
+    return obstacle->getParentOp() == maker;
+  });
+  return found == obstacles.end() ? nullptr : *found;
+}
+
 const Leaf *ScalarGraph::lookupLeaf(Value scalar) const {
   auto it = leaves.find(scalar);
   return it == leaves.end() ? nullptr : &it->second;
@@ -492,6 +500,8 @@ Value ScalarGraph::cloneBody(Block &body, Value value, IRMapping &mapping,
   }
   if (result)
     mapping.map(value, result);
+  else if (op && !isa<linalg::IndexOp>(op))
+    obstacles.insert(op);
   return result;
 }
 

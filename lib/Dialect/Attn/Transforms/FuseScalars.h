@@ -21,6 +21,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace fovea::attn::fuse {
 
@@ -54,6 +55,10 @@ public:
   /// A tensor of which `scalar`, the result of an op, is an element; null if
   /// there is none.
   const Leaf *lookupOrigin(mlir::Value scalar) const;
+
+  /// The op in the body of what makes `tensor` that kept the graph from looking
+  /// into it, for it is no scalar op; null if there is none.
+  mlir::Operation *lookupObstacle(mlir::Value tensor) const;
 
   /// What stands behind an argument of the scratch block.
   const Leaf *lookupLeaf(mlir::Value scalar) const;
@@ -121,6 +126,7 @@ private:
                  llvm::SmallVector<std::pair<Access, mlir::Value>, 1>>
       known;
   llvm::DenseMap<size_t, llvm::SmallVector<mlir::Operation *, 1>> interned;
+  llvm::SetVector<mlir::Operation *> obstacles;
   unsigned depth = 0;
 };
 
