@@ -103,6 +103,11 @@ typedef struct fovea_options {
       GPU gradients of attention then take longer, and those of captured tensors
       whose elements scores share more memory. */
   int deterministic;
+  /** Not 0: every call first runs the graph as it is written, on the host, with
+      a check of every index into a tensor and every divisor of integers that it
+      computes, and fails where one is out of bounds or 0. Slow; without it such
+      operands lead to wrong results or end the process. */
+  int check_bounds;
 } fovea_options;
 
 /** Null and zero members mean the default. */

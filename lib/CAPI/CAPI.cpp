@@ -152,6 +152,7 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
   key += llvm::utostr(unsigned(result.optLevel)) + ";";
   result.deterministic = options.deterministic;
   key += result.deterministic ? "deterministic;" : "";
+  key += options.check_bounds ? "check-bounds;" : "";
   auto gpu = parseTarget(target);
   if (!gpu)
     return gpu.takeError();
@@ -223,6 +224,15 @@ fovea_status *fovea_compile(fovea_context *context, const char *text,
   if (llvm::Error error = checkRanks((*executable)->getFunctions()))
     return fail(FOVEA_COMPILE_ERROR, std::move(error));
   compiled->executable = std::move(*executable);
+  if (options && options->check_bounds) {
+    auto program = compiled->getProgram();
+    if (!program)
+      return fail(FOVEA_COMPILE_ERROR, program.takeError());
+    auto checker = program->compileChecked();
+    if (!checker)
+      return fail(FOVEA_COMPILE_ERROR, checker.takeError());
+    compiled->executable->setChecker(std::move(*checker));
+  }
   {
     std::lock_guard<std::mutex> lock(context->mutex);
     // Forget what nobody holds any more.

@@ -85,6 +85,11 @@ Executable::State::addOperands(CallFrame &frame, size_t index,
 llvm::Error Executable::call(size_t index, llvm::ArrayRef<TensorView> operands,
                              llvm::SmallVectorImpl<Tensor> &results,
                              Usage *usage) const {
+  if (state->checker) {
+    llvm::SmallVector<Tensor, 0> unread;
+    if (llvm::Error error = state->checker->call(index, operands, unread))
+      return error;
+  }
   if (state->gpu)
     return state->callOnGpu(index, operands, results, usage);
   const Signature &function = state->signatures[index];

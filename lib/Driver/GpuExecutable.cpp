@@ -118,6 +118,10 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
         "@{0}: expected {1} operands and {2} results, got {3} and {4}",
         function.name, function.operands.size(), function.results.size(),
         operands.size(), results.size()));
+  if (state->checker)
+    return rejectOperands("@" + function.name +
+                          ": bounds are checked on the host; expected operands "
+                          "in host memory");
   cuda::Device &device = state->gpu->getDevice();
   if (llvm::Error error = device.checkStream(stream))
     return error;

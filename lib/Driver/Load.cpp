@@ -23,6 +23,10 @@ llvm::ArrayRef<Signature> Executable::getFunctions() const {
   return state->signatures;
 }
 
+void Executable::setChecker(std::unique_ptr<Executable> checker) {
+  state->checker = std::move(checker);
+}
+
 llvm::ArrayRef<std::string> Executable::getRemarks() const {
   return state->remarks;
 }

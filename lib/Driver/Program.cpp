@@ -758,20 +758,43 @@ llvm::Expected<Cost> Program::estimate(
   return *cost;
 }
 
+/// Whether a module is no longer a graph, but attention that was tiled or
+/// rewritten online.
+static bool isLowered(mlir::ModuleOp module) {
+  return module
+      .walk([](mlir::Operation *op) {
+        return mlir::isa<attn::OnlineAttentionOp, attn::FinalizeOp,
+                         attn::PackQueryOp, tile::LaunchOp>(op)
+                   ? mlir::WalkResult::interrupt()
+                   : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+llvm::Expected<std::unique_ptr<Executable>> Program::compileChecked() const {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  if (isLowered(*state->module))
+    return llvm::createStringError(
+        "indices and divisors cannot be checked: the module is no longer a "
+        "graph, but attention that was tiled or rewritten online");
+  CompileOptions options;
+  auto module = state->lower(options, [](mlir::OpPassManager &manager) {
+    manager.addPass(createOutlineShapeChecks());
+    buildCheckedPipeline(manager);
+  });
+  if (!module)
+    return module.takeError();
+  auto code = state->finish(**module, options, state->signatures);
+  if (!code)
+    return code.takeError();
+  return Executable::load(std::move(*code), options.gpu);
+}
+
 llvm::Expected<std::unique_ptr<Executable>>
 Program::compileReference(const ReferenceOptions &reference,
                           bool wideOperands) const {
   std::lock_guard<std::mutex> lock(state->mutex);
-  bool lowered =
-      state->module
-          ->walk([](mlir::Operation *op) {
-            return mlir::isa<attn::OnlineAttentionOp, attn::FinalizeOp,
-                             attn::PackQueryOp, tile::LaunchOp>(op)
-                       ? mlir::WalkResult::interrupt()
-                       : mlir::WalkResult::advance();
-          })
-          .wasInterrupted();
-  if (lowered)
+  if (isLowered(*state->module))
     return llvm::createStringError(
         "there is no reference to check against: the module is no longer a "
         "graph, but attention that was tiled or rewritten online");

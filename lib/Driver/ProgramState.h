@@ -35,6 +35,8 @@ struct Executable::State {
   std::string ptx;
   Assembly assembly;
   llvm::SmallVector<std::string, 0> remarks;
+  /// See `setChecker`; null where there is none.
+  std::unique_ptr<Executable> checker;
 
   /// Adds operands in host memory, copies of those that compiled code cannot
   /// read where they are; the copies are returned and must outlive the frame.

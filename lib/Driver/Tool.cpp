@@ -88,11 +88,24 @@ fovea::parseFile(const std::string &input) {
                         input == "-" ? "<stdin>" : llvm::StringRef(input));
 }
 
+static constexpr char kBugReport[] =
+    "This is a bug in Fovea; please report it with the command and its "
+    "input.\n";
+
+CompiledCodeScope::CompiledCodeScope() {
+  llvm::setBugReportMsg(
+      "The compiled graph crashed. Either its operands lead to an index out of "
+      "bounds or a\ndivision by 0: run it with --check-bounds, which names the "
+      "op. Or, if that finds\nnothing, this is a bug in Fovea; please report "
+      "it with the command and its input.\n");
+}
+
+CompiledCodeScope::~CompiledCodeScope() { llvm::setBugReportMsg(kBugReport); }
+
 void fovea::parseCommandLine(int argc, char **argv,
                              cl::OptionCategory &category,
                              llvm::StringRef overview) {
-  llvm::setBugReportMsg("This is a bug in Fovea; please report it with the "
-                        "command and its input.\n");
+  llvm::setBugReportMsg(kBugReport);
   registerDebugOptions(&category);
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter([](llvm::raw_ostream &stream) {

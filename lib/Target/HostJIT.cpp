@@ -75,6 +75,8 @@ static std::vector<Symbol> getRuntimeSymbols() {
       symbol("_mlir_memref_to_llvm_aligned_alloc",
              &_mlir_memref_to_llvm_aligned_alloc),
       symbol("_mlir_memref_to_llvm_free", &_mlir_memref_to_llvm_free),
+      symbol("fovea_check_index", &fovea_check_index),
+      symbol("fovea_check_divisor", &fovea_check_divisor),
       symbol("fovea_gpu_launch", &fovea_gpu_launch),
       symbol("fovea_gpu_launch_early", &fovea_gpu_launch_early),
       symbol("fovea_gpu_allocate", &fovea_gpu_allocate),

@@ -49,7 +49,8 @@ def set_num_threads(threads):
 
 
 def compile(text, target="host", *, entry=None, strategy="fused",
-            arch="native", cpu=None, opt_level=None, deterministic=False):
+            arch="native", cpu=None, opt_level=None, deterministic=False,
+            check_bounds=False):
     """Compiles a module of functions on tensors, given as MLIR's text.
 
     Returns the function `entry`, or the only one, as a `Function`.
@@ -66,9 +67,14 @@ def compile(text, target="host", *, entry=None, strategy="fused",
     deterministic: results are the same bits in every run. A host's always are;
         on a GPU gradients of attention then take longer, and those of captured
         tensors whose elements scores share more memory.
+    check_bounds: every call first runs the graph as it is written, on the host,
+        and raises `Error` where an index into a tensor is out of bounds or a
+        divisor of integers is 0, with the operation and the numbers. Slow;
+        without it such operands lead to wrong results or end the process.
+        Operands must be in host memory.
     """
     module = _compile(text, target, strategy, arch, cpu, opt_level,
-                      deterministic)
+                      deterministic, check_bounds)
     number = ctypes.c_size_t()
     check(lib.fovea_module_find_function(module.handle, _encode(entry),
                                          ctypes.byref(number)))
@@ -104,7 +110,7 @@ def differentiate(text, *, entry=None, recompute="auto", textbook=False,
 
 def differentiable(text, target="host", *, entry=None, recompute="auto",
                    textbook=False, strategy="fused", arch="native", cpu=None,
-                   opt_level=None, deterministic=False):
+                   opt_level=None, deterministic=False, check_bounds=False):
     """Compiles a function and its backward pass, as a function of PyTorch
     tensors that autograd goes through. Options are those of `compile` and of
     `differentiate`.
@@ -115,7 +121,7 @@ def differentiable(text, target="host", *, entry=None, recompute="auto",
     split = differentiate(text, entry=entry, recompute=recompute,
                           textbook=textbook, partition=True, target=target)
     module = _compile(split, target, strategy, arch, cpu, opt_level,
-                      deterministic)
+                      deterministic, check_bounds)
     return Differentiable(Function(module, 0), Function(module, 1))
 
 
@@ -130,12 +136,14 @@ def _encode_text(text):
     return text.encode()
 
 
-def _compile(text, target, strategy, arch, cpu, opt_level, deterministic):
+def _compile(text, target, strategy, arch, cpu, opt_level, deterministic,
+             check_bounds):
     if opt_level is not None and opt_level not in range(4):
         raise Error(f"opt_level is {opt_level}; expected 0 to 3")
     options = _library.Options(
         _encode(target), _encode(strategy), _encode(arch), _encode(cpu),
-        0 if opt_level is None else opt_level + 1, bool(deterministic))
+        0 if opt_level is None else opt_level + 1, bool(deterministic),
+        bool(check_bounds))
     data = _encode_text(text)
     return _Module(create(lib.fovea_compile, _context, data, len(data),
                           ctypes.byref(options)))

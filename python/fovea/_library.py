@@ -27,6 +27,7 @@ class Options(ctypes.Structure):
         ("cpu", ctypes.c_char_p),
         ("opt_level", ctypes.c_int),
         ("deterministic", ctypes.c_int),
+        ("check_bounds", ctypes.c_int),
     ]
 
 

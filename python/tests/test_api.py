@@ -477,6 +477,38 @@ print(fovea.get_num_threads())
         assert result.stdout.splitlines() == ["3 0", "2", "5"]
 
 
+TABLE = """
+func.func @f(%q: tensor<1x1x?x16xf32>, %t: tensor<?xf32>, %ids: tensor<?xi64>) -> tensor<1x1x?x16xf32> {
+  %o = attn.attention %q, %q, %q scale(0.25) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %id = tensor.extract %ids[%j] : tensor<?xi64>
+    %at = arith.index_cast %id : i64 to index
+    %e = tensor.extract %t[%at] : tensor<?xf32>
+    %r = arith.addf %x, %e : f32
+    attn.yield %r : f32
+  } : tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32> -> tensor<1x1x?x16xf32>
+  return %o : tensor<1x1x?x16xf32>
+}
+"""
+
+
+def test_check_bounds():
+    random = np.random.default_rng(0)
+    q = random.standard_normal((1, 1, 5, 16)).astype(np.float32)
+    table = random.standard_normal(7).astype(np.float32)
+    ids = np.arange(5)
+    checked = fovea.compile(TABLE, check_bounds=True)
+    assert np.array_equal(checked(q, table, ids), fovea.compile(TABLE)(q, table, ids))
+    ids[3] = 7
+    with pytest.raises(fovea.Error, match=(
+            "@f: <text>:7:10: 'tensor.extract' is out of bounds: index 7 of "
+            "dimension 0, whose size is 7")):
+        checked(q, table, ids)
+    # Sizes that do not agree are found before, as always.
+    with pytest.raises(fovea.Error, match="operand 2"):
+        checked(q, table, ids[:4])
+
+
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""),
                     reason="needs a build without AddressSanitizer, "
                     "which keeps what is freed")

@@ -67,6 +67,13 @@ static cl::opt<std::string> referenceFile(
     cl::desc("Graph to compare with instead, for an input that is no longer "
              "one"),
     cl::value_desc("file.mlir"), cl::cat(category));
+static cl::opt<bool> checkBounds(
+    "check-bounds",
+    cl::desc("Run the unfused graph first, with --grad its gradients too, with "
+             "a check of every index into a tensor and every divisor of "
+             "integers that it computes; fail at the first that is out of "
+             "bounds or 0"),
+    cl::cat(category));
 static cl::opt<bool> gradients(
     "grad",
     cl::desc("Run the function's forward and backward pass: operands are "
@@ -284,6 +291,31 @@ static void printResults(llvm::ArrayRef<Tensor> results,
   }
 }
 
+/// Fails where the graph's indices leave their tensors or its divisors are 0:
+/// in the graph, whose lines the user knows, and then in its gradients.
+static llvm::Error checkAccesses(const Program &graph, size_t function,
+                                 llvm::ArrayRef<TensorView> operands) {
+  auto run = [&](const Program &program, size_t number) -> llvm::Error {
+    auto checked = program.compileChecked();
+    if (!checked)
+      return checked.takeError();
+    llvm::SmallVector<Tensor, 0> unread;
+    size_t count = program.getFunctions()[number].operands.size();
+    CompiledCodeScope scope;
+    return (*checked)->call(number, operands.take_front(count), unread);
+  };
+  if (llvm::Error error = run(graph, function))
+    return error;
+  if (!gradients)
+    return llvm::Error::success();
+  GradientOptions textbook;
+  textbook.textbook = true;
+  auto joint = differentiate(graph, function, textbook);
+  if (!joint)
+    return joint.takeError();
+  return run(**joint, 0);
+}
+
 /// Compares with the reference of `graph` or of the file that is given; an
 /// error says which result is beyond its bound.
 static llvm::Error checkAgainstGraph(const Program &graph, size_t function,
@@ -438,6 +470,10 @@ static llvm::Error run() {
   if (!operands)
     return operands.takeError();
 
+  if (checkBounds)
+    if (llvm::Error error =
+            checkAccesses(**program, *function, operands->views))
+      return error;
   llvm::SmallVector<Tensor, 0> results;
   std::unique_ptr<Executable> executable;
   if (simulate) {
@@ -455,6 +491,7 @@ static llvm::Error run() {
                    << ", driver for CUDA "
                    << cuda::formatCudaVersion(device->getDriver().getVersion())
                    << '\n';
+    CompiledCodeScope scope;
     if (llvm::Error error = executable->call(number, operands->views, results))
       return error;
   }
@@ -466,6 +503,7 @@ static llvm::Error run() {
     // This can take far longer than what it checks.
     llvm::errs() << "fovea-run: checking: evaluating the graph unfused, op by "
                     "op, in float64\n";
+    CompiledCodeScope scope;
     if (llvm::Error error =
             checkAgainstGraph(**program, *function, operands->views, results))
       return error;

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
@@ -236,6 +237,52 @@ TEST(Invocation, MayBeNested) {
       },
       nullptr));
   EXPECT_EQ(outer.getPeakBytes(), 10u);
+}
+
+/// What a check says, or nothing where it passes.
+static std::string runCheck(std::function<void()> check) {
+  Invocation invocation;
+  bool passes = invocation.run(
+      [](void *check) { (*static_cast<std::function<void()> *>(check))(); },
+      &check);
+  return passes ? "" : invocation.getMessage();
+}
+
+TEST(Checks, Indices) {
+  for (int64_t index : {0, 7})
+    EXPECT_EQ(runCheck([&] { fovea_check_index("here", index, 8, 0); }), "");
+  EXPECT_EQ(runCheck([] { fovea_check_index("here", 8, 8, 1); }),
+            "here is out of bounds: index 8 of dimension 1, whose size is 8");
+  EXPECT_EQ(runCheck([] { fovea_check_index("here", -1, 8, 0); }),
+            "here is out of bounds: index -1 of dimension 0, whose size is 8");
+  EXPECT_EQ(runCheck([] { fovea_check_index("here", 0, 0, 0); }),
+            "here is out of bounds: index 0 of dimension 0, whose size is 0");
+  // Of a long name the end stays, and all of what is wrong.
+  std::string name(1000, 'x');
+  name += ".mlir:3:4: 'tensor.extract'";
+  std::string message =
+      runCheck([&] { fovea_check_index(name.c_str(), 8, 8, 1); });
+  EXPECT_EQ(message.size(), 255u);
+  EXPECT_EQ(message.substr(message.find('.')),
+            ".mlir:3:4: 'tensor.extract' is out of bounds: index 8 of "
+            "dimension 1, whose size is 8");
+}
+
+TEST(Checks, Divisors) {
+  EXPECT_EQ(runCheck([] { fovea_check_divisor("here", INT64_MIN, 1, 64); }),
+            "");
+  EXPECT_EQ(runCheck([] { fovea_check_divisor("here", 7, 0, 32); }),
+            "here divides 7 by 0");
+  EXPECT_EQ(runCheck([] { fovea_check_divisor("here", 7, 0, 0); }),
+            "here divides 7 by 0");
+  EXPECT_EQ(runCheck([] { fovea_check_divisor("here", INT64_MIN, -1, 64); }),
+            "here divides -9223372036854775808 by -1, which overflows");
+  EXPECT_EQ(runCheck([] { fovea_check_divisor("here", INT32_MIN, -1, 32); }),
+            "here divides -2147483648 by -1, which overflows");
+  EXPECT_EQ(runCheck([] { fovea_check_divisor("here", INT32_MIN, -1, 64); }),
+            "");
+  EXPECT_EQ(runCheck([] { fovea_check_divisor("here", INT32_MIN, -1, 0); }),
+            "");
 }
 
 TEST(SmallFloats, RoundTripAllBits) {

@@ -141,6 +141,11 @@ public:
 
   llvm::ArrayRef<Signature> getFunctions() const;
 
+  /// Lets every call run `checker` first, of the same functions, and fail where
+  /// that fails. What is launched on operands in the device's memory cannot be
+  /// checked, and is an error from then on.
+  void setChecker(std::unique_ptr<Executable> checker);
+
   /// What is not as good as it could be, a line each: what the compiler gave
   /// up, and what is amiss on this machine.
   llvm::ArrayRef<std::string> getRemarks() const;
@@ -275,6 +280,10 @@ public:
 
   /// Which operands of a function are summed over, see `findSummedOperands`.
   llvm::Expected<llvm::SmallVector<bool>> getSummedOperands(size_t index) const;
+
+  /// The graph as written, in its own types, with a check of every index and
+  /// divisor that it computes: calls fail where one is out of bounds or 0.
+  llvm::Expected<std::unique_ptr<Executable>> compileChecked() const;
 
 private:
   struct State;

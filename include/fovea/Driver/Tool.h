@@ -39,6 +39,16 @@ llvm::Expected<std::unique_ptr<Program>> parseFile(const std::string &input);
 void parseCommandLine(int argc, char **argv, llvm::cl::OptionCategory &category,
                       llvm::StringRef overview);
 
+/// While it lives, compiled code runs: a fault is more likely the graph's, or
+/// its operands', than the tool's, and the message of a crash says so.
+class CompiledCodeScope {
+public:
+  CompiledCodeScope();
+  ~CompiledCodeScope();
+  CompiledCodeScope(const CompiledCodeScope &) = delete;
+  CompiledCodeScope &operator=(const CompiledCodeScope &) = delete;
+};
+
 /// Prints remarks as the tool's, a line each.
 void reportRemarks(llvm::StringRef tool, llvm::ArrayRef<std::string> remarks);
 

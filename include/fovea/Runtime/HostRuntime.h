@@ -48,6 +48,15 @@ void *_mlir_memref_to_llvm_aligned_alloc(uint64_t alignment, uint64_t size);
 /// Frees what the two functions above returned; null is allowed.
 void _mlir_memref_to_llvm_free(void *pointer);
 
+/// Fail where an index is not within dimension `dim` of a tensor, of size
+/// `size`; and where an integer division has no result. `width` is that of its
+/// type if it is signed, else 0; operands are sign-extended. `site` says what
+/// op stands where. Code that `instrument-accesses` has seen calls them.
+void fovea_check_index(const char *site, int64_t index, int64_t size,
+                       int64_t dim);
+void fovea_check_divisor(const char *site, int64_t dividend, int64_t divisor,
+                         int64_t width);
+
 } // extern "C"
 
 namespace fovea::runtime {
