@@ -92,7 +92,7 @@ def _plant(case, found):
         found[name] = found[name] * 10.0**rng.uniform(1, limit)
     elif case.mode == "nan":
         a = case.program.body[0]
-        for name in {a.q, a.k, a.v}:
+        for name in sorted({a.q, a.k, a.v}):
             values = found[name].reshape(-1)
             if values.numel() and rng.random() < 0.7:
                 for _ in range(int(rng.integers(1, 4))):

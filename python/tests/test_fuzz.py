@@ -4,7 +4,10 @@
 rounds, and some fixed cases pass on the host and in the simulation."""
 
 import os
+import pathlib
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -89,6 +92,31 @@ def test_cases_are_the_same_again():
             other = make_operands(two)[name]
             assert value.equal(other) or value.isnan().any()
     assert generate(3, 1).program.text != generate(4, 1).program.text
+
+
+_DIGEST = """
+import hashlib
+from fuzz.check import make_operands, to_numpy
+from fuzz.generate import generate
+digest = hashlib.sha256()
+for index in range(120):
+    case = generate(3, index)
+    digest.update(case.program.text.encode())
+    for value in make_operands(case).values():
+        digest.update(to_numpy(value).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_cases_are_the_same_in_other_processes():
+    """Where strings have other hashes, and sets another order."""
+    folder = str(pathlib.Path(check.__file__).parents[1])
+    digests = {subprocess.run(
+        [sys.executable, "-c", _DIGEST], text=True, check=True,
+        stdout=subprocess.PIPE, env=dict(os.environ, PYTHONPATH=folder,
+                                         PYTHONHASHSEED=seed)).stdout
+        for seed in "123"}
+    assert len(digests) == 1
 
 
 def test_cases_are_of_all_kinds():
