@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -43,9 +44,11 @@ struct Extent {
 /// Solves conditions for the coordinate `along` over a box.
 class Solver {
 public:
-  explicit Solver(Impl &whole)
-      : whole(whole), along(whole.along), math(whole.math),
-        first(whole.box[along].first),
+  /// With `presentOnly`, a comparison of the row that no captured value takes
+  /// part in may hold anywhere (rule R7).
+  explicit Solver(Impl &whole, bool presentOnly = false)
+      : whole(whole), presentOnly(presentOnly), along(whole.along),
+        math(whole.math), first(whole.box[along].first),
         end(math.add(whole.box[along].last, math.constant(1))) {}
 
   /// Where `condition` (or its opposite) may hold somewhere in the box.
@@ -64,6 +67,8 @@ public:
 
 private:
   enum class Side { AtMost, AtLeast };
+
+  bool isLeftOut(Value condition);
 
   Extent compare(arith::CmpIOp op, bool negate);
   Extent compareSigned(CmpIPredicate predicate, Value lhs, Value rhs);
@@ -85,6 +90,7 @@ private:
   Interval negated(const Interval &a);
 
   Impl &whole;
+  bool presentOnly;
   Coordinate along;
   IndexMath &math;
   Fold first, end;
@@ -144,8 +150,31 @@ Interval Solver::negated(const Interval &a) {
   return {math.sub(zero, a.hi), math.sub(zero, a.lo), -a.max, -a.min, a.sound};
 }
 
+/// Whether `value` of the mask region, or of what is around it, follows from
+/// more than coordinates, sizes and constants.
+static bool dependsOnCaptures(Region &mask, Value value,
+                              llvm::SmallPtrSetImpl<Operation *> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return cast<BlockArgument>(value).getParentRegion() != &mask;
+  if (isa<tensor::DimOp>(op) || !seen.insert(op).second)
+    return false;
+  SetVector<Value> uses(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), uses);
+  return llvm::any_of(
+      uses, [&](Value use) { return dependsOnCaptures(mask, use, seen); });
+}
+
+bool Solver::isLeftOut(Value condition) {
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  return presentOnly && whole.dependsOn(condition, Coordinate::Row) &&
+         !dependsOnCaptures(whole.mask, condition, seen);
+}
+
 Extent Solver::solve(Value condition, bool negate) {
   if (!whole.dependsOn(condition, along)) {
+    if (isLeftOut(condition))
+      return everything();
     Truth truth = whole.condition(condition);
     if (negate)
       truth = truthNot(math, truth);
@@ -168,7 +197,7 @@ Extent Solver::solve(Value condition, bool negate) {
       select && select.getCondition().getType().isInteger(1))
     return unite(intersect(operand(0, false), operand(1, negate)),
                  intersect(operand(0, true), operand(2, negate)));
-  if (auto cmp = dyn_cast<arith::CmpIOp>(op))
+  if (auto cmp = dyn_cast<arith::CmpIOp>(op); cmp && !isLeftOut(condition))
     return compare(cmp, negate);
   return everything();
 }
@@ -494,4 +523,11 @@ MaskBounds MaskEvaluator::bounds(Coordinate along) {
          << bounds.lower << " to " << bounds.upper
          << (bounds.exact ? ", all between" : ", with gaps that tests find");
   return bounds;
+}
+
+PresentKeys MaskEvaluator::presentKeys() {
+  impl->along = Coordinate::Key;
+  Solver solver(*impl, /*presentOnly=*/true);
+  Extent set = solver.solve(impl->yieldedValue(), /*negate=*/false);
+  return {set.lower, set.upper};
 }

@@ -116,6 +116,14 @@ public:
     return arith::TruncFOp::create(b, l, type, wide);
   }
 
+  /// `value`, or 0 where `weight`, of the same type, is 0.
+  Value unlessZero(OpBuilder &b, Location l, Value weight, Value value) {
+    Value zero = constant(weight.getType(), 0.0);
+    Value isZero =
+        arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, weight, zero);
+    return arith::SelectOp::create(b, l, isZero, zero, value);
+  }
+
   /// `tensor` rounded to `type`, if it is not of that type.
   Value rounded(Value tensor, RankedTensorType type) {
     if (tensor.getType() == type)
@@ -257,9 +265,11 @@ static Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads,
 
 /// `sum over the last loop of left[b, h, i, .] * right[b, h / G, ., .]`;
 /// `transposed` says that the right side is indexed by (result column,
-/// summation) and not by (summation, result column).
+/// summation) and not by (summation, result column). With `skipsZeros` a left
+/// element that is 0 adds nothing, whatever it is multiplied by.
 static Value emitContraction(Emitter &e, Value left, Value right,
-                             bool transposed, RankedTensorType type) {
+                             bool transposed, bool skipsZeros,
+                             RankedTensorType type) {
   auto element = cast<FloatType>(type.getElementType());
   FloatType accumulate =
       element.isF64() ? element : accumulationType({left, right});
@@ -290,9 +300,11 @@ static Value emitContraction(Emitter &e, Value left, Value right,
                 {e.project(rank, leftDims), e.project(rank, rightDims),
                  e.project(rank, resultDims)},
                 [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                  Value weight = e.convert(b, l, in[0], accumulate);
                   Value product = arith::MulFOp::create(
-                      b, l, e.convert(b, l, in[0], accumulate),
-                      e.convert(b, l, in[1], accumulate));
+                      b, l, weight, e.convert(b, l, in[1], accumulate));
+                  if (skipsZeros)
+                    product = e.unlessZero(b, l, weight, product);
                   return arith::AddFOp::create(b, l, in[2], product);
                 });
   auto groupedType = cast<RankedTensorType>(result.getType());
@@ -506,21 +518,24 @@ static Value emitSoftmaxBackward(Emitter &e, SoftmaxBackwardOp op) {
       rank, 1, {p, g}, e.filled(ArrayRef(shape).drop_back(), type, 0.0),
       {e.identity(rank), e.identity(rank), rows},
       [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value product = arith::MulFOp::create(
-            b, l, e.convert(b, l, in[0], type), e.convert(b, l, in[1], type));
+        Value weight = e.convert(b, l, in[0], type);
+        Value product =
+            arith::MulFOp::create(b, l, weight, e.convert(b, l, in[1], type));
+        product = e.unlessZero(b, l, weight, product);
         return arith::AddFOp::create(b, l, in[2], product);
       });
   auto element = cast<FloatType>(resultType(op).getElementType());
-  Value result =
-      e.generic(rank, 0, {p, g, sum}, e.empty(shape, element),
-                {e.identity(rank), e.identity(rank), rows, e.identity(rank)},
-                [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-                  Value difference = arith::SubFOp::create(
-                      b, l, e.convert(b, l, in[1], type), in[2]);
-                  Value product = arith::MulFOp::create(
-                      b, l, e.convert(b, l, in[0], type), difference);
-                  return e.convert(b, l, product, element);
-                });
+  Value result = e.generic(
+      rank, 0, {p, g, sum}, e.empty(shape, element),
+      {e.identity(rank), e.identity(rank), rows, e.identity(rank)},
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value difference =
+            arith::SubFOp::create(b, l, e.convert(b, l, in[1], type), in[2]);
+        Value weight = e.convert(b, l, in[0], type);
+        Value product = arith::MulFOp::create(b, l, weight, difference);
+        product = e.unlessZero(b, l, weight, product);
+        return e.convert(b, l, product, element);
+      });
   return e.cast(result, resultType(op));
 }
 
@@ -817,11 +832,13 @@ struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
     return TypeSwitch<Operation *, Value>(op)
         .Case([&](ScoresOp o) {
           return emitContraction(e, o.getQuery(), o.getKey(),
-                                 /*transposed=*/true, resultType(o));
+                                 /*transposed=*/true, /*skipsZeros=*/false,
+                                 resultType(o));
         })
         .Case([&](ValuesOp o) {
           return emitContraction(e, o.getProbabilities(), o.getValue(),
-                                 /*transposed=*/false, resultType(o));
+                                 /*transposed=*/false, /*skipsZeros=*/true,
+                                 resultType(o));
         })
         .Case([&](ScaleOp o) { return emitScale(e, o); })
         .Case([&](ModifyOp o) { return emitModify(e, o); })

@@ -58,6 +58,9 @@ struct Contraction {
   unsigned row, column, sum;
   /// What products are summed in.
   FloatType type;
+  /// Whether a left element that is 0 adds nothing, whatever it is multiplied
+  /// by.
+  bool skipsZeros = false;
 
   static std::optional<Contraction> match(linalg::GenericOp op);
 };
@@ -77,6 +80,17 @@ std::optional<Contraction> Contraction::match(linalg::GenericOp op) {
   Value addend = add.getLhs() == running   ? add.getRhs()
                  : add.getRhs() == running ? add.getLhs()
                                            : Value();
+  Value zeroTested;
+  if (auto select = addend ? addend.getDefiningOp<arith::SelectOp>()
+                           : arith::SelectOp()) {
+    auto test = select.getCondition().getDefiningOp<arith::CmpFOp>();
+    if (!test || test.getPredicate() != arith::CmpFPredicate::OEQ ||
+        !matchPattern(test.getRhs(), m_AnyZeroFloat()) ||
+        !matchPattern(select.getTrueValue(), m_PosZeroFloat()))
+      return std::nullopt;
+    zeroTested = stripExtension(test.getLhs());
+    addend = select.getFalseValue();
+  }
   auto product = addend ? addend.getDefiningOp<arith::MulFOp>() : nullptr;
   if (!product)
     return std::nullopt;
@@ -87,8 +101,12 @@ std::optional<Contraction> Contraction::match(linalg::GenericOp op) {
       !(factors[0] == second && factors[1] == first))
     return std::nullopt;
 
+  if (zeroTested && zeroTested != first)
+    return std::nullopt;
+
   Contraction found;
   found.op = op;
+  found.skipsZeros = bool(zeroTested);
   auto resultType = cast<FloatType>(running.getType());
   found.type = attn::getAccumulationType(resultType);
   for (Value argument : {first, second})
@@ -369,13 +387,53 @@ private:
         packLeft(left, rowBegin, rows, sumBegin, sums);
         packRight(right, columnBegin, columns, sumBegin, sums);
         inLoop(columns, panel, [&](Value column) {
-          inLoop(rows, tileRows, [&](Value row) {
-            emitTile(left, right, tile, row, column, sums);
-            addTile(tile, rowBegin, row, rows, columnBegin, column, columns);
-          });
+          auto emitRows = [&](bool skipsZeros) {
+            inLoop(rows, tileRows, [&](Value row) {
+              emitTile(left, right, tile, row, column, sums, skipsZeros);
+              addTile(tile, rowBegin, row, rows, columnBegin, column, columns);
+            });
+          };
+          if (!c.skipsZeros)
+            return emitRows(false);
+          // Numbers times 0 add nothing as they are.
+          auto branch = scf::IfOp::create(builder, loc,
+                                          hasNumbersOnly(right, column, sums),
+                                          /*withElseRegion=*/true);
+          OpBuilder::InsertionGuard guard(builder);
+          builder.setInsertionPointToStart(branch.thenBlock());
+          emitRows(false);
+          builder.setInsertionPointToStart(branch.elseBlock());
+          emitRows(true);
         });
       });
     });
+  }
+
+  /// Whether a panel has no NaN and no infinity.
+  Value hasNumbersOnly(Value right, Value column, OpFoldResult sums) {
+    auto vectorType = VectorType::get(lanes, c.type);
+    Value zero = arith::ConstantOp::create(builder, loc,
+                                           builder.getZeroAttr(vectorType));
+    Value rightPanel = index(getPanel(column));
+    auto loop = scf::ForOp::create(builder, loc, constant(0), index(sums),
+                                   constant(1), zero);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToEnd(loop.getBody());
+      Value sum = loop.getRegionIterArg(0);
+      for (int64_t i = 0; i < kPanelVectors; ++i) {
+        Value part = vector::LoadOp::create(builder, loc, vectorType, right,
+                                            ValueRange{rightPanel,
+                                                       loop.getInductionVar(),
+                                                       constant(i * lanes)});
+        sum = vector::FMAOp::create(builder, loc, part, zero, sum);
+      }
+      scf::YieldOp::create(builder, loc, sum);
+    }
+    Value total = vector::ReductionOp::create(
+        builder, loc, vector::CombiningKind::ADD, loop.getResult(0));
+    return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ORD, total,
+                                 total);
   }
 
   void emitSums(unsigned position, llvm::function_ref<void()> body) {
@@ -432,7 +490,7 @@ private:
   /// in registers, then in `tile`. Rows beyond the block's are of no use, but
   /// exist.
   void emitTile(Value left, Value right, Value tile, Value row, Value column,
-                OpFoldResult sums) {
+                OpFoldResult sums, bool skipsZeros) {
     auto vectorType = VectorType::get(lanes, c.type);
     Value zero = arith::ConstantOp::create(builder, loc,
                                            builder.getZeroAttr(vectorType));
@@ -465,10 +523,21 @@ private:
                                                ValueRange{rowNumbers[i], k});
         Value repeated =
             vector::BroadcastOp::create(builder, loc, vectorType, element);
-        for (int64_t j = 0; j < kPanelVectors; ++j)
+        Value isZero;
+        if (skipsZeros)
+          isZero = arith::CmpFOp::create(
+              builder, loc, arith::CmpFPredicate::OEQ, element,
+              arith::ConstantOp::create(builder, loc,
+                                        builder.getZeroAttr(c.type)));
+        for (int64_t j = 0; j < kPanelVectors; ++j) {
+          Value factor = rightVectors[j];
+          if (isZero)
+            factor =
+                arith::SelectOp::create(builder, loc, isZero, zero, factor);
           next.push_back(vector::FMAOp::create(
-              builder, loc, repeated, rightVectors[j],
+              builder, loc, repeated, factor,
               loop.getRegionIterArgs()[i * kPanelVectors + j]));
+        }
       }
       scf::YieldOp::create(builder, loc, next);
     }

@@ -178,7 +178,8 @@ static Status loadAsync(Fiber &fiber, const Instruction &op) {
     indices.push_back(fiber.getInt(op, 1 + index));
   fiber.block->startCopy(load, fiber, source, indices,
                          fiber.share<Ring>(op, 2 + rank),
-                         fiber.getInt(op, 3 + rank));
+                         fiber.getInt(op, 3 + rank),
+                         getRows(fiber, op, 4 + rank, load.getRows().size()));
   return Status::Next;
 }
 

@@ -178,7 +178,8 @@ Status ThreadBlock::run() {
 void ThreadBlock::startCopy(tile::LoadAsyncOp op, Fiber &fiber,
                             std::shared_ptr<MemRef> source,
                             ArrayRef<int64_t> indices,
-                            std::shared_ptr<Ring> ring, int64_t use) {
+                            std::shared_ptr<Ring> ring, int64_t use,
+                            RowRange rows) {
   Copy &copy = copies.emplace_back();
   copy.op = op;
   copy.fiber = &fiber;
@@ -186,6 +187,7 @@ void ThreadBlock::startCopy(tile::LoadAsyncOp op, Fiber &fiber,
   copy.indices.assign(indices.begin(), indices.end());
   copy.ring = std::move(ring);
   copy.use = use;
+  copy.rows = rows;
 }
 
 Status ThreadBlock::completeCopy(size_t index) {
@@ -194,7 +196,8 @@ Status ThreadBlock::completeCopy(size_t index) {
   tile::SharedType type = copy.op.getSlot().getType();
   std::vector<Scalar> elements;
   if (readGlobal(*copy.fiber, copy.op, *copy.source, copy.indices,
-                 copy.op.getDims(), type.getShape(), elements) != Status::Next)
+                 copy.op.getDims(), type.getShape(), elements,
+                 copy.rows) != Status::Next)
     return Status::Failed;
   writeTile(*this, type, copy.ring->getOffset(copy.use), elements);
   copy.ring->getSlot(copy.use).state = Slot::Full;

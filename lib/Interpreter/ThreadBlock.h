@@ -13,6 +13,7 @@
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
 #include <deque>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
@@ -144,6 +145,12 @@ struct Role {
 // Block
 //===----------------------------------------------------------------------===//
 
+/// Rows from `first` to below `end`.
+struct RowRange {
+  int64_t first = 0;
+  int64_t end = std::numeric_limits<int64_t>::max();
+};
+
 class ThreadBlock {
 public:
   ThreadBlock(Machine &machine, tile::LaunchOp launch, const LaunchPlan &plan,
@@ -172,7 +179,7 @@ public:
   void startCopy(tile::LoadAsyncOp op, Fiber &fiber,
                  std::shared_ptr<MemRef> source,
                  llvm::ArrayRef<int64_t> indices, std::shared_ptr<Ring> ring,
-                 int64_t use);
+                 int64_t use, RowRange rows);
 
   /// Something happened that a blocked role may wait for.
   void wake();
@@ -191,6 +198,7 @@ private:
     llvm::SmallVector<int64_t, 5> indices;
     std::shared_ptr<Ring> ring;
     int64_t use;
+    RowRange rows;
   };
 
   Role *pickRole();
@@ -234,10 +242,15 @@ Status checkTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile);
 Status readTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile,
                 std::vector<Scalar> &elements);
 
-/// Reads a tile of global memory, zeros beyond its end.
+/// The rows that a load's operands from `index` on bound; without `bounds` all.
+RowRange getRows(Fiber &fiber, const Instruction &op, size_t index,
+                 size_t bounds);
+
+/// Reads a tile of global memory, zeros beyond its end and outside of `rows`.
 Status readGlobal(Fiber &fiber, mlir::Operation *op, const MemRef &source,
                   llvm::ArrayRef<int64_t> indices, llvm::ArrayRef<int64_t> dims,
-                  llvm::ArrayRef<int64_t> shape, std::vector<Scalar> &elements);
+                  llvm::ArrayRef<int64_t> shape, std::vector<Scalar> &elements,
+                  RowRange rows = {});
 
 void writeTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
                llvm::ArrayRef<Scalar> elements);

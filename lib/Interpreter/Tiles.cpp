@@ -53,14 +53,24 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
 Status interpreter::readGlobal(Fiber &fiber, Operation *op,
                                const MemRef &source, ArrayRef<int64_t> indices,
                                ArrayRef<int64_t> dims, ArrayRef<int64_t> shape,
-                               std::vector<Scalar> &elements) {
+                               std::vector<Scalar> &elements, RowRange rows) {
   Fragment zeros(shape, source.format);
   elements = std::move(zeros.elements);
+  int64_t rowElements = ShapedType::getNumElements(shape.drop_front());
   return visitGlobal(fiber, op, source, indices, dims, shape, AccessKind::Read,
                      [&](int64_t number, int64_t index) {
-                       elements[number] =
-                           source.format.read(source.getElement(index));
+                       int64_t row = number / rowElements;
+                       if (row >= rows.first && row < rows.end)
+                         elements[number] =
+                             source.format.read(source.getElement(index));
                      });
+}
+
+RowRange interpreter::getRows(Fiber &fiber, const Instruction &op, size_t index,
+                              size_t bounds) {
+  if (!bounds)
+    return {};
+  return {fiber.getInt(op, index), fiber.getInt(op, index + 1)};
 }
 
 /// Writes a tile, or adds it to what is there.
@@ -440,9 +450,11 @@ static Status load(Fiber &fiber, const Instruction &op) {
                        fiber.block->getPlan().memory.offsets.lookup(op.op));
   if (!tile)
     return Status::Failed;
+  RowRange rows = getRows(fiber, op, 1 + loadOp.getIndices().size(),
+                          loadOp.getRows().size());
   std::vector<Scalar> elements;
   if (readGlobal(fiber, op.op, source, indices, loadOp.getDims(),
-                 tile->type.getShape(), elements) != Status::Next)
+                 tile->type.getShape(), elements, rows) != Status::Next)
     return Status::Failed;
   writeTile(*fiber.block, tile->type, tile->offset, elements);
   return fiber.setObject(op, tile);

@@ -179,6 +179,9 @@ class Mask:
     capture: tuple = None
     #: Whether it needs as many queries as keys.
     square: bool = False
+    #: Keys whose contents do not matter: of the batch, the key, the captured
+    #: operand and the sizes.
+    absent: callable = None
 
 
 _CAUSAL = "%m0 = arith.cmpi sge, %i, %j : index\n"
@@ -192,6 +195,17 @@ _PADDING = """
       %length = arith.index_cast %length_ : i32 to index
       %m1 = arith.cmpi slt, %j, %length : index
 """
+_START = """
+      %start_ = tensor.extract %starts[%b] : tensor<?xi32>
+      %start = arith.index_cast %start_ : i32 to index
+      %m1 = arith.cmpi sge, %j, %start : index
+"""
+_POSITION = """
+      %position_ = tensor.extract %positions[%b] : tensor<?xi32>
+      %position = arith.index_cast %position_ : i32 to index
+      %place = arith.addi %i, %position : index
+      %m1 = arith.cmpi sle, %j, %place : index
+"""
 _WINDOW = """
       %w = arith.constant 20 : index
       %distance = arith.subi %i, %j : index
@@ -201,6 +215,14 @@ _IDS = ("ids", "tensor<?x?xi32>",
         lambda rng, shape: np.sort(rng.integers(0, 4, (shape[0], shape[2]))))
 _LENGTHS = ("lengths", "tensor<?xi32>",
             lambda rng, shape: rng.integers(0, shape[3] + 1, shape[0]))
+_STARTS = ("starts", *_LENGTHS[1:])
+_POSITIONS = ("positions", *_LENGTHS[1:])
+
+
+def _behind(b, j, c, n):
+    """Of a cache, what is behind the length."""
+    return j >= c[b]
+
 
 MASKS = {
     "none": None,
@@ -219,7 +241,19 @@ MASKS = {
         lambda b, h, i, j, c, n: (i >= j) & (i - j < 20)),
     "padding": Mask(
         _PADDING + "%m = arith.ori %m1, %m1 : i1",
-        lambda b, h, i, j, c, n: j < c[b], _LENGTHS),
+        lambda b, h, i, j, c, n: j < c[b], _LENGTHS, absent=_behind),
+    "left_padding": Mask(
+        _START + "%m = arith.ori %m1, %m1 : i1",
+        lambda b, h, i, j, c, n: j >= c[b], _STARTS,
+        absent=lambda b, j, c, n: j < c[b]),
+    "causal_left_padding": Mask(
+        _CAUSAL + _START + "%m = arith.andi %m0, %m1 : i1",
+        lambda b, h, i, j, c, n: (i >= j) & (j >= c[b]), _STARTS,
+        absent=lambda b, j, c, n: j < c[b]),
+    "positions": Mask(
+        _POSITION + "%m = arith.ori %m1, %m1 : i1",
+        lambda b, h, i, j, c, n: j <= i + c[b], _POSITIONS,
+        absent=lambda b, j, c, n: j > n[2] - 1 + c[b]),
     "prefix": Mask(
         _CAUSAL + _PADDING + "%m = arith.ori %m0, %m1 : i1",
         lambda b, h, i, j, c, n: (i >= j) | (j < c[b]), _LENGTHS),
@@ -232,7 +266,8 @@ MASKS = {
         square=True),
     "padding_window": Mask(
         _PADDING + _WINDOW + "%m = arith.andi %m1, %m2 : i1",
-        lambda b, h, i, j, c, n: (j < c[b]) & (i - j < 20), _LENGTHS),
+        lambda b, h, i, j, c, n: (j < c[b]) & (i - j < 20), _LENGTHS,
+        absent=_behind),
     "tensor": Mask(
         "%m = tensor.extract %dense[%b, %i, %j] : tensor<?x?x?xi1>",
         lambda b, h, i, j, c, n: c[b, i, j],
@@ -373,6 +408,20 @@ class Case:
         if self.dropout:
             operands += [0x123456789abcdef, 42]
         return operands
+
+    def poison(self, operands, value):
+        """The operands with `value` in all keys, and in their values, that the
+        mask removes by bounds: what they hold must not matter."""
+        q, k, v = operands[:3]
+        capture = operands[3 + len(self.captures) - 1]
+        grid = np.ogrid[:k.shape[0], :k.shape[2]]
+        shape = (*q.shape[:3], k.shape[2])
+        absent = np.broadcast_to(
+            MASKS[self.mask].absent(*grid, capture, shape),
+            (k.shape[0], k.shape[2]))[:, None, :, None]
+        poisoned = [np.where(absent, narrow(np.full((), value), self.dtype), x)
+                    for x in (k, v)]
+        return [q, *poisoned, *operands[3:]]
 
     def reference(self, operands):
         """The output, and the log-sum-exp if it is a result, in float64; and

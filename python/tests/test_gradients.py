@@ -88,16 +88,18 @@ def compiled(case, **options):
     return fovea.differentiable(case.text, TARGET, **options)
 
 
-def run(case, shape, **options):
-    """Compares all gradients of a case with autograd's."""
+def run(case, shape, poison=None, **options):
+    """Compares all gradients of a case with autograd's; with `poison`, of one
+    whose absent keys and values are that."""
     operands = case.make_operands(*shape)
+    given = operands if poison is None else case.poison(operands, poison)
     dtypes = [case.dtype] * 3 + ["f32"] * (len(operands) - 3)
     function = compiled(case, **options)
     tensors = []
     variables = {}
     for index, (operand, dtype) in enumerate(zip(operands, dtypes)):
         is_float = index < 3 or getattr(operand, "dtype", None) == np.float32
-        tensor = (to_torch(operand) if isinstance(operand, np.ndarray)
+        tensor = (to_torch(given[index]) if isinstance(operand, np.ndarray)
                   else operand)
         if is_float:
             variables[index] = torch.tensor(
@@ -179,6 +181,19 @@ def test_exact(case, shape, options):
                         ("padding", "bias", 0.1))]), ids=name)
 def test_dtypes(case, shape):
     run(case, shape, recompute="always")
+
+
+@pytest.mark.parametrize("options", POLICIES[:2], ids=str)
+@pytest.mark.parametrize("value", [np.nan, np.inf], ids=str)
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(mask="padding"), Case(dtype="f64", mask="left_padding"),
+     Case(mask="causal_left_padding", modification="soft_cap"),
+     Case(dtype="f16", mask="positions", lse=True),
+     Case(dtype="bf16", mask="padding_window", dropout=0.2)],
+    [(3, 1, 130), (2, 37, 37), (2, 70, 257)]), ids=name)
+def test_absent_keys(case, shape, value, options):
+    """What lies behind a length, or before a start, may be no number."""
+    run(case, shape, poison=value, **options)
 
 
 # More queries and keys than a tile of the host has, by enough heads for all

@@ -91,6 +91,29 @@ def test_strategies(case, shape, strategy):
     run(case, shape, strategy)
 
 
+@pytest.mark.parametrize("strategy",
+                         ["fused", "unfused", "three-pass", "two-pass"])
+@pytest.mark.parametrize("value", [np.nan, np.inf], ids=str)
+@pytest.mark.parametrize("case, shape", expand(
+    [Case(mask="padding"), Case(mask="left_padding", dtype="f64"),
+     Case(mask="causal_left_padding", modification="soft_cap"),
+     Case(mask="positions", dtype="f16", lse=True, heads=8),
+     Case(mask="padding_window", dtype="bf16", modification="alibi",
+          dropout=0.2),
+     Case(mask="left_padding", dtype="f16", dim=64, value_dim=128)],
+    [(3, 1, 130), (2, 37, 37), (4, 70, 257)]), ids=name)
+def test_absent_keys(case, shape, value, strategy):
+    """What lies behind a length, or before a start, may be no number."""
+    operands = case.make_operands(*shape)
+    expected, top = case.reference(operands)
+    results = compiled(case, strategy)(*case.poison(operands, value))
+    if not case.lse:
+        results = (results,)
+    for index, (result, exact) in enumerate(zip(results, expected)):
+        check(result, exact, case.dtype if index == 0 else case.accumulator,
+              top)
+
+
 @pytest.mark.parametrize("case, shape", expand(
     [Case(heads=1, kv_heads=1, dim=64, value_dim=64, mask="causal"),
      Case(heads=6, kv_heads=1), Case(heads=6, kv_heads=2),

@@ -54,6 +54,12 @@ func.func @grouped_scores(%q: tensor<2x8x?x64xf16>, %k: tensor<2x2x?x64xf16>)
 // CHECK: linalg.generic
 // CHECK-SAME: affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>
 // CHECK-SAME: affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4, d3)>
+// A key whose probability is 0 contributes nothing: its value may be NaN.
+// CHECK: ^bb0(%[[P:.*]]: f32, %[[V:.*]]: f32, %[[OUT:.*]]: f32):
+// CHECK:   %[[PRODUCT:.*]] = arith.mulf %[[P]], %[[V]]
+// CHECK:   %[[ABSENT:.*]] = arith.cmpf oeq, %[[P]], %[[ZERO:.*]] : f32
+// CHECK:   %[[TERM:.*]] = arith.select %[[ABSENT]], %[[ZERO]], %[[PRODUCT]]
+// CHECK:   arith.addf %[[OUT]], %[[TERM]]
 func.func @values(%p: tensor<1x2x3x5xf32>, %v: tensor<1x2x5x4xf32>)
     -> tensor<1x2x3x4xf32> {
   %o = attn.values %p, %v
@@ -215,11 +221,15 @@ func.func @log_sum_exp(%x: tensor<2x3x?xf32>) -> tensor<2x3xf32> {
 // CHECK-LABEL: func.func @softmax_backward
 // CHECK-SAME: %[[P:.*]]: tensor<3x?xf32>, %[[G:.*]]: tensor<3x?xf16>
 // CHECK: %[[SUM:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]{{.*}} ins(%[[P]], %[[G]]
-// CHECK:   arith.mulf
-// CHECK:   arith.addf
+// CHECK:   %[[PG:.*]] = arith.mulf
+// CHECK:   %[[NONE:.*]] = arith.cmpf oeq
+// CHECK:   %[[TERM:.*]] = arith.select %[[NONE]], %{{.*}}, %[[PG]]
+// CHECK:   arith.addf %{{.*}}, %[[TERM]]
 // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]{{.*}} ins(%[[P]], %[[G]], %[[SUM]]
 // CHECK:   %[[D:.*]] = arith.subf
-// CHECK:   arith.mulf %{{.*}}, %[[D]]
+// CHECK:   %[[PD:.*]] = arith.mulf %{{.*}}, %[[D]]
+// CHECK:   %[[NONE:.*]] = arith.cmpf oeq
+// CHECK:   arith.select %[[NONE]], %{{.*}}, %[[PD]]
 func.func @softmax_backward(%p: tensor<3x?xf32>, %g: tensor<3x?xf16>)
     -> tensor<3x?xf32> {
   %d = attn.softmax_backward %p, %g

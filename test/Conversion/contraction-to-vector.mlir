@@ -93,3 +93,67 @@ func.func @others(%a: memref<8x64xf32>, %b: memref<64x1xf32>, %c: memref<8x1xf32
   }
   return
 }
+
+// -----
+
+// Where a left element of 0 adds nothing, only panels with a NaN or an infinity
+// ask for it: a sum of all elements times 0 tells.
+// CHECK-LABEL: func.func @skips_zeros
+// CHECK:   %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
+// CHECK:   scf.for {{.*}} iter_args(%[[SUM:.*]] = %[[ZERO]]) -> (vector<16xf32>)
+// CHECK:     %[[X:.*]] = vector.fma %{{.*}}, %[[ZERO]], %[[SUM]]
+// CHECK:     vector.fma %{{.*}}, %[[ZERO]], %[[X]]
+// CHECK:   %[[TOTAL:.*]] = vector.reduction <add>
+// CHECK:   %[[NUMBERS:.*]] = arith.cmpf ord, %[[TOTAL]], %[[TOTAL]]
+// CHECK:   scf.if %[[NUMBERS]] {
+// CHECK-NOT: arith.select
+// CHECK-COUNT-24: vector.fma
+// CHECK-NOT: vector.fma
+// CHECK:   } else {
+// CHECK:     %[[W:.*]] = vector.broadcast %[[E:.*]] : f32 to vector<16xf32>
+// CHECK:     %[[ISZERO:.*]] = arith.cmpf oeq, %[[E]], %{{.*}} : f32
+// CHECK:     %[[V:.*]] = arith.select %[[ISZERO]], %{{.*}}, %{{.*}} : vector<16xf32>
+// CHECK:     vector.fma %[[W]], %[[V]],
+// CHECK-COUNT-23: vector.fma
+// CHECK-NOT: vector.fma
+// CHECK:   return
+func.func @skips_zeros(%a: memref<?x?xf16>, %b: memref<?x64xf32>, %c: memref<?x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+                       affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<?x?xf16>, memref<?x64xf32>) outs(%c : memref<?x64xf32>) {
+  ^bb0(%x: f16, %y: f32, %o: f32):
+    %w = arith.extf %x : f16 to f32
+    %m = arith.mulf %w, %y : f32
+    %none = arith.cmpf oeq, %w, %zero : f32
+    %t = arith.select %none, %zero, %m : f32
+    %s = arith.addf %t, %o : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Another select is no contraction.
+// CHECK-LABEL: func.func @skips_others
+// CHECK-NOT: vector
+// CHECK: return
+func.func @skips_others(%a: memref<?x?xf32>, %b: memref<?x64xf32>, %c: memref<?x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+                       affine_map<(i, j, k) -> (i, j)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<?x?xf32>, memref<?x64xf32>) outs(%c : memref<?x64xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %m = arith.mulf %x, %y : f32
+    %none = arith.cmpf oeq, %y, %zero : f32
+    %t = arith.select %none, %zero, %m : f32
+    %s = arith.addf %t, %o : f32
+    linalg.yield %s : f32
+  }
+  return
+}

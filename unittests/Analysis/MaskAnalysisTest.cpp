@@ -555,6 +555,83 @@ TEST_F(MaskAnalysisTest, ClassifiesConstants) {
 }
 
 //===----------------------------------------------------------------------===//
+// Keys that are present
+//===----------------------------------------------------------------------===//
+
+TEST_F(MaskAnalysisTest, PresentKeys) {
+  IndexMath math(&context);
+  auto span = [&](int64_t first, int64_t last) {
+    return Span{math.constant(first), math.constant(last)};
+  };
+  // What constants bound is known without IR.
+  auto present = [&](StringRef body) {
+    MaskBox box{span(0, 0), span(0, 0), span(0, 9), span(0, 99)};
+    return MaskEvaluator(parse(", %n: index, %t: tensor<2x30xi1>", body), box)
+        .presentKeys();
+  };
+  PresentKeys keys = present(R"(
+    %c5 = arith.constant 5 : index
+    %c80 = arith.constant 80 : index
+    %causal = arith.cmpi sge, %i, %j : index
+    %before = arith.cmpi slt, %j, %c80 : index
+    %after = arith.cmpi sge, %j, %c5 : index
+    %both = arith.andi %before, %after : i1
+    %keep = arith.andi %causal, %both : i1
+    attn.yield %keep : i1
+)");
+  ASSERT_TRUE(keys.first && keys.end);
+  EXPECT_EQ(IndexMath::constantOf(*keys.first), 5);
+  EXPECT_EQ(IndexMath::constantOf(*keys.end), 80);
+
+  // A diagonal and a window that follow from sizes, an alternative, a tensor.
+  for (StringRef body : {R"(
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+)",
+                         R"(
+    %d = arith.subi %i, %j : index
+    %c5 = arith.constant 5 : index
+    %causal = arith.cmpi sge, %i, %j : index
+    %near = arith.cmpi sle, %d, %c5 : index
+    %keep = arith.andi %causal, %near : i1
+    attn.yield %keep : i1
+)",
+                         R"(
+    %c5 = arith.constant 5 : index
+    %before = arith.cmpi slt, %j, %c5 : index
+    %causal = arith.cmpi sge, %i, %j : index
+    %keep = arith.ori %before, %causal : i1
+    attn.yield %keep : i1
+)",
+                         R"(
+    %keep = tensor.extract %t[%b, %j] : tensor<2x30xi1>
+    attn.yield %keep : i1
+)"}) {
+    keys = present(body);
+    EXPECT_FALSE(keys.first || keys.end) << body.str();
+  }
+
+  // A captured position bounds what the last row sees.
+  Region &mask = parse(", %n: index", R"(
+    %last = arith.addi %i, %n : index
+    %keep = arith.cmpi sge, %last, %j : index
+    attn.yield %keep : i1
+)");
+  Block block;
+  OpBuilder builder(&context);
+  builder.setInsertionPointToEnd(&block);
+  MaskBox box{span(0, 0), span(0, 0), span(0, 9), span(0, 99)};
+  keys =
+      MaskEvaluator(mask, box, builder, builder.getUnknownLoc()).presentKeys();
+  ASSERT_TRUE(keys.end);
+  EXPECT_FALSE(keys.first);
+  machine.set(argument(0), 30);
+  for (Operation &op : block)
+    machine.run(op);
+  EXPECT_EQ(machine.get(*keys.end), 40);
+}
+
+//===----------------------------------------------------------------------===//
 // Random masks
 //===----------------------------------------------------------------------===//
 

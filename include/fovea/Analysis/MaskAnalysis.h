@@ -46,6 +46,11 @@
 //     joined by `or`, asking every tile for `any` would leave out no more, and
 //     the bounds are called exact.
 //
+// R7  Keys outside of bounds that come from lengths, paddings and positions
+//     hold nothing yet: they are *absent* for every row, and who multiplies
+//     their values by zero must read zeros there. These bounds are those of R6
+//     without comparisons of the row that no captured value takes part in.
+//
 // The answers are conservative: EMPTY and FULL are proofs.
 //
 //===----------------------------------------------------------------------===//
@@ -105,6 +110,13 @@ struct MaskBounds {
   bool exact;
 };
 
+/// The keys from `first`, if there is one, to below `end`, if there is one:
+/// those outside are absent, and what they hold must not matter (the
+/// description of `attn.attention`).
+struct PresentKeys {
+  std::optional<mlir::OpFoldResult> first, end;
+};
+
 /// The coordinates of the mask region that `value` depends on, as bits.
 unsigned coordinatesOf(mlir::Region &mask, mlir::Value value);
 
@@ -155,6 +167,11 @@ public:
   /// Bounds of the keys that the box's rows keep, or of the rows that keep any
   /// of the box's keys, within the box.
   MaskBounds bounds(Coordinate along);
+  /// Bounds of the keys that the box's rows keep by those comparisons alone
+  /// that do not depend on the row, or that depend on captured values, too: so
+  /// lengths, paddings and positions bound them, but no diagonal does that
+  /// follows from sizes.
+  PresentKeys presentKeys();
 
 private:
   std::unique_ptr<Impl> impl;

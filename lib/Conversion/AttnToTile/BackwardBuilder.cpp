@@ -250,11 +250,11 @@ Value BackwardBuilder::roundQueryGradient(Value sums) {
 //===----------------------------------------------------------------------===//
 
 Value BackwardBuilder::load(Value tensor, ValueRange indices, int64_t rows,
-                            int64_t columns) {
+                            int64_t columns, ValueRange present) {
   auto type = SharedType::get(rewriter.getContext(), {rows, columns},
                               sizes.element, /*swizzle=*/0);
   return LoadOp::create(rewriter, loc, type, getMemRef(tensor), indices,
-                        ArrayRef<int64_t>{2, 3});
+                        ArrayRef<int64_t>{2, 3}, present);
 }
 
 Value BackwardBuilder::loadStatistic(Value tensor, ValueRange indices) {
@@ -383,8 +383,9 @@ BackwardBuilder::emitLaunch(ValueRange outputs, Block block) {
   block.count = getCount(index, block.first, keySizes[2], sizes.keys);
   Value zero = index.materialize(index.constant(0));
   SmallVector<Value> place{block.batch, block.kvHead, block.first, zero};
-  block.key = load(op.getKey(), place, sizes.keys, sizes.headDim);
-  block.value = load(op.getValue(), place, sizes.keys, sizes.valueDim);
+  Values present = findPresentRows(block);
+  block.key = load(op.getKey(), place, sizes.keys, sizes.headDim, present);
+  block.value = load(op.getValue(), place, sizes.keys, sizes.valueDim, present);
   SmallVector<Value> sums{fill({sizes.keys, sizes.headDim}),
                           fill({sizes.keys, sizes.valueDim})};
 
@@ -467,6 +468,24 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitHeads(
 /// `size` coordinates from `first` on.
 static Span getSpan(IndexMath &index, OpFoldResult first, OpFoldResult size) {
   return {first, index.sub(index.add(first, size), index.constant(1))};
+}
+
+BackwardBuilder::Values BackwardBuilder::findPresentRows(const Block &block) {
+  Region &mask = op.getMask();
+  if (mask.empty())
+    return {};
+  IndexMath index(rewriter, loc);
+  OpFoldResult zero = index.constant(0);
+  MaskBox box = {
+      {block.batch, block.batch},
+      getSpan(index, index.mul(OpFoldResult(block.kvHead), group), group),
+      getSpan(index, zero, querySizes[2]),
+      getSpan(index, zero, keySizes[2])};
+  if (IndexMath::constantOf(group) == 1)
+    box.head.last = box.head.first;
+  PresentKeys keys = MaskEvaluator(mask, box, rewriter, loc).presentKeys();
+  keys = dropWholeEnd(index, keys, keySizes[2]);
+  return getPresentRows(index, keys, block.first, sizes.keys);
 }
 
 FailureOr<BackwardBuilder::Values>

@@ -84,7 +84,10 @@ private:
 
   mlir::Value getMemRef(mlir::Value tensor) { return memrefs.lookup(tensor); }
   mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t rows,
-                   int64_t columns);
+                   int64_t columns, mlir::ValueRange present = {});
+  /// The rows of `block`'s keys and values that are not absent for all queries
+  /// of its heads, as operands of loads.
+  Values findPresentRows(const Block &block);
   mlir::Value loadStatistic(mlir::Value tensor, mlir::ValueRange indices);
   mlir::Value fill(mlir::ArrayRef<int64_t> shape);
   void store(mlir::Value sum, mlir::OpOperand &output, double factor,

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -92,12 +93,13 @@ SmallVector<Value> LaunchBuilder::getIndices(OpBuilder &builder,
 }
 
 Value LaunchBuilder::loadTile(OpBuilder &builder, const TileView &view,
-                              int64_t rows, int64_t columns) {
+                              int64_t rows, int64_t columns,
+                              ValueRange present) {
   auto type = SharedType::get(builder.getContext(), {rows, columns},
                               sizes.element, /*swizzle=*/0);
-  return LoadOp::create(builder, loc, type, getMemRef(view.tensor),
-                        getIndices(builder, view),
-                        ArrayRef<int64_t>{view.getDim(2), view.getDim(3)});
+  return LoadOp::create(
+      builder, loc, type, getMemRef(view.tensor), getIndices(builder, view),
+      ArrayRef<int64_t>{view.getDim(2), view.getDim(3)}, present);
 }
 
 FailureOr<Value> LaunchBuilder::getQuery(Value query) {
@@ -242,9 +244,76 @@ void LaunchBuilder::createLaunch() {
   }
 }
 
+/// Whether the rows of a tile are those from `first` on of its tensor.
+static bool isPartOfWhole(const TileView &view, OpFoldResult first) {
+  int64_t dim = view.dims[2];
+  if (dim < 0 || view.offsets.empty())
+    return dim >= 0 && isZeroInteger(first);
+  return isEqualConstantIntOrValue(view.offsets[dim], first);
+}
+
+void LaunchBuilder::findPresentKeys(OnlineAttentionOp pass) {
+  Region &mask = pass.getMask();
+  if (mask.empty() || !pass.updatesAcc())
+    return;
+  std::optional<TileView> query =
+      TileView::getSource(pass.getQuery(), forall.getRegion());
+  std::optional<TileView> key =
+      TileView::getSource(pass.getKey(), forall.getRegion());
+  SmallVector<OpFoldResult> at(4, rewriter.getIndexAttr(0));
+  if (!pass.getAt().empty())
+    at = getAsOpFoldResult(pass.getAt());
+
+  // For all queries and keys before the loops, if the tensors are the whole;
+  // else for those of each tile.
+  bool isWhole = isPartOfWhole(*query, at[2]) && isPartOfWhole(*key, at[3]);
+  SetVector<Value> used;
+  getUsedValuesDefinedAbove(mask, used);
+  for (OpFoldResult coordinate : ArrayRef(at).take_front(2))
+    if (auto value = dyn_cast<Value>(coordinate))
+      used.insert(value);
+  Operation *place = pass;
+  auto isBefore = [](Operation *loop) {
+    return [loop](Value value) {
+      return !loop->isAncestor(value.getParentBlock()->getParentOp());
+    };
+  };
+  while (isWhole && place->getParentOp() != forall &&
+         llvm::all_of(used, isBefore(place->getParentOp())))
+    place = place->getParentOp();
+
+  emitted.emplace_back(place, place->getPrevNode());
+  rewriter.setInsertionPoint(place);
+  IndexMath index(rewriter, loc);
+  auto getSize = [&](const TileView &view) -> OpFoldResult {
+    int64_t dim = view.dims[2];
+    if (dim < 0)
+      return index.constant(1);
+    if (!isWhole && !view.sizes.empty())
+      return view.sizes[dim];
+    return tensor::getMixedSize(rewriter, loc, view.tensor, dim);
+  };
+  auto getSpan = [&](OpFoldResult first, const TileView &view) -> Span {
+    if (isWhole)
+      first = index.constant(0);
+    OpFoldResult end = index.add(first, getSize(view));
+    return {first, index.sub(end, index.constant(1))};
+  };
+  MaskBox box = {{at[0], at[0]},
+                 {at[1], at[1]},
+                 getSpan(at[2], *query),
+                 getSpan(at[3], *key)};
+  PresentKeys keys = MaskEvaluator(mask, box, rewriter, loc).presentKeys();
+  if (isWhole)
+    keys = dropWholeEnd(index, keys, getSize(*key));
+  present[pass] = keys;
+}
+
 LogicalResult LaunchBuilder::run() {
   if (failed(checkSizes()))
     return failure();
+  for (OnlineAttentionOp pass : passes)
+    findPresentKeys(pass);
   Operation *before = forall->getPrevNode();
   createLaunch();
   if (succeeded(convertBlock(*forall.getBody()))) {
@@ -254,6 +323,9 @@ LogicalResult LaunchBuilder::run() {
   }
   while (forall->getPrevNode() != before)
     rewriter.eraseOp(forall->getPrevNode());
+  for (auto [place, before] : llvm::reverse(emitted))
+    while (place->getPrevNode() != before)
+      rewriter.eraseOp(place->getPrevNode());
   return failure();
 }
 
@@ -488,8 +560,14 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
   step.loadKeys = [&](OpBuilder &builder) {
     return loadTile(builder, *keyView, sizes.keys, sizes.headDim);
   };
+  // Zeros for values that a masked probability, 0, is multiplied by.
+  PresentKeys keys = present.lookup(op);
+  for (std::optional<OpFoldResult> *bound : {&keys.first, &keys.end})
+    if (*bound)
+      *bound = getMapped(**bound);
+  SmallVector<Value> rows = getPresentRows(index, keys, tile.at[3], sizes.keys);
   step.loadValues = [&](OpBuilder &builder) {
-    return loadTile(builder, *valueView, sizes.keys, sizes.valueDim);
+    return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
   };
   RunningValues next = emitOnlineStep(rewriter, sizes, step, *query, running);
   mapping.map(op.getResults(), ValueRange{next.acc, next.max, next.sum});

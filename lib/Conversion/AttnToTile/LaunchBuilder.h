@@ -64,11 +64,15 @@ private:
   mlir::SmallVector<mlir::Value> getIndices(mlir::OpBuilder &builder,
                                             const TileView &view);
   mlir::Value loadTile(mlir::OpBuilder &builder, const TileView &view,
-                       int64_t rows, int64_t columns);
+                       int64_t rows, int64_t columns,
+                       mlir::ValueRange present = {});
   mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
                                 mlir::ArrayRef<int64_t> tileDims);
   /// The tile of queries in shared memory, loaded before the loops.
   mlir::FailureOr<mlir::Value> getQuery(mlir::Value query);
+  /// Computes, in the loop that is to be converted, which keys are present for
+  /// `pass`.
+  void findPresentKeys(attn::OnlineAttentionOp pass);
 
   mlir::RewriterBase &rewriter;
   mlir::scf::ForallOp forall;
@@ -81,6 +85,9 @@ private:
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;
   llvm::DenseMap<mlir::Value, mlir::Value> queries;
+  llvm::DenseMap<mlir::Operation *, PresentKeys> present;
+  /// What that was inserted before, and what was in front.
+  mlir::SmallVector<std::pair<mlir::Operation *, mlir::Operation *>> emitted;
 };
 
 } // namespace fovea

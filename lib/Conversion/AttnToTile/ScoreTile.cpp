@@ -86,3 +86,29 @@ Value ScoreTile::isUndropped(OpBuilder &builder, Location loc,
   return emitDropoutKeep(builder, loc, index.materialize(index.add(at[3], key)),
                          index.materialize(row), seed, offset, probability);
 }
+
+PresentKeys fovea::dropWholeEnd(IndexMath &index, PresentKeys present,
+                                OpFoldResult keys) {
+  if (!present.end)
+    return present;
+  OpFoldResult isCut = index.less(*present.end, keys);
+  if (IndexMath::isFalse(isCut))
+    present.end = std::nullopt;
+  else
+    present.end =
+        index.select(isCut, *present.end, index.constant(kMaxPosition));
+  return present;
+}
+
+SmallVector<Value> fovea::getPresentRows(IndexMath &index,
+                                         const PresentKeys &present,
+                                         OpFoldResult first, int64_t size) {
+  OpFoldResult low = index.constant(0), high = index.constant(size);
+  if (present.first && IndexMath::constantOf(*present.first).value_or(1) > 0)
+    low = index.sub(*present.first, first);
+  else if (!present.end)
+    return {};
+  if (present.end)
+    high = index.sub(*present.end, first);
+  return {index.materialize(low), index.materialize(high)};
+}

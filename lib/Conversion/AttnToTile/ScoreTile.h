@@ -8,6 +8,8 @@
 #ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_SCORETILE_H
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_SCORETILE_H
 
+#include "fovea/Analysis/MaskAnalysis.h"
+
 #include "mlir/IR/Builders.h"
 
 #include <functional>
@@ -52,6 +54,18 @@ struct ScoreTile {
                           mlir::OpFoldResult query, mlir::OpFoldResult key,
                           double probability) const;
 };
+
+/// `present` without an end that leaves out none of the `keys` that there are:
+/// a load knows where memory ends.
+PresentKeys dropWholeEnd(IndexMath &index, PresentKeys present,
+                         mlir::OpFoldResult keys);
+
+/// The first and the end of the rows that a load of a tile of `size` keys from
+/// `first` on does not leave out; nothing if it leaves out none.
+llvm::SmallVector<mlir::Value> getPresentRows(IndexMath &index,
+                                              const PresentKeys &present,
+                                              mlir::OpFoldResult first,
+                                              int64_t size);
 
 } // namespace fovea
 

@@ -175,6 +175,20 @@ void GlobalAccess::limit(int64_t dim, Value count) {
           : count;
 }
 
+void GlobalAccess::limitRows(ValueRange rows) {
+  if (rows.empty())
+    return;
+  limit(0, rows[1]);
+  if (isConstantIntValue(rows[0], 0))
+    return;
+  Value low = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value high = arith::ConstantIndexOp::create(builder, loc, shape[0]);
+  Value first = arith::MaxSIOp::create(builder, loc, rows[0], low);
+  first = arith::MinSIOp::create(builder, loc, first, high);
+  firstRow =
+      arith::IndexCastOp::create(builder, loc, builder.getI32Type(), first);
+}
+
 Value GlobalAccess::getLeft(int64_t dim) {
   return left[dim] ? left[dim] : getI32(builder, loc, shape[dim]);
 }
@@ -182,8 +196,13 @@ Value GlobalAccess::getLeft(int64_t dim) {
 Value GlobalAccess::isWithin(int64_t dim, Value place) {
   if (!left[dim])
     return {};
-  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, place,
-                               left[dim]);
+  Value within = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                       place, left[dim]);
+  if (dim != 0 || !firstRow)
+    return within;
+  Value isFrom = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                       place, firstRow);
+  return arith::AndIOp::create(builder, loc, within, isFrom);
 }
 
 Value GlobalAccess::isAligned(int64_t bytes) {

@@ -74,8 +74,12 @@ public:
   /// Leaves no more than `count`, an index, of dimension `dim`.
   void limit(int64_t dim, mlir::Value count);
 
+  /// Leaves no rows but those from `rows[0]` to below `rows[1]`, indices; all
+  /// if there are none.
+  void limitRows(mlir::ValueRange rows);
+
   /// Whether coordinate `place`, an i32, of dimension `dim` is within the
-  /// memref; null: it is.
+  /// memref and the limits; null: it is.
   mlir::Value isWithin(int64_t dim, mlir::Value place);
 
   /// Whether the tile's last dimension is contiguous.
@@ -104,6 +108,8 @@ private:
   llvm::SmallVector<mlir::Value> strides;
   /// Null: all.
   llvm::SmallVector<mlir::Value> left;
+  /// The first row, an i32; null: 0.
+  mlir::Value firstRow;
   llvm::SmallVector<int64_t> shape;
 };
 

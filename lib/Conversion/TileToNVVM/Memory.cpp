@@ -476,6 +476,7 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
           op, {FragmentAccess(rewriter, op, type, memory).load()});
       return success();
     }
+    memory.limitRows(op.getRows());
     // What was there may still be read by threads that are behind.
     if (op->getParentOfType<LoopLikeOpInterface>())
       emitBarrier(rewriter, op);
@@ -714,6 +715,7 @@ public:
                 adaptor.getUse().front());
     GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
                         op.getDims(), type.getShape());
+    memory.limitRows(op.getRows());
     bool isOfBlock = readers.get(op.getRing()).isOfBlock;
     SharedCopy(rewriter, op, type, adaptor.getSlot().front(), memory,
                isOfBlock ? Value() : use.full)

@@ -10,6 +10,8 @@
 // use completes one phase of both. The phase of use u of slot u mod n has the
 // parity of u / n; a thread that waits for the other parity waits for the
 // phase before, which for the first uses of empty slots is always complete.
+// Where copies leave out rows there is one barrier more: who starts a copy of a
+// tile that has such rows waits for it there, and writes the zeros.
 //
 // On Ampere, where all threads of the block copy and read, there are none: who
 // waits for a slot waits for the thread's own copies (cp.async.wait_group) and
@@ -63,6 +65,13 @@ RingUse::RingUse(ImplicitLocOpBuilder &builder, RingType ring,
   parity = arith::AndIOp::create(builder, round, constant(builder, 1));
 }
 
+Value fovea::tile::getCutBarrier(ImplicitLocOpBuilder &builder, RingType ring,
+                                 ValueRange addresses) {
+  return arith::AddIOp::create(
+      builder, addresses[1],
+      constant(builder, 2 * ring.getStages() * kBarrierBytes));
+}
+
 /// Whether threads that run `op` have met since the last op of kind `Since`:
 /// every way to `op` from one passes a wait that is not one of `met`.
 template <typename Since>
@@ -106,6 +115,7 @@ RingReaders::RingReaders(Operation *root) {
   });
   root->walk([&](RingOp op) {
     Reader &reader = readers[op.getRing()];
+    reader.hasRows = hasRows(op);
     llvm::SmallPtrSet<Operation *, 4> programs;
     for (Operation *user : op.getRing().getUsers()) {
       auto role = user->getParentOfType<RoleOp>();
@@ -197,12 +207,15 @@ struct RingLowering : RingPattern<RingOp> {
     emitInOneThread(builder, op, [&](OpBuilder &nested) {
       ImplicitLocOpBuilder one(op.getLoc(), nested);
       int64_t stages = op.getRing().getType().getStages();
-      for (int64_t index = 0; index < 2 * stages; ++index) {
+      SmallVector<int64_t> arrivals(stages, reader.copiers);
+      arrivals.append(stages, reader.arrivals);
+      if (reader.hasRows)
+        arrivals.push_back(1);
+      for (auto [index, count] : llvm::enumerate(arrivals)) {
         Value barrier = arith::AddIOp::create(
-            one, barriers, constant(one, index * kBarrierBytes));
+            one, barriers, constant(one, int64_t(index) * kBarrierBytes));
         emitPtx(one, op.getLoc(), "mbarrier.init.shared::cta.b64 [$0], $1;",
-                {barrier, constant(one, index < stages ? reader.copiers
-                                                       : reader.arrivals)});
+                {barrier, constant(one, count)});
       }
       if (isLast && isForHopper(op))
         emitPtx(one, op.getLoc(), "fence.mbarrier_init.release.cluster;");

@@ -23,6 +23,11 @@ struct RingUse {
   mlir::Value slot, full, empty, parity;
 };
 
+/// The barrier of a ring whose copies leave out rows (`hasRows`), for who waits
+/// for one: an i32.
+mlir::Value getCutBarrier(mlir::ImplicitLocOpBuilder &builder, RingType ring,
+                          mlir::ValueRange addresses);
+
 /// Arrives at a barrier, after all that the thread has written.
 void emitArrive(mlir::OpBuilder &builder, mlir::Location loc,
                 mlir::Value barrier);
@@ -48,6 +53,8 @@ public:
     /// Whether the ring has no mbarriers: on Ampere, where all threads copy and
     /// read. They wait for their own copies and then for each other.
     bool isOfBlock = false;
+    /// Whether there is a barrier more, see `getCutBarrier`.
+    bool hasRows = false;
   };
 
   explicit RingReaders(mlir::Operation *root);

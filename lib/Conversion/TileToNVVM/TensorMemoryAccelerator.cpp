@@ -13,6 +13,8 @@
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -60,9 +62,64 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
   }
 }
 
+/// Writes zeros to rows `first` to below `end` of the tile at `address`. A
+/// swizzle permutes what is in a row.
+static void emitZeroRows(ImplicitLocOpBuilder &builder, SharedType tile,
+                         Value address, Value first, Value end) {
+  constexpr int64_t kUnitBytes = 16;
+  Location loc = builder.getLoc();
+  int64_t rowBytes = tile.getPanelColumns() * tile.getElementBytes();
+  auto loop = scf::ForOp::create(builder, first, end, getI32(builder, loc, 1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value offset = arith::MulIOp::create(builder, loop.getInductionVar(),
+                                       getI32(builder, loc, rowBytes));
+  Value row = arith::AddIOp::create(builder, address, offset);
+  auto unit = VectorType::get(kUnitBytes / 4, builder.getI32Type());
+  Value zeros = arith::ConstantOp::create(builder, builder.getZeroAttr(unit));
+  for (int64_t panel = 0; panel < tile.getNumPanels(); ++panel)
+    for (int64_t byte = 0; byte < rowBytes; byte += kUnitBytes)
+      LLVM::StoreOp::create(
+          builder, zeros,
+          toSharedPointer(builder, loc, row,
+                          panel * tile.getPanelBytes() + byte),
+          kUnitBytes);
+}
+
 namespace {
 
-/// Starts the copy of each panel of the tile by one thread.
+/// The rows of a tile that a copy does not leave out, i32s from 0 to their
+/// number.
+struct KeptRows {
+  KeptRows(ImplicitLocOpBuilder &builder, SharedType tile, ValueRange bounds)
+      : count(getI32(builder, builder.getLoc(), tile.getShape().front())) {
+    Value zero = arith::ConstantIndexOp::create(builder, 0);
+    Value all =
+        arith::ConstantIndexOp::create(builder, tile.getShape().front());
+    auto clamp = [&](Value bound) -> Value {
+      bound = arith::MaxSIOp::create(builder, bound, zero);
+      bound = arith::MinSIOp::create(builder, bound, all);
+      return arith::IndexCastOp::create(builder, builder.getI32Type(), bound);
+    };
+    first = clamp(bounds[0]);
+    end = clamp(bounds[1]);
+    isEmpty =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::sle, end, first);
+    Value left = arith::SubIOp::create(builder, end, first);
+    Value isPart =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::ne, left, count);
+    Value isNone = arith::ConstantIntOp::create(builder, 0, 1);
+    isCut = arith::SelectOp::create(builder, isEmpty, isNone, isPart);
+  }
+
+  Value first, end, count;
+  /// Whether it leaves out all, or some but not all.
+  Value isEmpty, isCut;
+};
+
+/// Starts the copy of each panel of the tile by one thread. Where the op leaves
+/// out some rows of the tile, the thread waits for the copy at a barrier of its
+/// own, writes the zeros, and then arrives at the slot's.
 struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -79,20 +136,69 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
         getCoordinates(builder, adaptor.getIndices());
     emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
       ImplicitLocOpBuilder one(op.getLoc(), nested);
-      emitPtx(
-          one, op.getLoc(),
-          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
-          {use.full, getI32(one, op.getLoc(), map.getTile().getSizeInBytes())});
+      SharedType tile = map.getTile();
+      std::optional<KeptRows> rows;
+      Value barrier = use.full, state;
+      Value bytes = getI32(one, op.getLoc(), tile.getSizeInBytes());
+      if (op.getRows().empty()) {
+        emitPtx(one, op.getLoc(),
+                "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+                {barrier, bytes});
+      } else {
+        rows.emplace(one, tile, op.getRows());
+        // A tile of which nothing is left is one from before the tensor: TMA
+        // gives zeros.
+        Value &row = coordinates[map.getRank() - 1 - op.getDims().front()];
+        row = arith::SelectOp::create(
+            one, rows->isEmpty,
+            getI32(one, op.getLoc(), -tile.getShape().front()), row);
+        barrier = arith::SelectOp::create(
+            one, rows->isCut,
+            getCutBarrier(one, op.getRing().getType(), adaptor.getRing()),
+            barrier);
+        state =
+            emitPtx(one, op.getLoc(),
+                    "mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;",
+                    {barrier, bytes}, one.getI64Type())
+                .front();
+      }
       std::string text =
           llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global."
                         "mbarrier::complete_tx::bytes [$0], [$1, {{@}], [$2];",
                         map.getRank());
-      SharedType tile = map.getTile();
       emitPanels(one, map, tile, text, adaptor.getSlot().front(),
-                 adaptor.getSource().front(), use.full, coordinates);
+                 adaptor.getSource().front(), barrier, coordinates);
+      if (rows)
+        emitZeros(one, *rows, tile, adaptor.getSlot().front(), barrier, state,
+                  use.full);
     });
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// Completes the copy of a tile that is cut: waits for the phase of `barrier`
+  /// that `state` is of, then writes zeros to the other rows.
+  static void emitZeros(ImplicitLocOpBuilder &builder, const KeptRows &rows,
+                        SharedType tile, Value slot, Value barrier, Value state,
+                        Value full) {
+    Location loc = builder.getLoc();
+    auto branch =
+        scf::IfOp::create(builder, rows.isCut, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    emitPtx(builder, loc,
+            "{\n.reg .pred done;\n"
+            "WAIT:\n"
+            "mbarrier.try_wait.shared::cta.b64 done, [$0], $1;\n"
+            "@done bra DONE;\n"
+            "bra WAIT;\n"
+            "DONE:\n}",
+            {barrier, state});
+    emitZeroRows(builder, tile, slot, getI32(builder, loc, 0), rows.first);
+    emitZeroRows(builder, tile, slot, rows.end, rows.count);
+    emitPtx(builder, loc, "fence.proxy.async.shared::cta;");
+    emitArrive(builder, loc, full);
   }
 };
 

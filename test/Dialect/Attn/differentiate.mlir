@@ -84,8 +84,11 @@ func.func @fused(%q: tensor<1x2x8x16xf32>, %k: tensor<1x2x8x16xf32>,
 // The score's gradient is the cotangent times the slope.
 // CHECK: linalg.generic
 // CHECK:   %[[SLOPE:.*]] = tensor.extract %[[SLOPES]]
-// CHECK:   %[[DX:.*]] = arith.mulf %{{.*}}, %[[SLOPE]] : f32
-// CHECK:   linalg.yield %[[DX]]
+// CHECK:   %[[DX:.*]] = arith.mulf %[[DY:.*]], %[[SLOPE]] : f32
+// A masked score has none, even if its derivative is NaN.
+// CHECK:   %[[MASKED:.*]] = arith.cmpf oeq, %[[DY]], %[[NONE:.*]] : f32
+// CHECK:   %[[KEPT:.*]] = arith.select %[[MASKED]], %[[NONE]], %[[DX]]
+// CHECK:   linalg.yield %[[KEPT]]
 // The slopes'.
 // CHECK: linalg.generic
 // CHECK-SAME: affine_map<(d0, d1, d2, d3) -> (d1, d0, d2, d3)>

@@ -196,3 +196,29 @@ func.func @unread(%a: memref<?x64xbf16>, %n: index) {
   }
   return
 }
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+
+// Rows that a load leaves out, its copies leave out.
+// CHECK-LABEL: func @rows
+func.func @rows(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 4 stages 3 ins(%a : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    // CHECK: tile.load_async %{{.*}}[%{{.*}}] dims [0, 1] rows(%{{.*}}, %[[END:.*]]) into
+    %x = tile.load %A[%b, %c0] dims [0, 1] rows(%c0, %b) : !g -> !t
+    scf.for %j = %c0 to %n step %c64 {
+      // CHECK: %[[LEFT:.*]] = arith.subi
+      %left = arith.subi %n, %j : index
+      // CHECK: tile.load_async %{{.*}}[%{{.*}}] dims [0, 1] rows(%{{.*}}, %[[LEFT]]) into
+      %y = tile.load %A[%j, %c0] dims [0, 1] rows(%c0, %left) : !g -> !t
+      %p = tile.mma %x, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      tile.store %p, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+  }
+  return
+}

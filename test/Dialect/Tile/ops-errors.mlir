@@ -169,6 +169,22 @@ func.func @load_indices(%m: memref<?x?xf16>, %i: index) {
 
 // -----
 
+func.func @load_rows(%m: memref<?x?xf16>, %i: index) {
+  // expected-error@+1 {{expected the first of the rows and their end, got 1 bounds}}
+  %t = tile.load %m[%i, %i] dims [0, 1] rows(%i) : memref<?x?xf16> -> !tile.shared<64x64xf16>
+  return
+}
+
+// -----
+
+func.func @load_rows_of_fragment(%m: memref<?x?xf16>, %i: index) {
+  // expected-error@+1 {{expected a tile in shared memory to bound the rows of, got '!tile.fragment<64x64xf16>'}}
+  %t = tile.load %m[%i, %i] dims [0, 1] rows(%i, %i) : memref<?x?xf16> -> !tile.fragment<64x64xf16>
+  return
+}
+
+// -----
+
 func.func @load_dims(%m: memref<?x?xf16>, %i: index) {
   // expected-error@+1 {{expected a dimension of the memref for each of the tile's 2, got 1}}
   %t = tile.load %m[%i, %i] dims [1] : memref<?x?xf16> -> !tile.shared<64x64xf16>
@@ -589,9 +605,17 @@ func.func @wait_result(%r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %i: index) 
 
 // -----
 
+func.func @load_async_rows(%m: memref<?x?xbf16>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected the first of the rows and their end, got 3 bounds}}
+  tile.load_async %m[%i, %i] dims [0, 1] rows(%i, %i, %i) into %s signals %r[%i] : memref<?x?xbf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
 func.func @load_async_slot(%m: memref<?x?xbf16>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x32xbf16>, %i: index) {
   // expected-error@+1 {{the slot is of the ring's type}}
-  "tile.load_async"(%m, %i, %i, %s, %r, %i) {dims = array<i64: 0, 1>} : (memref<?x?xbf16>, index, index, !tile.shared<64x32xbf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>, index) -> ()
+  "tile.load_async"(%m, %i, %i, %s, %r, %i) {dims = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 1, 1, 1, 0>} : (memref<?x?xbf16>, index, index, !tile.shared<64x32xbf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>, index) -> ()
   return
 }
 

@@ -20,7 +20,8 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
     %row = arith.muli %r, %c128 : index
     // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] dims [2, 3] : memref<2x16x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.shared<128x64xbf16>
     %qt = tile.load %Q[%b, %h, %row, %c0] dims [2, 3] : !q -> !tile.shared<128x64xbf16>
-    %kt = tile.load %K[%b, %h, %row, %c0] dims [2, 3] : !q -> !tile.shared<64x64xbf16>
+    // CHECK: tile.load %{{.*}}[%{{.*}}] dims [2, 3] rows(%{{.*}}, %{{.*}}) : memref<2x16x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>> -> !tile.shared<64x64xbf16>
+    %kt = tile.load %K[%b, %h, %row, %c0] dims [2, 3] rows(%c0, %c64) : !q -> !tile.shared<64x64xbf16>
     // CHECK: tile.mma %{{.*}}, %{{.*}} transpose_b : !tile.shared<128x64xbf16>, !tile.shared<64x64xbf16> -> !tile.fragment<128x64xf32>
     %s = tile.mma %qt, %kt transpose_b : !tile.shared<128x64xbf16>, !tile.shared<64x64xbf16> -> !s
     %z = tile.fill %zero : !tile.fragment<128xf32>
@@ -53,7 +54,8 @@ func.func @roles(%k: memref<?x?xbf16>, %o: memref<?x?xf32>, %n: index) {
       // CHECK: tile.role "load" warps 4 registers 24 single
       tile.role "load" warps 4 registers 24 single {
         %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile>
-        tile.load_async %K[%r, %c0] dims [0, 1] into %slot signals %ring[%c0] : memref<?x?xbf16, strided<[?, 1], offset: ?>>, !tile.ring<2 x !tile>
+        // CHECK: tile.load_async %{{.*}}[%{{.*}}] dims [0, 1] rows(%{{.*}}, %{{.*}}) into
+        tile.load_async %K[%r, %c0] dims [0, 1] rows(%c0, %r) into %slot signals %ring[%c0] : memref<?x?xbf16, strided<[?, 1], offset: ?>>, !tile.ring<2 x !tile>
       }
       // CHECK: tile.role "compute" warps 8 registers 240{{ }}
       tile.role "compute" warps 8 registers 240 {

@@ -81,3 +81,33 @@ func.func @others(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %p: memref<?xindex
   }
   return
 }
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+
+// The rows that are left out are found for the iteration of the copy, too.
+
+// CHECK-LABEL: func @rows
+// CHECK-SAME:    %[[N:[^:]*]]: index)
+// CHECK:       scf.for %[[J:[^ ]*]] =
+// CHECK:         %[[JA:.*]] = arith.addi %[[J]], %{{.*}} : index
+// CHECK:         scf.if
+// CHECK-NEXT:      %[[LEFT:.*]] = arith.subi %[[N]], %[[JA]] : index
+// CHECK-NEXT:      tile.acquire
+// CHECK-NEXT:      tile.load_async %{{.*}}[%[[JA]], %{{.*}}] dims [0, 1] rows(%{{.*}}, %[[LEFT]]) into
+func.func @rows(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 4 stages 2 ins(%a : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    scf.for %j = %c0 to %n step %c64 {
+      %left = arith.subi %n, %j : index
+      %y = tile.load %A[%j, %c0] dims [0, 1] rows(%c0, %left) : !g -> !t
+      %p = tile.mma %y, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      tile.store %p, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+  }
+  return
+}

@@ -134,7 +134,10 @@ private:
   Value buildScoreGradient(Value p, Value gradient) {
     if (Value delta = op.getDelta())
       return combine({p, gradient}, {delta}, [](Formula &f, ValueRange in) {
-        return f.mul(in[0], f.sub(in[1], in[2]));
+        // An absent key's value may be no number.
+        Value zero = f.number(0.0);
+        Value isAbsent = f.compare(arith::CmpFPredicate::OEQ, in[0], zero);
+        return f.select(isAbsent, zero, f.mul(in[0], f.sub(in[1], in[2])));
       });
     Value result =
         SoftmaxBackwardOp::create(builder, loc, scoreType, p, gradient);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileCaptures.h"
+#include "TileKeys.h"
 
 #include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Analysis/ScheduleModel.h"
@@ -15,7 +16,6 @@
 #include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
 #include "fovea/Support/DebugLog.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -544,21 +544,6 @@ Value Tiling::pack(Value rows, OpFoldResult count, double factor) {
   return loop(zero, math().ceilDiv(count, width), 1, empty, packGroup).front();
 }
 
-/// The size of a tile at `start`: `size`, or what is left before `end`.
-static OpFoldResult clip(OpBuilder &builder, Location loc, Value start,
-                         OpFoldResult end, int64_t size) {
-  std::optional<int64_t> known = getConstantIntValue(end);
-  if (known && *known % size == 0)
-    return builder.getIndexAttr(size);
-  AffineExpr d0 = builder.getAffineDimExpr(0),
-             s0 = builder.getAffineSymbolExpr(0);
-  AffineMap map =
-      AffineMap::get(1, 1, {builder.getAffineConstantExpr(size), s0 - d0},
-                     builder.getContext());
-  return affine::makeComposedFoldedAffineMin(builder, loc, map,
-                                             {OpFoldResult(start), end});
-}
-
 /// One tile of queries.
 SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
                                     Value member, Value row, ValueRange sums) {
@@ -566,7 +551,9 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
   Rows rows;
   rows.batch = batch;
   rows.kvHead = kvHead;
-  rows.count = clip(rewriter, loc, row, item.endRow, sizes.queryTile);
+  rows.count = clipTile(rewriter, loc, row, sizes.queryTile,
+                        /*first=*/std::nullopt, item.endRow)
+                   .size;
   rows.at = {batch, m.add(m.mul(kvHead, group), member), row, zero};
   rows.batchPlace =
       llvm::is_contained(levels, Batch) ? zero : OpFoldResult(batch);
@@ -600,6 +587,7 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
   OpFoldResult lower = zero, upper = keySizes[2];
   std::unique_ptr<MaskEvaluator> evaluator;
   bool isExact = true;
+  std::optional<OpFoldResult> present;
   if (!op.getMask().empty()) {
     auto point = [](OpFoldResult index) { return Span{index, index}; };
     MaskBox box = {point(batch),
@@ -613,11 +601,15 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
     OpFoldResult step = m.constant(sizes.keyTile);
     lower = m.mul(m.floorDiv(bounds.lower, step), step);
     upper = bounds.upper;
+    // What is absent before the first key is not read either.
+    present = evaluator->presentKeys().first;
   }
 
-  SmallVector<Value> results =
-      loop(lower, upper, sizes.keyTile, inits, [&](Value key, ValueRange sums) {
-        OpFoldResult keys = clip(rewriter, loc, key, upper, sizes.keyTile);
+  SmallVector<Value> results = loop(
+      lower, upper, sizes.keyTile, inits, [&](Value place, ValueRange sums) {
+        auto [offset, keys] =
+            clipTile(rewriter, loc, place, sizes.keyTile, present, upper);
+        Value key = value(offset);
         IndexMath m = math();
         Truth truth = {m.boolean(true), m.boolean(true)};
         if (evaluator) {
@@ -626,7 +618,9 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
           if (isExact)
             truth.any = m.boolean(true);
         }
-        auto emit = [&] { return emitTile(rows, key, keys, truth, sums); };
+        auto emit = [&, keys = keys] {
+          return emitTile(rows, key, keys, truth, sums);
+        };
         if (IndexMath::isTrue(truth.any))
           return emit();
         return branch(m.materialize(truth.any, true), sums, emit);

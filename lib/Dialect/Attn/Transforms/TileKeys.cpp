@@ -76,6 +76,39 @@ emitTile(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForOp loop,
   return tiled->tiledValues;
 }
 
+TileSpan fovea::attn::clipTile(OpBuilder &builder, Location loc, Value place,
+                               int64_t size, std::optional<OpFoldResult> first,
+                               OpFoldResult end) {
+  MLIRContext *context = builder.getContext();
+  AffineExpr d0, s0, s1;
+  bindDims(context, d0);
+  bindSymbols(context, s0, s1);
+  if (first && IndexMath::constantOf(*first).value_or(1) > 0) {
+    OpFoldResult skipped = affine::makeComposedFoldedAffineMax(
+        builder, loc,
+        AffineMap::get(1, 1, {getAffineConstantExpr(0, context), s0 - d0},
+                       context),
+        {OpFoldResult(place), *first});
+    OpFoldResult offset = affine::makeComposedFoldedAffineApply(
+        builder, loc, AffineMap::get(1, 1, d0 + s0),
+        {OpFoldResult(place), skipped});
+    OpFoldResult left = affine::makeComposedFoldedAffineMin(
+        builder, loc, AffineMap::get(1, 2, {size - s1, s0 - d0 - s1}, context),
+        {OpFoldResult(place), end, skipped});
+    return {offset, left};
+  }
+  // The last tile has what is left.
+  std::optional<int64_t> known = IndexMath::constantOf(end);
+  if (known && *known % size == 0)
+    return {place, builder.getIndexAttr(size)};
+  OpFoldResult left = affine::makeComposedFoldedAffineMin(
+      builder, loc,
+      AffineMap::get(1, 1, {getAffineConstantExpr(size, context), s0 - d0},
+                     context),
+      {OpFoldResult(place), end});
+  return {place, left};
+}
+
 FailureOr<KeyLoopInfo> fovea::attn::tileKeys(RewriterBase &rewriter,
                                              OnlineAttentionOp pass,
                                              int64_t keyTile,
@@ -93,6 +126,7 @@ FailureOr<KeyLoopInfo> fovea::attn::tileKeys(RewriterBase &rewriter,
   std::unique_ptr<MaskEvaluator> rows;
   OpFoldResult origin = box.key.first;
   OpFoldResult lower = math.constant(0), upper = sizes[3];
+  std::optional<OpFoldResult> present;
   if (info.hasMask) {
     rows = std::make_unique<MaskEvaluator>(mask, box, rewriter, loc);
     rows->setLookup([&](Value value, IndexMath &math) -> std::optional<Span> {
@@ -107,6 +141,9 @@ FailureOr<KeyLoopInfo> fovea::attn::tileKeys(RewriterBase &rewriter,
     OpFoldResult step = math.constant(keyTile);
     lower = math.mul(math.floorDiv(math.sub(bounds.lower, origin), step), step);
     upper = math.sub(bounds.upper, origin);
+    // What is absent before the first key is not read either.
+    if ((present = rows->presentKeys().first))
+      present = math.sub(*present, origin);
   }
 
   SmallVector<Value> inits(pass.getDpsInits());
@@ -114,20 +151,8 @@ FailureOr<KeyLoopInfo> fovea::attn::tileKeys(RewriterBase &rewriter,
       rewriter, loc, math.materialize(lower), math.materialize(upper),
       math.materialize(math.constant(keyTile)), inits);
   rewriter.setInsertionPointToStart(loop.getBody());
-  Value key = loop.getInductionVar();
-
-  // The last tile has the keys that are left.
-  std::optional<int64_t> end = IndexMath::constantOf(upper);
-  OpFoldResult size = rewriter.getIndexAttr(keyTile);
-  if (!end || *end % keyTile != 0) {
-    AffineExpr d0 = rewriter.getAffineDimExpr(0),
-               s0 = rewriter.getAffineSymbolExpr(0);
-    AffineMap map =
-        AffineMap::get(1, 1, {rewriter.getAffineConstantExpr(keyTile), s0 - d0},
-                       rewriter.getContext());
-    size = affine::makeComposedFoldedAffineMin(rewriter, loc, map,
-                                               {OpFoldResult(key), upper});
-  }
+  auto [key, size] =
+      clipTile(rewriter, loc, loop.getInductionVar(), keyTile, present, upper);
 
   Truth truth{math.boolean(true), math.boolean(true)};
   IndexMath inner(rewriter, loc);

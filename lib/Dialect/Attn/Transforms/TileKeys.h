@@ -22,6 +22,18 @@ struct KeyLoopInfo {
   bool isExact = true;
 };
 
+/// Where a tile along a dimension begins, and how much of it there is.
+struct TileSpan {
+  mlir::OpFoldResult offset, size;
+};
+
+/// The tile of `size` at `place`, without what lies before `first`, if that is
+/// given, and from `end` on. Some of it must be left.
+TileSpan clipTile(mlir::OpBuilder &builder, mlir::Location loc,
+                  mlir::Value place, int64_t size,
+                  std::optional<mlir::OpFoldResult> first,
+                  mlir::OpFoldResult end);
+
 /// Cuts `pass`, already a tile of queries, into an `scf.for` over tiles of
 /// `keyTile` keys. From its mask come the bounds of the loop, the condition
 /// under which a tile is skipped, unless the bounds are exact, and the

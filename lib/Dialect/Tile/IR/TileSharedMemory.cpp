@@ -22,6 +22,13 @@ int64_t fovea::tile::getSlotBytes(RingType type) {
   return getSlotBytes(type.getTile());
 }
 
+bool fovea::tile::hasRows(RingOp ring) {
+  return llvm::any_of(ring.getRing().getUsers(), [](Operation *user) {
+    auto load = dyn_cast<LoadAsyncOp>(user);
+    return load && !load.getRows().empty();
+  });
+}
+
 /// Bytes of the tiles that `op` has memory of its own for; 0: none.
 static int64_t getTileBytes(Operation *op) {
   if (auto ring = dyn_cast<RingOp>(op)) {
@@ -61,7 +68,10 @@ SharedMemoryPlan fovea::tile::planSharedMemory(LaunchOp launch) {
   plan.bytes = llvm::alignTo(plan.bytes, kBarrierBytes);
   for (RingOp ring : rings) {
     plan.barriers[ring] = plan.bytes;
-    plan.bytes += 2 * kBarrierBytes * ring.getRing().getType().getStages();
+    int64_t barriers = 2 * ring.getRing().getType().getStages();
+    if (hasRows(ring))
+      ++barriers;
+    plan.bytes += barriers * kBarrierBytes;
   }
   return plan;
 }

@@ -111,9 +111,23 @@ static std::pair<ArrayRef<int64_t>, Type> getTile(Type type) {
   return {fragment.getShape(), fragment.getElementType()};
 }
 
+/// Checks that there are two bounds of rows, or none.
+static LogicalResult verifyRows(Operation *op, size_t bounds) {
+  if (bounds == 0 || bounds == 2)
+    return success();
+  return op->emitOpError("expected the first of the rows and their end, got ")
+         << bounds << " bounds";
+}
+
 LogicalResult LoadOp::verify() {
   auto [shape, elementType] = getTile(getResult().getType());
   MemRefType source = getSource().getType();
+  if (failed(verifyRows(*this, getRows().size())))
+    return failure();
+  if (!getRows().empty() && !isa<SharedType>(getResult().getType()))
+    return emitOpError("expected a tile in shared memory to bound the rows "
+                       "of, got ")
+           << getResult().getType();
   if (failed(verifyElements(*this, elementType, source.getElementType())))
     return failure();
   return verifyAccess(*this, shape, getDims(), source.getRank(),
@@ -152,6 +166,8 @@ static LogicalResult verifyCopy(Operation *op, SharedType tile, Type global,
 }
 
 LogicalResult LoadAsyncOp::verify() {
+  if (failed(verifyRows(*this, getRows().size())))
+    return failure();
   return verifyCopy(*this, getSlot().getType(), getSource().getType(),
                     getDims(), getIndices().size());
 }

@@ -150,7 +150,7 @@ void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
   builder.setInsertionPoint(load);
   Value slot = AcquireOp::create(builder, loc, tile, ring, use);
   LoadAsyncOp::create(builder, loc, load.getSource(), load.getIndices(), slot,
-                      ring, use, copied.dims);
+                      ring, use, copied.dims, load.getRows());
   // The first and the last user in this block, or the ops around them.
   Operation *first = load, *last = load;
   for (Operation *user : load->getUsers()) {

@@ -87,6 +87,7 @@ bool Prefetch::collect(scf::ForOp loop, LoadAsyncOp load, Copy &copy) {
     return false;
   Block *body = loop.getBody();
   SmallVector<Value> values(load.getIndices());
+  llvm::append_range(values, load.getRows());
   while (!values.empty()) {
     Value value = values.pop_back_val();
     if (value.getParentBlock() != body)

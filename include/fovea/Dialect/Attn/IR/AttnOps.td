@@ -121,7 +121,8 @@ def MaskOp : Attn_SameShapeOp<"mask",
   let summary = "Keeps the scores where a predicate holds";
   let description = [{
     `result[b, h, i, j] = body(b, h, i, j) ? input[b, h, i, j] : -infinity`. The
-    region has the arguments `(b, h, i, j: index)` and yields an `i1`.
+    region has the arguments `(b, h, i, j: index)` and yields an `i1`. What a
+    removed score is does not matter: it may be NaN.
 
     ```mlir
     %m = attn.mask %a {
@@ -185,7 +186,8 @@ def ValuesOp : Attn_GraphOp<"values"> {
   let description = [{
     `o[b, h, i, d] = sum over j of p[b, h, i, j] * v[b, h floordiv G, j, d]`
     with `p: [B, H, Sq, Sk]`, `v: [B, Hkv, Sk, Dv]` and the result
-    `[B, H, Sq, Dv]`. Summed in the accumulation type, rounded once.
+    `[B, H, Sq, Dv]`. Summed in the accumulation type, rounded once. A key whose
+    probability is 0 contributes nothing, whatever its value holds.
 
     ```mlir
     %o = attn.values %p, %v : tensor<2x16x?x?xf32>, tensor<2x4x?x64xf16>
@@ -231,6 +233,9 @@ def SoftmaxBackwardOp : Attn_SameShapeOp<"softmax_backward"> {
     the softmax's input, in the accumulation type:
 
     `result[..., j] = p[..., j] * (g[..., j] - sum over k of p[..., k] * g[..., k])`.
+
+    An element whose probability is 0 has the gradient 0, and adds nothing to the
+    sum, whatever `g` holds there.
 
     ```mlir
     %ds = attn.softmax_backward %p, %dp
@@ -432,6 +437,16 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
     and the optional `lse` result `[B, H, Sq]` have the accumulation type. The
     dropout acts on the element `[b, h, i, j]` of a `[B, H, Sq, Sk]` tensor and
     not on `lse`.
+
+    A key that the mask removes contributes nothing, whatever its key and value
+    hold: what lies behind a sequence's length in a cache may be NaN. This holds,
+    also for the gradients, of every key that comparisons on the key remove for
+    all queries of its batch and head, if they do not depend on the query, or if
+    captured values take part in them: `j < length[b]`, `j >= start[b]`,
+    `j <= position[b] + i`, constants, and what `and` makes of these and of
+    others (rule R7 in `MaskAnalysis.h`). A key that is masked for some queries
+    only, or that a diagonal of sizes alone or a tensor of booleans removes, must
+    have finite values, and a finite key where there are gradients.
 
     ```mlir
     %o, %lse = attn.attention %q, %k, %v scale(0.125)

@@ -23,13 +23,17 @@ inline constexpr int64_t kBarrierBytes = 8;
 int64_t getSlotBytes(SharedType tile);
 int64_t getSlotBytes(RingType type);
 
+/// Whether copies into the ring's slots leave out rows.
+bool hasRows(RingOp ring);
+
 /// Where a launch has what it has in shared memory, in bytes from the start.
 struct SharedMemoryPlan {
   /// Tiles of `tile.load` and of `tile.to_shared` with memory of its own, and
   /// the first slots of rings.
   llvm::DenseMap<mlir::Operation *, int64_t> offsets;
   /// Of each ring its mbarriers: `stages` that say when a slot is full, then
-  /// `stages` that say when it is empty.
+  /// `stages` that say when it is empty, then, if copies leave out rows, one
+  /// for whoever waits for a copy to write zeros (`hasRows`).
   llvm::DenseMap<mlir::Operation *, int64_t> barriers;
   /// All of it.
   int64_t bytes = 0;

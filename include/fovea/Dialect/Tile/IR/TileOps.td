@@ -156,7 +156,8 @@ def YieldOp : Tile_Op<"yield", [Pure, Terminator, HasParent<"MapOp">]> {
 // Global memory
 //===----------------------------------------------------------------------===//
 
-def LoadOp : Tile_Op<"load", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Reads a tile of global memory";
   let description = [{
     The tile starts at `indices`, one for each dimension of the memref; its
@@ -165,16 +166,31 @@ def LoadOp : Tile_Op<"load", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface
     shared memory or in registers; in shared memory it holds until the next
     execution of the same op.
 
+    With `rows(%first, %end)`, for shared memory alone, rows of the tile before
+    `%first` and from `%end` on are zero, too, whatever memory holds: what a
+    product multiplies by zero must be a number. The two are counted from the
+    tile's first row, and may lie outside of it.
+
     ```mlir
     %k = tile.load %K[%b, %h, %j, %c0] dims [2, 3]
+        : memref<?x?x?x64xbf16, ...> -> !tile.shared<64x64xbf16>
+    %v = tile.load %V[%b, %h, %j, %c0] dims [2, 3] rows(%c0, %left)
         : memref<?x?x?x64xbf16, ...> -> !tile.shared<64x64xbf16>
     ```
   }];
   let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
-                       DenseI64ArrayAttr:$dims);
+                       Variadic<Index>:$rows, DenseI64ArrayAttr:$dims);
   let results = (outs Tile_Tile:$result);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source,
+                   "::mlir::ValueRange":$indices,
+                   "::llvm::ArrayRef<int64_t>":$dims,
+                   CArg<"::mlir::ValueRange", "{}">:$rows), [{
+      build($_builder, $_state, result, source, indices, rows, dims);
+    }]>
+  ];
   let assemblyFormat = [{
-    $source `[` $indices `]` `dims` $dims attr-dict
+    $source `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? attr-dict
     `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
@@ -588,6 +604,7 @@ def AcquireOp : Tile_SlotOp<"acquire", [
 }
 
 def LoadAsyncOp : Tile_Op<"load_async", [
+    AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     TypesMatchWith<"the slot is of the ring's type", "ring", "slot",
                    "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
@@ -595,13 +612,27 @@ def LoadAsyncOp : Tile_Op<"load_async", [
   let description = [{
     As `tile.load`. The slot of `%use` becomes full when the copy is complete.
     On a tensor map the indices are of the map's tensor.
+
+    TMA knows no `rows`. Where they leave out some rows of a tile, whoever
+    started the copy waits for it, writes the zeros, and only then makes the slot
+    full; all other tiles are copied as without them, one of which nothing is
+    left from outside of the tensor.
   }];
   let arguments = (ins Tile_Global:$source, Variadic<Index>:$indices,
                        Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use,
-                       DenseI64ArrayAttr:$dims);
+                       Variadic<Index>:$rows, DenseI64ArrayAttr:$dims);
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$source, "::mlir::ValueRange":$indices,
+                   "::mlir::Value":$slot, "::mlir::Value":$ring,
+                   "::mlir::Value":$use, "::llvm::ArrayRef<int64_t>":$dims,
+                   CArg<"::mlir::ValueRange", "{}">:$rows), [{
+      build($_builder, $_state, source, indices, slot, ring, use, rows, dims);
+    }]>
+  ];
   let assemblyFormat = [{
-    $source `[` $indices `]` `dims` $dims `into` $slot `signals` $ring `[` $use
-    `]` attr-dict `:` qualified(type($source)) `,` qualified(type($ring))
+    $source `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `into` $slot
+    `signals` $ring `[` $use `]` attr-dict `:` qualified(type($source)) `,`
+    qualified(type($ring))
   }];
   let hasVerifier = 1;
 }

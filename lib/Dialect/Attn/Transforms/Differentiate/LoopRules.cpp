@@ -94,9 +94,21 @@ static Value emitGradient(LoopProgram &program, const Variable &variable,
         program.weigh(b, l, cotangent, value, elements.drop_front(count + 1));
   if (failed(tape.pull(value, cotangent)))
     return Value();
-  if (Value gradient = tape.getGradient(leaf))
-    return gradient;
-  return arith::ConstantOp::create(b, l, b.getFloatAttr(type, 0.0));
+  Value gradient = tape.getGradient(leaf);
+  auto number = [&](Type wanted) -> Value {
+    return arith::ConstantOp::create(
+        b, l, b.getFloatAttr(cast<FloatType>(wanted), 0.0));
+  };
+  // A score that is masked has no gradient, though its derivative may be no
+  // number.
+  if (gradient && gradient != cotangent && isa<ModifyOp>(program.op)) {
+    Value isMasked =
+        arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, cotangent,
+                              number(cotangent.getType()));
+    return arith::SelectOp::create(b, l, isMasked, number(gradient.getType()),
+                                   gradient);
+  }
+  return gradient ? gradient : number(type);
 }
 
 /// The nest that gradients are summed in: the program's inputs, the cotangent,
