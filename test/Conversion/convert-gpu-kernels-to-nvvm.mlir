@@ -28,6 +28,30 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Denormal numbers become 0, but not where those of f16 would.
+  // CHECK: llvm.func @single(
+  // CHECK-SAME: denormal_fp_math_f32 = "preserve-sign,preserve-sign"
+  // CHECK: llvm.fpext %{{.*}} : f16 to f32
+  gpu.func @single(%x: memref<?xf16>, %y: memref<?xf32>) kernel {
+    %t = gpu.thread_id x
+    %h = memref.load %x[%t] : memref<?xf16>
+    %w = arith.extf %h : f16 to f32
+    %r = arith.mulf %w, %w : f32
+    memref.store %r, %y[%t] : memref<?xf32>
+    gpu.return
+  }
+  // CHECK: llvm.func @half(
+  // CHECK-NOT: denormal_fp_math
+  // CHECK: llvm.fmul %{{.*}}, %{{.*}} : f16
+  // CHECK: llvm.return
+  gpu.func @half(%x: memref<?xf16>) kernel {
+    %t = gpu.thread_id x
+    %h = memref.load %x[%t] : memref<?xf16>
+    %r = arith.mulf %h, %h : f16
+    memref.store %r, %x[%t] : memref<?xf16>
+    gpu.return
+  }
+
   // Memory that is apart: its pointers do not alias. A prefetch goes to the L2
   // cache.
   // CHECK: llvm.func @distinct(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64

@@ -836,6 +836,9 @@ def GpuKernelsToNVVM
     converted (`expand-math` writes the rest as arithmetic); anything else is an
     error. `memref.prefetch` brings a line into the L2 cache. Pointers of a kernel
     with `fovea.distinct_memory` do not alias.
+
+    Denormal numbers of f32 become 0, but in kernels that compute with numbers of
+    f16: PTX is generated with one such rule for both types.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
