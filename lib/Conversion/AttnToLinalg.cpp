@@ -484,10 +484,12 @@ static Value emitSoftmax(Emitter &e, SoftmaxOp op) {
   return e.cast(result, resultType(op));
 }
 
-/// Minus infinity for a row that is all minus infinity.
+/// Minus infinity for a row that is all minus infinity. The logarithm is added
+/// to the maximum in the result's type, in which both may have room.
 static Value emitLogSumExp(Emitter &e, LogSumExpOp op) {
   Value scores = op.getInput();
-  FloatType type = accumulationType({scores, op.getResult()});
+  FloatType type = accumulationType({scores});
+  FloatType wide = accumulationType({scores, op.getResult()});
   Type element = resultType(op).getElementType();
   Value maximum = emitRowMaximum(e, scores, type);
   Value exponentials = emitRowExponentials(e, scores, maximum, type);
@@ -498,10 +500,12 @@ static Value emitLogSumExp(Emitter &e, LogSumExpOp op) {
         Value zero = e.constant(type, 0.0);
         Value isEmpty =
             arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, in[0], zero);
-        Value logarithm = math::LogOp::create(b, l, in[0]);
-        Value value = arith::AddFOp::create(b, l, logarithm, in[1]);
+        Value logarithm =
+            math::LogOp::create(b, l, e.convert(b, l, in[0], wide));
+        Value value = arith::AddFOp::create(b, l, logarithm,
+                                            e.convert(b, l, in[1], wide));
         Value selected = arith::SelectOp::create(
-            b, l, isEmpty, e.constant(type, -kInfinity), value);
+            b, l, isEmpty, e.constant(wide, -kInfinity), value);
         return e.convert(b, l, selected, cast<FloatType>(element));
       });
   return e.cast(result, resultType(op));

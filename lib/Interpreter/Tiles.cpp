@@ -522,6 +522,17 @@ static Status map(Fiber &fiber, const Instruction &op) {
   return done ? fiber.setObject(op, result) : Status::Failed;
 }
 
+/// Warps that answer for themselves compute the same in either branch: here all
+/// have the same answer.
+static Status any(Fiber &fiber, const Instruction &op) {
+  auto input = readFragment(fiber, op, 0);
+  if (!input)
+    return Status::Failed;
+  fiber.result(op, 0).scalar.i = llvm::any_of(
+      input->elements, [](const Scalar &element) { return element.i != 0; });
+  return Status::Next;
+}
+
 /// What a warp has of a diagonal goes to one of its elements there; without a
 /// layout, every element is a sum of its own.
 static Status sumDiagonals(Fiber &fiber, const Instruction &op) {
@@ -765,6 +776,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.pass_turn"] = inLaunch<passTurn>;
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;
+  handlers["tile.any"] = any;
   handlers["tile.sum_diagonals"] = sumDiagonals;
   handlers["tile.yield"] = yield;
   handlers["tile.reduce"] = reduce;

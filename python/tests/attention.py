@@ -16,10 +16,10 @@ import numpy as np
 # the wide ones.
 BOUNDS = {"f64": 1e-13, "f32": 5e-6, "f16": 1e-3, "bf16": 8e-3}
 
-# Scores are rounded to the accumulation type, once when a modification adds to
-# them and once when they are scaled for a power of two. Of a score s that is
-# s * 2^-24 in f32, absolute, and so relative in its exponential: what decides a
-# row is its largest score. test_rounded_scores isolates this. `fovea-run --check`,
+# Scores are rounded to the accumulation type, as products and when a
+# modification adds to them. Of a score s that is s * 2^-24 in f32, absolute, and
+# so relative in its exponential: what decides a row is its largest score. Nothing
+# is rounded after that; test_biased_scores isolates this. `fovea-run --check`,
 # which does not know the scores, allows what f32 may have with scores up to 126.
 ROUNDINGS = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-24,
              "bf16": 2.0**-24}
@@ -448,7 +448,8 @@ class Case:
         total = weights.sum(-1, keepdims=True)
         with np.errstate(divide="ignore"):
             lse = (top + np.log(total))[..., 0]
-        weights = np.divide(weights, total, where=total > 0,
+        # Unordered: a row of NaN stays one.
+        weights = np.divide(weights, total, where=~(total == 0),
                             out=np.zeros_like(weights))
         if self.dropout:
             kept = keep_mask(weights.shape, self.dropout, *operands[-2:])

@@ -12,8 +12,8 @@ import os
 
 import numpy as np
 import pytest
-from attention import (MASKS, MODIFICATIONS, Case, keep_mask, narrow, to_torch,
-                       widen)
+from attention import (MASKS, MODIFICATIONS, ROUNDINGS, Case, keep_mask, narrow,
+                       to_torch, widen)
 from test_numerics import name
 
 import fovea
@@ -88,11 +88,10 @@ def compiled(case, **options):
     return fovea.differentiable(case.text, TARGET, **options)
 
 
-def run(case, shape, poison=None, **options):
-    """Compares all gradients of a case with autograd's; with `poison`, of one
-    whose absent keys and values are that."""
-    operands = case.make_operands(*shape)
-    given = operands if poison is None else case.poison(operands, poison)
+def differentiate(case, operands, given=None, **options):
+    """For each operand that has one its index, its gradient, and autograd's.
+    `given` is what the compiled function gets instead of `operands`."""
+    given = operands if given is None else given
     dtypes = [case.dtype] * 3 + ["f32"] * (len(operands) - 3)
     function = compiled(case, **options)
     tensors = []
@@ -132,14 +131,33 @@ def run(case, shape, poison=None, **options):
     for index, gradient, exact in zip(variables, gradients, wanted):
         assert gradient.dtype == tensors[index].dtype
         assert gradient.shape == tensors[index].shape
+        exact = torch.zeros(gradient.shape) if exact is None else exact
+        yield index, gradient.cpu().double(), exact
+
+
+def run(case, shape, poison=None, **options):
+    """Compares all gradients of a case with autograd's; with `poison`, of one
+    whose absent keys and values are that."""
+    operands = case.make_operands(*shape)
+    if poison is not None:
+        options["given"] = case.poison(operands, poison)
+    check_all(case, operands, **options)
+
+
+def check_all(case, operands, first=0, rounding=0, **options):
+    """Compares all gradients of a case with autograd's, those of operands' last
+    dimensions from `first` on. Scores are rounded by `rounding`."""
+    for index, gradient, exact in differentiate(case, operands, **options):
+        if index < 3:
+            gradient, exact = gradient[..., first:], exact[..., first:]
         if not gradient.numel():
             continue
-        exact = torch.zeros(gradient.shape) if exact is None else exact
-        error = (gradient.cpu().double() - exact).abs().max().item()
+        error = (gradient - exact).abs().max().item()
         # Gradients of scores are differences of numbers of magnitude 1.
         scale = max(exact.abs().max().item(), 1.0)
         # What is captured is f32, and its gradient a sum over everything.
         bound = max(BOUNDS[case.dtype], 0 if index < 3 else BOUNDS["f32"])
+        bound += rounding
         assert error <= bound * scale, (
             f"operand {index}: error {error:.3g}, relative {error / scale:.3g}, "
             f"bound {bound:.3g}")
@@ -326,6 +344,62 @@ func.func @f(%q: tensor<2x4x210x8x{dtype}>, %k: tensor<2x2x130x8x{dtype}>,
 def test_kernels(case, shape):
     """Several tiles of queries and keys, head dims of GPUs' kernels."""
     run(case, shape)
+
+
+def exact_operands(case, shape, size):
+    """Operands whose scores are exact, and have 2^size in common."""
+    operands = case.make_operands(*shape)
+    rng = np.random.default_rng(1)
+    for index in (0, 1):
+        values = rng.integers(-2, 3, operands[index].shape) / 2
+        if case.modification == "none":
+            values[..., 0] = 2.0**size if index == 0 else 1
+        operands[index] = narrow(values, case.dtype)
+    if case.modification == "bias":
+        operands[3] = np.full_like(operands[3], -(2.0**size))
+    return operands
+
+
+@pytest.mark.parametrize("recompute", ["always", "never"])
+@pytest.mark.parametrize("size, case", [
+    (18, Case(dim=16)), (18, Case(dim=16, dtype="f64")),
+    # Of 16-bit operands to which nothing is added: see rationale-gradients.md.
+    (11, Case(dim=16, dtype="bf16")),
+    (18, Case(dim=16, modification="bias")),
+    (18, Case(dim=16, modification="bias", dtype="bf16")),
+    (18, Case(dim=16, modification="bias", dtype="f16", mask="causal"))], ids=name)
+def test_common_part_of_scores(size, case, recompute):
+    """What all scores have in common has no effect on gradients: the log-sum-exp
+    has room for it."""
+    operands = exact_operands(case, (1, 70, 90), size)
+    # Gradients of the common part itself are small sums of large numbers.
+    # A host rounds queries times the scale and log2(e), and then their products.
+    isrounded = (TARGET == "host" and recompute == "always"
+                 and case.modification == "none")
+    top = 2.0**size / 4
+    check_all(case, operands, first=1, recompute=recompute,
+              rounding=4 * ROUNDINGS[case.dtype] * top if isrounded else 0)
+
+
+@pytest.mark.parametrize("recompute", ["always", "never"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("modification", ["none", "soft_cap"])
+def test_nan_rows(modification, dtype, recompute):
+    """A row of NaN has gradients of NaN, and so have all of its keys and values;
+    those of other rows are as without it."""
+    case = Case(dtype=dtype, modification=modification)
+    operands = case.make_operands(1, 40, 50)
+    operands[0][:, 1, 7, 2] = (0x7fc0 if dtype == "bf16" else np.nan)
+    for index, gradient, exact in differentiate(case, operands,
+                                                recompute=recompute):
+        isnan = torch.isnan(gradient)
+        if index == 0:
+            assert isnan[:, 1, 7].all() and isnan.sum() == case.dim
+        else:
+            # Query heads 0 and 1 have the first head of keys.
+            assert isnan[:, 0].all() and not isnan[:, 1].any()
+        error = (gradient - exact)[~isnan].abs().max().item()
+        assert error <= BOUNDS[dtype] * exact[~isnan].abs().max().item()
 
 
 SAMPLES = [

@@ -97,9 +97,9 @@ LogicalResult BackwardBuilder::checkSizes() {
   return success();
 }
 
-/// Minus the log-sum-exp in base 2 and minus delta of every query, up to whole
-/// tiles: a query without a key and one that does not exist have minus
-/// infinity, so that their probabilities are 0, and 0.
+/// Minus the log-sum-exp, what its rounding leaves and minus delta of every
+/// query, up to whole tiles: a query without a key and one that does not exist
+/// have minus infinity, so that their probabilities are 0, and 0.
 void BackwardBuilder::createStatistics() {
   querySizes = tensor::getMixedSizes(rewriter, loc, op.getQuery());
   keySizes = tensor::getMixedSizes(rewriter, loc, op.getKey());
@@ -114,11 +114,16 @@ void BackwardBuilder::createStatistics() {
   SmallVector<OpFoldResult> padded{
       querySizes[0], querySizes[1],
       index.mul(index.ceilDiv(querySizes[2], tile), tile)};
+  ScoreUnit unit = ScoreUnit::get(op.getScale(), op.getScore());
+  bool isFused = isFusedBackward(unit, sizes);
+  // f64 scores are subtracted from in f64.
+  bool hasRest = !isFused && !sizes.accumulation.isF64();
+  double factor = isFused ? std::numbers::log2e : 1.0 / unit.unit;
   SmallVector<Value> inits;
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < (hasRest ? 3 : 2); ++i)
     inits.push_back(
         tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
-  SmallVector<AffineMap> maps(2, rewriter.getMultiDimIdentityMap(3));
+  SmallVector<AffineMap> maps(inits.size(), rewriter.getMultiDimIdentityMap(3));
   SmallVector<utils::IteratorType> iterators(3, utils::IteratorType::parallel);
   OpFoldResult queries = querySizes[2];
   auto statistics = linalg::GenericOp::create(
@@ -126,27 +131,43 @@ void BackwardBuilder::createStatistics() {
       iterators, [&](OpBuilder &body, Location loc, ValueRange) {
         IndexMath index(body, loc);
         Formula f = {body, loc, sizes.accumulation};
+        Formula exact = {body, loc, body.getF64Type()};
         SmallVector<Value> at;
         for (int64_t dim = 0; dim < 3; ++dim)
           at.push_back(linalg::IndexOp::create(body, loc, dim));
         OpFoldResult exists = index.less(at[2], queries);
         at[2] = index.materialize(
             index.min(at[2], index.sub(queries, index.constant(1))));
-        Value lse = f.make<tensor::ExtractOp>(op.getLse(), ValueRange(at));
+        Value lse = exact.convert(
+            exact.make<tensor::ExtractOp>(op.getLse(), ValueRange(at)));
         Value delta = f.make<tensor::ExtractOp>(op.getDelta(), ValueRange(at));
-        Value lowest = f.number(-std::numeric_limits<double>::infinity());
-        OpFoldResult hasKeys = index.logicalAnd(
-            exists, f.compare(arith::CmpFPredicate::ONE, lse, lowest));
-        Value shift = f.select(index.materialize(hasKeys, /*isBoolean=*/true),
-                               f.mul(lse, -std::numbers::log2e), lowest);
-        Value negated = f.neg(delta);
+        double infinity = std::numeric_limits<double>::infinity();
+        // Unordered: a row of NaN has gradients of NaN.
+        Value hasKeys = index.materialize(
+            index.logicalAnd(exists,
+                             exact.compare(arith::CmpFPredicate::UNE, lse,
+                                           exact.number(-infinity))),
+            /*isBoolean=*/true);
+        Value scaled = exact.mul(lse, -factor);
+        Value rounded = f.convert(scaled);
+        SmallVector<Value> results{
+            f.select(hasKeys, rounded, f.number(-infinity))};
+        if (hasRest) {
+          Value rest = exact.mul(exact.sub(scaled, exact.convert(rounded)),
+                                 unit.getBase2());
+          results.push_back(f.select(hasKeys, f.convert(rest), f.number(0.0)));
+        }
+        results.push_back(f.neg(delta));
         if (!IndexMath::isTrue(exists))
-          negated = f.select(index.materialize(exists, /*isBoolean=*/true),
-                             negated, f.number(0.0));
-        linalg::YieldOp::create(body, loc, ValueRange{shift, negated});
+          results.back() =
+              f.select(index.materialize(exists, /*isBoolean=*/true),
+                       results.back(), f.number(0.0));
+        linalg::YieldOp::create(body, loc, results);
       });
   shift = statistics.getResult(0);
-  negatedDelta = statistics.getResult(1);
+  if (hasRest)
+    rest = statistics.getResult(1);
+  negatedDelta = statistics->getResults().back();
 }
 
 /// The tensors that `regions` read elements of.
@@ -174,8 +195,9 @@ void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
   SetVector<Value> inputs;
   for (Value input :
        {Value(op.getQuery()), Value(op.getKey()), Value(op.getValue()),
-        Value(op.getGradient()), shift, negatedDelta})
-    inputs.insert(input);
+        Value(op.getGradient()), shift, rest, negatedDelta})
+    if (input)
+      inputs.insert(input);
   inputs.insert_range(tables.getTensors());
   inputs.insert_range(getTensorsRead(op->getRegions()));
 
@@ -599,6 +621,8 @@ BackwardStep BackwardBuilder::makeStep(const Block &block, Value at,
   step.query = load(op.getQuery(), place, sizes.queries, sizes.headDim);
   step.gradient = load(op.getGradient(), place, sizes.queries, sizes.valueDim);
   step.shift = loadStatistic(shift, rows);
+  if (rest)
+    step.rest = loadStatistic(rest, rows);
   step.negatedDelta = loadStatistic(negatedDelta, rows);
   return step;
 }

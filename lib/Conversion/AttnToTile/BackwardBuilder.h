@@ -111,7 +111,8 @@ private:
   mlir::SmallVector<mlir::OpFoldResult> querySizes, keySizes;
   /// Query heads of one head of keys.
   mlir::OpFoldResult group;
-  mlir::Value shift, negatedDelta;
+  /// See `BackwardStep`; of all queries.
+  mlir::Value shift, rest, negatedDelta;
   MaskTables tables;
   tile::LaunchOp launch;
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;

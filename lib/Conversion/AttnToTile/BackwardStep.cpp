@@ -34,11 +34,9 @@ public:
                   const BackwardStep &step)
       : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
         sizes(sizes), step(step), factor(op.getScale().convertToDouble()),
+        unit(ScoreUnit::get(op.getScale(), op.getScore())),
         scoreShape{sizes.keys, sizes.queries},
         scoreType(getFragment(scoreShape, sizes.accumulation)) {
-    // Multiplying by the scale is left to the exponential, where that keeps
-    // minus infinity.
-    isRaw = op.getScore().empty() && float(factor * std::numbers::log2e) > 0;
     if (op.getDropout() && op.getDropout()->convertToDouble() > 0)
       dropout = op.getDropout()->convertToDouble();
   }
@@ -95,7 +93,7 @@ private:
   const TileSizes &sizes;
   const BackwardStep &step;
   double factor;
-  bool isRaw;
+  ScoreUnit unit;
   std::optional<double> dropout;
   std::array<int64_t, 2> scoreShape;
   FragmentType scoreType;
@@ -164,9 +162,8 @@ void BackwardEmitter::readAhead() {
   }
 }
 
-/// Scores in base 2, but for the scale if that is left to the exponential.
 Value BackwardEmitter::modified(Value products) {
-  if (isRaw)
+  if (unit.isRaw)
     return products;
   SmallVector<Value> inputs{products};
   llvm::append_range(inputs, llvm::make_second_range(ahead));
@@ -176,21 +173,19 @@ Value BackwardEmitter::modified(Value products) {
           ValueRange coordinates) -> Value {
         Formula f = formula(body);
         if (op.getScore().empty())
-          return f.mul(elements[0], factor * std::numbers::log2e);
+          return f.mul(elements[0], factor);
         Block &block = op.getScore().front();
         IRMapping mapping;
         mapping.map(block.getArguments(),
                     getScoreArguments(body, elements[0], coordinates));
         ScalarTape tape(body, loc);
-        Value score =
-            tape.replay(block, block.getTerminator()->getOperand(0), mapping,
-                        [&](Operation *nested) -> Value {
-                          auto *found = ahead.find(nested);
-                          return found == ahead.end()
-                                     ? Value()
-                                     : elements[1 + (found - ahead.begin())];
-                        });
-        return f.mul(score, std::numbers::log2e);
+        return tape.replay(block, block.getTerminator()->getOperand(0), mapping,
+                           [&](Operation *nested) -> Value {
+                             auto *found = ahead.find(nested);
+                             return found == ahead.end()
+                                        ? Value()
+                                        : elements[1 + (found - ahead.begin())];
+                           });
       });
 }
 
@@ -222,17 +217,28 @@ Value BackwardEmitter::masked(Value scores) {
 }
 
 Value BackwardEmitter::probabilities(Value scores) {
-  return map(scores, step.shift,
-             [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-               Formula f = formula(body);
-               Value exponent =
-                   isRaw ? f.make<math::FmaOp>(
-                               elements[0],
-                               f.number(factor * std::numbers::log2e),
-                               elements[1])
-                         : f.add(elements[0], elements[1]);
-               return f.make<math::Exp2Op>(exponent);
-             });
+  SmallVector<Value> statistics{step.shift};
+  if (step.rest)
+    statistics.push_back(step.rest);
+  bool isFused = isFusedBackward(unit, sizes);
+  return math.map(
+      scoreType, scores, {}, statistics,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Formula f = formula(body);
+        Value base2 = f.number(unit.getBase2());
+        auto fma = [&](Value x, Value y) {
+          return f.make<math::FmaOp>(x, base2, y);
+        };
+        Value exponent;
+        if (isFused) {
+          exponent = fma(elements[0], elements[1]);
+        } else {
+          Value difference = emitExactSum(body, loc, elements[0], elements[1]);
+          exponent = step.rest ? fma(difference, elements[2])
+                               : f.mul(difference, unit.getBase2());
+        }
+        return f.make<math::Exp2Op>(exponent);
+      });
 }
 
 /// `fragment` as the left operand of a product.
@@ -495,6 +501,10 @@ BackwardEmitter::emit(const BackwardGradients &sums) {
   if (hasFailed)
     return failure();
   return result;
+}
+
+bool fovea::isFusedBackward(ScoreUnit unit, const TileSizes &sizes) {
+  return unit.isRaw && sizes.element.getIntOrFloatBitWidth() == 16;
 }
 
 FailureOr<BackwardGradients>

@@ -42,9 +42,11 @@ struct BackwardStep {
   /// sums over queries, and what it sends to memory.
   mlir::ArrayRef<mlir::tensor::ExtractOp> reads;
   mlir::ArrayRef<ScatteredRead> scattered;
-  /// For each query, minus the log-sum-exp in base 2, minus infinity if it has
-  /// no key or does not exist, and minus delta.
-  mlir::Value shift, negatedDelta;
+  /// For each query, minus the log-sum-exp, minus infinity if it has no key or
+  /// does not exist, and minus delta. The former is in base 2 if one
+  /// multiply-add subtracts it, else in the units of scores; `rest`, which may
+  /// be null, is what rounding left of it, in base 2.
+  mlir::Value shift, rest, negatedDelta;
 };
 
 /// Gradients as fragments, those of queries and keys without the scale:
@@ -54,6 +56,11 @@ struct BackwardGradients {
   mlir::Value query, key, value;
   llvm::SmallVector<mlir::Value> reads;
 };
+
+/// Whether one multiply-add gives the exponents of probabilities: of products
+/// by tensor cores, which leave time for no more, and which nothing was added
+/// to.
+bool isFusedBackward(ScoreUnit unit, const TileSizes &sizes);
 
 /// Emits a step: adds to `sums`, of which `query` is none, and finds what the
 /// step adds to its queries. Scores are transposed, `keys x queries`, so that

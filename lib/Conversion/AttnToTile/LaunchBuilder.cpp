@@ -587,8 +587,11 @@ LogicalResult LaunchBuilder::convertFinalize(FinalizeOp op) {
     return failure();
   if (!op.getLse())
     return success();
-  return storeTile(emitLogSumExp(rewriter, op.getLoc(), sizes, running),
-                   op.getResult(1), {2});
+  OnlineAttentionOp pass = passes.front();
+  Value lse = emitLogSumExp(rewriter, op.getLoc(), sizes, running,
+                            ScoreUnit::get(pass.getScale(), pass.getScore()),
+                            cast<FloatType>(getElementTypeOrSelf(op.getLse())));
+  return storeTile(lse, op.getResult(1), {2});
 }
 
 LogicalResult LaunchBuilder::storeTile(Value fragment, Value tile,

@@ -26,6 +26,22 @@ using namespace fovea::tile;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+/// Maxima up to here, in base 2, are subtracted from multiples of scores that
+/// are not rounded before: what the maximum is rounded by is at most 2^-14,
+/// less than 16-bit probabilities are.
+static constexpr double kLargestFused = 1024.0;
+
+ScoreUnit ScoreUnit::get(const APFloat &scale, Region &score) {
+  // Others could make numbers of f32 zero or infinite.
+  constexpr double kSmallest = 0x1p-96, kLargest = 0x1p96;
+  double factor = scale.convertToDouble();
+  if (score.empty() && factor >= kSmallest && factor <= kLargest)
+    return {factor, /*isRaw=*/true};
+  return {1.0, /*isRaw=*/false};
+}
+
+double ScoreUnit::getBase2() const { return unit * std::numbers::log2e; }
+
 FragmentType TileSizes::getScores() const {
   return FragmentType::get(accumulation.getContext(), {queries, keys},
                            accumulation, LayoutAttr());
@@ -45,6 +61,12 @@ static Value createConstant(OpBuilder &builder, Location loc, Type type,
                             double value) {
   return arith::ConstantOp::create(builder, loc,
                                    builder.getFloatAttr(type, value));
+}
+
+Value fovea::emitExactSum(OpBuilder &body, Location loc, Value x, Value y,
+                          double sign) {
+  Value factor = createConstant(body, loc, x.getType(), sign);
+  return math::FmaOp::create(body, loc, y, factor, x);
 }
 
 static Value isEqualTo(OpBuilder &builder, Location loc, Value value,
@@ -73,12 +95,8 @@ class StepEmitter {
 public:
   StepEmitter(OpBuilder &builder, const TileSizes &sizes, const KeyStep &step)
       : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
-        sizes(sizes), step(step) {
-    factor = op.getScale().convertToDouble();
-    // Without a score region the maximum is that of the products, if the
-    // factor keeps their order: multiplying is left to the exponential.
-    isRaw = op.getScore().empty() && float(factor * std::numbers::log2e) > 0;
-  }
+        sizes(sizes), step(step),
+        unit(ScoreUnit::get(op.getScale(), op.getScore())) {}
 
   RunningValues emit(Value query, RunningValues running);
 
@@ -86,7 +104,12 @@ private:
   Value scores(Value query);
   Value modified(Value products);
   Value masked(Value scores);
+  Value exponentials(Value scores, Value subtracted);
+  Value fusedExponentials(Value scores, Value subtracted);
   Value weights(Value probabilities);
+  Value constant(OpBuilder &body, double value) {
+    return createConstant(body, loc, sizes.accumulation, value);
+  }
 
   OpBuilder &builder;
   OnlineAttentionOp op;
@@ -94,8 +117,7 @@ private:
   FragmentMath math;
   const TileSizes &sizes;
   const KeyStep &step;
-  double factor;
-  bool isRaw;
+  ScoreUnit unit;
 };
 } // namespace
 
@@ -108,26 +130,23 @@ Value StepEmitter::scores(Value query) {
 }
 
 Value StepEmitter::modified(Value products) {
-  if (isRaw)
+  if (unit.isRaw)
     return products;
   Region &region = op.getScore();
+  double factor = op.getScale().convertToDouble();
   return math.map(sizes.getScores(), products, {},
                   [&](OpBuilder &body, ValueRange elements,
                       ValueRange coordinates) -> Value {
-                    auto times = [&](Value value, double by) -> Value {
-                      if (by == 1.0)
-                        return value;
-                      return arith::MulFOp::create(
-                          body, loc, value,
-                          createConstant(body, loc, value.getType(), by));
-                    };
+                    Value scaled = elements[0];
+                    if (factor != 1.0)
+                      scaled = arith::MulFOp::create(body, loc, scaled,
+                                                     constant(body, factor));
                     if (region.empty())
-                      return times(elements[0], factor * std::numbers::log2e);
-                    SmallVector<Value> arguments{times(elements[0], factor)};
+                      return scaled;
+                    SmallVector<Value> arguments{scaled};
                     arguments.append(step.tile.getPlace(
                         body, loc, coordinates[0], coordinates[1], region));
-                    return times(step.tile.emitRegion(body, region, arguments),
-                                 std::numbers::log2e);
+                    return step.tile.emitRegion(body, region, arguments);
                   });
 }
 
@@ -135,24 +154,85 @@ Value StepEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
   OpFoldResult needed = index.logicalOr(
       step.partial, index.less(step.tile.keys, index.constant(sizes.keys)));
-  return math.mapIf(
-      needed, scores,
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        Value lowest =
-            createConstant(body, loc, sizes.accumulation, -kInfinity);
-        OpFoldResult kept = step.tile.isKept(body, loc, coordinates[0],
-                                             coordinates[1], op.getMask());
-        Value condition =
-            IndexMath(body, loc).materialize(kept, /*isBoolean=*/true);
-        return arith::SelectOp::create(body, loc, condition, elements[0],
-                                       lowest);
-      });
+  return math.mapIf(needed, scores,
+                    [&](OpBuilder &body, ValueRange elements,
+                        ValueRange coordinates) -> Value {
+                      Value lowest = constant(body, -kInfinity);
+                      OpFoldResult kept =
+                          step.tile.isKept(body, loc, coordinates[0],
+                                           coordinates[1], op.getMask());
+                      Value condition = IndexMath(body, loc).materialize(
+                          kept, /*isBoolean=*/true);
+                      return arith::SelectOp::create(body, loc, condition,
+                                                     elements[0], lowest);
+                    });
 }
 
 //===----------------------------------------------------------------------===//
 // Running values
 //===----------------------------------------------------------------------===//
+
+/// Exponentials of scores less `subtracted`, one for each row. The difference
+/// comes first: it is exact where it matters, however large both are.
+Value StepEmitter::exponentials(Value scores, Value subtracted) {
+  // Tensor cores leave time for one instruction a score.
+  if (sizes.element.getIntOrFloatBitWidth() == 16)
+    return fusedExponentials(scores, subtracted);
+  return math.map(
+      cast<FragmentType>(scores.getType()), scores, subtracted,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value difference =
+            emitExactSum(body, loc, elements[0], elements[1], /*sign=*/-1.0);
+        Value exponent = arith::MulFOp::create(body, loc, difference,
+                                               constant(body, unit.getBase2()));
+        return math::Exp2Op::create(body, loc, exponent);
+      });
+}
+
+/// The same by one multiply-add a score. In front of it warps that have large
+/// maxima subtract these.
+Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
+  FragmentType rows = sizes.getRows();
+  double base2 = unit.getBase2();
+  Value shift =
+      math.map(rows, subtracted, {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 return arith::MulFOp::create(body, loc, elements[0],
+                                              constant(body, -base2));
+               });
+  Value tests = math.map(
+      rows.cloneWith(builder.getI1Type()), shift, {},
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value size = math::AbsFOp::create(body, loc, elements[0]);
+        return arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OGT, size,
+                                     constant(body, kLargestFused));
+      });
+  Value isLarge = AnyOp::create(builder, loc, builder.getI1Type(), tests);
+  auto branch = scf::IfOp::create(builder, loc,
+                                  TypeRange{scores.getType(), rows}, isLarge,
+                                  /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, ValueRange{scores, shift});
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value differences = math.map(
+        sizes.getScores(), scores, subtracted,
+        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+          return emitExactSum(body, loc, elements[0], elements[1],
+                              /*sign=*/-1.0);
+        });
+    Value zeros = math.fill(rows, 0.0);
+    scf::YieldOp::create(builder, loc, ValueRange{differences, zeros});
+  }
+  return math.map(
+      sizes.getScores(), branch.getResult(0), branch.getResult(1),
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value exponent = math::FmaOp::create(
+            body, loc, elements[0], constant(body, base2), elements[1]);
+        return math::Exp2Op::create(body, loc, exponent);
+      });
+}
 
 /// Probabilities as the left operand of the product with values.
 Value StepEmitter::weights(Value probabilities) {
@@ -186,61 +266,36 @@ Value StepEmitter::weights(Value probabilities) {
 RunningValues StepEmitter::emit(Value query, RunningValues running) {
   FragmentType rows = sizes.getRows();
   Value scores = this->scores(query);
-  double toBase2 = factor * std::numbers::log2e;
 
   RunningValues next = running;
   if (op.updatesMax()) {
-    if (isRaw) {
-      Value largest =
-          math.reduce(Reduction::Max, scores, math.fill(rows, -kInfinity));
-      next.max = math.map(
-          rows, {running.max, largest}, {},
-          [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-            Value scaled = arith::MulFOp::create(
-                body, loc, elements[1],
-                createConstant(body, loc, sizes.accumulation, toBase2));
-            return arith::MaxNumFOp::create(body, loc, elements[0], scaled);
-          });
-    } else {
-      next.max = math.reduce(Reduction::Max, scores, running.max);
-    }
+    next.max = math.reduce(Reduction::Max, scores, running.max);
     if (!op.updatesSum() && !op.updatesAcc())
       return next;
   }
 
-  // The maximum to subtract, negated; 0 where it is minus infinity, so that
-  // what is masked gives 0 and not NaN.
-  Value shift = math.map(
-      rows, next.max, {},
-      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value negated = arith::NegFOp::create(body, loc, elements[0]);
-        return arith::SelectOp::create(
-            body, loc, isEqualTo(body, loc, elements[0], -kInfinity),
-            createConstant(body, loc, sizes.accumulation, 0.0), negated);
-      });
-  Value probabilities = math.map(
-      sizes.getScores(), scores, shift,
-      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value exponent;
-        if (isRaw)
-          exponent = math::FmaOp::create(
-              body, loc, elements[0],
-              createConstant(body, loc, sizes.accumulation, toBase2),
-              elements[1]);
-        else
-          exponent = arith::AddFOp::create(body, loc, elements[0], elements[1]);
-        return math::Exp2Op::create(body, loc, exponent);
-      });
+  // The maximum to subtract; 0 where it is minus infinity, so that what is
+  // masked gives 0 and not NaN.
+  Value subtracted =
+      math.map(rows, next.max, {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 return arith::SelectOp::create(
+                     body, loc, isEqualTo(body, loc, elements[0], -kInfinity),
+                     constant(body, 0.0), elements[0]);
+               });
+  Value probabilities = exponentials(scores, subtracted);
 
-  // What the sums so far shrink by.
+  // What the sums so far shrink by: not at all, where the maximum stays.
   Value alpha;
   if (op.updatesMax())
     alpha = math.map(
-        rows, {running.max, shift}, {},
+        rows, {running.max, subtracted}, {},
         [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-          return math::Exp2Op::create(
-              body, loc,
-              arith::AddFOp::create(body, loc, elements[0], elements[1]));
+          Value difference =
+              arith::SubFOp::create(body, loc, elements[0], elements[1]);
+          Value exponent = arith::MulFOp::create(
+              body, loc, difference, constant(body, unit.getBase2()));
+          return math::Exp2Op::create(body, loc, exponent);
         });
   auto times = [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
     return arith::MulFOp::create(body, loc, elements[0], elements[1]);
@@ -273,28 +328,22 @@ RunningValues fovea::emitOnlineStep(OpBuilder &builder, const TileSizes &sizes,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Whether no kept key changed a row with this maximum and sum.
-static Value isUntouched(OpBuilder &body, Location loc, Value max, Value sum) {
-  return arith::OrIOp::create(body, loc, isEqualTo(body, loc, max, -kInfinity),
-                              isEqualTo(body, loc, sum, 0.0));
-}
-
 Value fovea::emitOutput(OpBuilder &builder, Location loc,
                         const TileSizes &sizes, RunningValues running,
                         FloatType type) {
   FragmentMath math(builder, loc);
-  auto zero = [&](OpBuilder &body) {
-    return createConstant(body, loc, sizes.accumulation, 0.0);
+  auto constant = [&](OpBuilder &body, double value) {
+    return createConstant(body, loc, sizes.accumulation, value);
   };
-  // 0 in untouched rows alone: the sum is finite.
+  // 0 in rows without a key alone: the sum is finite.
   Value inverse = math.map(
-      sizes.getRows(), {running.max, running.sum}, {},
+      sizes.getRows(), running.sum, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value one = createConstant(body, loc, sizes.accumulation, 1.0);
-        Value quotient = arith::DivFOp::create(body, loc, one, elements[1]);
-        return arith::SelectOp::create(
-            body, loc, isUntouched(body, loc, elements[0], elements[1]),
-            zero(body), quotient);
+        Value quotient =
+            arith::DivFOp::create(body, loc, constant(body, 1.0), elements[0]);
+        return arith::SelectOp::create(body, loc,
+                                       isEqualTo(body, loc, elements[0], 0.0),
+                                       constant(body, 0.0), quotient);
       });
   auto result = FragmentType::get(
       builder.getContext(), sizes.getOutput().getShape(), type, LayoutAttr());
@@ -304,26 +353,31 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
         Value product =
             arith::MulFOp::create(body, loc, elements[0], elements[1]);
         Value output = arith::SelectOp::create(
-            body, loc, isEqualTo(body, loc, elements[1], 0.0), zero(body),
-            product);
+            body, loc, isEqualTo(body, loc, elements[1], 0.0),
+            constant(body, 0.0), product);
         return convertFloat(body, loc, output, type);
       });
 }
 
 Value fovea::emitLogSumExp(OpBuilder &builder, Location loc,
-                           const TileSizes &sizes, RunningValues running) {
-  constexpr double kLn2 = 0.6931471805599453;
+                           const TileSizes &sizes, RunningValues running,
+                           ScoreUnit unit, FloatType type) {
   FragmentMath math(builder, loc);
   return math.map(
-      sizes.getRows(), {running.max, running.sum}, {},
+      sizes.getRows().cloneWith(type), {running.max, running.sum}, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        auto constant = [&](double value) {
+          return createConstant(body, loc, type, value);
+        };
         Value log = math::Log2Op::create(body, loc, elements[1]);
-        Value total = arith::AddFOp::create(body, loc, elements[0], log);
-        Value lse = arith::MulFOp::create(
-            body, loc, total,
-            createConstant(body, loc, sizes.accumulation, kLn2));
-        return arith::SelectOp::create(
-            body, loc, isUntouched(body, loc, elements[0], elements[1]),
-            createConstant(body, loc, sizes.accumulation, -kInfinity), lse);
+        log =
+            arith::MulFOp::create(body, loc, convertFloat(body, loc, log, type),
+                                  constant(std::numbers::ln2));
+        Value lse = math::FmaOp::create(
+            body, loc, convertFloat(body, loc, elements[0], type),
+            constant(unit.unit), log);
+        return arith::SelectOp::create(body, loc,
+                                       isEqualTo(body, loc, elements[1], 0.0),
+                                       constant(-kInfinity), lse);
       });
 }

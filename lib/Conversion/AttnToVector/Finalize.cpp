@@ -23,19 +23,25 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
   Value max = b.load(op.getMax(), row);
   Value sum = b.load(op.getSum(), row);
   Value zero = b.constant(type, 0.0);
-  Value lowest = b.constant(type, -infinity);
+  // A sum is 0 in rows without a key alone: a maximum's exponential is 1.
   // Unordered: a NaN reaches the output.
-  Value hasKey = arith::AndIOp::create(
-      b, arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, max, lowest),
-      arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero));
+  Value hasKey = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
 
   if (Value lse = op.getLse()) {
     // The one rounding that counts, where the maximum is large, is the last.
-    SplitConstant ln2 = SplitConstant::ln2(type);
-    Value natural = arith::MulFOp::create(b, math::Log2Op::create(b, sum),
-                                          b.constant(type, ln2.high));
-    for (double part : {ln2.low, ln2.high})
-      natural = math::FmaOp::create(b, max, b.constant(type, part), natural);
+    Type wide = getElementTypeOrSelf(lse.getType());
+    SplitConstant ln2 = SplitConstant::ln2(wide);
+    Value largest = b.convert(max, wide);
+    Value natural =
+        arith::MulFOp::create(b, math::Log2Op::create(b, b.convert(sum, wide)),
+                              b.constant(wide, ln2.high));
+    if (op.getNatural())
+      natural = arith::AddFOp::create(b, largest, natural);
+    else
+      for (double part : {ln2.low, ln2.high})
+        natural =
+            math::FmaOp::create(b, largest, b.constant(wide, part), natural);
+    Value lowest = b.constant(wide, -infinity);
     b.store(arith::SelectOp::create(b, hasKey, natural, lowest), lse, row);
   }
 

@@ -9,8 +9,8 @@
 // all blocks of scores as [key][query]:
 //
 //   product     P = K * Q^T
-//   regions     F = derivative(P); P = log2(e) * score(P), masked where partial
-//   softmax     P = exp2(P - log2(e) * lse)
+//   regions     F = derivative(P); P = score(P), masked where partial
+//   softmax     P = exp(P - lse), or exp2 without a score region
 //   dropout     M = keep / (1 - p)
 //   product     S = V * dO^T
 //   gradient    S = P * (S * M - delta) * F * scale; P = P * M
@@ -25,9 +25,11 @@
 #include "OnlineKernel.h"
 #include "Product.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
+#include <numbers>
 
 using namespace mlir;
 using namespace fovea;
@@ -54,6 +56,7 @@ private:
   Value getGroup(Value packed, Value column);
   Value getColumns(Value scores, Value column);
   void emitBlock(Value firstKey, Value query, Value gradient);
+  void emitStatistics();
   void emitProbabilities();
   void clearOutside(Value memref, Value column, IndexRange keys);
   void emitScoreGradient(Value firstKey);
@@ -69,7 +72,9 @@ private:
 
   // Blocks, see above; null where there is none.
   Value factors, kept, gradients;
-  Value statistics; ///< [2][query]: lse and delta
+  /// [3][query]: lse in the units of scores, what its rounding left, in base
+  /// 2, and delta.
+  Value statistics;
   /// Operands that vectors cannot be read of, and scratch for their rows.
   llvm::SmallDenseMap<OpOperand *, Value, 4> copies;
 };
@@ -192,9 +197,42 @@ void BackwardKernel::clearOutside(Value memref, Value column, IndexRange keys) {
   b.loop(b.max(keys.end, first), block.keys, 1, clear);
 }
 
+/// A large log-sum-exp is not rounded away: two numbers have it.
+void BackwardKernel::emitStatistics() {
+  const double infinity = std::numeric_limits<double>::infinity();
+  Value zero = b.index(0);
+  FloatType exact = b.getF64Type();
+  SplitConstant log2e = SplitConstant::log2e(exact);
+  b.loop(zero, block.rows, 1, [&](Value row) {
+    Value lse = b.convert(b.load(op.getLse(), {zero, zero, row}), exact);
+    Value wanted = lse, tail = b.constant(exact, 0.0);
+    if (op.getScore().empty()) {
+      wanted = arith::MulFOp::create(b, lse, b.constant(exact, log2e.high));
+      tail = math::FmaOp::create(b, lse, b.constant(exact, log2e.high),
+                                 arith::NegFOp::create(b, wanted));
+      tail = math::FmaOp::create(b, lse, b.constant(exact, log2e.low), tail);
+    }
+    Value rounded = b.convert(wanted, type);
+    Value left = arith::SubFOp::create(b, wanted, b.convert(rounded, exact));
+    Value rest = arith::AddFOp::create(b, left, tail);
+    if (!op.getScore().empty())
+      rest = arith::MulFOp::create(b, rest, b.constant(exact, log2e.high));
+    // A row without a key has no probabilities, but no NaN either.
+    Value isEmpty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lse,
+                                          b.constant(exact, -infinity));
+    auto select = [&](double ofEmpty, Value value) -> Value {
+      return arith::SelectOp::create(b, isEmpty, b.constant(type, ofEmpty),
+                                     b.convert(value, type));
+    };
+    b.store(select(infinity, wanted), statistics, {zero, row});
+    b.store(select(0.0, rest), statistics, {b.index(1), row});
+  });
+  emitCopyRow(b, block.lanes(), op.getDelta(), {zero, zero}, zero, block.rows,
+              statistics, b.index(2));
+}
+
 /// P, and what else has to be known of a score: F and M.
 void BackwardKernel::emitProbabilities() {
-  const double infinity = std::numeric_limits<double>::infinity();
   if (factors)
     emitDerivative(block, op.getDerivative(), factors);
   if (!op.getScore().empty())
@@ -204,28 +242,20 @@ void BackwardKernel::emitProbabilities() {
   else if (!op.getMask().empty())
     emitMaskRegion(block);
 
-  Value lowest = b.constant(block.vector, -infinity);
-  Value highest = b.constant(block.vector, infinity);
-  // Large sums of exponentials leave no error but that of their own rounding.
-  SplitConstant log2e = SplitConstant::log2e(type);
-  Value minusLog2e = b.constant(block.vector, -log2e.high);
-  Value rest = b.constant(block.vector, log2e.low);
+  bool isBase2 = op.getScore().empty();
+  Value log2e = b.constant(block.vector, std::numbers::log2e);
   block.forGroups([&](Value column, IndexRange keys) {
     SmallVector<Value> lse = block.loadGroup(statistics, b.index(0), column);
-    SmallVector<Value> tails;
-    for (Value &value : lse) {
-      // A row without a key has no probabilities, but no NaN either.
-      Value isEmpty =
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, value, lowest);
-      value = arith::SelectOp::create(b, isEmpty, highest, value);
-      tails.push_back(arith::MulFOp::create(b, value, rest));
-    }
+    SmallVector<Value> tails = block.loadGroup(statistics, b.index(1), column);
+    for (Value &tail : tails)
+      tail = arith::NegFOp::create(b, tail);
     b.loop(keys.first, keys.end, 1, [&](Value key) {
       SmallVector<Value> weights = block.loadGroup(block.scores, key, column);
       for (auto [weight, shift, tail] : llvm::zip_equal(weights, lse, tails)) {
-        weight = vector::FMAOp::create(b, shift, minusLog2e, weight);
-        weight =
-            emitExp2OfNonPositive(b, arith::SubFOp::create(b, weight, tail));
+        weight = arith::SubFOp::create(b, weight, shift);
+        weight = isBase2 ? arith::AddFOp::create(b, weight, tail).getResult()
+                         : vector::FMAOp::create(b, weight, log2e, tail);
+        weight = emitExp2OfNonPositive(b, weight);
       }
       block.storeGroup(weights, block.scores, key, column);
       if (kept) {
@@ -251,7 +281,7 @@ void BackwardKernel::emitScoreGradient(Value firstKey) {
   Value scale = b.constant(block.vector, op.getScale().convertToDouble());
   Value wanted = op.getScoreGradient();
   block.forGroups([&](Value column, IndexRange keys) {
-    SmallVector<Value> deltas = block.loadGroup(statistics, b.index(1), column);
+    SmallVector<Value> deltas = block.loadGroup(statistics, b.index(2), column);
     b.loop(keys.first, keys.end, 1, [&](Value key) {
       SmallVector<Value> p = block.loadGroup(block.scores, key, column);
       SmallVector<Value> g = block.loadGroup(gradients, key, column);
@@ -370,11 +400,8 @@ void BackwardKernel::emit() {
     allocateCopy(*operand, queries, /*isRight=*/true);
   allocateCopy(op.getKeyMutable(), blockKeys, /*isRight=*/true);
   allocateCopy(op.getValueMutable(), blockKeys, /*isRight=*/false);
-  statistics = allocate(2, queries);
-  int64_t row = 0;
-  for (Value source : {op.getLse(), op.getDelta()})
-    emitCopyRow(b, block.lanes(), source, {zero, zero}, zero, block.rows,
-                statistics, b.index(row++));
+  statistics = allocate(3, queries);
+  emitStatistics();
 
   SmallVector<Value, 4> at(op.getAt());
   if (at.empty())

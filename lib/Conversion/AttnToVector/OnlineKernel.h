@@ -9,12 +9,16 @@
 // One `attn.online_attention` on memrefs becomes, for each block of keys:
 //
 //   score product   P[key][query] = K * Q^T, and the maximum of each query
-//   score region    P = log2(e) * score(P, b, h, i, j)
+//   score region    P = score(P, b, h, i, j)
 //   mask region     P = mask(b, h, i, j) ? P : -infinity, where partial
-//   softmax         max', alpha = exp2(max - max'), P = exp2(P - max'), sum'
+//   softmax         max', alpha = exp2(c * (max - max')),
+//                   P = exp2(c * (P - max')), sum'
 //   dropout         P = keep(b, h, i, j) ? P / (1 - p) : 0
 //   value product   acc = acc * alpha + P^T * V
 //
+// where c is log2(e) behind a score region and else 1: then the packed queries
+// have that factor. Differences come before it: what a region yields may be as
+// low as any number, and stays finite.
 // Queries lie in the lanes: a query's maximum and sum are one lane of a vector
 // each, and no step needs a horizontal operation.
 //

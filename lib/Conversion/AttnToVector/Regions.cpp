@@ -162,11 +162,8 @@ static void emitRegion(ScoreBlock &block, Region &region, Value target,
 }
 
 void fovea::attn::emitScoreRegion(ScoreBlock &block, Region &score) {
-  KernelBuilder &b = block.b;
-  emitRegion(block, score, block.scores, [&](Value, Value yielded) -> Value {
-    return arith::MulFOp::create(
-        b, yielded, b.constant(yielded.getType(), 1.4426950408889634));
-  });
+  emitRegion(block, score, block.scores,
+             [](Value, Value yielded) { return yielded; });
 }
 
 void fovea::attn::emitDerivative(ScoreBlock &block, Region &derivative,

@@ -73,8 +73,10 @@ struct BlockDropout {
 /// `2^x` for `x <= 0`, as the softmax needs it: 0 below -100 (f64: -1000), NaN
 /// for NaN. Relative error 7.5e-8 (f64: 1e-16) besides rounding.
 mlir::Value emitExp2OfNonPositive(KernelBuilder &b, mlir::Value x);
+/// `e^x` for `x <= 0`, or `2^x` where `isBase2`.
+mlir::Value emitExpOfNonPositive(KernelBuilder &b, mlir::Value x, bool isBase2);
 
-/// scores = log2(e) * score(scores, b, h, i, j).
+/// scores = score(scores, b, h, i, j).
 void emitScoreRegion(ScoreBlock &block, mlir::Region &score);
 /// target = derivative(scores, b, h, i, j).
 void emitDerivative(ScoreBlock &block, mlir::Region &derivative,

@@ -8,6 +8,7 @@
 #include "OnlineKernel.h"
 
 #include <limits>
+#include <numbers>
 
 using namespace mlir;
 using namespace fovea::attn;
@@ -16,8 +17,8 @@ namespace {
 
 /// What `2^x = 2^n * 2^f`, with n the integer nearest to x, needs in one type.
 struct Exp2Constants {
-  /// 1.5 * 2^p, p the bits of the significand: x + magic, rounded, has n in its
-  /// lowest bits.
+  /// 1.5 * 2^p + bias, p the bits of the significand: x + magic, rounded, has n
+  /// plus the exponents' bias in its lowest bits.
   double magic;
   int64_t significandBits;
   /// Below it the result is 0.
@@ -53,9 +54,9 @@ static constexpr double kExp2F64[] = {1.0,
 Value fovea::attn::emitExp2OfNonPositive(KernelBuilder &b, Value x) {
   Type type = x.getType();
   Type element = getElementTypeOrSelf(type);
-  const Exp2Constants k = element.isF64()
-                              ? Exp2Constants{0x1.8p52, 52, -1000.0, kExp2F64}
-                              : Exp2Constants{0x1.8p23, 23, -100.0, kExp2F32};
+  const Exp2Constants k =
+      element.isF64() ? Exp2Constants{0x1.8p52 + 1023, 52, -1000.0, kExp2F64}
+                      : Exp2Constants{0x1.8p23 + 127, 23, -100.0, kExp2F32};
   Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
   if (auto vector = dyn_cast<VectorType>(type))
     bits = vector.clone(bits);
@@ -70,14 +71,20 @@ Value fovea::attn::emitExp2OfNonPositive(KernelBuilder &b, Value x) {
   Value exponent =
       arith::ShLIOp::create(b, arith::BitcastOp::create(b, bits, shifted),
                             b.constantInt(bits, k.significandBits));
-  Value scaled = arith::AddIOp::create(
-      b, arith::BitcastOp::create(b, bits, power), exponent);
-  // Unordered: a NaN stays one.
+  // A product: whatever bits a NaN has, it stays one.
+  Value scaled = arith::MulFOp::create(
+      b, power, arith::BitcastOp::create(b, type, exponent));
   Value inRange = arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x,
                                         b.constant(type, k.lowest));
-  Value result =
-      arith::SelectOp::create(b, inRange, scaled, b.constantInt(bits, 0));
-  return arith::BitcastOp::create(b, type, result);
+  return arith::SelectOp::create(b, inRange, scaled, b.constant(type, 0.0));
+}
+
+Value fovea::attn::emitExpOfNonPositive(KernelBuilder &b, Value x,
+                                        bool isBase2) {
+  if (!isBase2)
+    x = arith::MulFOp::create(b, x,
+                              b.constant(x.getType(), std::numbers::log2e));
+  return emitExp2OfNonPositive(b, x);
 }
 
 void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
@@ -87,6 +94,7 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
   Value lowest = b.constant(kernel.vector, -infinity);
   Value zero = b.constant(kernel.vector, 0.0);
   bool needsWeights = op.updatesSum() || op.updatesAcc();
+  bool isBase2 = op.getScore().empty();
 
   kernel.forGroups([&](Value column, IndexRange keys) {
     auto stateAt = [&](int64_t v) {
@@ -111,8 +119,8 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
       shift.push_back(arith::SelectOp::create(b, none, zero, max));
       if (op.updatesMax())
-        alpha.push_back(emitExp2OfNonPositive(
-            b, arith::SubFOp::create(b, oldMax, shift.back())));
+        alpha.push_back(emitExpOfNonPositive(
+            b, arith::SubFOp::create(b, oldMax, shift.back()), isBase2));
       if (!op.updatesSum())
         continue;
       Value sum = b.loadVector(kernel.vector, op.getSum(), stateAt(v));
@@ -124,20 +132,20 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
     if (kernel.alpha)
       kernel.storeGroup(alpha, kernel.alpha, Value(), column);
 
-    sums = b.loop(
-        keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
-          SmallVector<Value> weights =
-              kernel.loadGroup(kernel.scores, key, column);
-          for (auto [weight, m] : llvm::zip(weights, shift))
-            weight =
-                emitExp2OfNonPositive(b, arith::SubFOp::create(b, weight, m));
-          if (op.updatesAcc())
-            kernel.storeGroup(weights, kernel.scores, key, column);
-          SmallVector<Value> next(carried);
-          for (auto [sum, weight] : llvm::zip(next, weights))
-            sum = arith::AddFOp::create(b, sum, weight);
-          return next;
-        });
+    sums = b.loop(keys.first, keys.end, 1, sums,
+                  [&](Value key, ValueRange carried) {
+                    SmallVector<Value> weights =
+                        kernel.loadGroup(kernel.scores, key, column);
+                    for (auto [weight, m] : llvm::zip(weights, shift))
+                      weight = emitExpOfNonPositive(
+                          b, arith::SubFOp::create(b, weight, m), isBase2);
+                    if (op.updatesAcc())
+                      kernel.storeGroup(weights, kernel.scores, key, column);
+                    SmallVector<Value> next(carried);
+                    for (auto [sum, weight] : llvm::zip(next, weights))
+                      sum = arith::AddFOp::create(b, sum, weight);
+                    return next;
+                  });
     for (auto [v, sum] : llvm::enumerate(sums))
       b.store(sum, op.getSum(), stateAt(v));
   });

@@ -185,6 +185,25 @@ private:
   }
 };
 
+/// The elements of a thread, then those of the warp.
+struct ConvertAny final : OpConversionPattern<AnyOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AnyOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value any;
+    for (Value element : adaptor.getInput())
+      any = any ? arith::OrIOp::create(rewriter, loc, any, element).getResult()
+                : element;
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, rewriter.getI1Type(),
+                                                  getI32(rewriter, loc, -1),
+                                                  any, NVVM::VoteSyncKind::any);
+    return success();
+  }
+};
+
 } // namespace
 
 /// One of the machine's approximate functions of an f32.
@@ -216,6 +235,31 @@ static Value createTanh(OpBuilder &builder, Location loc, Value x) {
                              constant(-2), constant(1));
 }
 
+/// Whether `op` is `fma(x, 1, y)` or `fma(x, -1, y)`, of f32 or f64.
+static bool isUnitProductSum(Operation *op) {
+  auto fma = dyn_cast<math::FmaOp>(op);
+  llvm::APFloat factor(0.0);
+  return fma && (fma.getType().isF32() || fma.getType().isF64()) &&
+         matchPattern(fma.getB(), m_ConstantFloat(&factor)) &&
+         llvm::abs(factor).isExactlyValue(1.0);
+}
+
+/// A sum of its operands into which nothing is contracted, neither by LLVM,
+/// which makes a sum of the multiply-add, nor by ptxas.
+static Value createPlainSum(OpBuilder &builder, math::FmaOp op) {
+  llvm::APFloat factor(0.0);
+  matchPattern(op.getB(), m_ConstantFloat(&factor));
+  Type type = op.getType();
+  std::string text = factor.isNegative() ? "sub.rn" : "add.rn";
+  text += type.isF32() ? ".ftz.f32 $0, $1, $2;" : ".f64 $0, $1, $2;";
+  return LLVM::InlineAsmOp::create(
+             builder, op.getLoc(), type, ValueRange{op.getC(), op.getA()}, text,
+             type.isF32() ? "=f,f,f" : "=d,d,d", /*has_side_effects=*/false,
+             /*is_align_stack=*/false, LLVM::TailCallKind::None,
+             LLVM::AsmDialectAttr{}, /*operand_attrs=*/ArrayAttr{})
+      .getRes();
+}
+
 static void addFastMath(Operation *op, arith::FastMathFlags flags) {
   auto math = cast<arith::ArithFastMathInterface>(op);
   flags = flags | math.getFastMathFlagsAttr().getValue();
@@ -236,6 +280,8 @@ void fovea::tile::prepareMaps(Operation *root) {
             op, callApproximate(rewriter, loc, "ex2", op->getOperand(0)));
       else if (isa<math::TanhOp>(op) && isSingle)
         rewriter.replaceOp(op, createTanh(rewriter, loc, op->getOperand(0)));
+      else if (isUnitProductSum(op))
+        rewriter.replaceOp(op, createPlainSum(rewriter, cast<math::FmaOp>(op)));
       // Its expansion compares and selects.
       else if (auto max = dyn_cast<arith::MaxNumFOp>(op))
         rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, max.getLhs(),
@@ -254,6 +300,7 @@ void fovea::tile::prepareMaps(Operation *root) {
 
 void fovea::tile::populateFragmentPatterns(const TileTypeConverter &converter,
                                            RewritePatternSet &patterns) {
-  patterns.add<ConvertFill, ConvertSelect, ConvertMap, ConvertReduce>(
-      converter, patterns.getContext());
+  patterns
+      .add<ConvertFill, ConvertSelect, ConvertMap, ConvertReduce, ConvertAny>(
+          converter, patterns.getContext());
 }

@@ -6,14 +6,16 @@
 
 // CHECK-LABEL: func @causal
 // CHECK-SAME:    %[[Q:.*]]: tensor<1x2x?x64xbf16>, %[[K:.*]]: tensor<1x2x?x64xbf16>, %[[V:.*]]: tensor<1x2x?x32xbf16>, %[[DO:.*]]: tensor<1x2x?x32xbf16>, %[[LSE:.*]]: tensor<1x2x?xf32>, %[[DELTA:.*]]: tensor<1x2x?xf32>
-// CHECK-DAG:   %[[LOG2E:.*]] = arith.constant -1.44269502 : f32
+// CHECK-DAG:   %[[LOG2E:.*]] = arith.constant -1.44269504088896{{.*}} : f64
 // CHECK-DAG:   %[[LOWEST:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG:   %[[EMPTY:.*]] = arith.constant 0xFFF0000000000000 : f64
 // CHECK-DAG:   %[[C64:.*]] = arith.constant 64 : index
 // Statistics up to whole tiles of queries.
 // CHECK:       %[[STAT:.*]]:2 = linalg.generic
-// CHECK:         %[[L:.*]] = tensor.extract %[[LSE]]
+// CHECK:         %[[L32:.*]] = tensor.extract %[[LSE]]
+// CHECK:         %[[L:.*]] = arith.extf %[[L32]] : f32 to f64
 // CHECK:         %[[D:.*]] = tensor.extract %[[DELTA]]
-// CHECK:         arith.cmpf one, %[[L]], %[[LOWEST]]
+// CHECK:         arith.cmpf une, %[[L]], %[[EMPTY]]
 // CHECK:         arith.mulf %[[L]], %[[LOG2E]]
 // CHECK:         arith.negf %[[D]]
 // Queries' gradients are added to in f32, from zeros on.
@@ -72,12 +74,23 @@ func.func @causal(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tens
 
 // A captured tensor that has no gradient is read by the regions and their
 // derivative; documents by tables of the analysis. Heads of a group follow one
-// another.
+// another. The log-sum-exp is two numbers, for a region's scores may be large: one
+// is subtracted, the other is what its rounding left, in base 2.
 
 // CHECK-LABEL: func @regions
 // CHECK-SAME:    %[[SLOPES:[^:]*]]: tensor<4xf32>, %[[IDS:[^:]*]]: tensor<?xi32>
+// CHECK-DAG:   %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// CHECK-DAG:   %[[LOG2E64:.*]] = arith.constant 1.44269504088896{{.*}} : f64
+// CHECK-DAG:   %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK:       %[[STAT:.*]]:3 = linalg.generic
+// CHECK:         %[[ROUNDED:.*]] = arith.truncf %[[LSE:.*]] : f64 to f32
+// CHECK:         arith.select %{{.*}}, %[[ROUNDED]], %{{.*}} : f32
+// CHECK:         %[[BACK:.*]] = arith.extf %[[ROUNDED]] : f32 to f64
+// CHECK:         %[[LEFT:.*]] = arith.subf %[[LSE]], %[[BACK]] : f64
+// CHECK:         arith.mulf %[[LEFT]], %[[LOG2E64]] : f64
 // CHECK:       scf.forall
 // CHECK:       tile.launch kernel "attention_backward"
+// CHECK-SAME:    %[[STAT]]#0, %[[STAT]]#1, %[[STAT]]#2
 // CHECK-SAME:    tensor<4xf32>
 // CHECK:         scf.for %{{.*}} = %c0 to %c2 step %c1 iter_args
 // CHECK:           scf.for
@@ -86,11 +99,16 @@ func.func @causal(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tens
 // CHECK:               tile.map
 // CHECK:                 memref.load {{.*}} : memref<4xf32
 // CHECK:                 math.tanh
+// CHECK:               tile.map ins(%{{.*}}) columns(%{{.*}}, %{{.*}} : !tile.fragment<32xf32>, !tile.fragment<32xf32>)
+// CHECK-NEXT:          ^bb0(%[[X:[^:]*]]: f32, %[[HIGH:[^:]*]]: f32, %[[LOW:[^:]*]]: f32,
+// CHECK:                 %[[D:.*]] = math.fma %[[HIGH]], %[[ONE]], %[[X]]
+// CHECK:                 %[[E:.*]] = math.fma %[[D]], %[[LOG2E]], %[[LOW]]
+// CHECK:                 math.exp2 %[[E]]
 // CHECK-NOT:         tensor.extract
 // CHECK:             tile.store add
-func.func @regions(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>, %do: tensor<1x4x?x16xf16>, %lse: tensor<1x4x?xf32>, %slopes: tensor<4xf32>, %ids: tensor<?xi32>) -> (tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>) {
+func.func @regions(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>, %do: tensor<1x4x?x16xf16>, %lse: tensor<1x4x?xf64>, %delta: tensor<1x4x?xf32>, %slopes: tensor<4xf32>, %ids: tensor<?xi32>) -> (tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16>) {
   %dq, %dk, %dv = attn.attention_backward %q, %k, %k, %do scale(0.25)
-      statistics(%lse, %lse : tensor<1x4x?xf32>, tensor<1x4x?xf32>)
+      statistics(%lse, %delta : tensor<1x4x?xf64>, tensor<1x4x?xf32>)
       score {
       ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
         %slope = tensor.extract %slopes[%h] : tensor<4xf32>

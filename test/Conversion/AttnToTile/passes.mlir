@@ -28,7 +28,7 @@
 // THREE:           tile.reduce add %{{.*}}, %[[SUM]]
 // THREE:         scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}) -> (!tile.fragment<64x16xf32>)
 // THREE:           tile.mma {{.*}} into %[[ACC]]
-// THREE:         tile.map ins(%[[M]], %[[S]] :
+// THREE:         tile.map ins(%[[S]] :
 // THREE:         tile.store
 func.func @attend(%q: tensor<1x2x256x16xf16>) -> tensor<1x2x256x16xf16> {
   %o = attn.attention %q, %q, %q scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}

@@ -9,6 +9,9 @@
 // CHECK-DAG:   %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK-DAG:   %[[LOWEST:.*]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG:   %[[SCALE:.*]] = arith.constant 0.180336878 : f32
+// CHECK-DAG:   %[[MINUS:.*]] = arith.constant -0.180336878 : f32
+// CHECK-DAG:   %[[NEGATIVE:.*]] = arith.constant -1.000000e+00 : f32
+// CHECK-DAG:   %[[LARGE:.*]] = arith.constant 1.024000e+03 : f32
 // CHECK:       %[[EMPTY:.*]] = tensor.empty
 // CHECK:       %[[TILES:.*]] = arith.ceildivsi %[[QUERIES]], %c128{{ }}
 // CHECK:       %[[KEYS:.*]] = tensor.dim %[[K]], %c2{{ }}
@@ -34,16 +37,28 @@
 // CHECK-NEXT:          arith.select %[[KEEP]], %[[E]], %[[LOWEST]]
 // CHECK:           } else {
 // CHECK-NEXT:        scf.yield %[[S]]
-// CHECK:           %[[M:.*]] = tile.reduce max %[[Z]], %[[MAX0]] dim 1{{ }}
-// CHECK:           %[[MAX1:.*]] = tile.map ins(%[[MAX]], %[[M]] :
-// CHECK:             arith.mulf %{{.*}}, %[[SCALE]]
-// CHECK:             arith.maxnumf
-// CHECK:           %[[SHIFT:.*]] = tile.map ins(%[[MAX1]] :
+// CHECK:           %[[MAX1:.*]] = tile.reduce max %[[Z]], %[[MAX]] dim 1{{ }}
+// CHECK:           %[[FINITE:.*]] = tile.map ins(%[[MAX1]] :
 // CHECK:             arith.cmpf oeq, %{{.*}}, %[[LOWEST]]
-// CHECK:           %[[P:.*]] = tile.map ins(%[[Z]] : {{.*}}) rows(%[[SHIFT]] :
+// CHECK:           %[[SHIFT:.*]] = tile.map ins(%[[FINITE]] :
+// CHECK:             arith.mulf %{{.*}}, %[[MINUS]]
+// Warps that have large maxima subtract these before anything is rounded.
+// CHECK:           %[[TESTS:.*]] = tile.map ins(%[[SHIFT]] :
+// CHECK:             math.absf
+// CHECK:             arith.cmpf ogt, %{{.*}}, %[[LARGE]]
+// CHECK:           %[[ISLARGE:.*]] = tile.any %[[TESTS]] : !tile.fragment<128xi1>
+// CHECK:           %[[BOTH:.*]]:2 = scf.if %[[ISLARGE]] -> (!tile.fragment<128x64xf32>, !tile.fragment<128xf32>) {
+// CHECK:             %[[LESS:.*]] = tile.map ins(%[[Z]] : {{.*}}) rows(%[[FINITE]] :
+// CHECK:               math.fma %{{.*}}, %[[NEGATIVE]], %{{.*}} : f32
+// CHECK:             scf.yield %[[LESS]], %[[SUM0]]
+// CHECK:           } else {
+// CHECK-NEXT:        scf.yield %[[Z]], %[[SHIFT]]
+// CHECK:           %[[P:.*]] = tile.map ins(%[[BOTH]]#0 : {{.*}}) rows(%[[BOTH]]#1 :
 // CHECK:             %[[POWER:.*]] = math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
 // CHECK:             math.exp2 %[[POWER]]
-// CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[SHIFT]] :
+// CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[FINITE]] :
+// CHECK:             arith.subf
+// CHECK:             arith.mulf %{{.*}}, %[[SCALE]]
 // CHECK:             math.exp2
 // CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]], %[[ALPHA]] :
 // CHECK:           %[[SUM1:.*]] = tile.reduce add %[[P]], %[[SUMA]] dim 1{{ }}
@@ -53,7 +68,9 @@
 // CHECK:           %[[VT:.*]] = tile.load %[[MV]]
 // CHECK:           %[[ACC1:.*]] = tile.mma %[[P16]], %[[VT]] into %[[ACCA]] :
 // CHECK:           scf.yield %[[ACC1]], %[[MAX1]], %[[SUM1]]
-// CHECK:         %[[INV:.*]] = tile.map ins(%[[L]]#1, %[[L]]#2 :
+// A sum of 0 alone says that a row has no key.
+// CHECK:         %[[INV:.*]] = tile.map ins(%[[L]]#2 :
+// CHECK-NOT:       %[[LOWEST]]
 // CHECK:           arith.divf
 // CHECK:         %[[O:.*]] = tile.map ins(%[[L]]#0 : {{.*}}) rows(%[[INV]] :
 // CHECK:           arith.truncf
@@ -68,12 +85,19 @@ func.func @plain(%q: tensor<?x16x?x64xf16>, %k: tensor<?x4x?x64xf16>, %v: tensor
 // -----
 
 // Whole tiles of static tensors: nothing is masked, no row is left out. In f32
-// probabilities need no conversion.
+// probabilities need no conversion, and maxima are subtracted before anything is
+// rounded.
 
 // CHECK-LABEL: func @whole
+// CHECK-DAG:   %[[MINUS:.*]] = arith.constant -1.000000e+00 : f32
+// CHECK-DAG:   %[[SCALE:.*]] = arith.constant 0.360673755 : f32
 // CHECK:       tile.launch {{.*}} grid(%c2, %c4, %c2) warps 4 stages 1{{ }}
 // CHECK-NOT:     scf.if
-// CHECK:         %[[P:.*]] = tile.map {{.*}} rows
+// CHECK:         tile.map ins(%{{.*}}) rows(
+// CHECK-NEXT:    ^bb0(%[[X:[^:]*]]: f32, %[[M:[^:]*]]: f32,
+// CHECK-NEXT:      %[[D:.*]] = math.fma %[[M]], %[[MINUS]], %[[X]] : f32
+// CHECK-NEXT:      %[[E:.*]] = arith.mulf %[[D]], %[[SCALE]] : f32
+// CHECK-NEXT:      math.exp2 %[[E]]
 // CHECK-NOT:     truncf
 // CHECK:         tile.mma %{{.*}}, %{{.*}} into %{{.*}} : !tile.fragment<64x32xf32>, !tile.shared<32x16xf32>, !tile.fragment<64x16xf32>
 // CHECK:         tile.store
@@ -155,7 +179,6 @@ func.func @one_query(%q: tensor<2x1x4x16xf16>, %k: tensor<2x4x?x16xf16>) -> tens
 // CHECK:       %[[Z:.*]] = tile.map ins(%[[S]] :
 // CHECK:         arith.mulf
 // CHECK:       tile.reduce max %[[Z]], %{{.*}} dim 1{{ }}
-// CHECK-NOT:   math.fma
 func.func @negative_scale(%q: tensor<1x1x64x16xf16>) -> tensor<1x1x64x16xf16> {
   %o = attn.attention %q, %q, %q scale(-0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
     : tensor<1x1x64x16xf16>, tensor<1x1x64x16xf16>, tensor<1x1x64x16xf16> -> tensor<1x1x64x16xf16>

@@ -35,13 +35,16 @@ func.func @causal(%q: tensor<2x4x?x64xf16>) -> tensor<2x4x?x64xf16> {
 
 // A captured bias is an operand of the launch, read at the coordinates of
 // elements that exist; the log-sum-exp is a second output. The score region
-// works on the scaled score.
+// works on the scaled score. What it yields is left as it is: the maximum is
+// subtracted, and the difference is multiplied by log2(e).
 
 // CHECK-LABEL: func @bias
 // CHECK-SAME:    %[[Q:[^:]*]]: tensor<1x4x?x32xf32>, %[[B:[^:]*]]: tensor<4x?x?xf32>
 // CHECK-DAG:   %[[SCALE:.*]] = arith.constant 5.000000e-01 : f32
 // CHECK-DAG:   %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // CHECK-DAG:   %[[LN2:.*]] = arith.constant 0.693147182 : f32
+// CHECK-DAG:   %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-DAG:   %[[MINUS:.*]] = arith.constant -1.000000e+00 : f32
 // CHECK:       tile.launch {{.*}} ins(%[[Q]], %[[B]] : {{.*}}) outs(%{{.*}}, %{{.*}} :
 // CHECK:       ^bb0(%{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: index, %{{[^:]*}}: memref<{{[^>]*>}}>, %[[MB:[^:]*]]: memref<4x?x?xf32,
 // CHECK:         %[[ROWS:.*]] = affine.min
@@ -59,10 +62,17 @@ func.func @causal(%q: tensor<2x4x?x64xf16>) -> tensor<2x4x?x64xf16> {
 // CHECK:             %[[KEY:.*]] = arith.addi %[[J]], %[[COLUMN]]
 // CHECK:             %[[BIAS:.*]] = memref.load %[[MB]][%{{.*}}, %[[I]], %[[KEY]]]
 // CHECK:             %[[SUM:.*]] = arith.addf %[[T]], %[[BIAS]]
-// CHECK:             arith.mulf %[[SUM]], %[[LOG2E]]
+// CHECK-NEXT:        tile.yield %[[SUM]]
+// CHECK:           tile.reduce max
+// CHECK-NOT:       tile.any
+// CHECK:           tile.map ins(%{{.*}}) rows(
+// CHECK:             %[[D:.*]] = math.fma %{{.*}}, %[[MINUS]], %{{.*}}
+// CHECK:             %[[E:.*]] = arith.mulf %[[D]], %[[LOG2E]]
+// CHECK:             math.exp2 %[[E]]
 // CHECK:         tile.store
-// CHECK:         math.log2
-// CHECK:         arith.mulf %{{.*}}, %[[LN2]]
+// CHECK:         %[[LOG2:.*]] = math.log2
+// CHECK:         %[[LOG:.*]] = arith.mulf %[[LOG2]], %[[LN2]]
+// CHECK:         math.fma %{{.*}}, %[[ONE]], %[[LOG]]
 // CHECK:         tile.store {{.*}} dims [2] : !tile.fragment<64xf32>
 func.func @bias(%q: tensor<1x4x?x32xf32>, %bias: tensor<4x?x?xf32>) -> (tensor<1x4x?x32xf32>, tensor<1x4x?xf32>) {
   %o, %l = attn.attention %q, %q, %q scale(0.5) score {
@@ -73,6 +83,26 @@ func.func @bias(%q: tensor<1x4x?x32xf32>, %bias: tensor<4x?x?xf32>) -> (tensor<1
   } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2>}
     : tensor<1x4x?x32xf32>, tensor<1x4x?x32xf32>, tensor<1x4x?x32xf32> -> tensor<1x4x?x32xf32>, tensor<1x4x?xf32>
   return %o, %l : tensor<1x4x?x32xf32>, tensor<1x4x?xf32>
+}
+
+// -----
+
+// A log-sum-exp of f64 is put together in f64: nothing of it is lost beside a
+// large maximum.
+
+// CHECK-LABEL: func @wide_lse
+// CHECK-DAG:   %[[SCALE:.*]] = arith.constant 5.000000e-01 : f64
+// CHECK-DAG:   %[[LN2:.*]] = arith.constant 0.69314718055994529 : f64
+// CHECK:         %[[LOG2:.*]] = math.log2 %{{.*}} : f32
+// CHECK:         %[[EXT:.*]] = arith.extf %[[LOG2]] : f32 to f64
+// CHECK:         %[[LOG:.*]] = arith.mulf %[[EXT]], %[[LN2]] : f64
+// CHECK:         %[[MAX:.*]] = arith.extf %{{.*}} : f32 to f64
+// CHECK:         math.fma %[[MAX]], %[[SCALE]], %[[LOG]] : f64
+// CHECK:         tile.store {{.*}} dims [2] {{.*}}: !tile.fragment<64xf64>
+func.func @wide_lse(%q: tensor<1x4x?x32xbf16>) -> (tensor<1x4x?x32xbf16>, tensor<1x4x?xf64>) {
+  %o, %l = attn.attention %q, %q, %q scale(0.5) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2>}
+    : tensor<1x4x?x32xbf16>, tensor<1x4x?x32xbf16>, tensor<1x4x?x32xbf16> -> tensor<1x4x?x32xbf16>, tensor<1x4x?xf64>
+  return %o, %l : tensor<1x4x?x32xbf16>, tensor<1x4x?xf64>
 }
 
 // -----
@@ -119,7 +149,8 @@ func.func @documents(%q: tensor<2x4x?x64xf16>, %ids: tensor<2x?xi32>) -> tensor<
 // Dropout acts on what is multiplied with values, not on the sum.
 
 // CHECK-LABEL: func @dropout
-// CHECK:       %[[P:.*]] = tile.map {{.*}} rows
+// CHECK:       tile.any
+// CHECK:       %[[P:.*]] = tile.map ins(%{{.*}}#0 : {{.*}}) rows(%{{.*}}#1
 // CHECK:       tile.reduce add %[[P]]
 // CHECK:       %[[D:.*]] = tile.map ins(%[[P]] :
 // CHECK:         arith.mului_extended

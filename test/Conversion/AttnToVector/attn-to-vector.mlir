@@ -236,13 +236,17 @@ func.func @bounds(%i: index, %j: index, %q: memref<1x1x4x16xf32>, %k: memref<1x1
 // CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x2x64x48xf32>, %[[PDO:[a-z0-9]*]]: memref<1x2x64x48xf32>
 // CHECK-DAG: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
 // CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<72x96xf32>
-// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<2x96xf32>
+// CHECK-DAG: memref.alloca() {alignment = 64 : i64} : memref<3x96xf32>
+// The log-sum-exp in base 2 as two numbers, once for each query.
+// CHECK:   arith.mulf {{.*}} : f64
+// CHECK:   math.fma {{.*}} : f64
+// CHECK:   arith.truncf {{.*}} : f64 to f32
 // CHECK: scf.for {{.*}} to %{{.*}} step %c48{{ }}
 // CHECK:   scf.for {{.*}} = %c0 to %c64 step %c4 iter_args
 // CHECK-COUNT-96: vector.fma
-// CHECK:   arith.select
-// CHECK:   vector.fma
+// CHECK:   arith.negf
 // CHECK:   arith.subf
+// CHECK:   arith.addf
 // CHECK:   arith.shli
 // CHECK:   scf.for {{.*}} = %c0 to %c64 step %c4 iter_args
 // CHECK-COUNT-96: vector.fma

@@ -49,6 +49,46 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Whether some are true is a matter of a warp. A sum that is written as a
+  // multiply-add has nothing contracted into it.
+  // CHECK-LABEL: gpu.func @warp
+  // CHECK:         %[[S0:.*]] = llvm.inline_asm "sub.rn.ftz.f32 $0, $1, $2;", "=f,f,f" %{{.*}}, %{{.*}} : (f32, f32) -> f32
+  // CHECK:         %[[S1:.*]] = llvm.inline_asm "sub.rn.ftz.f32 $0, $1, $2;", "=f,f,f"
+  // CHECK:         %[[T0:.*]] = arith.cmpf ogt, %[[S0]]
+  // CHECK:         %[[T1:.*]] = arith.cmpf ogt, %[[S1]]
+  // CHECK:         %[[ANY:.*]] = arith.ori %[[T0]], %[[T1]] : i1
+  // CHECK:         nvvm.vote.sync any %c-1_i32, %[[ANY]] -> i1
+  // CHECK:         llvm.inline_asm "add.rn.f64 $0, $1, $2;", "=d,d,d"
+  // CHECK:         math.fma
+  gpu.func @warp(%a: f32, %b: f64, %in: memref<16xf32>, %o: memref<?xi1>, %d: memref<?xf64>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %f = tile.load %in[%c0] dims [0] : memref<16xf32> -> !tile.fragment<16xf32, #row>
+    %s = tile.map ins(%f : !tile.fragment<16xf32, #row>) {
+    ^bb0(%x: f32, %i: index):
+      %minus = arith.constant -1.0 : f32
+      %r = math.fma %a, %minus, %x : f32
+      tile.yield %r : f32
+    } -> !tile.fragment<16xf32, #row>
+    %t = tile.map ins(%s : !tile.fragment<16xf32, #row>) {
+    ^bb0(%x: f32, %i: index):
+      %r = arith.cmpf ogt, %x, %a : f32
+      tile.yield %r : i1
+    } -> !tile.fragment<16xi1, #row>
+    %any = tile.any %t : !tile.fragment<16xi1, #row>
+    memref.store %any, %o[%c0] : memref<?xi1>
+    %g = tile.fill %b : !tile.fragment<16xf64, #row>
+    %n = tile.map ins(%g : !tile.fragment<16xf64, #row>) {
+    ^bb0(%x: f64, %i: index):
+      %one = arith.constant 1.0 : f64
+      %two = arith.constant 2.0 : f64
+      %r = math.fma %b, %one, %x : f64
+      %q = math.fma %b, %two, %r : f64
+      memref.store %q, %d[%i] : memref<?xf64>
+      tile.yield %q : f64
+    } -> !tile.fragment<16xf64, #row>
+    gpu.return
+  }
+
   // Scores need no exact tanh or quotient; f64 keeps what it has.
   // CHECK-LABEL: gpu.func @approximate
   // CHECK:         %[[Q:.*]] = arith.divf %{{.*}}, %{{.*}} fastmath<reassoc,arcp,afn> : f32

@@ -384,6 +384,14 @@ func.func @finalize_shape(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %o: m
 
 // -----
 
+func.func @finalize_lse(%a: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>, %l: memref<1x1x8xf16>) {
+  // expected-error@+1 {{expects lse to have element type 'f32' or f64, but it is 'memref<1x1x8xf16>'}}
+  attn.finalize ins(%a, %m, %m : memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%a, %l : memref<1x1x8x64xf32>, memref<1x1x8xf16>)
+  return
+}
+
+// -----
+
 func.func @pack_columns(%q: memref<1x1x49x64xf32>, %p: memref<1x1x64x48xf32>) {
   // expected-error@+1 {{expects between 1 and 48 queries, the columns of packed, but got 49}}
   attn.pack_query by 1.0 ins(%q : memref<1x1x49x64xf32>) outs(%p : memref<1x1x64x48xf32>)
@@ -511,7 +519,7 @@ func.func @attention_backward_lse_gradient(%x: tensor<1x2x8x16xf32>, %l: tensor<
 // -----
 
 func.func @attention_backward_statistics_type(%x: tensor<1x2x8x16xf32>, %l: tensor<1x2x8xf32>, %m: tensor<1x2x8xf64>) {
-  // expected-error@+1 {{expects lse to have element type 'f32', but it is 'tensor<1x2x8xf64>'}}
+  // expected-error@+1 {{expects delta to have element type 'f32', but it is 'tensor<1x2x8xf64>'}}
   %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%m, %m : tensor<1x2x8xf64>, tensor<1x2x8xf64>)
     : tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32> -> tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>
   return
@@ -608,10 +616,10 @@ func.func @online_backward_keys(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64x
 
 // -----
 
-func.func @online_backward_type(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf64>, %dk: memref<1x1x8x64xf32>) {
-  // expected-error@+1 {{expects lse to have element type 'f32', but it is 'memref<1x1x8xf64>'}}
+func.func @online_backward_type(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf32>, %h: memref<1x1x8xf16>, %dk: memref<1x1x8x64xf32>) {
+  // expected-error@+1 {{expects lse to have element type 'f32' or f64, but it is 'memref<1x1x8xf16>'}}
   attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)
-    ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf64>, memref<1x1x8xf64>)
+    ins(%q, %q, %k, %k, %h, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf16>, memref<1x1x8xf32>)
     outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
   return
 }

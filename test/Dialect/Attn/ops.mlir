@@ -174,6 +174,16 @@ func.func @online_memref(%q: memref<1x1x48x64xf16>, %k: memref<1x1x?x64xf16, str
   return
 }
 
+// A log-sum-exp of f64 beside sums of f32; a maximum of what a region yields.
+// CHECK-LABEL: func @wide_lse
+func.func @wide_lse(%x: tensor<1x1x8x16xf32>, %acc: memref<1x1x8x16xf32>, %row: memref<1x1x8xf32>, %lse: memref<1x1x8xf64>) -> tensor<1x1x8xf64> {
+  // CHECK: attn.finalize natural ins({{.*}}) outs(%{{.*}}, %{{.*}} : memref<1x1x8x16xf32>, memref<1x1x8xf64>)
+  attn.finalize natural ins(%acc, %row, %row : memref<1x1x8x16xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>) outs(%acc, %lse : memref<1x1x8x16xf32>, memref<1x1x8xf64>)
+  // CHECK: attn.attention {{.*}} -> tensor<1x1x8x16xf32>, tensor<1x1x8xf64>
+  %o, %l = attn.attention %x, %x, %x scale(1.0) : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32> -> tensor<1x1x8x16xf32>, tensor<1x1x8xf64>
+  return %l : tensor<1x1x8xf64>
+}
+
 // CHECK: module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>}
 module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>} {}
 

@@ -29,6 +29,13 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
     %m = tile.reduce max %s, %z dim 1 : !s -> !tile.fragment<128xf32>
     // CHECK: tile.sum_diagonals %{{.*}} : !tile.fragment<128x64xf32>
     %diagonals = tile.sum_diagonals %s : !s
+    %tests = tile.map ins(%m : !tile.fragment<128xf32>) {
+    ^bb1(%x: f32, %i: index):
+      %large = arith.cmpf ogt, %x, %zero : f32
+      tile.yield %large : i1
+    } -> !tile.fragment<128xi1>
+    // CHECK: tile.any %{{.*}} : !tile.fragment<128xi1>
+    %any = tile.any %tests : !tile.fragment<128xi1>
     // CHECK: tile.map ins(%{{.*}} : !tile.fragment<128x64xf32>) rows(%{{.*}} : !tile.fragment<128xf32>)
     %p = tile.map ins(%s : !s) rows(%m : !tile.fragment<128xf32>) {
     ^bb1(%x: f32, %y: f32, %i: index, %j: index):

@@ -79,6 +79,19 @@ static LogicalResult verifyElementType(Operation *op, StringRef name,
                            << expected << ", but it is " << value.getType();
 }
 
+/// A log-sum-exp has the type of sums, or one that has large maxima exactly.
+static LogicalResult verifyLogSumExp(Operation *op, Value lse,
+                                     Type accumulation) {
+  Type type = getElementTypeOrSelf(lse);
+  if (accumulation.isF64())
+    return verifyElementType(op, "lse", lse, accumulation);
+  if (type == accumulation || type.isF64())
+    return success();
+  return op->emitOpError() << "expects lse to have element type "
+                           << accumulation << " or f64, but it is "
+                           << lse.getType();
+}
+
 /// `heads` query heads can share `kvHeads` heads of keys and values.
 static LogicalResult verifyGroups(Operation *op, int64_t heads,
                                   int64_t kvHeads) {
@@ -512,7 +525,7 @@ LogicalResult AttentionOp::verify() {
     return failure();
   Type accumulation = getAccumulationType();
   if (Value lse = getLse()) {
-    if (failed(verifyElementType(*this, "lse", lse, accumulation)))
+    if (failed(verifyLogSumExp(*this, lse, accumulation)))
       return failure();
     StringRef names[] = {"batch size", "number of heads", "number of queries"};
     for (auto [dim, name] : llvm::enumerate(names))
@@ -561,9 +574,11 @@ LogicalResult AttentionBackwardOp::verify() {
     return emitOpError("expects `lse_gradient` only with probabilities; delta "
                        "has it otherwise");
   Type accumulation = getAccumulationType();
-  for (auto [name, value] : {std::pair<StringRef, Value>{"lse", getLse()},
-                             {"delta", getDelta()},
-                             {"lse_gradient", getLseGradient()}})
+  if (getLse() && failed(verifyLogSumExp(*this, getLse(), accumulation)))
+    return failure();
+  for (auto [name, value] :
+       {std::pair<StringRef, Value>{"delta", getDelta()},
+        std::pair<StringRef, Value>{"lse_gradient", getLseGradient()}})
     if (value && failed(verifyElementType(*this, name, value, accumulation)))
       return failure();
   if (getCaptures().size() != getCaptureGradients().size())
@@ -737,7 +752,7 @@ LogicalResult OnlineBackwardOp::verify() {
       {"value", v, 4, false},
       {"a packed query", getPackedQuery(), 4, true},
       {"a packed gradient", getPackedGradient(), 4, true},
-      {"lse", getLse(), 3, true},
+      {"lse", getLse(), 3, false},
       {"delta", getDelta(), 3, true},
       {"the query's gradient", getQueryGradient(), 4, true},
       {"the key's gradient", getKeyGradient(), 4, true},
@@ -760,6 +775,8 @@ LogicalResult OnlineBackwardOp::verify() {
       return emitOpError() << "expects one head, but " << operand.name << " is "
                            << operand.value.getType();
   }
+  if (failed(verifyLogSumExp(*this, getLse(), accumulation)))
+    return failure();
   Value packed = getPackedQuery();
   int64_t groups = sizeOf(packed, 1), columns = sizeOf(packed, 3);
   if (ShapedType::isDynamic(groups) || ShapedType::isDynamic(columns))
@@ -832,7 +849,7 @@ LogicalResult FinalizeOp::verify() {
   if (!lse)
     return success();
   if (failed(verifyRank(*this, "lse", lse, 3)) ||
-      failed(verifyElementType(*this, "lse", lse, getElementTypeOrSelf(acc))))
+      failed(verifyLogSumExp(*this, lse, getElementTypeOrSelf(acc))))
     return failure();
   return verifySameShape(*this, "max", getMax(), "lse", lse);
 }

@@ -105,6 +105,9 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
   footprint.sharedBytes = operands(keys) +
                           schedule.getStages() * operands(queries) +
                           getSharedBytes(queries, keys, bytes) + kAlignment;
+  // Statistics of rows: the log-sum-exp as two numbers, and delta.
+  footprint.sharedBytes +=
+      getSharedBytes(schedule.getStages() * 3, queries, accumulatorBytes);
   // Left operands of which a warp has not all columns.
   if (columnWarps > 1)
     footprint.sharedBytes += 2 * getSharedBytes(keys, queries, bytes);

@@ -115,11 +115,14 @@ private:
       op.getMask().cloneInto(&mask.getBody(), mapping);
       masked = mask;
     }
+    // Subtracted in the log-sum-exp's own type, which may be wider.
     return combine({masked}, {op.getLse()}, [](Formula &f, ValueRange in) {
-      Value lowest = f.number(-std::numeric_limits<double>::infinity());
-      Value isEmpty = f.compare(arith::CmpFPredicate::OEQ, in[1], lowest);
-      Value shift = f.select(isEmpty, f.number(0.0), in[1]);
-      return f.make<math::ExpOp>(f.sub(in[0], shift));
+      Formula wide = {f.builder, f.loc, cast<FloatType>(in[1].getType())};
+      Value lowest = wide.number(-std::numeric_limits<double>::infinity());
+      Value isEmpty = wide.compare(arith::CmpFPredicate::OEQ, in[1], lowest);
+      Value shift = wide.select(isEmpty, wide.number(0.0), in[1]);
+      return f.make<math::ExpOp>(
+          f.convert(wide.sub(wide.convert(in[0]), shift)));
     });
   }
 
@@ -162,10 +165,11 @@ private:
         builder, loc, nest, {0, 1, 2, 3}, type,
         [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
           Formula f = {b, l, type};
-          SmallVector<Value> wide;
-          for (Value value : in)
-            wide.push_back(f.convert(value));
-          return body(f, wide);
+          SmallVector<Value> operands;
+          for (auto [number, value] : llvm::enumerate(in))
+            operands.push_back(number < tensors.size() ? f.convert(value)
+                                                       : Value(value));
+          return body(f, operands);
         });
     return castTensor(builder, loc, result, scoreType);
   }

@@ -13,8 +13,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
-#include <cmath>
-
 using namespace mlir;
 
 namespace fovea::attn::fuse {
@@ -162,9 +160,8 @@ private:
     bool isWidened = llvm::any_of(op->getOperands(), [&](Value operand) {
       return widened.contains(operand);
     });
-    if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && wide)
-      if (auto value = dyn_cast<FloatAttr>(constant.getValue()))
-        return getConstant(value);
+    if (isa<arith::ConstantOp>(op))
+      return create(op, operands, result.getType());
     if (!isWidened && !isNarrow(result.getType()))
       return create(op, operands, result.getType());
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
@@ -193,17 +190,6 @@ private:
   bool isNarrow(Type type) {
     auto narrow = dyn_cast<FloatType>(type);
     return wide && narrow && narrow.getWidth() < wide.getWidth();
-  }
-
-  /// A constant in f32 that stands for "masked" stays finite when it is
-  /// multiplied, by log2(e) for one: 1e38 for all that is beyond.
-  Value getConstant(FloatAttr attr) {
-    double value = attr.getValueAsDouble();
-    auto type = cast<FloatType>(attr.getType());
-    constexpr double kLargest = 1.0e38;
-    if (wide.isF32() && std::isfinite(value) && std::abs(value) > kLargest)
-      attr = FloatAttr::get(type, std::copysign(kLargest, value));
-    return arith::ConstantOp::create(builder, loc, attr);
   }
 
   /// Whether all float operands and results of `op` may have another type.

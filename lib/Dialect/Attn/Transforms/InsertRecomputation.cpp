@@ -125,11 +125,11 @@ static void eraseUnused(RewriterBase &rewriter, Operation *op) {
 
 /// sum over d of gradient * output, less the gradient of the log-sum-exp.
 static Value buildDelta(OpBuilder &builder, AttentionBackwardOp op,
-                        Value output, RankedTensorType type) {
+                        Value gradient, Value output, RankedTensorType type) {
   LoopNest nest;
   Location loc = op.getLoc();
-  nest.sizes = tensor::getMixedSizes(builder, loc, op.getGradient());
-  nest.addInput(op.getGradient(), mapAll(builder, 4));
+  nest.sizes = tensor::getMixedSizes(builder, loc, gradient);
+  nest.addInput(gradient, mapAll(builder, 4));
   nest.addInput(output, mapAll(builder, 4));
   FloatType element = op.getAccumulationType();
   Value delta =
@@ -151,9 +151,11 @@ static AttentionOp buildForward(RewriterBase &rewriter, AttentionBackwardOp op,
   auto outputType = cast<RankedTensorType>(forward.values.getType());
   auto rowType = RankedTensorType::get(outputType.getShape().drop_back(),
                                        op.getAccumulationType());
+  // In f32 that of large scores would have no room for what is added up.
+  RankedTensorType lseType = rowType.clone(rewriter.getF64Type());
   rewriter.setInsertionPoint(forward.values);
   auto attention = AttentionOp::create(
-      rewriter, forward.values.getLoc(), outputType, rowType, op.getQuery(),
+      rewriter, forward.values.getLoc(), outputType, lseType, op.getQuery(),
       op.getKey(), op.getValue(), op.getScaleAttr(), op.getDropoutAttr(),
       op.getSeed(), op.getOffset(), /*schedule=*/ScheduleAttr());
   rewriter.cloneRegionBefore(op.getScore(), attention.getScore(),
@@ -165,16 +167,24 @@ static AttentionOp buildForward(RewriterBase &rewriter, AttentionBackwardOp op,
 
 static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
                       Forward &forward, AttentionOp attention) {
-  auto rowType = cast<RankedTensorType>(attention.getLse().getType());
+  RankedTensorType rowType =
+      cast<RankedTensorType>(attention.getLse().getType())
+          .clone(op.getAccumulationType());
   rewriter.setInsertionPoint(op);
-  Value delta = buildDelta(rewriter, op, attention.getOutput(), rowType);
+  // Delta is of the gradient that is multiplied: a GPU rounds it before.
+  Value gradient = op.getGradient();
+  if (getTargetOrDefault(op).isGpu())
+    gradient = convertFloats(rewriter, op.getLoc(), gradient,
+                             fovea::getProductType(op));
+  Value delta =
+      buildDelta(rewriter, op, gradient, attention.getOutput(), rowType);
   auto gradients = AttentionBackwardOp::create(
       rewriter, op.getLoc(), op.getQueryGradient().getType(),
       op.getKeyGradient().getType(), op.getValueGradient().getType(),
       op.getCaptureGradients().getTypes(), op.getQuery(), op.getKey(),
-      op.getValue(), op.getGradient(), /*probabilities=*/Value(),
-      attention.getLse(), delta, /*lseGradient=*/Value(), op.getCaptures(),
-      op.getScaleAttr(), op.getDropoutAttr(), op.getSeed(), op.getOffset(),
+      op.getValue(), gradient, /*probabilities=*/Value(), attention.getLse(),
+      delta, /*lseGradient=*/Value(), op.getCaptures(), op.getScaleAttr(),
+      op.getDropoutAttr(), op.getSeed(), op.getOffset(),
       /*schedule=*/ScheduleAttr());
   rewriter.inlineRegionBefore(op.getScore(), gradients.getScore(),
                               gradients.getScore().end());
@@ -184,9 +194,11 @@ static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
 
   rewriter.replaceAllUsesWith(forward.values, attention.getOutput());
   for (LogSumExpOp lse : forward.lse)
-    if (attention->isBeforeInBlock(lse) &&
-        lse.getType() == attention.getLse().getType()) {
-      rewriter.replaceAllUsesWith(lse, attention.getLse());
+    if (attention->isBeforeInBlock(lse)) {
+      rewriter.setInsertionPoint(lse);
+      rewriter.replaceAllUsesWith(lse, castTensor(rewriter, lse.getLoc(),
+                                                  attention.getLse(),
+                                                  lse.getType()));
       eraseUnused(rewriter, lse);
     }
   eraseUnused(rewriter, forward.values);

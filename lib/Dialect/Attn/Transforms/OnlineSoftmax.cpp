@@ -61,6 +61,7 @@ static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
   assert(succeeded(reified) && "attention knows its shapes");
   (void)reified;
   ArrayRef<OpFoldResult> sizes = shapes.front();
+  bool hasRegion = !op.getScore().empty();
 
   auto outputType = cast<RankedTensorType>(op.getOutput().getType());
   FloatType accumulation = op.getAccumulationType();
@@ -105,7 +106,7 @@ static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
                             sizes.drop_back()));
   rewriter.replaceOpWithNewOp<FinalizeOp>(
       op, ValueRange(inits).getTypes(), running[0], running[1], running[2],
-      inits[0], inits.size() == 2 ? inits[1] : Value());
+      inits[0], inits.size() == 2 ? inits[1] : Value(), /*natural=*/hasRegion);
 }
 
 namespace {

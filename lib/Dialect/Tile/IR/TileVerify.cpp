@@ -342,6 +342,13 @@ LogicalResult SumDiagonalsOp::verify() {
   return success();
 }
 
+LogicalResult AnyOp::verify() {
+  if (!getInput().getType().getElementType().isInteger(1))
+    return emitOpError("expected a fragment of i1, got ")
+           << getInput().getType();
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   FragmentType input = getInput().getType(), result = getResult().getType();
   if (input.getRank() != 2 || getDim() < 0 || getDim() > 1)

@@ -64,8 +64,11 @@ def Attn_Dialect : Dialect {
     *accumulation type*: f64 where an operand is f64, else f32; `attn.scores`,
     `attn.values` and `attn.sum_queries` sum in f64 where their result is f64,
     too. A result is rounded once, to the element type of the result. A row in
-    which every key is masked, or which has no key, gives zeros and a log-sum-exp of minus
-    infinity, never NaN.
+    which every key is masked, or has a score of minus infinity, or which has no
+    key, gives zeros and a log-sum-exp of minus infinity. A row with a kept score
+    of NaN or plus infinity gives NaN, and so are its gradients and those of its
+    keys and values. Scores may be as large as the accumulation type's numbers;
+    those of attention without a score region, times log2(e): up to 2.3e38 in f32.
 
     **Dropout** is Philox-4x32-10 (Salmon et al., "Parallel random numbers: as
     easy as 1, 2, 3", SC 2011), keyed by element. For the element at column `c`

@@ -433,8 +433,9 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
     is the identity, an absent mask region keeps all. Both may be evaluated for
     every score, the score region also where the mask excludes it; what they may
     hold, and what is undefined in them, is in the dialect's description. The
-    score region's score
-    and the optional `lse` result `[B, H, Sq]` have the accumulation type. The
+    score region's score has the accumulation type; the optional `lse` result
+    `[B, H, Sq]` has it, or f64: of a row of `n` equal scores it is their value
+    and `log(n)`, and where scores are large, f32 has no room for both. The
     dropout acts on the element `[b, h, i, j]` of a `[B, H, Sq, Sk]` tensor and
     not on `lse`.
 
@@ -519,6 +520,10 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
     - `statistics(%lse, %delta)`: recomputed, `p = exp(s - lse)`, from queries,
       keys and the log-sum-exp of every row; `delta` is given, as
       `sum over d of do[i, d] * o[i, d] - dl[i]`, which is the same number.
+      `lse` has the accumulation type or f64. Its error is a factor of a row's
+      probabilities, `exp(|lse| * 2^-24)` of an f32. Scores beyond 1e15 leave no
+      room for the logarithm of a sum in f64 either: where several keys of a row
+      have the same, the largest one, each has the probability 1.
 
     A row without a key has gradients of zero. Results have any float type and
     are rounded once.
@@ -602,23 +607,25 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
   let description = [{
     The recurrence of online softmax (Milakov and Gimelshein, arXiv 1805.02867;
     Rabe and Staats, arXiv 2112.05682; Dao et al., FlashAttention, arXiv
-    2205.14135). With the scores `t = log2(e) * s` of the keys at hand, `s` as
-    in `attn.attention`:
+    2205.14135). With the scores `s` of the keys at hand, as in
+    `attn.attention`:
 
-        m'      = max(m, max over j of t[j])
-        p[j]    = exp2(t[j] - m')
-        sum'    = sum * exp2(m - m') + sum over j of p[j]
-        acc'[d] = acc[d] * exp2(m - m') + sum over j of dropout(p[j]) * v[j, d]
+        m'      = max(m, max over j of s[j])
+        p[j]    = exp(s[j] - m')
+        sum'    = sum * exp(m - m') + sum over j of p[j]
+        acc'[d] = acc[d] * exp(m - m') + sum over j of dropout(p[j]) * v[j, d]
 
     `acc: [B, H, Sq, Dv]`, `max` and `sum`: `[B, H, Sq]`, all of the
-    accumulation type; `max` is in base 2. They start as 0, minus infinity and
-    0. The order of keys, and how they are cut into several ops, matters only to
+    accumulation type. Without a score region `max` is in base 2, `log2(e) * m`,
+    for queries are scaled by that factor, too; what a score region yields is
+    left as it is, for it may be as low as any number. They start as 0, minus
+    infinity and 0. A maximum of NaN and numbers is that of the numbers. The order of keys, and how they are cut into several ops, matters only to
     rounding.
 
     `update` says which running values a pass computes; the others are read or
     ignored and are returned as they came. `all` is the single pass. Two passes
     are `max_sum`, then `acc`; three are `max`, `sum`, `acc`: there `max` is
-    final, and a rescale by `exp2(m - m')` does not occur.
+    final, and a rescale by `exp(m - m')` does not occur.
 
     `at [b, h, i, j]` are the coordinates of the operands' first element in the
     whole attention (absent: zeros), which regions and dropout are given.
@@ -697,8 +704,9 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
     `query: [1, 1, Sq, D]` and `gradient: [1, 1, Sq, Dv]` come twice: as they are,
     and by `attn.pack_query` as `G` groups of `C` queries, `[1, G, D or Dv, C]`: the
     query with the scale applied (and log2(e), if there is no score region). Groups
-    beyond `Sq` are not read. `lse`, `delta`: `[1, 1, Sq]`. The destinations have the
-    accumulation type and the shapes of query, key and value.
+    beyond `Sq` are not read. `lse`, `delta`: `[1, 1, Sq]`, of the accumulation
+    type; `lse` may be f64. The destinations have the accumulation type and the
+    shapes of query, key and value.
 
     The `derivative` region has the score region's arguments and yields the
     derivative of what that yields by the score.
@@ -775,9 +783,10 @@ def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
   let summary = "Output and log-sum-exp from the running values";
   let description = [{
     `out[i, d] = acc[i, d] / sum[i]` rounded to the output's element type, and
-    `lse[i] = (max[i] + log2(sum[i])) * ln(2)`. Where `sum` is 0 or `max` is
-    minus infinity, which no kept key ever changed, the output is 0 and `lse` is
-    minus infinity.
+    `lse[i] = (max[i] + log2(sum[i])) * ln(2)`, or with `natural`, behind a score
+    region, `lse[i] = max[i] + log(sum[i])`. `lse` has the element type of `acc` or
+    f64. Where `sum` is 0, in rows without a kept key, the output is 0 and `lse` is
+    minus infinity; where it is NaN, both are NaN.
 
     ```mlir
     %o, %l = attn.finalize
@@ -789,10 +798,10 @@ def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
   }];
   let arguments = (ins Attn_TensorOrMemRef:$acc, Attn_TensorOrMemRef:$max,
                        Attn_TensorOrMemRef:$sum, Attn_TensorOrMemRef:$output,
-                       Optional<Attn_TensorOrMemRef>:$lse);
+                       Optional<Attn_TensorOrMemRef>:$lse, UnitAttr:$natural);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
-    `ins` `(` $acc `,` $max `,` $sum `:`
+    (`natural` $natural^)? `ins` `(` $acc `,` $max `,` $sum `:`
               type($acc) `,` type($max) `,` type($sum) `)`
     `outs` `(` $output (`,` $lse^)? `:` type($output) (`,` type($lse)^)? `)`
     attr-dict (`->` type($results)^)?

@@ -69,8 +69,7 @@ def AttnFuse : Pass<"attn-fuse"> {
     Some things differ from the unfused graph. By the definition of
     `attn.attention`, a row in which every key is masked by minus infinity gives
     zeros, not NaN. Roundings of intermediate tensors to narrow element types do
-    not happen. Constants in f32 scores beyond 1e38, which stand for a mask,
-    become 1e38, so that they stay finite when they are multiplied.
+    not happen.
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
@@ -146,7 +145,7 @@ def AttnInsertRecomputation : Pass<"attn-insert-recomputation"> {
     For each `attn.attention_backward` that reads saved probabilities, replaces
     the forward pass by `attn.attention`, which has no probabilities to save, and
     lets the backward pass recompute them from queries, keys and the log-sum-exp
-    of every row. The softmax's Jacobian then needs `rowsum(do * o)` instead of a
+    of every row, which is saved in f64. The softmax's Jacobian then needs `rowsum(do * o)` instead of a
     sum over probabilities. Nothing that grows with the number of scores is left.
 
     `policy` says where:
@@ -309,7 +308,9 @@ def AttnMatchOperands : Pass<"attn-match-operands"> {
     The output's gradient is converted to the same type, in which it is multiplied
     by values and probabilities: that of an f32 output of bf16 operands is rounded
     to bf16, as probabilities are. With f16 operands all are converted to f32, for
-    f16 has not the range of gradients.
+    f16 has not the range of gradients. What else is computed of a gradient that
+    is rounded, the sums `delta` of its products with the output, is computed of
+    the rounded one: a row's gradients of scores have the sum zero.
 
     A host's loops convert what they read; there, nothing is changed.
   }];

@@ -473,6 +473,23 @@ def SumDiagonalsOp : Tile_Op<"sum_diagonals", [Pure,
   let hasVerifier = 1;
 }
 
+def AnyOp : Tile_Op<"any", [Pure]> {
+  let summary = "Whether an element of a fragment is true";
+  let description = [{
+    Chooses between two ways to compute the same: each warp answers for the
+    elements that its threads hold, so that warps may differ. What is done in a
+    branch on the result must not need all warps, as products do.
+
+    ```mlir
+    %large = tile.any %tests : !tile.fragment<128xi1>
+    ```
+  }];
+  let arguments = (ins Tile_AnyFragment:$input);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//

@@ -106,6 +106,9 @@ static LogicalResult pull(Backward &backward, AttentionOp op) {
         buildZeros(builder, loc, op.getOutput(),
                    cast<FloatType>(getElementTypeOrSelf(op.getOutput())));
   Value lseGradient = op.getLse() ? backward.lookup(op.getLse()) : Value();
+  if (lseGradient)
+    lseGradient =
+        convertFloats(builder, loc, lseGradient, op.getAccumulationType());
 
   auto gradients = AttentionBackwardOp::create(
       builder, loc, query.getType(), key.getType(), value.getType(),
