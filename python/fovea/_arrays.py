@@ -154,9 +154,28 @@ def find_torch():
     return torch
 
 
+def _round_to_bf16(value):
+    """The bits of the bf16 that is nearest to a number, of two the even one."""
+    value = float(value)
+    if value != value:
+        return 0x7FC0
+    with numpy.errstate(over="ignore"):
+        single = numpy.float32(value)
+    bits = int(single.view(numpy.uint32))
+    # The lowest bit is set where f32 is not exact, so that nothing is rounded
+    # twice.
+    if float(single) != value:
+        bits = (bits - (abs(float(single)) > abs(value))) | 1
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
 def _make_number(value, wanted):
     """A Python number as an array of rank 0."""
     dtype = NUMPY_DTYPES[wanted]
+    if wanted == _library.BF16 and isinstance(
+            value, (bool, int, float, numpy.number)) and not isinstance(
+                value, numpy.complexfloating):
+        return numpy.array(_round_to_bf16(value), numpy.uint16)
     if dtype and isinstance(value, (bool, int, float, numpy.generic)):
         kind = numpy.asarray(value).dtype.kind
         if dtype.kind == "f" and kind in "biuf":

@@ -76,10 +76,12 @@ def make_operands(case):
             values = np.array(more[0])
         dtype = TORCH.get(tensor.dtype) or INTEGERS[tensor.dtype]
         value = torch.as_tensor(np.asarray(values)).to(dtype)
-        if tensor.layout == "expand" and value.shape[0]:
-            value = value[:1].expand(shape).contiguous()
         found[tensor.name] = value
     _plant(case, found)
+    for tensor in program.operands:
+        value = found[tensor.name]
+        if tensor.layout == "expand" and value.shape[0]:
+            found[tensor.name] = value[:1].expand(value.shape).contiguous()
     return found
 
 

@@ -336,6 +336,19 @@ class TestErrors:
                                "expected a number of type i8, got"):
                 f(*wrong)
 
+    def test_numbers_of_bf16(self):
+        """Rounded once to the nearest, ties to even; results are bits."""
+        f = fovea.compile("func.func @f(%x: bf16) -> tensor<1xbf16> {\n"
+                          "  %t = tensor.from_elements %x : tensor<1xbf16>\n"
+                          "  return %t : tensor<1xbf16>\n}")
+        for number, bits in ((1, 0x3F80), (-2.5, 0xC020), (1 + 2**-8, 0x3F80),
+                             (1 + 2**-8 + 2**-40, 0x3F81), (1e39, 0x7F80),
+                             (np.float64(1 + 3 * 2**-8), 0x3F82),
+                             (float("-inf"), 0xFF80), (float("nan"), 0x7FC0)):
+            assert f(number)[0] == bits, number
+        with pytest.raises(fovea.Error, match="expected a number of type bf16"):
+            f("x")
+
     @pytest.mark.skipif(not sys.platform.startswith("linux") or
                         hasattr(ctypes.CDLL(None), "__asan_init"),
                         reason="needs a build without AddressSanitizer, "
