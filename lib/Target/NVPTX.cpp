@@ -17,6 +17,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -130,6 +131,80 @@ static void widenComparisons(llvm::Module &module) {
     }
 }
 
+/// Whether `instruction` computes elements of f16, or compares them, by what
+/// has the same result in f32, rounded to f16.
+static bool isHalfArithmetic(const llvm::Instruction &instruction) {
+  if (instruction.getNumOperands() == 0 ||
+      !instruction.getOperand(0)->getType()->getScalarType()->isHalfTy())
+    return false;
+  if (const auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
+    switch (call->getIntrinsicID()) {
+    case llvm::Intrinsic::fabs:
+    case llvm::Intrinsic::sqrt:
+    case llvm::Intrinsic::floor:
+    case llvm::Intrinsic::ceil:
+    case llvm::Intrinsic::trunc:
+    case llvm::Intrinsic::rint:
+    case llvm::Intrinsic::nearbyint:
+    case llvm::Intrinsic::roundeven:
+    case llvm::Intrinsic::minnum:
+    case llvm::Intrinsic::maxnum:
+    case llvm::Intrinsic::minimum:
+    case llvm::Intrinsic::maximum:
+    case llvm::Intrinsic::copysign:
+      return true;
+    default:
+      return false;
+    }
+  }
+  return llvm::isa<llvm::BinaryOperator, llvm::UnaryOperator, llvm::FCmpInst>(
+      instruction);
+}
+
+/// Computes in f32 where LLVM computes in f16, which it does where a program
+/// rounds to f16 what f32 has of two such numbers. Where f32 is flushed to
+/// zero, LLVM flushes in f16, too, but the denormal numbers of f16 begin at
+/// 6e-5; in f32 they are normal. f32 has twice the digits of f16 and two more,
+/// so that rounding twice is rounding once.
+static void widenHalves(llvm::Module &module) {
+  llvm::SmallVector<llvm::Instruction *> narrow;
+  for (llvm::Function &function : module) {
+    if (function.getDenormalMode(llvm::APFloat::IEEEsingle()) ==
+        llvm::DenormalMode::getIEEE())
+      continue;
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (isHalfArithmetic(instruction))
+        narrow.push_back(&instruction);
+  }
+  for (llvm::Instruction *instruction : narrow) {
+    llvm::IRBuilder<> builder(instruction);
+    llvm::Type *type = instruction->getOperand(0)->getType();
+    llvm::Type *wide = type->getWithNewType(builder.getFloatTy());
+    auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(instruction);
+    llvm::SmallVector<llvm::Value *, 2> operands;
+    for (llvm::Value *operand :
+         call ? llvm::iterator_range<llvm::User::op_iterator>(call->args())
+              : instruction->operands())
+      operands.push_back(builder.CreateFPExt(operand, wide));
+    llvm::Value *result;
+    if (call) {
+      result =
+          builder.CreateIntrinsic(call->getIntrinsicID(), {wide}, operands);
+    } else {
+      llvm::Instruction *copy = instruction->clone();
+      for (auto [use, operand] : llvm::zip_equal(copy->operands(), operands))
+        use.set(operand);
+      if (!llvm::isa<llvm::FCmpInst>(copy))
+        copy->mutateType(wide);
+      result = builder.Insert(copy);
+    }
+    if (result->getType() == wide)
+      result = builder.CreateFPTrunc(result, type);
+    instruction->replaceAllUsesWith(result);
+    instruction->eraseFromParent();
+  }
+}
+
 /// The passes of a level from 1 to 3.
 static llvm::ModulePassManager buildPasses(llvm::PassBuilder &builder,
                                            int level) {
@@ -167,6 +242,7 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
       return buildPasses(builder, options.optLevel);
     });
   widenComparisons(module);
+  widenHalves(module);
 
   std::string errors;
   llvm::LLVMContext &context = module.getContext();

@@ -78,6 +78,50 @@ TEST(NVPTX, OptimisesAsAsked) {
   }
 }
 
+/// What LLVM computes in f16 although the program does so in f32, and what the
+/// program computes in f16.
+constexpr llvm::StringLiteral kHalves = R"(
+define ptx_kernel void @halves(ptr addrspace(1) %p, ptr addrspace(1) %q) #0 {
+  %x = load half, ptr addrspace(1) %p
+  %w = fpext half %x to float
+  %m = fmul float %w, 1.250000e-01
+  %r = fptrunc float %m to half
+  store half %r, ptr addrspace(1) %p
+  %v = load <2 x half>, ptr addrspace(1) %q
+  %a = fadd <2 x half> %v, splat (half 1.0)
+  %b = fneg <2 x half> %a
+  %i = call <2 x half> @llvm.maxnum.v2f16(<2 x half> %b, <2 x half> %v)
+  %c = fcmp olt <2 x half> %i, %v
+  %d = select <2 x i1> %c, <2 x half> %a, <2 x half> %i
+  store <2 x half> %d, ptr addrspace(1) %q
+  ret void
+}
+declare <2 x half> @llvm.maxnum.v2f16(<2 x half>, <2 x half>)
+)";
+
+TEST(NVPTX, KeepsDenormalHalves) {
+  std::string flush = (kHalves + R"(
+    attributes #0 = {"denormal-fp-math-f32"="preserve-sign,preserve-sign"})")
+                          .str();
+  PTXOptions options;
+  for (int level : {0, 1, 2, 3}) {
+    options.optLevel = level;
+    std::string ptx = take(compile(flush, options));
+    EXPECT_TRUE(contains(ptx, ".ftz.f32")) << level;
+    EXPECT_TRUE(contains(ptx, "cvt.rn.f16")) << level;
+    for (llvm::StringRef narrow : {".ftz.f16", ".f16x2\t"}) {
+      EXPECT_FALSE(llvm::StringRef(ptx).contains(narrow)) << level << "\n"
+                                                          << ptx;
+    }
+  }
+  // Where nothing is flushed, f16 has instructions of its own.
+  options.optLevel = 1;
+  std::string ptx =
+      take(compile((kHalves + "attributes #0 = {nounwind}").str(), options));
+  EXPECT_TRUE(contains(ptx, "mul.f16"));
+  EXPECT_FALSE(llvm::StringRef(ptx).contains(".ftz")) << ptx;
+}
+
 TEST(NVPTX, NamesWhatIsDefinedNowhere) {
   EXPECT_EQ(getMessage(compile(R"(
     declare float @__nv_expf(float)
