@@ -116,10 +116,20 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
 
   int64_t threads = schedule.getWarps() * 32;
   int64_t words = accumulatorBytes / 4;
+  // Of every step: the sums of keys and values.
+  int64_t sums = keys * (headDim + valueDim) * words;
   footprint.registers =
-      llvm::divideCeil(keys * (2 * queries + headDim + valueDim) * words,
-                       threads) +
+      llvm::divideCeil(2 * queries * keys * words + sums, threads) +
       kOtherBackwardRegisters;
+  // Products by WGMMA run side by side: while the queries' gradients are
+  // summed, those of keys still read scores' gradients of 16 bits. Statistics
+  // and masks are done with by then.
+  if (footprint.usesWgmma)
+    footprint.registers = std::max<int64_t>(
+        footprint.registers,
+        llvm::divideCeil(queries * keys / 2 + queries * headDim + sums,
+                         threads) +
+            kOtherRegisters);
   return footprint;
 }
 
