@@ -288,7 +288,9 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
       tape.replay(block, block.getTerminator()->getOperand(0), mapping);
   Value variable =
       read ? mapping.lookupOrDefault(read.getResult()) : arguments[0];
-  tape.addVariable(variable);
+  // Of f64 operands, the terms of a narrower captured tensor are not rounded.
+  tape.addVariable(variable, sizes.accumulation.isF64() ? sizes.accumulation
+                                                        : FloatType());
   Formula f = formula(body);
   if (failed(tape.pull(score, cotangent))) {
     hasFailed = true;

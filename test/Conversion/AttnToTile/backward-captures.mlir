@@ -289,3 +289,34 @@ func.func @multiples(%q: tensor<1x2x70x16xbf16>, %lse: tensor<1x2x70xf32>, %tabl
       : tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16> -> tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<1x2x70x16xbf16>, tensor<2x200xf32>
   return %db : tensor<2x200xf32>
 }
+
+// -----
+
+// What is narrower than f64 operands has a gradient of terms in f64: those of
+// keys, and those of a table, are rounded once they are summed.
+
+// CHECK-LABEL: func @narrow_reads
+// CHECK:       %[[R:.*]]:5 = tile.launch
+// CHECK-NOT:     arith.truncf
+// CHECK:         memref.atomic_rmw addf %{{.*}} : (f64, memref<4x
+// CHECK-NOT:     arith.truncf
+// CHECK:       arith.truncf
+// CHECK:       return
+func.func @narrow_reads(%q: tensor<1x2x70x16xf64>, %lse: tensor<1x2x70xf64>, %ofKeys: tensor<2x70xf32>, %table: tensor<4xf32>) -> (tensor<2x70xf32>, tensor<4xf32>) {
+  %dq, %dk, %dv, %db, %dt = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%lse, %lse : tensor<1x2x70xf64>, tensor<1x2x70xf64>) captures(%ofKeys, %table : tensor<2x70xf32>, tensor<4xf32>)
+      score {
+      ^bb0(%s: f64, %b: index, %h: index, %i: index, %j: index):
+        %c4 = arith.constant 4 : index
+        %at = arith.remui %i, %c4 : index
+        %x = tensor.extract %ofKeys[%h, %j] : tensor<2x70xf32>
+        %y = tensor.extract %table[%at] : tensor<4xf32>
+        %xw = arith.extf %x : f32 to f64
+        %yw = arith.extf %y : f32 to f64
+        %r = arith.addf %s, %xw : f64
+        %t = arith.mulf %r, %yw : f64
+        attn.yield %t : f64
+      } {schedule = #attn.schedule<tile = 32x64, order = linear, warps = 4, stages = 1>}
+      : tensor<1x2x70x16xf64>, tensor<1x2x70x16xf64>, tensor<1x2x70x16xf64>, tensor<1x2x70x16xf64> -> tensor<1x2x70x16xf64>, tensor<1x2x70x16xf64>, tensor<1x2x70x16xf64>, tensor<2x70xf32>, tensor<4xf32>
+  return %db, %dt : tensor<2x70xf32>, tensor<4xf32>
+}
