@@ -64,6 +64,10 @@ class Approx:
     value: torch.Tensor
     error: torch.Tensor
 
+    def __post_init__(self):
+        # Zero times a number that may be anything may be anything.
+        self.error = self.error.nan_to_num(math.inf, math.inf)
+
     @staticmethod
     def exact(value):
         value = torch.as_tensor(value, dtype=torch.float64)

@@ -58,6 +58,32 @@ def common(*dtypes):
     return "f64" if "f64" in dtypes else "f32"
 
 
+def _bounds_keys(node):
+    """The key compared with a length or a start, or with a position, which is one
+    of these and the query's number."""
+    if node.op != "cmp" or node.data not in ("slt", "sle", "sgt", "sge"):
+        return False
+
+    def is_leaf(x, name):
+        return x.op == "leaf" and x.data == name
+
+    def is_limit(x):
+        return x.op in ("const", "size") or is_read(x)
+
+    def is_read(x):
+        return x.op == "read" and all(
+            at.op == "const" or is_leaf(at, "b") or is_leaf(at, "h")
+            for at in x.args)
+
+    def is_position(x):
+        # Of sizes alone it is a diagonal.
+        return x.op == "addi" and any(
+            is_read(a) and is_leaf(b, "i") for a, b in (x.args, x.args[::-1]))
+
+    return any(is_leaf(a, "j") and (is_limit(b) or is_position(b))
+               for a, b in (node.args, node.args[::-1]))
+
+
 @dataclasses.dataclass
 class Attention(Statement):
     out: str
@@ -194,6 +220,26 @@ class Attention(Statement):
         seed, offset = (int(values[n]) for n in self.seeds)
         kept = _philox_keep(shape, self.dropout, seed, offset)
         return keep, kept.double() / (1 - self.dropout)
+
+    def absent(self, program, values, shape):
+        """Keys of a batch and head that are absent, so that their values may be
+        anything: those that a comparison on the key removes for all queries (the
+        description of attn.attention, docs/rationale-masks.md). Some more may be,
+        as arithmetic on indices has bounds of its own; these are of the simple
+        comparisons that must count."""
+        absent = torch.zeros(shape[0], shape[1], shape[3], dtype=torch.bool)
+        if not self.mask or not absent.numel():
+            return absent
+        env = Env(self._grid(shape), values, program.shapes(), "f64")
+        conditions = [self.mask]
+        while conditions:
+            node = conditions.pop()
+            if node.op == "and":
+                conditions += node.args
+            elif _bounds_keys(node):
+                keep = torch.broadcast_to(evaluate(node, env), shape)
+                absent = absent | ~keep.any(2)
+        return absent
 
     def evaluate(self, program, values):
         q, k, v = (self._turn(values[n]) for n in (self.q, self.k, self.v))
@@ -351,11 +397,12 @@ class Attention(Statement):
                   - 2 * one * ((do.error * o.value) @ vt.value)
                   + (do.error * o.value**2).sum(-1, keepdim=True)).clamp_min(0)
         spread = (spread * do.error.sum(-1, keepdim=True)).sqrt()
-        size = (one * (do.value.abs() @ vt.value.abs())
-                + (do.value * o.value).abs().sum(-1, keepdim=True))
-        d_error = (spread + one * (do.value.abs() @ vt.error)
-                   + one * (do.error @ vt.error)
-                   + (do.value.abs() * o.error).sum(-1, keepdim=True)
+        # Of an operand as it comes: where the exact one is 0, its error counts.
+        most = lambda x: x.value.abs() + x.error
+        size = (one * (most(do) @ most(vt))
+                + (most(do) * most(o)).sum(-1, keepdim=True))
+        d_error = (spread + one * (most(do) @ vt.error)
+                   + (most(do) * o.error).sum(-1, keepdim=True)
                    + gamma(2 * v.shape[3] + 8, u) * size)
         if self.form == "graph":
             d_error = d_error + 2 * unit(inner) * (size + d.abs())
@@ -368,9 +415,9 @@ class Attention(Statement):
             extra = dl.map(lambda x: x.unsqueeze(-1))
             live = torch.where(step["row"], extra.value, 0.0)
             d = d + live
-            d_error = d_error + extra.error + 2 * u * live.abs()
+            d_error = d_error + extra.error + 2 * u * (live.abs() + extra.error)
         ds = Approx(p * d, delta * (d.abs() + d_error) + p * d_error
-                    + 4 * u * (p * d).abs())
+                    + 4 * u * p * (d.abs() + d_error))
         if self.form == "graph":
             ds = ds.round(inner)
         reads = []

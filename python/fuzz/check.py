@@ -75,14 +75,20 @@ def make_operands(case):
         else:
             values = np.array(more[0])
         dtype = TORCH.get(tensor.dtype) or INTEGERS[tensor.dtype]
-        value = torch.as_tensor(np.asarray(values)).to(dtype)
-        found[tensor.name] = value
+        found[tensor.name] = torch.as_tensor(np.asarray(values)).to(dtype)
     _plant(case, found)
     for tensor in program.operands:
         value = found[tensor.name]
         if tensor.layout == "expand" and value.shape[0]:
             found[tensor.name] = value[:1].expand(value.shape).contiguous()
     return found
+
+
+def _plain(operands):
+    """float64, indices and truth values."""
+    return {n: x.double() if x.is_floating_point() else
+            (x.long() if x.dtype != torch.bool else x)
+            for n, x in operands.items()}
 
 
 def _plant(case, found):
@@ -100,6 +106,14 @@ def _plant(case, found):
                 for _ in range(int(rng.integers(1, 4))):
                     at = int(rng.integers(values.numel()))
                     values[at] = torch.nan
+        # What nobody has written, all of it.
+        if a.k != a.q and rng.random() < 0.7:
+            k, v = found[a.k], found[a.v]
+            shape = (*found[a.q].shape[:3], k.shape[2])
+            absent = a.absent(case.program, _plain(found), shape)
+            absent = absent.unflatten(1, (k.shape[1], -1)).all(2)
+            for values in (k, v):
+                values.masked_fill_(absent[..., None], torch.nan)
 
 
 def make_cotangents(case):
@@ -159,9 +173,7 @@ def _without_nan(case, operands):
 def make_reference(case, operands, cotangents):
     program = case.program
     clean = _without_nan(case, operands)
-    values = {n: x.double() if x.is_floating_point() else
-              (x.long() if x.dtype != torch.bool else x)
-              for n, x in clean.items()}
+    values = _plain(clean)
     leaves = dict(values)
     if case.gradients:
         for name in program.variables:
@@ -208,8 +220,10 @@ def make_reference(case, operands, cotangents):
 
 
 def _put_nan(case, operands, values, reference):
-    """A masked key contributes nothing, whatever it holds; a NaN that is not
-    masked reaches its row, and one of a value its feature."""
+    """A NaN that is not masked reaches its row, and one of a value its feature.
+    What an absent key holds does not matter, nor what any masked key holds; but a
+    masked value that is not absent must be finite: its feature is then not known
+    for the queries that do not see it."""
     a = case.program.body[0]
     q, k, v = (operands[n].double().isnan() for n in (a.q, a.k, a.v))
     group = q.shape[1] // max(k.shape[1], 1)
@@ -219,10 +233,15 @@ def _put_nan(case, operands, values, reference):
     score = q.any(-1)[..., None] | k.any(-1)[..., None, :]
     rows = (score & keep).any(-1)
     spots = keep.double() @ v.double() > 0
+    present = ~a.absent(case.program, values, shape)[:, :, None]
+    open_ = (~keep & present).double() @ v.double() > 0
     for name in case.program.results:
         value = reference.values[name]
         bad = rows if name == a.lse else rows[..., None] | spots
         reference.values[name] = torch.where(bad, torch.nan, value)
+        if name != a.lse:
+            reference.bounds[name] = torch.where(
+                open_ & ~bad, torch.inf, reference.bounds[name])
 
 
 # Running.

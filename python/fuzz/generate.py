@@ -223,6 +223,31 @@ class Regions:
                                  [3, 3, 3, 3, 0.5, 1]),
                        self.index(2), self.index(2))
 
+    def present(self):
+        """Lengths, paddings on the left, positions or both of two: keys outside
+        of which nobody has written."""
+        l = self.leaves
+        i, j, b, h = l["i"], l["j"], l["b"], l["h"]
+        size = self.program.size(self.sk)
+
+        def read(stem, low, high):
+            dims, at = self.pick([((self.b,), [b]), ((self.h,), [h]),
+                                  ((self.b, self.h), [b, h])], [5, 1, 1])
+            operand = self.capture(stem, dims, self.pick(["i32", "i64"]),
+                                   ("range", low, high))
+            return op("i", "read", *at, data=operand.name)
+
+        def one():
+            way = self.pick(["length", "start", "position"], [3, 2, 1])
+            if way == "length":
+                return op("b", "cmp", j, read("lengths", 0, size + 2), data="slt")
+            if way == "start":
+                return op("b", "cmp", j, read("starts", 0, size + 1), data="sge")
+            last = op("i", "addi", read("positions", 0, size + 1), i)
+            return op("b", "cmp", j, last, data="sle")
+
+        return one() if self.chance(0.6) else op("b", "and", one(), one())
+
     # Numbers.
 
     def float_type(self):
@@ -492,6 +517,10 @@ class Generator:
                 a.score = regions.score()
             if self.chance(0.6):
                 a.mask = regions.truth(2)
+            if mode == "nan" and self.chance(0.6):
+                present = regions.present()
+                a.mask = (op("b", "and", present, a.mask) if a.mask
+                          else present)
         if form != "linalg":
             if self.chance(0.12) and mode == "plain":
                 a.dropout = float(self.pick([0.1, 0.5, 0.9]))
