@@ -257,3 +257,17 @@ def test_failures_leave_reproducers(tmp_path):
     assert outcome.kind == "wrong"
     assert least.program.sizes["Sq"] == 4
     assert len(least.program.body) < len(case.program.body)
+
+
+@pytest.mark.parametrize("options", [
+    ["--cases", "80"],
+    ["--cases", "15", "--target", "sm_90a", "--simulate"],
+    ["--cases", "15", "--target", "sm_80", "--simulate"],
+    ["--cases", "15", "--target", "sm_90a", "--compile"]], ids=" ".join)
+def test_fixed_cases(options, tmp_path, capsys):
+    """A minute and a half on two cores; `scripts/fuzz` has no end of others."""
+    status = main.main([*options, "--seed", "1", "--jobs", "2", "--shrink", "0",
+                        "--out", str(tmp_path)])
+    output = capsys.readouterr().out
+    assert status == 0, output
+    assert output.endswith(f"\n{options[1]} passed, 0 failed\n")
