@@ -84,7 +84,7 @@ def make_operands(case):
     return found
 
 
-def _plain(operands):
+def plain(operands):
     """float64, indices and truth values."""
     return {n: x.double() if x.is_floating_point() else
             (x.long() if x.dtype != torch.bool else x)
@@ -110,7 +110,7 @@ def _plant(case, found):
         if a.k != a.q and rng.random() < 0.7:
             k, v = found[a.k], found[a.v]
             shape = (*found[a.q].shape[:3], k.shape[2])
-            absent = a.absent(case.program, _plain(found), shape)
+            absent = a.absent(case.program, plain(found), shape)
             absent = absent.unflatten(1, (k.shape[1], -1)).all(2)
             for values in (k, v):
                 values.masked_fill_(absent[..., None], torch.nan)
@@ -173,7 +173,7 @@ def _without_nan(case, operands):
 def make_reference(case, operands, cotangents):
     program = case.program
     clean = _without_nan(case, operands)
-    values = _plain(clean)
+    values = plain(clean)
     leaves = dict(values)
     if case.gradients:
         for name in program.variables:

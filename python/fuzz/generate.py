@@ -10,7 +10,7 @@ import torch
 
 from .attend import Attention
 from .approx import wider
-from .check import make_operands
+from .check import make_operands, plain
 from .expressions import Node
 from .graph import (FLOATS, Elementwise, Loop, Norm, Operand, Program, Residual, Rope,
                     Scale)
@@ -643,13 +643,10 @@ class Generator:
         and neither is wrong: such graphs lose their mask."""
         for a in case.program.body:
             if isinstance(a, Attention) and a.form == "linalg":
-                values = {n: x.long() if x.dtype != torch.bool else x
-                          for n, x in make_operands(case).items()}
+                values = plain(make_operands(case))
                 shape = [case.program.size(d) for d in
                          (a.dims(case.program)[n] for n in (0, 1, 3, 4))]
-                keep, _ = a.keep(case.program, {
-                    n: x.double() if case.program.tensors[n].dtype in FLOATS
-                    else x for n, x in values.items()}, shape)
+                keep, _ = a.keep(case.program, values, shape)
                 if not bool(keep.any(-1).all()):
                     a.mask = None
                     if not shape[3]:
