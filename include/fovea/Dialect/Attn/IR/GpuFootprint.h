@@ -27,10 +27,10 @@ struct GpuFootprint {
   int64_t threads;
   /// Shared memory: the queries and `stages` tiles of values, and of the keys
   /// of each pass over them, each aligned to 1024 bytes, and their barriers.
-  /// Backward: keys, values, `stages` tiles of queries, of the output's gradients
-  /// and of statistics of rows, the gradients of scores and, on Hopper, of queries
-  /// on their way to memory; where warps share columns, what they hand each other
-  /// of probabilities and gradients of scores.
+  /// Backward: keys, values, `stages` tiles of queries, of the output's
+  /// gradients and of statistics of rows, the gradients of scores and, on
+  /// Hopper, of queries on their way to memory; where warps share columns, what
+  /// they hand each other of probabilities and gradients of scores.
   int64_t sharedBytes;
   /// 32-bit registers of a thread that computes: scores, the accumulator, the
   /// probabilities (twice by WGMMA, which works on the last ones meanwhile) and
