@@ -6,6 +6,7 @@ skipped for another reason than those below: the machine that runs the tests has
 all that scripts/test can install.
 """
 
+import ast
 import collections
 import json
 import pathlib
@@ -42,8 +43,11 @@ def junit(path):
         if test.get("status") == "notrun":
             skipped.append((test.get("name"), "disabled"))
         elif reason is not None:
-            # GoogleTest's message starts with the line in the source.
+            # GoogleTest's message starts with the line in the source. Of a
+            # file that pytest skips as a whole, the reason is in the text.
             why = reason.get("message").split("\n", 1)[-1].strip()
+            if why == "collection skipped":
+                why = ast.literal_eval(reason.text)[-1].removeprefix("Skipped: ")
             skipped.append((f"{test.get('classname')}.{test.get('name')}", why))
         elif test.find("failure") is not None or test.find("error") is not None:
             failed += 1
