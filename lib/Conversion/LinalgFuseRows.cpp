@@ -91,6 +91,9 @@ static bool isSliceByRows(AffineMap map, unsigned rows) {
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// The ops of all groups that stand, and for each op those of its group.
+using GroupMembers = DenseMap<Operation *, ArrayRef<Operation *>>;
+
 /// Ops of one block that become one loop over rows.
 class Group {
 public:
@@ -104,11 +107,11 @@ public:
     return members.contains(value.getDefiningOp());
   }
 
-  /// Adds `op` if the group is still one.
-  bool tryAdd(linalg::LinalgOp op) {
+  /// Adds `op` if the group is still one, beside the `others`.
+  bool tryAdd(linalg::LinalgOp op, const GroupMembers &others) {
     members.insert(op);
     if (std::optional<unsigned> count = getRows();
-        count && fits(*count) && isConvex())
+        count && fits(*count) && isConvex(others))
       return true;
     members.remove(op);
     return false;
@@ -173,8 +176,10 @@ private:
     return true;
   }
 
-  /// Whether no op outside lies on a way from member to member.
-  bool isConvex() const {
+  /// Whether no op outside lies on a way from member to member, where a way
+  /// that enters one of the `others` leaves it from any of its members: each
+  /// becomes one op.
+  bool isConvex(const GroupMembers &others) const {
     Block *block = members.front()->getBlock();
     SmallVector<Operation *> worklist(members.begin(), members.end());
     DenseSet<Operation *> outside;
@@ -192,8 +197,11 @@ private:
             return false;
           continue;
         }
-        if (outside.insert(top).second)
-          worklist.push_back(top);
+        auto other = others.find(top);
+        for (Operation *next :
+             other == others.end() ? ArrayRef(top) : other->second)
+          if (outside.insert(next).second)
+            worklist.push_back(next);
       }
     }
     return true;
@@ -470,40 +478,41 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
         if (isRowOp(linalgOp))
           candidates.push_back(linalgOp);
 
-    DenseSet<Operation *> assigned;
-    SmallVector<Group> groups;
+    GroupMembers assigned;
+    SmallVector<std::unique_ptr<Group>> groups;
     for (linalg::LinalgOp root : llvm::reverse(candidates)) {
       if (assigned.contains(root))
         continue;
-      Group group(root);
+      auto group = std::make_unique<Group>(root);
       bool grew = true;
       while (grew) {
         grew = false;
         for (linalg::LinalgOp op : llvm::reverse(candidates)) {
-          if (assigned.contains(op) || group.members.contains(op) ||
-              !mayJoin(op, root) || !isConnected(op, group))
+          if (assigned.contains(op) || group->members.contains(op) ||
+              !mayJoin(op, root) || !isConnected(op, *group))
             continue;
-          grew |= group.tryAdd(op);
+          grew |= group->tryAdd(op, assigned);
         }
       }
-      bool isGroup = group.members.size() > 1 && group.finish();
+      bool isGroup = group->members.size() > 1 && group->finish();
       LDBG() << root->getName() << " at " << root->getLoc() << ": "
              << (isGroup
                      ? "the end of a kernel of " +
-                           std::to_string(group.members.size()) + " ops, " +
-                           std::to_string(group.rows) + " dimensions of rows"
+                           std::to_string(group->members.size()) + " ops, " +
+                           std::to_string(group->rows) + " dimensions of rows"
                      : "a kernel of its own");
       if (!isGroup)
         continue;
-      assigned.insert_range(group.members);
+      for (Operation *op : group->members)
+        assigned[op] = group->members.getArrayRef();
       groups.push_back(std::move(group));
     }
 
     IRRewriter rewriter(&getContext());
-    for (const Group &group : groups) {
+    for (const std::unique_ptr<Group> &group : groups) {
       ++numGroups;
-      numFused += group.members.size();
-      scf::ForallOp forall = RowLoopEmitter(rewriter, group).emit();
+      numFused += group->members.size();
+      scf::ForallOp forall = RowLoopEmitter(rewriter, *group).emit();
       // Users of results that were before the last member are now after it.
       sortTopologically(&block);
       if (failed(fuseElementwise(forall)))

@@ -116,3 +116,61 @@ func.func @apart(%x: tensor<8x64xf32>) -> tensor<64x8xf32> {
   } -> tensor<64x8xf32>
   return %z : tensor<64x8xf32>
 }
+
+// -----
+
+// Of two groups only one may wait for the other: b2 and c become one loop, a1
+// and a2 the next; b1, which waits for a1, is not part of b2's loop.
+// CHECK-LABEL: func.func @waits
+// CHECK: %[[B:.*]]:2 = scf.forall
+// CHECK:   math.exp
+// CHECK:   math.sin
+// CHECK: %[[A:.*]]:2 = scf.forall
+// CHECK:   math.sqrt
+// CHECK:   arith.subf
+// CHECK: linalg.generic
+// CHECK:   arith.addf
+// CHECK: return
+func.func @waits(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %a1 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x8xf32>) outs(%x : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %r = math.sqrt %e : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  %c = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %r = math.exp %e : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  %b1 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%c, %a1 : tensor<8x8xf32>, tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %f: f32, %o: f32):
+    %r = arith.addf %e, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  %b2 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%c : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %r = math.sin %e : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  %a2 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%a1, %b2 : tensor<8x8xf32>, tensor<8x8xf32>) outs(%x : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %f: f32, %o: f32):
+    %r = arith.subf %e, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  return %a2, %b1 : tensor<8x8xf32>, tensor<8x8xf32>
+}

@@ -44,10 +44,10 @@ static MaskBox boxOf(IndexMath &math, OnlineAttentionOp pass,
 static FailureOr<SmallVector<Value>>
 emitTile(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForOp loop,
          OpFoldResult key, OpFoldResult size, const Truth &truth) {
-  IRMapping mapping;
-  mapping.map(pass.getDpsInits(), loop.getRegionIterArgs());
-  auto whole =
-      cast<OnlineAttentionOp>(rewriter.clone(*pass.getOperation(), mapping));
+  // The destinations alone: queries of zeros may be the tensor that the sums
+  // start as, too.
+  auto whole = cast<OnlineAttentionOp>(rewriter.clone(*pass.getOperation()));
+  whole.getDpsInitsMutable().assign(loop.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(whole);
   Attribute zero = rewriter.getIndexAttr(0);
