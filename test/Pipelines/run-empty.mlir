@@ -60,6 +60,13 @@
 // RUN: fovea-run %s --entry=norm --random=1 --check --target=sm_90a --simulate | FileCheck %s --check-prefix=ROWS
 // RUN: fovea-run %s --entry=norm --random=1 --check --grad | FileCheck %s --check-prefix=WEIGHTS
 // RUN: fovea-run %s --entry=lse --random=1 --check | FileCheck %s --check-prefix=LSE
+// RUN: fovea-run %s --entry=chain --random=1 --check --strategy=fused | FileCheck %s --check-prefix=MEANS
+// RUN: fovea-run %s --entry=chain --random=1 --check --strategy=two-pass | FileCheck %s --check-prefix=MEANS
+// RUN: fovea-run %s --entry=chain --random=1 --check --strategy=unfused | FileCheck %s --check-prefix=MEANS
+// RUN: fovea-run %s --entry=chain --random=1 --check --target=sm_90a --simulate --strategy=fused | FileCheck %s --check-prefix=MEANS
+// RUN: fovea-run %s --entry=chain --random=1 --check --target=sm_90a --simulate --strategy=two-pass | FileCheck %s --check-prefix=MEANS
+// RUN: fovea-run %s --entry=chain --random=1 --check --grad | FileCheck %s --check-prefix=CHAIN --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=chain --random=1 --check --grad --target=sm_90a --simulate | FileCheck %s --check-prefix=CHAIN --implicit-check-not=FAILED
 // RUN: fovea-compile %s --target=sm_90a --emit=ptx | FileCheck %s --check-prefix=PTX
 // RUN: fovea-compile %s --target=sm_90a --strategy=unfused --emit=ptx | FileCheck %s --check-prefix=PTX
 //
@@ -80,6 +87,12 @@
 // LSE: result 0: f32 1x2x7x0{{$}}
 // LSE: result 1: f32 1x2x7, mean
 // LSE-NOT: FAILED
+// MEANS: result 0: f32 1x2x7x16, mean {{-?[0-9.e-]+}}, min {{-[0-9.]+}}, max {{[0-9.]+}}
+// MEANS-NEXT: result 1: f32 1x2x7, mean 7.2485, min
+// MEANS: check: result 0: max error
+// MEANS-NOT: FAILED
+// CHAIN: result 4 (gradient of %v): f32 1x1x70x16, mean
+// CHAIN: check: result 4: max error
 // PTX: .target sm_90a
 
 func.func @values(%q: tensor<1x2x7x16xf32>, %k: tensor<1x1x9x16xf32>, %v: tensor<1x1x9x0xf32>) -> tensor<1x2x7x0xf32> {
@@ -163,6 +176,23 @@ func.func @batches(%q: tensor<0x2x7x16xf32>, %k: tensor<0x1x9x16xf32>, %v: tenso
 func.func @lse(%q: tensor<1x2x7x16xf32>, %k: tensor<1x1x9x16xf32>, %v: tensor<1x1x9x0xf32>) -> (tensor<1x2x7x0xf32>, tensor<1x2x7xf32>) {
   %o, %l = attn.attention %q, %k, %v scale(0.25) : tensor<1x2x7x16xf32>, tensor<1x1x9x16xf32>, tensor<1x1x9x0xf32> -> tensor<1x2x7x0xf32>, tensor<1x2x7xf32>
   return %o, %l : tensor<1x2x7x0xf32>, tensor<1x2x7xf32>
+}
+
+// Queries of zeros, which sums start as, too: means of the values, where the
+// region adds the place of the query, and each key counts 1 / 70.
+func.func @chain(%q: tensor<1x2x7x16xf32>, %e: tensor<1x1x0x16xf32>, %v: tensor<1x1x70x16xf32>) -> (tensor<1x2x7x16xf32>, tensor<1x2x7xf32>) {
+  %s = attn.scores %q, %e : tensor<1x2x7x16xf32>, tensor<1x1x0x16xf32> -> tensor<1x2x7x0xf32>
+  %p = attn.softmax %s : tensor<1x2x7x0xf32> -> tensor<1x2x7x0xf32>
+  %z = attn.values %p, %e : tensor<1x2x7x0xf32>, tensor<1x1x0x16xf32> -> tensor<1x2x7x16xf32>
+  %o, %l = attn.attention %z, %v, %v scale(0.25) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %a = math.absi %i : index
+    %n = arith.index_cast %a : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %t = arith.addf %x, %f : f32
+    attn.yield %t : f32
+  } : tensor<1x2x7x16xf32>, tensor<1x1x70x16xf32>, tensor<1x1x70x16xf32> -> tensor<1x2x7x16xf32>, tensor<1x2x7xf32>
+  return %o, %l : tensor<1x2x7x16xf32>, tensor<1x2x7xf32>
 }
 
 func.func @rows(%x: tensor<0x8xf32>) -> tensor<0x8xf32> {

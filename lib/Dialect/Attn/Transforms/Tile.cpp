@@ -114,18 +114,44 @@ fusePass(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForallOp loop) {
   return tiled;
 }
 
-/// The tiles of queries and running values that `passes` read. Those of keys
-/// and values are read by many tiles of queries.
+/// The tiles that the running values of `passes` start as, which nothing else
+/// reads: queries may be of what they are of, such as zeros.
+static SmallVector<tensor::ExtractSliceOp>
+slicesOfRunningValues(RewriterBase &rewriter,
+                      ArrayRef<OnlineAttentionOp> passes) {
+  SetVector<Operation *> slices;
+  for (OnlineAttentionOp pass : passes)
+    for (Value init : pass.getDpsInits())
+      if (auto slice = init.getDefiningOp<tensor::ExtractSliceOp>())
+        slices.insert(slice);
+  for (Operation *slice : slices) {
+    rewriter.setInsertionPoint(slice);
+    Operation *read = nullptr;
+    for (OpOperand &use : llvm::make_early_inc_range(slice->getUses())) {
+      auto pass = dyn_cast<OnlineAttentionOp>(use.getOwner());
+      if (pass && pass.isDpsInit(&use))
+        continue;
+      if (!read)
+        read = rewriter.clone(*slice);
+      use.set(read->getResult(0));
+    }
+  }
+  return llvm::map_to_vector(slices, [](Operation *slice) {
+    return cast<tensor::ExtractSliceOp>(slice);
+  });
+}
+
+/// The tiles of queries that `passes` read. Those of keys and values are read
+/// by many tiles of queries.
 static SmallVector<tensor::ExtractSliceOp>
 slicesOfQueries(ArrayRef<OnlineAttentionOp> passes) {
-  SmallVector<tensor::ExtractSliceOp> slices;
+  SetVector<Operation *> slices;
   for (OnlineAttentionOp pass : passes)
-    for (Value operand :
-         {pass.getQuery(), pass.getAcc(), pass.getMax(), pass.getSum()})
-      if (auto slice = operand.getDefiningOp<tensor::ExtractSliceOp>();
-          slice && !llvm::is_contained(slices, slice))
-        slices.push_back(slice);
-  return slices;
+    if (auto slice = pass.getQuery().getDefiningOp<tensor::ExtractSliceOp>())
+      slices.insert(slice);
+  return llvm::map_to_vector(slices, [](Operation *slice) {
+    return cast<tensor::ExtractSliceOp>(slice);
+  });
 }
 
 /// Hands the tiles of queries out from the last one: `iv` runs through
@@ -263,8 +289,11 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   // Passes share their tile of queries, so that its producer has one reader.
   DominanceInfo dominance(forall);
   eliminateCommonSubExpressions(rewriter, dominance, forall);
-  fuseProducersOf(rewriter, slicesOfQueries(tiledPasses), forall,
-                  /*fillsOnly=*/!fuseProducers);
+  fuseProducersOf(rewriter, slicesOfRunningValues(rewriter, tiledPasses),
+                  forall, /*fillsOnly=*/!fuseProducers);
+  if (fuseProducers)
+    fuseProducersOf(rewriter, slicesOfQueries(tiledPasses), forall,
+                    /*fillsOnly=*/false);
   for (OnlineAttentionOp pass : tiledPasses) {
     FailureOr<KeyLoopInfo> info = tileKeys(rewriter, pass, keyTile, tables);
     if (failed(info))
