@@ -223,6 +223,30 @@ static llvm::ModulePassManager buildPasses(llvm::PassBuilder &builder,
   return passes;
 }
 
+/// Adds 0 to each high half of a product of 32-bit numbers. ptxas, up to 13.5
+/// at least, computes a 64-bit difference whose low half begins with such a
+/// product, as `x / 6 - y` does, as that product plus the negated low half of
+/// `y`, and takes what carries from there: nothing does where that half is 0,
+/// so that the difference is 2^32 too small. A product that has its addend
+/// already is left alone, and is the same instruction.
+static std::string addToHighProducts(llvm::StringRef ptx) {
+  std::string result;
+  result.reserve(ptx.size() + ptx.size() / 64);
+  while (!ptx.empty()) {
+    auto [line, rest] = ptx.split('\n');
+    ptx = rest;
+    llvm::StringRef operands = line;
+    if (operands.consume_front("\tmul.hi.") &&
+        (operands.starts_with("u32") || operands.starts_with("s32")) &&
+        operands.consume_back(";"))
+      result += ("\tmad.hi." + operands + ", 0;").str();
+    else
+      result += line;
+    result += '\n';
+  }
+  return result;
+}
+
 llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
                                                 const PTXOptions &options) {
   auto machine = createTargetMachine(options);
@@ -262,5 +286,5 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
   if (!errors.empty())
     return llvm::createStringError(
         "LLVM cannot translate the kernels to PTX: " + errors);
-  return text.str().str();
+  return addToHighProducts(text);
 }

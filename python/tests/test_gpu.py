@@ -348,6 +348,29 @@ def test_powers(dtype):
                               equal_nan=True)
 
 
+@pytest.mark.parametrize("divisor", [3, 5, 6, 7, 10])
+def test_differences_of_quotients(divisor):
+    """ptxas loses the borrow of some where 0 is subtracted."""
+    shape = "tensor<1x3x4x257xf32>"
+    function = fovea.compile(f"""
+        func.func @f(%x: {shape}) -> {shape} {{
+          %y = attn.mask %x {{
+          ^bb0(%b: index, %h: index, %i: index, %j: index):
+            %c = arith.constant {divisor} : index
+            %q = arith.divsi %j, %c : index
+            %d = arith.subi %q, %i : index
+            %k = arith.cmpi sge, %d, %h : index
+            attn.yield %k : i1
+          }} : {shape}
+          return %y : {shape}
+        }}""", target=TARGET)
+    x = torch.randn(1, 3, 4, 257, device="cuda")
+    h, i, j = torch.meshgrid(*(torch.arange(n, device="cuda")
+                               for n in x.shape[1:]), indexing="ij")
+    expected = x.masked_fill(j // divisor - i < h, -torch.inf)
+    assert torch.equal(function(x), expected)
+
+
 def test_results_are_on_the_device():
     operands = make(BF16, 1, 64, 64)
     for _ in range(2):

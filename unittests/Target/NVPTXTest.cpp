@@ -11,6 +11,7 @@
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace fovea;
@@ -120,6 +121,43 @@ TEST(NVPTX, KeepsDenormalHalves) {
       take(compile((kHalves + "attributes #0 = {nounwind}").str(), options));
   EXPECT_TRUE(contains(ptx, "mul.f16"));
   EXPECT_FALSE(llvm::StringRef(ptx).contains(".ftz")) << ptx;
+}
+
+// ptxas fuses a high half of a product with a 64-bit subtraction and loses the
+// borrow, but no product that has an addend.
+TEST(NVPTX, AddsToHighHalvesOfProducts) {
+  PTXOptions options;
+  for (int level : {0, 1, 2, 3}) {
+    options.optLevel = level;
+    std::string text = take(compile(R"(
+      define ptx_kernel void @kernel(ptr addrspace(1) %p, i32 %x, i32 %y) {
+        %sixth = udiv i32 %x, 6
+        %wide = zext i32 %sixth to i64
+        %other = zext i32 %y to i64
+        %difference = sub i64 %wide, %other
+        store i64 %difference, ptr addrspace(1) %p
+        %next = getelementptr i64, ptr addrspace(1) %p, i32 1
+        %seventh = sdiv i32 %x, 7
+        %signed = sext i32 %seventh to i64
+        %second = sub i64 %signed, %other
+        store i64 %second, ptr addrspace(1) %next
+        %last = getelementptr i64, ptr addrspace(1) %p, i32 2
+        %large = udiv i64 %difference, 10
+        store i64 %large, ptr addrspace(1) %last
+        ret void
+      })",
+                                    options));
+    llvm::StringRef ptx = text;
+    EXPECT_TRUE(llvm::Regex("\tmad\\.hi\\.u32 \t%r[0-9]+, %r[0-9]+, "
+                            "-?[0-9]+, 0;\n")
+                    .match(ptx))
+        << level << "\n"
+        << text;
+    EXPECT_TRUE(contains(ptx, "\tmad.hi.s32 \t")) << level;
+    EXPECT_FALSE(ptx.contains("mul.hi.u32")) << level << "\n" << text;
+    EXPECT_FALSE(ptx.contains("mul.hi.s32")) << level << "\n" << text;
+    EXPECT_TRUE(contains(ptx, "\tmul.hi.u64 \t")) << level;
+  }
 }
 
 TEST(NVPTX, NamesWhatIsDefinedNowhere) {
