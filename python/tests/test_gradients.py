@@ -790,6 +790,29 @@ func.func @f(%a: tensor<5xf64>, %b: tensor<5xf64>) -> tensor<5xf64> {{
                         *args, **kwargs))
 
 
+@pytest.mark.parametrize("dtype, least", [("f16", -9.0), ("f32", -40.0),
+                                          ("f64", -200.0)])
+def test_small_slopes(dtype, least):
+    """Of expm1, whose result is -1 where the slope is far below its rounding."""
+    text = f"""
+func.func @f(%x: tensor<9x{dtype}>) -> tensor<9x{dtype}> {{
+  %y = attn.elementwise %x {{
+  ^bb0(%a: {dtype}):
+    %b = math.expm1 %a : {dtype}
+    attn.yield %b : {dtype}
+  }} : (tensor<9x{dtype}>) -> tensor<9x{dtype}>
+  return %y : tensor<9x{dtype}>
+}}"""
+    torch_dtype = {"f16": torch.float16, "f32": torch.float32,
+                   "f64": torch.float64}[dtype]
+    x = torch.linspace(least, 1.0, 9, dtype=torch_dtype).to(DEVICE)
+    expected = x.double().exp()
+    y = fovea.differentiable(text, TARGET)(x.requires_grad_())
+    gradient, = torch.autograd.grad(y, x, torch.ones_like(y))
+    assert ((gradient.double() / expected - 1).abs()
+            <= 8 * torch.finfo(torch_dtype).eps).all()
+
+
 def test_autograd_goes_through():
     """Around the function is PyTorch's own; one operand needs no gradient, one
     is used twice, one result is not used."""

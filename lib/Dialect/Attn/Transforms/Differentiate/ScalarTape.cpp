@@ -107,7 +107,8 @@ static Value getDerivative(const Formula &f, Operation *op, Value x, Value z) {
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](math::ExpOp) { return z; })
       .Case([&](math::Exp2Op) { return f.mul(z, ln2); })
-      .Case([&](math::ExpM1Op) { return f.add(z, f.number(1.0)); })
+      // The result plus 1 has nothing left of a small slope.
+      .Case([&](math::ExpM1Op) { return f.make<math::ExpOp>(x); })
       .Case([&](math::LogOp) { return f.div(f.number(1.0), x); })
       .Case([&](math::Log2Op) { return f.div(f.number(1 / ln2), x); })
       .Case([&](math::Log10Op) { return f.div(f.number(1 / ln10), x); })
