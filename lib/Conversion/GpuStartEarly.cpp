@@ -37,9 +37,11 @@ struct GpuStartEarly final : impl::GpuStartEarlyBase<GpuStartEarly> {
         continue;
       ImplicitLocOpBuilder builder(kernel.getLoc(), &getContext());
       builder.setInsertionPointToStart(&kernel.front());
+      // The one behind comes when what is in front is complete: no kernel waits
+      // for one that waits itself.
+      emitWait(builder);
       NVVM::GriddepcontrolOp::create(
           builder, NVVM::GridDepActionKind::launch_dependents);
-      emitWait(builder);
       kernel->setAttr(kStartsEarly, builder.getUnitAttr());
       ++numKernels;
     }

@@ -394,6 +394,55 @@ def test_current_stream():
     check(output, expected, "bf16")
 
 
+TABLE = """
+func.func @f(%q: tensor<1x2x16x8xf32>, %k: tensor<1x2x16x8xf32>,
+             %v: tensor<1x2x16x8xf32>, %t: tensor<2x31xf16>)
+    -> tensor<1x2x16x8xf32> {
+  %s = attn.scores %q, %k : tensor<1x2x16x8xf32>, tensor<1x2x16x8xf32>
+      -> tensor<1x2x16x16xf32>
+  %m = attn.modify %s {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %c15 = arith.constant 15 : index
+    %d = arith.subi %i, %j : index
+    %at = arith.addi %d, %c15 : index
+    %e = tensor.extract %t[%h, %at] : tensor<2x31xf16>
+    %f = arith.extf %e : f16 to f32
+    %y = arith.addf %x, %f : f32
+    attn.yield %y : f32
+  } : tensor<1x2x16x16xf32>
+  %p = attn.softmax %m : tensor<1x2x16x16xf32> -> tensor<1x2x16x16xf32>
+  %o = attn.values %p, %v : tensor<1x2x16x16xf32>, tensor<1x2x16x8xf32>
+      -> tensor<1x2x16x8xf32>
+  return %o : tensor<1x2x16x8xf32>
+}"""
+
+
+@pytest.mark.parametrize("strategy", ["fused", "unfused"])
+def test_rows_of_small_kernels(strategy):
+    """All kernels of some calls wait until the GPU is free, and then run as
+    closely as they can: each sees what the one right in front has written. What
+    was there before is of other operands."""
+    text = fovea.differentiate(TABLE, recompute="never", target=TARGET)
+    function = fovea.compile(text, target=TARGET, strategy=strategy,
+                             deterministic=True)
+    kinds = [[torch.randn(shape, device="cuda", dtype=dtype)
+              for shape, dtype in [((1, 2, 16, 8), torch.float32)] * 3
+              + [((2, 31), torch.float16), ((1, 2, 16, 8), torch.float32)]]
+             for _ in range(2)]
+    expected = []
+    for operands in kinds:
+        function(*operands)
+        torch.cuda.synchronize()
+        expected.append([x.clone() for x in function(*operands)])
+    for _ in range(100):
+        torch.cuda._sleep(2_000_000)
+        calls = [function(*operands) for operands in kinds * 4]
+        torch.cuda.synchronize()
+        for results, wanted in zip(calls, expected * 4):
+            for result, value in zip(results, wanted):
+                assert torch.equal(result, value)
+
+
 def test_graph_capture():
     q, k, v = make(BF16, 2, 300, 300)
     function = compiled(BF16)

@@ -2,11 +2,12 @@
 // RUN: fovea-opt --gpu-start-early --gpu-start-early --split-input-file %s | FileCheck %s
 
 gpu.module @kernels {
-  // Before anything else, so that nothing is read or written too early.
+  // Before anything else, so that nothing is read or written too early. The next
+  // kernel comes when this one no longer waits.
   // CHECK-LABEL: gpu.func @scale(
   // CHECK-SAME:    kernel attributes {fovea.starts_early}
-  // CHECK-NEXT:    nvvm.griddepcontrol launch_dependents
   // CHECK-NEXT:    llvm.inline_asm has_side_effects "griddepcontrol.wait;", "~{memory}" : () -> ()
+  // CHECK-NEXT:    nvvm.griddepcontrol launch_dependents
   // CHECK-NEXT:    gpu.thread_id
   // CHECK-NOT:     griddepcontrol
   gpu.func @scale(%x: memref<?xf32>) kernel {

@@ -805,12 +805,13 @@ def GpuOutlineKernels : Pass<"gpu-outline-kernels", "::mlir::ModuleOp"> {
 def GpuStartEarly : Pass<"gpu-start-early", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lets kernels start while those in front of them end";
   let description = [{
-    Programmatic dependent launch, from `sm_90` on: a kernel lets the one behind
-    it start (`griddepcontrol.launch_dependents`, PTX ISA 9.7.13.13), whose
-    blocks then take the places of those that end, and waits for the one in front
-    of it (`griddepcontrol.wait`) before it does anything else. As each waits,
-    all that is further in front is complete, too. Kernels get the attribute
-    `fovea.starts_early`, with which `convert-gpu-to-runtime` launches them so.
+    Programmatic dependent launch, from `sm_90` on: before it does anything else,
+    a kernel waits for the one in front of it (`griddepcontrol.wait`, PTX ISA
+    9.7.13.13), and then lets the one behind it start
+    (`griddepcontrol.launch_dependents`), whose blocks take the places of those
+    that end. In this order: when a kernel can start, all but the one right in
+    front of it is complete. Kernels get the attribute `fovea.starts_early`, with
+    which `convert-gpu-to-runtime` launches them so.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
