@@ -13,7 +13,8 @@
 
 namespace fovea::cuda {
 
-/// `<call>: CUDA_ERROR_... (text)`, behind `what` and a colon if there is one.
+/// `<call>: CUDA_ERROR_... (text)`, behind `what` and a colon if there is one,
+/// and what to do about it, where that is known.
 llvm::Error makeError(const Api &api, CUresult result, llvm::StringRef call,
                       const llvm::Twine &what = "");
 

@@ -48,6 +48,11 @@ llvm::Error fovea::cuda::makeError(const Api &api, CUresult result,
              (name ? std::string(name) : "error " + std::to_string(result));
   if (text)
     message += std::string(" (") + text + ")";
+  // Kernels read where operands say, and every later call fails with this.
+  if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
+    message += "; if operands decide where the graph reads, an index may be "
+               "out of bounds: --check-bounds, in Python check_bounds=True, "
+               "names the op";
   return llvm::createStringError(getCode(result), message);
 }
 

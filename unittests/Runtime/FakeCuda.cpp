@@ -102,6 +102,9 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
   case CUDA_ERROR_NOT_FOUND:
     *name = "CUDA_ERROR_NOT_FOUND";
     return CUDA_SUCCESS;
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+    *name = "CUDA_ERROR_ILLEGAL_ADDRESS";
+    return CUDA_SUCCESS;
   case CUDA_ERROR_LAUNCH_FAILED:
     *name = "CUDA_ERROR_LAUNCH_FAILED";
     return CUDA_SUCCESS;

@@ -186,6 +186,17 @@ TEST_F(GpuDevice, TellsWhatKernelsDidWrong) {
             "it)");
 }
 
+TEST_F(GpuDevice, TellsHowToFindAnIndexOutOfBounds) {
+  Stream stream = take(open().createStream());
+  getFakeCuda().synchronizeResult = CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_EQ(getMessage(stream.synchronize()),
+            "the work on Fake GPU (device 0, compute capability 9.0) failed: "
+            "cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (as the test "
+            "wants it); if operands decide where the graph reads, an index may "
+            "be out of bounds: --check-bounds, in Python check_bounds=True, "
+            "names the op");
+}
+
 //===----------------------------------------------------------------------===//
 // Module
 //===----------------------------------------------------------------------===//

@@ -201,3 +201,14 @@ func.func @no_queries(%q: tensor<1x4x0x16xf16>, %k: tensor<1x2x?x16xf16>) -> ten
         -> tensor<1x4x0x16xf16>
   return %o : tensor<1x4x0x16xf16>
 }
+
+// -----
+
+// The residual's type is its own, so that the operands stay where they are.
+// CHECK-LABEL: func @residual_of_input
+// CHECK: attn.residual_add %cst, %{{.*}} : tensor<1x8xbf16>, tensor<1x8xf32>
+func.func @residual_of_input(%r: tensor<1x8xf32>) -> tensor<1x8xbf16> {
+  %x = arith.constant dense<1.0> : tensor<1x8xbf16>
+  %y = attn.residual_add %x, %r : tensor<1x8xbf16>, tensor<1x8xf32>
+  return %y : tensor<1x8xbf16>
+}

@@ -364,7 +364,7 @@ def RopeOp : Attn_SameShapeOp<"rope", [AllTypesMatch<["input", "result"]>]> {
 }
 
 def ResidualAddOp : Attn_SameShapeOp<"residual_add",
-    [AllTypesMatch<["input", "result"]>, Commutative]> {
+    [AllTypesMatch<["input", "result"]>]> {
   let summary = "Adds a residual";
   let description = [{
     `result[...] = input[...] + residual[...]`, in the accumulation type. The
