@@ -67,6 +67,20 @@
 // RUN: fovea-run %s --entry=chain --random=1 --check --target=sm_90a --simulate --strategy=two-pass | FileCheck %s --check-prefix=MEANS
 // RUN: fovea-run %s --entry=chain --random=1 --check --grad | FileCheck %s --check-prefix=CHAIN --implicit-check-not=FAILED
 // RUN: fovea-run %s --entry=chain --random=1 --check --grad --target=sm_90a --simulate | FileCheck %s --check-prefix=CHAIN --implicit-check-not=FAILED
+// RUN: fovea-run %s --entry=values --random=1 --check-bounds | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=features --random=1 --check-bounds | FileCheck %s --check-prefix=BOUNDS
+// RUN: fovea-run %s --entry=heads --random=1 --check-bounds | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=keys --random=1 --check-bounds | FileCheck %s --check-prefix=ZEROS
+// RUN: fovea-run %s --entry=queries --random=1 --check-bounds | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=batches --random=1 --check-bounds | FileCheck %s --check-prefix=EMPTY
+// RUN: fovea-run %s --entry=rows --random=1 --check-bounds | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=columns --random=1 --check-bounds | FileCheck %s --check-prefix=ROWS
+// RUN: fovea-run %s --entry=values --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
+// RUN: fovea-run %s --entry=features --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
+// RUN: fovea-run %s --entry=heads --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
+// RUN: fovea-run %s --entry=keys --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
+// RUN: fovea-run %s --entry=queries --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
+// RUN: fovea-run %s --entry=batches --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
 // RUN: fovea-compile %s --target=sm_90a --emit=ptx | FileCheck %s --check-prefix=PTX
 // RUN: fovea-compile %s --target=sm_90a --strategy=unfused --emit=ptx | FileCheck %s --check-prefix=PTX
 //
@@ -77,6 +91,8 @@
 // FULL: result 0: f32 1x2x7x16, mean {{-?[0-9.]+}}, min {{-[0-9.]+}}, max {{[0-9.]+}}
 // FULL: check: result 0: max error
 // FULL-NOT: FAILED
+// BOUNDS: result 0: f32 1x2x7x16, mean {{-?[0-9.]+}}, min {{-[0-9.]+}}, max {{[0-9.]+}}
+// CHECKED: result 3 (gradient of %v): f32
 // GRADIENT: result 3 (gradient of %v): f32
 // GRADIENT: check: result 0:
 // ROWS: result 0: f32 {{[0-9x]+$}}
