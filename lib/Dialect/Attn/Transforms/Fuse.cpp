@@ -180,12 +180,18 @@ private:
     return parent ? parent.getName().str() : "";
   }
 
-  /// Says what attention is none for lack of a softmax. A backward pass, whose
-  /// products look alike, has none.
+  /// Whether `op` belongs to a function with its gradients. What that had of
+  /// softmaxes was remarked on before it was differentiated, and quotients and
+  /// products of its backward pass only look like those of attention.
+  static bool isOfGradients(Operation *op) {
+    auto parent = op->getParentOfType<FunctionOpInterface>();
+    return parent && parent->hasAttr(kJointAttrName);
+  }
+
+  /// Says what attention is none for lack of a softmax.
   void remarkOnValues(ValuesOp values) {
     Operation *probabilities = findScores(values);
-    auto parent = values->getParentOfType<FunctionOpInterface>();
-    if (!probabilities || (parent && parent->hasAttr(kJointAttrName)))
+    if (!probabilities || isOfGradients(values))
       return;
     std::string function = getFunction(values);
     remark::missed(values.getLoc(), remark::RemarkOpts::name("values")
@@ -236,7 +242,8 @@ private:
     }
     ++numRejected;
     // What saved these probabilities has said why.
-    if (llvm::any_of(softmax->getUses(), [](OpOperand &use) {
+    if (isOfGradients(softmax) ||
+        llvm::any_of(softmax->getUses(), [](OpOperand &use) {
           auto backward = dyn_cast<AttentionBackwardOp>(use.getOwner());
           return backward && backward.getProbabilities() == use.get();
         }))
