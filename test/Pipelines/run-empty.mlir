@@ -81,6 +81,8 @@
 // RUN: fovea-run %s --entry=keys --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
 // RUN: fovea-run %s --entry=queries --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
 // RUN: fovea-run %s --entry=batches --random=1 --check-bounds --grad | FileCheck %s --check-prefix=CHECKED
+// RUN: fovea-run %s --entry=zeros --random=1 --dims=70 --check | FileCheck %s --check-prefix=FILLED
+// RUN: fovea-run %s --entry=zeros --random=1 --dims=70 --check --target=sm_90a --simulate | FileCheck %s --check-prefix=FILLED
 // RUN: fovea-compile %s --target=sm_90a --emit=ptx | FileCheck %s --check-prefix=PTX
 // RUN: fovea-compile %s --target=sm_90a --strategy=unfused --emit=ptx | FileCheck %s --check-prefix=PTX
 //
@@ -109,6 +111,9 @@
 // MEANS-NOT: FAILED
 // CHAIN: result 4 (gradient of %v): f32 1x1x70x16, mean
 // CHAIN: check: result 4: max error
+// FILLED: result 0: f32 1x2x70x16, mean {{-?[0-9.e-]+}}, min {{-[0-9.]+}}, max {{[0-9.]+}}
+// FILLED: check: result 0: max error
+// FILLED-NOT: FAILED
 // PTX: .target sm_90a
 
 func.func @values(%q: tensor<1x2x7x16xf32>, %k: tensor<1x1x9x16xf32>, %v: tensor<1x1x9x0xf32>) -> tensor<1x2x7x0xf32> {
@@ -209,6 +214,15 @@ func.func @chain(%q: tensor<1x2x7x16xf32>, %e: tensor<1x1x0x16xf32>, %v: tensor<
     attn.yield %t : f32
   } : tensor<1x2x7x16xf32>, tensor<1x1x70x16xf32>, tensor<1x1x70x16xf32> -> tensor<1x2x7x16xf32>, tensor<1x2x7xf32>
   return %o, %l : tensor<1x2x7x16xf32>, tensor<1x2x7xf32>
+}
+
+// The same where sizes are not known, and the keys are those of a loop.
+func.func @zeros(%q: tensor<1x2x?x16xf32>, %e: tensor<1x1x0x16xf32>) -> tensor<1x2x?x16xf32> {
+  %s = attn.scores %q, %e : tensor<1x2x?x16xf32>, tensor<1x1x0x16xf32> -> tensor<1x2x?x0xf32>
+  %p = attn.softmax %s : tensor<1x2x?x0xf32> -> tensor<1x2x?x0xf32>
+  %z = attn.values %p, %e : tensor<1x2x?x0xf32>, tensor<1x1x0x16xf32> -> tensor<1x2x?x16xf32>
+  %o = attn.attention %z, %q, %q scale(0.25) : tensor<1x2x?x16xf32>, tensor<1x2x?x16xf32>, tensor<1x2x?x16xf32> -> tensor<1x2x?x16xf32>
+  return %o : tensor<1x2x?x16xf32>
 }
 
 func.func @rows(%x: tensor<0x8xf32>) -> tensor<0x8xf32> {
