@@ -16,6 +16,9 @@
 
 using namespace fovea::cuda;
 
+/// The first driver that can capture launches that start early.
+static constexpr int kEarlyStartVersion = 12030;
+
 static llvm::Error makeNoDevice(const llvm::Twine &message) {
   return llvm::createStringError(
       std::make_error_code(std::errc::no_such_device), message);
@@ -131,6 +134,12 @@ llvm::Error Driver::initialize(const std::string &path) {
 #undef FOVEA_LOOK_UP
   if (!missing.empty())
     return makeNoDevice("the NVIDIA driver has no " + missing);
+  llvm::StringRef early = "1";
+  if (const char *text = std::getenv("FOVEA_EARLY_START"))
+    early = text;
+  if (early != "0" && early != "1")
+    return makeInvalid("FOVEA_EARLY_START is '" + early + "', expected 0 or 1");
+  earlyStart = early == "1" && version >= kEarlyStartVersion;
   if (llvm::Error error = check(*api, api->cuInit(0), "cuInit", "no GPU"))
     return makeNoDevice(llvm::toString(std::move(error)));
 

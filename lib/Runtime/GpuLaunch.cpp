@@ -24,9 +24,6 @@ namespace {
 constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
 constexpr int64_t kMaxBlock[3] = {1024, 1024, 64};
 
-/// The first driver that can capture launches that start early.
-constexpr int kEarlyStartVersion = 12030;
-
 thread_local LaunchContext *currentContext = nullptr;
 
 } // namespace
@@ -120,7 +117,7 @@ void LaunchContext::launch(int64_t index, const int64_t grid[3],
   config.sharedMemBytes = unsigned(sharedBytes);
   config.hStream = stream;
   config.attrs = &early;
-  config.numAttrs = startsEarly && driver.getVersion() >= kEarlyStartVersion;
+  config.numAttrs = startsEarly && driver.startsEarly();
   CUresult result = api.cuLaunchKernelEx(
       &config, static_cast<CUfunction>(kernel.function), arguments, nullptr);
   if (result != CUDA_SUCCESS)

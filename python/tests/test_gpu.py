@@ -5,6 +5,8 @@ memory. The numerics of test_numerics.py run there by FOVEA_TEST_TARGET."""
 
 import functools
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -417,8 +419,31 @@ func.func @f(%q: tensor<1x2x16x8xf32>, %k: tensor<1x2x16x8xf32>,
 }"""
 
 
+#: Another process that uses the GPU.
+BUSY = """
+import time, torch
+x = torch.randn(2048, 2048, device="cuda")
+end = time.monotonic() + 300
+while time.monotonic() < end:
+    for _ in range(20):
+        x @ x
+    torch.cuda.synchronize()
+"""
+
+
+@pytest.fixture(params=[0, 3], ids=["alone", "shared"])
+def other_processes(request):
+    """Between which and this one the GPU switches at any time."""
+    processes = [subprocess.Popen([sys.executable, "-c", BUSY])
+                 for _ in range(request.param)]
+    yield
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize("strategy", ["fused", "unfused"])
-def test_rows_of_small_kernels(strategy):
+def test_rows_of_small_kernels(strategy, other_processes):
     """All kernels of some calls wait until the GPU is free, and then run as
     closely as they can: each sees what the one right in front has written. What
     was there before is of other operands."""

@@ -84,6 +84,29 @@ TEST_F(GpuLaunch, StartsEarlyUnlessTheDriverCannotCaptureThat) {
   }
 }
 
+TEST_F(GpuLaunch, StartsEarlyUnlessTheUserSaysNot) {
+  for (std::string text : {"0", "1", "off"}) {
+    module.reset();
+    driver.reset();
+    resetFakeCuda();
+    setenv("FOVEA_EARLY_START", text.c_str(), 1);
+    auto loaded = Driver::load(FAKE_CUDA_FILE);
+    unsetenv("FOVEA_EARLY_START");
+    if (text == "off") {
+      EXPECT_EQ(getMessage(loaded.takeError()),
+                "FOVEA_EARLY_START is 'off', expected 0 or 1");
+      continue;
+    }
+    driver = take(std::move(loaded));
+    module = load({"first", "second"});
+    EXPECT_EQ(
+        run([] { fovea_gpu_launch_early(1, 2, 1, 1, 128, 1, 1, 64, nullptr); }),
+        "success");
+    ASSERT_EQ(getFakeCuda().launches.size(), 1u);
+    EXPECT_EQ(getFakeCuda().launches[0].startsEarly, text == "1");
+  }
+}
+
 TEST_F(GpuLaunch, LaunchesNothingForAnEmptyGrid) {
   EXPECT_EQ(run([] {
               fovea_gpu_launch(0, 0, 1, 1, 32, 1, 1, 0, nullptr);

@@ -79,6 +79,11 @@ public:
   /// The CUDA version that the driver supports, such as 12080.
   int getVersion() const { return version; }
 
+  /// Whether kernels may start before those in front of them have ended: unless
+  /// the environment variable FOVEA_EARLY_START is 0, or the driver cannot
+  /// capture such launches.
+  bool startsEarly() const { return earlyStart; }
+
   llvm::ArrayRef<DeviceInfo> getDevices() const { return infos; }
 
   /// The device with this number, with its primary context (which PyTorch and
@@ -93,6 +98,7 @@ private:
 
   std::unique_ptr<Api> api;
   int version = 0;
+  bool earlyStart = false;
   llvm::SmallVector<DeviceInfo, 1> infos;
   std::mutex mutex;
   llvm::SmallVector<std::unique_ptr<Device>, 1> devices;
