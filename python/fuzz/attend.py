@@ -386,6 +386,10 @@ class Attention(Statement):
         delta = torch.where(keep, torch.maximum(step["delta"] + p * gamma(
             2 * keep.shape[3] + 24, u), torch.minimum(
                 again, torch.ones(()))), 0.0)
+        if self.form == "graph":
+            # They may be stored in the graph's type, in which small ones are
+            # not normal.
+            delta = delta + torch.where(keep, approx.least(inner), 0.0)
         one = z if z is not None else torch.ones(())
         weight, few = p * one, delta * one
         vt = v.map(lambda x: x.transpose(2, 3))

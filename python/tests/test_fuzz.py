@@ -256,6 +256,14 @@ def test_bounds_hold_for_what_once_was_out_of_them(index):
     assert outcome.kind == "passed", outcome.message
 
 
+def test_bounds_hold_for_stored_probabilities():
+    """Which in f16 are multiples of 6e-8, with gradients of scores of 10."""
+    case = generate(779, 904, "sm_90a", simulate=True, gradients="yes")
+    case.strategy, case.recompute = "unfused", "never"
+    outcome = check.check(case)
+    assert outcome.kind == "passed", outcome.message
+
+
 def spoil(actual):
     next(iter(actual.values())).view(-1)[0] += 1
 
