@@ -24,6 +24,11 @@
 // RUN: fovea-run %s --entry=branch --random=3 --check --strategy=fused --dims=23
 // RUN: fovea-run %s --entry=caller --random=3 --check --strategy=unfused --dims=23
 // RUN: fovea-run %s --entry=caller --random=3 --check --strategy=fused --dims=23
+// RUN: fovea-run %s --entry=steps --random=3 --check --strategy=fused
+// RUN: fovea-run %s --entry=steps --random=3 --check --strategy=unfused
+// RUN: fovea-run %s --entry=steps --random=3 --check --target=sm_90a --simulate
+// RUN: fovea-run %s --entry=steps --random=3 --check --target=sm_80 --simulate
+// RUN: fovea-run %s --entry=steps --random=3 --check --grad --target=sm_90a --simulate
 
 func.func @transpose(%x: tensor<2x?x3x17xf32>) -> tensor<2x3x17x?xf32> {
   %c1 = arith.constant 1 : index
@@ -144,4 +149,13 @@ func.func @caller(%x: tensor<4x?xf32>) -> (tensor<4x?xf32>, tensor<4x?xf32>) {
 func.func private @callee(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
   %t = math.sin %x : tensor<4x?xf32>
   return %t : tensor<4x?xf32>
+}
+
+// Attention of every other row, feature and head.
+func.func @steps(%x: tensor<1x6x140x32xf16>) -> tensor<1x2x70x16xf16> {
+  %q = tensor.extract_slice %x[0, 0, 1, 0] [1, 2, 70, 16] [1, 1, 2, 1] : tensor<1x6x140x32xf16> to tensor<1x2x70x16xf16>
+  %k = tensor.extract_slice %x[0, 2, 70, 1] [1, 2, 70, 16] [1, 2, 1, 2] : tensor<1x6x140x32xf16> to tensor<1x2x70x16xf16>
+  %v = tensor.extract_slice %x[0, 4, 0, 16] [1, 2, 70, 16] [1, 1, 1, 1] : tensor<1x6x140x32xf16> to tensor<1x2x70x16xf16>
+  %o = attn.attention %q, %k, %v scale(0.25) : tensor<1x2x70x16xf16>, tensor<1x2x70x16xf16>, tensor<1x2x70x16xf16> -> tensor<1x2x70x16xf16>
+  return %o : tensor<1x2x70x16xf16>
 }

@@ -168,3 +168,23 @@ func.func @rope(%q: tensor<1x2x16x16xf32>, %k: tensor<1x2x16x16xf32>, %cos: tens
     : tensor<1x2x16x16xf32>, tensor<1x2x16x16xf32>, tensor<1x2x16x16xf32> -> tensor<1x2x16x16xf32>
   return %o : tensor<1x2x16x16xf32>
 }
+
+// -----
+
+// What a graph takes in steps is a tensor of its own, whose tiles have none.
+// Other slices are merged.
+
+// CHECK-LABEL: func @steps
+// CHECK-SAME:    %[[X:[^:]*]]: tensor<1x6x140x16xf32>
+// CHECK:       %[[Q:.*]] = tensor.extract_slice %[[X]][0, 0, 1, 0] [1, 2, 70, 16] [1, 1, 2, 1]
+// CHECK:       scf.forall (%[[B:.*]], %[[H:.*]], %[[I:.*]]) =
+// CHECK:         tensor.extract_slice %[[Q]][%[[B]], %[[H]], %[[I]], 0] [1, 1, %{{.*}}, 16] [1, 1, 1, 1]
+// CHECK:         scf.for
+// CHECK:           tensor.extract_slice %[[X]][%[[B]], %{{.*}}, %{{.*}}, 0] [1, 1, %{{.*}}, 16] [1, 1, 1, 1]
+func.func @steps(%x: tensor<1x6x140x16xf32>) -> tensor<1x2x70x16xf32> {
+  %q = tensor.extract_slice %x[0, 0, 1, 0] [1, 2, 70, 16] [1, 1, 2, 1] : tensor<1x6x140x16xf32> to tensor<1x2x70x16xf32>
+  %k = tensor.extract_slice %x[0, 2, 70, 0] [1, 2, 70, 16] [1, 1, 1, 1] : tensor<1x6x140x16xf32> to tensor<1x2x70x16xf32>
+  %o = attn.attention %q, %k, %k scale(0.25) {schedule = #attn.schedule<tile = 48x64, order = linear>}
+    : tensor<1x2x70x16xf32>, tensor<1x2x70x16xf32>, tensor<1x2x70x16xf32> -> tensor<1x2x70x16xf32>
+  return %o : tensor<1x2x70x16xf32>
+}

@@ -16,6 +16,7 @@
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/ViewLikeInterfaceUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -324,11 +325,28 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   return success();
 }
 
+/// Merges slices of slices. What a graph takes in steps stays a tensor of its
+/// own, of which tiles are consecutive rows.
+static LogicalResult mergeSlices(tensor::ExtractSliceOp slice,
+                                 PatternRewriter &rewriter) {
+  auto source = slice.getSource().getDefiningOp<tensor::ExtractSliceOp>();
+  if (!source || !source.hasUnitStride())
+    return failure();
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+  if (failed(affine::mergeOffsetsSizesAndStrides(
+          rewriter, slice.getLoc(), source, slice, source.getDroppedDims(),
+          offsets, sizes, strides)))
+    return failure();
+  rewriter.replaceOpWithNewOp<tensor::ExtractSliceOp>(
+      slice, slice.getType(), source.getSource(), offsets, sizes, strides);
+  return success();
+}
+
 /// Merges slices of slices, folds sizes, and drops what became unused.
 LogicalResult AttnTile::cleanUp(RewriterBase &rewriter) {
   MLIRContext *context = &getContext();
   RewritePatternSet patterns(context);
-  tensor::populateMergeConsecutiveInsertExtractSlicePatterns(patterns);
+  patterns.add(mergeSlices);
   tensor::populateFoldTensorEmptyPatterns(patterns);
   memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
   tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
