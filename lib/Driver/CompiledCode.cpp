@@ -34,12 +34,7 @@ std::optional<CompiledCode> fovea::lookUpCode(const CacheKey &key) {
 
 llvm::Expected<Assembly> fovea::assembleKernels(const DeviceCode &code,
                                                 llvm::StringRef chip) {
-  auto assembly = assemble(code.ptx, {chip.str()}, &DiskCache::get());
-  if (!assembly)
-    return assembly.takeError();
-  if (llvm::Error error = checkFaults(assembly->report))
-    return std::move(error);
-  return assembly;
+  return assemble(code.ptx, {chip.str()}, &DiskCache::get());
 }
 
 //===----------------------------------------------------------------------===//

@@ -43,7 +43,7 @@ CacheKey getCodeKey(llvm::StringRef text, const CompileOptions &options);
 /// What an earlier compilation left in the disk cache, if it did.
 std::optional<CompiledCode> lookUpCode(const CacheKey &key);
 
-/// Assembles kernels; a fault of one is an error.
+/// Assembles kernels, or takes what the disk cache has.
 llvm::Expected<Assembly> assembleKernels(const DeviceCode &code,
                                          llvm::StringRef chip);
 

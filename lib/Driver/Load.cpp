@@ -104,6 +104,8 @@ static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
   if ((*loaded)->isCompiledByDriver())
     state.assembly = {/*cubin=*/"", parsePtxasLog((*loaded)->getCompileLog()),
                       "the driver", /*fromCache=*/false};
+  for (std::string &remark : getSlowdowns(state.assembly))
+    state.remarks.push_back(std::move(remark));
   state.gpu = std::move(*loaded);
   return llvm::Error::success();
 }

@@ -52,12 +52,12 @@ static void parseItems(llvm::StringRef line, KernelResources &kernel) {
   }
 }
 
-bool PtxasDiagnostic::isFault() const {
+bool PtxasDiagnostic::isSlowdown() const {
   llvm::StringRef digits(code);
   int number;
   if (!digits.consume_front("C") || digits.getAsInteger(10, number))
     return false;
-  return number == 7508 || (number >= 7510 && number <= 7519);
+  return number == 7507 || number == 7508 || (number >= 7510 && number <= 7519);
 }
 
 PtxasReport fovea::parsePtxasLog(llvm::StringRef log) {
@@ -123,13 +123,20 @@ PtxasReport fovea::parsePtxasLog(llvm::StringRef log) {
   return report;
 }
 
-llvm::Error fovea::checkFaults(const PtxasReport &report) {
-  std::string faults;
-  for (const PtxasDiagnostic &diagnostic : report.diagnostics)
-    if (diagnostic.isFault())
-      faults += (faults.empty() ? "" : "\n") + diagnostic.code + ": " +
-                diagnostic.message;
-  if (faults.empty())
-    return llvm::Error::success();
-  return llvm::createStringError("ptxas: " + faults);
+llvm::SmallVector<std::string, 0>
+fovea::getSlowdowns(const Assembly &assembly) {
+  llvm::SmallVector<std::string, 0> remarks;
+  llvm::SmallVector<llvm::StringRef> kernels;
+  for (const PtxasDiagnostic &diagnostic : assembly.report.diagnostics) {
+    if (!diagnostic.isSlowdown() ||
+        llvm::is_contained(kernels, diagnostic.kernel))
+      continue;
+    kernels.push_back(diagnostic.kernel);
+    remarks.push_back((diagnostic.kernel.empty()
+                           ? "kernels are"
+                           : "kernel '" + diagnostic.kernel + "' is") +
+                      " right, but slower than written: " + assembly.assembler +
+                      ": " + diagnostic.code + ": " + diagnostic.message);
+  }
+  return remarks;
 }

@@ -87,6 +87,7 @@ static llvm::Expected<std::string> emitFrom(const Program &program,
     auto assembly = program.assemble(options);
     if (!assembly)
       return assembly.takeError();
+    reportRemarks("fovea-compile", getSlowdowns(*assembly));
     if (printResources) {
       auto launches = program.findLaunches(options);
       if (!launches)

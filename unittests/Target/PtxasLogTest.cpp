@@ -60,47 +60,54 @@ ptxas info    : Used 24 registers, 2048 bytes smem, 368 bytes cmem[0]
   EXPECT_EQ(report.kernels[0].staticSharedBytes, 2048);
 }
 
-TEST(PtxasLog, HasFaults) {
-  PtxasReport report = parsePtxasLog(
+TEST(PtxasLog, HasSlowdowns) {
+  Assembly assembly;
+  assembly.assembler = "ptxas 13.0.88";
+  assembly.report = parsePtxasLog(
       R"(ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline in the function 'attend'
 ptxas info    : (C7517) warpgroup.wait is injected in around line 12 by compiler to allow use of registers defined by GMMA in function 'attend'
+ptxas info    : (C7519) warpgroup.arrive is injected in around line 99 by compiler to allow use of registers in GMMA in function 'back'
 ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.
-ptxas info    : (C7600) Something else in function 'attend'
+ptxas info    : (C7600) Something else in function 'other'
 ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'attend' for 'sm_90a'
 )");
-  ASSERT_EQ(report.diagnostics.size(), 4u);
-  EXPECT_EQ(report.diagnostics[0].code, "C7511");
-  EXPECT_EQ(report.diagnostics[0].kernel, "attend");
-  EXPECT_EQ(report.diagnostics[0].severity, Severity::Info);
-  EXPECT_EQ(report.diagnostics[0].message.find("Potential Performance Loss"),
-            0u);
-  EXPECT_EQ(report.diagnostics[2].kernel, "");
-  bool faults[] = {true, true, true, false};
-  for (auto [diagnostic, fault] : llvm::zip(report.diagnostics, faults))
-    EXPECT_EQ(diagnostic.isFault(), fault) << diagnostic.code;
-  EXPECT_EQ(
-      getMessage(checkFaults(report)),
-      "ptxas: C7511: Potential Performance Loss: wgmma.mma_async instructions "
-      "are serialized due to insufficient register resources for the wgmma "
-      "pipeline in the function 'attend'\n"
-      "C7517: warpgroup.wait is injected in around line 12 by compiler to "
-      "allow use of registers defined by GMMA in function 'attend'\n"
-      "C7508: Potential Performance Loss: 'setmaxnreg' ignored; unable to "
-      "determine register count at entry.");
+  const auto &diagnostics = assembly.report.diagnostics;
+  ASSERT_EQ(diagnostics.size(), 5u);
+  EXPECT_EQ(diagnostics[0].code, "C7511");
+  EXPECT_EQ(diagnostics[0].kernel, "attend");
+  EXPECT_EQ(diagnostics[0].severity, Severity::Info);
+  EXPECT_EQ(diagnostics[0].message.find("Potential Performance Loss"), 0u);
+  EXPECT_EQ(diagnostics[3].kernel, "");
+  // One for each kernel.
+  auto remarks = getSlowdowns(assembly);
+  ASSERT_EQ(remarks.size(), 3u);
+  EXPECT_EQ(remarks[0],
+            "kernel 'attend' is right, but slower than written: ptxas 13.0.88: "
+            "C7511: Potential Performance Loss: wgmma.mma_async instructions "
+            "are serialized due to insufficient register resources for the "
+            "wgmma pipeline in the function 'attend'");
+  EXPECT_EQ(remarks[1],
+            "kernel 'back' is right, but slower than written: ptxas 13.0.88: "
+            "C7519: warpgroup.arrive is injected in around line 99 by compiler "
+            "to allow use of registers in GMMA in function 'back'");
+  EXPECT_EQ(remarks[2],
+            "kernels are right, but slower than written: ptxas 13.0.88: C7508: "
+            "Potential Performance Loss: 'setmaxnreg' ignored; unable to "
+            "determine register count at entry.");
 }
 
-TEST(PtxasLog, KnowsFaultsByTheirCodes) {
+TEST(PtxasLog, KnowsSlowdownsByTheirCodes) {
   PtxasDiagnostic diagnostic = {Severity::Info, "", "", ""};
-  for (const char *code : {"C7508", "C7510", "C7514", "C7519"}) {
+  for (const char *code : {"C7507", "C7508", "C7510", "C7514", "C7519"}) {
     diagnostic.code = code;
-    EXPECT_TRUE(diagnostic.isFault()) << code;
+    EXPECT_TRUE(diagnostic.isSlowdown()) << code;
   }
-  for (const char *code : {"", "C", "C7507", "C7509", "C7520", "C75100"}) {
+  for (const char *code : {"", "C", "C7506", "C7509", "C7520", "C75100"}) {
     diagnostic.code = code;
-    EXPECT_FALSE(diagnostic.isFault()) << code;
+    EXPECT_FALSE(diagnostic.isSlowdown()) << code;
   }
-  EXPECT_EQ(getMessage(checkFaults({})), "success");
+  EXPECT_TRUE(getSlowdowns({}).empty());
 }
 
 TEST(PtxasLog, HasWarningsAndErrors) {

@@ -50,10 +50,10 @@ struct PtxasDiagnostic {
   std::string kernel;
   std::string message;
 
-  /// True for what a kernel of ours must never make ptxas say, although the
-  /// result is correct: that it serialises WGMMA (C7510 to C7519), or ignores
-  /// register budgets as it does not know the number of threads (C7508).
-  bool isFault() const;
+  /// True for what makes a kernel slower than it was written to be, though it
+  /// stays right: WGMMA is serialised (C7510 to C7519), or register budgets are
+  /// ignored (C7507, C7508).
+  bool isSlowdown() const;
 };
 
 struct PtxasReport {
@@ -63,9 +63,6 @@ struct PtxasReport {
 
 /// Reads what `ptxas -v` writes.
 PtxasReport parsePtxasLog(llvm::StringRef log);
-
-/// An error with the faults of a report, one a line, or success.
-llvm::Error checkFaults(const PtxasReport &report);
 
 //===----------------------------------------------------------------------===//
 // Which ptxas
@@ -120,10 +117,14 @@ struct Assembly {
   bool fromCache = false;
 };
 
-/// Assembles PTX, or takes the result from `cache`, if there is one. Faults do
-/// not make it fail.
+/// Assembles PTX, or takes the result from `cache`, if there is one. Slowdowns
+/// do not make it fail.
 llvm::Expected<Assembly>
 assemble(llvm::StringRef ptx, const AssembleOptions &options, DiskCache *cache);
+
+/// A remark for each kernel that the assembler made slower than it was written
+/// to be, with what it says of it first.
+llvm::SmallVector<std::string, 0> getSlowdowns(const Assembly &assembly);
 
 } // namespace fovea
 

@@ -29,6 +29,15 @@
 // RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_PTXAS=%S/Inputs/hanging-ptxas FOVEA_PTXAS_TIMEOUT=soon fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=SOON
 // SOON: FOVEA_PTXAS_TIMEOUT=soon: expected a number of seconds from 1 on
 
+// A kernel whose products ptxas serialises is right, and runs; each is named once,
+// also when it comes from the cache.
+// RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_PTXAS=%S/Inputs/slow-ptxas fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=SLOW
+// RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_PTXAS=%S/Inputs/slow-ptxas fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=SLOW
+// SLOW-NOT: {{due to another|compiles the kernels}}
+// SLOW: fovea-run: remark: kernel 'attend_3' is right, but slower than written: ptxas 13.0.88: C7510: Potential Performance Loss: wgmma.mma_async instructions are serialized due to a test in function 'attend_3'{{$}}
+// SLOW-NOT: {{due to another|compiles the kernels}}
+// SLOW: result 0: f16 1x2x20x64
+
 // RUN: env FOVEA_CUDA_DRIVER=%fake-cuda FOVEA_CACHE_DIR=%S/Inputs/old-ptxas/cache FOVEA_PTXAS=%t/none fovea-run %s --target=gpu --random=1 --dims=20 2>&1 | FileCheck %s --check-prefix=CACHE
 // CACHE: fovea-run: remark: compiled code is not kept: cannot write to '{{.*}}old-ptxas/cache': Not a directory
 
