@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Comparisons.h"
 #include "Patterns.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -89,6 +90,7 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
             rewriter, op.getLoc(), rewriter.getIndexType(),
             getThreadCoordinate(rewriter, op, layout, dim));
 
+    CoordinateComparisons comparisons(rewriter, op, coordinates);
     SmallVector<Value> results;
     for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index) {
       IRMapping mapping;
@@ -100,7 +102,10 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
           mapping.map(coordinate, addConstant(rewriter, op.getLoc(), bases[dim],
                                               offset[dim]));
       for (Operation &inner : body.without_terminator())
-        rewriter.clone(inner, mapping);
+        if (Value result = comparisons.create(rewriter, inner, offset))
+          mapping.map(inner.getResult(0), result);
+        else
+          rewriter.clone(inner, mapping);
       results.push_back(mapping.lookupOrDefault(
           cast<YieldOp>(body.getTerminator()).getValue()));
     }

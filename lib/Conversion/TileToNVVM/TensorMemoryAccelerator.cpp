@@ -31,35 +31,61 @@ static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
   return coordinates;
 }
 
-/// Emits `text` once for each panel of `tile`: with the panel's address as $0,
-/// the descriptor as $1, `others`, and then the panel's coordinates, whose
-/// names replace `@` in the text.
+/// More copies of panels than this are a loop: ptxas readies the operands of
+/// all in uniform registers, and beyond these in the few that a role which
+/// copies has (head dim 240, of 15 panels: 4 bytes spilled).
+static constexpr int64_t kMostCopies = 8;
+
+/// Emits `text` for each panel of `tile`: with the panel's address as $0, the
+/// descriptor as $1, `others`, and then the panel's coordinates, whose names
+/// replace `@` in the text.
 static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
                        SharedType tile, StringRef text, Value address,
                        Value descriptor, ValueRange others,
                        ArrayRef<Value> coordinates) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(builder, value, 32);
-  };
   auto [before, after] = text.split('@');
   std::string whole = before.str();
   llvm::raw_string_ostream os(whole);
-  llvm::interleaveComma(
-      llvm::seq<int64_t>(0, map.getRank()), os,
-      [&](int64_t dim) { os << "$" << 2 + others.size() + dim; });
+  unsigned column = 2 + others.size();
+  llvm::interleaveComma(llvm::seq<int64_t>(0, map.getRank()), os,
+                        [&](int64_t dim) { os << "$" << column + dim; });
   os << after;
-  for (int64_t panel = 0; panel < tile.getNumPanels(); ++panel) {
-    SmallVector<Value> operands = {
-        arith::AddIOp::create(builder, address,
-                              constant(panel * tile.getPanelBytes())),
-        descriptor};
+  auto emit = [&](int64_t byte, int64_t distance, StringRef text) {
+    auto move = [&](Value value, int64_t by) -> Value {
+      return arith::AddIOp::create(
+          builder, value, arith::ConstantIntOp::create(builder, by, 32));
+    };
+    SmallVector<Value> operands = {move(address, byte), descriptor};
     llvm::append_range(operands, others);
-    operands.push_back(
-        arith::AddIOp::create(builder, coordinates.front(),
-                              constant(panel * tile.getPanelColumns())));
+    operands.push_back(move(coordinates.front(), distance));
     llvm::append_range(operands, coordinates.drop_front());
-    emitPtx(builder, builder.getLoc(), whole, operands);
+    emitPtx(builder, builder.getLoc(), text, operands);
+  };
+  int64_t panels = tile.getNumPanels();
+  if (panels <= kMostCopies) {
+    for (int64_t panel = 0; panel < panels; ++panel)
+      emit(panel * tile.getPanelBytes(), panel * tile.getPanelColumns(), whole);
+    return;
   }
+  // Written in PTX, where ptxas can be kept from unrolling it.
+  std::string copy = StringRef(whole).str();
+  auto rename = [&](const std::string &operand, StringRef name) {
+    copy.replace(copy.find(operand), operand.size(), name);
+  };
+  rename("$0", "address");
+  rename("$" + std::to_string(column), "column");
+  emit(0, 0,
+       llvm::formatv("{{\n.reg .pred more;\n.reg .b32 address, column, end;\n"
+                     "mov.b32 address, $0;\nmov.b32 column, ${0};\n"
+                     "add.s32 end, column, {1};\n"
+                     "COPY:\n.pragma \"nounroll\";\n{2}\n"
+                     "add.s32 address, address, {3};\n"
+                     "add.s32 column, column, {4};\n"
+                     "setp.lt.s32 more, column, end;\n"
+                     "@more bra COPY;\n}",
+                     column, panels * tile.getPanelColumns(), copy,
+                     tile.getPanelBytes(), tile.getPanelColumns())
+           .str());
 }
 
 /// Writes zeros to rows `first` to below `end` of the tile at `address`. A

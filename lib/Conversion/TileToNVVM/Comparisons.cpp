@@ -1,0 +1,185 @@
+//===- Comparisons.cpp - Comparisons of coordinates -----------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Comparisons.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+/// How far sides may be apart, as a difference; those that are further are made
+/// this far, which compares alike while coordinates add less.
+static constexpr int64_t kFarthest = int64_t(1) << 29;
+
+namespace {
+
+/// Splits values of a map's body into sums.
+class Sums {
+public:
+  Sums(Block &body, ArrayRef<BlockArgument> coordinates)
+      : body(body), coordinates(coordinates) {}
+
+  /// What each coordinate is multiplied by in `value`; nullopt if it is no such
+  /// sum.
+  std::optional<SmallVector<int64_t, 2>> getCoefficients(Value value) const;
+
+  /// What is left of a sum without coordinates, emitted by `builder`; null if
+  /// nothing is.
+  Value createRest(OpBuilder &builder, Value value);
+
+private:
+  /// Whether all elements share `value`.
+  bool isShared(Value value) const;
+  Value clone(OpBuilder &builder, Value value);
+
+  Block &body;
+  ArrayRef<BlockArgument> coordinates;
+  IRMapping mapping;
+};
+
+} // namespace
+
+bool Sums::isShared(Value value) const {
+  if (value.getParentBlock() != &body)
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return isShared(operand); });
+}
+
+std::optional<SmallVector<int64_t, 2>>
+Sums::getCoefficients(Value value) const {
+  SmallVector<int64_t, 2> result(coordinates.size());
+  if (isShared(value))
+    return result;
+  if (const auto *place = llvm::find(coordinates, value);
+      place != coordinates.end()) {
+    result[place - coordinates.begin()] = 1;
+    return result;
+  }
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_present<arith::AddIOp, arith::SubIOp>(op))
+    return std::nullopt;
+  auto a = getCoefficients(op->getOperand(0));
+  auto b = getCoefficients(op->getOperand(1));
+  if (!a || !b)
+    return std::nullopt;
+  for (auto [sum, left, right] : llvm::zip_equal(result, *a, *b))
+    sum = isa<arith::AddIOp>(op) ? left + right : left - right;
+  return result;
+}
+
+Value Sums::clone(OpBuilder &builder, Value value) {
+  if (value.getParentBlock() != &body || mapping.contains(value))
+    return mapping.lookupOrDefault(value);
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    clone(builder, operand);
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+Value Sums::createRest(OpBuilder &builder, Value value) {
+  if (isShared(value))
+    return clone(builder, value);
+  if (llvm::is_contained(coordinates, value))
+    return nullptr;
+  Operation *op = value.getDefiningOp();
+  Value a = createRest(builder, op->getOperand(0));
+  Value b = createRest(builder, op->getOperand(1));
+  if (!b)
+    return a;
+  if (isa<arith::AddIOp>(op))
+    return a ? arith::AddIOp::create(builder, op->getLoc(), a, b) : b;
+  if (!a)
+    a = arith::ConstantIndexOp::create(builder, op->getLoc(), 0);
+  return arith::SubIOp::create(builder, op->getLoc(), a, b);
+}
+
+static bool isUnsigned(arith::CmpIPredicate predicate) {
+  using arith::CmpIPredicate;
+  return predicate == CmpIPredicate::ult || predicate == CmpIPredicate::ule ||
+         predicate == CmpIPredicate::ugt || predicate == CmpIPredicate::uge;
+}
+
+/// `a - b` as an i32, no further from 0 than `kFarthest`; null is 0.
+static Value createDifference(OpBuilder &builder, Location loc, Value a,
+                              Value b) {
+  Type wide = builder.getI64Type();
+  auto widen = [&](Value value) -> Value {
+    if (!value)
+      return arith::ConstantIntOp::create(builder, loc, 0, 64);
+    return arith::IndexCastOp::create(builder, loc, wide, value);
+  };
+  Value difference =
+      LLVM::SSubSat::create(builder, loc, wide, widen(a), widen(b));
+  difference = arith::MinSIOp::create(
+      builder, loc, difference,
+      arith::ConstantIntOp::create(builder, loc, kFarthest, 64));
+  difference = arith::MaxSIOp::create(
+      builder, loc, difference,
+      arith::ConstantIntOp::create(builder, loc, -kFarthest, 64));
+  return arith::TruncIOp::create(builder, loc, builder.getI32Type(),
+                                 difference);
+}
+
+CoordinateComparisons::CoordinateComparisons(
+    OpBuilder &builder, MapOp map, ArrayRef<BlockArgument> coordinates) {
+  LayoutAttr layout = map.getResult().getType().getLayout();
+  Block &body = map.getBody().front();
+  Location loc = map.getLoc();
+  Sums sums(body, coordinates);
+  for (auto op : body.getOps<arith::CmpIOp>()) {
+    if (!op.getLhs().getType().isIndex() || isUnsigned(op.getPredicate()))
+      continue;
+    auto a = sums.getCoefficients(op.getLhs());
+    auto b = sums.getCoefficients(op.getRhs());
+    if (!a || !b)
+      continue;
+    Comparison comparison;
+    int64_t farthest = 0;
+    for (auto [left, right, size] :
+         llvm::zip_equal(*a, *b, layout.getShape())) {
+      comparison.coefficients.push_back(left - right);
+      farthest += std::abs(left - right) * size;
+    }
+    if (farthest == 0 || farthest >= kFarthest)
+      continue;
+    Value left = sums.createRest(builder, op.getLhs());
+    Value right = sums.createRest(builder, op.getRhs());
+    comparison.difference = createDifference(builder, loc, left, right);
+    for (auto [dim, coefficient] : llvm::enumerate(comparison.coefficients)) {
+      if (!coefficient)
+        continue;
+      Value first = getThreadCoordinate(builder, map, layout, dim);
+      if (coefficient != 1)
+        first = arith::MulIOp::create(builder, loc, first,
+                                      getI32(builder, loc, coefficient));
+      comparison.difference =
+          arith::AddIOp::create(builder, loc, comparison.difference, first);
+    }
+    comparisons.try_emplace(op, comparison);
+  }
+}
+
+Value CoordinateComparisons::create(OpBuilder &builder, Operation &op,
+                                    ArrayRef<int64_t> offset) const {
+  auto found = comparisons.find(&op);
+  if (found == comparisons.end())
+    return nullptr;
+  const Comparison &comparison = found->second;
+  int64_t bound = 0;
+  for (auto [coefficient, distance] :
+       llvm::zip_equal(comparison.coefficients, offset))
+    bound -= coefficient * distance;
+  return arith::CmpIOp::create(
+      builder, op.getLoc(), cast<arith::CmpIOp>(op).getPredicate(),
+      comparison.difference, getI32(builder, op.getLoc(), bound));
+}

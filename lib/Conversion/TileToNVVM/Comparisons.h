@@ -1,0 +1,46 @@
+//===- Comparisons.h - Comparisons of coordinates ---------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_TILETONVVM_COMPARISONS_H
+#define FOVEA_LIB_CONVERSION_TILETONVVM_COMPARISONS_H
+
+#include "Patterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace fovea::tile {
+
+/// The comparisons of a map's body whose sides are sums of the coordinates and
+/// of what all elements share, as the terms of most masks are. The elements of
+/// a thread differ by constants: all compare one difference, an i32, with a
+/// number of theirs. By itself each column would have an index of 64 bits, and
+/// ptxas computes those of all columns first, which costs more registers than
+/// there are (head dim 16, backward: 52 bytes spilled).
+class CoordinateComparisons {
+public:
+  /// Emits, in front of `map`, what its elements share.
+  CoordinateComparisons(mlir::OpBuilder &builder, MapOp map,
+                        llvm::ArrayRef<mlir::BlockArgument> coordinates);
+
+  /// The result of `op` for the thread's element that is `offset` from its
+  /// first; null if it is no such comparison.
+  mlir::Value create(mlir::OpBuilder &builder, mlir::Operation &op,
+                     llvm::ArrayRef<int64_t> offset) const;
+
+private:
+  struct Comparison {
+    /// The left side less the right one, at the thread's first element.
+    mlir::Value difference;
+    /// What each coordinate adds to it.
+    llvm::SmallVector<int64_t, 2> coefficients;
+  };
+  llvm::DenseMap<mlir::Operation *, Comparison> comparisons;
+};
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_CONVERSION_TILETONVVM_COMPARISONS_H

@@ -1,0 +1,103 @@
+// RUN: fovea-opt %s --pass-pipeline='builtin.module(convert-tile-to-nvvm,gpu.module(canonicalize,cse))' | FileCheck %s
+
+#acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
+!acc = !tile.fragment<16x8xf32, #acc>
+
+gpu.module @kernels {
+  // All elements compare one difference of 32 bits, each with a number of its own:
+  // those at (0, 0), (0, 1), (8, 0) and (8, 1) of a thread. What overflows is far
+  // apart, and so is what does not fit 32 bits.
+
+  // CHECK-LABEL: gpu.func @causal
+  // CHECK-SAME:    %[[A:[^:]*]]: f32, %[[ROW:[^:]*]]: index, %[[COLUMN:[^:]*]]: index
+  // CHECK-DAG:     %[[LEFT:.*]] = arith.index_cast %[[ROW]] : index to i64
+  // CHECK-DAG:     %[[RIGHT:.*]] = arith.index_cast %[[COLUMN]] : index to i64
+  // CHECK:         %[[FAR:.*]] = llvm.intr.ssub.sat(%[[LEFT]], %[[RIGHT]])
+  // CHECK:         %[[BELOW:.*]] = arith.minsi %[[FAR]], %c536870912_i64
+  // CHECK:         %[[BOTH:.*]] = arith.maxsi %[[BELOW]], %c-536870912_i64
+  // CHECK:         %[[SHORT:.*]] = arith.trunci %[[BOTH]] : i64 to i32
+  // CHECK:         %[[SUM:.*]] = arith.addi %[[SHORT]], %{{.*}} : i32
+  // CHECK:         %[[MINUS:.*]] = arith.muli %{{.*}}, %c-2_i32 : i32
+  // CHECK:         %[[DIFFERENCE:.*]] = arith.addi %[[SUM]], %[[MINUS]] : i32
+  // CHECK-NOT:     index
+  // CHECK:         arith.cmpi sge, %[[DIFFERENCE]], %c0_i32 : i32
+  // CHECK:         arith.cmpi sge, %[[DIFFERENCE]], %c1_i32 : i32
+  // CHECK:         arith.cmpi sge, %[[DIFFERENCE]], %c-8_i32 : i32
+  // CHECK:         arith.cmpi sge, %[[DIFFERENCE]], %c-7_i32 : i32
+  // CHECK-NOT:     arith.cmpi sge
+  gpu.func @causal(%a: f32, %row: index, %column: index, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !acc
+    %p = tile.map ins(%x : !acc) {
+    ^bb0(%e: f32, %i: index, %j: index):
+      %zero = arith.constant 0.0 : f32
+      %0 = arith.addi %row, %i : index
+      %1 = arith.addi %column, %j : index
+      %2 = arith.cmpi sge, %0, %1 : index
+      %3 = arith.select %2, %e, %zero : f32
+      tile.yield %3 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
+  // A difference has coefficients of both sides, and what all elements share may
+  // be computed in the body.
+
+  // CHECK-LABEL: gpu.func @window
+  // CHECK-SAME:    %[[A:[^:]*]]: f32, %[[ROW:[^:]*]]: index, %[[WIDTH:[^:]*]]: index
+  // CHECK:         %[[TWICE:.*]] = arith.muli %[[WIDTH]], %c2 : index
+  // CHECK:         %[[RIGHT:.*]] = arith.index_cast %[[TWICE]] : index to i64
+  // CHECK:         llvm.intr.ssub.sat(%{{.*}}, %[[RIGHT]])
+  // CHECK:         arith.cmpi slt, %[[DIFFERENCE:.*]], %c0_i32 : i32
+  // CHECK:         arith.cmpi slt, %[[DIFFERENCE]], %c1_i32 : i32
+  // CHECK:         arith.cmpi slt, %[[DIFFERENCE]], %c-8_i32 : i32
+  // CHECK:         arith.cmpi slt, %[[DIFFERENCE]], %c-7_i32 : i32
+  gpu.func @window(%a: f32, %row: index, %width: index, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !acc
+    %p = tile.map ins(%x : !acc) {
+    ^bb0(%e: f32, %i: index, %j: index):
+      %zero = arith.constant 0.0 : f32
+      %two = arith.constant 2 : index
+      %0 = arith.addi %row, %i : index
+      %1 = arith.subi %0, %j : index
+      %2 = arith.muli %width, %two : index
+      %3 = arith.cmpi slt, %1, %2 : index
+      %4 = arith.select %3, %e, %zero : f32
+      tile.yield %4 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
+  // What is unsigned, of another type, no sum, or the same for all stays.
+
+  // CHECK-LABEL: gpu.func @others
+  // CHECK-NOT:     ssub.sat
+  // CHECK-COUNT-2: arith.cmpi ult, %{{.*}} : index
+  // CHECK-NOT:     ssub.sat
+  // CHECK:         gpu.return
+  gpu.func @others(%a: f32, %row: index, %wide: i64, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !acc
+    %p = tile.map ins(%x : !acc) {
+    ^bb0(%e: f32, %i: index, %j: index):
+      %zero = arith.constant 0.0 : f32
+      %0 = arith.cmpi ult, %i, %row : index
+      %1 = arith.index_cast %j : index to i64
+      %2 = arith.cmpi slt, %1, %wide : i64
+      %3 = arith.muli %i, %j : index
+      %4 = arith.cmpi slt, %3, %row : index
+      %5 = arith.addi %i, %row : index
+      %6 = arith.cmpi sge, %5, %i : index
+      %7 = arith.andi %0, %2 : i1
+      %8 = arith.andi %4, %6 : i1
+      %9 = arith.andi %7, %8 : i1
+      %10 = arith.select %9, %e, %zero : f32
+      tile.yield %10 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+}
