@@ -155,6 +155,8 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
   int64_t fragment = threadScores * (shape.accumulationBytes / 4);
   if (keepsScores(op))
     footprint.registers += fragment;
+  if (op.getDropout())
+    footprint.registers += getDropoutRegisters(threadScores);
   bool maySpill = footprint.usesWgmma && !hasBiasGradient(op) &&
                   schedule.getQueryTile() <= kWgmmaQueries;
   if (!op.getCaptures().empty() && !maySpill)

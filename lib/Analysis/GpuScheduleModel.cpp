@@ -222,6 +222,8 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target,
           // A third group of warps pays where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
           footprint.registers += spare;
+          if (op.getDropout())
+            footprint.registers += getDropoutRegisters(rows * keyTile / 32);
           // A warp with more rows than an instruction loads more of them ahead.
           if (rows > 16 && shape.elementBytes == 2)
             footprint.registers += kOperandRegisters;

@@ -20,6 +20,12 @@ inline constexpr int64_t kLargestUnrolled = 4096;
 /// Registers for operands of products that are not read from shared memory.
 inline constexpr int64_t kOperandRegisters = 40;
 
+/// Registers for the random bits of a thread's scores under dropout, of which
+/// ptxas computes all side by side.
+inline int64_t getDropoutRegisters(int64_t threadScores) {
+  return threadScores + 16;
+}
+
 /// Blocks under a mask have unequal work.
 inline attn::WorkOrder getWorkOrder(mlir::Region &mask) {
   return mask.empty() ? attn::WorkOrder::Linear : attn::WorkOrder::LongestFirst;

@@ -672,7 +672,7 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
 #hopper = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
 module attributes {attn.target = #hopper} {
   func.func @backward_registers(%x: tensor<1x2x8x128xf16>, %l: tensor<1x2x8xf32>) {
-    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 128x128 by 8 warps in 1 stages needs 289 registers a thread, but there are 240}}
+    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 128x128 by 8 warps in 1 stages needs 297 registers a thread, but there are 240}}
     %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
       {schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 1>}
       : tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16> -> tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>

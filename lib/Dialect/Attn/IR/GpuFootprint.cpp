@@ -17,7 +17,10 @@ static constexpr int64_t kAlignment = 1024, kFeatures = 16, kWarpGroup = 4;
 /// Columns of a panel of a tile in shared memory, at which WGMMA may begin.
 static constexpr int64_t kPanel = 64;
 static constexpr int64_t kFileRegisters = 65536, kLoadRegisters = 24;
-static constexpr int64_t kOtherRegisters = 25, kOtherBackwardRegisters = 33;
+static constexpr int64_t kOtherRegisters = 25;
+/// The same of the backward pass by mma.sync or FMA, and by WGMMA.
+static constexpr int64_t kOtherBackwardRegisters = 33,
+                         kOtherWgmmaBackwardRegisters = 41;
 static constexpr int64_t kLargestBudget = 240;
 
 static bool isHopper(TargetAttr target) { return target.getArch() == "hopper"; }
@@ -120,16 +123,25 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
   int64_t sums = keys * (headDim + valueDim) * words;
   footprint.registers =
       llvm::divideCeil(2 * queries * keys * words + sums, threads) +
-      kOtherBackwardRegisters;
+      (footprint.usesWgmma ? kOtherWgmmaBackwardRegisters
+                           : kOtherBackwardRegisters);
+  if (!footprint.usesWgmma)
+    return footprint;
   // Products by WGMMA run side by side: while the queries' gradients are
-  // summed, those of keys still read scores' gradients of 16 bits. Statistics
-  // and masks are done with by then.
-  if (footprint.usesWgmma)
-    footprint.registers = std::max<int64_t>(
-        footprint.registers,
-        llvm::divideCeil(queries * keys / 2 + queries * headDim + sums,
-                         threads) +
-            kOtherRegisters);
+  // summed, those of values and keys still read probabilities and scores'
+  // gradients of 16 bits.
+  int64_t summed =
+      llvm::divideCeil(queries * keys + queries * headDim + sums, threads);
+  int64_t queryWarps = getRowWarps(queries, schedule.getWarps());
+  int64_t columns = headDim / (schedule.getWarps() / queryWarps);
+  bool sumsByWgmma =
+      queryWarps % kWarpGroup == 0 &&
+      (queryWarps == schedule.getWarps() || columns % kPanel == 0);
+  // By mma.sync, ptxas has the right operands of three steps in flight, of 4
+  // registers for 16 columns, and the left one of one.
+  int64_t others =
+      sumsByWgmma ? kOtherWgmmaBackwardRegisters : 3 * columns / 4 + 4;
+  footprint.registers = std::max(footprint.registers, summed + others);
   return footprint;
 }
 

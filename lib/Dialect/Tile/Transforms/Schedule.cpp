@@ -224,7 +224,7 @@ private:
 StepOrder::StepOrder(scf::ForOp loop, const BodyGraph &graph)
     : loop(loop), graph(graph) {
   // What addresses and the like take, and what a thread can have.
-  constexpr int64_t kOthers = 20, kMost = 255;
+  constexpr int64_t kOthers = 28, kMost = 255;
   auto role = loop->getParentOfType<RoleOp>();
   budget = (role ? role.getRegisters().value_or(kMost) : kMost) - kOthers;
 }

@@ -35,7 +35,7 @@ struct GpuFootprint {
   /// 32-bit registers of a thread that computes: scores, the accumulator, the
   /// probabilities (twice by WGMMA, which works on the last ones meanwhile) and
   /// about 25 more. Backward: scores and their gradients, two accumulators, and
-  /// about 33 more.
+  /// about 33 more, by WGMMA 41; or what products that run side by side take.
   int64_t registers;
   /// The most that such a thread can have.
   int64_t registerLimit;
