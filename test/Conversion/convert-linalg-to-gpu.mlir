@@ -362,3 +362,28 @@ func.func @host_reads(%n: memref<4xindex, strided<[?], offset: ?>>, %x: f32) -> 
   linalg.fill ins(%x : f32) outs(%y : memref<?xf32>)
   return %y : memref<?xf32>
 }
+
+// -----
+
+// A parallel loop around kernels is a loop of the host, which starts them one
+// after another.
+// CHECK-LABEL: func @kernels_in_parallel(
+// CHECK-SAME:    %[[X:.*]]: memref<4x8xf32>
+// CHECK:         scf.for %[[I:.*]] = %c0 to %c4 step %c1
+// CHECK:           gpu.launch
+// CHECK:             memref.store %{{.*}}, %[[X]][%[[I]], %{{.*}}]
+// CHECK-NOT:     scf.forall
+// CHECK:         return
+func.func @kernels_in_parallel(%x: memref<4x8xf32>) {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %one = arith.constant 1.0 : f32
+  scf.forall (%i) in (4) {
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c8, %sy = %c1, %sz = %c1) {
+      memref.store %one, %x[%i, %tx] : memref<4x8xf32>
+      gpu.terminator
+    }
+  }
+  return
+}

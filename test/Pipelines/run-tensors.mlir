@@ -29,6 +29,9 @@
 // RUN: fovea-run %s --entry=steps --random=3 --check --target=sm_90a --simulate
 // RUN: fovea-run %s --entry=steps --random=3 --check --target=sm_80 --simulate
 // RUN: fovea-run %s --entry=steps --random=3 --check --grad --target=sm_90a --simulate
+// RUN: fovea-run %s --entry=parallel --random=3 --check
+// RUN: fovea-run %s --entry=parallel --random=3 --check --target=sm_90a --simulate
+// RUN: fovea-compile %s --target=sm_90a --emit=llvm -o /dev/null
 
 func.func @transpose(%x: tensor<2x?x3x17xf32>) -> tensor<2x3x17x?xf32> {
   %c1 = arith.constant 1 : index
@@ -158,4 +161,17 @@ func.func @steps(%x: tensor<1x6x140x32xf16>) -> tensor<1x2x70x16xf16> {
   %v = tensor.extract_slice %x[0, 4, 0, 16] [1, 2, 70, 16] [1, 1, 1, 1] : tensor<1x6x140x32xf16> to tensor<1x2x70x16xf16>
   %o = attn.attention %q, %k, %v scale(0.25) : tensor<1x2x70x16xf16>, tensor<1x2x70x16xf16>, tensor<1x2x70x16xf16> -> tensor<1x2x70x16xf16>
   return %o : tensor<1x2x70x16xf16>
+}
+
+// Attention in a parallel loop that the graph has.
+func.func @parallel(%q: tensor<4x2x20x16xf16>) -> tensor<4x2x20x16xf16> {
+  %e = tensor.empty() : tensor<4x2x20x16xf16>
+  %r = scf.forall (%i) in (4) shared_outs(%out = %e) -> (tensor<4x2x20x16xf16>) {
+    %s = tensor.extract_slice %q[%i, 0, 0, 0] [1, 2, 20, 16] [1, 1, 1, 1] : tensor<4x2x20x16xf16> to tensor<1x2x20x16xf16>
+    %o = attn.attention %s, %s, %s scale(0.25) : tensor<1x2x20x16xf16>, tensor<1x2x20x16xf16>, tensor<1x2x20x16xf16> -> tensor<1x2x20x16xf16>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %o into %out[%i, 0, 0, 0] [1, 2, 20, 16] [1, 1, 1, 1] : tensor<1x2x20x16xf16> into tensor<4x2x20x16xf16>
+    }
+  }
+  return %r : tensor<4x2x20x16xf16>
 }

@@ -725,7 +725,8 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
       of one element, and meet at a barrier behind it. Its buffers are in shared
       memory, large ones in memory;
     - any other `scf.forall`, with one thread for each iteration. Its buffers are
-      each thread's own, in memory if they are larger than 512 bytes;
+      each thread's own, in memory if they are larger than 512 bytes. One around
+      kernels is a loop of the host, which starts them one after another;
     - a nest of `scf.for` that adds terms to elements at computed places, with one
       thread for each term, which adds atomically. With `deterministic`, numbers
       are added in integers, so that results do not depend on the order;

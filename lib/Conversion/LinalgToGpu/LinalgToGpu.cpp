@@ -26,6 +26,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 
@@ -68,7 +69,28 @@ private:
     return isa<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(op);
   }
 
+  /// The host starts kernels one after another: a parallel loop around some is
+  /// a loop there.
+  static LogicalResult serializeAroundKernels(func::FuncOp function) {
+    SmallVector<scf::ForallOp> parallel;
+    function.walk([&](scf::ForallOp loop) {
+      if (loop.getNumResults() == 0 &&
+          loop.walk([](gpu::LaunchOp) { return WalkResult::interrupt(); })
+              .wasInterrupted())
+        parallel.push_back(loop);
+    });
+    IRRewriter rewriter(function.getContext());
+    for (scf::ForallOp loop : parallel) {
+      rewriter.setInsertionPoint(loop);
+      if (failed(scf::forallToForLoop(rewriter, loop)))
+        return failure();
+    }
+    return success();
+  }
+
   LogicalResult convert(func::FuncOp function) {
+    if (failed(serializeAroundKernels(function)))
+      return failure();
     SmallVector<Operation *> work;
     walkHost(function, [&](Operation *op) {
       if (isa<linalg::LinalgOp, memref::CopyOp, scf::ForallOp, memref::LoadOp,
