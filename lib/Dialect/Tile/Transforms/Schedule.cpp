@@ -465,6 +465,15 @@ static void schedule(scf::ForOp loop) {
       second.insert(wait);
   }
 
+  // The first step's first stage comes in front of the loop, and what it writes
+  // is shared memory of its own.
+  if (llvm::any_of(graph.getOps(), [&](Operation *op) {
+        return isa<ToSharedOp>(op) && !second.contains(op);
+      })) {
+    LDBG() << "  its order stays: two stages would write shared memory twice";
+    return;
+  }
+
   DenseSet<Operation *> ordered;
   int64_t order = 0;
   auto place = [&](auto &&isNext) {
