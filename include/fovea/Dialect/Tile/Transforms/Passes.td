@@ -185,7 +185,9 @@ def TileSchedule : Pass<"tile-schedule"> {
     on another product of the same iteration, with the ops that only it needs or
     that depend on it, is put one iteration later. In a step of the loop, the
     tensor cores then work on the next scores and on the last values while the
-    softmax is computed (FlashAttention-3, arXiv 2407.08608, section 3.2).
+    softmax is computed (FlashAttention-3, arXiv 2407.08608, section 3.2). Nothing
+    is put later where the rest of the step writes shared memory by `tile.to_shared`,
+    which the first step, in front of the loop, would need once more.
 
     A loop with several products that depend on no other of the iteration has
     work for the tensor cores in one step, and registers enough for no more:
