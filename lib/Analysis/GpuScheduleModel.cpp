@@ -225,8 +225,8 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target,
           if (op.getDropout())
             footprint.registers += getDropoutRegisters(rows * keyTile / 32);
           // A warp with more rows than an instruction loads more of them ahead.
-          if (rows > 16 && shape.elementBytes == 2)
-            footprint.registers += kOperandRegisters;
+          if (rows > 16)
+            footprint.registers += kOperandRegisters * shape.elementBytes / 2;
           StringRef objection;
           if (!footprint.fits(target))
             objection = "does not fit";
