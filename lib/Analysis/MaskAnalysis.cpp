@@ -181,8 +181,9 @@ Extent Solver::solve(Value condition, bool negate) {
     return allOrNothing(truth.any);
   }
   Operation *op = condition.getDefiningOp();
-  if (!op || whole.tabled.contains(condition))
+  if (!op)
     return everything();
+  // A table of the whole condition does not hide the bounds of its parts.
   auto operand = [&](unsigned number, bool negateIt) {
     return solve(op->getOperand(number), negateIt);
   };

@@ -217,6 +217,8 @@ _LENGTHS = ("lengths", "tensor<?xi32>",
             lambda rng, shape: rng.integers(0, shape[3] + 1, shape[0]))
 _STARTS = ("starts", *_LENGTHS[1:])
 _POSITIONS = ("positions", *_LENGTHS[1:])
+_KEPT = ("kept", "tensor<?x?xi1>",
+         lambda rng, shape: rng.random((shape[0], shape[3])) < 0.7)
 
 
 def _behind(b, j, c, n):
@@ -250,6 +252,14 @@ MASKS = {
         _CAUSAL + _START + "%m = arith.andi %m0, %m1 : i1",
         lambda b, h, i, j, c, n: (i >= j) & (j >= c[b]), _STARTS,
         absent=lambda b, j, c, n: j < c[b]),
+    "kept_from": Mask(
+        """
+      %c11 = arith.constant 11 : index
+      %m0 = arith.cmpi sge, %j, %c11 : index
+      %m1 = tensor.extract %kept[%b, %j] : tensor<?x?xi1>
+      %m = arith.andi %m0, %m1 : i1""",
+        lambda b, h, i, j, c, n: (j >= 11) & c[b, j], _KEPT,
+        absent=lambda b, j, c, n: j < 11),
     "positions": Mask(
         _POSITION + "%m = arith.ori %m1, %m1 : i1",
         lambda b, h, i, j, c, n: j <= i + c[b], _POSITIONS,

@@ -98,6 +98,7 @@ def test_strategies(case, shape, strategy):
     [Case(mask="padding"), Case(mask="left_padding", dtype="f64"),
      Case(mask="causal_left_padding", modification="soft_cap"),
      Case(mask="positions", dtype="f16", lse=True, heads=8),
+     Case(mask="kept_from"),
      Case(mask="padding_window", dtype="bf16", modification="alibi",
           dropout=0.2),
      Case(mask="left_padding", dtype="f16", dim=64, value_dim=128)],

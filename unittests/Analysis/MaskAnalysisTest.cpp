@@ -583,6 +583,21 @@ TEST_F(MaskAnalysisTest, PresentKeys) {
   EXPECT_EQ(IndexMath::constantOf(*keys.first), 5);
   EXPECT_EQ(IndexMath::constantOf(*keys.end), 80);
 
+  // Also where a table says what a tensor and the bounds keep together.
+  keys = present(R"(
+    %c5 = arith.constant 5 : index
+    %c80 = arith.constant 80 : index
+    %kept = tensor.extract %t[%b, %j] : tensor<2x30xi1>
+    %before = arith.cmpi slt, %j, %c80 : index
+    %both = arith.andi %before, %kept : i1
+    %after = arith.cmpi sge, %j, %c5 : index
+    %keep = arith.andi %both, %after : i1
+    attn.yield %keep : i1
+)");
+  ASSERT_TRUE(keys.first && keys.end);
+  EXPECT_EQ(IndexMath::constantOf(*keys.first), 5);
+  EXPECT_EQ(IndexMath::constantOf(*keys.end), 80);
+
   // A diagonal and a window that follow from sizes, an alternative, a tensor.
   for (StringRef body : {R"(
     %keep = arith.cmpi sge, %i, %j : index
