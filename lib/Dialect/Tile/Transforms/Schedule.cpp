@@ -437,6 +437,20 @@ void StepOrder::assign() {
     setPlace(op, /*stage=*/0, index);
 }
 
+/// Whether a step writes tiles to memory that its ops have of their own. The
+/// next step writes there again, so they cannot cross to its second stage; and
+/// what two stages put in front of the loop would need such memory once more.
+static bool writesTiles(scf::ForOp loop) {
+  return loop
+      ->walk([](Operation *op) {
+        bool isTile = isa<ToSharedOp>(op) ||
+                      (isa<LoadOp>(op) &&
+                       isa<SharedType>(op->getResult(0).getType()));
+        return isTile ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 static void schedule(scf::ForOp loop) {
   BodyGraph graph(loop);
   SmallVector<Operation *> later = graph.getDependentProducts();
@@ -453,6 +467,11 @@ static void schedule(scf::ForOp loop) {
               "none of the step";
     return StepOrder(loop, graph).assign();
   }
+  if (writesTiles(loop)) {
+    LDBG() << "  one stage, its ops in another order: the tiles that a step "
+              "writes are gone in the next";
+    return StepOrder(loop, graph).assign();
+  }
 
   // Stage 1: those products, what depends on them, and the slots they read.
   DenseSet<Operation *> second(later.begin(), later.end());
@@ -463,15 +482,6 @@ static void schedule(scf::ForOp loop) {
           return second.contains(user);
         }))
       second.insert(wait);
-  }
-
-  // The first step's first stage comes in front of the loop, and what it writes
-  // is shared memory of its own.
-  if (llvm::any_of(graph.getOps(), [&](Operation *op) {
-        return isa<ToSharedOp>(op) && !second.contains(op);
-      })) {
-    LDBG() << "  its order stays: two stages would write shared memory twice";
-    return;
   }
 
   DenseSet<Operation *> ordered;

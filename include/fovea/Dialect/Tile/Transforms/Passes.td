@@ -185,9 +185,7 @@ def TileSchedule : Pass<"tile-schedule"> {
     on another product of the same iteration, with the ops that only it needs or
     that depend on it, is put one iteration later. In a step of the loop, the
     tensor cores then work on the next scores and on the last values while the
-    softmax is computed (FlashAttention-3, arXiv 2407.08608, section 3.2). Nothing
-    is put later where the rest of the step writes shared memory by `tile.to_shared`,
-    which the first step, in front of the loop, would need once more.
+    softmax is computed (FlashAttention-3, arXiv 2407.08608, section 3.2).
 
     A loop with several products that depend on no other of the iteration has
     work for the tensor cores in one step, and registers enough for no more:
@@ -200,6 +198,11 @@ def TileSchedule : Pass<"tile-schedule"> {
     they can be written by hand. The order of two stages: products of stage 0 are issued
     first, then those of stage 1; then comes what needs the first alone; then
     the wait for the second and the rest.
+
+    Tiles that a step writes to memory of an op's own (`tile.to_shared`, and a
+    `tile.load` that is no ring) are gone in the next step, and the first step, in
+    front of the loop, would need such memory once more. Nothing of a loop with
+    such ops is put later: it is ordered in the same way.
 
     Loops without such a dependence keep one stage, and launches whose products
     are asynchronous already stay as they are.

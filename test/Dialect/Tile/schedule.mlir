@@ -1,0 +1,107 @@
+// A step's tiles that ops have memory of their own for are gone when the next
+// step writes them: nothing of such a loop runs a step later. Its ops are put in
+// another order within the step.
+// RUN: fovea-opt %s --tile-assign-layouts --tile-multibuffer --tile-specialize-warps --tile-schedule | FileCheck %s
+// RUN: fovea-opt %s --tile-assign-layouts --tile-multibuffer --tile-specialize-warps --tile-schedule --tile-expand-pipeline | FileCheck %s --check-prefix=EXPAND
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!columns = memref<?x64x1xbf16, strided<[?, ?, 1], offset: ?>>
+!s = !tile.fragment<64x64xf32>
+
+// What is written is read by a product that needs another one of the step.
+// CHECK-LABEL: func.func @written(
+// CHECK: tile.role "compute"
+// CHECK-NOT: tile.stage = 1
+// CHECK: tile.mma_async wgmma {{.*}} transpose_b {{.*}}tile.stage = 0
+// CHECK-NOT: tile.stage = 1
+// CHECK: tile.to_shared {{.*}}tile.stage = 0
+// CHECK-NOT: tile.stage = 1
+// CHECK: tile.mma_async wgmma {{.*}} into {{.*}}tile.stage = 0
+// CHECK-NOT: tile.stage = 1
+// CHECK: tile.store
+
+// One op writes the tile: no copy of it before the loop has memory of its own.
+// EXPAND-LABEL: func.func @written(
+// EXPAND: tile.role "compute"
+// EXPAND-NOT: tile.to_shared
+// EXPAND: scf.for
+// EXPAND: %[[S:.*]] = tile.mma_async wgmma {{.*}} transpose_b
+// EXPAND: tile.wait_mma %[[S]]
+// EXPAND: %[[P:.*]] = tile.to_shared
+// EXPAND: %[[O:.*]] = tile.mma_async wgmma %[[P]], {{.*}} into
+// EXPAND: tile.wait_mma %[[O]] :
+// EXPAND: scf.yield
+// EXPAND-NOT: tile.to_shared
+// EXPAND: tile.store
+func.func @written(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %v: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index) {
+  %c1 = arith.constant 1 : index
+  tile.launch grid(%c1) warps 4 stages 2
+      ins(%q, %k, %v : memref<?x64xbf16>, memref<?x64xbf16>, memref<?x64xbf16>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %V: !g, %O: memref<?x64xf32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %qt = tile.load %Q[%c0, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %V[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+      %narrow = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %i: index, %n: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<64x64xbf16>
+      %p = tile.to_shared %narrow transposed : !tile.fragment<64x64xbf16> -> !tile.shared<64x64xbf16>
+      %acc1 = tile.mma %p, %vt into %acc : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %acc1 : !s
+    }
+    tile.store %end, %O[%c0, %c0] dims [0, 1] : !s, memref<?x64xf32, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+// Values that TMA cannot copy are loaded by all threads.
+// CHECK-LABEL: func.func @loaded(
+// CHECK: tile.role "compute"
+// CHECK-NOT: tile.stage = 1
+// CHECK: tile.load %{{.*}}tile.stage = 0
+// CHECK-NOT: tile.stage = 1
+// CHECK: tile.store
+
+// EXPAND-LABEL: func.func @loaded(
+// EXPAND: tile.role "compute"
+// EXPAND-NOT: tile.load %
+// EXPAND: scf.for
+// EXPAND: tile.load %
+// EXPAND: scf.yield
+// EXPAND-NOT: tile.load %
+// EXPAND: tile.store
+func.func @loaded(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %v: memref<?x64x1xbf16>, %out: memref<?x64xf32>, %keys: index) {
+  %c1 = arith.constant 1 : index
+  tile.launch grid(%c1) warps 4 stages 2
+      ins(%q, %k, %v : memref<?x64xbf16>, memref<?x64xbf16>, memref<?x64x1xbf16>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %V: !columns, %O: memref<?x64xf32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %qt = tile.load %Q[%c0, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %V[%j, %c0, %c0] dims [0, 1] : !columns -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+      %narrow = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %i: index, %n: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<64x64xbf16>
+      %acc1 = tile.mma %narrow, %vt into %acc : !tile.fragment<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %acc1 : !s
+    }
+    tile.store %end, %O[%c0, %c0] dims [0, 1] : !s, memref<?x64xf32, strided<[?, 1], offset: ?>>
+  }
+  return
+}
