@@ -1,5 +1,15 @@
 # How Fovea's libraries, tools and TableGen headers are declared.
 
+# A compiler cache where there is one. Precompiled headers need to be taken by
+# what they hold, not by when they were made.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()
+
 # Interface target with the flags of our own code; MLIR's headers are system
 # headers, so that -Werror speaks of our code alone.
 add_library(FoveaOptions INTERFACE)

@@ -88,8 +88,8 @@ FOVEA_API void fovea_context_destroy(fovea_context *context);
 
 /** Null and zero members mean the default. */
 typedef struct fovea_options {
-  /** "host" (default), "sm_80", "sm_90a", or "gpu": what suits the GPU that is
-      here. Code for a GPU can only be compiled where there is one. */
+  /** "host" (default), a GPU such as "sm_90a", or "gpu": what suits the GPU
+      that is here. Code for a GPU can only be compiled where there is one. */
   const char *target;
   /** "fused" (default), "two-pass", "three-pass" or "unfused". */
   const char *strategy;

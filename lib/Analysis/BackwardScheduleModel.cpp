@@ -27,7 +27,8 @@ using namespace fovea::attn;
 /// Seconds of all blocks, each of which adds up the gradients of a tile of
 /// keys.
 static double predictBackwardSeconds(const AttentionShape &shape,
-                                     TargetAttr target, ScheduleAttr schedule,
+                                     machine::TargetAttr target,
+                                     ScheduleAttr schedule,
                                      const GpuFootprint &footprint) {
   // Instructions per score: scale and subtract, exponential, difference and
   // product, two conversions, and what comes between.
@@ -52,9 +53,10 @@ static double predictBackwardSeconds(const AttentionShape &shape,
   double products = 2 * queries * keys * (3 * headDim + 2 * valueDim);
   if (shape.elementBytes == 2) {
     double rate = double(target.getMatrixPeak()) * perCore * kMatrixEfficiency;
-    // Hopper's tensor cores reach half of their rate by mma.sync.
-    products /=
-        !footprint.usesWgmma && target.getArch() == "hopper" ? rate / 2 : rate;
+    // Tensor cores with WGMMA reach half of their rate by mma.sync.
+    products /= !footprint.usesWgmma && target.getGpuArch().hasWarpGroups
+                    ? rate / 2
+                    : rate;
   } else {
     products /= double(target.getPeak()) * perCore * kFmaEfficiency;
   }
@@ -128,7 +130,7 @@ static bool hasBiasGradient(AttentionBackwardOp op) {
 /// Seconds under `schedule`; nullopt if the target has no such kernel.
 static std::optional<double> predictIfFits(AttentionBackwardOp op,
                                            const AttentionShape &shape,
-                                           TargetAttr target,
+                                           machine::TargetAttr target,
                                            ScheduleAttr schedule) {
   // Registers for addresses of biases, and for what is read; by mma.sync those
   // of operands serve as well.
@@ -168,7 +170,7 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
 }
 
 ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
-                                      TargetAttr target) {
+                                      machine::TargetAttr target) {
   AttentionShape shape = getLongShape(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());

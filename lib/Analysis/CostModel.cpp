@@ -198,7 +198,7 @@ namespace {
 class CostEstimator {
 public:
   CostEstimator(func::FuncOp function, ArrayRef<SmallVector<int64_t>> shapes,
-                TargetAttr target, KernelForm form, int64_t passes,
+                machine::TargetAttr target, KernelForm form, int64_t passes,
                 const llvm::DenseSet<Operation *> &tiled)
       : function(function), sizes(function, shapes), target(target), form(form),
         passes(passes), tiled(tiled) {}
@@ -217,7 +217,7 @@ private:
 
   func::FuncOp function;
   SizeEvaluator sizes;
-  TargetAttr target;
+  machine::TargetAttr target;
   KernelForm form;
   int64_t passes;
   /// What is computed on the tiles of attention.
@@ -230,7 +230,8 @@ private:
 };
 } // namespace
 
-double fovea::predictKernel(double flops, double bytes, TargetAttr target) {
+double fovea::predictKernel(double flops, double bytes,
+                            machine::TargetAttr target) {
   constexpr double kUsualShareOfPeak = 0.4;
   double compute = flops / (double(target.getPeak()) * 1e9 * kUsualShareOfPeak);
   double memory = bytes / (double(target.getBandwidth()) * 1e6);
@@ -618,7 +619,7 @@ FailureOr<Cost> CostEstimator::run() {
 
 FailureOr<Cost> fovea::estimateCost(func::FuncOp function,
                                     ArrayRef<SmallVector<int64_t>> shapes,
-                                    TargetAttr target, KernelForm form,
+                                    machine::TargetAttr target, KernelForm form,
                                     int64_t passes,
                                     const llvm::DenseSet<Operation *> &tiled) {
   // Sizes are evaluated on a copy, since asking for them adds IR.

@@ -22,13 +22,8 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Registers of a multiprocessor, and threads that it runs at once.
-static constexpr int64_t kRegisters = 65536;
-static constexpr int64_t kThreads = 2048;
 /// Warps that alternate as one: one for each scheduler of a multiprocessor.
 static constexpr int64_t kGroupWarps = 4;
-/// Shared memory that a block takes beyond what it asks for.
-static constexpr int64_t kBlockBytes = 1024;
 /// Registers that a thread needs to read what regions capture: addresses of
 /// elements, and loads that run ahead.
 static constexpr int64_t kCaptureRegisters = 24;
@@ -77,7 +72,7 @@ static std::optional<std::string> getUnfitOperands(OpTy op) {
 }
 
 std::optional<std::string> fovea::getUnfitReason(AttentionOp op,
-                                                 TargetAttr target) {
+                                                 machine::TargetAttr target) {
   return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
 }
 
@@ -93,7 +88,7 @@ bool fovea::usesAny(Operation &op, const llvm::SmallDenseSet<Value> &values) {
 }
 
 std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
-                                                 TargetAttr target) {
+                                                 machine::TargetAttr target) {
   if (!target.isGpu())
     return "a host computes tiles of it one by one";
   if (!findCaptureReads(op))
@@ -102,7 +97,8 @@ std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
   return getUnfitOperands(op);
 }
 
-double fovea::predictGpuSeconds(const AttentionShape &shape, TargetAttr target,
+double fovea::predictGpuSeconds(const AttentionShape &shape,
+                                machine::TargetAttr target,
                                 ScheduleAttr schedule) {
   // Instructions per score: scale and subtract, exponential (at an eighth of
   // the rate), maximum, sum, conversion, and what comes between.
@@ -133,8 +129,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape, TargetAttr target,
   double products = 2 * queries * keys * features;
   if (shape.elementBytes == 2) {
     double rate = double(target.getMatrixPeak()) * perCore * kMatrixEfficiency;
-    // Hopper's tensor cores reach half of their rate by mma.sync.
-    if (!footprint.usesWgmma && target.getArch() == "hopper")
+    // Tensor cores with WGMMA reach half of their rate by mma.sync.
+    if (!footprint.usesWgmma && target.getGpuArch().hasWarpGroups)
       rate /= 2;
     products /= rate;
   } else {
@@ -155,10 +151,11 @@ double fovea::predictGpuSeconds(const AttentionShape &shape, TargetAttr target,
                   (kNearSpeedup * double(target.getBandwidth()) * 1e6);
 
   int64_t resident = std::max<int64_t>(
-      1, std::min(
-             {target.getSharedMemory() / (footprint.sharedBytes + kBlockBytes),
-              kRegisters / (footprint.threads * footprint.registers),
-              kThreads / footprint.threads}));
+      1, std::min({target.getSharedMemory() /
+                       (footprint.sharedBytes + machine::kReservedSharedMemory),
+                   target.getRegistersPerCore() /
+                       (footprint.threads * footprint.registers),
+                   target.getGpuArch().threadsPerCore / footprint.threads}));
   int64_t groups =
       std::clamp<int64_t>(schedule.getWarps() * resident / kGroupWarps, 1, 3);
   double step = std::max(products, softmax) +
@@ -195,11 +192,12 @@ static bool readsCaptures(AttentionOp op) {
       .wasInterrupted();
 }
 
-ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target,
+ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
+                                      machine::TargetAttr target,
                                       int64_t passes) {
   int64_t spare = readsCaptures(op) ? kCaptureRegisters : 0;
-  bool isHopper = target.getArch() == "hopper";
-  AttentionShape shape = isHopper ? getLongShape(op) : AttentionShape::get(op);
+  bool hasRoles = target.getGpuArch().hasBulkCopies;
+  AttentionShape shape = hasRoles ? getLongShape(op) : AttentionShape::get(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
@@ -208,12 +206,13 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op, TargetAttr target,
 
   ScheduleAttr best;
   double bestSeconds = 0;
-  for (int64_t warps : {isHopper ? 12 : 8, 8, 4})
+  for (int64_t warps : {hasRoles ? 12 : 8, 8, 4})
     for (int64_t rows : {16, 32})
       for (int64_t keyTile : {128, 112, 96, 80, 64, 48, 32, 16})
-        // Products of wide elements on Ampere take far longer than a copy.
+        // Without roles, products of wide elements take far longer than a
+        // copy.
         for (int64_t stages :
-             {isHopper || shape.elementBytes == 2 ? 2 : 1, 1}) {
+             {hasRoles || shape.elementBytes == 2 ? 2 : 1, 1}) {
           auto candidate = ScheduleAttr::get(op.getContext(), warps * rows,
                                              keyTile, order, warps, stages);
           GpuFootprint footprint =

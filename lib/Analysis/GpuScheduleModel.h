@@ -49,15 +49,17 @@ bool usesAny(mlir::Operation &op,
              const llvm::SmallDenseSet<mlir::Value> &values);
 
 /// Estimated seconds of one attention under `schedule`, which has warps.
-double predictGpuSeconds(const AttentionShape &shape, attn::TargetAttr target,
+double predictGpuSeconds(const AttentionShape &shape,
+                         machine::TargetAttr target,
                          attn::ScheduleAttr schedule);
 
 /// The schedule with the least predicted time whose tile fits a block of the
 /// GPU; null if none does.
 attn::ScheduleAttr selectGpuSchedule(attn::AttentionOp op,
-                                     attn::TargetAttr target, int64_t passes);
+                                     machine::TargetAttr target,
+                                     int64_t passes);
 attn::ScheduleAttr selectGpuSchedule(attn::AttentionBackwardOp op,
-                                     attn::TargetAttr target);
+                                     machine::TargetAttr target);
 
 } // namespace fovea
 

@@ -98,7 +98,8 @@ static double productEfficiency(int64_t vectors) {
   return vectors % 2 == 0 ? 0.9 : 0.75;
 }
 
-double fovea::predictSeconds(const AttentionShape &shape, TargetAttr target,
+double fovea::predictSeconds(const AttentionShape &shape,
+                             machine::TargetAttr target,
                              ScheduleAttr schedule) {
   if (target.isGpu() && schedule.getWarps())
     return predictGpuSeconds(shape, target, schedule);
@@ -221,7 +222,7 @@ void KeyProducer::add(Operation *op) {
 }
 
 double fovea::predictGainInLoads(const KeyProducer &producer,
-                                 TargetAttr target) {
+                                 machine::TargetAttr target) {
   // A kernel's start and end: all cores meet.
   constexpr double kKernelSeconds = 5e-6;
   // Bandwidth of near memories over that of main memory.
@@ -235,13 +236,14 @@ double fovea::predictGainInLoads(const KeyProducer &producer,
          (producer.reads - 1.0) * producer.operations / operationsPerSecond;
 }
 
-ScheduleAttr fovea::selectSchedule(AttentionBackwardOp op, TargetAttr target) {
+ScheduleAttr fovea::selectSchedule(AttentionBackwardOp op,
+                                   machine::TargetAttr target) {
   if (!target.isGpu() || getUnfitReason(op, target))
     return {};
   return selectGpuSchedule(op, target);
 }
 
-ScheduleAttr fovea::selectSchedule(AttentionOp op, TargetAttr target,
+ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
                                    int64_t passes) {
   if (getUnfitReason(op, target))
     return {};

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Conversion/Passes.h"
-#include "fovea/Target/GpuModel.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 using namespace mlir;
 
@@ -19,17 +19,17 @@ struct AttachGpuTarget final : impl::AttachGpuTargetBase<AttachGpuTarget> {
   using AttachGpuTargetBase::AttachGpuTargetBase;
 
   void runOnOperation() override {
-    std::optional<GpuArch> arch = parseGpuArch(target);
+    const machine::GpuArch *arch = machine::GpuArch::find(target);
     if (!arch) {
       getOperation().emitError("attach-gpu-target: target is `")
-          << target << "`, expected `sm_80` or `sm_90a`";
+          << target << "`, expected " << machine::GpuArch::listNames();
       return signalPassFailure();
     }
-    attn::TargetAttr current = attn::getTarget(getOperation());
+    machine::TargetAttr current = machine::getTarget(getOperation());
     if (current && current.getName() == target)
       return;
-    getOperation()->setAttr(attn::kTargetAttrName,
-                            getGpuModel(&getContext(), *arch));
+    getOperation()->setAttr(machine::kTargetAttrName,
+                            machine::getTypicalGpu(&getContext(), *arch));
   }
 };
 } // namespace

@@ -584,7 +584,7 @@ struct ContractionToVector final
   using ContractionToVectorBase::ContractionToVectorBase;
 
   void runOnOperation() override {
-    attn::TargetAttr target = attn::getTarget(getOperation());
+    machine::TargetAttr target = machine::getTarget(getOperation());
     int64_t bytes = vectorBytes;
     if (bytes == 0)
       bytes = target ? target.getVectorBytes() : 64;

@@ -8,7 +8,7 @@
 #include "fovea/Conversion/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
-#include "fovea/Target/GpuTarget.h"
+#include "fovea/Dialect/Machine/IR/GpuArch.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/Utils/GPUUtils.h"
@@ -36,9 +36,6 @@ SmallVector<StringRef> fovea::getKernelNames(gpu::GPUModuleOp kernels) {
   }
   return names;
 }
-
-/// The version of PTX that kernels are written in, as LLVM's feature.
-static constexpr llvm::StringLiteral kPtxFeature = "+ptx80";
 
 /// What is cheaper to do in the kernel than to hand over.
 static bool isCheap(Operation *op) {
@@ -91,15 +88,14 @@ private:
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     auto kernels =
         gpu::GPUModuleOp::create(builder, module.getLoc(), kKernelModule);
-    attn::TargetAttr target = attn::getTarget(module);
-    std::optional<GpuArch> arch =
-        target ? parseGpuArch(target.getName()) : std::nullopt;
-    if (!arch)
+    machine::TargetAttr target = machine::getTarget(module);
+    if (!target || !target.isGpu())
       return kernels;
+    const machine::GpuArch &arch = target.getGpuArch();
     llvm::Triple triple("nvptx64-nvidia-cuda");
-    kernels.setTargetsAttr(builder.getArrayAttr(
-        NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3, triple.str(),
-                                  fovea::getName(*arch), kPtxFeature)));
+    kernels.setTargetsAttr(builder.getArrayAttr(NVVM::NVVMTargetAttr::get(
+        &getContext(), /*optLevel=*/3, triple.str(), arch.name,
+        "+ptx" + std::to_string(arch.ptxVersion))));
     kernels->setAttr(LLVM::LLVMDialect::getTargetTripleAttrName(),
                      builder.getStringAttr(triple.str()));
     kernels->setAttr(LLVM::LLVMDialect::getDataLayoutAttrName(),

@@ -23,9 +23,6 @@ namespace fovea {
 
 using namespace tile;
 
-/// Threads that a block can have.
-static constexpr int64_t kLargestBlock = 1024;
-
 /// Threads of a block that runs `launch`: those of its roles, if it has any.
 static int64_t getNumThreads(LaunchOp launch) {
   int64_t warps = 0;
@@ -155,11 +152,11 @@ gpu::LaunchOp TileLaunchToGPU::createLaunch(LaunchOp launch, OpBuilder &builder,
 
 LogicalResult TileLaunchToGPU::convert(LaunchOp launch) {
   int64_t threads = getNumThreads(launch);
-  if (threads > kLargestBlock)
+  if (threads > machine::kLargestBlock)
     return launch.emitOpError("has ")
            << threads / kWarpSize << " warps in all, but a block has at "
-           << "most " << kLargestBlock / kWarpSize;
-  attn::TargetAttr target = attn::getTarget(launch);
+           << "most " << machine::kLargestBlock / kWarpSize;
+  machine::TargetAttr target = machine::getTarget(launch);
   FailureOr<int64_t> sharedBytes =
       placeSharedMemory(launch, getSharedMemoryLimit(launch));
   if (failed(sharedBytes))
@@ -185,7 +182,7 @@ LogicalResult TileLaunchToGPU::convert(LaunchOp launch) {
   }
   if (failed(takeOperands(launch, builder)))
     return failure();
-  if (target && target.getName() == "sm_90a")
+  if (target && target.isGpu() && target.getGpuArch().hasBulkCopies)
     useTensorMaps(launch, builder);
   gpu::LaunchOp result = createLaunch(launch, builder, blocks, *sharedBytes);
   Block &body = launch.getBody().front();

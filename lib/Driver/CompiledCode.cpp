@@ -20,8 +20,7 @@ CacheKey fovea::getCodeKey(llvm::StringRef text,
   key.add(processor.triple).add(processor.cpu).add(processor.features);
   key.add(options.optLevel).add(options.deterministic);
   // For a GPU it is typical ones that code is made for, not the one here.
-  key.add(options.gpu ? getName(*options.gpu).str()
-                      : identifyHost(options.arch));
+  key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));
   return key;
 }
 

@@ -88,10 +88,11 @@ func.func @rate(%a: tensor<128x64xTYPE>, %blocks: index, %times: index) -> tenso
 })";
 
 /// Seconds of a launch of the function of a text.
-static llvm::Expected<double> measure(llvm::StringRef text, GpuArch arch,
+static llvm::Expected<double> measure(llvm::StringRef text,
+                                      const machine::GpuArch &arch,
                                       llvm::ArrayRef<TensorView> operands) {
   CompileOptions options;
-  options.gpu = arch;
+  options.gpu = &arch;
   auto executable = Executable::compile(text, "<rate>", options);
   if (!executable)
     return executable.takeError();
@@ -100,7 +101,8 @@ static llvm::Expected<double> measure(llvm::StringRef text, GpuArch arch,
 }
 
 /// In GB/s, of an array of about `bytes`.
-static llvm::Expected<double> measureCopy(GpuArch arch, int64_t bytes) {
+static llvm::Expected<double> measureCopy(const machine::GpuArch &arch,
+                                          int64_t bytes) {
   int64_t rows = bytes / (2 * kRow);
   Tensor array(DType::BF16, {rows, kRow}, rows * kRow);
   if (!array.getData())
@@ -114,11 +116,10 @@ static llvm::Expected<double> measureCopy(GpuArch arch, int64_t bytes) {
 
 /// In GFLOP/s, of programs that compute from random matrices of this shape and
 /// are told how many blocks to be and how often to repeat `work` each.
-static llvm::Expected<double> measureCompute(llvm::StringRef text, GpuArch arch,
-                                             DType type,
-                                             llvm::ArrayRef<int64_t> shape,
-                                             size_t matrices, int64_t blocks,
-                                             int64_t times, double work) {
+static llvm::Expected<double>
+measureCompute(llvm::StringRef text, const machine::GpuArch &arch, DType type,
+               llvm::ArrayRef<int64_t> shape, size_t matrices, int64_t blocks,
+               int64_t times, double work) {
   // What is multiplied decides how much power it takes, and so the clock.
   llvm::SmallVector<Tensor, 2> operands;
   llvm::SmallVector<TensorView> views;
@@ -138,8 +139,9 @@ static llvm::Expected<double> measureCompute(llvm::StringRef text, GpuArch arch,
   return work * double(blocks) * double(times) / *seconds / 1e9;
 }
 
-static llvm::Expected<double> measureChains(GpuArch arch, DType type,
-                                            int64_t blocks, int64_t times) {
+static llvm::Expected<double> measureChains(const machine::GpuArch &arch,
+                                            DType type, int64_t blocks,
+                                            int64_t times) {
   std::string text = kChains.str();
   const llvm::StringRef kPlace = "TYPE";
   for (size_t at; (at = text.find(kPlace)) != std::string::npos;)
@@ -148,7 +150,7 @@ static llvm::Expected<double> measureChains(GpuArch arch, DType type,
                         2.0 * 128 * 64);
 }
 
-static llvm::Expected<MachineRates> measureRates(GpuArch arch,
+static llvm::Expected<MachineRates> measureRates(const machine::GpuArch &arch,
                                                  const cuda::DeviceInfo &info) {
   // Far more than the L2 cache, far less than there is.
   auto bandwidth = measureCopy(
@@ -173,7 +175,8 @@ static llvm::Expected<MachineRates> measureRates(GpuArch arch,
   return MachineRates{*bandwidth, *peakF32, *peakF64, *peakMatrix};
 }
 
-llvm::Expected<MachineRates> fovea::measureDevice(GpuArch arch) {
+llvm::Expected<MachineRates>
+fovea::measureDevice(const machine::GpuArch &arch) {
   auto driver = cuda::Driver::get();
   if (!driver)
     return driver.takeError();
@@ -183,14 +186,14 @@ llvm::Expected<MachineRates> fovea::measureDevice(GpuArch arch) {
   const cuda::DeviceInfo &info = device->getInfo();
 
   static std::mutex mutex;
-  static std::map<GpuArch, MachineRates> known;
+  static std::map<const machine::GpuArch *, MachineRates> known;
   std::lock_guard<std::mutex> lock(mutex);
-  auto [found, isNew] = known.try_emplace(arch);
+  auto [found, isNew] = known.try_emplace(&arch);
   MachineRates &rates = found->second;
   if (!isNew)
     return rates;
   CacheKey key("device-rates");
-  key.add(getBuildIdentity()).add(getName(arch)).add(info.name);
+  key.add(getBuildIdentity()).add(arch.name).add(info.name);
   key.add(driver->getVersion()).add(info.numMultiprocessors);
   key.add(info.clockKHz).add(info.memoryBytes);
   DiskCache &cache = DiskCache::get();

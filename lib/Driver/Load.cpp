@@ -44,9 +44,9 @@ static llvm::Expected<cuda::Device &> openDevice() {
 }
 
 /// What to assemble code of `arch` for, to run it on a device.
-static llvm::Expected<std::string> getChip(GpuArch arch,
+static llvm::Expected<std::string> getChip(const machine::GpuArch &arch,
                                            const cuda::Device &device) {
-  return getAssemblyChip(arch, device.getInfo().major, device.getInfo().minor);
+  return arch.getAssemblyChip(device.getInfo().major, device.getInfo().minor);
 }
 
 llvm::Error Executable::checkMachine(const CompileOptions &options) {
@@ -67,7 +67,7 @@ llvm::Error Executable::checkMachine(const CompileOptions &options) {
 
 /// The kernels on this machine's GPU. Without an assembler the driver compiles.
 static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
-                               GpuArch arch) {
+                               const machine::GpuArch &arch) {
   auto device = openDevice();
   if (!device)
     return device.takeError();
@@ -111,7 +111,7 @@ static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
 }
 
 llvm::Expected<std::unique_ptr<Executable>>
-Executable::load(CompiledCode code, std::optional<GpuArch> gpu) {
+Executable::load(CompiledCode code, const machine::GpuArch *gpu) {
   auto state = std::make_unique<State>();
   state->remarks = std::move(code.remarks);
   if (gpu) {

@@ -15,9 +15,9 @@
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Conversion/ShapeChecks.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Interpreter/Interpreter.h"
-#include "fovea/Target/GpuModel.h"
 #include "fovea/Target/NVPTX.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -227,23 +227,21 @@ fovea::parseRecomputation(llvm::StringRef name) {
       .Default(std::nullopt);
 }
 
-llvm::Expected<std::optional<GpuArch>>
+llvm::Expected<const machine::GpuArch *>
 fovea::parseTarget(llvm::StringRef name) {
   if (name == "host")
-    return std::nullopt;
-  if (std::optional<GpuArch> arch = parseGpuArch(name))
+    return nullptr;
+  if (const machine::GpuArch *arch = machine::GpuArch::find(name))
     return arch;
   if (name != "gpu")
-    return llvm::createStringError("unknown target '" + name +
-                                   "'; expected host, gpu, sm_80 or sm_90a");
+    return llvm::createStringError(
+        "unknown target '" + name + "'; expected " +
+        machine::GpuArch::listNames({"host", "gpu"}));
   auto driver = cuda::Driver::get();
   if (!driver)
     return driver.takeError();
   const cuda::DeviceInfo &device = driver->getDevices().front();
-  auto arch = selectGpuArch(device.major, device.minor);
-  if (!arch)
-    return arch.takeError();
-  return *arch;
+  return machine::GpuArch::select(device.major, device.minor);
 }
 
 llvm::Expected<std::optional<Level>>
@@ -367,10 +365,10 @@ struct Program::State {
 };
 
 /// The model of a GPU with rates that were measured.
-static attn::TargetAttr withRates(attn::TargetAttr model,
-                                  const MachineRates &rates) {
+static machine::TargetAttr withRates(machine::TargetAttr model,
+                                     const MachineRates &rates) {
   auto round = [](double rate) { return std::max<int64_t>(int64_t(rate), 1); };
-  return attn::TargetAttr::get(
+  return machine::TargetAttr::get(
       model.getContext(), model.getName(), model.getArch(), model.getCores(),
       model.getVectorBytes(), model.getVectorRegisters(), model.getFastMemory(),
       model.getNearMemory(), round(rates.bandwidth * 1e3), round(rates.peakF32),
@@ -386,10 +384,11 @@ Program::State::lower(const CompileOptions &options,
   mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
   if (options.gpu) {
     if (rates)
-      (*copy)->setAttr(attn::kTargetAttrName,
-                       withRates(getGpuModel(&context, *options.gpu), *rates));
-  } else if (rates || !(*copy)->hasAttr(attn::kTargetAttrName)) {
-    (*copy)->setAttr(attn::kTargetAttrName,
+      (*copy)->setAttr(
+          machine::kTargetAttrName,
+          withRates(machine::getTypicalGpu(&context, *options.gpu), *rates));
+  } else if (rates || !(*copy)->hasAttr(machine::kTargetAttrName)) {
+    (*copy)->setAttr(machine::kTargetAttrName,
                      detectHost(&context, options.arch, rates));
   }
   mlir::PassManager manager(&context);
@@ -406,7 +405,7 @@ Program::State::lower(const CompileOptions &options, Level level,
     if (checksShapes)
       manager.addPass(createOutlineShapeChecks());
     if (options.gpu)
-      buildGpuPipeline(manager, {options.strategy, level, *options.gpu,
+      buildGpuPipeline(manager, {options.strategy, level, options.gpu,
                                  options.deterministic});
     else
       buildHostPipeline(manager, {options.strategy, level});
@@ -429,7 +428,7 @@ Program::State::takeDeviceCode(mlir::ModuleOp lowered,
   if (!module)
     return errors.take("cannot translate the kernels to LLVM IR");
   PTXOptions ptxOptions;
-  ptxOptions.arch = *options.gpu;
+  ptxOptions.arch = options.gpu;
   ptxOptions.optLevel = options.optLevel;
   auto ptx = compileToPTX(*module, ptxOptions);
   if (!ptx)
@@ -533,8 +532,8 @@ llvm::Expected<std::string> Program::differentiate(size_t index,
   ErrorCollector errors(&state->context);
   state->remarks.clear();
   mlir::OwningOpRef<mlir::ModuleOp> copy(state->module->clone());
-  if (!options.gpu && !(*copy)->hasAttr(attn::kTargetAttrName))
-    (*copy)->setAttr(attn::kTargetAttrName,
+  if (!options.gpu && !(*copy)->hasAttr(machine::kTargetAttrName))
+    (*copy)->setAttr(machine::kTargetAttrName,
                      detectHost(&state->context, HostArch::Native));
   // Operands keep their names.
   auto function = copy->lookupSymbol<mlir::func::FuncOp>(signature.name);
@@ -558,11 +557,11 @@ llvm::Expected<std::string> Program::differentiate(size_t index,
       other.erase();
   // The text is for any machine.
   mlir::Attribute target =
-      state->module->getOperation()->getAttr(attn::kTargetAttrName);
+      state->module->getOperation()->getAttr(machine::kTargetAttrName);
   if (target)
-    (*copy)->setAttr(attn::kTargetAttrName, target);
+    (*copy)->setAttr(machine::kTargetAttrName, target);
   else
-    (*copy)->removeAttr(attn::kTargetAttrName);
+    (*copy)->removeAttr(machine::kTargetAttrName);
   std::string text;
   llvm::raw_string_ostream stream(text);
   mlir::OpPrintingFlags flags;
@@ -622,7 +621,7 @@ Program::assemble(const CompileOptions &options) const {
     return code.takeError();
   if (code->kernels.empty())
     return llvm::createStringError("the module has no kernels");
-  return assembleKernels(*code, getName(*options.gpu));
+  return assembleKernels(*code, options.gpu->name);
 }
 
 llvm::Expected<llvm::SmallVector<KernelLaunch>>
@@ -652,11 +651,6 @@ Program::compile(const CompileOptions &options) const {
   return Executable::load(std::move(*code), options.gpu);
 }
 
-/// What a block has of shared memory on the GPU of an arch.
-static int64_t getSharedBytes(GpuArch arch) {
-  return (arch == GpuArch::SM80 ? 163 : 227) << 10;
-}
-
 llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
                               const CompileOptions &options,
                               const SimulateOptions &choices,
@@ -681,14 +675,14 @@ llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
   auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
     buildSimulationPipeline(
         manager,
-        {options.strategy, Level::Tile, *options.gpu, options.deterministic},
+        {options.strategy, Level::Tile, options.gpu, options.deterministic},
         hasPrograms);
   });
   if (!module)
     return module.takeError();
   auto function = (*module)->lookupSymbol<mlir::func::FuncOp>(signature.name);
   SimulationOptions simulation;
-  simulation.sharedBytes = getSharedBytes(*options.gpu);
+  simulation.gpu = *options.gpu;
   results.clear();
   for (uint64_t number = 0; number < choices.seeds; ++number) {
     simulation.seed = choices.seed + number;
@@ -729,7 +723,7 @@ llvm::Expected<Cost> Program::estimate(
       [&](mlir::OpPassManager &manager) {
         if (options.gpu)
           buildGpuPipeline(manager, {options.strategy, Level::Fused,
-                                     *options.gpu, options.deterministic});
+                                     options.gpu, options.deterministic});
         else
           buildHostPipeline(manager, {options.strategy, Level::Fused});
         // What reads stored probabilities is not one kernel.
@@ -750,7 +744,7 @@ llvm::Expected<Cost> Program::estimate(
   llvm::DenseSet<mlir::Operation *> tiled;
   if (!unfused && !options.gpu)
     tiled = findTiledOps(**module, options.strategy);
-  auto cost = estimateCost(op, shapes, attn::getTarget(op),
+  auto cost = estimateCost(op, shapes, machine::getTarget(op),
                            unfused ? KernelForm::Unfused : KernelForm::Fused,
                            passes, tiled);
   if (mlir::failed(cost))

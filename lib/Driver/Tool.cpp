@@ -17,13 +17,19 @@
 using namespace fovea;
 namespace cl = llvm::cl;
 
+/// Lives as long as the flag that refers to it.
+static llvm::StringRef getTargetHelp() {
+  static const std::string text =
+      "Machine to compile for: host (default); gpu: what suits the GPU here; " +
+      machine::GpuArch::listNames();
+  return text;
+}
+
 CompileFlags::CompileFlags(cl::OptionCategory &category)
     : input(cl::Positional, cl::desc("IN.mlir"), cl::init("-"),
             cl::cat(category)),
-      target("target",
-             cl::desc("Machine to compile for: host (default), sm_80, "
-                      "sm_90a, or gpu: what suits the GPU here"),
-             cl::value_desc("name"), cl::init("host"), cl::cat(category)),
+      target("target", cl::desc(getTargetHelp()), cl::value_desc("name"),
+             cl::init("host"), cl::cat(category)),
       strategy("strategy",
                cl::desc("How attention is computed: fused (default: over the "
                         "keys once), two-pass, three-pass, unfused (the graph "

@@ -148,20 +148,19 @@ static LogicalResult checkBudgets(tile::LaunchOp launch,
     granted += role.getWarps() * tile::kWarpSize *
                static_cast<int64_t>(role.getRegisters().value_or(0));
   }
-  constexpr int64_t kMaxThreads = 1024;
-  if (threads > kMaxThreads)
+  if (threads > machine::kLargestBlock)
     return launch.emitOpError("has ")
-           << threads << " threads a block, more than " << kMaxThreads;
-  if (granted > options.registers)
+           << threads << " threads a block, more than "
+           << machine::kLargestBlock;
+  int64_t registers = options.gpu.registersPerCore;
+  if (granted > registers)
     return launch.emitOpError("grants its roles ")
-           << granted << " registers, of " << options.registers;
-  int64_t share = std::min<int64_t>(
-      options.threadRegisters,
-      int64_t(llvm::alignDown(options.registers / threads, 8)));
+           << granted << " registers, of " << registers;
+  int64_t share = machine::getEqualShare(registers, threads);
   for (tile::RoleOp role : roles) {
     int64_t budget = role.getRegisters().value_or(share);
     if (failed(checkRegisters(
-            role, std::min<int64_t>(budget, options.threadRegisters))))
+            role, std::min<int64_t>(budget, machine::kLargestThread))))
       return failure();
   }
   return checkRegisters(launch, share);
@@ -226,10 +225,10 @@ interpreter::planLaunch(tile::LaunchOp launch,
   });
   if (walk.wasInterrupted())
     return failure();
-  if (plan.memory.bytes > options.sharedBytes)
+  if (plan.memory.bytes > options.gpu.sharedPerBlock)
     return launch.emitOpError("needs ")
            << plan.memory.bytes
            << " bytes of shared memory a block, of at most "
-           << options.sharedBytes;
+           << options.gpu.sharedPerBlock;
   return plan;
 }

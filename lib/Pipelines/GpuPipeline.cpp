@@ -43,33 +43,28 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   addCleanup(manager);
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
-  tile::TileAssignLayoutsOptions layouts;
-  layouts.target = getName(options.arch).str();
-  manager.addPass(tile::createTileAssignLayouts(layouts));
-  switch (options.arch) {
-  case GpuArch::SM80: {
-    // Copies that do not run ahead need no barriers of their own.
-    tile::TileMultibufferOptions rings;
-    rings.minStages = 2;
-    manager.addPass(tile::createTileMultibuffer(rings));
-    manager.addPass(tile::createTilePrefetch());
-    break;
-  }
-  case GpuArch::SM90a:
+  manager.addPass(tile::createTileAssignLayouts());
+  if (options.arch->hasBulkCopies) {
     manager.addPass(tile::createTileMultibuffer());
     manager.addPass(tile::createTileStageStores());
     manager.addPass(tile::createTileSpecializeWarps());
     manager.addPass(tile::createTileSchedule());
     manager.addPass(tile::createTileExpandPipeline());
-    break;
+  } else {
+    // Copies that do not run ahead need no barriers of their own.
+    tile::TileMultibufferOptions rings;
+    rings.minStages = 2;
+    manager.addPass(tile::createTileMultibuffer(rings));
+    manager.addPass(tile::createTilePrefetch());
   }
   addCleanup(manager);
 }
 
 /// The kernels, from the gpu dialect to the NVVM and LLVM dialects.
-static void addDeviceLowering(OpPassManager &manager, GpuArch arch) {
+static void addDeviceLowering(OpPassManager &manager,
+                              const machine::GpuArch &arch) {
   OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
-  if (arch == GpuArch::SM90a)
+  if (arch.hasDependentLaunch())
     kernels.addPass(createGpuStartEarly());
   kernels.addPass(math::createMathExtendToSupportedTypes());
   ExpandMathOptions math;
@@ -104,7 +99,7 @@ static void addHostLowering(OpPassManager &manager) {
 void fovea::buildGpuPipeline(OpPassManager &manager,
                              const GpuOptions &options) {
   AttachGpuTargetOptions target;
-  target.target = getName(options.arch).str();
+  target.target = options.arch->name.str();
   manager.addPass(createAttachGpuTarget(target));
   addInlining(manager);
   if (options.level == Level::Attn)
@@ -133,7 +128,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   addBufferization(manager, /*useStack=*/false);
   if (options.level == Level::Tile)
     return;
-  if (options.arch == GpuArch::SM90a)
+  if (options.arch->hasBulkCopies)
     manager.addPass(tile::createTilePackOperands());
   // First programs of blocks, so that scalars in the GPU's memory are read in
   // them, too.
@@ -147,7 +142,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   if (options.level == Level::Gpu)
     return;
   manager.addPass(createTileToNVVM());
-  addDeviceLowering(manager, options.arch);
+  addDeviceLowering(manager, *options.arch);
   if (options.level == Level::NVVM)
     return;
   addHostLowering(manager);

@@ -214,7 +214,7 @@ void fovea::buildGradientPipeline(OpPassManager &manager,
                                   const GradientOptions &options) {
   if (options.gpu) {
     AttachGpuTargetOptions target;
-    target.target = getName(*options.gpu).str();
+    target.target = options.gpu->name.str();
     manager.addPass(createAttachGpuTarget(target));
   }
   addImport(manager);

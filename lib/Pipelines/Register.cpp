@@ -65,13 +65,14 @@
 using namespace mlir;
 
 void fovea::registerAllDialects(DialectRegistry &registry) {
-  registry.insert<affine::AffineDialect, arith::ArithDialect, attn::AttnDialect,
-                  bufferization::BufferizationDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, gpu::GPUDialect, index::IndexDialect,
-                  linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
-                  memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
-                  tensor::TensorDialect, tile::TileDialect, ub::UBDialect,
-                  vector::VectorDialect>();
+  registry
+      .insert<affine::AffineDialect, arith::ArithDialect, attn::AttnDialect,
+              bufferization::BufferizationDialect, cf::ControlFlowDialect,
+              func::FuncDialect, gpu::GPUDialect, index::IndexDialect,
+              linalg::LinalgDialect, LLVM::LLVMDialect, machine::MachineDialect,
+              math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect,
+              scf::SCFDialect, tensor::TensorDialect, tile::TileDialect,
+              ub::UBDialect, vector::VectorDialect>();
 
   attn::registerBufferizableOpInterfaceExternalModels(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);
@@ -147,11 +148,9 @@ struct GpuPipelineOptions : PipelineOptions {
       *this, "deterministic",
       llvm::cl::desc("Fix the order of all sums, those between blocks too"),
       llvm::cl::init(false)};
-  Option<fovea::GpuArch> target{
-      *this, "target", llvm::cl::desc("The GPU that code is for"),
-      llvm::cl::init(fovea::GpuArch::SM90a),
-      values(clEnumValN(fovea::GpuArch::SM80, "sm_80", "Ampere and later"),
-             clEnumValN(fovea::GpuArch::SM90a, "sm_90a", "Hopper"))};
+  Option<std::string> target{
+      *this, "target", llvm::cl::desc("The GPU that code is for, by its name"),
+      llvm::cl::init("sm_90a")};
   Option<fovea::Level> level{
       *this, "level", llvm::cl::desc("Where the pipeline stops"),
       llvm::cl::init(fovea::Level::LLVM),
@@ -206,8 +205,15 @@ void fovea::registerFoveaPasses() {
   PassPipelineRegistration<GpuPipelineOptions>(
       "fovea-gpu-pipeline", "Compiles attention graphs for a GPU",
       [](OpPassManager &manager, const GpuPipelineOptions &options) {
-        buildGpuPipeline(manager, {options.strategy, options.level,
-                                   options.target, options.deterministic});
+        fovea::GpuOptions gpu{options.strategy, options.level,
+                       fovea::machine::GpuArch::find(options.target),
+                       options.deterministic};
+        if (gpu.arch)
+          return buildGpuPipeline(manager, gpu);
+        // It says what names there are.
+        fovea::AttachGpuTargetOptions target;
+        target.target = options.target;
+        manager.addPass(fovea::createAttachGpuTarget(target));
       });
   PassPipelineRegistration<GradientPipelineOptions>(
       "fovea-gradient-pipeline", "Adds gradients to attention graphs",

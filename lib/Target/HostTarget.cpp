@@ -165,9 +165,9 @@ HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
   return processor;
 }
 
-attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
-                                   const MachineRates *rates) {
-  context->loadDialect<attn::AttnDialect>();
+machine::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
+                                      const MachineRates *rates) {
+  context->loadDialect<machine::MachineDialect>();
   const Host &host = Host::get();
   llvm::StringRef name;
   int64_t vectorBytes, registers;
@@ -192,7 +192,7 @@ attn::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   guess.peakF32 = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);
   if (!rates)
     rates = &guess;
-  return attn::TargetAttr::get(
+  return machine::TargetAttr::get(
       context, "host", name, cores, vectorBytes, registers, host.level1,
       host.level2, std::max(int64_t(rates->bandwidth * 1e3), int64_t(1)),
       std::max(int64_t(rates->peakF32), int64_t(1)), /*sharedMemory=*/0,

@@ -58,9 +58,9 @@ createTargetMachine(const PTXOptions &options) {
   // As CUDA compilers do: a product and a sum are rounded once.
   targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Fast;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, getName(options.arch),
-      "+ptx" + std::to_string(options.ptxVersion), targetOptions, std::nullopt,
-      std::nullopt,
+      triple, options.arch->name,
+      "+ptx" + std::to_string(options.arch->ptxVersion), targetOptions,
+      std::nullopt, std::nullopt,
       options.optLevel == 0 ? llvm::CodeGenOptLevel::None
                             : llvm::CodeGenOptLevel::Default));
   if (!machine)

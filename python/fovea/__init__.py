@@ -55,8 +55,8 @@ def compile(text, target="host", *, entry=None, strategy="fused",
 
     Returns the function `entry`, or the only one, as a `Function`.
 
-    target: "host", "sm_80", "sm_90a", or "gpu": what suits the GPU here. A
-        function for a GPU takes PyTorch tensors that are on it, without a copy,
+    target: "host"; "gpu", what suits the GPU here; or a GPU by its name:
+        "sm_80", "sm_86", "sm_89", "sm_90a" or "sm_120". A function for a GPU takes PyTorch tensors that are on it, without a copy,
         runs on PyTorch's current stream and does not wait; other operands are
         copied to the GPU and the results back.
     strategy: how attention is computed: "fused" (over the keys once),

@@ -137,7 +137,7 @@ func.func @rotate(%x: memref<10x64xf32>) {
 // CHECK-COUNT-8:     memref.prefetch {{.*}}, read, locality<2>, data
 // CHECK-NOT:       vector.load
 // CHECK:         nvvm.minctasm = 4 : i32
-module attributes {attn.target = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
+module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
 func.func @ahead(%x: memref<999x4096xf32>, %r: memref<999x4096xf32>, %y: memref<999x4096xf32>) {
   %z = arith.constant 0.0 : f32
   scf.forall (%i) in (999) {

@@ -1,7 +1,7 @@
 // RUN: fovea-opt --gpu-outline-kernels --split-input-file %s | FileCheck %s
 
 // Launches with equal bodies share a kernel. Sizes and constants move into it.
-module attributes {attn.target = #attn.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>} {
+module attributes {machine.target = #machine.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>} {
   // CHECK: memref.global "private" constant @table
   memref.global "private" constant @table : memref<2xf32> = dense<[1.0, 2.0]>
 

@@ -80,11 +80,11 @@ func.func @roles(%o: memref<?xf32, strided<[1], offset: ?>>) {
 
 // On Hopper, TMA copies what it can: along the last dimension, swizzled.
 
-#hopper = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+#hopper = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
 !m = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !t = !tile.shared<64x64xbf16, swizzle = 128>
 !f = !tile.shared<64x64xbf16>
-module attributes {attn.target = #hopper} {
+module attributes {machine.target = #hopper} {
   // CHECK-LABEL: func @maps
   // CHECK-SAME:    %[[K:[^:]*]]: memref
   // CHECK:         %[[MAP:.*]] = tile.tensor_map %[[K]] dims [1, 2] : {{.*}} -> !tile.tensor_map<3 x !tile.shared<64x64xbf16, swizzle = 128>>

@@ -5,7 +5,7 @@
 // RUN: fovea-opt --fovea-gpu-pipeline='level=nvvm target=sm_80' %s | FileCheck %s --check-prefix=NVVM
 // RUN: fovea-opt --fovea-gpu-pipeline=level=llvm %s | FileCheck %s --check-prefix=LLVM
 
-// ATTN: attn.target = #attn.target<"sm_90a"
+// ATTN: machine.target = #machine.target<"sm_90a"
 // ATTN: attn.scores
 // ATTN: attn.softmax
 // FUSED: attn.attention

@@ -1,7 +1,7 @@
 // RUN: fovea-opt --fovea-host-pipeline %s | FileCheck %s
 
 // The width of vectors is the target's.
-module attributes {attn.target = #attn.target<"host", arch = "avx2", cores = 4,
+module attributes {machine.target = #machine.target<"host", arch = "avx2", cores = 4,
     vector_bytes = 32, vector_registers = 16, fast_memory = 32768,
     near_memory = 524288, bandwidth = 20, peak = 400>} {
   // CHECK-NOT: vector<16xf32>

@@ -5,8 +5,8 @@
 //
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false \
 // RUN:   --convert-attn-to-tile --canonicalize --cse -o %t.plain
-// RUN: fovea-opt %t.plain --tile-assign-layouts=target=sm_80 -o %t.80
-// RUN: fovea-opt %t.plain --tile-assign-layouts=target=sm_90a --tile-multibuffer \
+// RUN: fovea-opt %t.plain --attach-gpu-target=target=sm_80 --tile-assign-layouts -o %t.80
+// RUN: fovea-opt %t.plain --tile-assign-layouts --tile-multibuffer \
 // RUN:   --tile-specialize-warps --tile-schedule --tile-expand-pipeline -o %t.90
 // RUN: fovea-run %t.80 --reference=%s --entry=grouped --target=sm_80 --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.90 --reference=%s --entry=grouped --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s

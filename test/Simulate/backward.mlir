@@ -37,7 +37,7 @@
 // RUN: fovea-run %t/program.mlir --reference=%t/graph.mlir --target=sm_80 --deterministic \
 // RUN:   --simulate --seeds=2 --random=1 --dims=300 --check | FileCheck %s
 //
-// RUN: fovea-opt %t/program.mlir --canonicalize --cse --tile-assign-layouts=target=sm_80 \
+// RUN: fovea-opt %t/program.mlir --canonicalize --cse --attach-gpu-target=target=sm_80 --tile-assign-layouts \
 // RUN:   -o %t/ampere.mlir
 // RUN: fovea-run %t/ampere.mlir --reference=%t/graph.mlir --target=sm_80 --simulate \
 // RUN:   --seeds=2 --random=1 --dims=200 --check | FileCheck %s

@@ -130,8 +130,8 @@ static llvm::Expected<std::string> compile() {
         "asm, obj, ptx or cubin");
   if (printResources && !options->gpu)
     return llvm::createStringError(
-        "--print-resources: the host has no kernels; expected --target=sm_80, "
-        "sm_90a or gpu");
+        "--print-resources: the host has no kernels; expected --target=gpu, " +
+        machine::GpuArch::listNames());
   if (llvm::Error error = checkOutputs({output}))
     return error;
   auto program = flags.parseInput();

@@ -243,7 +243,7 @@ differentiate(const Program &program, size_t function,
 
 /// What the flags say of gradients; the textbook's are op by op.
 static llvm::Expected<GradientOptions>
-getGradientOptions(bool textbook, std::optional<GpuArch> gpu) {
+getGradientOptions(bool textbook, const machine::GpuArch *gpu) {
   GradientOptions options;
   options.textbook = textbook;
   options.gpu = gpu;
@@ -420,7 +420,8 @@ static llvm::Error run() {
     return options.takeError();
   if (simulate && !options->gpu)
     return llvm::createStringError(
-        "--simulate is of a GPU; expected --target=sm_80 or --target=sm_90a");
+        "--simulate is of a GPU; expected --target=" +
+        machine::GpuArch::listNames());
   if (simulate && (timeRuns || report))
     return llvm::createStringError(
         "--simulate has no time to measure; expected no --time and no "

@@ -38,7 +38,7 @@ protected:
                 KernelForm form, int64_t passes = 1) {
     func::FuncOp function = parse(text);
     FailureOr<Cost> cost = estimateCost(
-        function, shapes, getTargetOrDefault(function), form, passes);
+        function, shapes, machine::getTargetOrDefault(function), form, passes);
     EXPECT_TRUE(succeeded(cost));
     return succeeded(cost) ? *cost : Cost();
   }
@@ -64,7 +64,7 @@ func.func @f(%q: tensor<2x4x?x64xf32>, %k: tensor<2x2x?x64xf32>, %v: tensor<2x2x
 })";
 
 constexpr StringLiteral kSmall = R"(
-module attributes {attn.target = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128,
+module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128,
     vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900,
     shared_memory = 233472, matrix_peak = 989000>} {
 func.func @f(%q: tensor<2x4x?xDxf16>, %k: tensor<2x2x?xDxf16>) -> tensor<2x4x?xDxf16> {
@@ -124,7 +124,7 @@ func.func @f(%x: tensor<1x2x?x64xf32>, %y: tensor<1x2x?x64xf32>, %v: tensor<1x2x
       if (llvm::is_contained(names, op.getName().getStringRef()))
         tiled.insert(&op);
     FailureOr<Cost> cost =
-        estimateCost(function, shapes, getTargetOrDefault(function),
+        estimateCost(function, shapes, machine::getTargetOrDefault(function),
                      KernelForm::Fused, /*passes=*/1, tiled);
     EXPECT_TRUE(succeeded(cost));
     return succeeded(cost) ? *cost : Cost();
@@ -242,7 +242,7 @@ protected:
       /*queries=*/1024, /*keys=*/1024,      /*headDim=*/64,
       /*valueDim=*/64,  /*elementBytes=*/4, /*accumulationBytes=*/4};
   func::FuncOp function = parse(kFused);
-  TargetAttr target = getTargetOrDefault(function);
+  machine::TargetAttr target = machine::getTargetOrDefault(function);
   ScheduleAttr schedule =
       ScheduleAttr::get(function.getContext(), 48, 64, WorkOrder::Linear,
                         /*warps=*/0, /*stages=*/0);

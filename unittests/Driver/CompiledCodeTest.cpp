@@ -87,10 +87,10 @@ TEST(CompiledCode, IsNamedByAllThatItFollowsFrom) {
   options.strategy = Strategy::Unfused;
   EXPECT_NE(hash("text", options), plain);
   options = {};
-  options.gpu = GpuArch::SM80;
+  options.gpu = machine::GpuArch::find("sm_80");
   auto ampere = hash("text", options);
   EXPECT_NE(ampere, plain);
-  options.gpu = GpuArch::SM90a;
+  options.gpu = machine::GpuArch::find("sm_90a");
   EXPECT_NE(hash("text", options), ampere);
   options = {};
   options.arch = HostArch::Generic;

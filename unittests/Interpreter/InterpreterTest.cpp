@@ -581,7 +581,7 @@ TEST_F(FaultTest, LayoutOfOtherThreads) {
 
 TEST_F(FaultTest, SharedMemoryExceeded) {
   SimulationOptions options;
-  options.sharedBytes = 1279;
+  options.gpu.sharedPerBlock = 1279;
   std::string body = R"(
     %t = tile.load %I[%c0, %c0] dims [0, 1] : !m -> !t
     %u = tile.load %I[%c8, %c0] dims [0, 1] : !m -> !t)";
@@ -589,7 +589,7 @@ TEST_F(FaultTest, SharedMemoryExceeded) {
               "'tile.launch' op needs 1280 bytes of shared memory a block, of "
               "at most 1279",
               1, options);
-  options.sharedBytes = 1280;
+  options.gpu.sharedPerBlock = 1280;
   expectError(body, "", 1, options);
 }
 

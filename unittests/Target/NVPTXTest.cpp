@@ -62,10 +62,9 @@ TEST(NVPTX, CompilesForTheArch) {
   // Without `.rn` ptxas may fuse it with a sum.
   EXPECT_TRUE(contains(ptx, "mul.ftz.f32"));
   PTXOptions options;
-  options.arch = GpuArch::SM80;
-  options.ptxVersion = 83;
+  options.arch = machine::GpuArch::find("sm_120");
   EXPECT_TRUE(contains(take(compile(kScale, options)),
-                       ".version 8.3\n.target sm_80\n"));
+                       ".version 8.7\n.target sm_120\n"));
 }
 
 TEST(NVPTX, OptimisesAsAsked) {

@@ -78,7 +78,7 @@ enum class KernelForm {
 mlir::FailureOr<Cost>
 estimateCost(mlir::func::FuncOp function,
              mlir::ArrayRef<mlir::SmallVector<int64_t>> shapes,
-             attn::TargetAttr target, KernelForm form, int64_t passes = 1,
+             machine::TargetAttr target, KernelForm form, int64_t passes = 1,
              const llvm::DenseSet<mlir::Operation *> &tiled = {});
 
 /// The floating-point operations of one evaluation of `region`.
@@ -86,7 +86,7 @@ double countFlops(mlir::Region &region);
 
 /// Seconds of a kernel at the rates of the target, with the share of the peak
 /// that kernels which are not blocked for registers reach in practice.
-double predictKernel(double flops, double bytes, attn::TargetAttr target);
+double predictKernel(double flops, double bytes, machine::TargetAttr target);
 
 /// The sizes of the results of `function` for given sizes of its operands, as
 /// `estimateCost` takes them; none for a result of which a size depends on

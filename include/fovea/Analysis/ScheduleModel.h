@@ -48,7 +48,7 @@ struct AttentionShape {
 double estimateVisible(mlir::Region &mask, int64_t queries, int64_t keys);
 
 /// Estimated seconds of one attention of `shape` on `target` under `schedule`.
-double predictSeconds(const AttentionShape &shape, attn::TargetAttr target,
+double predictSeconds(const AttentionShape &shape, machine::TargetAttr target,
                       attn::ScheduleAttr schedule);
 
 /// The element type in which a GPU multiplies queries, keys, values and the
@@ -61,12 +61,12 @@ mlir::FloatType getProductType(attn::AttentionBackwardOp op);
 /// Why no schedule is chosen for `op` on `target`, whatever the tile: on GPUs
 /// head dims must be multiples of 8 up to 256.
 std::optional<std::string> getUnfitReason(attn::AttentionOp op,
-                                          attn::TargetAttr target);
+                                          machine::TargetAttr target);
 /// The same of the gradients of attention, on a GPU: there, too, captured
 /// tensors with gradients must be read outside of regions within the score
 /// region.
 std::optional<std::string> getUnfitReason(attn::AttentionBackwardOp op,
-                                          attn::TargetAttr target);
+                                          machine::TargetAttr target);
 
 /// Elementwise or row-wise work that makes the keys or values of one attention.
 struct KeyProducer {
@@ -86,16 +86,18 @@ struct KeyProducer {
 /// read, instead of once in a kernel that writes them to memory: the traffic
 /// and the start of that kernel, less all computations but one. Negative where
 /// a kernel of its own is faster.
-double predictGainInLoads(const KeyProducer &producer, attn::TargetAttr target);
+double predictGainInLoads(const KeyProducer &producer,
+                          machine::TargetAttr target);
 
 /// The schedule with the least predicted time among those whose tile fits the
 /// target: a host's near memory, a GPU's shared memory, with keys for each of
 /// `passes` passes, and registers. Null if none does.
-attn::ScheduleAttr selectSchedule(attn::AttentionOp op, attn::TargetAttr target,
+attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
+                                  machine::TargetAttr target,
                                   int64_t passes = 1);
 /// The same of the gradients of attention, whose kernels are GPUs' alone.
 attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
-                                  attn::TargetAttr target);
+                                  machine::TargetAttr target);
 
 } // namespace fovea
 

@@ -509,7 +509,7 @@ def ContractionToVector : Pass<"convert-contraction-to-vector"> {
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "0",
-           "Bytes of a vector; 0: those of the module's attn.target, or 64">,
+           "Bytes of a vector; 0: those of the module's machine.target, or 64">,
     Option<"vectorRegisters", "vector-registers", "int64_t", "0",
            "Number of vector registers; 0: those of the target, or 32">
   ];
@@ -547,7 +547,7 @@ def LinalgToVector : Pass<"convert-linalg-to-vector"> {
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "0",
-           "Bytes of a vector; 0: those of the module's attn.target, or 64; 1: "
+           "Bytes of a vector; 0: those of the module's machine.target, or 64; 1: "
            "scalars only">
   ];
   let dependentDialects = [
@@ -638,9 +638,9 @@ def TileLaunchToGPU : Pass<"convert-tile-launch-to-gpu"> {
     Tiles of `tile.load` in shared memory, rings and their mbarriers get their
     places in the block's dynamic shared memory: `tile.shared_offset` and
     `tile.barrier_offset` on the ops, and the launch's dynamic size. More than
-    the shared memory of the module's `attn.target` is an error.
+    the shared memory of the module's `machine.target` is an error.
 
-    For `sm_90a`, a memref that `tile.load_async` copies from in a way that TMA
+    For GPUs with bulk copies, a memref that `tile.load_async` copies from in a way that TMA
     can do is replaced by a descriptor, a `tile.tensor_map` before the launch.
   }];
   let dependentDialects = [
@@ -692,15 +692,16 @@ def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
 def AttachGpuTarget : Pass<"attach-gpu-target", "::mlir::ModuleOp"> {
   let summary = "States the GPU that a module is compiled for";
   let description = [{
-    Sets the module's `attn.target` to the model of a GPU (`Target/GpuModel.h`):
-    an A100 for `sm_80`, an H200 for `sm_90a`. A module that states a GPU of this
+    Sets the module's `machine.target` to the model of the GPU that is typical of
+    a name: an A100 for `sm_80`, an H200 for `sm_90a` (see the table in
+    `lib/Dialect/Machine/IR/GpuArch.cpp`). A module that states a GPU of this
     name already keeps its numbers.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"sm_90a\"",
-           "`sm_80` or `sm_90a`">
+           "The name of a GPU, such as `sm_80` or `sm_90a`">
   ];
-  let dependentDialects = ["::fovea::attn::AttnDialect"];
+  let dependentDialects = ["::fovea::machine::MachineDialect"];
 }
 
 //===----------------------------------------------------------------------===//
@@ -743,8 +744,8 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     length, element by element or by a sum, keeps rows in registers: what is read
     of a row is loaded once, by accesses of up to 16 bytes: what sums need, or two
     operands of the row if that is more, before the first op, so that much is
-    under way; what all rows share, such as weights, where it is used. On sm_90a
-    the row that a block begins next is brought into the L2 cache meanwhile;
+    under way; what all rows share, such as weights, where it is used. From sm_90
+    on the row that a block begins next is brought into the L2 cache meanwhile;
     buffers become registers; sums are made by shuffles within warps
     and through shared memory between them, in an order that the length of the
     row alone decides. Rows of up to 128 vectors are each a warp's, or, without a
@@ -783,7 +784,7 @@ def GpuOutlineKernels : Pass<"gpu-outline-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Every `gpu.launch` becomes a `gpu.launch_func` of a kernel in
     `gpu.module @kernels`, which gets the NVVM target, the triple and the data
-    layout of the module's `attn.target`, if that is a GPU. The kernel of the
+    layout of the module's `machine.target`, if that is a GPU. The kernel of the
     n-th launch of function `@f` is `@f_n`; launches with equal bodies share a
     kernel. Constants, and sizes of memrefs that are passed anyhow, move into
     the kernels, and constants in memory are copied into `@kernels`.

@@ -8,7 +8,7 @@
 #ifndef FOVEA_DRIVER_DEVICERATES_H
 #define FOVEA_DRIVER_DEVICERATES_H
 
-#include "fovea/Target/GpuTarget.h"
+#include "fovea/Dialect/Machine/IR/GpuArch.h"
 #include "fovea/Target/HostTarget.h"
 
 namespace fovea {
@@ -18,7 +18,7 @@ namespace fovea {
 /// registers, and products of tiles of bf16 that stay in shared memory. Takes a
 /// few seconds once; the disk cache keeps the numbers for the device, its
 /// driver and this build.
-llvm::Expected<MachineRates> measureDevice(GpuArch arch);
+llvm::Expected<MachineRates> measureDevice(const machine::GpuArch &arch);
 
 } // namespace fovea
 

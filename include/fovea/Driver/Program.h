@@ -60,14 +60,14 @@ llvm::StringRef getName(Strategy strategy);
 /// The policy named `auto`, `always` or `never`, or none.
 std::optional<attn::Recomputation> parseRecomputation(llvm::StringRef name);
 
-/// The target named `host` (none), `sm_80`, `sm_90a`, or `gpu`: the best for
-/// this machine's GPU, an error if there is none.
-llvm::Expected<std::optional<GpuArch>> parseTarget(llvm::StringRef name);
+/// The GPU that a target names, such as `sm_80`; null for `host`; for `gpu` the
+/// best for this machine's GPU, an error if there is none.
+llvm::Expected<const machine::GpuArch *> parseTarget(llvm::StringRef name);
 
 struct CompileOptions {
   Strategy strategy = Strategy::Fused;
   /// The GPU to compile for; the host if there is none.
-  std::optional<GpuArch> gpu;
+  const machine::GpuArch *gpu = nullptr;
   HostArch arch = HostArch::Native;
   /// A processor by LLVM's name, instead of the one that `arch` implies.
   std::string cpu;
@@ -135,7 +135,7 @@ public:
 
   /// Links code, and loads its kernels on this machine's GPU if it is for one.
   static llvm::Expected<std::unique_ptr<Executable>>
-  load(CompiledCode code, std::optional<GpuArch> gpu);
+  load(CompiledCode code, const machine::GpuArch *gpu);
 
   ~Executable();
 

@@ -37,6 +37,8 @@
 #ifndef FOVEA_INTERPRETER_INTERPRETER_H
 #define FOVEA_INTERPRETER_INTERPRETER_H
 
+#include "fovea/Dialect/Machine/IR/GpuArch.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/LLVM.h"
 
@@ -46,12 +48,8 @@ namespace fovea {
 
 struct SimulationOptions {
   uint64_t seed = 0;
-  /// What one block may use of shared memory, in bytes.
-  int64_t sharedBytes = 232448;
-  /// The 32-bit registers that the threads of a block share.
-  int64_t registers = 65536;
-  /// The most that one thread may have.
-  int64_t threadRegisters = 255;
+  /// The GPU whose shared memory and registers a block may use.
+  machine::GpuArch gpu = *machine::GpuArch::find("sm_90a");
 };
 
 /// An operand of a function. A number has rank 0. Elements are as in memory:

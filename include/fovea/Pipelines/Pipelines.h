@@ -29,7 +29,7 @@
 #define FOVEA_PIPELINES_PIPELINES_H
 
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
-#include "fovea/Target/GpuTarget.h"
+#include "fovea/Dialect/Machine/IR/GpuArch.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -79,20 +79,20 @@ struct HostOptions {
 };
 
 /// Appends the passes that compile a module for the host. The module's
-/// `attn.target`, if there is one, describes the machine.
+/// `machine.target`, if there is one, describes the machine.
 void buildHostPipeline(mlir::OpPassManager &manager,
                        const HostOptions &options = {});
 
 struct GpuOptions {
   Strategy strategy = Strategy::Fused;
   Level level = Level::LLVM;
-  GpuArch arch = GpuArch::SM90a;
+  const machine::GpuArch *arch = machine::GpuArch::find("sm_90a");
   /// The order of all sums is fixed: results are the same bits in every run.
   bool deterministic = false;
 };
 
 /// Appends the passes that compile a module for a GPU. The module's
-/// `attn.target`, if it is of that arch, describes the machine.
+/// `machine.target`, if it is of that arch, describes the machine.
 void buildGpuPipeline(mlir::OpPassManager &manager,
                       const GpuOptions &options = {});
 
@@ -138,8 +138,8 @@ struct GradientOptions {
   /// Split forward and backward pass into two functions.
   bool partition = false;
   /// The GPU that the module will be compiled for, if not the machine of the
-  /// module's `attn.target`.
-  std::optional<GpuArch> gpu;
+  /// module's `machine.target`.
+  const machine::GpuArch *gpu = nullptr;
 };
 
 /// Appends the passes that add gradients to a module of graphs, which is then

@@ -8,7 +8,7 @@
 #ifndef FOVEA_TARGET_HOSTTARGET_H
 #define FOVEA_TARGET_HOSTTARGET_H
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include <optional>
 #include <string>
@@ -58,9 +58,9 @@ struct MachineRates {
 
 /// The model of this machine, with code limited to `arch`. Without `rates` they
 /// are guesses from clock, cores and vector width.
-attn::TargetAttr detectHost(mlir::MLIRContext *context,
-                            HostArch arch = HostArch::Native,
-                            const MachineRates *rates = nullptr);
+machine::TargetAttr detectHost(mlir::MLIRContext *context,
+                               HostArch arch = HostArch::Native,
+                               const MachineRates *rates = nullptr);
 
 /// Names all that `detectHost` without rates follows from, but for the clock,
 /// which changes from moment to moment.

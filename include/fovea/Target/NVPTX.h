@@ -8,7 +8,7 @@
 #ifndef FOVEA_TARGET_NVPTX_H
 #define FOVEA_TARGET_NVPTX_H
 
-#include "fovea/Target/GpuTarget.h"
+#include "fovea/Dialect/Machine/IR/GpuArch.h"
 
 namespace llvm {
 class Module;
@@ -17,10 +17,7 @@ class Module;
 namespace fovea {
 
 struct PTXOptions {
-  GpuArch arch = GpuArch::SM90a;
-  /// The version of PTX that instructions may be of, such as 80 for 8.0, which
-  /// the oldest driver that the runtime accepts understands.
-  int ptxVersion = 80;
+  const machine::GpuArch *arch = machine::GpuArch::find("sm_90a");
   /// 0: code as it is; 1: what helps ptxas (scalars instead of stack slots, no
   /// common subexpressions, simple instructions); 2, 3: LLVM's own pipelines.
   int optLevel = 1;

@@ -17,6 +17,7 @@ namespace fovea {
 } // namespace fovea
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 
 /// Vectors of queries of a tile, where no packing pass has chosen it.
@@ -71,7 +72,7 @@ struct ConvertAttnToVector
 
   void runOnOperation() override {
     VectorUnit unit;
-    if (TargetAttr target = getTarget(getOperation())) {
+    if (machine::TargetAttr target = machine::getTarget(getOperation())) {
       unit.bytes = target.getVectorBytes();
       unit.registers = target.getVectorRegisters();
     }

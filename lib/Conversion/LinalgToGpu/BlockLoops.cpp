@@ -11,7 +11,7 @@
 #include "../LinalgToVector/VectorPlan.h"
 #include "PointLoops.h"
 
-#include "fovea/Target/GpuModel.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -35,7 +35,8 @@ static Value shuffle(ImplicitLocOpBuilder &builder, Value value, int64_t mask) {
   Type type = value.getType();
   Type word = builder.getI32Type();
   if (type == word) {
-    Value lanes = arith::ConstantIntOp::create(builder, word, kWarpSize);
+    Value lanes =
+        arith::ConstantIntOp::create(builder, word, machine::kWarpSize);
     Value offset = arith::ConstantIntOp::create(builder, word, mask);
     return gpu::ShuffleOp::create(builder, value, offset, lanes,
                                   gpu::ShuffleMode::XOR)
@@ -77,7 +78,7 @@ Value fovea::combine(OpBuilder &builder, Operation *combiner, Value a,
 
 static Value reduceWarp(ImplicitLocOpBuilder &builder, Operation *combiner,
                         Value value) {
-  for (int64_t mask = kWarpSize / 2; mask > 0; mask /= 2)
+  for (int64_t mask = machine::kWarpSize / 2; mask > 0; mask /= 2)
     value = combine(builder, combiner, value, shuffle(builder, value, mask));
   return value;
 }
@@ -108,17 +109,18 @@ Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
   ImplicitLocOpBuilder builder(combiner->getLoc(), outer);
   Value value = reduceWarp(builder, combiner, partial);
   std::optional<int64_t> count = getConstantIntValue(thread.count);
-  if (count == kWarpSize)
+  if (count == machine::kWarpSize)
     return value;
 
   // Each warp leaves its value in shared memory, and each combines them all.
   auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
                                           gpu::AddressSpace::Workgroup);
-  auto type = MemRefType::get(kLargestBlock / kWarpSize, value.getType(),
-                              MemRefLayoutAttrInterface(), space);
+  auto type =
+      MemRefType::get(machine::kLargestBlock / machine::kWarpSize,
+                      value.getType(), MemRefLayoutAttrInterface(), space);
   gpu::LaunchOp launch = thread.launch;
   Value values = launch.addWorkgroupAttribution(type, builder.getLoc());
-  Value lanes = arith::ConstantIndexOp::create(builder, kWarpSize);
+  Value lanes = arith::ConstantIndexOp::create(builder, machine::kWarpSize);
   Value zero = arith::ConstantIndexOp::create(builder, 0);
   Value warp = arith::DivUIOp::create(builder, thread.id, lanes);
   Value lane = arith::RemUIOp::create(builder, thread.id, lanes);
@@ -130,8 +132,8 @@ Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
     scf::YieldOp::create(inner, loc);
   });
   gpu::BarrierOp::create(builder);
-  if (count && *count <= kFewWarps * kWarpSize)
-    return combineAll(builder, combiner, values, *count / kWarpSize);
+  if (count && *count <= kFewWarps * machine::kWarpSize)
+    return combineAll(builder, combiner, values, *count / machine::kWarpSize);
   Value isWarp =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, lane, warps);
   auto branch = scf::IfOp::create(

@@ -18,7 +18,7 @@
 #include "Memory.h"
 #include "PointLoops.h"
 
-#include "fovea/Target/GpuModel.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -200,7 +200,7 @@ void ScatterEmitter::begin() {
 void ScatterEmitter::emitTerms(Value wanted, AddFn add) {
   emitUnlessEmpty(builder, loc, items, [&] {
     emitItemLaunch(
-        builder, loc, items, kLargestGrid,
+        builder, loc, items, machine::kLargestGrid,
         [&](gpu::LaunchOp, Value item, Value) {
           IRMapping mapping;
           for (auto [loop, number] : llvm::zip_equal(
@@ -337,7 +337,7 @@ static void emitThread(OpBuilder &builder, Operation *op) {
     results.push_back(
         memref::AllocOp::create(builder, loc, MemRefType::get({}, type)));
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  emitItemLaunch(builder, loc, one, kLargestGrid,
+  emitItemLaunch(builder, loc, one, machine::kLargestGrid,
                  [&](gpu::LaunchOp, Value, Value) {
                    Operation *clone = builder.clone(*op);
                    for (auto [value, memory] :

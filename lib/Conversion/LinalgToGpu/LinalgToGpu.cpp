@@ -21,7 +21,7 @@
 #include "RowLoops.h"
 
 #include "fovea/Conversion/Passes.h"
-#include "fovea/Target/GpuModel.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -157,7 +157,7 @@ private:
     if (isHostBuffer(store.getMemref()))
       return success();
     Value one = arith::ConstantIndexOp::create(builder, op->getLoc(), 1);
-    emitItemLaunch(builder, op->getLoc(), one, kLargestGrid,
+    emitItemLaunch(builder, op->getLoc(), one, machine::kLargestGrid,
                    [&](gpu::LaunchOp, Value, Value) { builder.clone(*op); });
     op->erase();
     ++numScalars;
@@ -177,7 +177,7 @@ private:
           << "may write an element twice: one thread of the GPU does it all";
       Value one = arith::ConstantIndexOp::create(builder, loc, 1);
       emitItemLaunch(
-          builder, loc, one, kLargestGrid,
+          builder, loc, one, machine::kLargestGrid,
           [&](gpu::LaunchOp, Value, Value) { emitLoops(builder, op); });
       op.erase();
       return success();
@@ -189,7 +189,7 @@ private:
         llvm::map_to_vector(dims, [&](unsigned dim) { return sizes[dim]; });
     Value items = getProduct(builder, loc, parallel);
     emitUnlessEmpty(builder, loc, items, [&] {
-      emitItemLaunch(builder, loc, items, kLargestGrid,
+      emitItemLaunch(builder, loc, items, machine::kLargestGrid,
                      [&](gpu::LaunchOp, Value item, Value) {
                        SmallVector<Value> ivs(sizes.size());
                        for (auto [dim, iv] :
@@ -211,7 +211,7 @@ private:
     auto type = MemRefType::get({}, load.getType());
     Value copy = memref::AllocOp::create(builder, loc, type);
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-    emitItemLaunch(builder, loc, one, kLargestGrid,
+    emitItemLaunch(builder, loc, one, machine::kLargestGrid,
                    [&](gpu::LaunchOp, Value, Value) {
                      Value value = builder.clone(*load)->getResult(0);
                      memref::StoreOp::create(builder, loc, value, copy);

@@ -18,7 +18,7 @@
 #include "PointLoops.h"
 #include "RowKernel.h"
 
-#include "fovea/Target/GpuModel.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -186,13 +186,14 @@ LogicalResult LoopConverter::emitLoop(Value items) {
     emitBody(launch, item, slot);
   };
   if (isByBlocks)
-    shareBody(
-        emitBlockLaunch(builder, loc, items,
-                        workspaces.empty() ? kLargestGrid : kBlockBufferGrid,
-                        chooseThreads(), emit));
+    shareBody(emitBlockLaunch(builder, loc, items,
+                              workspaces.empty() ? machine::kLargestGrid
+                                                 : kBlockBufferGrid,
+                              chooseThreads(), emit));
   else
-    emitItemLaunch(builder, loc, items,
-                   workspaces.empty() ? kLargestGrid : kThreadBufferGrid, emit);
+    emitItemLaunch(
+        builder, loc, items,
+        workspaces.empty() ? machine::kLargestGrid : kThreadBufferGrid, emit);
   for (Workspace &workspace : workspaces)
     memref::DeallocOp::create(builder, loc, workspace.memory);
   return success();
@@ -231,8 +232,8 @@ int64_t LoopConverter::chooseThreads() {
     most = std::max(most, elements);
   });
   int64_t threads = llvm::divideCeil(most, kElementsPerThread);
-  threads = llvm::alignTo(threads, kWarpSize);
-  return std::clamp(threads, kWarpSize, kMostThreads);
+  threads = llvm::alignTo(threads, machine::kWarpSize);
+  return std::clamp(threads, machine::kWarpSize, kMostThreads);
 }
 
 void LoopConverter::chooseBuffers() {

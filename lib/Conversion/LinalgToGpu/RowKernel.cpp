@@ -19,7 +19,7 @@
 #include "Launch.h"
 
 #include "fovea/Conversion/GpuKernels.h"
-#include "fovea/Target/GpuModel.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -629,10 +629,10 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
   };
   gpu::LaunchOp launch =
       plan.blockThreads != plan.threads
-          ? emitGroupLaunch(builder, loc, items, kLargestGrid,
+          ? emitGroupLaunch(builder, loc, items, machine::kLargestGrid,
                             plan.blockThreads, plan.threads, emit)
-          : emitBlockLaunch(builder, loc, items, kLargestGrid, plan.threads,
-                            emitBlock);
+          : emitBlockLaunch(builder, loc, items, machine::kLargestGrid,
+                            plan.threads, emitBlock);
   // What is written is used as one memref, as the plan knows. Where rows are in
   // registers, loads that go past stores would take more of them.
   if (plan.preloaded.empty())

@@ -12,8 +12,8 @@
 #include "Memory.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Support/DebugLog.h"
-#include "fovea/Target/GpuModel.h"
 
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
@@ -35,7 +35,6 @@ static constexpr int64_t kSharedBlock = 256;
 static constexpr int64_t kDynamicBlock = 512;
 /// Registers that a thread needs besides rows.
 static constexpr int64_t kOtherRegisters = 28;
-static constexpr int64_t kMostRegisters = 255;
 /// Threads that a multiprocessor should have room for, and may have: enough
 /// loads under way, and registers for a thread's arithmetic left.
 static constexpr int64_t kFewestThreads = 768;
@@ -55,7 +54,8 @@ namespace {
 
 class Planner {
 public:
-  explicit Planner(scf::ForallOp forall) : forall(forall) {}
+  explicit Planner(scf::ForallOp forall)
+      : forall(forall), gpu(machine::getGpuOrDefault(forall)) {}
 
   std::optional<RowPlan> plan() {
     if (!collectOps() || !findLength() || !checkOperands())
@@ -97,6 +97,7 @@ private:
   bool chooseThreads();
 
   scf::ForallOp forall;
+  machine::TargetAttr gpu;
   RowPlan result;
   struct Use {
     RowAccess access;
@@ -278,8 +279,9 @@ void Planner::chooseVectors() {
   int64_t length = result.vectorMemory.empty() ? 1 : kAccessBytes / smallest;
   length = std::min(length, kLongestVector);
   if (result.length)
-    while (length > 1 && (*result.length % length != 0 ||
-                          (lastSum && *result.length / length < kWarpSize)))
+    while (length > 1 &&
+           (*result.length % length != 0 ||
+            (lastSum && *result.length / length < machine::kWarpSize)))
       length /= 2;
   result.vectorLength = length;
   for (auto &[access, row] : rows) {
@@ -328,17 +330,18 @@ int64_t Planner::countRegisters(int64_t perThread) const {
 bool Planner::tryThreads(int64_t most, int64_t fewest) {
   int64_t count = result.length ? *result.length / result.vectorLength
                                 : kDynamicBlock * kUsualVectors;
-  int64_t threads = llvm::alignTo(llvm::divideCeil(count, most), kWarpSize);
+  int64_t threads =
+      llvm::alignTo(llvm::divideCeil(count, most), machine::kWarpSize);
   // Lanes that make a sum are a whole warp.
-  if (!lastSum && count < kWarpSize)
+  if (!lastSum && count < machine::kWarpSize)
     threads = llvm::bit_ceil<uint64_t>(count);
-  if (threads > kLargestBlock)
+  if (threads > machine::kLargestBlock)
     return false;
   int64_t perThread = llvm::divideCeil(count, threads);
   int64_t registers = countRegisters(perThread);
-  bool fits =
-      registers <=
-      std::min(kMostRegisters, kRegistersPerCore / std::max(threads, fewest));
+  bool fits = registers <=
+              std::min(machine::kLargestThread,
+                       gpu.getRegistersPerCore() / std::max(threads, fewest));
   LDBG() << "rows at " << forall.getLoc() << ": " << threads << " threads with "
          << perThread << " vectors of " << result.vectorLength << " and "
          << registers << " registers each"
@@ -348,17 +351,16 @@ bool Planner::tryThreads(int64_t most, int64_t fewest) {
   result.vectorsPerThread = perThread;
   result.threads = threads;
   // Short rows: a warp for each or less, several in a block.
-  result.blockThreads = threads <= kWarpSize ? kSharedBlock : threads;
+  result.blockThreads = threads <= machine::kWarpSize ? kSharedBlock : threads;
   // Some blocks load while others compute.
-  int64_t resident = std::min(kResidentThreads, kRegistersPerCore / registers);
+  int64_t resident =
+      std::min(kResidentThreads, gpu.getRegistersPerCore() / registers);
   if (result.isFull())
     result.residentBlocks =
         std::max<int64_t>(1, resident / result.blockThreads);
-  // All multiprocessors' blocks, which wait for sums. LLVM can prefetch from
-  // sm_90 on.
-  attn::TargetAttr target = attn::getTarget(forall);
-  if (lastSum && target && target.getName() == getName(GpuArch::SM90a))
-    result.rowsAhead = target.getCores() * result.residentBlocks *
+  // All multiprocessors' blocks, which wait for sums.
+  if (lastSum && gpu.getGpuArch().hasPrefetch())
+    result.rowsAhead = gpu.getCores() * result.residentBlocks *
                        result.blockThreads / result.threads;
   return true;
 }

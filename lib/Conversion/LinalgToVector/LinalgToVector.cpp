@@ -615,7 +615,7 @@ struct LinalgToVector final : impl::LinalgToVectorBase<LinalgToVector> {
   void runOnOperation() override {
     int64_t bytes = vectorBytes;
     if (bytes == 0) {
-      attn::TargetAttr target = attn::getTarget(getOperation());
+      machine::TargetAttr target = machine::getTarget(getOperation());
       bytes = target ? target.getVectorBytes() : 64;
     }
     IRRewriter rewriter(&getContext());

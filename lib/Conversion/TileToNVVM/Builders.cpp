@@ -9,7 +9,7 @@
 #include "Patterns.h"
 #include "SharedMemoryPlan.h"
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -18,9 +18,8 @@
 using namespace mlir;
 using namespace fovea::tile;
 
-bool fovea::tile::isForHopper(Operation *op) {
-  attn::TargetAttr target = attn::getTarget(op);
-  return !target || target.getName() != "sm_80";
+const fovea::machine::GpuArch &fovea::tile::getGpuArch(Operation *op) {
+  return machine::getGpuOrDefault(op).getGpuArch();
 }
 
 /// The block's dynamic shared memory.

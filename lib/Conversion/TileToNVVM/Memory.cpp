@@ -19,6 +19,7 @@
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::tile;
 
 //===----------------------------------------------------------------------===//
@@ -639,8 +640,10 @@ struct ConvertWrite final : OpConversionPattern<WriteOp> {
   LogicalResult
   matchAndRewrite(WriteOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!isForHopper(op))
-      return op.emitOpError("expected a ring with barriers, of sm_90a");
+    const machine::GpuArch &arch = getGpuArch(op);
+    if (!arch.hasBulkCopies)
+      return op.emitOpError("expected a ring with barriers, which ")
+             << arch.name << " has not";
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());

@@ -89,8 +89,8 @@ void populateWgmmaPatterns(const TileTypeConverter &converter,
                            mlir::RewritePatternSet &patterns,
                            const WarpNumbers &warps);
 
-/// Whether `op` is for Hopper: whatever is not for Ampere.
-bool isForHopper(mlir::Operation *op);
+/// The GPU that `op` is for.
+const machine::GpuArch &getGpuArch(mlir::Operation *op);
 
 //===----------------------------------------------------------------------===//
 // The threads that run an op

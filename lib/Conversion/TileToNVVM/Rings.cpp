@@ -103,7 +103,7 @@ RingReaders::RingReaders(Operation *root) {
     bool hasRoles =
         function->walk([](RoleOp) { return WalkResult::interrupt(); })
             .wasInterrupted();
-    if (hasRoles || isForHopper(function))
+    if (hasRoles || getGpuArch(function).hasBulkCopies)
       return;
     function->walk([&](Operation *op) {
       if (auto ring = dyn_cast<RingOp>(op))
@@ -158,8 +158,8 @@ void fovea::tile::emitWarpArrive(OpBuilder &builder, Operation *op,
 /// Waits until the phase of `parity` of a barrier is complete.
 static void emitWait(ImplicitLocOpBuilder &builder, Operation *op,
                      Value barrier, Value parity) {
-  // Hopper's puts the thread to sleep.
-  StringRef test = isForHopper(op) ? "try_wait" : "test_wait";
+  // `try_wait` puts the thread to sleep.
+  StringRef test = getGpuArch(op).hasBulkCopies ? "try_wait" : "test_wait";
   emitPtx(builder, builder.getLoc(),
           "{\n.reg .pred done;\n"
           "WAIT:\n"
@@ -217,7 +217,7 @@ struct RingLowering : RingPattern<RingOp> {
         emitPtx(one, op.getLoc(), "mbarrier.init.shared::cta.b64 [$0], $1;",
                 {barrier, constant(one, count)});
       }
-      if (isLast && isForHopper(op))
+      if (isLast && getGpuArch(op).hasBulkCopies)
         emitPtx(one, op.getLoc(), "fence.mbarrier_init.release.cluster;");
     });
     if (isLast)

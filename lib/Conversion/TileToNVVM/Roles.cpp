@@ -16,10 +16,8 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::tile;
-
-/// Registers of a multiprocessor.
-static constexpr int64_t kRegisters = 65536;
 
 //===----------------------------------------------------------------------===//
 // Warps and threads
@@ -100,12 +98,6 @@ Operation *fovea::tile::getProgram(Operation *op) {
 // Roles
 //===----------------------------------------------------------------------===//
 
-/// Registers of a thread when a kernel of `warps` warps starts, one block on a
-/// multiprocessor, as ptxas deals them out: multiples of 8.
-static int64_t getRegistersAtStart(int64_t warps) {
-  return std::min<int64_t>(255, kRegisters / (warps * kWarpSize) / 8 * 8);
-}
-
 /// Moves the body of `role` to where `builder` is.
 static void lowerRole(ImplicitLocOpBuilder &builder, RoleOp role) {
   OpBuilder::InsertionGuard guard(builder);
@@ -183,14 +175,16 @@ static LogicalResult lowerRoles(RolesOp op, Value warp) {
   int64_t warps = 0;
   for (RoleOp role : roles)
     warps += role.getWarps();
-  int64_t atStart = getRegistersAtStart(warps), budget = 0;
+  int64_t registers = machine::getGpuOrDefault(op).getRegistersPerCore();
+  // One block on a multiprocessor.
+  int64_t atStart = machine::getEqualShare(registers, warps * kWarpSize);
+  int64_t budget = 0;
   for (RoleOp role : roles)
     budget += role.getWarps() * kWarpSize *
               static_cast<int64_t>(role.getRegisters().value_or(atStart));
-  if (budget > kRegisters)
+  if (budget > registers)
     return op.emitOpError("expected register budgets of at most ")
-           << kRegisters << " registers in all threads together, got "
-           << budget;
+           << registers << " registers in all threads together, got " << budget;
 
   // What a thread starts with holds for one block on a multiprocessor.
   if (llvm::any_of(roles, [](RoleOp role) { return !!role.getRegisters(); }))

@@ -76,7 +76,7 @@ Value TransposedWrite::getPair(ValueRange registers, int64_t block,
 void TransposedWrite::store(ValueRange registers) {
   if (!rowWarps)
     storeElements(registers);
-  else if (isForHopper(op))
+  else if (getGpuArch(op).hasMatrixStores())
     storeMatrices(registers);
   else
     moveMatrices(registers);

@@ -8,7 +8,7 @@
 !t = !tile.shared<32x64xbf16, swizzle = 128>
 !r = !tile.ring<2 x !t>
 
-module attributes {attn.target = #attn.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>} {
+module attributes {machine.target = #machine.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>} {
   gpu.module @kernels {
     // CHECK-LABEL: gpu.func @copies
     // CHECK-NOT:     mbarrier

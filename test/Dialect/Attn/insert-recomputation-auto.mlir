@@ -4,7 +4,7 @@
 
 // How the policy auto decides, and what it says.
 
-module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2,
+module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2,
     vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
     near_memory = 1048576, bandwidth = 12000, peak = 300>} {
 // Small ones, too.
@@ -38,7 +38,7 @@ func.func @unknown(%q: tensor<1x8x?x64xf32>)
 
 // A machine with much bandwidth for its arithmetic.
 
-module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2,
+module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2,
     vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
     near_memory = 1048576, bandwidth = 400000, peak = 300>} {
 // CHECK: probabilities are saved, because the model predicts {{[0-9.]+}} ms where they are recomputed, and {{[0-9.]+}} ms where 32.0 MiB of them are saved
@@ -55,7 +55,7 @@ func.func @bandwidth(%q: tensor<1x8x1024x64xf32>)
 
 // A GPU with a kernel for the backward pass, and without one for this head dim.
 
-module attributes {attn.target = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
+module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
 // CHECK: probabilities are recomputed, because the backward pass has a kernel that keeps scores in registers
 func.func @kernel(%q: tensor<1x2x256x64xbf16>) -> tensor<1x2x256x64xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125)

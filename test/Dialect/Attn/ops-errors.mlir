@@ -241,8 +241,8 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-#sm90 = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-module attributes {attn.target = #sm90} {
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {machine.target = #sm90} {
   func.func @schedule_shared(%q: tensor<1x2x8x128xf16>) -> tensor<1x2x8x128xf16> {
     // expected-error@+1 {{has a schedule that does not fit the target: a tile of 128x128 by 8 warps in 4 stages needs 295936 bytes of shared memory, but a block on "sm_90a" has 232448}}
     %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 4>}
@@ -253,8 +253,8 @@ module attributes {attn.target = #sm90} {
 
 // -----
 
-#sm90 = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-module attributes {attn.target = #sm90} {
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {machine.target = #sm90} {
   func.func @schedule_registers(%q: tensor<1x2x8x128xf16>) -> tensor<1x2x8x128xf16> {
     // expected-error@+1 {{needs 281 registers a thread, but there are 240}}
     %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 128x192, order = linear, warps = 8, stages = 1>}
@@ -265,8 +265,8 @@ module attributes {attn.target = #sm90} {
 
 // -----
 
-#sm90 = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-module attributes {attn.target = #sm90} {
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {machine.target = #sm90} {
   func.func @schedule_of_host(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
     // expected-error@+1 {{has a schedule without warps and stages, which "sm_90a" needs}}
     %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 48x64, order = linear>}
@@ -277,7 +277,7 @@ module attributes {attn.target = #sm90} {
 
 // -----
 
-module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>} {
+module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>} {
   func.func @schedule_fits(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
     // expected-error@+1 {{has a schedule that does not fit the target: a tile of 512x1024 needs 2887680 bytes, but a core of "host" has 1048576}}
     %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 512x1024, order = linear>}
@@ -285,41 +285,6 @@ module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2
     return %o : tensor<1x2x8x64xf16>
   }
 }
-
-// -----
-
-// expected-error@+1 {{unknown target "abacus"; expected "host", "sm_80" or "sm_90a"}}
-#target = #attn.target<"abacus", arch = "avx2", cores = 2, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>
-
-// -----
-
-// expected-error@+1 {{arch of "sm_90a" must be hopper, but is ampere}}
-#target = #attn.target<"sm_90a", arch = "ampere", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-
-// -----
-
-// expected-error@+1 {{matrix_peak must be at least 1, but is 0}}
-#target = #attn.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936>
-
-// -----
-
-// expected-error@+1 {{vector_bytes of a GPU must be 128, but is 64}}
-#target = #attn.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 64, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>
-
-// -----
-
-// expected-error@+1 {{shared_memory and matrix_peak are of GPUs, but the target is "host"}}
-#target = #attn.target<"host", arch = "avx2", cores = 2, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300, shared_memory = 233472>
-
-// -----
-
-// expected-error@+1 {{vector_bytes must be 16, 32 or 64, but is 48}}
-#target = #attn.target<"host", arch = "avx2", cores = 2, vector_bytes = 48, vector_registers = 16, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>
-
-// -----
-
-// expected-error@+1 {{expects 'attn.target' to be an #attn.target, but it is 3 : i64}}
-module attributes {attn.target = 3 : i64} {}
 
 // -----
 
@@ -669,8 +634,8 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
 
 // -----
 
-#hopper = #attn.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-module attributes {attn.target = #hopper} {
+#hopper = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {machine.target = #hopper} {
   func.func @backward_registers(%x: tensor<1x2x8x128xf16>, %l: tensor<1x2x8xf32>) {
     // expected-error@+1 {{has a schedule that does not fit the target: a tile of 128x128 by 8 warps in 1 stages needs 297 registers a thread, but there are 240}}
     %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)

@@ -184,9 +184,6 @@ func.func @wide_lse(%x: tensor<1x1x8x16xf32>, %acc: memref<1x1x8x16xf32>, %row: 
   return %l : tensor<1x1x8xf64>
 }
 
-// CHECK: module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>}
-module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>} {}
-
 // CHECK-LABEL: func @online_backward
 func.func @online_backward(%pq: tensor<1x1x64x96xf32>, %pdo: tensor<1x1x32x96xf32>, %q: tensor<1x1x?x64xf32>, %do: tensor<1x1x?x32xf16>,
                            %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x32xf16>, %l: tensor<1x1x?xf32>, %dq: tensor<1x1x?x64xf32>,

@@ -63,7 +63,7 @@ func.func @by_hand(%q: tensor<2x16x?x64xf32>) -> tensor<2x16x?x64xf32> {
 // AVX2 has 8 lanes.
 // CHECK-LABEL: func @avx2
 // CHECK: schedule = #attn.schedule<tile = 24x64, order = linear>
-module attributes {attn.target = #attn.target<"host", arch = "avx2", cores = 4, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 262144, bandwidth = 12000, peak = 300>} {
+module attributes {machine.target = #machine.target<"host", arch = "avx2", cores = 4, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 262144, bandwidth = 12000, peak = 300>} {
   func.func @avx2(%q: tensor<2x16x1024x64xf32>) -> tensor<2x16x1024x64xf32> {
     %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x1024x64xf32>, tensor<2x16x1024x64xf32>, tensor<2x16x1024x64xf32> -> tensor<2x16x1024x64xf32>
     return %o : tensor<2x16x1024x64xf32>

@@ -97,7 +97,7 @@ func.func @soft_cap(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>, %seed: i64)
 
 // Few heads for two cores: the queries are cut into four shares, the last one
 // first, each with sums of its own for the keys, which are added in order.
-module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2,
+module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2,
     vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
     near_memory = 1048576, bandwidth = 12000, peak = 300>} {
 // CHECK-LABEL: func.func @shares
@@ -124,7 +124,7 @@ func.func @shares(%q: tensor<1x1x64x16xf32>, %l: tensor<1x1x64xf32>)
 // -----
 
 // Enough heads for two cores: no shares, whatever the number of queries.
-module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2,
+module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2,
     vector_bytes = 64, vector_registers = 32, fast_memory = 32768,
     near_memory = 1048576, bandwidth = 12000, peak = 300>} {
 // CHECK-LABEL: func.func @heads

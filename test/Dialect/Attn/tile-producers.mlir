@@ -6,7 +6,7 @@
 #id = affine_map<(b, h, i, d) -> (b, h, i, d)>
 #row = affine_map<(b, h, i, d) -> (b, h, i)>
 
-module attributes {attn.target = #attn.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 16000, peak = 320>} {
+module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 16000, peak = 320>} {
 
 // One tile of queries: each key is normed, rotated and loaded once, with the
 // rows of the tables that its tile needs. Values are scaled likewise.

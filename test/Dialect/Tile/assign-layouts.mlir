@@ -1,5 +1,5 @@
 // RUN: fovea-opt %s --tile-assign-layouts --split-input-file | FileCheck %s
-// RUN: fovea-opt %s --tile-assign-layouts=target=sm_80 --split-input-file | FileCheck %s --check-prefix=SM80
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_80 --tile-assign-layouts --split-input-file | FileCheck %s --check-prefix=SM80
 
 // CHECK-DAG: #[[$TILE:.*]] = #tile.layout<128x96, registers = [2:1d1, 2:8d0, 12:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
 // CHECK-DAG: #[[$ROW:.*]] = #tile.layout<128, registers = [2:8d0], threads = [4:r, 8:1d0, 8:16d0]>

@@ -14,7 +14,7 @@
 // RUN: fovea-compile %s --emit=tiled -o %t.mlir
 // RUN: fovea-compile %t.mlir --emit=tiled | FileCheck %s --check-prefix=TILED
 
-// ATTN:      attn.target = #attn.target<"host"
+// ATTN:      machine.target = #machine.target<"host"
 // ATTN:      attn.scores
 // ATTN:      attn.softmax
 // GRAPH:     attn.scores

@@ -15,7 +15,7 @@
 // UNFUSED-NEXT: {{^}}  {{fills for|computes}} attn.scores of line [[#@LINE+9]]: {{[0-9]+}} blocks
 // UNFUSED:      {{^}}  computes attn.softmax of line [[#@LINE+9]]: {{[0-9]+}} blocks
 
-// HOST: fovea-compile: --print-resources: the host has no kernels; expected --target=sm_80, sm_90a or gpu
+// HOST: fovea-compile: --print-resources: the host has no kernels; expected --target=gpu, sm_80, {{.*}} or sm_120
 
 !t = tensor<2x4x128x64xf16>
 !s = tensor<2x4x128x128xf32>

@@ -13,6 +13,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 
 //===----------------------------------------------------------------------===//
@@ -226,7 +227,7 @@ static LogicalResult verifyWarps(Operation *op,
 
 /// The shared memory and registers that a tile takes are there.
 static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
-                                       TargetAttr target, Type element,
+                                       machine::TargetAttr target, Type element,
                                        int64_t headDim, int64_t valueDim) {
   if (!schedule.getWarps())
     return op->emitOpError()
@@ -260,7 +261,7 @@ static LogicalResult verifySchedule(Operation *op,
                                     int64_t headDim, int64_t valueDim) {
   if (failed(verifyWarps(op, schedule, headDim, valueDim)))
     return failure();
-  TargetAttr target = getTarget(op);
+  machine::TargetAttr target = machine::getTarget(op);
   if (!schedule || !target || ShapedType::isDynamic(headDim) ||
       ShapedType::isDynamic(valueDim))
     return success();
@@ -313,11 +314,6 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == kJointAttrName)
     return verifyJoint(op, attribute.getValue());
-  if (attribute.getName() == kTargetAttrName &&
-      !isa<TargetAttr>(attribute.getValue()))
-    return op->emitOpError()
-           << "expects '" << kTargetAttrName
-           << "' to be an #attn.target, but it is " << attribute.getValue();
   return success();
 }
 

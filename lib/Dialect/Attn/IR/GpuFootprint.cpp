@@ -11,19 +11,16 @@
 
 #include <numeric>
 
+using namespace fovea;
 using namespace fovea::attn;
 
-static constexpr int64_t kAlignment = 1024, kFeatures = 16, kWarpGroup = 4;
+static constexpr int64_t kAlignment = 1024, kFeatures = 16;
 /// Columns of a panel of a tile in shared memory, at which WGMMA may begin.
 static constexpr int64_t kPanel = 64;
-static constexpr int64_t kFileRegisters = 65536, kLoadRegisters = 24;
 static constexpr int64_t kOtherRegisters = 25;
 /// The same of the backward pass by mma.sync or FMA, and by WGMMA.
 static constexpr int64_t kOtherBackwardRegisters = 33,
                          kOtherWgmmaBackwardRegisters = 41;
-static constexpr int64_t kLargestBudget = 240;
-
-static bool isHopper(TargetAttr target) { return target.getArch() == "hopper"; }
 
 /// Bytes of a tile in shared memory.
 static int64_t getSharedBytes(int64_t rows, int64_t columns, int64_t bytes) {
@@ -37,27 +34,33 @@ static int64_t getRowWarps(int64_t rows, int64_t warps) {
 
 /// What warps take of which `rowWarps` have `rows` rows of products, but for
 /// their registers and shared memory.
-static GpuFootprint getThreads(ScheduleAttr schedule, TargetAttr target,
-                               int64_t bytes, int64_t rows, int64_t rowWarps) {
+static GpuFootprint getThreads(ScheduleAttr schedule,
+                               machine::TargetAttr target, int64_t bytes,
+                               int64_t rows, int64_t rowWarps) {
   int64_t warps = schedule.getWarps();
   GpuFootprint footprint;
-  footprint.usesWgmma = isHopper(target) && bytes == 2 &&
-                        rowWarps % kWarpGroup == 0 && rows == 16 * rowWarps;
-  // On Hopper a warp group more copies, and gives up what it does not need.
+  footprint.usesWgmma = target.getGpuArch().hasWarpGroups && bytes == 2 &&
+                        rowWarps % machine::kGroupWarps == 0 &&
+                        rows == 16 * rowWarps;
+  // With roles a warp group more copies, and gives up what it does not need.
   int64_t threads = warps * 32;
-  int64_t copyThreads = isHopper(target) ? kWarpGroup * 32 : 0;
+  int64_t copyThreads =
+      target.getGpuArch().hasBulkCopies ? machine::kGroupWarps * 32 : 0;
   footprint.threads = threads + copyThreads;
-  footprint.registerLimit = std::min(
-      kLargestBudget,
-      int64_t(llvm::alignDown(
-          (kFileRegisters - copyThreads * kLoadRegisters) / threads, 8)));
+  int64_t registers = target.getRegistersPerCore();
+  footprint.registerLimit =
+      std::min(machine::kMostRoleRegisters,
+               machine::getEqualShare(registers, footprint.threads));
+  if (copyThreads)
+    if (auto dealt = machine::dealRegisters(registers, warps))
+      footprint.registerLimit = dealt->compute;
   return footprint;
 }
 
 GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
-                                          TargetAttr target, int64_t bytes,
-                                          int64_t headDim, int64_t valueDim,
-                                          int64_t passes) {
+                                          machine::TargetAttr target,
+                                          int64_t bytes, int64_t headDim,
+                                          int64_t valueDim, int64_t passes) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
@@ -85,7 +88,7 @@ GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
 }
 
 GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
-                                                  TargetAttr target,
+                                                  machine::TargetAttr target,
                                                   int64_t bytes,
                                                   int64_t headDim,
                                                   int64_t valueDim) {
@@ -114,7 +117,7 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
   // Left operands of which a warp has not all columns.
   if (columnWarps > 1)
     footprint.sharedBytes += 2 * getSharedBytes(keys, queries, bytes);
-  if (isHopper(target))
+  if (target.getGpuArch().hasBulkCopies)
     footprint.sharedBytes += getSharedBytes(queries, headDim, accumulatorBytes);
 
   int64_t threads = schedule.getWarps() * 32;

@@ -173,7 +173,7 @@ static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
   rewriter.setInsertionPoint(op);
   // Delta is of the gradient that is multiplied: a GPU rounds it before.
   Value gradient = op.getGradient();
-  if (getTargetOrDefault(op).isGpu())
+  if (machine::getTargetOrDefault(op).isGpu())
     gradient = convertFloats(rewriter, op.getLoc(), gradient,
                              fovea::getProductType(op));
   Value delta =
@@ -232,7 +232,7 @@ static std::string formatTime(double seconds) {
 static std::pair<double, double> predict(AttentionBackwardOp op,
                                          AttentionOp attention,
                                          ScheduleAttr schedule,
-                                         TargetAttr target) {
+                                         machine::TargetAttr target) {
   auto shape = fovea::AttentionShape::get(attention);
   shape.visible =
       fovea::estimateVisible(op.getMask(), shape.queries, shape.keys);
@@ -263,7 +263,7 @@ static std::pair<double, double> predict(AttentionBackwardOp op,
 
 /// Which of both ways is faster by the model of the target.
 static Decision decide(AttentionBackwardOp op, AttentionOp attention) {
-  TargetAttr target = getTargetOrDefault(op);
+  machine::TargetAttr target = machine::getTargetOrDefault(op);
   if (target.isGpu() && fovea::selectSchedule(op, target))
     return {true, "the backward pass has a kernel that keeps scores in "
                   "registers"};

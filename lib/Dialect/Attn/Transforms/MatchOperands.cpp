@@ -28,7 +28,7 @@ using namespace fovea::attn;
 namespace {
 struct MatchOperands : fovea::attn::impl::AttnMatchOperandsBase<MatchOperands> {
   void runOnOperation() override {
-    if (!getTargetOrDefault(getOperation()).isGpu())
+    if (!machine::getTargetOrDefault(getOperation()).isGpu())
       return;
     getOperation()->walk([&](Operation *op) {
       if (auto attention = dyn_cast<AttentionOp>(op))

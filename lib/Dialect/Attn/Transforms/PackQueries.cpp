@@ -270,7 +270,7 @@ static Value createPackedQuery(OnlineAttentionOp op, int64_t queries) {
 
 void AttnPackQueries::runOnOperation() {
   int64_t bytes = 64;
-  if (TargetAttr target = getTarget(getOperation()))
+  if (machine::TargetAttr target = machine::getTarget(getOperation()))
     bytes = target.getVectorBytes();
   if (vectorBytes)
     bytes = vectorBytes;

@@ -44,7 +44,7 @@ struct SelectSchedule
           << queryTile.getValue() << " and " << keyTile.getValue();
       return signalPassFailure();
     }
-    TargetAttr target = getTargetOrDefault(getOperation());
+    machine::TargetAttr target = machine::getTargetOrDefault(getOperation());
     WalkResult result = getOperation()->walk([&](Operation *op) {
       LogicalResult isValid = success();
       if (auto attention = dyn_cast<AttentionOp>(op))
@@ -59,15 +59,15 @@ struct SelectSchedule
   }
 
 private:
-  ScheduleAttr choose(AttentionOp op, TargetAttr target) {
+  ScheduleAttr choose(AttentionOp op, machine::TargetAttr target) {
     return selectSchedule(op, target, passes);
   }
-  ScheduleAttr choose(AttentionBackwardOp op, TargetAttr target) {
+  ScheduleAttr choose(AttentionBackwardOp op, machine::TargetAttr target) {
     return selectSchedule(op, target);
   }
 
   template <typename OpTy>
-  LogicalResult select(OpTy op, TargetAttr target, StringRef what) {
+  LogicalResult select(OpTy op, machine::TargetAttr target, StringRef what) {
     if (op.getSchedule()) {
       ++numKept;
       LDBG() << what << " at " << op.getLoc() << " has " << op.getScheduleAttr()

@@ -202,7 +202,7 @@ struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
 
     // What is loaded is a slice of a whole tensor by now.
     unsigned count = 0;
-    TargetAttr target = getTargetOrDefault(getOperation());
+    machine::TargetAttr target = machine::getTargetOrDefault(getOperation());
     for (const TiledLoop &tiled : std::exchange(loops, {}))
       count += fuseKeyProducers(
           rewriter, tiled.loop, tiled.keyReads,

@@ -802,7 +802,7 @@ void TileBackward::runOnOperation() {
       ops.push_back(op);
   });
   int64_t vectorBytes = 64, items = 1, nearMemory = 1 << 20;
-  if (TargetAttr target = getTarget(getOperation())) {
+  if (machine::TargetAttr target = machine::getTarget(getOperation())) {
     vectorBytes = target.getVectorBytes();
     nearMemory = target.getNearMemory();
     items = target.getCores() > 1 ? kItemsPerCore * target.getCores() : 1;

@@ -203,7 +203,8 @@ static std::string namesOf(ArrayRef<Operation *> ops) {
 
 unsigned fovea::attn::fuseKeyProducers(RewriterBase &rewriter,
                                        scf::ForallOp loop, double reads,
-                                       KeyFusion fusion, TargetAttr target) {
+                                       KeyFusion fusion,
+                                       machine::TargetAttr target) {
   auto options = [&](StringRef name) {
     auto function = loop->getParentOfType<FunctionOpInterface>();
     return remark::RemarkOpts::name(name)

@@ -35,7 +35,7 @@ double countKeyReads(OnlineAttentionOp pass, int64_t queryTile);
 /// remark what was chosen. Returns the number of ops that it was done for.
 unsigned fuseKeyProducers(mlir::RewriterBase &rewriter,
                           mlir::scf::ForallOp loop, double reads,
-                          KeyFusion fusion, TargetAttr target);
+                          KeyFusion fusion, machine::TargetAttr target);
 
 } // namespace fovea::attn
 

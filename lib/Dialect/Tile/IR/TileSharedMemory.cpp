@@ -7,11 +7,10 @@
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
-
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::tile;
 
 int64_t fovea::tile::getSlotBytes(SharedType tile) {
@@ -46,10 +45,7 @@ static int64_t getTileBytes(Operation *op) {
 }
 
 int64_t fovea::tile::getSharedMemoryLimit(Operation *op) {
-  constexpr int64_t kHopper = 227 << 10;
-  attn::TargetAttr target = attn::getTarget(op);
-  return target && target.getName() != "host" ? target.getFastMemory()
-                                              : kHopper;
+  return machine::getGpuOrDefault(op).getFastMemory();
 }
 
 SharedMemoryPlan fovea::tile::planSharedMemory(LaunchOp launch) {

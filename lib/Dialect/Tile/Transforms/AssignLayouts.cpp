@@ -87,15 +87,7 @@ private:
 };
 
 struct AssignLayouts : fovea::tile::impl::TileAssignLayoutsBase<AssignLayouts> {
-  using TileAssignLayoutsBase::TileAssignLayoutsBase;
-
   void runOnOperation() override {
-    if (target != "sm_80" && target != "sm_90a") {
-      getOperation()->emitError()
-          << "tile-assign-layouts: expected target sm_80 or sm_90a, got '"
-          << target << "'";
-      return signalPassFailure();
-    }
     WalkResult result = getOperation()->walk([&](LaunchOp launch) {
       return failed(assign(launch)) ? WalkResult::interrupt()
                                     : WalkResult::advance();
@@ -201,7 +193,8 @@ MmaKind AssignLayouts::chooseKind(MmaOp op, int64_t warps) {
   int64_t columns = shape[1] / columnWarps;
   bool isWhole = columnWarps == 1 || op.getTransposeB() ||
                  columns % op.getB().getType().getPanelColumns() == 0;
-  if (target == "sm_90a" && rowWarps % 4 == 0 && columns <= 256 && isWhole)
+  const machine::GpuArch &arch = machine::getGpuOrDefault(op).getGpuArch();
+  if (arch.hasWarpGroups && rowWarps % 4 == 0 && columns <= 256 && isWhole)
     return MmaKind::Wgmma;
   return MmaKind::MmaSync;
 }

@@ -26,11 +26,6 @@ namespace fovea::tile {
 using namespace mlir;
 using namespace fovea::tile;
 
-/// Registers of a multiprocessor, and the fewest that `setmaxnreg` leaves.
-static constexpr int64_t kRegisters = 65536;
-static constexpr int64_t kFewestRegisters = 24;
-static constexpr int64_t kMostRegisters = 240;
-
 namespace {
 struct SpecializeWarps
     : fovea::tile::impl::TileSpecializeWarpsBase<SpecializeWarps> {
@@ -362,16 +357,12 @@ void SpecializeWarps::specialize(LaunchOp launch) {
 
   // What a thread gets at the launch, and how that is dealt out.
   int64_t warps = launch.getWarps();
-  int64_t groups = warps / kGroupWarps;
   IntegerAttr serviceRegisters, computeRegisters;
   OpBuilder builder(body.getTerminator());
-  if (warps % kGroupWarps == 0 && groups > 1) {
-    int64_t threads = (warps + kGroupWarps) * 32;
-    int64_t pool = llvm::alignDown(kRegisters / threads, 8) * (groups + 1);
-    int64_t most = llvm::alignDown((pool - kFewestRegisters) / groups, 8);
-    most = std::min(most, kMostRegisters);
-    computeRegisters = builder.getI64IntegerAttr(most);
-    serviceRegisters = builder.getI64IntegerAttr(pool - most * groups);
+  if (auto registers = machine::dealRegisters(
+          machine::getGpuOrDefault(launch).getRegistersPerCore(), warps)) {
+    computeRegisters = builder.getI64IntegerAttr(registers->compute);
+    serviceRegisters = builder.getI64IntegerAttr(registers->service);
   }
 
   Location loc = launch.getLoc();

@@ -8,6 +8,8 @@
 #ifndef FOVEA_DIALECT_ATTN_IR_ATTN_H
 #define FOVEA_DIALECT_ATTN_IR_ATTN_H
 
+#include "fovea/Dialect/Machine/IR/Machine.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -29,19 +31,10 @@
 
 namespace fovea::attn {
 
-/// Name of the module attribute that holds the `#attn.target`.
-inline constexpr llvm::StringLiteral kTargetAttrName = "attn.target";
-
 /// Name of the attribute of a function with gradients, as `attn-differentiate`
 /// makes it: how many of its operands and of its results are those of the
 /// function that was differentiated. They come first.
 inline constexpr llvm::StringLiteral kJointAttrName = "attn.joint";
-
-/// The target of the module around `op`, or null.
-TargetAttr getTarget(mlir::Operation *op);
-
-/// The same, or a model of a common machine (AVX-512, 2 cores).
-TargetAttr getTargetOrDefault(mlir::Operation *op);
 
 /// The type that values of element type `type` are accumulated in.
 mlir::FloatType getAccumulationType(mlir::Type type);

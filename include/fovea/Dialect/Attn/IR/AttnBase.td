@@ -79,7 +79,7 @@ def Attn_Dialect : Dialect {
     So the mask depends neither on target nor on tile size.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect",
+    "::fovea::machine::MachineDialect", "::mlir::arith::ArithDialect",
     "::mlir::tensor::TensorDialect"
   ];
   let useDefaultAttributePrinterParser = 1;

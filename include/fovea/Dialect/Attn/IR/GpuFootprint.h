@@ -40,7 +40,7 @@ struct GpuFootprint {
   /// The most that such a thread can have.
   int64_t registerLimit;
 
-  bool fits(TargetAttr target) const {
+  bool fits(machine::TargetAttr target) const {
     return sharedBytes <= target.getFastMemory() && registers <= registerLimit;
   }
 };
@@ -48,12 +48,13 @@ struct GpuFootprint {
 /// The footprint on `target` under `schedule`, which has warps, of attention
 /// whose operands' elements have `elementBytes`, in `passes` passes over the
 /// keys. Head dims are padded to 16.
-GpuFootprint getGpuFootprint(ScheduleAttr schedule, TargetAttr target,
+GpuFootprint getGpuFootprint(ScheduleAttr schedule, machine::TargetAttr target,
                              int64_t elementBytes, int64_t headDim,
                              int64_t valueDim, int64_t passes = 1);
 
 /// The same of the backward pass, whose rows are keys.
-GpuFootprint getBackwardGpuFootprint(ScheduleAttr schedule, TargetAttr target,
+GpuFootprint getBackwardGpuFootprint(ScheduleAttr schedule,
+                                     machine::TargetAttr target,
                                      int64_t elementBytes, int64_t headDim,
                                      int64_t valueDim);
 

@@ -327,7 +327,7 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     whose working set fits the target's near memory, the one with the least
     time by the model in `Analysis/ScheduleModel.h` (vector operations of a
     tile, widening of 16-bit keys and values, ragged last tiles, an even share
-    for every core). The target is the module's `attn.target`, or a common
+    for every core). The target is the module's `machine.target`, or a common
     machine where there is none. Attention with a mask is handed out longest
     tile first.
 

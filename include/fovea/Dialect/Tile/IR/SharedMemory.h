@@ -39,8 +39,7 @@ struct SharedMemoryPlan {
   int64_t bytes = 0;
 };
 
-/// Bytes of shared memory that a block may have on the GPU that `op` is for:
-/// without a target the most that there is, Hopper's.
+/// Bytes of shared memory that a block may have on the GPU that `op` is for.
 int64_t getSharedMemoryLimit(mlir::Operation *op);
 
 /// Gives every tile and ring of `launch` its place.

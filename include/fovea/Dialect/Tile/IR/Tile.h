@@ -8,6 +8,8 @@
 #ifndef FOVEA_DIALECT_TILE_IR_TILE_H
 #define FOVEA_DIALECT_TILE_IR_TILE_H
 
+#include "fovea/Dialect/Machine/IR/Machine.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -34,11 +36,8 @@ struct Digit {
   }
 };
 
-/// Threads of a warp.
-constexpr int64_t kWarpSize = 32;
-
-/// Warps of a warp group.
-constexpr int64_t kGroupWarps = 4;
+using machine::kGroupWarps;
+using machine::kWarpSize;
 
 llvm::hash_code hash_value(const Digit &digit);
 

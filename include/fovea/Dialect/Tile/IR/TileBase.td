@@ -48,6 +48,7 @@ def Tile_Dialect : Dialect {
     6. What `tile.store_async` reads is not overwritten before a
        `tile.wait_stores` that covers it, and one follows every store.
   }];
+  let dependentDialects = ["::fovea::machine::MachineDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{

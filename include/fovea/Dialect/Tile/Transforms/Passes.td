@@ -60,16 +60,13 @@ def TileAssignLayouts : Pass<"tile-assign-layouts"> {
       columns, or without its rows where they are used as `columns`;
     - shared tiles of 16-bit elements get the widest swizzle of 128, 64 or 32
       bytes that divides a row, others none;
-    - products of f16 and bf16 are `wgmma` on `sm_90a`, if the warps are whole
-      warp groups of 64 rows of a result, else `mma_sync`; others are `fma`.
+    - products of f16 and bf16 are `wgmma` where the GPU has it (`machine.target`
+      of the module; without one, a Hopper), if the warps are whole warp groups
+      of 64 rows of a result, else `mma_sync`; others are `fma`.
 
     Types that have a layout or a swizzle, and products that have a kind, keep
     them. A fragment that does not divide among the warps is an error.
   }];
-  let options = [
-    Option<"target", "target", "std::string", "\"sm_90a\"",
-           "The GPU: sm_80 or sm_90a">
-  ];
   let dependentDialects = ["::fovea::tile::TileDialect"];
 }
 

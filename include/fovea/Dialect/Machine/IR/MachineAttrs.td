@@ -1,0 +1,102 @@
+//===- MachineAttrs.td - The machine that code is for ------*- tablegen -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_MACHINE_IR_MACHINEATTRS_TD
+#define FOVEA_DIALECT_MACHINE_IR_MACHINEATTRS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+
+def Machine_Dialect : Dialect {
+  let name = "machine";
+  let cppNamespace = "::fovea::machine";
+  let summary = "The machine that code is for";
+  let description = [{
+    The dialect has one attribute, `#machine.target`, the model of a machine. A
+    module has it as `machine.target`. Passes that choose read its sizes and
+    rates. Passes that may use an instruction ask it whether the machine has the
+    instruction. No pass compares names of machines.
+
+    The GPUs that code can be made for are the entries of one table
+    (`lib/Dialect/Machine/IR/GpuArch.cpp`): what their instruction set has, how
+    large they are, and the rates of a typical device. A new entry is all that a
+    GPU needs whose instructions another one has.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+}
+
+def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
+  let mnemonic = "target";
+  let summary = "The model of the machine that code is for";
+  let description = [{
+    Attached to a module as `machine.target`. Sizes are in bytes, per core (on a
+    GPU: per streaming multiprocessor); rates are of the whole device.
+
+    - the name: `host`, or the GPU that code is for, such as `sm_80` or `sm_90a`;
+    - `arch`: `avx512`, `avx2` or `generic` on a host; on a GPU its family,
+      which the name implies, such as `ampere` or `hopper`;
+    - `cores`: how many work items run at once (multiprocessors);
+    - `vector_bytes`, `vector_registers`: the vector unit (the 32 lanes of a
+      warp; registers of one multiprocessor, as such vectors);
+    - `fast_memory`: the memory that a tile's inner loops run in (the L1 data
+      cache; the shared memory that one block can have);
+    - `near_memory`: the memory that keys and values of a head stay in (the L2
+      cache; on a GPU that of the whole device);
+    - `bandwidth`: main memory, in MB/s; `peak`: f32 multiply-adds, in GFLOP/s;
+    - GPUs alone: `shared_memory`, the shared memory of a multiprocessor, of
+      which every block on it takes 1024 bytes more than it asks for, and
+      `matrix_peak`, the tensor cores' f16 and bf16 products, in GFLOP/s.
+
+    ```mlir
+    #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64,
+                    vector_registers = 32, fast_memory = 32768,
+                    near_memory = 1048576, bandwidth = 12000, peak = 300>
+    #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128,
+                    vector_registers = 2048, fast_memory = 232448,
+                    near_memory = 52428800, bandwidth = 4290000, peak = 66900,
+                    shared_memory = 233472, matrix_peak = 989000>
+    ```
+  }];
+  let parameters = (ins
+    StringRefParameter<>:$name,
+    StringRefParameter<>:$arch,
+    "int64_t":$cores,
+    "int64_t":$vectorBytes,
+    "int64_t":$vectorRegisters,
+    "int64_t":$fastMemory,
+    "int64_t":$nearMemory,
+    "int64_t":$bandwidth,
+    "int64_t":$peak,
+    DefaultValuedParameter<"int64_t", "0">:$sharedMemory,
+    DefaultValuedParameter<"int64_t", "0">:$matrixPeak
+  );
+  let assemblyFormat = [{
+    `<` $name `,` `arch` `=` $arch `,` `cores` `=` $cores
+    `,` `vector_bytes` `=` $vectorBytes
+    `,` `vector_registers` `=` $vectorRegisters
+    `,` `fast_memory` `=` $fastMemory `,` `near_memory` `=` $nearMemory
+    `,` `bandwidth` `=` $bandwidth
+    `,` `peak` `=` $peak
+    (`,` `shared_memory` `=` $sharedMemory^)?
+    (`,` `matrix_peak` `=` $matrixPeak^)? `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isGpu() const { return getName() != "host"; }
+
+    /// What the GPU's instruction set has. Of GPUs alone.
+    const GpuArch &getGpuArch() const;
+
+    /// 32-bit registers of a multiprocessor. Of GPUs alone.
+    int64_t getRegistersPerCore() const {
+      return getVectorRegisters() * getVectorBytes() / 4;
+    }
+  }];
+}
+
+#endif // FOVEA_DIALECT_MACHINE_IR_MACHINEATTRS_TD

@@ -1,0 +1,122 @@
+//===- MachineDialect.cpp - The machine that code is for ------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Machine/IR/Machine.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace fovea::machine;
+
+#include "fovea/Dialect/Machine/IR/MachineDialect.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "fovea/Dialect/Machine/IR/MachineAttrs.cpp.inc"
+
+void MachineDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "fovea/Dialect/Machine/IR/MachineAttrs.cpp.inc"
+      >();
+}
+
+LogicalResult
+MachineDialect::verifyOperationAttribute(Operation *op,
+                                         NamedAttribute attribute) {
+  if (attribute.getName() == kTargetAttrName &&
+      !isa<TargetAttr>(attribute.getValue()))
+    return op->emitOpError()
+           << "expects '" << kTargetAttrName
+           << "' to be a #machine.target, but it is " << attribute.getValue();
+  return success();
+}
+
+LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef name, StringRef arch, int64_t cores,
+                                 int64_t vectorBytes, int64_t vectorRegisters,
+                                 int64_t fastMemory, int64_t nearMemory,
+                                 int64_t bandwidth, int64_t peak,
+                                 int64_t sharedMemory, int64_t matrixPeak) {
+  bool isHost = name == "host";
+  const GpuArch *gpu = GpuArch::find(name);
+  if (!isHost && !gpu)
+    return emitError() << "unknown target \"" << name << "\"; expected "
+                       << GpuArch::listNames({"host"});
+  if (isHost && arch != "avx512" && arch != "avx2" && arch != "generic")
+    return emitError() << "unknown arch \"" << arch
+                       << "\"; expected avx512, avx2 or generic";
+  if (gpu && arch != gpu->family)
+    return emitError() << "arch of \"" << name << "\" must be " << gpu->family
+                       << ", but is " << arch;
+  SmallVector<std::pair<StringRef, int64_t>> counts = {
+      {"cores", cores},
+      {"vector_bytes", vectorBytes},
+      {"vector_registers", vectorRegisters},
+      {"fast_memory", fastMemory},
+      {"near_memory", nearMemory},
+      {"bandwidth", bandwidth},
+      {"peak", peak}};
+  if (!isHost) {
+    counts.push_back({"shared_memory", sharedMemory});
+    counts.push_back({"matrix_peak", matrixPeak});
+  }
+  for (auto [key, value] : counts)
+    if (value < 1)
+      return emitError() << key << " must be at least 1, but is " << value;
+  if (isHost && (sharedMemory != 0 || matrixPeak != 0))
+    return emitError()
+           << "shared_memory and matrix_peak are of GPUs, but the target is "
+              "\"host\"";
+  if (isHost && vectorBytes != 16 && vectorBytes != 32 && vectorBytes != 64)
+    return emitError() << "vector_bytes must be 16, 32 or 64, but is "
+                       << vectorBytes;
+  if (!isHost && vectorBytes != 4 * kWarpSize)
+    return emitError() << "vector_bytes of a GPU must be " << 4 * kWarpSize
+                       << ", but is " << vectorBytes;
+  return success();
+}
+
+const GpuArch &TargetAttr::getGpuArch() const {
+  assert(isGpu() && "a host has no GpuArch");
+  return *GpuArch::find(getName());
+}
+
+TargetAttr fovea::machine::getTarget(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto target = op->getAttrOfType<TargetAttr>(kTargetAttrName))
+      return target;
+  return {};
+}
+
+TargetAttr fovea::machine::getTargetOrDefault(Operation *op) {
+  if (TargetAttr target = getTarget(op))
+    return target;
+  return TargetAttr::get(op->getContext(), "host", "avx512", /*cores=*/2,
+                         /*vectorBytes=*/64, /*vectorRegisters=*/32,
+                         /*fastMemory=*/32 << 10, /*nearMemory=*/1 << 20,
+                         /*bandwidth=*/12000, /*peak=*/300, /*sharedMemory=*/0,
+                         /*matrixPeak=*/0);
+}
+
+TargetAttr fovea::machine::getTypicalGpu(MLIRContext *context,
+                                         const GpuArch &arch) {
+  context->loadDialect<MachineDialect>();
+  return TargetAttr::get(context, arch.name, arch.family, arch.cores,
+                         /*vectorBytes=*/4 * kWarpSize,
+                         /*vectorRegisters=*/arch.registersPerCore / kWarpSize,
+                         /*fastMemory=*/arch.sharedPerBlock,
+                         /*nearMemory=*/arch.level2, arch.bandwidth, arch.peak,
+                         arch.sharedPerCore, arch.matrixPeak);
+}
+
+TargetAttr fovea::machine::getGpuOrDefault(Operation *op) {
+  TargetAttr target = getTarget(op);
+  return target && target.isGpu()
+             ? target
+             : getTypicalGpu(op->getContext(), *GpuArch::find("sm_90a"));
+}
