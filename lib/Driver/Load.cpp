@@ -8,7 +8,7 @@
 #include "CompiledCode.h"
 #include "ProgramState.h"
 
-#include "fovea/Conversion/ShapeChecks.h"
+#include "fovea/Transforms/ShapeChecks.h"
 #include "fovea/Runtime/HostRuntime.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -11,9 +11,11 @@
 #include "Launches.h"
 #include "TextChecks.h"
 
-#include "fovea/Conversion/GpuKernels.h"
+#include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
-#include "fovea/Conversion/ShapeChecks.h"
+#include "fovea/Transforms/Passes.h"
+#include "fovea/Transforms/ShapeChecks.h"
+#include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"

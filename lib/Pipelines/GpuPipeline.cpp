@@ -8,6 +8,8 @@
 #include "Stages.h"
 
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Transforms/Passes.h"
+#include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
@@ -132,7 +134,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     manager.addPass(tile::createTilePackOperands());
   // First programs of blocks, so that scalars in the GPU's memory are read in
   // them, too.
-  manager.addPass(createTileLaunchToGPU());
+  manager.addPass(createTileLaunchToGpu());
   LinalgToGpuOptions kernels;
   kernels.deterministic = options.deterministic;
   manager.addPass(createLinalgToGpu(kernels));

@@ -8,6 +8,8 @@
 #include "Stages.h"
 
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Transforms/Passes.h"
+#include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"

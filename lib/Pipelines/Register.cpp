@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
+#include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Dialect/Tile/Transforms/BufferizableOpInterfaceImpl.h"
@@ -195,6 +197,8 @@ struct GradientPipelineOptions : PassPipelineOptions<GradientPipelineOptions> {
 
 void fovea::registerFoveaPasses() {
   registerConversionPasses();
+  registerTransformsPasses();
+  attn::registerAttnDifferentiatePasses();
   attn::registerAttnPasses();
   tile::registerTilePasses();
   PassPipelineRegistration<HostPipelineOptions>(

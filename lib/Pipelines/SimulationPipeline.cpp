@@ -8,6 +8,7 @@
 #include "Stages.h"
 
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"

@@ -46,6 +46,12 @@ def find_files():
                 yield path, os.path.relpath(path, top)
 
 
+def find_conversion(path):
+    """The folder of Conversion that a path is in, or nothing."""
+    parts = os.path.normpath(path).split(os.sep)
+    return parts[1] if parts[0] == "Conversion" and len(parts) > 2 else None
+
+
 def check(folder, other, what):
     if folder in table and other != folder and other not in table[folder]:
         errors.append("%s: %s may not know %s" % (what, folder, other))
@@ -62,20 +68,21 @@ for path, place in find_files():
         for name in re.findall(r'include "([^"]+)"', read(path)):
             if name.startswith(("mlir/", "llvm/", "fovea-c/")):
                 continue
-            if name.startswith("fovea/"):
-                other = find_folder(name[len("fovea/"):])
-            else:
-                other = find_folder(
-                    os.path.join(os.path.dirname(place), name))
+            target = (name[len("fovea/"):] if name.startswith("fovea/") else
+                      os.path.join(os.path.dirname(place), name))
             includes += 1
-            check(folder, other, "%s includes %s" % (path, name))
+            what = "%s includes %s" % (path, name)
+            check(folder, find_folder(target), what)
+            if find_conversion(target) not in (None, "Utils",
+                                               find_conversion(place)):
+                errors.append(what + ": conversions do not know one another")
     elif os.path.basename(path) == "CMakeLists.txt":
         text = read(path)
         lists.append((path, folder, text))
         for name in re.findall(r"add_library\((Fovea\w+)", text):
             libraries[name] = folder
 for path, folder, text in lists:
-    for names in re.findall(r"(?:LINK|PRIVATE|PUBLIC)\s([^)]*)\)", text):
+    for names in re.findall(r"(?:LINK|PRIVATE|PUBLIC|INTERFACE)\s([^)]*)\)", text):
         for name in re.findall(r"Fovea\w+", names):
             if name in libraries:
                 links += 1

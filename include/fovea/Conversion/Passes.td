@@ -11,10 +11,10 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
-// attn-to-linalg
+// convert-attn-to-linalg
 //===----------------------------------------------------------------------===//
 
-def AttnToLinalg : Pass<"attn-to-linalg"> {
+def AttnToLinalg : Pass<"convert-attn-to-linalg"> {
   let summary = "Writes the ops of the attention graph as linalg on tensors";
   let description = [{
     Every graph op becomes a few `linalg.generic`s that state its formula, with
@@ -192,268 +192,6 @@ def ConvertAttnToVector
 }
 
 //===----------------------------------------------------------------------===//
-// reject-recursion
-//===----------------------------------------------------------------------===//
-
-def RejectRecursion : Pass<"reject-recursion", "::mlir::ModuleOp"> {
-  let summary = "Refuses functions that call themselves";
-  let description = [{
-    Functions are inlined and bufferized callee first, which has no end, or no
-    order, where one calls itself, through others or directly: an error at the
-    function, with a note at the call.
-  }];
-}
-
-//===----------------------------------------------------------------------===//
-// expand-scalars
-//===----------------------------------------------------------------------===//
-
-def ExpandScalars : Pass<"expand-scalars"> {
-  let summary = "Writes scalar ops by those that every pass and target has";
-  let description = [{
-    The first pass of every pipeline, so that fusion, mask analysis, derivatives,
-    the interpreter and code generation know fewer ops. On numbers:
-
-    - the ops of the `index` dialect become those of `arith`;
-    - `math.isnan`, `isinf`, `isfinite` and `isnormal` become comparisons, as
-      does `math.clampf`;
-    - `math.ipowi` becomes multiplications: by squares, as many as the exponent's
-      bits if it is a constant, and else its type's. 0 to a negative power, which
-      has no value, is 0;
-    - `math.sincos` becomes a sine and a cosine, and `arith.addui_extended`,
-      `arith.mului_extended` and `arith.mulsi_extended` two ops or more, each
-      with one result.
-
-    On numbers, vectors and tensors, a cast of an index to fewer than 64 bits
-    (`arith.index_cast`, `arith.index_castui`) becomes one to 64 bits and
-    `arith.trunci`: MLIR's canonicalizer takes a cast to few bits and back for
-    the identity.
-
-    ```mlir
-    %0 = arith.index_cast %j : index to i8
-    // becomes
-    %1 = arith.index_cast %j : index to i64
-    %0 = arith.trunci %1 : i64 to i8
-    ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
-  ];
-  let statistics = [
-    Statistic<"numExpanded", "num-expanded", "Number of ops expanded">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// expand-math
-//===----------------------------------------------------------------------===//
-
-def ExpandMath : Pass<"expand-math"> {
-  let summary = "Writes elementary functions as arithmetic that vectorises";
-  let description = [{
-    `math.exp`, `exp2`, `log`, `log2`, `log10`, `log1p`, `tanh` and `erf` on f32
-    and f64, scalars and vectors, become arithmetic: the machine's library would
-    be called element by element. f16 and bf16 are computed in f32; `erf` on f64
-    is left to the library.
-
-    Largest errors, in units in the last place, measured against long double:
-    `exp`, `log` 1; `exp2` 1.5; `log2`, `log1p` 2; `log10` 2.5; `tanh` 6 (f64:
-    1.5); `erf` 6.5. Arguments of all magnitudes, infinities and NaN are right;
-    results go to subnormal numbers and to infinity where they should.
-
-    `math.clampf` becomes comparisons, and `math.fpowi` a `math.powf`.
-
-    With `all`, for machines without a library, so do the other functions of
-    `math` on floats, and `arith.remf`, computed in f64 for all types: sines and
-    cosines of magnitudes up to 2^33; powers with a relative error of at most
-    2^-51 times the binary logarithm of the result; remainders without an error,
-    of quotients up to 2^312.
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::vector::VectorDialect"
-  ];
-  let options = [
-    Option<"all", "all", "bool", "false",
-           "Expand also what is best left to a library">
-  ];
-  let statistics = [
-    Statistic<"numExpanded", "num-expanded", "Number of functions expanded">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// linalg-prepare
-//===----------------------------------------------------------------------===//
-
-def LinalgPrepare : Pass<"linalg-prepare"> {
-  let summary = "Writes all work on tensors as linalg.generic";
-  let description = [{
-    What the later passes need not know: named linalg ops and arith and math ops
-    on whole tensors become `linalg.generic`; `linalg.softmax` and the like,
-    `linalg.pack` and `linalg.unpack`, `tensor.pad` and `tensor.concat` are
-    decomposed; operands that are splat constants move into bodies.
-  }];
-  let dependentDialects = [
-    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// linalg-fuse-rows
-//===----------------------------------------------------------------------===//
-
-def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
-  let summary = "Fuses elementwise ops and norms into one pass over rows";
-  let description = [{
-    Ops that agree in their leading, parallel loops (the rows) and read each
-    other's results row by row become one `scf.forall` over the rows, in which
-    every op works on one row. What only the group uses never exists as a whole;
-    what others use is written row by row. So LayerNorm, dropout and a residual
-    add are one kernel that reads and writes memory once.
-
-    A group is connected, no op outside of it lies between two of its ops, and a
-    row has at most 65536 elements, as far as sizes are known. Contractions are
-    in no group. Reshapes between the ops are moved out of the way first. Within
-    a group elementwise ops are fused into their one consumer, and what is
-    rounded to a narrower type and widened again in between no longer is.
-
-    With `scope=op` only the ops that one graph op became (`fovea.kernel`) are
-    fused: the unfused baseline, kernel by kernel.
-  }];
-  let options = [
-    Option<"scope", "scope", "std::string", "\"graph\"",
-           "What is fused: `graph`, or `op` for the ops of one graph op">
-  ];
-  let dependentDialects = [
-    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect"
-  ];
-  let statistics = [
-    Statistic<"numGroups", "num-groups", "Number of kernels made by fusion">,
-    Statistic<"numFused", "num-fused", "Number of ops fused into them">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// separate-destinations
-//===----------------------------------------------------------------------===//
-
-def SeparateDestinations : Pass<"separate-destinations"> {
-  let summary = "Gives each result of a parallel loop memory of its own";
-  let description = [{
-    An `scf.forall` inserts one value into each of its destinations. Where two
-    of these values are computed from one tensor, such as from zeros that were
-    two tensors until `cse` made them one, one-shot bufferization may put that
-    tensor into the first destination, and insert the first value over the
-    second before that is read. This pass, which runs before it, gives the second
-    a tensor of its own: again filled, where the tensor is a fill, and a copy
-    otherwise.
-  }];
-  let dependentDialects = [
-    "::mlir::bufferization::BufferizationDialect"
-  ];
-  let statistics = [
-    Statistic<"numSeparated", "num-separated",
-              "Number of tensors that were made separate">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// host-bufferize
-//===----------------------------------------------------------------------===//
-
-def HostBufferize : Pass<"host-bufferize", "::mlir::ModuleOp"> {
-  let summary = "Bufferizes a module with the host's function boundaries";
-  let description = [{
-    One-shot bufferization with these function boundaries:
-
-    - a tensor argument becomes a memref with any strides but the innermost,
-      which is 1; it is never written;
-    - a tensor result of a public function becomes a memref with the identity
-      layout, allocated by the function; results alias neither arguments nor
-      each other, which costs a copy where the graph returns an argument, a
-      part of a tensor, or one tensor twice.
-  }];
-  let dependentDialects = [
-    "::mlir::bufferization::BufferizationDialect",
-    "::mlir::memref::MemRefDialect"
-  ];
-  let statistics = [
-    Statistic<"numResultCopies", "num-result-copies",
-              "Number of results that had to be copied">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// place-buffers
-//===----------------------------------------------------------------------===//
-
-def PlaceBuffers : Pass<"place-buffers", "::mlir::ModuleOp"> {
-  let summary = "Puts small buffers on the stack, frees others after last use";
-  let description = [{
-    Buffers of static size of at most `stack-limit` bytes become
-    `memref.alloca` at the start of the enclosing function, or of the body of
-    the enclosing outermost parallel loop; all in one such place take at most
-    `stack-total` bytes. Other buffers are deallocated after their last use.
-
-    A function in which a buffer leaves its block by a loop or branch falls back
-    to MLIR's ownership-based deallocation; or, without `free-escaping`, such a
-    buffer is left to the runtime, which frees it at the end of the call.
-  }];
-  let options = [
-    Option<"stackLimit", "stack-limit", "int64_t", "65536",
-           "Bytes of the largest buffer on the stack">,
-    Option<"stackTotal", "stack-total", "int64_t", "262144",
-           "Bytes of all buffers on the stack in one place">,
-    Option<"freeEscaping", "free-escaping", "bool", "true",
-           "Free buffers that leave their block">
-  ];
-  let dependentDialects = [
-    "::mlir::bufferization::BufferizationDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
-  ];
-  let statistics = [
-    Statistic<"numStack", "num-stack", "Number of buffers put on the stack">,
-    Statistic<"numFreed", "num-freed", "Number of buffers freed">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// outline-parallel
-//===----------------------------------------------------------------------===//
-
-def OutlineParallel : Pass<"outline-parallel", "::mlir::ModuleOp"> {
-  let summary = "Turns parallel loops into calls of the runtime's thread pool";
-  let description = [{
-    The body of every outermost, bufferised `scf.forall` becomes a private
-    function of a context and a call number,
-
-        void body(void *context, int64_t call);
-
-    and the loop a call of `fovea_parallel_for(body, context, calls)`, which
-    runs the calls in any order on any threads and returns when all are done.
-    The context is a struct on the caller's stack with what the body uses;
-    constants are copied into the body.
-
-    The loop's `fovea.grain` (an integer, default 1) says how many iterations
-    one call does. Iterations are numbered with the last dimension fastest.
-    Buffers of a size that is the same in all iterations are allocated once a
-    call.
-    Parallel loops within the body become sequential.
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"
-  ];
-  let statistics = [
-    Statistic<"numOutlined", "num-outlined", "Number of loops outlined">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
 // convert-host-to-llvm
 //===----------------------------------------------------------------------===//
 
@@ -465,28 +203,6 @@ def HostToLLVM : Pass<"convert-host-to-llvm", "::mlir::ModuleOp"> {
     so on), which the runtime defines. Public functions get a C interface.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
-}
-
-//===----------------------------------------------------------------------===//
-// promote-to-f64
-//===----------------------------------------------------------------------===//
-
-def PromoteToF64 : Pass<"promote-to-f64", "::mlir::ModuleOp"> {
-  let summary = "Computes everything that is floating-point in f64";
-  let description = [{
-    Makes the reference that results are checked against: every floating-point
-    type, constant and dense attribute becomes f64, and conversions between
-    floating-point types vanish, so that nothing is rounded in between. The
-    arguments of public functions keep their types and are extended on entry;
-    their results become f64.
-
-    What looks at the bits of a float (`arith.bitcast`) has no counterpart in
-    f64 and is an error.
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::tensor::TensorDialect"
-  ];
 }
 
 //===----------------------------------------------------------------------===//
@@ -562,73 +278,10 @@ def LinalgToVector : Pass<"convert-linalg-to-vector"> {
 }
 
 //===----------------------------------------------------------------------===//
-// outline-shape-checks
-//===----------------------------------------------------------------------===//
-
-def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
-  let summary = "Writes what ops demand of sizes as a function to call first";
-  let description = [{
-    Compiled code trusts sizes: where ops disagree about a dynamic one, it would
-    read beyond a tensor. For each public function `@f` whose ops demand
-    something of dynamic sizes, this pass adds `@f.shapes`, with the same
-    operands, for the caller to call first. It returns the number of the first
-    demand that is not met and the two sizes that are compared, or -1. The
-    attribute `fovea.messages` has a message for each demand, in which `{0}` and
-    `{1}` stand for the sizes and `$N` for operand N of the function.
-
-    Demands are: equal sizes where an op relates two (keys and values, norms and
-    their weights, operands of linalg ops), query heads that are a multiple of
-    the heads of keys and values, sizes that a result's type states, slices and
-    elements within their tensor, and results whose size fits 64 bits. Indices
-    into captured tensors in score, mask and linalg regions are bounded by
-    interval arithmetic over the region's coordinates: for every coordinate they
-    must lie within the tensor, also where the score is masked afterwards.
-
-    A demand that fails for all operands is an error, and so is a static size
-    that does not fit. One that depends on data, or on control flow, is left
-    out. The function itself does not change.
-  }];
-  let dependentDialects = [
-    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::func::FuncDialect", "::mlir::tensor::TensorDialect"
-  ];
-  let statistics = [
-    Statistic<"numChecks", "num-checks", "Number of demands to check">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// instrument-accesses
-//===----------------------------------------------------------------------===//
-
-def InstrumentAccesses : Pass<"instrument-accesses", "::mlir::ModuleOp"> {
-  let summary = "Adds checks of indices and divisors that data decides";
-  let description = [{
-    Runs on buffers, while loops over them are still linalg ops: every
-    `memref.load` and `memref.store` is then one that the graph wrote, as
-    `tensor.extract` or `tensor.insert`. In front of each there is, for each
-    dimension, a call of the runtime with the index and the size, and in front
-    of each integer division and remainder one with the dividend and the divisor.
-    What is out of bounds, divides by 0 or overflows ends the call of the
-    function with a message that names the op, its location and the numbers.
-
-    Constant divisors other than 0 and -1, and constant indices within a static
-    size, are not checked.
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect"
-  ];
-  let statistics = [
-    Statistic<"numChecks", "num-checks", "Number of checks added">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
 // convert-tile-launch-to-gpu
 //===----------------------------------------------------------------------===//
 
-def TileLaunchToGPU : Pass<"convert-tile-launch-to-gpu"> {
+def TileLaunchToGpu : Pass<"convert-tile-launch-to-gpu"> {
   let summary = "Turns programs of thread blocks into launches of kernels";
   let description = [{
     Every `tile.launch` on memrefs becomes a `gpu.launch` with one block for each
@@ -683,25 +336,6 @@ def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numOps", "num-ops", "Number of tile ops converted">
   ];
-}
-
-//===----------------------------------------------------------------------===//
-// attach-gpu-target
-//===----------------------------------------------------------------------===//
-
-def AttachGpuTarget : Pass<"attach-gpu-target", "::mlir::ModuleOp"> {
-  let summary = "States the GPU that a module is compiled for";
-  let description = [{
-    Sets the module's `machine.target` to the model of the GPU that is typical of
-    a name: an A100 for `sm_80`, an H200 for `sm_90a` (see the table in
-    `lib/Dialect/Machine/IR/GpuArch.cpp`). A module that states a GPU of this
-    name already keeps its numbers.
-  }];
-  let options = [
-    Option<"target", "target", "std::string", "\"sm_90a\"",
-           "The name of a GPU, such as `sm_80` or `sm_90a`">
-  ];
-  let dependentDialects = ["::fovea::machine::MachineDialect"];
 }
 
 //===----------------------------------------------------------------------===//
@@ -772,54 +406,6 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
               "Number of loads and stores that became kernels">,
     Statistic<"numPrograms", "num-programs",
               "Number of loops and conditions of scalar ops converted">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// gpu-outline-kernels
-//===----------------------------------------------------------------------===//
-
-def GpuOutlineKernels : Pass<"gpu-outline-kernels", "::mlir::ModuleOp"> {
-  let summary = "Moves the bodies of launches into one module of kernels";
-  let description = [{
-    Every `gpu.launch` becomes a `gpu.launch_func` of a kernel in
-    `gpu.module @kernels`, which gets the NVVM target, the triple and the data
-    layout of the module's `machine.target`, if that is a GPU. The kernel of the
-    n-th launch of function `@f` is `@f_n`; launches with equal bodies share a
-    kernel. Constants, and sizes of memrefs that are passed anyhow, move into
-    the kernels, and constants in memory are copied into `@kernels`.
-  }];
-  let dependentDialects = [
-    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::NVVM::NVVMDialect"
-  ];
-  let statistics = [
-    Statistic<"numKernels", "num-kernels", "Number of kernels">,
-    Statistic<"numShared", "num-shared",
-              "Number of launches of a kernel that was there">
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// gpu-start-early
-//===----------------------------------------------------------------------===//
-
-def GpuStartEarly : Pass<"gpu-start-early", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "Lets kernels start while those in front of them end";
-  let description = [{
-    Programmatic dependent launch, from `sm_90` on: before it does anything else,
-    a kernel waits for the one in front of it (`griddepcontrol.wait`, PTX ISA
-    9.7.13.13), and then lets the one behind it start
-    (`griddepcontrol.launch_dependents`), whose blocks take the places of those
-    that end. In this order: when a kernel can start, all but the one right in
-    front of it is complete. Kernels get the attribute `fovea.starts_early`, with
-    which `convert-gpu-to-runtime` launches them so.
-  }];
-  let dependentDialects = [
-    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
-  ];
-  let statistics = [
-    Statistic<"numKernels", "num-kernels", "Number of kernels">
   ];
 }
 

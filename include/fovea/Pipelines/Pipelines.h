@@ -21,13 +21,14 @@
 // For a GPU the same, but that memory is the GPU's: descriptors of operands and
 // results point there, and the functions in `Runtime/GpuRuntime.h` must be
 // called by a thread with a launch context. The code for the device is in
-// `gpu.module @kernels` (`Conversion/GpuKernels.h`), in the LLVM dialect.
+// `gpu.module @kernels` (`Transforms/GpuKernels.h`), in the LLVM dialect.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_PIPELINES_PIPELINES_H
 #define FOVEA_PIPELINES_PIPELINES_H
 
+#include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Machine/IR/GpuArch.h"
 

@@ -11,7 +11,7 @@
 #include "FragmentMath.h"
 
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Differentiate/Formula.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -9,9 +9,9 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Dialect/Attn/Transforms/Formula.h"
-#include "fovea/Dialect/Attn/Transforms/LoopNest.h"
-#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
+#include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
+#include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -11,8 +11,8 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Dialect/Attn/Transforms/Formula.h"
-#include "fovea/Dialect/Attn/Transforms/ScalarTape.h"
+#include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -9,7 +9,7 @@
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_BACKWARDSTEP_H
 
 #include "OnlineStep.h"
-#include "ReproducibleSum.h"
+#include "fovea/Conversion/Utils/ReproducibleSum.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 

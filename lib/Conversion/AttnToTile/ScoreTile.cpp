@@ -8,7 +8,7 @@
 #include "ScoreTile.h"
 
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Conversion/Philox.h"
+#include "fovea/Conversion/Utils/Philox.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -7,7 +7,7 @@
 
 #include "ScoreBlock.h"
 
-#include "fovea/Conversion/Philox.h"
+#include "fovea/Conversion/Utils/Philox.h"
 
 using namespace mlir;
 using namespace fovea;

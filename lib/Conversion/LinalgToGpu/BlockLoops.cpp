@@ -7,8 +7,8 @@
 
 #include "BlockLoops.h"
 
-#include "../HostUtils.h"
-#include "../LinalgToVector/VectorPlan.h"
+#include "fovea/Analysis/Loops.h"
+#include "fovea/Analysis/VectorPlan.h"
 #include "PointLoops.h"
 
 #include "fovea/Dialect/Machine/IR/Machine.h"

@@ -13,7 +13,7 @@
 
 #include "HostLoops.h"
 
-#include "../AttnToTile/ReproducibleSum.h"
+#include "fovea/Conversion/Utils/ReproducibleSum.h"
 #include "Launch.h"
 #include "Memory.h"
 #include "PointLoops.h"

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../HostUtils.h"
+#include "fovea/Analysis/Loops.h"
 #include "HostLoops.h"
 #include "Launch.h"
 #include "Memory.h"

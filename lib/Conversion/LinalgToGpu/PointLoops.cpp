@@ -7,7 +7,7 @@
 
 #include "PointLoops.h"
 
-#include "../HostUtils.h"
+#include "fovea/Analysis/Loops.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -32,7 +32,7 @@ llvm::SmallVector<mlir::Value> delinearize(mlir::OpBuilder &builder,
 mlir::linalg::GenericOp createCopy(mlir::OpBuilder &builder,
                                    mlir::memref::CopyOp op);
 
-/// The parallel loops of `op`, which writes apart (`HostUtils.h`), in an order
+/// The parallel loops of `op`, which writes apart (`Analysis/Loops.h`), in an order
 /// in which neighbouring points write neighbouring elements.
 llvm::SmallVector<unsigned> getPointDims(mlir::linalg::LinalgOp op);
 

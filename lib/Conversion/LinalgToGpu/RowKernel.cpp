@@ -14,11 +14,11 @@
 
 #include "RowKernel.h"
 
-#include "../LinalgToVector/VectorPlan.h"
+#include "fovea/Analysis/VectorPlan.h"
 #include "BlockLoops.h"
 #include "Launch.h"
 
-#include "fovea/Conversion/GpuKernels.h"
+#include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -7,8 +7,8 @@
 
 #include "RowPlan.h"
 
-#include "../HostUtils.h"
-#include "../LinalgToVector/VectorPlan.h"
+#include "fovea/Analysis/Loops.h"
+#include "fovea/Analysis/VectorPlan.h"
 #include "Memory.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"

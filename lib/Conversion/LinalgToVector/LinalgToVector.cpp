@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../HostUtils.h"
-#include "VectorPlan.h"
+#include "fovea/Analysis/Loops.h"
+#include "fovea/Analysis/VectorPlan.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 

@@ -7,9 +7,9 @@
 
 #include "InlinePtx.h"
 #include "Patterns.h"
-#include "SharedMemoryPlan.h"
 
 #include "fovea/Dialect/Machine/IR/Machine.h"
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -9,7 +9,6 @@
 #include "InlinePtx.h"
 #include "Rings.h"
 #include "Roles.h"
-#include "SharedMemoryPlan.h"
 #include "TransposedWrite.h"
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"

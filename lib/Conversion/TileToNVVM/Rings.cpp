@@ -26,7 +26,8 @@
 #include "InlinePtx.h"
 #include "Patterns.h"
 #include "Roles.h"
-#include "SharedMemoryPlan.h"
+
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -9,10 +9,10 @@
 #include "Patterns.h"
 #include "Rings.h"
 #include "Roles.h"
-#include "SharedMemoryPlan.h"
 #include "TensorMaps.h"
 
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
-#include "fovea/Dialect/Attn/Transforms/DecomposeBackward.h"
+#include "fovea/Dialect/Attn/Differentiate/DecomposeBackward.h"
+#include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

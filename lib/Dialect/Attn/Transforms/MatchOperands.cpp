@@ -9,7 +9,7 @@
 
 #include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
-#include "fovea/Dialect/Attn/Transforms/Formula.h"
+#include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/IR/Remarks.h"

@@ -26,6 +26,7 @@ namespace fovea::attn {
 } // namespace fovea::attn
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 
 /// More queries than this are not one tile.

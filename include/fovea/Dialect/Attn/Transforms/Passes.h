@@ -20,27 +20,6 @@ enum class KeyFusion {
   Never,
 };
 
-/// Whether attn-insert-recomputation recomputes probabilities.
-enum class Recomputation {
-  /// Where that is predicted to be faster.
-  Auto,
-  Always,
-  Never,
-};
-
-/// The name of the function that `attn-differentiate` adds for `function`.
-inline std::string getGradientName(llvm::StringRef function) {
-  return (function + "_gradient").str();
-}
-
-/// The names of the two that `attn-partition-gradient` makes of it.
-inline std::string getForwardName(llvm::StringRef function) {
-  return (function + "_forward").str();
-}
-inline std::string getBackwardName(llvm::StringRef function) {
-  return (function + "_backward").str();
-}
-
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "fovea/Dialect/Attn/Transforms/Passes.h.inc"

@@ -1,0 +1,78 @@
+//===- Backward.h - Gradients on their way back -----------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reverse mode: ops are visited from the last to the first, and each sends the
+// gradients of its results to its operands. Rules for ops are in LoopRules
+// (whatever is a scalar program in loops: linalg, score and elementwise
+// regions), GraphRules (the other ops of attn) and TensorRules (views).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_ATTN_DIFFERENTIATE_BACKWARD_H
+#define FOVEA_DIALECT_ATTN_DIFFERENTIATE_BACKWARD_H
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace fovea::attn::differentiate {
+
+class Backward {
+public:
+  /// Emits at `builder`, whose insertion point moves on.
+  explicit Backward(mlir::OpBuilder &builder) : builder(builder) {}
+
+  mlir::OpBuilder &builder;
+
+  /// Makes `value` a variable.
+  void addVariable(mlir::Value value) { varied.insert(value); }
+
+  /// Sums the gradient of `value` in `type` instead of its own type.
+  void setGradientType(mlir::Value value, mlir::FloatType type) {
+    gradientTypes[value] = type;
+  }
+  /// The type of float that the gradient of `value` has.
+  mlir::FloatType getGradientType(mlir::Value value) const;
+
+  /// Finds what depends on variables among the results of `op`, whose operands
+  /// were looked at before.
+  void visit(mlir::Operation *op);
+
+  /// Whether `value` is made of floats that depend on a variable, so that it
+  /// has a gradient.
+  bool isVaried(mlir::Value value) const { return varied.contains(value); }
+
+  /// The gradient of `value` so far, of its shape; null if it is zero.
+  mlir::Value lookup(mlir::Value value) const {
+    return gradients.lookup(value);
+  }
+
+  /// Adds to the gradient of `value`, if that has one. `gradient` has its
+  /// shape, but for static sizes, and any floats.
+  void add(mlir::Location loc, mlir::Value value, mlir::Value gradient);
+
+  /// Sends the gradients of the results of `op` to its operands. Fails with an
+  /// error where `op` has no derivative.
+  mlir::LogicalResult pull(mlir::Operation *op);
+
+private:
+  llvm::DenseSet<mlir::Value> varied;
+  llvm::DenseMap<mlir::Value, mlir::Value> gradients;
+  llvm::DenseMap<mlir::Value, mlir::FloatType> gradientTypes;
+};
+
+/// Rules by kinds of ops. An op of another kind is left alone: nothing.
+std::optional<mlir::LogicalResult> pullLoops(Backward &backward,
+                                             mlir::Operation *op);
+std::optional<mlir::LogicalResult> pullGraph(Backward &backward,
+                                             mlir::Operation *op);
+std::optional<mlir::LogicalResult> pullTensor(Backward &backward,
+                                              mlir::Operation *op);
+
+} // namespace fovea::attn::differentiate
+
+#endif // FOVEA_DIALECT_ATTN_DIFFERENTIATE_BACKWARD_H

@@ -1,0 +1,78 @@
+//===- LoopNest.h - Sums over nests of loops --------------------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gradients are sums: what was read by several iterations of a loop gets what
+// all of them contribute. Here such a sum becomes a linalg.generic, or, where
+// the place that gets a contribution is computed, loops that add one by one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_DIALECT_ATTN_DIFFERENTIATE_LOOPNEST_H
+#define FOVEA_DIALECT_ATTN_DIFFERENTIATE_LOOPNEST_H
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/Builders.h"
+
+namespace fovea::attn::differentiate {
+
+/// Loops, and tensors (or scalars, by a map without results) that they read.
+struct LoopNest {
+  llvm::SmallVector<mlir::OpFoldResult> sizes;
+  llvm::SmallVector<mlir::Value> inputs;
+  llvm::SmallVector<mlir::AffineMap> maps;
+
+  unsigned getNumLoops() const { return sizes.size(); }
+  void addInput(mlir::Value input, mlir::AffineMap map) {
+    inputs.push_back(input);
+    maps.push_back(map);
+  }
+};
+
+/// The index of a loop, emitted where it is asked for.
+using IndexFn = llvm::function_ref<mlir::Value(unsigned)>;
+
+/// Emits a float from the inputs' elements; null after an error was reported.
+using TermFn = llvm::function_ref<mlir::Value(
+    mlir::OpBuilder &, mlir::Location, IndexFn, mlir::ValueRange elements)>;
+
+/// The same, and the place that it is added at.
+using PlacedTermFn = llvm::function_ref<mlir::Value(
+    mlir::OpBuilder &, mlir::Location, IndexFn, mlir::ValueRange elements,
+    llvm::SmallVectorImpl<mlir::Value> &place)>;
+
+/// A tensor with dimensions `outer` of the loops and elements of type
+/// `element`: `term` summed over all other loops, in the accumulation type, or
+/// in f64 where memory and not arithmetic bounds a sum of more than a row. Null
+/// after an error.
+mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc,
+                     const LoopNest &nest, llvm::ArrayRef<unsigned> outer,
+                     mlir::FloatType element, TermFn term);
+
+/// A tensor of the shape of `like` and elements of type `element`: every
+/// iteration's `term` added at its place, in the accumulation type of what is
+/// read and of `element`. Null after an error.
+mlir::Value buildScatter(mlir::OpBuilder &builder, mlir::Location loc,
+                         const LoopNest &nest, mlir::Value like,
+                         mlir::FloatType element, PlacedTermFn term);
+
+/// Zeros of the shape of `like`.
+mlir::Value buildZeros(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value like, mlir::FloatType element);
+
+/// `tensor` with the element type and the static sizes of `type`.
+mlir::Value castTensor(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value tensor, mlir::Type type);
+
+/// The identity map of `rank` loops, and the map to some of them.
+mlir::AffineMap mapAll(mlir::OpBuilder &builder, unsigned rank);
+mlir::AffineMap mapTo(mlir::OpBuilder &builder, unsigned rank,
+                      llvm::ArrayRef<unsigned> loops);
+
+} // namespace fovea::attn::differentiate
+
+#endif // FOVEA_DIALECT_ATTN_DIFFERENTIATE_LOOPNEST_H

@@ -1,0 +1,863 @@
+//===- AttnToLinalg.cpp - convert-attn-to-linalg --------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Conversion/Utils/Philox.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_ATTNTOLINALG
+#include "fovea/Conversion/Passes.h.inc"
+
+using namespace attn;
+
+namespace {
+using BodyFn = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
+
+/// Emits the linalg ops of one graph op.
+class Emitter {
+public:
+  Emitter(Operation *op, int64_t kernel)
+      : builder(op), loc(op->getLoc()),
+        kernelAttr(builder.getI64IntegerAttr(kernel)) {}
+
+  OpBuilder builder;
+  Location loc;
+
+  SmallVector<OpFoldResult> sizes(Value tensor) {
+    return tensor::getMixedSizes(builder, loc, tensor);
+  }
+
+  Value empty(ArrayRef<OpFoldResult> shape, Type element) {
+    return tensor::EmptyOp::create(builder, loc, shape, element);
+  }
+
+  Value constant(Type type, double value) {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getFloatAttr(type, value));
+  }
+
+  Value filled(ArrayRef<OpFoldResult> shape, FloatType element, double value) {
+    auto fill = linalg::FillOp::create(builder, loc, constant(element, value),
+                                       empty(shape, element));
+    return tag(fill)->getResult(0);
+  }
+
+  /// `value` as an index value.
+  Value index(OpFoldResult value) {
+    return getValueOrCreateConstantIndexOp(builder, loc, value);
+  }
+
+  /// The size `value` as a floating-point number.
+  Value sizeAsFloat(OpFoldResult value, FloatType type) {
+    Value integer = arith::IndexCastOp::create(
+        builder, loc, builder.getI64Type(), index(value));
+    return arith::SIToFPOp::create(builder, loc, type, integer);
+  }
+
+  AffineMap identity(unsigned rank) {
+    return builder.getMultiDimIdentityMap(rank);
+  }
+
+  /// The map of `rank` loops to those in `dims`.
+  AffineMap project(unsigned rank, ArrayRef<unsigned> dims) {
+    return AffineMap::getMultiDimMapWithTargets(rank, dims,
+                                                builder.getContext());
+  }
+
+  /// A generic over `rank` loops of which the last `reductions` are reductions.
+  Value generic(unsigned rank, unsigned reductions, ValueRange inputs,
+                Value init, ArrayRef<AffineMap> maps, BodyFn body) {
+    SmallVector<utils::IteratorType> iterators(rank - reductions,
+                                               utils::IteratorType::parallel);
+    iterators.append(reductions, utils::IteratorType::reduction);
+    auto op = linalg::GenericOp::create(
+        builder, loc, init.getType(), inputs, init, maps, iterators,
+        [&](OpBuilder &b, Location l, ValueRange arguments) {
+          linalg::YieldOp::create(b, l, body(b, l, arguments));
+        });
+    return tag(op)->getResult(0);
+  }
+
+  /// An elementwise generic; all inputs have `init`'s shape.
+  Value elementwise(ValueRange inputs, Value init, BodyFn body) {
+    unsigned rank = cast<RankedTensorType>(init.getType()).getRank();
+    SmallVector<AffineMap> maps(inputs.size() + 1, identity(rank));
+    return generic(rank, 0, inputs, init, maps, body);
+  }
+
+  /// `value`, a scalar, as a float of type `type`.
+  static Value convert(OpBuilder &b, Location l, Value value, FloatType type) {
+    auto from = cast<FloatType>(value.getType());
+    if (from == type)
+      return value;
+    if (from.getWidth() < type.getWidth())
+      return arith::ExtFOp::create(b, l, type, value);
+    if (from.getWidth() > type.getWidth())
+      return arith::TruncFOp::create(b, l, type, value);
+    // f16 and bf16 have no common subset: through f32.
+    Value wide = arith::ExtFOp::create(b, l, b.getF32Type(), value);
+    return arith::TruncFOp::create(b, l, type, wide);
+  }
+
+  /// `value`, or 0 where `weight`, of the same type, is 0.
+  Value unlessZero(OpBuilder &b, Location l, Value weight, Value value) {
+    Value zero = constant(weight.getType(), 0.0);
+    Value isZero =
+        arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, weight, zero);
+    return arith::SelectOp::create(b, l, isZero, zero, value);
+  }
+
+  /// `tensor` rounded to `type`, if it is not of that type.
+  Value rounded(Value tensor, RankedTensorType type) {
+    if (tensor.getType() == type)
+      return tensor;
+    auto element = cast<FloatType>(type.getElementType());
+    if (getElementTypeOrSelf(tensor) != element)
+      tensor = elementwise(tensor, empty(sizes(tensor), element),
+                           [&](OpBuilder &b, Location l, ValueRange in) {
+                             return convert(b, l, in[0], element);
+                           });
+    return cast(tensor, type);
+  }
+
+  /// `tensor` with the static sizes of `type`.
+  Value cast(Value tensor, RankedTensorType type) {
+    if (tensor.getType() == type)
+      return tensor;
+    return tensor::CastOp::create(builder, loc, type, tensor);
+  }
+
+  template <typename T>
+  static T cast(Type type) {
+    return llvm::cast<T>(type);
+  }
+  template <typename T>
+  static T cast(Value value) {
+    return llvm::cast<T>(value);
+  }
+
+private:
+  Operation *tag(Operation *op) {
+    op->setAttr("fovea.kernel", kernelAttr);
+    return op;
+  }
+
+  IntegerAttr kernelAttr;
+};
+} // namespace
+
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The accumulation type of an op over `values`.
+static FloatType accumulationType(ValueRange values) {
+  FloatType result = getAccumulationType(getElementTypeOrSelf(values.front()));
+  for (Value value : values.drop_front()) {
+    FloatType type = getAccumulationType(getElementTypeOrSelf(value));
+    if (type.getWidth() > result.getWidth())
+      result = type;
+  }
+  return result;
+}
+
+static RankedTensorType resultType(Operation *op) {
+  return cast<RankedTensorType>(op->getResult(0).getType());
+}
+
+/// Copies the one block of `region` to the builder, with its arguments replaced
+/// by `arguments`; returns what it yields.
+static Value inlineBody(OpBuilder &builder, Region &region,
+                        ValueRange arguments) {
+  IRMapping mapping;
+  Block &block = region.front();
+  mapping.map(block.getArguments(), arguments);
+  for (Operation &op : block.without_terminator())
+    builder.clone(op, mapping);
+  return mapping.lookupOrDefault(block.getTerminator()->getOperand(0));
+}
+
+/// The loop indices of the generic that is being built.
+static SmallVector<Value> loopIndices(OpBuilder &b, Location l, unsigned rank) {
+  SmallVector<Value> indices;
+  for (unsigned dim = 0; dim < rank; ++dim)
+    indices.push_back(linalg::IndexOp::create(b, l, dim));
+  return indices;
+}
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How query heads read KV heads.
+struct HeadGroups {
+  /// Every head has its own KV head.
+  bool trivial;
+  /// KV heads, and query heads of one KV head.
+  OpFoldResult kvHeads, group;
+
+  /// Whether heads are a dimension that can be split in a buffer, of which two
+  /// unknown sizes cannot be made.
+  bool canSplit() const {
+    return getConstantIntValue(kvHeads) || getConstantIntValue(group);
+  }
+};
+} // namespace
+
+static HeadGroups getHeadGroups(Emitter &e, OpFoldResult heads,
+                                OpFoldResult kvHeads) {
+  auto staticHeads = getConstantIntValue(heads);
+  auto staticKVHeads = getConstantIntValue(kvHeads);
+  if (staticHeads && staticKVHeads) {
+    int64_t group = *staticKVHeads == 0 ? 1 : *staticHeads / *staticKVHeads;
+    return {group == 1, kvHeads, e.builder.getIndexAttr(group)};
+  }
+  Value one = e.index(e.builder.getIndexAttr(1));
+  Value divisor =
+      arith::MaxSIOp::create(e.builder, e.loc, e.index(kvHeads), one);
+  Value group =
+      arith::DivUIOp::create(e.builder, e.loc, e.index(heads), divisor);
+  return {false, kvHeads, group};
+}
+
+/// Splits dimension 1 of the 4-D `tensor` into KV heads and their query heads.
+static Value splitHeads(Emitter &e, Value tensor, const HeadGroups &groups) {
+  SmallVector<OpFoldResult> sizes = e.sizes(tensor);
+  sizes[1] = groups.kvHeads;
+  sizes.insert(sizes.begin() + 2, groups.group);
+  SmallVector<ReassociationIndices> reassociation = {{0}, {1, 2}, {3}, {4}};
+  return expandShape(e.builder, e.loc, tensor, reassociation, sizes);
+}
+
+/// `tensor`, which has a KV head for every `group` of `heads` heads, with a
+/// copy for each. For sizes that are all unknown: two unknown sizes cannot be
+/// split from one in a buffer.
+static Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads,
+                         Value group) {
+  SmallVector<OpFoldResult> sizes = e.sizes(tensor);
+  sizes[1] = heads;
+  Value one = e.index(e.builder.getIndexAttr(1));
+  Value divisor = arith::MaxSIOp::create(e.builder, e.loc, group, one);
+  return e.generic(
+      4, 0, {}, e.empty(sizes, getElementTypeOrSelf(tensor)), {e.identity(4)},
+      [&](OpBuilder &b, Location l, ValueRange) -> Value {
+        SmallVector<Value> indices = loopIndices(b, l, 4);
+        indices[1] = arith::DivUIOp::create(b, l, indices[1], divisor);
+        return tensor::ExtractOp::create(b, l, tensor, indices);
+      });
+}
+
+/// `sum over the last loop of left[b, h, i, .] * right[b, h / G, ., .]`;
+/// `transposed` says that the right side is indexed by (result column,
+/// summation) and not by (summation, result column). With `skipsZeros` a left
+/// element that is 0 adds nothing, whatever it is multiplied by.
+static Value emitContraction(Emitter &e, Value left, Value right,
+                             bool transposed, bool skipsZeros,
+                             RankedTensorType type) {
+  auto element = cast<FloatType>(type.getElementType());
+  FloatType accumulate =
+      element.isF64() ? element : accumulationType({left, right});
+  HeadGroups groups = getHeadGroups(e, e.sizes(left)[1], e.sizes(right)[1]);
+  OpFoldResult columns = e.sizes(right)[transposed ? 2 : 3];
+  if (!groups.trivial && !groups.canSplit()) {
+    right = repeatHeads(e, right, e.sizes(left)[1], e.index(groups.group));
+    groups.trivial = true;
+  }
+
+  Value grouped = groups.trivial ? left : splitHeads(e, left, groups);
+  SmallVector<OpFoldResult> shape = e.sizes(grouped);
+  shape.back() = columns;
+  // Loops: batch, KV head, (query head of it,) row, column, summation.
+  unsigned rank = groups.trivial ? 5 : 6;
+  unsigned row = rank - 3, column = rank - 2, sum = rank - 1;
+  SmallVector<unsigned> leading = {0, 1};
+  if (!groups.trivial)
+    leading.push_back(2);
+  SmallVector<unsigned> leftDims(leading), resultDims(leading);
+  leftDims.append({row, sum});
+  resultDims.append({row, column});
+  SmallVector<unsigned> rightDims = {0, 1};
+  rightDims.append({transposed ? column : sum, transposed ? sum : column});
+
+  Value result =
+      e.generic(rank, 1, {grouped, right}, e.filled(shape, accumulate, 0.0),
+                {e.project(rank, leftDims), e.project(rank, rightDims),
+                 e.project(rank, resultDims)},
+                [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                  Value weight = e.convert(b, l, in[0], accumulate);
+                  Value product = arith::MulFOp::create(
+                      b, l, weight, e.convert(b, l, in[1], accumulate));
+                  if (skipsZeros)
+                    product = e.unlessZero(b, l, weight, product);
+                  return arith::AddFOp::create(b, l, in[2], product);
+                });
+  auto groupedType = cast<RankedTensorType>(result.getType());
+  result = e.rounded(result, groupedType.clone(element));
+  if (!groups.trivial) {
+    SmallVector<ReassociationIndices> reassociation = {{0}, {1, 2}, {3}, {4}};
+    result = tensor::CollapseShapeOp::create(e.builder, e.loc, result,
+                                             reassociation);
+  }
+  return e.cast(result, type);
+}
+
+/// `sum over h in the group of g, and i, of w[b, h, i, j] * x[b, h, i, d]`.
+static Value emitSumQueries(Emitter &e, SumQueriesOp op) {
+  Value weights = op.getWeights(), input = op.getInput();
+  RankedTensorType type = resultType(op);
+  FloatType accumulate = accumulationType({weights, input, op.getResult()});
+  SmallVector<OpFoldResult> shape = e.sizes(weights);
+  OpFoldResult kvHeads =
+      op.getHeads() ? OpFoldResult(op.getHeads())
+                    : OpFoldResult(e.builder.getIndexAttr(type.getDimSize(1)));
+  HeadGroups groups = getHeadGroups(e, shape[1], kvHeads);
+  SmallVector<OpFoldResult> resultShape = {shape[0], kvHeads, shape[3],
+                                           e.sizes(input)[3]};
+  auto multiply = [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+    Value product =
+        arith::MulFOp::create(b, l, e.convert(b, l, in[0], accumulate),
+                              e.convert(b, l, in[1], accumulate));
+    return arith::AddFOp::create(b, l, in.back(), product);
+  };
+  Value result;
+  if (groups.trivial) {
+    // Loops: batch, head, key, feature, query.
+    result = e.generic(5, 1, {weights, input},
+                       e.filled(resultShape, accumulate, 0.0),
+                       {e.project(5, {0, 1, 4, 2}), e.project(5, {0, 1, 4, 3}),
+                        e.project(5, {0, 1, 2, 3})},
+                       multiply);
+  } else if (groups.canSplit()) {
+    // Loops: batch, KV head, key, feature, query head of it, query.
+    result = e.generic(
+        6, 2, {splitHeads(e, weights, groups), splitHeads(e, input, groups)},
+        e.filled(resultShape, accumulate, 0.0),
+        {e.project(6, {0, 1, 4, 5, 2}), e.project(6, {0, 1, 4, 5, 3}),
+         e.project(6, {0, 1, 2, 3})},
+        multiply);
+  } else {
+    // For every head, then the sum of those of one KV head, each found by its
+    // index.
+    SmallVector<OpFoldResult> perHead(resultShape);
+    perHead[1] = shape[1];
+    Value all =
+        e.generic(5, 1, {weights, input}, e.filled(perHead, accumulate, 0.0),
+                  {e.project(5, {0, 1, 4, 2}), e.project(5, {0, 1, 4, 3}),
+                   e.project(5, {0, 1, 2, 3})},
+                  multiply);
+    Value members = e.empty({groups.group}, accumulate);
+    Value group = e.index(groups.group);
+    result =
+        e.generic(5, 1, {members}, e.filled(resultShape, accumulate, 0.0),
+                  {e.project(5, {4}), e.project(5, {0, 1, 2, 3})},
+                  [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                    SmallVector<Value> indices = loopIndices(b, l, 5);
+                    Value member = indices.pop_back_val();
+                    Value first =
+                        arith::MulIOp::create(b, l, indices[1], group);
+                    indices[1] = arith::AddIOp::create(b, l, first, member);
+                    Value read = tensor::ExtractOp::create(b, l, all, indices);
+                    return arith::AddFOp::create(b, l, in[1], read);
+                  });
+  }
+  return e.rounded(result, type);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// A reduction of the last dimension of `input` in `type`; `body` is given the
+/// element in that type, the loop operands after it, and the running value.
+static Value emitRowReduction(Emitter &e, Value input, ValueRange perRow,
+                              FloatType type, double start, BodyFn body) {
+  SmallVector<OpFoldResult> shape = e.sizes(input);
+  unsigned rank = shape.size();
+  shape.pop_back();
+  SmallVector<unsigned> rowDims =
+      llvm::to_vector(llvm::seq<unsigned>(0, rank - 1));
+  AffineMap rowMap = e.project(rank, rowDims);
+  SmallVector<Value> inputs = {input};
+  llvm::append_range(inputs, perRow);
+  SmallVector<AffineMap> maps(inputs.size() + 1, rowMap);
+  maps.front() = e.identity(rank);
+  return e.generic(rank, 1, inputs, e.filled(shape, type, start), maps,
+                   [&](OpBuilder &b, Location l, ValueRange in) {
+                     SmallVector<Value> values(in);
+                     values[0] = e.convert(b, l, values[0], type);
+                     return body(b, l, values);
+                   });
+}
+
+/// An elementwise function of `input` (given in `type`), of one value a row for
+/// each of `perRow`, and of one value a column for each of `perColumn`.
+static Value emitRowMap(Emitter &e, Value input, ValueRange perRow,
+                        ValueRange perColumn, FloatType type, Type element,
+                        BodyFn body) {
+  SmallVector<OpFoldResult> shape = e.sizes(input);
+  unsigned rank = shape.size();
+  SmallVector<unsigned> rowDims =
+      llvm::to_vector(llvm::seq<unsigned>(0, rank - 1));
+  SmallVector<Value> inputs = {input};
+  llvm::append_range(inputs, perRow);
+  llvm::append_range(inputs, perColumn);
+  SmallVector<AffineMap> maps = {e.identity(rank)};
+  maps.append(perRow.size(), e.project(rank, rowDims));
+  maps.append(perColumn.size(), e.project(rank, {rank - 1}));
+  maps.push_back(e.identity(rank));
+  return e.generic(rank, 0, inputs, e.empty(shape, element), maps,
+                   [&](OpBuilder &b, Location l, ValueRange in) {
+                     SmallVector<Value> values;
+                     for (Value value : in.drop_back())
+                       values.push_back(e.convert(b, l, value, type));
+                     return e.convert(b, l, body(b, l, values),
+                                      cast<FloatType>(element));
+                   });
+}
+
+static Value emitRowSum(Emitter &e, Value input, FloatType type) {
+  return emitRowReduction(e, input, {}, type, 0.0,
+                          [](OpBuilder &b, Location l, ValueRange in) -> Value {
+                            return arith::AddFOp::create(b, l, in[1], in[0]);
+                          });
+}
+
+/// The maximum of every row, with minus infinity replaced by 0, so that it can
+/// be subtracted from a row that is all minus infinity.
+static Value emitRowMaximum(Emitter &e, Value input, FloatType type) {
+  Value maximum =
+      emitRowReduction(e, input, {}, type, -kInfinity,
+                       [](OpBuilder &b, Location l, ValueRange in) -> Value {
+                         return arith::MaxNumFOp::create(b, l, in[1], in[0]);
+                       });
+  return e.elementwise(maximum, e.empty(e.sizes(maximum), type),
+                       [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                         Value lowest = e.constant(type, -kInfinity);
+                         Value zero = e.constant(type, 0.0);
+                         Value isEmpty = arith::CmpFOp::create(
+                             b, l, arith::CmpFPredicate::OEQ, in[0], lowest);
+                         return arith::SelectOp::create(b, l, isEmpty, zero,
+                                                        in[0]);
+                       });
+}
+
+static Value emitRowExponentials(Emitter &e, Value input, Value maximum,
+                                 FloatType type) {
+  return emitRowMap(e, input, maximum, {}, type, type,
+                    [](OpBuilder &b, Location l, ValueRange in) -> Value {
+                      Value shifted = arith::SubFOp::create(b, l, in[0], in[1]);
+                      return math::ExpOp::create(b, l, shifted);
+                    });
+}
+
+static Value emitSoftmax(Emitter &e, SoftmaxOp op) {
+  Value input = op.getInput();
+  FloatType type = accumulationType({input, op.getResult()});
+  Value maximum = emitRowMaximum(e, input, type);
+  Value exponentials = emitRowExponentials(e, input, maximum, type);
+  Value sum = emitRowSum(e, exponentials, type);
+  Value result = emitRowMap(
+      e, exponentials, sum, {}, type, resultType(op).getElementType(),
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value zero = e.constant(type, 0.0);
+        Value isEmpty =
+            arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, in[1], zero);
+        Value quotient = arith::DivFOp::create(b, l, in[0], in[1]);
+        return arith::SelectOp::create(b, l, isEmpty, zero, quotient);
+      });
+  return e.cast(result, resultType(op));
+}
+
+/// Minus infinity for a row that is all minus infinity. The logarithm is added
+/// to the maximum in the result's type, in which both may have room.
+static Value emitLogSumExp(Emitter &e, LogSumExpOp op) {
+  Value scores = op.getInput();
+  FloatType type = accumulationType({scores});
+  FloatType wide = accumulationType({scores, op.getResult()});
+  Type element = resultType(op).getElementType();
+  Value maximum = emitRowMaximum(e, scores, type);
+  Value exponentials = emitRowExponentials(e, scores, maximum, type);
+  Value sum = emitRowSum(e, exponentials, type);
+  Value result = e.elementwise(
+      {sum, maximum}, e.empty(e.sizes(sum), element),
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value zero = e.constant(type, 0.0);
+        Value isEmpty =
+            arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, in[0], zero);
+        Value logarithm =
+            math::LogOp::create(b, l, e.convert(b, l, in[0], wide));
+        Value value = arith::AddFOp::create(b, l, logarithm,
+                                            e.convert(b, l, in[1], wide));
+        Value selected = arith::SelectOp::create(
+            b, l, isEmpty, e.constant(wide, -kInfinity), value);
+        return e.convert(b, l, selected, cast<FloatType>(element));
+      });
+  return e.cast(result, resultType(op));
+}
+
+static Value emitSoftmaxBackward(Emitter &e, SoftmaxBackwardOp op) {
+  Value p = op.getProbabilities(), g = op.getGradient();
+  FloatType type = accumulationType({p, g, op.getResult()});
+  SmallVector<OpFoldResult> shape = e.sizes(p);
+  unsigned rank = shape.size();
+  AffineMap rows =
+      e.project(rank, llvm::to_vector(llvm::seq<unsigned>(0, rank - 1)));
+  Value sum = e.generic(
+      rank, 1, {p, g}, e.filled(ArrayRef(shape).drop_back(), type, 0.0),
+      {e.identity(rank), e.identity(rank), rows},
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value weight = e.convert(b, l, in[0], type);
+        Value product =
+            arith::MulFOp::create(b, l, weight, e.convert(b, l, in[1], type));
+        product = e.unlessZero(b, l, weight, product);
+        return arith::AddFOp::create(b, l, in[2], product);
+      });
+  auto element = cast<FloatType>(resultType(op).getElementType());
+  Value result = e.generic(
+      rank, 0, {p, g, sum}, e.empty(shape, element),
+      {e.identity(rank), e.identity(rank), rows, e.identity(rank)},
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value difference =
+            arith::SubFOp::create(b, l, e.convert(b, l, in[1], type), in[2]);
+        Value weight = e.convert(b, l, in[0], type);
+        Value product = arith::MulFOp::create(b, l, weight, difference);
+        product = e.unlessZero(b, l, weight, product);
+        return e.convert(b, l, product, element);
+      });
+  return e.cast(result, resultType(op));
+}
+
+/// `1 / sqrt(sum / size + epsilon)` for every row's `sum`.
+static Value emitReciprocalDeviation(Emitter &e, Value sum, Value size,
+                                     double epsilon, FloatType type) {
+  return e.elementwise(
+      sum, e.empty(e.sizes(sum), type),
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value mean = arith::DivFOp::create(b, l, in[0], size);
+        Value biased =
+            arith::AddFOp::create(b, l, mean, e.constant(type, epsilon));
+        Value root = math::SqrtOp::create(b, l, biased);
+        return arith::DivFOp::create(b, l, e.constant(type, 1.0), root);
+      });
+}
+
+/// `value * weight + bias`, of those that are there, at the end of `in`.
+static Value emitAffine(OpBuilder &b, Location l, Value value, ValueRange in,
+                        bool weight, bool bias) {
+  if (weight) {
+    value = arith::MulFOp::create(b, l, value, in.front());
+    in = in.drop_front();
+  }
+  if (bias)
+    value = arith::AddFOp::create(b, l, value, in.front());
+  return value;
+}
+
+static Value emitLayerNorm(Emitter &e, LayerNormOp op) {
+  Value input = op.getInput();
+  SmallVector<Value> perColumn;
+  if (op.getWeight())
+    perColumn.push_back(op.getWeight());
+  if (op.getBias())
+    perColumn.push_back(op.getBias());
+  SmallVector<Value> operands = {input};
+  llvm::append_range(operands, perColumn);
+  FloatType type = accumulationType(operands);
+  Value size = e.sizeAsFloat(e.sizes(input).back(), type);
+
+  Value sum = emitRowSum(e, input, type);
+  Value mean =
+      e.elementwise(sum, e.empty(e.sizes(sum), type),
+                    [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                      return arith::DivFOp::create(b, l, in[0], size);
+                    });
+  Value squares = emitRowReduction(
+      e, input, mean, type, 0.0,
+      [](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value centred = arith::SubFOp::create(b, l, in[0], in[1]);
+        Value square = arith::MulFOp::create(b, l, centred, centred);
+        return arith::AddFOp::create(b, l, in[2], square);
+      });
+  Value scale = emitReciprocalDeviation(
+      e, squares, size, op.getEpsilon().convertToDouble(), type);
+  Value result = emitRowMap(
+      e, input, {mean, scale}, perColumn, type, resultType(op).getElementType(),
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value centred = arith::SubFOp::create(b, l, in[0], in[1]);
+        Value normal = arith::MulFOp::create(b, l, centred, in[2]);
+        return emitAffine(b, l, normal, in.drop_front(3), bool(op.getWeight()),
+                          bool(op.getBias()));
+      });
+  return e.cast(result, resultType(op));
+}
+
+static Value emitRMSNorm(Emitter &e, RMSNormOp op) {
+  Value input = op.getInput();
+  SmallVector<Value> perColumn;
+  if (op.getWeight())
+    perColumn.push_back(op.getWeight());
+  SmallVector<Value> operands = {input};
+  llvm::append_range(operands, perColumn);
+  FloatType type = accumulationType(operands);
+  Value size = e.sizeAsFloat(e.sizes(input).back(), type);
+  Value squares =
+      emitRowReduction(e, input, {}, type, 0.0,
+                       [](OpBuilder &b, Location l, ValueRange in) -> Value {
+                         Value square =
+                             arith::MulFOp::create(b, l, in[0], in[0]);
+                         return arith::AddFOp::create(b, l, in[1], square);
+                       });
+  Value scale = emitReciprocalDeviation(
+      e, squares, size, op.getEpsilon().convertToDouble(), type);
+  Value result = emitRowMap(
+      e, input, scale, perColumn, type, resultType(op).getElementType(),
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value normal = arith::MulFOp::create(b, l, in[0], in[1]);
+        return emitAffine(b, l, normal, in.drop_front(2), bool(op.getWeight()),
+                          false);
+      });
+  return e.cast(result, resultType(op));
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+static Value emitScale(Emitter &e, ScaleOp op) {
+  RankedTensorType resultTy = resultType(op);
+  auto element = cast<FloatType>(resultTy.getElementType());
+  FloatType type = getAccumulationType(element);
+  return e.elementwise(op.getInput(), e.empty(e.sizes(op.getInput()), element),
+                       [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                         Value factor =
+                             e.constant(type, op.getFactor().convertToDouble());
+                         Value product = arith::MulFOp::create(
+                             b, l, e.convert(b, l, in[0], type), factor);
+                         return e.convert(b, l, product, element);
+                       });
+}
+
+static Value emitModify(Emitter &e, ModifyOp op) {
+  auto type = resultType(op);
+  return e.elementwise(op.getInput(),
+                       e.empty(e.sizes(op.getInput()), type.getElementType()),
+                       [&](OpBuilder &b, Location l, ValueRange in) {
+                         SmallVector<Value> arguments = {in[0]};
+                         llvm::append_range(arguments, loopIndices(b, l, 4));
+                         return inlineBody(b, op.getBody(), arguments);
+                       });
+}
+
+static Value emitMask(Emitter &e, MaskOp op) {
+  auto element = cast<FloatType>(resultType(op).getElementType());
+  return e.elementwise(
+      op.getInput(), e.empty(e.sizes(op.getInput()), element),
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        Value keep = inlineBody(b, op.getBody(), loopIndices(b, l, 4));
+        return arith::SelectOp::create(b, l, keep, in[0],
+                                       e.constant(element, -kInfinity));
+      });
+}
+
+static Value emitDropout(Emitter &e, DropoutOp op) {
+  Value input = op.getInput();
+  auto element = cast<FloatType>(resultType(op).getElementType());
+  FloatType type = getAccumulationType(element);
+  double probability = op.getProbability().convertToDouble();
+  SmallVector<OpFoldResult> inputSizes = e.sizes(input);
+  SmallVector<Value> sizes;
+  for (OpFoldResult size : ArrayRef(inputSizes).drop_back())
+    sizes.push_back(e.index(size));
+  unsigned rank = inputSizes.size();
+  return e.elementwise(
+      input, e.empty(inputSizes, element),
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        SmallVector<Value> indices = loopIndices(b, l, rank);
+        Value row = e.index(b.getIndexAttr(0));
+        for (unsigned dim = 0; dim + 1 < rank; ++dim) {
+          Value above = dim == 0 ? indices[0] : Value();
+          if (dim > 0) {
+            Value product = arith::MulIOp::create(b, l, row, sizes[dim]);
+            above = arith::AddIOp::create(b, l, product, indices[dim]);
+          }
+          row = above;
+        }
+        Value keep = emitDropoutKeep(b, l, indices.back(), row, op.getSeed(),
+                                     op.getOffset(), probability);
+        Value scaled =
+            arith::MulFOp::create(b, l, e.convert(b, l, in[0], type),
+                                  e.constant(type, 1.0 / (1.0 - probability)));
+        Value kept =
+            arith::SelectOp::create(b, l, keep, scaled, e.constant(type, 0.0));
+        return e.convert(b, l, kept, element);
+      });
+}
+
+static Value emitResidualAdd(Emitter &e, ResidualAddOp op) {
+  auto element = cast<FloatType>(resultType(op).getElementType());
+  FloatType type = accumulationType({op.getInput(), op.getResidual()});
+  Value result = e.elementwise({op.getInput(), op.getResidual()},
+                               e.empty(e.sizes(op.getInput()), element),
+                               [&](OpBuilder &b, Location l, ValueRange in) {
+                                 Value sum = arith::AddFOp::create(
+                                     b, l, e.convert(b, l, in[0], type),
+                                     e.convert(b, l, in[1], type));
+                                 return e.convert(b, l, sum, element);
+                               });
+  return e.cast(result, resultType(op));
+}
+
+static Value emitElementwise(Emitter &e, ElementwiseOp op) {
+  RankedTensorType type = resultType(op);
+  Value result = e.elementwise(
+      op.getInputs(),
+      e.empty(e.sizes(op.getInputs().front()), type.getElementType()),
+      [&](OpBuilder &b, Location l, ValueRange in) {
+        return inlineBody(b, op.getBody(), in.drop_back());
+      });
+  return e.cast(result, type);
+}
+
+/// The feature dimension is viewed as the two members of a pair and the pair's
+/// number, so that every access is affine: loops b, h, s and, in the order of
+/// memory, member m and pair t; the pair's other member is 1 - m.
+static Value emitRope(Emitter &e, RopeOp op) {
+  Value input = op.getInput();
+  RankedTensorType resultTy = resultType(op);
+  auto element = cast<FloatType>(resultTy.getElementType());
+  FloatType type = accumulationType({input, op.getCos(), op.getSin()});
+  bool interleaved = op.getInterleaved();
+  unsigned member = interleaved ? 4 : 3, pair = interleaved ? 3 : 4;
+
+  SmallVector<OpFoldResult> sizes = e.sizes(input);
+  OpFoldResult pairs;
+  if (auto features = getConstantIntValue(sizes[3])) {
+    pairs = e.builder.getIndexAttr(*features / 2);
+  } else {
+    Value two = e.index(e.builder.getIndexAttr(2));
+    pairs = arith::DivUIOp::create(e.builder, e.loc, e.index(sizes[3]), two)
+                .getResult();
+  }
+  sizes.resize(5);
+  sizes[member] = e.builder.getIndexAttr(2);
+  sizes[pair] = pairs;
+  SmallVector<ReassociationIndices> reassociation = {{0}, {1}, {2}, {3, 4}};
+  Value viewed = expandShape(e.builder, e.loc, input, reassociation, sizes);
+
+  SmallVector<AffineExpr> other;
+  for (unsigned dim = 0; dim < 5; ++dim) {
+    AffineExpr expr = e.builder.getAffineDimExpr(dim);
+    other.push_back(dim == member ? 1 - expr : expr);
+  }
+  AffineMap identity = e.identity(5);
+  AffineMap angles = e.project(5, {2, pair});
+  Value result = e.generic(
+      5, 0, {viewed, viewed, op.getCos(), op.getSin()}, e.empty(sizes, element),
+      {identity, AffineMap::get(5, 0, other, e.builder.getContext()), angles,
+       angles, identity},
+      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+        SmallVector<Value> x;
+        for (Value value : in.drop_back())
+          x.push_back(e.convert(b, l, value, type));
+        Value place = linalg::IndexOp::create(b, l, member);
+        Value isFirst = arith::CmpIOp::create(
+            b, l, arith::CmpIPredicate::eq, place, e.index(b.getIndexAttr(0)));
+        Value negative = arith::NegFOp::create(b, l, x[3]);
+        Value sine = arith::SelectOp::create(b, l, isFirst, negative, x[3]);
+        Value sum =
+            arith::AddFOp::create(b, l, arith::MulFOp::create(b, l, x[0], x[2]),
+                                  arith::MulFOp::create(b, l, x[1], sine));
+        return e.convert(b, l, sum, element);
+      });
+  result =
+      tensor::CollapseShapeOp::create(e.builder, e.loc, result, reassociation);
+  return e.cast(result, resultTy);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
+  using AttnToLinalgBase::AttnToLinalgBase;
+
+  void runOnOperation() override {
+    if (scope != "graph" && scope != "elementwise") {
+      getOperation()->emitError("convert-attn-to-linalg: scope is `")
+          << scope << "`, expected `graph` or `elementwise`";
+      return signalPassFailure();
+    }
+    bool isGraph = scope == "graph";
+    SmallVector<Operation *> graph;
+    SmallVector<AttentionOp> attentions;
+    int64_t kernel = 0;
+    getOperation()->walk([&](Operation *op) {
+      if (isa<ScaleOp, ResidualAddOp, ElementwiseOp, DropoutOp>(op))
+        graph.push_back(op);
+      else if (auto attention = dyn_cast<AttentionOp>(op); attention && isGraph)
+        attentions.push_back(attention);
+      else if (isGraph && isa<ScoresOp, ModifyOp, MaskOp, SoftmaxOp, ValuesOp,
+                              LogSumExpOp, SoftmaxBackwardOp, SumQueriesOp,
+                              LayerNormOp, RMSNormOp, RopeOp>(op))
+        graph.push_back(op);
+      if (auto number = op->getAttrOfType<IntegerAttr>("fovea.kernel"))
+        kernel = std::max(kernel, number.getInt() + 1);
+    });
+    for (AttentionOp op : attentions) {
+      op.decompose(graph);
+      ++numConverted;
+    }
+    for (Operation *op : graph) {
+      Emitter emitter(op, kernel++);
+      op->getResult(0).replaceAllUsesWith(emit(emitter, op));
+      op->erase();
+      ++numConverted;
+    }
+  }
+
+  static Value emit(Emitter &e, Operation *op) {
+    return TypeSwitch<Operation *, Value>(op)
+        .Case([&](ScoresOp o) {
+          return emitContraction(e, o.getQuery(), o.getKey(),
+                                 /*transposed=*/true, /*skipsZeros=*/false,
+                                 resultType(o));
+        })
+        .Case([&](ValuesOp o) {
+          return emitContraction(e, o.getProbabilities(), o.getValue(),
+                                 /*transposed=*/false, /*skipsZeros=*/true,
+                                 resultType(o));
+        })
+        .Case([&](ScaleOp o) { return emitScale(e, o); })
+        .Case([&](ModifyOp o) { return emitModify(e, o); })
+        .Case([&](MaskOp o) { return emitMask(e, o); })
+        .Case([&](SoftmaxOp o) { return emitSoftmax(e, o); })
+        .Case([&](DropoutOp o) { return emitDropout(e, o); })
+        .Case([&](LogSumExpOp o) { return emitLogSumExp(e, o); })
+        .Case([&](SoftmaxBackwardOp o) { return emitSoftmaxBackward(e, o); })
+        .Case([&](SumQueriesOp o) { return emitSumQueries(e, o); })
+        .Case([&](LayerNormOp o) { return emitLayerNorm(e, o); })
+        .Case([&](RMSNormOp o) { return emitRMSNorm(e, o); })
+        .Case([&](RopeOp o) { return emitRope(e, o); })
+        .Case([&](ResidualAddOp o) { return emitResidualAdd(e, o); })
+        .Case([&](ElementwiseOp o) { return emitElementwise(e, o); });
+  }
+};
+} // namespace
+} // namespace fovea

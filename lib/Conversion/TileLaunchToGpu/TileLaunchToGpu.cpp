@@ -1,0 +1,195 @@
+//===- TileLaunchToGpu.cpp - convert-tile-launch-to-gpu -------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_TILELAUNCHTOGPU
+#include "fovea/Conversion/Passes.h.inc"
+
+using namespace tile;
+
+/// Threads of a block that runs `launch`: those of its roles, if it has any.
+static int64_t getNumThreads(LaunchOp launch) {
+  int64_t warps = 0;
+  launch.walk([&](RoleOp role) { warps += role.getWarps(); });
+  return kWarpSize * (warps ? warps : launch.getWarps());
+}
+
+namespace {
+struct TileLaunchToGpu final : impl::TileLaunchToGpuBase<TileLaunchToGpu> {
+  void runOnOperation() override {
+    SmallVector<LaunchOp> launches;
+    getOperation()->walk([&](LaunchOp launch) { launches.push_back(launch); });
+    for (LaunchOp launch : launches) {
+      if (failed(convert(launch)))
+        return signalPassFailure();
+      ++numLaunches;
+    }
+  }
+
+private:
+  LogicalResult convert(LaunchOp launch);
+  LogicalResult takeOperands(LaunchOp launch, OpBuilder &builder);
+  void useTensorMaps(LaunchOp launch, OpBuilder &builder);
+  gpu::LaunchOp createLaunch(LaunchOp launch, OpBuilder &builder, Value blocks,
+                             int64_t sharedBytes);
+};
+
+} // namespace
+
+/// Makes the body use the launch's operands themselves, cast to the types that
+/// it has them in.
+LogicalResult TileLaunchToGpu::takeOperands(LaunchOp launch,
+                                            OpBuilder &builder) {
+  for (OpOperand &operand : launch->getOpOperands()) {
+    if (operand.getOperandNumber() < launch.getGrid().size())
+      continue;
+    BlockArgument argument = launch.getTiedArgument(operand);
+    Type from = operand.get().getType(), to = argument.getType();
+    if (!isa<MemRefType>(from))
+      return launch.emitOpError("expected memrefs, got ")
+             << from << "; bufferize first";
+    Value memref = operand.get();
+    if (from != to) {
+      if (!memref::CastOp::areCastCompatible(from, to))
+        return launch.emitOpError("expected an operand of innermost stride 1, "
+                                  "got ")
+               << from;
+      memref = memref::CastOp::create(builder, launch.getLoc(), to, memref);
+    }
+    argument.replaceAllUsesWith(memref);
+  }
+  return success();
+}
+
+/// Copies that only TMA does go through descriptors instead of the memref.
+void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
+  DenseMap<std::tuple<Value, Type, Attribute>, Value> maps;
+  auto describe = [&](OpOperand &memref, SharedType tile,
+                      DenseI64ArrayAttr dims) {
+    auto source = dyn_cast<MemRefType>(memref.get().getType());
+    if (!source || !suitsTensorMap(source, dims, tile))
+      return;
+    Value &map = maps[{memref.get(), tile, dims}];
+    if (!map) {
+      auto type = TensorMapType::get(&getContext(), source.getRank(), tile);
+      map = TensorMapOp::create(builder, memref.getOwner()->getLoc(), type,
+                                memref.get(), dims);
+      ++numTensorMaps;
+    }
+    memref.set(map);
+  };
+  launch.walk([&](Operation *op) {
+    if (auto load = dyn_cast<LoadAsyncOp>(op))
+      describe(load.getSourceMutable(), load.getSlot().getType(),
+               load.getDimsAttr());
+    else if (auto store = dyn_cast<StoreAsyncOp>(op))
+      describe(store.getTargetMutable(), store.getSource().getType(),
+               store.getDimsAttr());
+  });
+}
+
+/// The launch of `blocks` blocks, whose body begins with the grid's indices.
+gpu::LaunchOp TileLaunchToGpu::createLaunch(LaunchOp launch, OpBuilder &builder,
+                                            Value blocks, int64_t sharedBytes) {
+  Location loc = launch.getLoc();
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value threads =
+      arith::ConstantIndexOp::create(builder, loc, getNumThreads(launch));
+  Value shared;
+  if (sharedBytes)
+    shared = arith::ConstantIntOp::create(builder, loc, sharedBytes, 32);
+  auto result = gpu::LaunchOp::create(builder, loc, blocks, one, one, threads,
+                                      one, one, shared);
+  if (std::optional<StringRef> name = launch.getKernel())
+    result.setFunctionAttr(FlatSymbolRefAttr::get(&getContext(), *name));
+
+  // A grid has up to 2^31 - 1 blocks along x, but few along y and z.
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&result.getBody().front());
+  gpu::TerminatorOp::create(builder, loc);
+  builder.setInsertionPointToStart(&result.getBody().front());
+  Type i32 = builder.getI32Type(), index = builder.getIndexType();
+  auto toI32 = [&](Value value) -> Value {
+    return arith::IndexCastUIOp::create(builder, loc, i32, value);
+  };
+  Value block = result.getBlockIds().x, rest;
+  for (auto [dim, size] : llvm::enumerate(launch.getGrid())) {
+    BlockArgument argument = launch.getBody().getArgument(dim);
+    bool isLast = dim + 1 == launch.getGrid().size();
+    if (isLast && dim == 0) {
+      argument.replaceAllUsesWith(block);
+      break;
+    }
+    if (!rest)
+      rest = toI32(block);
+    Value place = rest;
+    if (!isLast) {
+      Value narrow = toI32(size);
+      place = arith::RemUIOp::create(builder, loc, rest, narrow);
+      rest = arith::DivUIOp::create(builder, loc, rest, narrow);
+    }
+    argument.replaceAllUsesWith(
+        arith::IndexCastUIOp::create(builder, loc, index, place));
+  }
+  return result;
+}
+
+LogicalResult TileLaunchToGpu::convert(LaunchOp launch) {
+  int64_t threads = getNumThreads(launch);
+  if (threads > machine::kLargestBlock)
+    return launch.emitOpError("has ")
+           << threads / kWarpSize << " warps in all, but a block has at "
+           << "most " << machine::kLargestBlock / kWarpSize;
+  machine::TargetAttr target = machine::getTarget(launch);
+  FailureOr<int64_t> sharedBytes =
+      placeSharedMemory(launch, getSharedMemoryLimit(launch));
+  if (failed(sharedBytes))
+    return failure();
+
+  OpBuilder builder(launch);
+  Location loc = launch.getLoc();
+  Value blocks = launch.getGrid().front();
+  for (Value size : launch.getGrid().drop_front())
+    blocks = builder.createOrFold<arith::MulIOp>(loc, blocks, size);
+  // A launch of no blocks is an error of the driver's.
+  APInt count;
+  if (!matchPattern(blocks, m_ConstantInt(&count))) {
+    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value any = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                      blocks, zero);
+    auto branch =
+        scf::IfOp::create(builder, loc, any, /*withElseRegion=*/false);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  } else if (count.isZero()) {
+    launch.erase();
+    return success();
+  }
+  if (failed(takeOperands(launch, builder)))
+    return failure();
+  if (target && target.isGpu() && target.getGpuArch().hasBulkCopies)
+    useTensorMaps(launch, builder);
+  gpu::LaunchOp result = createLaunch(launch, builder, blocks, *sharedBytes);
+  Block &body = launch.getBody().front();
+  body.getTerminator()->erase();
+  Block &inside = result.getBody().front();
+  inside.getOperations().splice(inside.getTerminator()->getIterator(),
+                                body.getOperations());
+  launch.erase();
+  return success();
+}
+
+} // namespace fovea

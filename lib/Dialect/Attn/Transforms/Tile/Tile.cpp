@@ -1,0 +1,368 @@
+//===- Tile.cpp - attn-tile: loops over tiles of queries and keys ---------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileConsumers.h"
+#include "TileKeys.h"
+#include "TileProducers.h"
+#include "TileTransposes.h"
+
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Support/DebugLog.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/ViewLikeInterfaceUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/TilingInterfaceImpl.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/TileUsingInterface.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#define DEBUG_TYPE "attn-tile"
+
+using namespace mlir;
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNTILE
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+using namespace fovea;
+using namespace fovea::attn;
+
+/// The passes over keys that `finalize` ends, each after those that read it.
+static SmallVector<OnlineAttentionOp> passesOf(FinalizeOp finalize) {
+  SetVector<Operation *> passes;
+  SmallVector<Value> work(finalize->getOperands().take_front(3));
+  while (!work.empty()) {
+    auto pass = work.pop_back_val().getDefiningOp<OnlineAttentionOp>();
+    if (pass && passes.insert(pass))
+      llvm::append_range(work, pass.getDpsInits());
+  }
+  SmallVector<Operation *> sorted = passes.takeVector();
+  computeTopologicalSorting(sorted);
+  return llvm::map_to_vector(llvm::reverse(sorted), [](Operation *op) {
+    return cast<OnlineAttentionOp>(op);
+  });
+}
+
+/// Size `dim` of `value` if it is static, cut to at most it: so that a tile
+/// that covers a static dimension is static itself.
+static int64_t tileOf(int64_t wanted, Value value, int64_t dim) {
+  int64_t size = cast<ShapedType>(value.getType()).getDimSize(dim);
+  return ShapedType::isDynamic(size) || size == 0 ? wanted
+                                                  : std::min(wanted, size);
+}
+
+/// Whether `root` ends the work on one tile in a parallel loop: there is
+/// nothing to be cut.
+static bool isTile(FinalizeOp root) {
+  if (!root->getParentOfType<scf::ForallOp>())
+    return false;
+  auto isAtMost = [](Value value, int64_t dim, int64_t bound) {
+    FailureOr<int64_t> size = ValueBoundsConstraintSet::computeConstantBound(
+        presburger::BoundType::UB, {value, dim}, /*stopCondition=*/nullptr,
+        /*closedUB=*/true);
+    return succeeded(size) && *size <= bound;
+  };
+  return llvm::all_of(passesOf(root), [&](OnlineAttentionOp pass) {
+    ScheduleAttr schedule = pass.getScheduleAttr();
+    return schedule && isAtMost(pass.getAcc(), 0, 1) &&
+           isAtMost(pass.getAcc(), 1, 1) &&
+           isAtMost(pass.getAcc(), 2, schedule.getQueryTile()) &&
+           isAtMost(pass.getKey(), 2, schedule.getKeyTile());
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles of queries
+//===----------------------------------------------------------------------===//
+
+/// Computes `pass` per tile of `loop`, for all slices of its results there.
+static FailureOr<OnlineAttentionOp>
+fusePass(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForallOp loop) {
+  SmallVector<tensor::ExtractSliceOp> users;
+  for (Operation *user : pass->getUsers())
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
+        slice && slice->getBlock() == loop.getBody())
+      users.push_back(slice);
+  llvm::sort(users,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  tensor::ExtractSliceOp first = users.front();
+  rewriter.setInsertionPoint(first);
+  FailureOr<TilingResult> tile = pass.generateResultTileValue(
+      rewriter, cast<OpResult>(first.getSource()).getResultNumber(),
+      first.getMixedOffsets(), first.getMixedSizes());
+  if (failed(tile))
+    return failure();
+  auto tiled = cast<OnlineAttentionOp>(tile->tiledOps.front());
+  for (tensor::ExtractSliceOp slice : users)
+    rewriter.replaceOp(
+        slice,
+        tiled->getResult(cast<OpResult>(slice.getSource()).getResultNumber()));
+  return tiled;
+}
+
+/// The tiles that the running values of `passes` start as, which nothing else
+/// reads: queries may be of what they are of, such as zeros.
+static SmallVector<tensor::ExtractSliceOp>
+slicesOfRunningValues(RewriterBase &rewriter,
+                      ArrayRef<OnlineAttentionOp> passes) {
+  SetVector<Operation *> slices;
+  for (OnlineAttentionOp pass : passes)
+    for (Value init : pass.getDpsInits())
+      if (auto slice = init.getDefiningOp<tensor::ExtractSliceOp>())
+        slices.insert(slice);
+  for (Operation *slice : slices) {
+    rewriter.setInsertionPoint(slice);
+    Operation *read = nullptr;
+    for (OpOperand &use : llvm::make_early_inc_range(slice->getUses())) {
+      auto pass = dyn_cast<OnlineAttentionOp>(use.getOwner());
+      if (pass && pass.isDpsInit(&use))
+        continue;
+      if (!read)
+        read = rewriter.clone(*slice);
+      use.set(read->getResult(0));
+    }
+  }
+  return llvm::map_to_vector(slices, [](Operation *slice) {
+    return cast<tensor::ExtractSliceOp>(slice);
+  });
+}
+
+/// The tiles of queries that `passes` read. Those of keys and values are read
+/// by many tiles of queries.
+static SmallVector<tensor::ExtractSliceOp>
+slicesOfQueries(ArrayRef<OnlineAttentionOp> passes) {
+  SetVector<Operation *> slices;
+  for (OnlineAttentionOp pass : passes)
+    if (auto slice = pass.getQuery().getDefiningOp<tensor::ExtractSliceOp>())
+      slices.insert(slice);
+  return llvm::map_to_vector(slices, [](Operation *slice) {
+    return cast<tensor::ExtractSliceOp>(slice);
+  });
+}
+
+/// Hands the tiles of queries out from the last one: `iv` runs through
+/// multiples of `step` below `size`.
+static void reverseTiles(RewriterBase &rewriter, scf::ForallOp forall, Value iv,
+                         OpFoldResult size, int64_t step) {
+  rewriter.setInsertionPointToStart(forall.getBody());
+  AffineExpr d0 = rewriter.getAffineDimExpr(0),
+             s0 = rewriter.getAffineSymbolExpr(0);
+  AffineExpr last = (s0.ceilDiv(step) - 1) * step;
+  OpFoldResult reversed = affine::makeComposedFoldedAffineApply(
+      rewriter, forall.getLoc(), AffineMap::get(1, 1, last - d0), {iv, size});
+  Value value =
+      getValueOrCreateConstantIndexOp(rewriter, forall.getLoc(), reversed);
+  rewriter.replaceUsesWithIf(iv, value, [&](OpOperand &use) {
+    return use.getOwner() != value.getDefiningOp();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
+  using AttnTileBase::AttnTileBase;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    AttnTileBase::getDependentDialects(registry);
+    linalg::registerTilingInterfaceExternalModels(registry);
+  }
+
+  void runOnOperation() override {
+    if (failed(prepare()))
+      return signalPassFailure();
+    SmallVector<FinalizeOp> roots;
+    getOperation()->walk([&](FinalizeOp op) {
+      if (op.hasPureTensorSemantics() && !passesOf(op).empty() && !isTile(op))
+        roots.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (FinalizeOp root : roots)
+      if (failed(tile(rewriter, root)))
+        return signalPassFailure();
+    if (failed(cleanUp(rewriter)))
+      return signalPassFailure();
+
+    // What is loaded is a slice of a whole tensor by now.
+    unsigned count = 0;
+    machine::TargetAttr target = machine::getTargetOrDefault(getOperation());
+    for (const TiledLoop &tiled : std::exchange(loops, {}))
+      count += fuseKeyProducers(
+          rewriter, tiled.loop, tiled.keyReads,
+          fuseProducers ? fuseKeys.getValue() : KeyFusion::Never, target);
+    numKeyProducers += count;
+    if (count && failed(cleanUp(rewriter)))
+      signalPassFailure();
+  }
+
+  LogicalResult prepare();
+  LogicalResult tile(RewriterBase &rewriter, FinalizeOp root);
+  LogicalResult cleanUp(RewriterBase &rewriter);
+
+  struct TiledLoop {
+    scf::ForallOp loop;
+    double keyReads;
+  };
+  SmallVector<TiledLoop> loops;
+};
+} // namespace
+
+/// Moves collapsed heads behind what is elementwise on the output, and makes
+/// sizes those of what an op was made from.
+LogicalResult AttnTile::prepare() {
+  RewritePatternSet patterns(&getContext());
+  if (fuseConsumers)
+    populateCollapseOfOutputPatterns(patterns);
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
+  return applyPatternsGreedily(getOperation(), std::move(patterns));
+}
+
+LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
+  SmallVector<OnlineAttentionOp> passes = passesOf(root);
+  OnlineAttentionOp last = passes.front();
+  ScheduleAttr schedule = last.getScheduleAttr();
+  if (!schedule)
+    return last.emitOpError("has no schedule to tile it by: run "
+                            "attn-select-schedule, or write `schedule = "
+                            "#attn.schedule<...>`");
+  int64_t queryTile = tileOf(schedule.getQueryTile(), root.getOutput(), 2);
+  int64_t keyTile = tileOf(schedule.getKeyTile(), last.getKey(), 2);
+
+  // The passes of one attention have one mask. Tables hold in the coordinates
+  // of the whole.
+  OnlineAttentionOp first = passes.back();
+  rewriter.setInsertionPoint(first);
+  fovea::MaskTables tables;
+  if (!first.getMask().empty() && first.getAt().empty()) {
+    SmallVector<OpFoldResult> sizes =
+        llvm::map_to_vector(first.getIterationDomain(rewriter),
+                            [](Range range) { return range.size; });
+    tables = fovea::MaskTables(rewriter, first.getLoc(), first.getMask(), sizes,
+                               queryTile, keyTile);
+  }
+  numTables += tables.size();
+  double keyReads = countKeyReads(last, queryTile);
+  LDBG() << "attention at " << root.getLoc() << ": tiles of " << queryTile
+         << " queries and " << keyTile << " keys by " << schedule << ", "
+         << passes.size() << " passes over the keys, " << tables.size()
+         << " tables for the mask";
+
+  rewriter.setInsertionPoint(root);
+  OpFoldResult queries =
+      tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
+  scf::SCFTilingOptions options;
+  options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
+  options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
+                        rewriter.getIndexAttr(queryTile)});
+  FailureOr<scf::SCFTilingResult> tiled =
+      scf::tileUsingSCF(rewriter, root, options);
+  if (failed(tiled))
+    return root.emitOpError("cannot be tiled");
+  rewriter.replaceOp(root, tiled->replacements);
+
+  auto forall = cast<scf::ForallOp>(tiled->loops.front());
+  SmallVector<OnlineAttentionOp> tiledPasses;
+  for (OnlineAttentionOp pass : passes) {
+    FailureOr<OnlineAttentionOp> tile = fusePass(rewriter, pass, forall);
+    if (failed(tile))
+      return failure();
+    tiledPasses.push_back(*tile);
+    if (pass.use_empty())
+      rewriter.eraseOp(pass);
+  }
+  // Passes share their tile of queries, so that its producer has one reader.
+  DominanceInfo dominance(forall);
+  eliminateCommonSubExpressions(rewriter, dominance, forall);
+  fuseProducersOf(rewriter, slicesOfRunningValues(rewriter, tiledPasses),
+                  forall, /*fillsOnly=*/!fuseProducers);
+  if (fuseProducers)
+    fuseProducersOf(rewriter, slicesOfQueries(tiledPasses), forall,
+                    /*fillsOnly=*/false);
+  for (OnlineAttentionOp pass : tiledPasses) {
+    FailureOr<KeyLoopInfo> info = tileKeys(rewriter, pass, keyTile, tables);
+    if (failed(info))
+      return failure();
+    if (info->hasMask)
+      ++(info->isExact ? numExactBounds : numTileTests);
+    LDBG() << "  " << stringifyUpdate(pass.getUpdate()) << ": "
+           << (!info->hasMask ? "no mask"
+               : info->isExact
+                   ? "the mask bounds the loop exactly"
+                   : "the mask bounds the loop, and tiles in it are tested");
+  }
+
+  if (fuseConsumers) {
+    FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall);
+    forall = fused.loop;
+    numConsumers += fused.count;
+    fuseProducersOf(rewriter, fused.slices, forall,
+                    /*fillsOnly=*/!fuseProducers);
+  } else {
+    fuseTransposeOfResult(rewriter, forall, 0);
+  }
+  if (schedule.getOrder() == WorkOrder::LongestFirst)
+    reverseTiles(rewriter, forall, forall.getInductionVar(2), queries,
+                 queryTile);
+  loops.push_back({forall, keyReads});
+  ++numTiled;
+  return success();
+}
+
+/// Merges slices of slices. What a graph takes in steps stays a tensor of its
+/// own, of which tiles are consecutive rows.
+static LogicalResult mergeSlices(tensor::ExtractSliceOp slice,
+                                 PatternRewriter &rewriter) {
+  auto source = slice.getSource().getDefiningOp<tensor::ExtractSliceOp>();
+  if (!source || !source.hasUnitStride())
+    return failure();
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+  if (failed(affine::mergeOffsetsSizesAndStrides(
+          rewriter, slice.getLoc(), source, slice, source.getDroppedDims(),
+          offsets, sizes, strides)))
+    return failure();
+  rewriter.replaceOpWithNewOp<tensor::ExtractSliceOp>(
+      slice, slice.getType(), source.getSource(), offsets, sizes, strides);
+  return success();
+}
+
+/// Merges slices of slices, folds sizes, and drops what became unused.
+LogicalResult AttnTile::cleanUp(RewriterBase &rewriter) {
+  MLIRContext *context = &getContext();
+  RewritePatternSet patterns(context);
+  patterns.add(mergeSlices);
+  tensor::populateFoldTensorEmptyPatterns(patterns);
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
+  tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
+  affine::AffineApplyOp::getCanonicalizationPatterns(patterns, context);
+  affine::AffineMinOp::getCanonicalizationPatterns(patterns, context);
+  tensor::ExtractSliceOp::getCanonicalizationPatterns(patterns, context);
+  tensor::DimOp::getCanonicalizationPatterns(patterns, context);
+  if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    return failure();
+  // Slices of slices are merged by now.
+  RewritePatternSet transposes(context);
+  populateSliceOfTransposePatterns(transposes);
+  if (failed(applyPatternsGreedily(getOperation(), std::move(transposes))))
+    return failure();
+  DominanceInfo dominance(getOperation());
+  eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+  return success();
+}

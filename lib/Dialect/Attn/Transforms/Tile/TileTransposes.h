@@ -1,0 +1,47 @@
+//===- TileTransposes.h - Transposed operands as views of tiles -*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A tile of one batch and one head of a tensor [B, S, H, D], seen as
+// [B, H, S, D], has the same elements in the same order: no data has to move
+// for it. So `transpose` and then `slice` becomes a slice that drops the
+// dimensions of size one, and a reshape that puts them elsewhere.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILETRANSPOSES_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILETRANSPOSES_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace fovea::attn {
+
+/// Whether `slice` is of a transposed tensor, and a view of a tile of the
+/// tensor itself.
+bool isViewOfTranspose(mlir::tensor::ExtractSliceOp slice);
+
+/// slice(transpose(x)) -> expand_shape(slice(x)), where the dimensions that are
+/// not one keep their order.
+void populateSliceOfTransposePatterns(mlir::RewritePatternSet &patterns);
+
+/// What `insertion` inserts, in the shape of the part that it is inserted into;
+/// null if it drops dimensions other than all of size one. Built at the
+/// rewriter's place.
+mlir::Value getWholeTile(mlir::RewriterBase &rewriter,
+                         mlir::tensor::ParallelInsertSliceOp insertion);
+
+/// If the only reader of result `number` of `loop` transposes it, and a tile's
+/// dimensions that are not one keep their order, lets the loop write the
+/// transposed tensor. The body must slice its output at most once, and insert
+/// once. True if it was done.
+bool fuseTransposeOfResult(mlir::RewriterBase &rewriter,
+                           mlir::scf::ForallOp loop, unsigned number);
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILETRANSPOSES_H

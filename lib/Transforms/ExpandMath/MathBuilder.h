@@ -1,0 +1,120 @@
+//===- MathBuilder.h - Elementary functions as arithmetic -------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TRANSFORMS_EXPANDMATH_MATHBUILDER_H
+#define FOVEA_LIB_TRANSFORMS_EXPANDMATH_MATHBUILDER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace fovea {
+
+/// Builds arithmetic on one type: f32, f64, or a vector of either.
+class MathBuilder {
+public:
+  using Value = mlir::Value;
+
+  MathBuilder(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
+
+  bool isF64() const { return width == 64; }
+  /// Bits of the significand, without the leading one.
+  int64_t significandBits() const { return isF64() ? 52 : 23; }
+  int64_t exponentBias() const { return isF64() ? 1023 : 127; }
+  double infinity() const;
+
+  Value constant(double value);
+  Value constantInt(int64_t value);
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  Value div(Value a, Value b);
+  Value neg(Value a);
+  Value abs(Value a);
+  Value copySign(Value magnitude, Value sign);
+  /// `a * b + c`, rounded once where the target has such an instruction.
+  Value mulAdd(Value a, Value b, Value c);
+  Value select(Value condition, Value a, Value b);
+  Value compare(mlir::arith::CmpFPredicate predicate, Value a, double b);
+  Value isEqual(Value a, Value b);
+  /// The conjunction of two conditions.
+  Value both(Value a, Value b);
+  Value sqrt(Value a);
+  Value trunc(Value a);
+  /// The value in `[low, high]` next to x; NaN for NaN.
+  Value clamp(Value x, double low, double high);
+  /// `sum of coefficients[k] * x^k`, by Horner's rule.
+  Value polynomial(Value x, llvm::ArrayRef<double> coefficients);
+
+  Value addInt(Value a, Value b);
+  Value subInt(Value a, Value b);
+  Value shiftLeft(Value a, int64_t bits);
+  Value shiftRightSigned(Value a, int64_t bits);
+  Value isBitSet(Value a, int64_t bit);
+  Value toBits(Value a);
+  Value fromBits(Value a);
+  Value intToFloat(Value a);
+
+  /// The integer next to x, for `|x| < 2^21`, as a float and as an integer.
+  std::pair<Value, Value> round(Value x);
+  /// `x * 2^n`, for results of all magnitudes, with `|n| <= 2^(exponent bits)`.
+  Value scaleByPowerOfTwo(Value x, Value n);
+
+  // The functions, for all arguments. Largest errors, in units in the last
+  // place, are measured.
+
+  Value exp2(Value x);  ///< 1.5
+  Value exp(Value x);   ///< 1
+  Value log(Value x);   ///< 1
+  Value log2(Value x);  ///< 2
+  Value log10(Value x); ///< 2.5
+  Value log1p(Value x); ///< 2
+  Value tanh(Value x);  ///< 6; f64: 1.5
+  Value erf(Value x);   ///< 6.5; f64: 3
+
+  // In f64 alone, and in what is wide enough for f32.
+
+  /// Of at most 2^33.
+  Value sin(Value x);
+  Value cos(Value x);
+  Value tan(Value x);
+  Value asin(Value x);
+  Value acos(Value x);
+  Value atan(Value x);
+  Value atan2(Value y, Value x);
+  Value sinh(Value x);
+  Value cosh(Value x);
+  Value asinh(Value x);
+  Value acosh(Value x);
+  Value atanh(Value x);
+  Value expm1(Value x);
+  Value cbrt(Value x);
+  Value pow(Value x, Value y);
+  Value erfc(Value x);
+  /// The remainder of a division truncated to an integer, without an error; of
+  /// a quotient of at most 2^312.
+  Value rem(Value x, Value y);
+
+private:
+  struct Angle;
+  Angle reduceAngle(Value x);
+  Value finishSin(const Angle &angle, int64_t shift);
+  struct Logarithm;
+  Logarithm decompose(Value x);
+  Value finishLog(Value x, Value result);
+  template <typename OpTy>
+  Value binary(Value a, Value b) {
+    return OpTy::create(builder, a, b);
+  }
+
+  mlir::ImplicitLocOpBuilder builder;
+  mlir::Type type, intType;
+  int64_t width;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_TRANSFORMS_EXPANDMATH_MATHBUILDER_H

@@ -1,0 +1,52 @@
+//===- GpuStartEarly.cpp - gpu-start-early --------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Transforms/GpuKernels.h"
+#include "fovea/Transforms/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+
+/// `nvvm.griddepcontrol wait` does not say that it touches memory: loads could
+/// go past it.
+static void emitWait(ImplicitLocOpBuilder &builder) {
+  LLVM::InlineAsmOp::create(builder, TypeRange(), ValueRange(),
+                            "griddepcontrol.wait;", "~{memory}",
+                            /*has_side_effects=*/true, /*is_align_stack=*/false,
+                            LLVM::TailCallKind::None, LLVM::AsmDialectAttr{},
+                            /*operand_attrs=*/ArrayAttr{});
+}
+
+namespace fovea {
+#define GEN_PASS_DEF_GPUSTARTEARLY
+#include "fovea/Transforms/Passes.h.inc"
+
+namespace {
+
+struct GpuStartEarly final : impl::GpuStartEarlyBase<GpuStartEarly> {
+  void runOnOperation() override {
+    for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>()) {
+      if (!kernel.isKernel() || kernel->hasAttr(kStartsEarly))
+        continue;
+      ImplicitLocOpBuilder builder(kernel.getLoc(), &getContext());
+      builder.setInsertionPointToStart(&kernel.front());
+      // The one behind comes when what is in front is complete: no kernel waits
+      // for one that waits itself.
+      emitWait(builder);
+      NVVM::GriddepcontrolOp::create(
+          builder, NVVM::GridDepActionKind::launch_dependents);
+      kernel->setAttr(kStartsEarly, builder.getUnitAttr());
+      ++numKernels;
+    }
+  }
+};
+
+} // namespace
+} // namespace fovea

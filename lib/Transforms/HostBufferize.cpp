@@ -1,0 +1,120 @@
+//===- HostBufferize.cpp - host-bufferize ---------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Transforms/Passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
+#include "mlir/Dialect/Bufferization/Transforms/Transforms.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace fovea {
+#define GEN_PASS_DEF_HOSTBUFFERIZE
+#include "fovea/Transforms/Passes.h.inc"
+
+/// The layout of an argument: all strides and the offset unknown, but the
+/// innermost stride 1.
+static StridedLayoutAttr getArgumentLayout(RankedTensorType type) {
+  SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
+  if (!strides.empty())
+    strides.back() = 1;
+  return StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic,
+                                strides);
+}
+
+/// What `value` is all of, in the order of memory. Loops pass buffers on.
+static Value getOrigin(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      if (getOrigin(loop.getYieldedValues()[number]) !=
+          loop.getRegionIterArg(number))
+        break;
+      value = loop.getInitArgs()[number];
+      continue;
+    }
+    if (!isa<memref::CastOp, memref::ExpandShapeOp, memref::CollapseShapeOp>(
+            op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+namespace {
+struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    using bufferization::BufferizationDialect;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (!function.isPublic())
+        continue;
+      for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+        auto tensor = dyn_cast<RankedTensorType>(type);
+        if (!tensor)
+          continue;
+        function.setArgAttr(i, BufferizationDialect::kWritableAttrName,
+                            BoolAttr::get(&getContext(), false));
+        function.setArgAttr(i, BufferizationDialect::kBufferLayoutAttrName,
+                            getArgumentLayout(tensor));
+      }
+    }
+
+    bufferization::OneShotBufferizationOptions options;
+    options.bufferizeFunctionBoundaries = true;
+    options.allowReturnAllocsFromLoops = true;
+    bufferization::BufferizationState state;
+    if (failed(
+            bufferization::runOneShotModuleBufferize(module, options, state)))
+      return signalPassFailure();
+    bufferization::removeBufferizationAttributesInModule(module);
+
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function.isPublic() && !function.isDeclaration())
+        ownResults(function);
+  }
+
+  /// Makes every result of `function` a buffer of its own.
+  void ownResults(func::FuncOp function) {
+    SmallVector<func::ReturnOp> returns(function.getOps<func::ReturnOp>());
+    if (returns.size() != 1)
+      return;
+    func::ReturnOp ret = returns.front();
+    OpBuilder builder(ret);
+    DenseSet<Operation *> owned;
+    for (OpOperand &operand : ret->getOpOperands()) {
+      Value value = operand.get();
+      auto type = dyn_cast<MemRefType>(value.getType());
+      if (!type)
+        continue;
+      if (auto alloc = getOrigin(value).getDefiningOp<memref::AllocOp>())
+        if (type.getLayout().isIdentity() &&
+            alloc->getBlock() == ret->getBlock() && owned.insert(alloc).second)
+          continue;
+      Location loc = ret.getLoc();
+      SmallVector<Value> sizes;
+      for (int64_t dim = 0; dim < type.getRank(); ++dim)
+        if (type.isDynamicDim(dim))
+          sizes.push_back(memref::DimOp::create(builder, loc, value, dim));
+      auto identity = MemRefType::get(type.getShape(), type.getElementType());
+      Value copy = memref::AllocOp::create(builder, loc, identity, sizes,
+                                           builder.getI64IntegerAttr(64));
+      memref::CopyOp::create(builder, loc, value, copy);
+      operand.set(copy);
+      ++numResultCopies;
+    }
+    function.setType(builder.getFunctionType(function.getArgumentTypes(),
+                                             ret.getOperandTypes()));
+  }
+};
+} // namespace
+} // namespace fovea

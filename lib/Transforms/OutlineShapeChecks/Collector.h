@@ -1,0 +1,49 @@
+//===- Collector.h - What ops demand of the sizes of their operands -*- C++
+//-*-//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TRANSFORMS_OUTLINESHAPECHECKS_COLLECTOR_H
+#define FOVEA_LIB_TRANSFORMS_OUTLINESHAPECHECKS_COLLECTOR_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <string>
+#include <vector>
+
+namespace fovea {
+
+/// How two sizes must relate.
+enum class Relation {
+  Equal,
+  /// The left one is a multiple of the right one.
+  Multiple,
+  /// The left one is at least the right one.
+  AtLeast,
+  /// The left one is 0: it says whether a size overflows.
+  Fits,
+};
+
+/// One side of a check: an index, and what it is called.
+struct CheckSide {
+  mlir::Value value;
+  std::string text;
+};
+
+/// A demand that an op makes.
+struct ShapeCheck {
+  mlir::Operation *op;
+  Relation relation;
+  CheckSide left, right;
+};
+
+/// The demands of all ops in a function's body (not of ops nested in control
+/// flow), with the index arithmetic for both sides inserted before each op.
+std::vector<ShapeCheck> collectShapeChecks(mlir::func::FuncOp function);
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_TRANSFORMS_OUTLINESHAPECHECKS_COLLECTOR_H

@@ -1,0 +1,50 @@
+//===- IndexRange.h - From where to where an index in a region goes -*- C++
+//-*-//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_TRANSFORMS_OUTLINESHAPECHECKS_INDEXRANGE_H
+#define FOVEA_LIB_TRANSFORMS_OUTLINESHAPECHECKS_INDEXRANGE_H
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <optional>
+
+namespace fovea {
+
+/// The least and the largest value of an index, both as index values outside of
+/// the region.
+struct IndexRange {
+  mlir::Value low, high;
+};
+
+/// Bounds integers that a region computes from its coordinates, by interval
+/// arithmetic that is emitted before the region's op.
+class IndexRanges {
+public:
+  IndexRanges(mlir::OpBuilder &builder, mlir::Region &region)
+      : builder(builder), region(region) {}
+
+  /// States that `coordinate` runs from 0 to `extent - 1`.
+  void setExtent(mlir::Value coordinate, mlir::Value extent);
+
+  /// The range of `value`, or none where it does not follow from coordinates,
+  /// constants and values from outside.
+  std::optional<IndexRange> get(mlir::Value value);
+
+private:
+  std::optional<IndexRange> compute(mlir::Value value);
+  mlir::Value constant(int64_t value);
+
+  mlir::OpBuilder &builder;
+  mlir::Region &region;
+  llvm::DenseMap<mlir::Value, std::optional<IndexRange>> known;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_TRANSFORMS_OUTLINESHAPECHECKS_INDEXRANGE_H

@@ -1,0 +1,176 @@
+// RUN: fovea-opt --convert-attn-to-linalg --linalg-prepare --canonicalize --cse \
+// RUN:   --linalg-fuse-rows --canonicalize --cse --split-input-file \
+// RUN:   --mlir-print-local-scope %s | FileCheck %s
+// RUN: fovea-opt --convert-attn-to-linalg --linalg-prepare --canonicalize --cse \
+// RUN:   --linalg-fuse-rows=scope=op --canonicalize --cse --split-input-file \
+// RUN:   --mlir-print-local-scope %s | FileCheck %s --check-prefix=OP
+
+// The textbook case: one loop over rows, one row in, one row out, no tensor in
+// between. Unfused, norm is one kernel and the others are single ops.
+// CHECK-LABEL: func.func @layer_norm_dropout_add
+// CHECK-SAME: %[[X:.*]]: tensor<2x?x512xf32>, %[[R:.*]]: tensor<2x?x512xf32>
+// CHECK: scf.forall (%[[I:.*]], %[[J:.*]]) in (2, %{{[^)]*}})
+// CHECK-SAME: -> (tensor<2x?x512xf32>)
+// CHECK: tensor.extract_slice %[[X]][%[[I]], %[[J]], 0] [1, 1, 512]
+// CHECK-COUNT-2: "reduction"
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel"]
+// CHECK:   arith.mului_extended
+// CHECK:   arith.addf
+// CHECK: tensor.parallel_insert_slice
+// CHECK: fovea.grain = 32
+// CHECK-NOT: linalg.generic
+// CHECK: return
+// OP-LABEL: func.func @layer_norm_dropout_add
+// OP: scf.forall
+// OP: tensor.parallel_insert_slice
+// OP: linalg.generic
+// OP: arith.mului_extended
+// OP: linalg.generic
+// OP: return
+func.func @layer_norm_dropout_add(%x: tensor<2x?x512xf32>, %r: tensor<2x?x512xf32>,
+                                  %seed: i64, %offset: i64) -> tensor<2x?x512xf32> {
+  %y = attn.layer_norm %x epsilon(1.0e-5) : tensor<2x?x512xf32>
+  %d = attn.dropout %y, 0.1 seed(%seed, %offset) : tensor<2x?x512xf32>
+  %z = attn.residual_add %d, %r : tensor<2x?x512xf32>, tensor<2x?x512xf32>
+  return %z : tensor<2x?x512xf32>
+}
+
+// -----
+
+// What others use is written row by row as well.
+// CHECK-LABEL: func.func @add_norm
+// CHECK: %[[F:.*]]:2 = scf.forall
+// CHECK-SAME: -> (tensor<8x64xf32>, tensor<8x64xf32>)
+// CHECK-COUNT-2: tensor.parallel_insert_slice
+// CHECK: return %[[F]]#{{[01]}}, %[[F]]#{{[01]}}
+func.func @add_norm(%x: tensor<8x64xf32>, %r: tensor<8x64xf32>)
+    -> (tensor<8x64xf32>, tensor<8x64xf32>) {
+  %h = attn.residual_add %x, %r : tensor<8x64xf32>, tensor<8x64xf32>
+  %y = attn.rms_norm %h epsilon(1.0e-6) : tensor<8x64xf32>
+  return %h, %y : tensor<8x64xf32>, tensor<8x64xf32>
+}
+
+// -----
+
+// Norm and rotary embedding: the reshape between them is moved away.
+// CHECK-LABEL: func.func @norm_rope
+// CHECK: scf.forall
+// CHECK: "reduction"
+// CHECK: affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, -d3 + 1, d4)>
+// CHECK-NOT: linalg.generic
+// CHECK: tensor.parallel_insert_slice
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @norm_rope(%x: tensor<1x4x?x64xf32>, %c: tensor<?x32xf32>,
+                     %s: tensor<?x32xf32>) -> tensor<1x4x?x64xf32> {
+  %n = attn.rms_norm %x epsilon(1.0e-6) : tensor<1x4x?x64xf32>
+  %y = attn.rope %n, %c, %s
+      : tensor<1x4x?x64xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+  return %y : tensor<1x4x?x64xf32>
+}
+
+// -----
+
+// A contraction is in no group, and no group reaches around it.
+// CHECK-LABEL: func.func @around_product
+// CHECK: %[[N:.*]] = scf.forall
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%[[N]], %{{.*}} : tensor<8x64xf32>, tensor<64x64xf32>)
+// CHECK: scf.forall
+// CHECK: return
+func.func @around_product(%x: tensor<8x64xf32>, %w: tensor<64x64xf32>)
+    -> tensor<8x64xf32> {
+  %n = attn.rms_norm %x epsilon(1.0e-6) : tensor<8x64xf32>
+  %e = tensor.empty() : tensor<8x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x64xf32>) -> tensor<8x64xf32>
+  %p = linalg.matmul ins(%n, %w : tensor<8x64xf32>, tensor<64x64xf32>)
+      outs(%f : tensor<8x64xf32>) -> tensor<8x64xf32>
+  %h = attn.residual_add %p, %n : tensor<8x64xf32>, tensor<8x64xf32>
+  %y = attn.rms_norm %h epsilon(1.0e-6) : tensor<8x64xf32>
+  return %y : tensor<8x64xf32>
+}
+
+// -----
+
+// One op, and rows in another order, stay as they are.
+// CHECK-LABEL: func.func @apart
+// CHECK-NOT: scf.forall
+// CHECK: return
+func.func @apart(%x: tensor<8x64xf32>) -> tensor<64x8xf32> {
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x64xf32>) outs(%x : tensor<8x64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %e = math.exp %a : f32
+    linalg.yield %e : f32
+  } -> tensor<8x64xf32>
+  %t = tensor.empty() : tensor<64x8xf32>
+  %z = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<8x64xf32>) outs(%t : tensor<64x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %e = math.exp %a : f32
+    linalg.yield %e : f32
+  } -> tensor<64x8xf32>
+  return %z : tensor<64x8xf32>
+}
+
+// -----
+
+// Of two groups only one may wait for the other: b2 and c become one loop, a1
+// and a2 the next; b1, which waits for a1, is not part of b2's loop.
+// CHECK-LABEL: func.func @waits
+// CHECK: %[[B:.*]]:2 = scf.forall
+// CHECK:   math.exp
+// CHECK:   math.sin
+// CHECK: %[[A:.*]]:2 = scf.forall
+// CHECK:   math.sqrt
+// CHECK:   arith.subf
+// CHECK: linalg.generic
+// CHECK:   arith.addf
+// CHECK: return
+func.func @waits(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %a1 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x8xf32>) outs(%x : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %r = math.sqrt %e : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  %c = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%y : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %r = math.exp %e : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  %b1 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%c, %a1 : tensor<8x8xf32>, tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %f: f32, %o: f32):
+    %r = arith.addf %e, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  %b2 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%c : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %o: f32):
+    %r = math.sin %e : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  %a2 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%a1, %b2 : tensor<8x8xf32>, tensor<8x8xf32>) outs(%x : tensor<8x8xf32>) {
+  ^bb0(%e: f32, %f: f32, %o: f32):
+    %r = arith.subf %e, %f : f32
+    linalg.yield %r : f32
+  } -> tensor<8x8xf32>
+  return %a2, %b1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
