@@ -8,7 +8,7 @@
 #include "GpuScheduleModel.h"
 
 #include "fovea/Analysis/CaptureReads.h"
-#include "fovea/Dialect/Attn/IR/GpuFootprint.h"
+#include "fovea/Analysis/GpuFootprint.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Transforms/Passes.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
+#include "fovea/Transforms/Passes.h"
 
 using namespace mlir;
 

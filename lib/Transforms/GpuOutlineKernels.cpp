@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Transforms/GpuKernels.h"
-#include "fovea/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Machine/IR/GpuArch.h"
+#include "fovea/Transforms/GpuKernels.h"
+#include "fovea/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/Utils/GPUUtils.h"

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Analysis/Loops.h"
-#include "fovea/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
+#include "fovea/Transforms/Passes.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Analysis/Loops.h"
-#include "fovea/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
+#include "fovea/Transforms/Passes.h"
 
 #include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

@@ -99,6 +99,17 @@ attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
 attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
                                   machine::TargetAttr target);
 
+/// Whether the schedule of `op`, which a person may have written, can be
+/// executed: warps can share its products; and if the module has a target, a
+/// tile fits its memory and registers. An error on `op` says what does not.
+mlir::LogicalResult verifySchedule(attn::AttentionOp op);
+mlir::LogicalResult verifySchedule(attn::AttentionBackwardOp op);
+
+/// Bytes of one tile's working set on a host under `schedule`: queries,
+/// accumulator, keys, values and scores in the type `accumulation`.
+int64_t getTileBytes(attn::ScheduleAttr schedule, mlir::Type accumulation,
+                     int64_t headDim, int64_t valueDim);
+
 } // namespace fovea
 
 #endif // FOVEA_ANALYSIS_SCHEDULEMODEL_H

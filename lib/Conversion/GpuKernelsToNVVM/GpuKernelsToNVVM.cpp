@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Transforms/GpuKernels.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Transforms/GpuKernels.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"

@@ -7,9 +7,9 @@
 
 #include "BlockLoops.h"
 
+#include "PointLoops.h"
 #include "fovea/Analysis/Loops.h"
 #include "fovea/Analysis/VectorPlan.h"
-#include "PointLoops.h"
 
 #include "fovea/Dialect/Machine/IR/Machine.h"
 

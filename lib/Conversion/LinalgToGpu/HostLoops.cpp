@@ -13,10 +13,10 @@
 
 #include "HostLoops.h"
 
-#include "fovea/Conversion/Utils/ReproducibleSum.h"
 #include "Launch.h"
 #include "Memory.h"
 #include "PointLoops.h"
+#include "fovea/Conversion/Utils/ReproducibleSum.h"
 
 #include "fovea/Dialect/Machine/IR/Machine.h"
 

@@ -12,13 +12,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Analysis/Loops.h"
 #include "HostLoops.h"
 #include "Launch.h"
 #include "Memory.h"
 #include "ParallelLoops.h"
 #include "PointLoops.h"
 #include "RowLoops.h"
+#include "fovea/Analysis/Loops.h"
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"

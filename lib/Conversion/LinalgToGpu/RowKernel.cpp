@@ -14,12 +14,12 @@
 
 #include "RowKernel.h"
 
-#include "fovea/Analysis/VectorPlan.h"
 #include "BlockLoops.h"
 #include "Launch.h"
+#include "fovea/Analysis/VectorPlan.h"
 
-#include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
+#include "fovea/Transforms/GpuKernels.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

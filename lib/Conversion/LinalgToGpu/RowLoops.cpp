@@ -7,9 +7,9 @@
 
 #include "RowLoops.h"
 
+#include "PointLoops.h"
 #include "fovea/Analysis/Loops.h"
 #include "fovea/Analysis/VectorPlan.h"
-#include "PointLoops.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"

@@ -7,9 +7,9 @@
 
 #include "RowPlan.h"
 
+#include "Memory.h"
 #include "fovea/Analysis/Loops.h"
 #include "fovea/Analysis/VectorPlan.h"
-#include "Memory.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"

@@ -241,53 +241,6 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-module attributes {machine.target = #sm90} {
-  func.func @schedule_shared(%q: tensor<1x2x8x128xf16>) -> tensor<1x2x8x128xf16> {
-    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 128x128 by 8 warps in 4 stages needs 295936 bytes of shared memory, but a block on "sm_90a" has 232448}}
-    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 4>}
-      : tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16> -> tensor<1x2x8x128xf16>
-    return %o : tensor<1x2x8x128xf16>
-  }
-}
-
-// -----
-
-#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-module attributes {machine.target = #sm90} {
-  func.func @schedule_registers(%q: tensor<1x2x8x128xf16>) -> tensor<1x2x8x128xf16> {
-    // expected-error@+1 {{needs 281 registers a thread, but there are 240}}
-    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 128x192, order = linear, warps = 8, stages = 1>}
-      : tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16> -> tensor<1x2x8x128xf16>
-    return %o : tensor<1x2x8x128xf16>
-  }
-}
-
-// -----
-
-#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-module attributes {machine.target = #sm90} {
-  func.func @schedule_of_host(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
-    // expected-error@+1 {{has a schedule without warps and stages, which "sm_90a" needs}}
-    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 48x64, order = linear>}
-      : tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16> -> tensor<1x2x8x64xf16>
-    return %o : tensor<1x2x8x64xf16>
-  }
-}
-
-// -----
-
-module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>} {
-  func.func @schedule_fits(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
-    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 512x1024 needs 2887680 bytes, but a core of "host" has 1048576}}
-    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 512x1024, order = linear>}
-      : tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16> -> tensor<1x2x8x64xf16>
-    return %o : tensor<1x2x8x64xf16>
-  }
-}
-
-// -----
-
 func.func @online_mixed(%q: tensor<1x1x8x64xf32>, %acc: memref<1x1x8x64xf32>, %m: memref<1x1x8xf32>) {
   // expected-error@+1 {{expects all operands to be tensors or all to be memrefs, but both occur}}
   attn.online_attention scale(1.0) update(all)
@@ -605,25 +558,6 @@ func.func @online_backward_derivative(%pq: memref<1x1x64x16xf32>, %q: memref<1x1
 
 // -----
 
-func.func @schedule_of_queries(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
-  // expected-error@+1 {{has a schedule whose tile must have a multiple of 16 queries for each of 4 warps, but has 80}}
-  %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 80x64, order = linear, warps = 4, stages = 2>}
-    : tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16> -> tensor<1x2x8x64xf16>
-  return %o : tensor<1x2x8x64xf16>
-}
-
-// -----
-
-func.func @schedule_of_keys(%x: tensor<1x2x8x16xf16>, %l: tensor<1x2x8xf32>) {
-  // expected-error@+1 {{has a schedule whose products 4 warps must share, by multiples of 16 rows and of 8 columns, but one has 80x16}}
-  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
-    {schedule = #attn.schedule<tile = 64x80, order = linear, warps = 4, stages = 2>}
-    : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>
-  return
-}
-
-// -----
-
 func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) {
   // expected-error@+1 {{expects a schedule only with warps, stages and statistics}}
   %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) probabilities(%p : tensor<1x2x8x8xf32>)
@@ -632,15 +566,3 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
   return
 }
 
-// -----
-
-#hopper = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
-module attributes {machine.target = #hopper} {
-  func.func @backward_registers(%x: tensor<1x2x8x128xf16>, %l: tensor<1x2x8xf32>) {
-    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 128x128 by 8 warps in 1 stages needs 297 registers a thread, but there are 240}}
-    %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
-      {schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 1>}
-      : tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16> -> tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>, tensor<1x2x8x128xf16>
-    return
-  }
-}

@@ -7,9 +7,9 @@
 
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

@@ -9,10 +9,10 @@
 
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

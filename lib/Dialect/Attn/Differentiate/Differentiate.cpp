@@ -7,9 +7,9 @@
 
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

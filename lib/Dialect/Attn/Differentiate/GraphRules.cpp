@@ -7,10 +7,10 @@
 
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Transforms/RegionUtils.h"

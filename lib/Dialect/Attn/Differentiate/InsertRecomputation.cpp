@@ -7,10 +7,10 @@
 
 #include "fovea/Analysis/CostModel.h"
 #include "fovea/Analysis/ScheduleModel.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -14,9 +14,9 @@
 
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -7,8 +7,6 @@
 
 #include "RegionVerify.h"
 
-#include "fovea/Dialect/Attn/IR/GpuFootprint.h"
-
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -193,97 +191,6 @@ static LogicalResult verifyFinite(Operation *op, StringRef name,
     return success();
   return op->emitOpError() << "expects a finite " << name << ", but got "
                            << value.convertToDouble();
-}
-
-/// Each warp has whole rows of products of the tile; in the backward pass,
-/// where accumulators are as wide as a head, warps may share their columns.
-static LogicalResult verifyWarps(Operation *op,
-                                 std::optional<ScheduleAttr> schedule,
-                                 int64_t headDim, int64_t valueDim) {
-  if (!schedule || !schedule->getWarps())
-    return success();
-  int64_t warps = schedule->getWarps();
-  if (!isa<AttentionBackwardOp>(op)) {
-    if (schedule->getQueryTile() % (16 * warps) == 0)
-      return success();
-    return op->emitOpError()
-           << "has a schedule whose tile must have a multiple of 16 queries "
-              "for "
-              "each of "
-           << warps << " warps, but has " << schedule->getQueryTile();
-  }
-  // Of dynamic dims nothing is known.
-  auto product = findUnsharedProduct(
-      *schedule, ShapedType::isDynamic(headDim) ? 0 : headDim,
-      ShapedType::isDynamic(valueDim) ? 0 : valueDim);
-  if (!product)
-    return success();
-  return op->emitOpError()
-         << "has a schedule whose products " << warps
-         << " warps must share, by multiples of 16 rows and of 8 columns, but "
-            "one has "
-         << product->first << "x" << product->second;
-}
-
-/// The shared memory and registers that a tile takes are there.
-static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
-                                       machine::TargetAttr target, Type element,
-                                       int64_t headDim, int64_t valueDim) {
-  if (!schedule.getWarps())
-    return op->emitOpError()
-           << "has a schedule without warps and stages, which \""
-           << target.getName() << "\" needs";
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
-  GpuFootprint footprint =
-      isa<AttentionBackwardOp>(op)
-          ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
-          : getGpuFootprint(schedule, target, bytes, headDim, valueDim);
-  if (footprint.fits(target))
-    return success();
-  InFlightDiagnostic error =
-      op->emitOpError()
-      << "has a schedule that does not fit the target: a tile of "
-      << schedule.getQueryTile() << "x" << schedule.getKeyTile() << " by "
-      << schedule.getWarps() << " warps in " << schedule.getStages()
-      << " stages needs ";
-  if (footprint.sharedBytes > target.getFastMemory())
-    return error << footprint.sharedBytes
-                 << " bytes of shared memory, but a block on \""
-                 << target.getName() << "\" has " << target.getFastMemory();
-  return error << footprint.registers << " registers a thread, but there are "
-               << footprint.registerLimit;
-}
-
-/// On a host the working set of one tile stays in the target's near memory.
-static LogicalResult verifySchedule(Operation *op,
-                                    std::optional<ScheduleAttr> schedule,
-                                    Type element, Type accumulation,
-                                    int64_t headDim, int64_t valueDim) {
-  if (failed(verifyWarps(op, schedule, headDim, valueDim)))
-    return failure();
-  machine::TargetAttr target = machine::getTarget(op);
-  if (!schedule || !target || ShapedType::isDynamic(headDim) ||
-      ShapedType::isDynamic(valueDim))
-    return success();
-  if (target.isGpu())
-    return verifyGpuSchedule(op, *schedule, target, element, headDim, valueDim);
-  int64_t bytes = getTileBytes(*schedule, accumulation, headDim, valueDim);
-  if (bytes <= target.getNearMemory())
-    return success();
-  return op->emitOpError() << "has a schedule that does not fit the target: a "
-                           << "tile of " << schedule->getQueryTile() << "x"
-                           << schedule->getKeyTile() << " needs " << bytes
-                           << " bytes, but a core of \"" << target.getName()
-                           << "\" has " << target.getNearMemory();
-}
-
-int64_t fovea::attn::getTileBytes(ScheduleAttr schedule, Type accumulation,
-                                  int64_t headDim, int64_t valueDim) {
-  int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
-  // Queries, accumulator, keys, values and scores, and two row statistics.
-  int64_t elements = queries * (headDim + valueDim + 2) +
-                     keys * (headDim + valueDim) + queries * keys;
-  return elements * (accumulation.getIntOrFloatBitWidth() / 8);
 }
 
 /// The operands and results of the function that was differentiated are some of
@@ -531,9 +438,7 @@ LogicalResult AttentionOp::verify() {
         return failure();
   }
   if (failed(verifyFinite(*this, "scale", getScale())) ||
-      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
-      failed(verifySchedule(*this, getSchedule(), getElementTypeOrSelf(q),
-                            accumulation, sizeOf(q, 3), sizeOf(v, 3))))
+      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }
@@ -602,9 +507,7 @@ LogicalResult AttentionBackwardOp::verify() {
     return emitOpError("expects a schedule only with warps, stages and "
                        "statistics");
   if (failed(verifyFinite(*this, "scale", getScale())) ||
-      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
-      failed(verifySchedule(*this, getSchedule(), getElementTypeOrSelf(q),
-                            accumulation, sizeOf(q, 3), sizeOf(v, 3))))
+      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }
@@ -702,10 +605,7 @@ LogicalResult OnlineAttentionOp::verify() {
   if (getPartial() && getMask().empty())
     return emitOpError("expects `partial` only with a mask region");
   if (failed(verifyFinite(*this, "scale", getScale())) ||
-      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())) ||
-      failed(verifySchedule(*this, getSchedule(),
-                            getElementTypeOrSelf(getKey()), accumulation,
-                            sizeOf(getKey(), 3), sizeOf(v, 3))))
+      failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }

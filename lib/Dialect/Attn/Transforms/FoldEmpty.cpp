@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/DecomposeBackward.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -8,8 +8,8 @@
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "fovea/Analysis/ScheduleModel.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/IR/Remarks.h"

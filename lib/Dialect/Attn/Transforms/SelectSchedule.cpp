@@ -50,7 +50,8 @@ struct SelectSchedule
       if (auto attention = dyn_cast<AttentionOp>(op))
         isValid = select(attention, target, "attention");
       else if (auto backward = dyn_cast<AttentionBackwardOp>(op);
-               backward && backward.getLse() && target.isGpu())
+               backward && backward.getLse() &&
+               (target.isGpu() || backward.getSchedule()))
         isValid = select(backward, target, "the backward pass");
       return failed(isValid) ? WalkResult::interrupt() : WalkResult::advance();
     });
@@ -72,7 +73,7 @@ private:
       ++numKept;
       LDBG() << what << " at " << op.getLoc() << " has " << op.getScheduleAttr()
              << " already";
-      return success();
+      return verifySchedule(op);
     }
     ScheduleAttr chosen = choose(op, target);
     if (!chosen) {
@@ -91,7 +92,7 @@ private:
     op.setScheduleAttr(chosen);
     ++numSelected;
     LDBG() << what << " at " << op.getLoc() << " gets " << chosen;
-    return op.verify();
+    return verifySchedule(op);
   }
 
   ScheduleAttr withOptions(Operation *op, ScheduleAttr chosen) {

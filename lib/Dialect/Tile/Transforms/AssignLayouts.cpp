@@ -8,6 +8,7 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/IR/Warps.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -106,12 +107,6 @@ private:
 
 } // namespace
 
-/// How many of `warps` warps share the rows of a tile, 16 at a time: all that
-/// find some. The others share its columns.
-static int64_t getRowWarps(int64_t rows, int64_t warps) {
-  return std::gcd(std::max<int64_t>(rows / 16, 1), warps);
-}
-
 LogicalResult AssignLayouts::assign(LaunchOp launch) {
   Columns columns(launch);
   int64_t warps = launch.getWarps();
@@ -152,17 +147,17 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
   if (type.getRank() == 1)
     tileRows = columns.getRows(value);
   int64_t rows = tileRows.value_or(type.getShape().front());
-  int64_t rowWarps = getRowWarps(rows, warps), columnWarps = warps / rowWarps;
+  WarpGrid grid = WarpGrid::get(rows, warps);
   bool isRow = type.getRank() == 1 && !tileRows;
-  int64_t width = isRow ? 8 * columnWarps : type.getShape().back();
-  if (rows % (16 * rowWarps) || width % (8 * columnWarps))
+  int64_t width = isRow ? 8 * grid.columns : type.getShape().back();
+  if (!grid.divides(rows, width))
     return emitError(value.getLoc())
-           << "cannot lay out " << type << " over " << rowWarps << " by "
-           << columnWarps << " warps: expected rows in multiples of "
-           << 16 * rowWarps << " and columns in multiples of "
-           << 8 * columnWarps;
-  auto layout = LayoutAttr::getAccumulator(&getContext(), rows, width, rowWarps,
-                                           columnWarps);
+           << "cannot lay out " << type << " over " << grid.rows << " by "
+           << grid.columns << " warps: expected rows in multiples of "
+           << 16 * grid.rows << " and columns in multiples of "
+           << 8 * grid.columns;
+  auto layout = LayoutAttr::getAccumulator(&getContext(), rows, width,
+                                           grid.rows, grid.columns);
   if (type.getRank() == 1)
     layout = layout.dropDim(tileRows ? 0 : 1);
   value.setType(type.cloneWith(layout));
@@ -173,7 +168,7 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
 /// it goes through shared memory.
 void AssignLayouts::passLeftOperand(MmaOp op, int64_t warps) {
   auto type = dyn_cast<FragmentType>(op.getA().getType());
-  if (!type || getRowWarps(type.getShape().front(), warps) == warps)
+  if (!type || WarpGrid::get(type.getShape().front(), warps).columns == 1)
     return;
   auto tile = SharedType::get(&getContext(), type.getShape(),
                               type.getElementType(), /*swizzle=*/0);
@@ -188,14 +183,11 @@ MmaKind AssignLayouts::chooseKind(MmaOp op, int64_t warps) {
   if (op.getB().getType().getElementBytes() != 2)
     return MmaKind::Fma;
   ArrayRef<int64_t> shape = op.getResult().getType().getShape();
-  int64_t rowWarps = getRowWarps(shape[0], warps);
-  int64_t columnWarps = warps / rowWarps;
-  // Warp groups that share columns begin at panels of the right operand.
-  int64_t columns = shape[1] / columnWarps;
-  bool isWhole = columnWarps == 1 || op.getTransposeB() ||
-                 columns % op.getB().getType().getPanelColumns() == 0;
-  const machine::GpuArch &arch = machine::getGpuOrDefault(op).getGpuArch();
-  if (arch.hasWarpGroups && rowWarps % 4 == 0 && columns <= 256 && isWhole)
+  int64_t panel =
+      op.getTransposeB() ? 0 : op.getB().getType().getPanelColumns();
+  if (WarpGrid::get(shape[0], warps)
+          .canUseWgmma(machine::getGpuOrDefault(op).getGpuArch(), shape[1],
+                       panel))
     return MmaKind::Wgmma;
   return MmaKind::MmaSync;
 }

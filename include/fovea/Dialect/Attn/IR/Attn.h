@@ -39,11 +39,6 @@ inline constexpr llvm::StringLiteral kJointAttrName = "attn.joint";
 /// The type that values of element type `type` are accumulated in.
 mlir::FloatType getAccumulationType(mlir::Type type);
 
-/// Bytes of one tile's working set under `schedule`: queries, accumulator,
-/// keys, values and scores in the type `accumulation`.
-int64_t getTileBytes(ScheduleAttr schedule, mlir::Type accumulation,
-                     int64_t headDim, int64_t valueDim);
-
 /// Values defined above `op` that its regions use, in order of first use.
 llvm::SmallVector<mlir::Value> getCaptures(mlir::Operation *op);
 

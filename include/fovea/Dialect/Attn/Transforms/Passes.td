@@ -180,7 +180,9 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     are smaller. Gradients of captured tensors take registers of one more fragment
     of scores.
 
-    A schedule that is there, by hand or by an autotuner, stays. Where not even
+    A schedule that is there, by hand or by an autotuner, stays. One that warps
+    cannot share, or, where the module has a target, whose tile its memory or
+    registers do not hold, is an error. Where not even
     the smallest tile fits, as with head dims of many thousands, attention gets
     no schedule and a missed remark says so.
   }];

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_DIALECT_ATTN_IR_GPUFOOTPRINT_H
-#define FOVEA_DIALECT_ATTN_IR_GPUFOOTPRINT_H
+#ifndef FOVEA_ANALYSIS_GPUFOOTPRINT_H
+#define FOVEA_ANALYSIS_GPUFOOTPRINT_H
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
-namespace fovea::attn {
+namespace fovea {
 
 /// The largest head dim of attention on a GPU: its accumulator must fit the
 /// registers.
@@ -48,12 +48,13 @@ struct GpuFootprint {
 /// The footprint on `target` under `schedule`, which has warps, of attention
 /// whose operands' elements have `elementBytes`, in `passes` passes over the
 /// keys. Head dims are padded to 16.
-GpuFootprint getGpuFootprint(ScheduleAttr schedule, machine::TargetAttr target,
-                             int64_t elementBytes, int64_t headDim,
-                             int64_t valueDim, int64_t passes = 1);
+GpuFootprint getGpuFootprint(attn::ScheduleAttr schedule,
+                             machine::TargetAttr target, int64_t elementBytes,
+                             int64_t headDim, int64_t valueDim,
+                             int64_t passes = 1);
 
 /// The same of the backward pass, whose rows are keys.
-GpuFootprint getBackwardGpuFootprint(ScheduleAttr schedule,
+GpuFootprint getBackwardGpuFootprint(attn::ScheduleAttr schedule,
                                      machine::TargetAttr target,
                                      int64_t elementBytes, int64_t headDim,
                                      int64_t valueDim);
@@ -62,8 +63,9 @@ GpuFootprint getBackwardGpuFootprint(ScheduleAttr schedule,
 /// rows in multiples of 16, the others its columns in multiples of 8, as its
 /// rows and columns; nullopt: they can share all. Scores have the keys as rows.
 std::optional<std::pair<int64_t, int64_t>>
-findUnsharedProduct(ScheduleAttr schedule, int64_t headDim, int64_t valueDim);
+findUnsharedProduct(attn::ScheduleAttr schedule, int64_t headDim,
+                    int64_t valueDim);
 
-} // namespace fovea::attn
+} // namespace fovea
 
-#endif // FOVEA_DIALECT_ATTN_IR_GPUFOOTPRINT_H
+#endif // FOVEA_ANALYSIS_GPUFOOTPRINT_H

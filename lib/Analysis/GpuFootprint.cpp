@@ -5,18 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/IR/GpuFootprint.h"
+#include "fovea/Analysis/GpuFootprint.h"
+
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
+#include "fovea/Dialect/Tile/IR/Warps.h"
 
 #include "llvm/Support/MathExtras.h"
 
-#include <numeric>
-
 using namespace fovea;
 using namespace fovea::attn;
+using namespace fovea::tile;
 
-static constexpr int64_t kAlignment = 1024, kFeatures = 16;
-/// Columns of a panel of a tile in shared memory, at which WGMMA may begin.
+/// Head dims are padded to a multiple of it.
+static constexpr int64_t kFeatures = 16;
+/// Columns of a panel, of 128 bytes, of a tile of 16-bit elements.
 static constexpr int64_t kPanel = 64;
+/// Registers of a thread beside those that are counted.
 static constexpr int64_t kOtherRegisters = 25;
 /// The same of the backward pass by mma.sync or FMA, and by WGMMA.
 static constexpr int64_t kOtherBackwardRegisters = 33,
@@ -24,24 +28,14 @@ static constexpr int64_t kOtherBackwardRegisters = 33,
 
 /// Bytes of a tile in shared memory.
 static int64_t getSharedBytes(int64_t rows, int64_t columns, int64_t bytes) {
-  return llvm::alignTo(rows * columns * bytes, kAlignment);
+  return llvm::alignTo(rows * columns * bytes, kSharedAlignment);
 }
 
-/// How many of `warps` warps share the rows of products, 16 at a time.
-static int64_t getRowWarps(int64_t rows, int64_t warps) {
-  return std::gcd(std::max<int64_t>(rows / 16, 1), warps);
-}
-
-/// What warps take of which `rowWarps` have `rows` rows of products, but for
-/// their registers and shared memory.
+/// The threads of warps that compute, and the registers that one may have.
 static GpuFootprint getThreads(ScheduleAttr schedule,
-                               machine::TargetAttr target, int64_t bytes,
-                               int64_t rows, int64_t rowWarps) {
+                               machine::TargetAttr target) {
   int64_t warps = schedule.getWarps();
   GpuFootprint footprint;
-  footprint.usesWgmma = target.getGpuArch().hasWarpGroups && bytes == 2 &&
-                        rowWarps % machine::kGroupWarps == 0 &&
-                        rows == 16 * rowWarps;
   // With roles a warp group more copies, and gives up what it does not need.
   int64_t threads = warps * 32;
   int64_t copyThreads =
@@ -57,21 +51,25 @@ static GpuFootprint getThreads(ScheduleAttr schedule,
   return footprint;
 }
 
-GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
-                                          machine::TargetAttr target,
-                                          int64_t bytes, int64_t headDim,
-                                          int64_t valueDim, int64_t passes) {
+GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
+                                    machine::TargetAttr target, int64_t bytes,
+                                    int64_t headDim, int64_t valueDim,
+                                    int64_t passes) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
 
-  GpuFootprint footprint =
-      getThreads(schedule, target, bytes, queries, schedule.getWarps());
+  GpuFootprint footprint = getThreads(schedule, target);
+  // Groups of more rows than an instruction has would wait for themselves.
+  footprint.usesWgmma =
+      bytes == 2 && queries == 16 * schedule.getWarps() &&
+      WarpGrid{schedule.getWarps(), 1}.canUseWgmma(target.getGpuArch(), keys,
+                                                   /*panel=*/0);
   footprint.sharedBytes =
       getSharedBytes(queries, headDim, bytes) +
       schedule.getStages() * (passes * getSharedBytes(keys, headDim, bytes) +
                               getSharedBytes(keys, valueDim, bytes)) +
-      kAlignment;
+      kSharedAlignment;
 
   int64_t threads = schedule.getWarps() * 32;
   // Words of a thread for each element of a row of scores or outputs.
@@ -87,37 +85,36 @@ GpuFootprint fovea::attn::getGpuFootprint(ScheduleAttr schedule,
   return footprint;
 }
 
-GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
-                                                  machine::TargetAttr target,
-                                                  int64_t bytes,
-                                                  int64_t headDim,
-                                                  int64_t valueDim) {
+GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
+                                            machine::TargetAttr target,
+                                            int64_t bytes, int64_t headDim,
+                                            int64_t valueDim) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
 
   // Warps without keys of their own share the columns of others'.
-  int64_t rowWarps = getRowWarps(keys, schedule.getWarps());
-  int64_t columnWarps = schedule.getWarps() / rowWarps;
-  GpuFootprint footprint = getThreads(schedule, target, bytes, keys, rowWarps);
-  footprint.usesWgmma &=
-      columnWarps == 1 || (headDim % (kPanel * columnWarps) == 0 &&
-                           valueDim % (kPanel * columnWarps) == 0);
+  const machine::GpuArch &arch = target.getGpuArch();
+  WarpGrid grid = WarpGrid::get(keys, schedule.getWarps());
+  GpuFootprint footprint = getThreads(schedule, target);
+  footprint.usesWgmma = bytes == 2 && keys == 16 * grid.rows &&
+                        grid.canUseWgmma(arch, headDim, kPanel) &&
+                        grid.canUseWgmma(arch, valueDim, kPanel);
   auto operands = [&](int64_t rows) {
     return getSharedBytes(rows, headDim, bytes) +
            getSharedBytes(rows, valueDim, bytes);
   };
   int64_t accumulatorBytes = std::max<int64_t>(bytes, 4);
-  footprint.sharedBytes = operands(keys) +
-                          schedule.getStages() * operands(queries) +
-                          getSharedBytes(queries, keys, bytes) + kAlignment;
+  footprint.sharedBytes =
+      operands(keys) + schedule.getStages() * operands(queries) +
+      getSharedBytes(queries, keys, bytes) + kSharedAlignment;
   // Statistics of rows: the log-sum-exp as two numbers, and delta.
   footprint.sharedBytes +=
       getSharedBytes(schedule.getStages() * 3, queries, accumulatorBytes);
   // Left operands of which a warp has not all columns.
-  if (columnWarps > 1)
+  if (grid.columns > 1)
     footprint.sharedBytes += 2 * getSharedBytes(keys, queries, bytes);
-  if (target.getGpuArch().hasBulkCopies)
+  if (arch.hasBulkCopies)
     footprint.sharedBytes += getSharedBytes(queries, headDim, accumulatorBytes);
 
   int64_t threads = schedule.getWarps() * 32;
@@ -135,11 +132,9 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
   // gradients of 16 bits.
   int64_t summed =
       llvm::divideCeil(queries * keys + queries * headDim + sums, threads);
-  int64_t queryWarps = getRowWarps(queries, schedule.getWarps());
-  int64_t columns = headDim / (schedule.getWarps() / queryWarps);
-  bool sumsByWgmma =
-      queryWarps % kWarpGroup == 0 &&
-      (queryWarps == schedule.getWarps() || columns % kPanel == 0);
+  WarpGrid queryGrid = WarpGrid::get(queries, schedule.getWarps());
+  int64_t columns = headDim / queryGrid.columns;
+  bool sumsByWgmma = queryGrid.canUseWgmma(arch, headDim, kPanel);
   // By mma.sync, ptxas has the right operands of three steps in flight, of 4
   // registers for 16 columns, and the left one of one.
   int64_t others =
@@ -149,17 +144,15 @@ GpuFootprint fovea::attn::getBackwardGpuFootprint(ScheduleAttr schedule,
 }
 
 std::optional<std::pair<int64_t, int64_t>>
-fovea::attn::findUnsharedProduct(ScheduleAttr schedule, int64_t headDim,
-                                 int64_t valueDim) {
+fovea::findUnsharedProduct(ScheduleAttr schedule, int64_t headDim,
+                           int64_t valueDim) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
   for (auto [rows, columns] :
        {std::pair(keys, queries), std::pair(keys, headDim),
         std::pair(keys, valueDim), std::pair(queries, headDim)}) {
-    int64_t rowWarps = getRowWarps(rows, schedule.getWarps());
-    int64_t columnWarps = schedule.getWarps() / rowWarps;
-    if (rows % (16 * rowWarps) || columns % (8 * columnWarps))
+    if (!WarpGrid::get(rows, schedule.getWarps()).divides(rows, columns))
       return std::pair(rows, columns);
   }
   return std::nullopt;

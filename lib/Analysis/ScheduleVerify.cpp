@@ -1,0 +1,124 @@
+//===- ScheduleVerify.cpp - Whether a schedule fits its op and machine ----===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Analysis/GpuFootprint.h"
+#include "fovea/Analysis/ScheduleModel.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// Each warp has whole rows of products of the tile; in the backward pass,
+/// where accumulators are as wide as a head, warps may share their columns.
+static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
+                                 int64_t headDim, int64_t valueDim) {
+  if (!schedule.getWarps())
+    return success();
+  int64_t warps = schedule.getWarps();
+  if (!isa<AttentionBackwardOp>(op)) {
+    if (schedule.getQueryTile() % (16 * warps) == 0)
+      return success();
+    return op->emitOpError()
+           << "has a schedule whose tile must have a multiple of 16 queries "
+              "for "
+              "each of "
+           << warps << " warps, but has " << schedule.getQueryTile();
+  }
+  // Of dynamic dims nothing is known.
+  auto product = findUnsharedProduct(
+      schedule, ShapedType::isDynamic(headDim) ? 0 : headDim,
+      ShapedType::isDynamic(valueDim) ? 0 : valueDim);
+  if (!product)
+    return success();
+  return op->emitOpError()
+         << "has a schedule whose products " << warps
+         << " warps must share, by multiples of 16 rows and of 8 columns, but "
+            "one has "
+         << product->first << "x" << product->second;
+}
+
+/// The shared memory and registers that a tile takes are there.
+static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
+                                       machine::TargetAttr target, Type element,
+                                       int64_t headDim, int64_t valueDim) {
+  if (!schedule.getWarps())
+    return op->emitOpError()
+           << "has a schedule without warps and stages, which \""
+           << target.getName() << "\" needs";
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  GpuFootprint footprint =
+      isa<AttentionBackwardOp>(op)
+          ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
+          : getGpuFootprint(schedule, target, bytes, headDim, valueDim);
+  if (footprint.fits(target))
+    return success();
+  InFlightDiagnostic error =
+      op->emitOpError()
+      << "has a schedule that does not fit the target: a tile of "
+      << schedule.getQueryTile() << "x" << schedule.getKeyTile() << " by "
+      << schedule.getWarps() << " warps in " << schedule.getStages()
+      << " stages needs ";
+  if (footprint.sharedBytes > target.getFastMemory())
+    return error << footprint.sharedBytes
+                 << " bytes of shared memory, but a block on \""
+                 << target.getName() << "\" has " << target.getFastMemory();
+  return error << footprint.registers << " registers a thread, but there are "
+               << footprint.registerLimit;
+}
+
+/// On a host the working set of one tile stays in the target's near memory.
+static LogicalResult verifyHostSchedule(Operation *op, ScheduleAttr schedule,
+                                        machine::TargetAttr target,
+                                        Type accumulation, int64_t headDim,
+                                        int64_t valueDim) {
+  int64_t bytes = getTileBytes(schedule, accumulation, headDim, valueDim);
+  if (bytes <= target.getNearMemory())
+    return success();
+  return op->emitOpError() << "has a schedule that does not fit the target: a "
+                           << "tile of " << schedule.getQueryTile() << "x"
+                           << schedule.getKeyTile() << " needs " << bytes
+                           << " bytes, but a core of \"" << target.getName()
+                           << "\" has " << target.getNearMemory();
+}
+
+static int64_t getSize(Value tensor, int64_t dim) {
+  return cast<ShapedType>(tensor.getType()).getDimSize(dim);
+}
+
+template <typename OpTy>
+static LogicalResult verify(OpTy op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  int64_t headDim = getSize(op.getKey(), 3),
+          valueDim = getSize(op.getValue(), 3);
+  if (failed(verifyWarps(op, schedule, headDim, valueDim)))
+    return failure();
+  machine::TargetAttr target = machine::getTarget(op);
+  if (!target || ShapedType::isDynamic(headDim) ||
+      ShapedType::isDynamic(valueDim))
+    return success();
+  if (target.isGpu())
+    return verifyGpuSchedule(op, schedule, target,
+                             getElementTypeOrSelf(op.getKey()), headDim,
+                             valueDim);
+  return verifyHostSchedule(op, schedule, target, op.getAccumulationType(),
+                            headDim, valueDim);
+}
+
+LogicalResult fovea::verifySchedule(AttentionOp op) { return verify(op); }
+
+LogicalResult fovea::verifySchedule(AttentionBackwardOp op) {
+  return verify(op);
+}
+
+int64_t fovea::getTileBytes(ScheduleAttr schedule, Type accumulation,
+                            int64_t headDim, int64_t valueDim) {
+  int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
+  // Queries, accumulator, keys, values and scores, and two row statistics.
+  int64_t elements = queries * (headDim + valueDim + 2) +
+                     keys * (headDim + valueDim) + queries * keys;
+  return elements * (accumulation.getIntOrFloatBitWidth() / 8);
+}
