@@ -156,11 +156,12 @@ static LogicalResult checkBudgets(tile::LaunchOp launch,
   if (granted > registers)
     return launch.emitOpError("grants its roles ")
            << granted << " registers, of " << registers;
-  int64_t share = machine::getEqualShare(registers, threads);
+  int64_t share =
+      machine::getEqualShare(registers, threads, options.threadRegisters);
   for (tile::RoleOp role : roles) {
     int64_t budget = role.getRegisters().value_or(share);
     if (failed(checkRegisters(
-            role, std::min<int64_t>(budget, machine::kLargestThread))))
+            role, std::min<int64_t>(budget, options.threadRegisters))))
       return failure();
   }
   return checkRegisters(launch, share);

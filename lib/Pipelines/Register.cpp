@@ -6,15 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Conversion/Passes.h"
-#include "fovea/Transforms/Passes.h"
+#include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
-#include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Dialect/Tile/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 #include "fovea/Pipelines/Pipelines.h"
+#include "fovea/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/IR/ValueBoundsOpInterfaceImpl.h"
@@ -210,8 +210,8 @@ void fovea::registerFoveaPasses() {
       "fovea-gpu-pipeline", "Compiles attention graphs for a GPU",
       [](OpPassManager &manager, const GpuPipelineOptions &options) {
         fovea::GpuOptions gpu{options.strategy, options.level,
-                       fovea::machine::GpuArch::find(options.target),
-                       options.deterministic};
+                              fovea::machine::GpuArch::find(options.target),
+                              options.deterministic};
         if (gpu.arch)
           return buildGpuPipeline(manager, gpu);
         // It says what names there are.
@@ -225,7 +225,7 @@ void fovea::registerFoveaPasses() {
         buildGradientPipeline(manager,
                               {options.function, options.textbook,
                                options.recomputation, options.partition,
-                               /*gpu=*/std::nullopt});
+                               /*gpu=*/nullptr});
       });
   PassPipelineRegistration<>(
       "fovea-reference-pipeline",

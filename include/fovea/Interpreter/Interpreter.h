@@ -50,6 +50,8 @@ struct SimulationOptions {
   uint64_t seed = 0;
   /// The GPU whose shared memory and registers a block may use.
   machine::GpuArch gpu = *machine::GpuArch::find("sm_90a");
+  /// The most 32-bit registers that one thread may have.
+  int64_t threadRegisters = machine::kLargestThread;
 };
 
 /// An operand of a function. A number has rank 0. Elements are as in memory:

@@ -7,8 +7,10 @@
 
 #include "Comparisons.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace fovea::tile;
@@ -25,17 +27,21 @@ public:
   Sums(Block &body, ArrayRef<BlockArgument> coordinates)
       : body(body), coordinates(coordinates) {}
 
+  /// Whether all elements share `value`.
+  bool isShared(Value value) const;
+
   /// What each coordinate is multiplied by in `value`; nullopt if it is no such
   /// sum.
   std::optional<SmallVector<int64_t, 2>> getCoefficients(Value value) const;
+
+  /// Whether no part of a sum is so large that coordinates could make it wrap.
+  bool isNarrow(Value value) const;
 
   /// What is left of a sum without coordinates, emitted by `builder`; null if
   /// nothing is.
   Value createRest(OpBuilder &builder, Value value);
 
 private:
-  /// Whether all elements share `value`.
-  bool isShared(Value value) const;
   Value clone(OpBuilder &builder, Value value);
 
   Block &body;
@@ -74,6 +80,41 @@ Sums::getCoefficients(Value value) const {
   for (auto [sum, left, right] : llvm::zip_equal(result, *a, *b))
     sum = isa<arith::AddIOp>(op) ? left + right : left - right;
   return result;
+}
+
+/// Bits of the magnitude of `value`; 64 where nothing is known of it.
+static int64_t countBits(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.abs().getActiveBits();
+  // Places in grids and loops, sizes, and what a function was called with.
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<gpu::BlockIdOp, gpu::ThreadIdOp, memref::DimOp>(op))
+    return 48;
+  if (isa<arith::AddIOp, arith::SubIOp>(op))
+    return 1 +
+           std::max(countBits(op->getOperand(0)), countBits(op->getOperand(1)));
+  if (isa<arith::MulIOp>(op))
+    return countBits(op->getOperand(0)) + countBits(op->getOperand(1));
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op))
+    return countBits(op->getOperand(0));
+  if (isa<arith::MinSIOp, arith::MaxSIOp>(op))
+    return std::max(countBits(op->getOperand(0)), countBits(op->getOperand(1)));
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+          arith::ExtUIOp>(op)) {
+    Type from = op->getOperand(0).getType();
+    return from.isIndex() ? countBits(op->getOperand(0))
+                          : int64_t(from.getIntOrFloatBitWidth());
+  }
+  return 64;
+}
+
+bool Sums::isNarrow(Value value) const {
+  if (isShared(value))
+    return countBits(value) < 60;
+  Operation *op = value.getDefiningOp();
+  return !op || llvm::all_of(op->getOperands(),
+                             [&](Value operand) { return isNarrow(operand); });
 }
 
 Value Sums::clone(OpBuilder &builder, Value value) {
@@ -151,6 +192,11 @@ CoordinateComparisons::CoordinateComparisons(
       farthest += std::abs(left - right) * size;
     }
     if (farthest == 0 || farthest >= kFarthest)
+      continue;
+    // A side that all elements share may be anything.
+    if (llvm::any_of(ValueRange{op.getLhs(), op.getRhs()}, [&](Value side) {
+          return !sums.isShared(side) && !sums.isNarrow(side);
+        }))
       continue;
     Value left = sums.createRest(builder, op.getLhs());
     Value right = sums.createRest(builder, op.getRhs());

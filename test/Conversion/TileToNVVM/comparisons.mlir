@@ -100,4 +100,39 @@ gpu.module @kernels {
     tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
     gpu.return
   }
+
+  // So does a sum that coordinates could make wrap: of a number near the largest,
+  // or of one of 64 bits. One of 32 bits is no such number, and a side without
+  // coordinates may be any.
+
+  // CHECK-LABEL: gpu.func @large
+  // CHECK-COUNT-2: llvm.intr.ssub.sat
+  // CHECK-NOT:     ssub.sat
+  // CHECK-COUNT-2: arith.cmpi sge, %{{.*}} : index
+  // CHECK:         gpu.return
+  gpu.func @large(%a: f32, %wide: i64, %short: i32, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %most = arith.constant 9223372036854775807 : index
+    %start = arith.index_cast %wide : i64 to index
+    %near = arith.index_cast %short : i32 to index
+    %x = tile.fill %a : !acc
+    %p = tile.map ins(%x : !acc) {
+    ^bb0(%e: f32, %i: index, %j: index):
+      %zero = arith.constant 0.0 : f32
+      %0 = arith.addi %i, %most : index
+      %1 = arith.cmpi sge, %0, %j : index
+      %2 = arith.addi %j, %start : index
+      %3 = arith.cmpi sge, %i, %2 : index
+      %4 = arith.addi %j, %near : index
+      %5 = arith.cmpi sge, %i, %4 : index
+      %6 = arith.cmpi sge, %i, %start : index
+      %7 = arith.andi %1, %3 : i1
+      %8 = arith.andi %5, %6 : i1
+      %9 = arith.andi %7, %8 : i1
+      %10 = arith.select %9, %e, %zero : f32
+      tile.yield %10 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
 }

@@ -108,8 +108,9 @@ static constexpr GpuArch kArchs[] = {
      .matrixPeak = 209500},
 };
 
-int64_t fovea::machine::getEqualShare(int64_t registers, int64_t threads) {
-  return std::min<int64_t>(kLargestThread, registers / threads / 8 * 8);
+int64_t fovea::machine::getEqualShare(int64_t registers, int64_t threads,
+                                      int64_t most) {
+  return std::min(most, registers / threads / 8 * 8);
 }
 
 std::optional<RoleRegisters> fovea::machine::dealRegisters(int64_t registers,

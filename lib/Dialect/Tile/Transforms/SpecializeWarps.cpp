@@ -24,6 +24,7 @@ namespace fovea::tile {
 } // namespace fovea::tile
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::tile;
 
 namespace {

@@ -33,8 +33,9 @@ inline constexpr int64_t kDefaultSharedMemory = 48 << 10;
 inline constexpr int64_t kReservedSharedMemory = 1024;
 
 /// Registers of each of `threads` threads that share `registers` equally, as
-/// ptxas deals them out: in multiples of 8.
-int64_t getEqualShare(int64_t registers, int64_t threads);
+/// ptxas deals them out, in multiples of 8, but at most `most`.
+int64_t getEqualShare(int64_t registers, int64_t threads,
+                      int64_t most = kLargestThread);
 
 /// The least and the most that `setmaxnreg` gives a thread.
 inline constexpr int64_t kFewestRoleRegisters = 24;
