@@ -13,7 +13,11 @@ from it (`error`), element by element. Each operation adds
   to four units in the last place (an ulp is up to 2 u);
 - a sum of n terms in any order: gamma_n = n u / (1 - n u), times the sum of the
   terms' magnitudes (Higham, "Accuracy and Stability of Numerical Algorithms",
-  chapter 4).
+  chapter 4);
+- what a result that is too small for a normal number loses: fl(a op b) =
+  (a op b)(1 + d) + h with |d| <= u and |h| <= `least` (the same, chapter 2). h is
+  absolute, and what follows may multiply it: two small factors whose product is 0
+  give 0 with a large third. A sum of n products has n of them.
 
 The reference is rounded as well, as float64 is. So `Format.unit` has 2^-53 added,
 which matters in f64 only.
@@ -47,6 +51,15 @@ def unit(dtype):
 
 def least(dtype):
     return _LEAST[dtype]
+
+
+def lost(u):
+    """What an operation with unit roundoff u may lose where its result is not
+    normal: `least` of the type that has this unit. Exact ones lose nothing."""
+    return _LOST[u]
+
+
+_LOST = {0: 0.0, **{unit(name): least(name) for name in _UNITS}}
 
 
 def gamma(n, u):
@@ -93,7 +106,7 @@ def expand(a, shape):
 def add(a, b, u, sign=1):
     value = a.value + sign * b.value
     return Approx(value, a.error + b.error
-                  + u * (value.abs() + a.error + b.error))
+                  + u * (value.abs() + a.error + b.error) + lost(u))
 
 
 def sub(a, b, u):
@@ -104,7 +117,7 @@ def mul(a, b, u):
     value = a.value * b.value
     error = (a.value.abs() * b.error + b.value.abs() * a.error
              + a.error * b.error)
-    return Approx(value, error + u * (value.abs() + error))
+    return Approx(value, error + u * (value.abs() + error) + lost(u))
 
 
 def times(a, factor):
@@ -119,7 +132,7 @@ def divide(a, b, u):
     error = torch.where(
         size > 0, (a.error + value.abs() * b.error) / size.clamp_min(1e-300),
         math.inf)
-    return Approx(value, error + QUOTIENT * u * value.abs())
+    return Approx(value, error + QUOTIENT * u * value.abs() + lost(u))
 
 
 def total(a, dims, u, extra=0):
@@ -130,7 +143,7 @@ def total(a, dims, u, extra=0):
     value = a.value.sum(dims)
     error = a.error.sum(dims)
     return Approx(value, error + gamma(n, u)
-                  * ((a.value.abs()).sum(dims) + error))
+                  * ((a.value.abs()).sum(dims) + error) + n * lost(u))
 
 
 def matmul(a, b, u, extra=4):
@@ -140,7 +153,7 @@ def matmul(a, b, u, extra=4):
     error = x @ b.error + a.error @ y + a.error @ b.error
     size = x @ y + error
     n = 2 * a.shape[-1] + extra
-    return Approx(a.value @ b.value, error + gamma(n, u) * size)
+    return Approx(a.value @ b.value, error + gamma(n, u) * size + n * lost(u))
 
 
 def function(a, u, f, derivative, low=-math.inf, high=math.inf,
@@ -155,7 +168,7 @@ def function(a, u, f, derivative, low=-math.inf, high=math.inf,
     error = torch.where(a.error > 0, slope * a.error, 0.0)
     error = torch.minimum(error, torch.maximum(value - low, high - value))
     return Approx(value, error + FUNCTION * u
-                  * value.abs().clamp_min(least_size))
+                  * value.abs().clamp_min(least_size) + lost(u))
 
 
 def sum_to(a, shape, u):

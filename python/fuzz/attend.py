@@ -22,7 +22,9 @@ which probabilities are multiplied with values:
       D_ij = z_ij do_i . v_j - do_i . o_i     (z: the dropout's factor).
   An error of do is in both products: it gives |v_j - o_i|, not |v_j| + |o_i|; and
   so with one key there is none. The output is read as it was rounded. Recomputed
-  probabilities have the errors of the score and of the log-sum-exp.
+  probabilities have the errors of the score and of the log-sum-exp, and may be 0
+  where they are not normal: that is an error of `least`, which D_ij multiplies
+  (`approx.lost`).
 """
 
 import dataclasses
@@ -338,7 +340,7 @@ class Attention(Statement):
         size = weight @ v.value.abs()
         few = (delta if z is None else delta * z)
         error = (moved + size * (gamma(2 * keys + 24, u) + t) + weight @ v.error
-                 + few @ v.error
+                 + few @ v.error + (2 * keys + 24) * approx.lost(u)
                  + approx.least(product) * (v.value.abs().sum(2, keepdim=True)
                                             * (1.0 if z is None else
                                                1 / (1 - self.dropout))))
@@ -386,10 +388,9 @@ class Attention(Statement):
         delta = torch.where(keep, torch.maximum(step["delta"] + p * gamma(
             2 * keep.shape[3] + 24, u), torch.minimum(
                 again, torch.ones(()))), 0.0)
-        if self.form == "graph":
-            # They may be stored in the graph's type, in which small ones are
-            # not normal.
-            delta = delta + torch.where(keep, approx.least(inner), 0.0)
+        # Those that are not normal, in the type they are computed or stored in,
+        # may be 0. Gradients have them times D, which may be large.
+        delta = delta + torch.where(keep, approx.least(inner), 0.0)
         one = z if z is not None else torch.ones(())
         weight, few = p * one, delta * one
         vt = v.map(lambda x: x.transpose(2, 3))
@@ -407,7 +408,8 @@ class Attention(Statement):
                 + (most(do) * most(o)).sum(-1, keepdim=True))
         d_error = (spread + one * (most(do) @ vt.error)
                    + (most(do) * o.error).sum(-1, keepdim=True)
-                   + gamma(2 * v.shape[3] + 8, u) * size)
+                   + gamma(2 * v.shape[3] + 8, u) * size
+                   + (2 * v.shape[3] + 8) * approx.lost(u))
         if self.form == "graph":
             d_error = d_error + 2 * unit(inner) * (size + d.abs())
         if z is not None and target != "host":
@@ -473,10 +475,12 @@ class Attention(Statement):
         for name, (value, error, size, count) in sums.items():
             n = count * u
             bound = torch.where(n < 0.5, n / (1 - n).clamp_min(0.5), 1.0)
-            gradients.add(name, Approx(value, error + bound * size))
+            gradients.add(name, Approx(
+                value, error + bound * size + count * approx.lost(u)))
 
 
 def times_scale(a, factor, u):
     """By the scale, and by log2(e) as a part of it."""
     value = a.value * factor
-    return Approx(value, a.error * abs(factor) + 4 * u * value.abs())
+    return Approx(value, a.error * abs(factor) + 4 * u * value.abs()
+                  + approx.lost(u))

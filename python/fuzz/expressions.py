@@ -286,9 +286,6 @@ class Tracked:
             value = _discrete(node, args, env)
             if value is None:
                 value = self._track(node, args)
-                if node.op in ("mulf", "divf", "fma") or node.op in FUNCTIONS:
-                    # Of a result that is not normal.
-                    value.error = value.error + approx.least(env.dtype)
             self.found[id(node)] = value
         self.result = self.found[id(root)]
 
@@ -438,5 +435,6 @@ class Tracked:
         spread = torch.maximum(spread, 1.01 * bend * x.error)
         bounded = op in ("tanh", "sin", "cos", "erf", "atan")
         size = value.abs().clamp_min(1.0 if bounded else 0.0)
-        return Approx(value, spread + 2 * approx.FUNCTION * self.u * size)
+        return Approx(value, spread + 2 * approx.FUNCTION * self.u * size
+                      + approx.lost(self.u))
 

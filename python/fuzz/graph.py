@@ -248,7 +248,8 @@ class Norm(Statement):
 def times_rounded(a, factor, u):
     """By a number that is rounded, as is the product."""
     value = a.value * factor
-    return Approx(value, a.error * abs(factor) + 2 * u * value.abs())
+    return Approx(value, a.error * abs(factor) + 2 * u * value.abs()
+                  + approx.lost(u))
 
 
 @dataclasses.dataclass

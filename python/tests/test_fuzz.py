@@ -14,7 +14,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from fuzz import check, main  # noqa: E402
+from fuzz import approx, check, main  # noqa: E402
 from fuzz.approx import TORCH  # noqa: E402
 from fuzz.check import (Outcome, compare, make_cotangents, make_operands,
                         make_reference)  # noqa: E402
@@ -254,6 +254,62 @@ def test_nan_is_in_all_that_is_expanded():
 def test_bounds_hold_for_what_once_was_out_of_them(index):
     outcome = check.check(generate(101, index))
     assert outcome.kind == "passed", outcome.message
+
+
+@pytest.fixture
+def flushed():
+    """Numbers of f32 that are not normal are 0, as on a GPU."""
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor does not flush numbers that are not normal")
+    yield
+    torch.set_flush_denormal(False)
+
+
+def test_bounds_hold_for_flushed_probabilities(flushed):
+    """The gradient of a bias is p D: p = 1.1e-38 is 0, and with it p D, although
+    with D = 14 the product is normal."""
+    case = generate(505, 4185, "sm_90a")
+    reference, actual = compute(case, torch.float32)
+    name = "gradient of bias_0"
+    gone = (actual[name] == 0) & (reference.values[name].abs()
+                                  > approx.least("f32"))
+    assert bool(gone.any())
+    outcome = compare(case, reference, actual)
+    assert outcome.kind == "passed", outcome.message
+
+
+def test_bounds_hold_for_products_that_are_lost(flushed):
+    """Two small factors whose product is 0 lose what a third, large one would
+    make of it: in products, quotients, sums, functions and products of matrices,
+    by `least` each and not by a part of what they give."""
+    generator = torch.Generator().manual_seed(1)
+
+    def draw(low, high):
+        size = 10.0 ** (low + (high - low) * torch.rand(64, generator=generator))
+        return (size * (torch.rand(64, generator=generator) - 0.5).sign()).float()
+
+    u = approx.unit("f32")
+    a, b = draw(-22, -18), draw(-20, -17)
+    c, large = draw(-37, -36), draw(20, 22)
+    near = 1.02 * c
+    of = lambda x: approx.Approx.exact(x.double())
+    row = lambda x: x.reshape(8, 8)
+    pairs = {
+        "mul": (a * b, approx.mul(of(a), of(b), u)),
+        "divide": (a / large, approx.divide(of(a), of(large), u)),
+        "sub": (c - near, approx.sub(of(c), of(near), u)),
+        "function": (torch.exp(-88 - a.abs() * 1e20), approx.function(
+            of(-88 - a.abs() * 1e20), u, torch.exp, torch.exp)),
+        "total": (torch.stack((c, -near)).sum(0), approx.total(
+            of(torch.stack((c, -near))), (0,), u)),
+        "matmul": (row(a) @ row(b), approx.matmul(of(row(a)), of(row(b)), u)),
+    }
+    lost = 0
+    for name, (got, tracked) in pairs.items():
+        error = (got.double() - tracked.value).abs()
+        assert bool((error <= tracked.error).all()), name
+        lost += int(((got == 0) & (tracked.value != 0)).sum())
+    assert lost > 100
 
 
 def test_bounds_hold_for_stored_probabilities():

@@ -70,8 +70,9 @@ struct BlockDropout {
   mlir::Value heads, queries; ///< of the whole, which number its rows
 };
 
-/// `2^x` for `x <= 0`, as the softmax needs it: 0 below -100 (f64: -1000), NaN
-/// for NaN. Relative error 7.5e-8 (f64: 1e-16) besides rounding.
+/// `2^x` for `x <= 0`, as the softmax needs it: 0 where it is not normal, below
+/// -126 (f64: -1022), NaN for NaN. Relative error 7.5e-8 (f64: 1e-16) besides
+/// rounding.
 mlir::Value emitExp2OfNonPositive(KernelBuilder &b, mlir::Value x);
 /// `e^x` for `x <= 0`, or `2^x` where `isBase2`.
 mlir::Value emitExpOfNonPositive(KernelBuilder &b, mlir::Value x, bool isBase2);

@@ -21,7 +21,8 @@ struct Exp2Constants {
   /// plus the exponents' bias in its lowest bits.
   double magic;
   int64_t significandBits;
-  /// Below it the result is 0.
+  /// The least exponent of a normal number, below which the result is 0: the
+  /// bits of a smaller power are not one shifted integer.
   double lowest;
   /// Minimax polynomial of 2^f on [-0.5, 0.5] by relative error (Remez).
   ArrayRef<double> coefficients;
@@ -55,8 +56,8 @@ Value fovea::attn::emitExp2OfNonPositive(KernelBuilder &b, Value x) {
   Type type = x.getType();
   Type element = getElementTypeOrSelf(type);
   const Exp2Constants k =
-      element.isF64() ? Exp2Constants{0x1.8p52 + 1023, 52, -1000.0, kExp2F64}
-                      : Exp2Constants{0x1.8p23 + 127, 23, -100.0, kExp2F32};
+      element.isF64() ? Exp2Constants{0x1.8p52 + 1023, 52, -1022.0, kExp2F64}
+                      : Exp2Constants{0x1.8p23 + 127, 23, -126.0, kExp2F32};
   Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
   if (auto vector = dyn_cast<VectorType>(type))
     bits = vector.clone(bits);

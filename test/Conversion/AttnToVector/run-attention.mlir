@@ -12,9 +12,13 @@
 // RUN: fovea-run %s --entry=dropped --random=6 --check | FileCheck %s
 // RUN: fovea-run %s --entry=dropped --random=6 --check --strategy=two-pass | FileCheck %s
 // RUN: fovea-run %s --entry=nothing --random=7 --check | FileCheck %s --check-prefix=ZERO
+// RUN: fovea-run %s --entry=faint --random=8 | FileCheck %s --check-prefix=FAINT
+// RUN: fovea-run %s --entry=faint --random=8 --strategy=three-pass | FileCheck %s --check-prefix=FAINT
 //
 // CHECK: check: result 0: max error
 // ZERO: result 0: {{.*}} min 0, max 0{{$}}
+// FAINT: result 0: {{.*}} min 1.804{{[0-9]*}}e-35, max 1.804{{[0-9]*}}e-35{{$}}
+// FAINT: result 1: {{.*}} min 9.859{{[0-9]*}}e-305, max 9.859{{[0-9]*}}e-305{{$}}
 
 // Grouped heads; 37 queries, 71 keys; 20 features, 27 of the values; half.
 func.func @odd(%q: tensor<2x6x37x20xf16>, %k: tensor<2x2x71x20xf16>, %v: tensor<2x2x71x27xf16>) -> tensor<2x6x37x27xf16> {
@@ -107,4 +111,29 @@ func.func @nothing(%q: tensor<1x2x5x16xf32>, %k: tensor<1x2x40x16xf32>, %v: tens
         attn.yield %3 : i1
       } : tensor<1x2x5x16xf32>, tensor<1x2x40x16xf32>, tensor<1x2x40x16xf32> -> tensor<1x2x5x16xf32>
   return %o : tensor<1x2x5x16xf32>
+}
+
+// exp(-80) = 2^-115 and, in f64, exp(-700) = 2^-1010: faint, but normal numbers.
+func.func @faint(%q: tensor<1x2x5x3xf32>, %k: tensor<1x2x2x3xf32>, %qd: tensor<1x2x5x3xf64>, %kd: tensor<1x2x2x3xf64>) -> (tensor<1x2x5x1xf32>, tensor<1x2x5x1xf64>) {
+  %v = arith.constant dense<[[[[0.0], [1.0]], [[0.0], [1.0]]]]> : tensor<1x2x2x1xf32>
+  %vd = arith.constant dense<[[[[0.0], [1.0]], [[0.0], [1.0]]]]> : tensor<1x2x2x1xf64>
+  %o = attn.attention %q, %k, %v scale(0.25)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = arith.constant -80.0 : f32
+        %1 = arith.index_cast %j : index to i32
+        %2 = arith.sitofp %1 : i32 to f32
+        %3 = arith.mulf %2, %slope : f32
+        attn.yield %3 : f32
+      } : tensor<1x2x5x3xf32>, tensor<1x2x2x3xf32>, tensor<1x2x2x1xf32> -> tensor<1x2x5x1xf32>
+  %p = attn.attention %qd, %kd, %vd scale(0.25)
+      score {
+      ^bb0(%s: f64, %b: index, %h: index, %i: index, %j: index):
+        %slope = arith.constant -700.0 : f64
+        %1 = arith.index_cast %j : index to i32
+        %2 = arith.sitofp %1 : i32 to f64
+        %3 = arith.mulf %2, %slope : f64
+        attn.yield %3 : f64
+      } : tensor<1x2x5x3xf64>, tensor<1x2x2x3xf64>, tensor<1x2x2x1xf64> -> tensor<1x2x5x1xf64>
+  return %o, %p : tensor<1x2x5x1xf32>, tensor<1x2x5x1xf64>
 }
