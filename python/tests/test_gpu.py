@@ -503,6 +503,24 @@ def test_misaligned(offset):
     check(compiled(case)(*views), reference(*views), "f16")
 
 
+@pytest.mark.parametrize("strategy", ["fused", "unfused"])
+def test_constants(strategy):
+    """Operands of attention that are constants of the text."""
+    k, v = (torch.randn(1, 1, 24, 64, device="cuda").half() for _ in "kv")
+    q = torch.randn(1, 1, 40, 64, device="cuda").half()
+    kept = "tensor<1x1x24x64xf16>"
+    run = fovea.compile(f"""
+      func.func @f(%q: tensor<1x1x40x64xf16>) -> tensor<1x1x40x64xf16> {{
+        %k = arith.constant dense<{k.tolist()}> : {kept}
+        %v = arith.constant dense<{v.tolist()}> : {kept}
+        %o = attn.attention %q, %k, %v scale(0.125)
+          : tensor<1x1x40x64xf16>, {kept}, {kept} -> tensor<1x1x40x64xf16>
+        return %o : tensor<1x1x40x64xf16>
+      }}""", target=TARGET, strategy=strategy)
+    for _ in range(2):
+        check(run(q), reference(q, k, v), "f16")
+
+
 def test_many_heads():
     """More blocks than a grid's second dimension takes."""
     case = Case(dtype="f16", dim=16, value_dim=16, heads=8, kv_heads=8)

@@ -14,6 +14,10 @@
 // The gradient of a table is one kernel of a thread for each term.
 // RUN: fovea-compile %t.sm_90a --target=sm_90a --strategy=unfused --emit=gpu | FileCheck %s --check-prefix=SCATTER
 // RUN: fovea-compile %t.sm_90a --target=sm_90a --strategy=unfused --deterministic --emit=gpu | FileCheck %s --check-prefix=ORDER
+//
+// No kernel and no tensor map gets the address of a constant on the host.
+// RUN: fovea-compile %t.sm_90a --target=sm_90a --emit=gpu | FileCheck %s --check-prefix=COPY
+// RUN: fovea-run %s --entry=constants --target=sm_90a --simulate --random=1 --check --grad
 
 // CHECK: llvm.func @mask_one_tile(
 // CHECK: llvm.func @mask_one_tile_gradient(
@@ -23,6 +27,8 @@
 // CHECK: llvm.func @never_gradient(
 // CHECK: llvm.func @table(
 // CHECK: llvm.func @table_gradient(
+// CHECK: llvm.func @constants(
+// CHECK: llvm.func @constants_gradient(
 
 func.func @mask_one_tile(%q: tensor<1x1x16x64xf32>, %keep: tensor<16xi1>) -> tensor<1x1x16x64xf32> {
   %o = attn.attention %q, %q, %q scale(1.0) mask {
@@ -76,4 +82,19 @@ func.func @table(%q: tensor<1x1x4x8xf32>, %t: tensor<4xf32>) -> tensor<1x1x4x8xf
     attn.yield %r : f32
   } : tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32> -> tensor<1x1x4x8xf32>
   return %o : tensor<1x1x4x8xf32>
+}
+
+// COPY-LABEL: func.func @constants(
+// COPY-NOT:   memref.get_global
+// COPY:       %[[COPY:.*]] = memref.alloc() : memref<1x1x2x8xf16>
+// COPY:       gpu.launch_func {{.*}} args(%[[COPY]] :
+// COPY-NOT:   memref.get_global
+// COPY:       return
+// COPY-LABEL: func.func @constants_gradient(
+// COPY-NOT:   memref.get_global
+// COPY:       return
+func.func @constants(%q: tensor<1x1x4x8xf16>) -> tensor<1x1x4x8xf16> {
+  %k = arith.constant dense<[[[[1.0, 0.0, 2.0, 0.5, 1.0, 0.0, -1.0, 0.5], [0.0, -1.0, 1.0, 1.5, 0.5, 2.0, 1.0, 0.0]]]]> : tensor<1x1x2x8xf16>
+  %o = attn.attention %q, %k, %k scale(1.0) : tensor<1x1x4x8xf16>, tensor<1x1x2x8xf16>, tensor<1x1x2x8xf16> -> tensor<1x1x4x8xf16>
+  return %o : tensor<1x1x4x8xf16>
 }

@@ -368,7 +368,9 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     - any other loop or condition of scalar ops on memory, with one thread;
     - a `memref.store` of a number, and a `memref.load`, whose value kernels then
       read again. What is computed from loaded values, and what reads constants
-      in memory, moves into the kernels that use it.
+      in memory, moves into the kernels that use it. A constant whose address the
+      host hands over, such as one behind a tensor map, is copied to a buffer
+      first, as its address on the host is not one of the GPU's memory.
 
     Where the host itself needs a value from memory (a size, the bound of a
     loop), it waits for the GPU and copies it (`gpu.memcpy`). Remarks say where
@@ -405,7 +407,9 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     Statistic<"numScalars", "num-scalars",
               "Number of loads and stores that became kernels">,
     Statistic<"numPrograms", "num-programs",
-              "Number of loops and conditions of scalar ops converted">
+              "Number of loops and conditions of scalar ops converted">,
+    Statistic<"numConstants", "num-constants",
+              "Number of constants copied to buffers">
   ];
 }
 
@@ -455,7 +459,8 @@ def GpuToRuntime : Pass<"convert-gpu-to-runtime", "::mlir::ModuleOp"> {
     - `gpu.memcpy` of one element to the host becomes
       `fovea_gpu_read(target, source, bytes)`.
 
-    `memref.alloca` stays in the host's memory.
+    `memref.alloca` stays in the host's memory, as `memref.get_global` does,
+    whose result may only be loaded from.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

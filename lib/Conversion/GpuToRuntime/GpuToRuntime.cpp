@@ -280,6 +280,8 @@ private:
     DenseMap<Operation *, int64_t> results;
     if (function.isPublic() && failed(findResults(function, results)))
       return failure();
+    if (failed(checkConstants(function)))
+      return failure();
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) {
       if (isa<gpu::LaunchFuncOp, gpu::MemcpyOp, memref::AllocOp,
@@ -307,6 +309,23 @@ private:
       }
     }
     return success();
+  }
+
+  /// Kernels cannot access what the host has in its own memory.
+  static LogicalResult checkConstants(func::FuncOp function) {
+    WalkResult result = function.walk([](memref::GetGlobalOp get) {
+      for (Operation *user : get->getUsers())
+        if (!isa<memref::LoadOp>(user)) {
+          InFlightDiagnostic diagnostic =
+              get.emitOpError()
+              << "is in the host's memory, expected a copy in the GPU's where "
+                 "it is more than loaded";
+          diagnostic.attachNote(user->getLoc()) << "used here";
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
   }
 
   static LogicalResult findResults(func::FuncOp function,

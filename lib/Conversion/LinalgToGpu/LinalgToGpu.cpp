@@ -103,14 +103,9 @@ private:
       if (failed(convertOp(builder, op)))
         return failure();
 
-    SmallVector<gpu::LaunchOp> launches;
-    walkHost(function, [&](Operation *op) {
-      if (auto launch = dyn_cast<gpu::LaunchOp>(op))
-        launches.push_back(launch);
-    });
-    for (gpu::LaunchOp launch : launches)
-      sinkDeviceValues(launch);
-    eraseUnused(function);
+    sinkDeviceValues(function);
+    if (failed(copyConstants(builder, function)))
+      return failure();
     readOnHost(function);
     return success();
   }
@@ -273,6 +268,48 @@ private:
                  use.get() != own;
         });
     }
+  }
+
+  static void sinkDeviceValues(func::FuncOp function) {
+    SmallVector<gpu::LaunchOp> launches;
+    walkHost(function, [&](Operation *op) {
+      if (auto launch = dyn_cast<gpu::LaunchOp>(op))
+        launches.push_back(launch);
+    });
+    for (gpu::LaunchOp launch : launches)
+      sinkDeviceValues(launch);
+    eraseUnused(function);
+  }
+
+  /// Constants whose address the host hands over, as that in a tensor map or
+  /// that of one branch of a condition, get buffers, for the address of a
+  /// constant on the host is one of the host's memory.
+  LogicalResult copyConstants(OpBuilder &builder, func::FuncOp function) {
+    SmallVector<memref::GetGlobalOp> constants;
+    walkHost(function, [&](Operation *op) {
+      if (auto get = dyn_cast<memref::GetGlobalOp>(op))
+        constants.push_back(get);
+    });
+    if (constants.empty())
+      return success();
+    for (memref::GetGlobalOp get : constants) {
+      Location loc = get.getLoc();
+      builder.setInsertionPointToStart(&function.getBody().front());
+      Value source = builder.clone(*get)->getResult(0);
+      Value buffer = memref::AllocOp::create(builder, loc, get.getType());
+      auto copy = memref::CopyOp::create(builder, loc, source, buffer);
+      get.replaceAllUsesWith(buffer);
+      get.erase();
+      if (failed(convertOp(builder, copy)))
+        return failure();
+      for (auto end : function.getOps<func::ReturnOp>()) {
+        builder.setInsertionPoint(end);
+        memref::DeallocOp::create(builder, loc, buffer);
+      }
+      ++numConstants;
+    }
+    sinkDeviceValues(function);
+    return success();
   }
 
   /// Erases what only kernels needed.

@@ -45,3 +45,22 @@ func.func @many(%x: memref<4xf32>) {
   gpu.memcpy %y, %x : memref<4xf32>, memref<4xf32>
   return
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  memref.global "private" constant @table : memref<4xf32> = dense<1.0>
+  gpu.module @kernels {
+    gpu.func @kernel(%x: memref<4xf32>) kernel {
+      gpu.return
+    }
+  }
+  func.func @constant() {
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{'memref.get_global' op is in the host's memory, expected a copy in the GPU's where it is more than loaded}}
+    %x = memref.get_global @table : memref<4xf32>
+    // expected-note@+1 {{used here}}
+    gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<4xf32>)
+    return
+  }
+}

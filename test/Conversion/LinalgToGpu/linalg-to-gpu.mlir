@@ -185,6 +185,46 @@ func.func @values(%x: memref<4xf32>, %s: memref<f32>) {
 
 // -----
 
+// The address of a constant on the host is not one of the GPU's memory: what a
+// tensor map or a branch hands over is a copy. Kernels read the constant itself.
+!map = !tile.tensor_map<2 x !tile.shared<16x64xf16, swizzle = 128>>
+memref.global "private" constant @table : memref<16x64xf16> = dense<1.0>
+// CHECK-LABEL: func @constant_addresses(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: memref<16x64xf16>,
+// CHECK-NOT:     memref.get_global
+// CHECK:         %[[COPY:.*]] = memref.alloc() : memref<16x64xf16>
+// CHECK:         gpu.launch
+// CHECK:           %[[TABLE:.*]] = memref.get_global @table
+// CHECK-DAG:       %[[FROM:.*]] = memref.subview %[[TABLE]][
+// CHECK-DAG:       %[[TO:.*]] = memref.subview %[[COPY]][
+// CHECK:           %[[V:.*]] = memref.load %[[FROM]][
+// CHECK:           memref.store %[[V]], %[[TO]][
+// CHECK-NOT:     memref.get_global
+// CHECK:         arith.select %{{.*}}, %[[COPY]], %[[X]]
+// CHECK:         tile.tensor_map %[[COPY]] dims [0, 1]
+// CHECK:         gpu.launch
+// CHECK:           memref.get_global @table
+// CHECK:         memref.dealloc %[[COPY]]
+// CHECK-NEXT:    return
+func.func @constant_addresses(%x: memref<16x64xf16>, %y: memref<16x64xf16>, %c: i1) -> !map {
+  %table = memref.get_global @table : memref<16x64xf16>
+  %one = scf.if %c -> memref<16x64xf16> {
+    scf.yield %table : memref<16x64xf16>
+  } else {
+    scf.yield %x : memref<16x64xf16>
+  }
+  %map = tile.tensor_map %table dims [0, 1] : memref<16x64xf16> -> !map
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+    ins(%one, %table : memref<16x64xf16>, memref<16x64xf16>) outs(%y : memref<16x64xf16>) {
+  ^bb0(%a: f16, %b: f16, %o: f16):
+    %m = arith.mulf %a, %b : f16
+    linalg.yield %m : f16
+  }
+  return %map : !map
+}
+
+// -----
+
 // What may be overwritten before it is used is kept in a kernel.
 // CHECK-LABEL: func @snapshot(
 // CHECK:         %[[M:.*]] = memref.alloc() : memref<f32>
