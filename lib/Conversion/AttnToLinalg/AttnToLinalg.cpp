@@ -111,7 +111,7 @@ public:
       return arith::ExtFOp::create(b, l, type, value);
     if (from.getWidth() > type.getWidth())
       return arith::TruncFOp::create(b, l, type, value);
-    // f16 and bf16 have no common subset: through f32.
+    // f16 and bf16 have no common subset: converted through f32.
     Value wide = arith::ExtFOp::create(b, l, b.getF32Type(), value);
     return arith::TruncFOp::create(b, l, type, wide);
   }
@@ -181,7 +181,7 @@ static RankedTensorType resultType(Operation *op) {
 }
 
 /// Copies the one block of `region` to the builder, with its arguments replaced
-/// by `arguments`; returns what it yields.
+/// by `arguments`; returns the value that the block yields.
 static Value inlineBody(OpBuilder &builder, Region &region,
                         ValueRange arguments) {
   IRMapping mapping;
@@ -205,15 +205,15 @@ static SmallVector<Value> loopIndices(OpBuilder &b, Location l, unsigned rank) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// How query heads read KV heads.
+/// The KV head that each query head reads.
 struct HeadGroups {
-  /// Every head has its own KV head.
+  /// True if every head has its own KV head.
   bool trivial;
   /// KV heads, and query heads of one KV head.
   OpFoldResult kvHeads, group;
 
-  /// Whether heads are a dimension that can be split in a buffer, of which two
-  /// unknown sizes cannot be made.
+  /// Returns true if heads are a dimension that can be split in a buffer; two
+  /// unknown sizes cannot be split from one.
   bool canSplit() const {
     return getConstantIntValue(kvHeads) || getConstantIntValue(group);
   }
@@ -245,9 +245,9 @@ static Value splitHeads(Emitter &e, Value tensor, const HeadGroups &groups) {
   return expandShape(e.builder, e.loc, tensor, reassociation, sizes);
 }
 
-/// `tensor`, which has a KV head for every `group` of `heads` heads, with a
-/// copy for each. For sizes that are all unknown: two unknown sizes cannot be
-/// split from one in a buffer.
+/// Returns `tensor`, which has a KV head for every `group` of `heads` heads,
+/// with a copy of its KV head for each head. Used where all sizes are unknown:
+/// two unknown sizes cannot be split from one in a buffer.
 static Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads,
                          Value group) {
   SmallVector<OpFoldResult> sizes = e.sizes(tensor);
@@ -352,8 +352,8 @@ static Value emitSumQueries(Emitter &e, SumQueriesOp op) {
          e.project(6, {0, 1, 2, 3})},
         multiply);
   } else {
-    // For every head, then the sum of those of one KV head, each found by its
-    // index.
+    // Computes the sum for every head, then the sum over the heads of one KV
+    // head, each found by its index.
     SmallVector<OpFoldResult> perHead(resultShape);
     perHead[1] = shape[1];
     Value all =
@@ -557,7 +557,8 @@ static Value emitReciprocalDeviation(Emitter &e, Value sum, Value size,
       });
 }
 
-/// `value * weight + bias`, of those that are there, at the end of `in`.
+/// Returns `value * weight + bias`, where weight and bias, if present, are at
+/// the end of `in`.
 static Value emitAffine(OpBuilder &b, Location l, Value value, ValueRange in,
                         bool weight, bool bias) {
   if (weight) {

@@ -29,7 +29,7 @@ using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 using namespace fovea::tile;
 
-/// Inner sizes of products are multiples of it.
+/// The inner sizes of products are multiples of this number.
 static constexpr int64_t kProductMultiple = 16;
 
 LogicalResult BackwardBuilder::fail(const Twine &why) {
@@ -116,7 +116,7 @@ void BackwardBuilder::createStatistics() {
       index.mul(index.ceilDiv(querySizes[2], tile), tile)};
   ScoreUnit unit = ScoreUnit::get(op.getScale(), op.getScore());
   bool isFused = isFusedBackward(unit, sizes);
-  // f64 scores are subtracted from in f64.
+  // In f64, the log-sum-exp needs no second number.
   bool hasRest = !isFused && !sizes.accumulation.isF64();
   double factor = isFused ? std::numbers::log2e : 1.0 / unit.unit;
   SmallVector<Value> inits;
@@ -189,7 +189,7 @@ Value BackwardBuilder::createResult(Value result, Value like,
   return tensor::EmptyOp::create(rewriter, loc, type, dynamic);
 }
 
-/// A launch that reads the op's operands, and goes on in its program.
+/// Creates a launch that reads the op's operands, and continues in its program.
 void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
                                    ValueRange outputs) {
   SetVector<Value> inputs;
@@ -216,8 +216,8 @@ void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
     memrefs[operand.get()] = launch.getTiedArgument(operand);
 }
 
-/// What computes with tensors in the launch, as regions and the mask analysis
-/// do, reads memrefs; sizes are found outside.
+/// Makes ops that compute with tensors in the launch, as regions and the mask
+/// analysis do, read memrefs; sizes are found outside.
 LogicalResult BackwardBuilder::readInLaunch() {
   SmallVector<Operation *> reads;
   launch.walk([&](Operation *nested) {
@@ -246,7 +246,7 @@ LogicalResult BackwardBuilder::readInLaunch() {
   return success();
 }
 
-/// The scaled sums in the elements of the result.
+/// Returns the scaled sums in the element type of the result.
 Value BackwardBuilder::roundQueryGradient(Value sums) {
   auto type = cast<RankedTensorType>(op.getQueryGradient().getType());
   Value init = tensor::EmptyOp::create(
@@ -286,7 +286,7 @@ Value BackwardBuilder::loadStatistic(Value tensor, ValueRange indices) {
                         ArrayRef<int64_t>{2});
 }
 
-/// Stores `sum` times `factor` in the elements of `output`.
+/// Stores `sum` times `factor` in the element type of `output`.
 void BackwardBuilder::store(Value sum, OpOperand &output, double factor,
                             ValueRange indices) {
   auto type = cast<FragmentType>(sum.getType());
@@ -315,7 +315,8 @@ Value BackwardBuilder::fill(ArrayRef<int64_t> shape) {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// How many of a tile of `size` at `first` are before `end`.
+/// Returns the number of rows of a tile of `size` at `first` that are before
+/// `end`.
 static OpFoldResult getCount(IndexMath &index, Value first, OpFoldResult end,
                              int64_t size) {
   OpFoldResult tile = index.constant(size);
@@ -325,7 +326,7 @@ static OpFoldResult getCount(IndexMath &index, Value first, OpFoldResult end,
   return index.min(tile, index.sub(end, OpFoldResult(first)));
 }
 
-/// The launch, or loops of them, and all results.
+/// Emits the launch, or loops of launches, and all results.
 FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunches() {
   if (!op.getMask().empty())
     tables =
@@ -333,7 +334,7 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunches() {
                    {querySizes[0], querySizes[1], querySizes[2], keySizes[2]},
                    sizes.queries, sizes.keys);
   IndexMath before(rewriter, loc);
-  // Sums that blocks add to begin with zeros.
+  // Sums that blocks add to start at zero.
   Formula f = {rewriter, loc, sizes.accumulation};
   Value queryGradient =
       createResult(op.getQueryGradient(), op.getQuery(), sizes.accumulation);
@@ -345,7 +346,7 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunches() {
         {op.getValueGradient(), op.getValue()}})
     outputs.push_back(createResult(
         result, like, cast<FloatType>(getElementTypeOrSelf(result))));
-  // Of each head of queries a number for each key, of whole tiles.
+  // A number for each key, in whole tiles, of each query head.
   OpFoldResult tile = before.constant(sizes.keys);
   SmallVector<OpFoldResult> padded{
       querySizes[0], querySizes[1],
@@ -383,8 +384,8 @@ FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunches() {
   return results;
 }
 
-/// A launch for all batches and heads of keys, or, where `block` says which,
-/// for one.
+/// Emits one launch for all batches and heads of keys or, where `block` names
+/// one, for that one only.
 FailureOr<BackwardBuilder::Values>
 BackwardBuilder::emitLaunch(ValueRange outputs, Block block) {
   IndexMath before(rewriter, loc);
@@ -519,7 +520,7 @@ BackwardBuilder::emitTiles(const Block &block, ValueRange sums, TileFn emit) {
   OpFoldResult lower = index.constant(0), upper = end;
   std::unique_ptr<MaskEvaluator> evaluator;
   bool isExact = true;
-  // Values at the block's own keys, or at the rows of a tile at `at`.
+  // Returns values at the block's own keys, or at the rows of a tile at `at`.
   auto lookUp = [&](Coordinate varying, OpFoldResult at) {
     return [this, &mask, &block, varying,
             at](Value value, IndexMath &math) -> std::optional<Span> {

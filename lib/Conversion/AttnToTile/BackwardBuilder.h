@@ -18,10 +18,11 @@
 namespace fovea {
 
 /// Rewrites one scheduled `attn.attention_backward` to statistics of its rows,
-/// a launch whose blocks add up the gradients of their keys and values and add
-/// those of queries in memory, and the rounding of these. `deterministic`:
-/// where scores share elements of captured tensors, their gradients are added
-/// up in integers, or by launches in turn whose scores share none.
+/// a launch whose blocks sum the gradients of their keys and values and add
+/// those of queries in memory, and the rounding of the latter. `deterministic`:
+/// where scores share elements of captured tensors, the gradients of these
+/// tensors are summed in integers, or by successive launches within which no
+/// scores share an element.
 class BackwardBuilder {
 public:
   BackwardBuilder(mlir::RewriterBase &rewriter, attn::AttentionBackwardOp op,
@@ -34,10 +35,10 @@ public:
   llvm::StringRef getReason() const { return reason; }
 
 private:
-  /// What one block has of one head: a tile of keys.
+  /// The tile of keys that one block has of one head.
   struct Block {
     mlir::Value batch, head, kvHead;
-    /// Of the tile, and how many of it exist.
+    /// The first row of the tile, and the number of its rows that exist.
     mlir::Value first;
     mlir::OpFoldResult count;
     /// Keys and values in shared memory.
@@ -60,7 +61,7 @@ private:
   mlir::LogicalResult readInLaunch();
   mlir::Value roundQueryGradient(mlir::Value sums);
 
-  // Gradients of captured tensors, in BackwardCaptures.cpp.
+  // Gradients of captured tensors, implemented in BackwardCaptures.cpp.
   mlir::LogicalResult findReads();
   void planSharedSums();
   bool canTakeTurns(mlir::Value capture);
@@ -100,18 +101,21 @@ private:
   std::string reason;
 
   TileSizes sizes;
-  /// Reads of captured tensors that have gradients: those of which a block has
-  /// sums, and those whose gradients go to memory, by captured tensor.
+  /// Reads of captured tensors that have gradients: first the reads whose
+  /// gradients a block sums, then those whose gradients go to memory, by
+  /// captured tensor.
   mlir::SmallVector<mlir::tensor::ExtractOp> reads;
   mlir::SmallVector<ScatteredRead> scattered;
-  /// Whether batches, and heads of keys, have a launch each, one after another.
+  /// True where each batch, or each head of keys, has a launch of its own, one
+  /// after another.
   std::array<bool, 2> takesTurns = {false, false};
-  /// How sums of captured tensors' gradients have a fixed order, or none.
+  /// Remarks on how the sums of captured tensors' gradients get a fixed order,
+  /// or that they have none.
   mlir::SmallVector<std::string> remarks;
   mlir::SmallVector<mlir::OpFoldResult> querySizes, keySizes;
   /// Query heads of one head of keys.
   mlir::OpFoldResult group;
-  /// See `BackwardStep`; of all queries.
+  /// As in `BackwardStep`, for all queries.
   mlir::Value shift, rest, negatedDelta;
   MaskTables tables;
   tile::LaunchOp launch;

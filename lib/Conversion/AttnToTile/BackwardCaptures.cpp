@@ -23,8 +23,8 @@ using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 using namespace fovea::tile;
 
-/// Whether scores write to all elements of a tensor: no mask leaves out a tile,
-/// and dimensions are those of the scores.
+/// Returns true if scores write to all elements of a tensor: no mask leaves out
+/// a tile, and the tensor's dimensions are those of the scores.
 static bool writesAll(AttentionBackwardOp op, tensor::ExtractOp read) {
   std::optional<SmallVector<unsigned>> coordinates =
       getIndexingCoordinates(read);
@@ -50,7 +50,7 @@ LogicalResult BackwardBuilder::findReads() {
     return fail(
         "warps share the queries that gradients of captured tensors are "
         "summed over");
-  // Sums of few terms, in f32, are as exact as 16-bit operands are.
+  // f32 sums of few terms are as exact as 16-bit operands are.
   bool isRounded = sizes.element.getWidth() == 16;
   for (Value capture : op.getCaptures())
     for (CaptureRead &read : *found) {
@@ -68,7 +68,7 @@ LogicalResult BackwardBuilder::findReads() {
   return success();
 }
 
-/// Those of `reads` that read `capture`.
+/// Returns the elements of `reads` that read `capture`.
 static auto getReadsOf(Value capture, MutableArrayRef<ScatteredRead> reads) {
   return llvm::make_filter_range(reads, [capture](ScatteredRead &read) {
     return read.op.getTensor() == capture;
@@ -79,9 +79,10 @@ static auto getReadsOf(Value capture, MutableArrayRef<ScatteredRead> reads) {
 // The same bits in every run
 //===----------------------------------------------------------------------===//
 
-/// Whether scores of one batch and head share no elements of `capture`, so that
-/// launches in turn, for those that do, add in a fixed order: a launch adds to
-/// an element once, or in the thread that has the same score of other heads.
+/// Returns true if scores of one batch and head share no elements of `capture`.
+/// Then successive launches, for the scores that do share elements, add in a
+/// fixed order: a launch adds to an element once, or in the thread that has the
+/// same score of other heads.
 bool BackwardBuilder::canTakeTurns(Value capture) {
   unsigned numReads = 0;
   bool isOfHeads = true;
@@ -94,7 +95,8 @@ bool BackwardBuilder::canTakeTurns(Value capture) {
   return numReads == 1 && isOfHeads;
 }
 
-/// How many scores may add to one element of `capture`, at most.
+/// Returns the largest number of scores that may add to one element of
+/// `capture`.
 OpFoldResult BackwardBuilder::getNumTerms(Value capture) {
   IndexMath index(rewriter, loc);
   OpFoldResult scores[] = {querySizes[0], querySizes[1], querySizes[2],
@@ -116,9 +118,9 @@ static std::optional<int64_t> getNumElements(Type type) {
                                  : std::nullopt;
 }
 
-/// Chooses how elements that scores share are added up in the same way in every
-/// run: in integers, where these take no more memory than the sums of the
-/// queries' gradients do, or where there is no other way.
+/// Chooses how to sum elements that scores share in the same way in every run:
+/// in integers where these take no more memory than the sums of the queries'
+/// gradients do, or where there is no other way.
 void BackwardBuilder::planSharedSums() {
   if (!deterministic)
     return;
@@ -163,9 +165,10 @@ void BackwardBuilder::planSharedSums() {
 // In memory
 //===----------------------------------------------------------------------===//
 
-/// What scores that share elements of `capture` are added up in. The sum of a
-/// matrix of them is one of terms of both signs, of which little may be left:
-/// it is in f64, unless the operands' rounding outweighs that of the sum.
+/// Returns the type in which scores that share elements of `capture` are
+/// summed. The sum over a matrix of scores has terms of both signs, of which
+/// little may be left: it is in f64, unless the rounding of the operands
+/// outweighs that of the sum.
 FloatType BackwardBuilder::getSumType(Value capture) {
   mlir::Block &body = op.getScore().front();
   auto isLong = [&](ScatteredRead &read) {
@@ -179,7 +182,7 @@ FloatType BackwardBuilder::getSumType(Value capture) {
              : sizes.accumulation;
 }
 
-/// Appends a tensor for each captured one whose gradient goes to memory.
+/// Appends a tensor for each captured tensor whose gradient goes to memory.
 void BackwardBuilder::createScatteredSums(Values &outputs) {
   for (auto [capture, gradient] :
        llvm::zip_equal(op.getCaptures(), op.getCaptureGradients())) {
@@ -206,7 +209,7 @@ void BackwardBuilder::createScatteredSums(Values &outputs) {
   }
 }
 
-/// Tells the reads their memrefs in the launch.
+/// Gives the reads their memrefs in the launch.
 void BackwardBuilder::tieScatteredSums() {
   auto outputs = launch.getOutputsMutable();
   unsigned next = outputs.size();
@@ -223,7 +226,7 @@ void BackwardBuilder::tieScatteredSums() {
 // Behind the launch
 //===----------------------------------------------------------------------===//
 
-/// `part` in zeros of the shape of `whole`.
+/// Inserts `part` into zeros of the shape of `whole`.
 static Value pad(OpBuilder &builder, Location loc, Value part, Value whole) {
   auto type = cast<RankedTensorType>(part.getType());
   if (type.getShape() == cast<RankedTensorType>(whole.getType()).getShape() &&
@@ -238,8 +241,8 @@ static Value pad(OpBuilder &builder, Location loc, Value part, Value whole) {
       tensor::getMixedSizes(builder, loc, part), strides);
 }
 
-/// The gradient of the tensor that `read` reads, in f64, from what blocks have
-/// summed for each batch, head and key, up to whole tiles.
+/// Returns the gradient of the tensor that `read` reads, in f64, from the sums
+/// of blocks for each batch, head and key, padded to whole tiles.
 Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
   FloatType exact = rewriter.getF64Type();
   Value capture = read.getTensor();
@@ -256,7 +259,7 @@ Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
     nest.addInput(tensor::ExtractSliceOp::create(rewriter, loc, sums, offsets,
                                                  nest.sizes, strides),
                   mapAll(rewriter, 3));
-    // Keys are no query's.
+    // No query reads these keys.
     for (unsigned &coordinate : *coordinates)
       coordinate = std::min(coordinate, 2u);
     return pad(rewriter, loc,
@@ -288,7 +291,8 @@ Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
   return buildScatter(rewriter, loc, heads, capture, exact, term);
 }
 
-/// What the integers of `sums` say that the gradient of `capture` is, in f64.
+/// Returns the gradient of `capture` in f64 that the integers in `sums`
+/// represent.
 Value BackwardBuilder::roundSums(Value capture, Value sums,
                                  const ReproducibleSum &integers) {
   LoopNest nest;
@@ -309,9 +313,9 @@ Value BackwardBuilder::roundSums(Value capture, Value sums,
   return buildSum(rewriter, loc, nest, all, rewriter.getF64Type(), element);
 }
 
-/// The gradient of a captured tensor from what the launch has of each read that
-/// blocks sum, and of each captured tensor whose gradient goes to memory:
-/// several parts are added in f64, for they may be of both signs.
+/// Returns the gradient of a captured tensor from what the launch returns for
+/// each read that blocks sum, and for each captured tensor whose gradient goes
+/// to memory. Several parts are added in f64, for they may be of both signs.
 Value BackwardBuilder::sumReads(Value capture, ValueRange sums, Type type) {
   FloatType exact = rewriter.getF64Type();
   Values parts;

@@ -48,10 +48,10 @@ private:
     return FragmentType::get(builder.getContext(), shape, type, LayoutAttr());
   }
   Formula formula(OpBuilder &body) { return {body, loc, sizes.accumulation}; }
-  /// Of an element's coordinates in a fragment.
+  /// Accessors of an element's coordinates in a fragment.
   static Value getQuery(ValueRange coordinates) { return coordinates[1]; }
   static Value getKey(ValueRange coordinates) { return coordinates[0]; }
-  /// A map of fragments of scores and of a statistic of queries.
+  /// Maps fragments of scores and of a statistic of queries.
   Value map(ValueRange inputs, Value statistic, FragmentMath::Body body) {
     return math.map(scoreType, inputs, {}, statistic, body);
   }
@@ -97,7 +97,7 @@ private:
   std::optional<double> dropout;
   std::array<int64_t, 2> scoreShape;
   FragmentType scoreType;
-  /// What is read before there are scores.
+  /// Values that are read before scores exist.
   llvm::MapVector<Operation *, Value> ahead;
   bool hasFailed = false;
 };
@@ -109,7 +109,7 @@ Value BackwardEmitter::product(Value a, Value b, bool transposes, Value acc,
                        b, acc, transposes, MmaKindAttr());
 }
 
-/// Each row of `ofKeys` with each of `ofQueries`.
+/// Multiplies each row of `ofKeys` with each row of `ofQueries`.
 Value BackwardEmitter::scoreProduct(Value ofQueries, Value ofKeys) {
   return product(ofKeys, ofQueries, /*transposes=*/true, /*acc=*/Value(),
                  scoreShape);
@@ -119,7 +119,7 @@ Value BackwardEmitter::scoreProduct(Value ofQueries, Value ofKeys) {
 // Probabilities
 //===----------------------------------------------------------------------===//
 
-/// What the score region is given for an element.
+/// Returns the arguments of the score region for an element.
 SmallVector<Value> BackwardEmitter::getScoreArguments(OpBuilder &body,
                                                       Value product,
                                                       ValueRange coordinates) {
@@ -130,8 +130,8 @@ SmallVector<Value> BackwardEmitter::getScoreArguments(OpBuilder &body,
   return arguments;
 }
 
-/// Reads what scores read where only their place says so: it comes while
-/// products run.
+/// Reads ahead, while products run, the values that scores read at indices that
+/// depend on their coordinates only.
 void BackwardEmitter::readAhead() {
   if (op.getScore().empty())
     return;
@@ -191,8 +191,8 @@ Value BackwardEmitter::modified(Value products) {
 
 Value BackwardEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
-  // Queries that do not exist have the shift minus infinity, to which a score
-  // of a region need not be finite.
+  // Queries that do not exist have the shift minus infinity. A score of a
+  // region need not be finite: their sum may be NaN.
   OpFoldResult needed = index.logicalOr(
       step.partial, index.less(step.tile.keys, index.constant(sizes.keys)));
   bool testsQueries = !op.getScore().empty() && step.tile.mayLackQueries();
@@ -241,7 +241,7 @@ Value BackwardEmitter::probabilities(Value scores) {
       });
 }
 
-/// `fragment` as the left operand of a product.
+/// Converts `fragment` to the left operand of a product.
 Value BackwardEmitter::operand(Value fragment) {
   if (sizes.element == sizes.accumulation)
     return fragment;
@@ -252,7 +252,7 @@ Value BackwardEmitter::operand(Value fragment) {
       });
 }
 
-/// What values are weighted by, as a left operand: 0 where the dropout drops.
+/// Returns the weights of values as a left operand: 0 where the dropout drops.
 Value BackwardEmitter::weights(Value probabilities) {
   if (!dropout)
     return operand(probabilities);
@@ -273,9 +273,9 @@ Value BackwardEmitter::weights(Value probabilities) {
 // Gradients
 //===----------------------------------------------------------------------===//
 
-/// `cotangent` times the derivative of the score region by the score, or by
-/// what it reads by `read`; 0 where `cotangent` is, of scores that are masked
-/// and may have none.
+/// Returns `cotangent` times the derivative of the score region by the score,
+/// or by the value of `read`. The result is 0 where `cotangent` is 0: masked
+/// scores may have no derivative.
 Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
                                  ValueRange coordinates, Value cotangent,
                                  tensor::ExtractOp read) {
@@ -288,7 +288,7 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
       tape.replay(block, block.getTerminator()->getOperand(0), mapping);
   Value variable =
       read ? mapping.lookupOrDefault(read.getResult()) : arguments[0];
-  // Of f64 operands, the terms of a narrower captured tensor are not rounded.
+  // With f64 operands, the terms of a narrower captured tensor are not rounded.
   tape.addVariable(variable, sizes.accumulation.isF64() ? sizes.accumulation
                                                         : FloatType());
   Formula f = formula(body);
@@ -299,7 +299,7 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
   Value gradient = tape.getGradient(variable);
   if (!gradient)
     return f.number(0.0);
-  // Of the accumulation type of what is read.
+  // The accumulation type of the element that is read.
   gradient = f.convert(gradient);
   if (gradient == cotangent)
     return cotangent;
@@ -307,7 +307,7 @@ Value BackwardEmitter::pullScore(OpBuilder &body, Value product,
   return f.select(isZero, f.number(0.0), gradient);
 }
 
-/// Probabilities times derivatives of the score region.
+/// Returns probabilities times derivatives of the score region.
 Value BackwardEmitter::slopes(Value probabilities, Value scores) {
   if (op.getScore().empty())
     return probabilities;
@@ -319,8 +319,8 @@ Value BackwardEmitter::slopes(Value probabilities, Value scores) {
                   });
 }
 
-/// `dp - delta` of an element, whose product the dropout drops if it has no
-/// `weight`, which is null if there is no dropout.
+/// Returns `dp - delta` of an element. If it has no `weight`, the dropout drops
+/// its product; a null `weight` means that there is no dropout.
 Value BackwardEmitter::difference(OpBuilder &body, Value product,
                                   Value negatedDelta, Value weight) {
   Formula f = formula(body);
@@ -333,8 +333,8 @@ Value BackwardEmitter::difference(OpBuilder &body, Value product,
   return f.add(product, negatedDelta);
 }
 
-/// Gradients of the scaled products, `p * score' * (dp - delta)`, as a left
-/// operand.
+/// Returns gradients of the scaled products, `p * score' * (dp - delta)`, as a
+/// left operand.
 Value BackwardEmitter::scoreGradients(Value slopes, Value products,
                                       Value weights) {
   SmallVector<Value> inputs{slopes, products};
@@ -349,8 +349,8 @@ Value BackwardEmitter::scoreGradients(Value slopes, Value products,
       }));
 }
 
-/// Gradients of what the score region reads by `read`, one for each score,
-/// which `send` may put where they belong.
+/// Returns gradients of the values that the score region reads by `read`, one
+/// for each score; `send` may store each where it belongs.
 Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
                                      Value products, Value scores,
                                      Value weights, SendFn send) {
@@ -369,7 +369,7 @@ Value BackwardEmitter::readGradients(tensor::ExtractOp read, Value p,
       });
 }
 
-/// Whether an element is of a query and a key that exist.
+/// Returns true, as a value, if an element's query and key exist.
 OpFoldResult BackwardEmitter::exists(OpBuilder &body, ValueRange coordinates) {
   IndexMath index(body, loc);
   OpFoldResult result = index.boolean(true);
@@ -381,8 +381,9 @@ OpFoldResult BackwardEmitter::exists(OpBuilder &body, ValueRange coordinates) {
   return result;
 }
 
-/// Writes or adds `gradient` where `read` was with `arguments` of the score
-/// region, if `matters`; without that, if it is not zero.
+/// Writes or adds `gradient` at the place that `read` reads with `arguments` of
+/// the score region, if `matters` holds; if `matters` is not given, where
+/// `gradient` is not zero.
 void BackwardEmitter::send(OpBuilder &body, ScatteredRead read, Value gradient,
                            ValueRange arguments,
                            std::optional<OpFoldResult> matters) {
@@ -412,8 +413,8 @@ void BackwardEmitter::send(OpBuilder &body, ScatteredRead read, Value gradient,
     memref::StoreOp::create(inner, loc, term, read.target, place);
 }
 
-/// Sends gradients to memory. Among zeros, what is zero is left out, as that of
-/// all scores which are masked or do not exist.
+/// Sends gradients to memory. Where memory holds zeros, gradients of zero are
+/// left out, for example those of scores that are masked or do not exist.
 void BackwardEmitter::scatter(ScatteredRead read, Value p, Value products,
                               Value scores, Value weights) {
   auto sendOne = [&](OpBuilder &body, Value gradient, Value product,
@@ -428,12 +429,12 @@ void BackwardEmitter::scatter(ScatteredRead read, Value p, Value products,
   readGradients(read.op, p, products, scores, weights, sendOne);
 }
 
-/// Adds sums of gradients at the same distance of query and key, which say
-/// where.
+/// Adds sums of gradients at the same distance of query and key; the distance
+/// determines where they are added.
 void BackwardEmitter::scatterDiagonals(ScatteredRead read, Value p,
                                        Value products, Value scores,
                                        Value weights) {
-  // What does not exist may be at a place of its own.
+  // Elements that do not exist may be at a place of their own.
   auto dropMissing = [&](OpBuilder &body, Value gradient, Value,
                          ValueRange coordinates) -> Value {
     OpFoldResult kept = exists(body, coordinates);
@@ -450,7 +451,8 @@ void BackwardEmitter::scatterDiagonals(ScatteredRead read, Value p,
   math.map(scoreType, sums, {},
            [&](OpBuilder &body, ValueRange elements,
                ValueRange coordinates) -> Value {
-             // A sum may lie where no score is; the distance is that of some.
+             // A sum may lie where no score is; its distance is that of some
+             // score.
              IndexMath index(body, loc);
              SmallVector<Value> arguments{elements[0]};
              llvm::append_range(arguments,
@@ -469,7 +471,7 @@ FailureOr<BackwardGradients>
 BackwardEmitter::emit(const BackwardGradients &sums) {
   readAhead();
   Value scores = scoreProduct(step.query, step.key);
-  // Of the two only one stays in registers while a region is computed.
+  // Only one of the two stays in registers while a region is computed.
   bool hasRegion = !op.getScore().empty();
   Value products;
   if (!hasRegion)
@@ -494,7 +496,7 @@ BackwardEmitter::emit(const BackwardGradients &sums) {
                                         /*ring=*/Value(), /*transposed=*/true);
   result.query = product(transposed, step.key, /*transposes=*/false,
                          /*acc=*/Value(), {sizes.queries, sizes.headDim});
-  // While products run.
+  // Runs while products do.
   for (ScatteredRead read : step.scattered)
     if (read.addsDiagonals)
       scatterDiagonals(read, p, products, scores, left);

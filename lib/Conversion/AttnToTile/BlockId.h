@@ -1,4 +1,4 @@
-//===- BlockId.h - Which block of a launch runs -----------------*- C++ -*-===//
+//===- BlockId.h - Number of the block of a launch that runs ----*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,8 +13,9 @@
 
 namespace fovea {
 
-/// The number of the block in dimension `dim` of the grid. Where there is one,
-/// it is known, so that loops without iterations are, before warps get roles.
+/// Returns the number of the block in dimension `dim` of the grid. It is a
+/// constant if the dimension has one block only, so that loops without
+/// iterations are known before warps get roles.
 inline mlir::OpFoldResult getBlockId(const IndexMath &index,
                                      tile::LaunchOp launch, unsigned dim) {
   if (mlir::getConstantIntValue(launch.getGrid()[dim]) == 1)

@@ -25,8 +25,8 @@ public:
                                               mlir::ValueRange elements,
                                               mlir::ValueRange coordinates)>;
 
-  /// `ins` have the shape of the result, `rows` an element for each of its
-  /// rows, `columns` one for each of its columns.
+  /// `ins` have the shape of the result; `rows` have one element for each of
+  /// its rows, `columns` one for each of its columns.
   mlir::Value map(tile::FragmentType type, mlir::ValueRange ins,
                   mlir::ValueRange rows, mlir::ValueRange columns, Body body);
   mlir::Value map(tile::FragmentType type, mlir::ValueRange ins,
@@ -34,8 +34,8 @@ public:
     return map(type, ins, rows, {}, body);
   }
 
-  /// What `body` makes of `input`, in its type, where `condition` holds; else
-  /// `input`.
+  /// Returns the result of `body` on `input`, in its type, where `condition`
+  /// holds; else `input`.
   mlir::Value mapIf(mlir::OpFoldResult condition, mlir::Value input, Body body);
 
   mlir::Value fill(tile::FragmentType type, double value);

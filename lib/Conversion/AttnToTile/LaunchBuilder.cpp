@@ -24,7 +24,8 @@ using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::tile;
 
-/// Rows and columns of the tiles that products take are multiples of it.
+/// Rows and columns of the tiles that products take are multiples of this
+/// number.
 static constexpr int64_t kProductMultiple = 16;
 /// The largest head dim whose accumulator fits the registers.
 static constexpr int64_t kLargestHeadDim = 256;
@@ -35,7 +36,7 @@ LogicalResult LaunchBuilder::fail(const Twine &why) {
 }
 
 //===----------------------------------------------------------------------===//
-// Values from outside
+// Values from outside the launch
 //===----------------------------------------------------------------------===//
 
 bool LaunchBuilder::isOutside(Value value) {
@@ -75,7 +76,8 @@ OpFoldResult LaunchBuilder::getTileSize(const TileView &view, int64_t dim) {
   return getSize(view.tensor, source);
 }
 
-/// A view of a tensor from outside by a tile with rows and columns.
+/// Returns the view of a tensor from outside that a tile with rows and columns
+/// accesses.
 FailureOr<TileView> LaunchBuilder::getOperandView(Value tile) {
   std::optional<TileView> view = TileView::getSource(tile, forall.getRegion());
   if (view->getDim(2) < 0 || view->getDim(3) < 0)
@@ -110,7 +112,7 @@ FailureOr<Value> LaunchBuilder::getQuery(Value query) {
     return failure();
   OpBuilder::InsertionGuard guard(rewriter);
   if (isOutside(query) || query.getParentBlock() == forall.getBody()) {
-    // In front of the loop around the insertion point, if there is one.
+    // The insertion point is in front of the innermost loop around it, if any.
     Block *program = &launch.getBody().front();
     if (rewriter.getInsertionBlock() != program)
       rewriter.setInsertionPoint(program->findAncestorOpInBlock(
@@ -191,7 +193,7 @@ LogicalResult LaunchBuilder::checkSizes() {
   return success();
 }
 
-/// The tensors from outside that `forall` reads elements of.
+/// Returns the tensors from outside that `forall` reads elements of.
 static SetVector<Value> getTensorsRead(scf::ForallOp forall) {
   SetVector<Value> tensors;
   forall.walk([&](Operation *op) {
@@ -212,7 +214,7 @@ void LaunchBuilder::createLaunch() {
   SmallVector<OpFoldResult> lower = forall.getMixedLowerBound(),
                             upper = forall.getMixedUpperBound(),
                             step = forall.getMixedStep();
-  // The last dimension of the loop is the grid's first, its fastest.
+  // The last dimension of the loop is the first of the grid, its fastest.
   int64_t rank = forall.getRank();
   SmallVector<Value> grid;
   for (int64_t dim = rank - 1; dim >= 0; --dim)
@@ -244,7 +246,8 @@ void LaunchBuilder::createLaunch() {
   }
 }
 
-/// Whether the rows of a tile are those from `first` on of its tensor.
+/// Returns true if the rows of a tile are the rows from `first` on of its
+/// tensor.
 static bool isPartOfWhole(const TileView &view, OpFoldResult first) {
   int64_t dim = view.dims[2];
   if (dim < 0 || view.offsets.empty())
@@ -264,8 +267,8 @@ void LaunchBuilder::findPresentKeys(OnlineAttentionOp pass) {
   if (!pass.getAt().empty())
     at = getAsOpFoldResult(pass.getAt());
 
-  // For all queries and keys before the loops, if the tensors are the whole;
-  // else for those of each tile.
+  // Emitted before the loops, for all queries and keys, if the tensors are the
+  // whole; else for those of each tile.
   bool isWhole = isPartOfWhole(*query, at[2]) && isPartOfWhole(*key, at[3]);
   SetVector<Value> used;
   getUsedValuesDefinedAbove(mask, used);
@@ -336,7 +339,7 @@ LogicalResult LaunchBuilder::run() {
 FailureOr<Operation *> LaunchBuilder::cloneScalar(OpBuilder &builder,
                                                   Operation &op,
                                                   IRMapping &values) {
-  // Sizes are computed on the host, elements read from memrefs.
+  // Sizes are computed on the host; elements are read from memrefs.
   if (auto dim = dyn_cast<tensor::DimOp>(op)) {
     if (!isOutside(dim.getSource()) || !dim.getConstantIndex())
       return fail("the size of a tile is asked for");
@@ -395,7 +398,7 @@ LogicalResult LaunchBuilder::convertBlock(Block &block) {
 }
 
 LogicalResult LaunchBuilder::convertOp(Operation &op) {
-  // Views are followed from their readers.
+  // Views are converted where their readers are.
   if (isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::ExpandShapeOp,
           tensor::CollapseShapeOp, tensor::CastOp>(op))
     return success();
@@ -460,7 +463,7 @@ LogicalResult LaunchBuilder::convertFor(scf::ForOp op) {
   mapping.map(op.getInductionVar(), loop.getInductionVar());
   mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(rewriter);
-  // Without running values the builder has made the terminator.
+  // Without running values the builder has already made the terminator.
   if (!loop.getBody()->empty())
     rewriter.eraseOp(loop.getBody()->getTerminator());
   rewriter.setInsertionPointToEnd(loop.getBody());
@@ -471,7 +474,7 @@ LogicalResult LaunchBuilder::convertFor(scf::ForOp op) {
 }
 
 LogicalResult LaunchBuilder::convertIf(scf::IfOp op) {
-  // The types of running values are known from what a branch yields.
+  // The types of running values follow from what a branch yields.
   SmallVector<Type> types;
   for (Type type : op.getResultTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -535,7 +538,7 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
     step.partial = index.logicalAnd(step.partial,
                                     mapping.lookupOrDefault(op.getPartial()));
   if (op.getDropout()) {
-    // Without `whole` the operands are it.
+    // Without `whole` the operands are the whole.
     bool isPart = !op.getWhole().empty();
     tile.wholeHeads = isPart ? mapping.lookupOrDefault(op.getWhole()[0])
                              : index.materialize(getTileSize(*queryView, 1));
@@ -551,7 +554,7 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
     if (result)
       return result;
     isComplete = false;
-    // Any value of the type: the program is thrown away.
+    // Any value of the type will do: the program is thrown away.
     Type type = region.front().getTerminator()->getOperand(0).getType();
     return arith::ConstantOp::create(builder, op.getLoc(),
                                      builder.getZeroAttr(type))
@@ -560,7 +563,8 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
   step.loadKeys = [&](OpBuilder &builder) {
     return loadTile(builder, *keyView, sizes.keys, sizes.headDim);
   };
-  // Zeros for values that a masked probability, 0, is multiplied by.
+  // Absent values, which a masked probability, 0, is multiplied by, become
+  // zeros.
   PresentKeys keys = present.lookup(op);
   for (std::optional<OpFoldResult> *bound : {&keys.first, &keys.end})
     if (*bound)
@@ -606,7 +610,7 @@ LogicalResult LaunchBuilder::storeTile(Value fragment, Value tile,
     if (dims.back() < 0)
       return fail("a result's rows do not run along a dimension of it");
   }
-  // The store itself ends where the memref does.
+  // The store itself stops at the memref's end.
   Value valid;
   if (!view->isClipped(2, sizes.queries))
     valid =

@@ -17,13 +17,13 @@
 
 namespace fovea {
 
-/// Rewrites one `scf.forall` as `attn-tile` makes it to a `tile.launch`.
+/// Rewrites one `scf.forall` that `attn-tile` has made to a `tile.launch`.
 class LaunchBuilder {
 public:
   LaunchBuilder(mlir::RewriterBase &rewriter, mlir::scf::ForallOp forall)
       : rewriter(rewriter), forall(forall), loc(forall.getLoc()) {}
 
-  /// Replaces the loop. On failure the IR is as it was and `getReason` says
+  /// Replaces the loop. On failure the IR is unchanged and `getReason` says
   /// why.
   mlir::LogicalResult run();
   llvm::StringRef getReason() const { return reason; }
@@ -36,8 +36,8 @@ private:
   mlir::LogicalResult convertBlock(mlir::Block &block);
   mlir::LogicalResult convertOp(mlir::Operation &op);
   mlir::LogicalResult convertFill(mlir::linalg::FillOp op);
-  /// What `value` has become; a fill before the loop, which a tile that is all
-  /// of a tensor shares with others, is done again.
+  /// Returns the value that replaces `value`. A fill before the loop, which a
+  /// tile that is all of a tensor shares with others, is emitted again.
   mlir::Value getRunningValue(mlir::Value value);
   mlir::LogicalResult convertFor(mlir::scf::ForOp op);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
@@ -45,14 +45,14 @@ private:
   mlir::LogicalResult convertFinalize(attn::FinalizeOp op);
   mlir::LogicalResult convertYield(mlir::Operation *terminator);
 
-  /// A copy of an op on scalars, which may read tensors.
+  /// Clones an op on scalars, which may read tensors.
   mlir::FailureOr<mlir::Operation *> cloneScalar(mlir::OpBuilder &builder,
                                                  mlir::Operation &op,
                                                  mlir::IRMapping &values);
   mlir::Value emitRegion(mlir::OpBuilder &builder, mlir::Region &region,
                          mlir::ValueRange arguments);
 
-  /// The memref inside that stands for a tensor from outside, or null.
+  /// Returns the memref inside that stands for a tensor from outside, or null.
   mlir::Value getMemRef(mlir::Value tensor);
   mlir::Value getSize(mlir::Value tensor, int64_t dim);
   bool isOutside(mlir::Value value);
@@ -60,7 +60,8 @@ private:
   mlir::OpFoldResult getTileSize(const TileView &view, int64_t dim);
   mlir::FailureOr<TileView> getOperandView(mlir::Value tile);
 
-  /// Where a tile is accessed: one index for each dimension of the memref.
+  /// Returns the indices at which a tile is accessed: one for each dimension of
+  /// the memref.
   mlir::SmallVector<mlir::Value> getIndices(mlir::OpBuilder &builder,
                                             const TileView &view);
   mlir::Value loadTile(mlir::OpBuilder &builder, const TileView &view,
@@ -68,7 +69,7 @@ private:
                        mlir::ValueRange present = {});
   mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
                                 mlir::ArrayRef<int64_t> tileDims);
-  /// The tile of queries in shared memory, loaded before the loops.
+  /// Returns the tile of queries in shared memory, loaded before the loops.
   mlir::FailureOr<mlir::Value> getQuery(mlir::Value query);
   /// Computes, in the loop that is to be converted, which keys are present for
   /// `pass`.
@@ -86,7 +87,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;
   llvm::DenseMap<mlir::Value, mlir::Value> queries;
   llvm::DenseMap<mlir::Operation *, PresentKeys> present;
-  /// What that was inserted before, and what was in front.
+  /// Ops in front of which others were inserted, each with the op that preceded
+  /// it before.
   mlir::SmallVector<std::pair<mlir::Operation *, mlir::Operation *>> emitted;
 };
 

@@ -26,13 +26,13 @@ using namespace fovea::tile;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Maxima up to here, in base 2, are subtracted from multiples of scores that
-/// are not rounded before: what the maximum is rounded by is at most 2^-14,
-/// less than 16-bit probabilities are.
+/// Maxima up to this number, in base 2, are subtracted from multiples of scores
+/// that were not rounded before: the rounding error of the maximum is at most
+/// 2^-14, less than that of 16-bit probabilities.
 static constexpr double kLargestFused = 1024.0;
 
 ScoreUnit ScoreUnit::get(const APFloat &scale, Region &score) {
-  // Others could make numbers of f32 zero or infinite.
+  // Other factors could make f32 numbers zero or infinite.
   constexpr double kSmallest = 0x1p-96, kLargest = 0x1p96;
   double factor = scale.convertToDouble();
   if (score.empty() && factor >= kSmallest && factor <= kLargest)
@@ -172,8 +172,9 @@ Value StepEmitter::masked(Value scores) {
 // Running values
 //===----------------------------------------------------------------------===//
 
-/// Exponentials of scores less `subtracted`, one for each row. The difference
-/// comes first: it is exact where it matters, however large both are.
+/// Returns exponentials of scores minus `subtracted`, which has one element for
+/// each row. The difference comes first: it is exact where it matters, however
+/// large both are.
 Value StepEmitter::exponentials(Value scores, Value subtracted) {
   // Tensor cores leave time for one instruction a score.
   if (sizes.element.getIntOrFloatBitWidth() == 16)
@@ -189,8 +190,8 @@ Value StepEmitter::exponentials(Value scores, Value subtracted) {
       });
 }
 
-/// The same by one multiply-add a score. In front of it warps that have large
-/// maxima subtract these.
+/// Returns the same by one multiply-add a score. Warps that have large maxima
+/// subtract these before.
 Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
   FragmentType rows = sizes.getRows();
   double base2 = unit.getBase2();
@@ -234,7 +235,7 @@ Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
       });
 }
 
-/// Probabilities as the left operand of the product with values.
+/// Returns probabilities as the left operand of the product with values.
 Value StepEmitter::weights(Value probabilities) {
   bool drops = op.getDropout() && op.getDropout()->convertToDouble() > 0;
   if (!drops && sizes.element == sizes.accumulation)
@@ -274,8 +275,8 @@ RunningValues StepEmitter::emit(Value query, RunningValues running) {
       return next;
   }
 
-  // The maximum to subtract; 0 where it is minus infinity, so that what is
-  // masked gives 0 and not NaN.
+  // The maximum to subtract; 0 where it is minus infinity, so that masked
+  // scores give 0 and not NaN.
   Value subtracted =
       math.map(rows, next.max, {},
                [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
@@ -285,7 +286,7 @@ RunningValues StepEmitter::emit(Value query, RunningValues running) {
                });
   Value probabilities = exponentials(scores, subtracted);
 
-  // What the sums so far shrink by: not at all, where the maximum stays.
+  // The factor by which the sums so far shrink: 1 where the maximum stays.
   Value alpha;
   if (op.updatesMax())
     alpha = math.map(
@@ -335,7 +336,7 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
   auto constant = [&](OpBuilder &body, double value) {
     return createConstant(body, loc, sizes.accumulation, value);
   };
-  // 0 in rows without a key alone: the sum is finite.
+  // The sum is 0 only in rows without a key; otherwise it is finite.
   Value inverse = math.map(
       sizes.getRows(), running.sum, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What one tile of keys does to the running values, and what becomes of them in
-// the end, as tile ops.
+// Tile ops that update the running values by one tile of keys, and that finish
+// the running values at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,14 @@
 
 namespace fovea {
 
-/// The tiles of a program of attention, padded to what products take.
+/// The sizes of the tiles of an attention program, padded to what products
+/// take.
 struct TileSizes {
   int64_t queries;
   int64_t keys;
   int64_t headDim;
   int64_t valueDim;
-  /// Of queries, keys and values, and of the running values.
+  /// Element types of queries, keys and values, and of the running values.
   mlir::FloatType element;
   mlir::FloatType accumulation;
 
@@ -35,22 +36,23 @@ struct TileSizes {
   tile::FragmentType getRows() const;
 };
 
-/// What fragments hold of scores: `x`, of which a score is `unit * x`.
+/// The unit of the numbers `x` that fragments hold for scores: a score is `unit
+/// * x`.
 struct ScoreUnit {
-  /// Of attention with this factor; `score` may be empty. Without a region
-  /// products stay as they are, if the factor is
-  /// positive and neither tiny nor huge.
+  /// Returns the unit for attention with this factor; `score` may be empty.
+  /// Without a region, products stay as they are if the factor is positive and
+  /// neither tiny nor huge.
   static ScoreUnit get(const llvm::APFloat &scale, mlir::Region &score);
 
   double unit;
-  /// Whether the factor has yet to be multiplied: products are `x`.
+  /// True if the factor has yet to be multiplied: products are `x`.
   bool isRaw;
 
   double getBase2() const;
 };
 
 /// The running values as fragments: `queries x valueDim`, `queries`, `queries`.
-/// The maximum is of what fragments hold of scores.
+/// The maximum is in the units of fragments of scores.
 struct RunningValues {
   mlir::Value acc;
   mlir::Value max;
@@ -61,16 +63,16 @@ struct RunningValues {
 struct KeyStep {
   attn::OnlineAttentionOp op;
   ScoreTile tile;
-  /// Whether the mask region must be applied.
+  /// True if the mask region must be applied.
   mlir::OpFoldResult partial;
-  /// Loads the tile of keys, of values.
+  /// Functions that load the tile of keys and of values.
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;
 };
 
-/// `x + sign * y` of a score and what is subtracted from it, as a multiply-add,
-/// which `convert-tile-to-nvvm` makes a sum of these very numbers. A product
-/// that a score is would be contracted into another sum, and have more digits
-/// there than where the maximum was taken.
+/// Emits `x + sign * y`, of a score and the number that is subtracted from it,
+/// as a multiply-add, which `convert-tile-to-nvvm` turns into a sum of exactly
+/// these numbers. Otherwise a score that is a product would be contracted into
+/// the sum, and have more digits there than where the maximum was taken.
 mlir::Value emitExactSum(mlir::OpBuilder &body, mlir::Location loc,
                          mlir::Value x, mlir::Value y, double sign = 1.0);
 
@@ -79,14 +81,15 @@ RunningValues emitOnlineStep(mlir::OpBuilder &builder, const TileSizes &sizes,
                              const KeyStep &step, mlir::Value query,
                              RunningValues running);
 
-/// The output `acc / sum` in elements of `type`; zeros in rows without a key.
-/// Their sum is 0; that of others is not, for a maximum's exponential is 1, or
-/// is NaN.
+/// Returns the output `acc / sum` in elements of `type`; zeros in rows without
+/// a key. The sum is 0 in these rows only: in others it is at least 1, a
+/// maximum's exponential, or NaN.
 mlir::Value emitOutput(mlir::OpBuilder &builder, mlir::Location loc,
                        const TileSizes &sizes, RunningValues running,
                        mlir::FloatType type);
 
-/// The log-sum-exp in elements of `type`; minus infinity in rows without a key.
+/// Returns the log-sum-exp in elements of `type`; minus infinity in rows
+/// without a key.
 mlir::Value emitLogSumExp(mlir::OpBuilder &builder, mlir::Location loc,
                           const TileSizes &sizes, RunningValues running,
                           ScoreUnit unit, mlir::FloatType type);

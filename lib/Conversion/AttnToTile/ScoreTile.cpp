@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Whether the result of `op` exists for some operands only.
+/// Returns true if the result of `op` exists for some operands only.
 static bool isPartial(Operation *op) {
   if (isa<tensor::ExtractOp, arith::FPToSIOp, arith::FPToUIOp>(op))
     return true;
@@ -28,8 +28,8 @@ static bool isPartial(Operation *op) {
   return dividesOrShifts && !matchPattern(op->getOperand(1), m_Constant());
 }
 
-/// Whether `region` promises to have a value at the coordinates of elements
-/// alone.
+/// Returns true if `region` promises a value only at the coordinates of
+/// elements.
 static bool isPartial(Region &region) {
   return region
       .walk([](Operation *op) {

@@ -16,16 +16,18 @@
 
 namespace fovea {
 
-/// The scores of a tile of queries and a tile of keys: where they lie, and what
-/// regions and a dropout say of one of them. Elements are named by their query
-/// and key in the tile, whichever of the two a fragment has for its rows.
+/// The scores of a tile of queries and a tile of keys: their place, and the
+/// results of regions and a dropout for one of them. Elements are named by
+/// their query and key in the tile, whichever of the two a fragment has for its
+/// rows.
 struct ScoreTile {
   /// Batch, head, query and key of the first element in the whole attention.
   llvm::SmallVector<mlir::Value> at;
   int64_t queryTile, keyTile;
-  /// Queries and keys that exist, from the first on.
+  /// Queries and keys that exist, counted from the first on.
   mlir::OpFoldResult queries, keys;
-  /// Heads and queries of the whole, the seed and the offset: dropout's.
+  /// Operands of the dropout: heads and queries of the whole, the seed and the
+  /// offset.
   mlir::Value wholeHeads, wholeQueries, seed, offset;
   /// Emits a region on scalars and returns what it yields.
   std::function<mlir::Value(mlir::OpBuilder &, mlir::Region &region,
@@ -35,33 +37,35 @@ struct ScoreTile {
   bool mayLackQueries() const;
   bool mayLackKeys() const;
 
-  /// Batch, head, query and key of an element, for `region`. Elements beyond
-  /// the last query or key stand for it where the region reads tensors.
+  /// Returns batch, head, query and key of an element, for `region`. Where the
+  /// region reads tensors, coordinates beyond the last query or key are clamped
+  /// to it.
   llvm::SmallVector<mlir::Value> getPlace(mlir::OpBuilder &builder,
                                           mlir::Location loc,
                                           mlir::OpFoldResult query,
                                           mlir::OpFoldResult key,
                                           mlir::Region &region) const;
 
-  /// Whether an element is of a key that exists and that `mask`, which may be
-  /// empty, keeps.
+  /// Returns true if an element's key exists and `mask`, which may be empty,
+  /// keeps the element.
   mlir::OpFoldResult isKept(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::OpFoldResult query, mlir::OpFoldResult key,
                             mlir::Region &mask) const;
 
-  /// Whether the dropout keeps an element.
+  /// Returns true if the dropout keeps an element.
   mlir::Value isUndropped(mlir::OpBuilder &builder, mlir::Location loc,
                           mlir::OpFoldResult query, mlir::OpFoldResult key,
                           double probability) const;
 };
 
-/// `present` without an end that leaves out none of the `keys` that there are:
-/// a load knows where memory ends.
+/// Returns `present` without its end if the end leaves out none of the `keys`
+/// that exist: a load knows where memory ends.
 PresentKeys dropWholeEnd(IndexMath &index, PresentKeys present,
                          mlir::OpFoldResult keys);
 
-/// The first and the end of the rows that a load of a tile of `size` keys from
-/// `first` on does not leave out; nothing if it leaves out none.
+/// Returns the first row and the end of the rows that a load of a tile of
+/// `size` keys from `first` on does not leave out; nothing if it leaves out
+/// none.
 llvm::SmallVector<mlir::Value> getPresentRows(IndexMath &index,
                                               const PresentKeys &present,
                                               mlir::OpFoldResult first,

@@ -1,4 +1,4 @@
-//===- TileView.cpp - Where a tile lies in a tensor -----------------------===//
+//===- TileView.cpp - Place of a tile in a tensor -------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace fovea;
 
-/// For each dimension of `expanded`, the group that it is the long dimension
-/// of, or -1; none where a group has two long dimensions.
+/// Returns, for each dimension of `expanded`, the group whose long dimension it
+/// is, or -1; none where a group has two long dimensions.
 static std::optional<SmallVector<int64_t>>
 getLongGroups(RankedTensorType expanded,
               ArrayRef<ReassociationIndices> groups) {
@@ -31,7 +31,7 @@ getLongGroups(RankedTensorType expanded,
   return result;
 }
 
-/// Follows `dims` through `next`: where dimension `dims[d]` became `next`.
+/// Follows `dims` through `next`: dimension `dims[d]` became `next[dims[d]]`.
 static void follow(SmallVectorImpl<int64_t> &dims, ArrayRef<int64_t> next) {
   for (int64_t &dim : dims)
     if (dim >= 0)
@@ -46,7 +46,7 @@ static void followBack(SmallVectorImpl<int64_t> &dims, ArrayRef<int64_t> next) {
   }
 }
 
-/// The dimensions that a slice of rank `rank` keeps of a larger one.
+/// Returns the dimensions that a slice of rank `rank` keeps of a larger one.
 static SmallVector<int64_t> getKept(int64_t rank,
                                     const llvm::SmallBitVector &dropped) {
   SmallVector<int64_t> kept;
@@ -153,7 +153,8 @@ std::optional<TileView> TileView::getTarget(Value tile) {
 // Extents
 //===----------------------------------------------------------------------===//
 
-/// The size of `tensor`, or of what a loop begins it as; null: not known.
+/// Returns the size of `tensor`, or of the initial value of a loop's `tensor`;
+/// null: not known.
 static OpFoldResult getSize(Value tensor, int64_t dim) {
   auto type = cast<RankedTensorType>(tensor.getType());
   if (!type.isDynamicDim(dim))
@@ -174,8 +175,8 @@ bool TileView::isClipped(int64_t dim, int64_t extent) const {
   OpFoldResult end = getSize(tensor, along);
   if (!end)
     return false;
-  // Each candidate for the size, of which it is the least, is the extent or
-  // what is left from the offset.
+  // The size is the least of its candidates: each must be the extent, or the
+  // rest of the tensor from the offset on.
   MLIRContext *context = tensor.getContext();
   AffineMap candidates;
   SmallVector<Value> operands;

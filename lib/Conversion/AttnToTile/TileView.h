@@ -1,4 +1,4 @@
-//===- TileView.h - Where a tile lies in a tensor ---------------*- C++ -*-===//
+//===- TileView.h - Place of a tile in a tensor -----------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,26 +17,28 @@ namespace fovea {
 /// of the tensor, -1 for a dimension of size one that no dimension stands for.
 struct TileView {
   mlir::Value tensor;
-  /// One for each dimension of the tensor. Empty: all of it.
+  /// The offset in each dimension of the tensor. Empty: the tile is all of it.
   mlir::SmallVector<mlir::OpFoldResult> offsets;
   mlir::SmallVector<mlir::OpFoldResult> sizes;
   mlir::SmallVector<int64_t> dims;
 
-  /// The dimension of the tensor along which dimension `dim` of the tile runs;
-  /// one of static size one where the tile's has size one. -1: there is none.
+  /// Returns the dimension of the tensor along which dimension `dim` of the
+  /// tile runs; one of static size one where the tile's has size one. -1: there
+  /// is none.
   int64_t getDim(int64_t dim) const;
 
-  /// Whether the tile has `extent` elements along dimension `dim` of it, or
-  /// those that are left where the tensor ends sooner.
+  /// Returns true if the tile has `extent` elements along its dimension `dim`,
+  /// or those that are left where the tensor ends sooner.
   bool isClipped(int64_t dim, int64_t extent) const;
 
-  /// How `tile` is read, in `region`, by slices and reshapes that add or drop
-  /// dimensions of size one; none if it is something else.
+  /// Returns the view by which `tile` is read, in `region`, through slices and
+  /// reshapes that add or drop dimensions of size one; none if `tile` is
+  /// something else.
   static std::optional<TileView> getSource(mlir::Value tile,
                                            mlir::Region &region);
 
-  /// The same for where `tile` is inserted by `tensor.parallel_insert_slice`,
-  /// its only use.
+  /// Returns the view through which `tensor.parallel_insert_slice`, the only
+  /// use of `tile`, inserts it.
   static std::optional<TileView> getTarget(mlir::Value tile);
 };
 

@@ -20,17 +20,17 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Vectors of queries of a tile, where no packing pass has chosen it.
+/// Vectors of queries in a tile, where no packing pass has chosen the tile.
 static constexpr int64_t kUnpackedVectors = 3;
 
-/// What the code below cannot do without.
+/// Verifies the properties of operands that the code below relies on.
 static LogicalResult verifyOperands(Operation *op) {
   for (OpOperand &operand : op->getOpOperands())
     if (isa<TensorType>(operand.get().getType()))
       return op->emitOpError("operand #")
              << operand.getOperandNumber() << " must be a memref, but is "
              << operand.get().getType() << "; bufferize first";
-  // Running values are read and written by vectors.
+  // Running values are read and written as vectors.
   auto verifyContiguous = [&](Value memref, StringRef name) -> LogicalResult {
     if (cast<MemRefType>(memref.getType()).isLastDimUnitStride())
       return success();

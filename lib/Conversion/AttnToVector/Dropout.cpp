@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Words of one counter's result: columns that share it.
+/// Words of one counter's result, which this many columns share.
 static constexpr int64_t kWords = 4;
 
 /// The `word`-th 32 bits of 64-bit integers.
@@ -74,7 +74,8 @@ void fovea::attn::emitDropout(ScoreBlock &block, const BlockDropout &dropout) {
                  emitPhilox(b, b.getLoc(), counter, seed);
              for (int64_t word = 0; word < kWords; ++word) {
                Value key = b.sub(b.add(b.mul(quad, kWords), word), firstKey);
-               // Unsigned: a key in front of the block is beyond it, too.
+               // The comparison is unsigned: a key in front of the block is
+               // also beyond it.
                Value isInBlock = arith::CmpIOp::create(
                    b, arith::CmpIPredicate::ult, key, block.keys);
                b.when(isInBlock, [&] {

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace fovea::attn;
 
-/// Output and log-sum-exp of one row.
+/// Emits output and log-sum-exp of one row.
 static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
                     ValueRange row) {
   Type type = getElementTypeOrSelf(op.getAcc().getType());
@@ -23,12 +23,12 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
   Value max = b.load(op.getMax(), row);
   Value sum = b.load(op.getSum(), row);
   Value zero = b.constant(type, 0.0);
-  // A sum is 0 in rows without a key alone: a maximum's exponential is 1.
-  // Unordered: a NaN reaches the output.
+  // A sum is 0 only in rows without a key: a maximum's exponential is 1. The
+  // comparison is unordered: a NaN reaches the output.
   Value hasKey = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
 
   if (Value lse = op.getLse()) {
-    // The one rounding that counts, where the maximum is large, is the last.
+    // Where the maximum is large, the only rounding that counts is the last.
     Type wide = getElementTypeOrSelf(lse.getType());
     SplitConstant ln2 = SplitConstant::ln2(wide);
     Value largest = b.convert(max, wide);

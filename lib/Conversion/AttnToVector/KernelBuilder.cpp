@@ -1,4 +1,4 @@
-//===- KernelBuilder.cpp - Builds loops, indices and vectors --------------===//
+//===- KernelBuilder.cpp - Builder of loops, indices and vectors ----------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -119,7 +119,7 @@ Value KernelBuilder::convert(Value value, Type element) {
     return arith::ExtFOp::create(*this, type, value);
   if (element.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
     return arith::TruncFOp::create(*this, type, value);
-  // f16 and bf16: by way of f32.
+  // f16 and bf16 are converted by way of f32.
   return convert(convert(value, getF32Type()), element);
 }
 

@@ -1,4 +1,4 @@
-//===- KernelBuilder.h - Builds loops, indices and vectors ------*- C++ -*-===//
+//===- KernelBuilder.h - Builder of loops, indices and vectors --*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,14 +21,14 @@ struct IndexRange {
   mlir::Value first, end;
 };
 
-/// A builder for kernels: index arithmetic that does not wrap and folds,
-/// counted loops, element conversion, vectors. All indices are elements.
+/// A builder for kernels: index arithmetic that does not wrap and that folds,
+/// counted loops, element conversion, vectors. All indices are in elements.
 class KernelBuilder : public mlir::ImplicitLocOpBuilder {
 public:
   using Value = mlir::Value;
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
 
-  /// Creates an op, or what it folds to.
+  /// Creates an op, or returns the value that it folds to.
   template <typename OpTy, typename... Args>
   Value fold(Args &&...args) {
     return createOrFold<OpTy>(std::forward<Args>(args)...);
@@ -46,12 +46,12 @@ public:
   Value mul(Value a, int64_t b) { return mul(a, index(b)); }
   Value min(Value a, Value b);
   Value max(Value a, Value b);
-  /// `a / b` rounded down or up, for `a >= 0` and `b > 0`.
+  /// Returns `a / b` rounded down or up, for `a >= 0` and `b > 0`.
   Value floorDiv(Value a, int64_t b);
   Value ceilDiv(Value a, int64_t b);
-  /// The largest multiple of `b` that is not above `a`.
+  /// Returns the largest multiple of `b` that is not above `a`.
   Value roundDown(Value a, int64_t b) { return mul(floorDiv(a, b), b); }
-  /// Size `dim` of a memref, a constant where it is static.
+  /// Returns size `dim` of a memref, a constant where it is static.
   Value dim(Value memref, int64_t dim);
 
   //===--------------------------------------------------------------------===//
@@ -61,9 +61,9 @@ public:
   using LoopBody = llvm::function_ref<llvm::SmallVector<Value>(
       Value iv, mlir::ValueRange carried)>;
 
-  /// `for iv = lower to upper step step`, carrying `inits`; the body returns
-  /// the values of the next iteration. A loop that is known to run once, or
-  /// never, is not created: the body, if any, is built in place.
+  /// Builds `for iv = lower to upper step step`, carrying `inits`; the body
+  /// returns the values of the next iteration. No loop is created if it is
+  /// known to run once or never: the body, if it runs, is built in place.
   llvm::SmallVector<Value> loop(Value lower, Value upper, int64_t step,
                                 mlir::ValueRange inits, LoopBody body);
   void loop(Value lower, Value upper, int64_t step,
@@ -76,16 +76,18 @@ public:
   // Values
   //===--------------------------------------------------------------------===//
 
-  /// A floating-point constant of a scalar type, or of a vector type's lanes.
+  /// Returns a floating-point constant of a scalar type, or of a vector type's
+  /// lanes.
   Value constant(mlir::Type type, double value);
-  /// An integer constant of a scalar type, or of a vector type's lanes.
+  /// Returns an integer constant of a scalar type, or of a vector type's lanes.
   Value constantInt(mlir::Type type, int64_t value);
-  /// `scalar` in all lanes of `type`; a value of that type is returned as is.
+  /// Returns `scalar` in all lanes of `type`; a value of that type is returned
+  /// as is.
   Value splat(mlir::VectorType type, Value scalar);
-  /// A float, or a vector of floats, converted to the element type `element`.
+  /// Converts a float, or a vector of floats, to the element type `element`.
   Value convert(Value value, mlir::Type element);
-  /// The greater one; `b` where either is NaN. One instruction where
-  /// `arith.maximumf` is several.
+  /// Returns the greater of the two; `b` where either is NaN. One instruction
+  /// where `arith.maximumf` is several.
   Value maxOrSecond(Value a, Value b);
 
   Value load(Value memref, mlir::ValueRange indices);
@@ -95,11 +97,12 @@ public:
 };
 
 /// A constant as the sum of two numbers of a float type, so that a product with
-/// it by two multiply-adds is rounded as if it were exact.
+/// the constant, by two multiply-adds, is rounded as if the constant were
+/// exact.
 struct SplitConstant {
   double high, low;
 
-  /// f32 or f64 `type`; `rest` is what `value` leaves of the exact number.
+  /// `type` is f32 or f64; `rest` is the exact number minus `value`.
   static SplitConstant get(mlir::Type type, double value, double rest) {
     if (type.isF64())
       return {value, rest};

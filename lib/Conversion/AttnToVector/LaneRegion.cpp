@@ -62,7 +62,7 @@ LaneRegion::Lanes LaneRegion::get(Value value) {
   auto it = bound.find(value);
   if (it != bound.end())
     return it->second;
-  // Defined above the region.
+  // These values are defined above the region.
   return {{value}, /*isUniform=*/true, Value()};
 }
 
@@ -94,7 +94,7 @@ void LaneRegion::emitBound() {
   }
 }
 
-/// A copy of `op` on other operands, its result types taken to vectors.
+/// Clones `op` with other operands and with vector result types.
 static Operation *cloneOn(KernelBuilder &b, Operation *op, ValueRange operands,
                           std::optional<int64_t> lanes) {
   SmallVector<Type> types(op->getResultTypes());
@@ -133,7 +133,7 @@ void LaneRegion::emit(Operation *op) {
     for (auto [result, built] : llvm::zip(results, copy->getResults()))
       result.values.push_back(built);
   }
-  // Positions relative to the query's stay recognisable.
+  // Keeps positions relative to the query recognisable.
   if (isa<arith::AddIOp, arith::SubIOp>(op) &&
       op->getResult(0).getType().isIndex()) {
     Lanes lhs = get(op->getOperand(0)), rhs = get(op->getOperand(1));
@@ -187,7 +187,8 @@ Value LaneRegion::emitContiguousLoad(memref::LoadOp load, int64_t v) {
                                       queries[v].mask, last);
 }
 
-/// Lanes read anywhere: by their distance from the memref's first element.
+/// Emits a gather: each lane reads at its distance from the memref's first
+/// element.
 Value LaneRegion::emitGather(memref::LoadOp load, int64_t v) {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, load.getMemRef());
   Value uniform = metadata.getOffset();
@@ -208,7 +209,7 @@ Value LaneRegion::emitGather(memref::LoadOp load, int64_t v) {
   auto flatType = MemRefType::get(
       {ShapedType::kDynamic}, element,
       StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}));
-  // The size is not known, and not needed: every lane's index is in bounds.
+  // The size is neither known nor needed: every lane's index is in bounds.
   Value flat = memref::ReinterpretCastOp::create(
       b, flatType, metadata.getBaseBuffer(), OpFoldResult(uniform),
       ArrayRef<OpFoldResult>{b.getIndexAttr(1)},
@@ -221,7 +222,8 @@ Value LaneRegion::emitGather(memref::LoadOp load, int64_t v) {
                                   varying, all, none);
 }
 
-/// Element types that no vector unit gathers, booleans among them.
+/// Emits one load for each lane, for element types that no vector unit gathers,
+/// booleans among them.
 Value LaneRegion::emitLaneLoads(memref::LoadOp load, int64_t v) {
   SmallVector<Value> elements;
   for (int64_t lane = 0; lane < lanes; ++lane) {

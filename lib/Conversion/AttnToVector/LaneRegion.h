@@ -17,7 +17,7 @@ namespace fovea::attn {
 
 /// Builds a score or mask region for several vectors at once. Values that are
 /// the same in all lanes stay scalars. An op is built as soon as its operands
-/// are bound: what does not depend on the key can stand in front of the loop
+/// are bound: ops that do not depend on the key can stand in front of the loop
 /// over keys.
 class LaneRegion {
 public:
@@ -33,8 +33,8 @@ public:
   LaneRegion(KernelBuilder &b, mlir::Region &region, int64_t lanes,
              int64_t vectors);
 
-  /// Whether the lanes of `varying` arguments can be computed together: each op
-  /// that depends on them is elementwise, or a load.
+  /// Returns true if the lanes of `varying` arguments can be computed together:
+  /// each op that depends on these arguments is elementwise, or a load.
   static bool isVectorizable(mlir::Region &region,
                              llvm::ArrayRef<Value> varying);
 
@@ -45,7 +45,8 @@ public:
   /// Builds all ops whose operands are bound and that are not built yet.
   void emitBound();
 
-  /// What the region yields, as vectors. All arguments must be bound.
+  /// Returns the values that the region yields, as vectors. All arguments must
+  /// be bound.
   llvm::SmallVector<Value> getYielded();
 
 private:
@@ -53,7 +54,7 @@ private:
     /// One scalar, or a vector for each of `vectors`.
     llvm::SmallVector<Value, 4> values;
     bool isUniform;
-    /// For an index that is the query's coordinate plus a scalar: the scalar.
+    /// The scalar of an index that is the query's coordinate plus a scalar.
     Value queryOffset;
   };
 

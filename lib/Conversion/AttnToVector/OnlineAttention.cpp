@@ -16,11 +16,11 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Keys of a block where nothing else says how many there are.
+/// Keys of a block where nothing else determines their number.
 static constexpr int64_t kDefaultBlockKeys = 64;
 /// A block's scratch stays in cache: more keys are taken in several blocks.
 static constexpr int64_t kMaxBlockKeys = 256;
-/// Scratch above this is not put on a stack.
+/// Scratch larger than this is not put on a stack.
 static constexpr int64_t kMaxStackBytes = 128 * 1024;
 
 //===----------------------------------------------------------------------===//
@@ -94,7 +94,8 @@ Value fovea::attn::allocateScratch(KernelBuilder &b, Operation *op,
   if (type.hasStaticShape() &&
       type.getNumElements() * element.getIntOrFloatBitWidth() / 8 <=
           kMaxStackBytes) {
-    // Not in a loop: the stack is given back only when the function returns.
+    // The allocation is not in a loop: the stack is given back only when the
+    // function returns.
     Operation *scope = op->getParentOp();
     while (!isa<scf::ForallOp, scf::ParallelOp, FunctionOpInterface>(scope))
       scope = scope->getParentOp();
@@ -131,7 +132,8 @@ void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
   Value done = b.index(0);
   if (type.isLastDimUnitStride() && lanes > 1) {
     auto vector = VectorType::get({lanes}, type.getElementType());
-    // Four vectors a step where the row is known to consist of such.
+    // Copies four vectors a step where the row is known to be a multiple of
+    // that.
     std::optional<int64_t> size = getConstantIntValue(count);
     int64_t vectors = size && *size % (4 * lanes) == 0 ? 4 : 1;
     done = b.roundDown(count, lanes);
@@ -148,7 +150,7 @@ void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
 // The op
 //===----------------------------------------------------------------------===//
 
-/// Work on the block of keys that `kernel` is set to.
+/// Emits the work on the block of keys that `kernel` is set to.
 static void emitBlock(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   OnlineAttentionOp op = kernel.op;
@@ -178,8 +180,8 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
                                       const VectorUnit &unit) {
   TileShape shape = TileShape::get(op, unit);
   FloatType type = op.getAccumulationType();
-  // Rows of one value tile must be of one group: what a group does not keep is
-  // not computed.
+  // Rows of one value tile must be of one group: values that a group does not
+  // keep are not computed.
   bool boundsKeys = shape.groupQueries() % shape.tileRows == 0 &&
                     hasCheapBounds(op.getMask());
   OnlineKernel kernel{{b, op.getMask(), VectorType::get({shape.lanes}, type),

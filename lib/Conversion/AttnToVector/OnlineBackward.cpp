@@ -17,8 +17,8 @@
 //   products    dV += P * dO;  dK += S * Q;  dQ += S^T * K
 //
 // With queries in the lanes, all five products read single elements of one
-// operand and vectors of the other as they lie in memory, but for Q^T and dO^T,
-// which are packed once for a tile of queries.
+// operand and vectors of the other as they lie in memory, except for Q^T and
+// dO^T, which are packed once for a tile of queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Keys of a block where the op has more, or does not say how many.
+/// Keys of a block where the op has more, or does not say how many it has.
 static constexpr int64_t kBlockKeys = 48;
 /// Bytes of a cache's line.
 static constexpr int64_t kLineBytes = 64;
@@ -70,12 +70,12 @@ private:
   ScoreBlock block;
   int64_t blockKeys;
 
-  // Blocks, see above; null where there is none.
+  // Blocks, see above; null where the op does not need them.
   Value factors, kept, gradients;
-  /// [3][query]: lse in the units of scores, what its rounding left, in base
-  /// 2, and delta.
+  /// [3][query]: lse in the units of scores, its rounding error in base 2, and
+  /// delta.
   Value statistics;
-  /// Operands that vectors cannot be read of, and scratch for their rows.
+  /// Scratch for the rows of operands whose rows cannot be read as vectors.
   llvm::SmallDenseMap<OpOperand *, Value, 4> copies;
 };
 } // namespace
@@ -114,10 +114,10 @@ void BackwardKernel::chooseTile(Product &product, bool transposed,
                          : llvm::divideCeil(features, block.lanes()));
 }
 
-/// Allocates what rows of `operand` are copied to, if they are: where vectors
-/// cannot be read of them, or where register tiles have parts of rows of a
-/// right operand. The same part of rows that are a power of two long lies in a
-/// few of a cache's sets; copies are an odd number of lines long.
+/// Allocates the copy of rows of `operand`, if they are copied: where the rows
+/// cannot be read as vectors, or where register tiles have parts of rows of a
+/// right operand. If rows are a power of two long, the same part of each lies
+/// in a few sets of a cache; copies are therefore an odd number of lines long.
 void BackwardKernel::allocateCopy(OpOperand &use, int64_t bound, bool isRight) {
   Value operand = use.get();
   int64_t features = cast<MemRefType>(operand.getType()).getDimSize(3);
@@ -138,7 +138,8 @@ void BackwardKernel::allocateCopy(OpOperand &use, int64_t bound, bool isRight) {
   copies[&use] = allocate(bound, stride);
 }
 
-/// The matrix of `rows x columns` of a memref's last two dimensions at `at`.
+/// Returns the matrix of `rows x columns` of a memref's last two dimensions at
+/// `at`.
 static Value getMatrix(KernelBuilder &b, Value memref, ValueRange at,
                        Value rows, Value columns) {
   SmallVector<OpFoldResult> sizes(at.size() - 2, b.getIndexAttr(1)),
@@ -154,8 +155,8 @@ static Value getMatrix(KernelBuilder &b, Value memref, ValueRange at,
   return memref::SubViewOp::create(b, matrix, memref, offsets, sizes, strides);
 }
 
-/// Rows `firstRow ...` of an operand of one head as a matrix that vectors can
-/// be read of: itself, or a copy.
+/// Returns rows `firstRow ...` of an operand of one head as a matrix that can
+/// be read as vectors: the operand itself, or a copy.
 Value BackwardKernel::getReadable(OpOperand &use, Value firstRow, Value rows) {
   Value operand = use.get();
   Value features = b.dim(operand, 3);
@@ -171,7 +172,7 @@ Value BackwardKernel::getReadable(OpOperand &use, Value firstRow, Value rows) {
                    rows, features);
 }
 
-/// `[feature][query]` of the group whose first query is `column`.
+/// Returns `[feature][query]` of the group whose first query is `column`.
 Value BackwardKernel::getGroup(Value packed, Value column) {
   Value group = b.floorDiv(column, block.groupQueries());
   Value zero = b.index(0);
@@ -179,14 +180,14 @@ Value BackwardKernel::getGroup(Value packed, Value column) {
                    b.index(block.groupQueries()));
 }
 
-/// `[key][query]` of the group whose first query is `column`.
+/// Returns `[key][query]` of the group whose first query is `column`.
 Value BackwardKernel::getColumns(Value scores, Value column) {
   return getMatrix(b, scores, {b.index(0), column}, b.dim(scores, 0),
                    b.index(block.groupQueries()));
 }
 
-/// Sets what a group of queries does not keep to zero: the last three products
-/// read whole register tiles of it.
+/// Sets the scores that a group of queries does not keep to zero: the last
+/// three products read whole register tiles of them.
 void BackwardKernel::clearOutside(Value memref, Value column, IndexRange keys) {
   if (!block.boundsKeys)
     return;
@@ -197,7 +198,7 @@ void BackwardKernel::clearOutside(Value memref, Value column, IndexRange keys) {
   b.loop(b.max(keys.end, first), block.keys, 1, clear);
 }
 
-/// A large log-sum-exp is not rounded away: two numbers have it.
+/// Two numbers hold the log-sum-exp, so that a large one is not rounded away.
 void BackwardKernel::emitStatistics() {
   const double infinity = std::numeric_limits<double>::infinity();
   Value zero = b.index(0);
@@ -231,7 +232,7 @@ void BackwardKernel::emitStatistics() {
               statistics, b.index(2));
 }
 
-/// P, and what else has to be known of a score: F and M.
+/// Computes P and the other values of a score that are needed later: F and M.
 void BackwardKernel::emitProbabilities() {
   if (factors)
     emitDerivative(block, op.getDerivative(), factors);
@@ -276,7 +277,7 @@ void BackwardKernel::emitProbabilities() {
                      op.getOffset(), whole[0], whole[1]});
 }
 
-/// S from dP, and P as the forward pass multiplied it with the values.
+/// Computes S from dP, and P as the forward pass multiplied it with the values.
 void BackwardKernel::emitScoreGradient(Value firstKey) {
   Value scale = b.constant(block.vector, op.getScale().convertToDouble());
   Value wanted = op.getScoreGradient();
@@ -322,7 +323,8 @@ void BackwardKernel::emitBlock(Value firstKey, Value query, Value gradient) {
   };
   Value key = ofBlock(op.getKeyMutable());
 
-  // A group's queries stay in the fastest cache while the keys pass by.
+  // A group's queries stay in the fastest cache while the loop goes over the
+  // keys.
   auto multiplyByQueries = [&](Value left, Value packed, Value sum) {
     block.forGroups([&](Value column, IndexRange keys) {
       Product product{};
@@ -387,8 +389,8 @@ void BackwardKernel::emit() {
   Value zero = b.index(0);
   block.rows = b.dim(op.getQuery(), 2);
   block.usedGroups = b.ceilDiv(block.rows, block.groupQueries());
-  // Whole register tiles may be read and written: of at most as many rows or
-  // columns as there are accumulators.
+  // Whole register tiles may be read and written; they have at most as many
+  // rows or columns as there are accumulators.
   int64_t scratchRows = blockKeys + unit.accumulators();
   block.scores = allocate(scratchRows, queries);
   gradients = allocate(scratchRows, queries);

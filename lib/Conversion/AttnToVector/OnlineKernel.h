@@ -1,5 +1,4 @@
-//===- OnlineKernel.h - The parts of the online attention kernel -*- C++
-//-*-===//
+//===- OnlineKernel.h - Parts of the online attention kernel ----*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,11 +15,11 @@
 //   dropout         P = keep(b, h, i, j) ? P / (1 - p) : 0
 //   value product   acc = acc * alpha + P^T * V
 //
-// where c is log2(e) behind a score region and else 1: then the packed queries
-// have that factor. Differences come before it: what a region yields may be as
-// low as any number, and stays finite.
-// Queries lie in the lanes: a query's maximum and sum are one lane of a vector
-// each, and no step needs a horizontal operation.
+// where c is log2(e) behind a score region and else 1: without a region the
+// packed queries have that factor. Differences come before it: the numbers that
+// a region yields may be arbitrarily low, and stay finite. Queries lie in the
+// lanes: a query's maximum and sum are one lane of a vector each, and no step
+// needs a horizontal operation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +33,7 @@
 
 namespace fovea::attn {
 
-/// How one op's work is cut into register tiles.
+/// The register tiles that one op's work is cut into.
 struct TileShape {
   int64_t lanes;        ///< elements of one vector; divides `queries`
   int64_t queries;      ///< rows of the packed tile
@@ -55,7 +54,7 @@ struct OnlineKernel : ScoreBlock {
   OnlineAttentionOp op;
   TileShape shape;
 
-  // The head at hand: indices in the operands.
+  // The head at hand, as indices in the operands.
   mlir::Value batch = {}, head = {}, kvHead = {};
   mlir::Value firstKey = {}; ///< the block's place in the key operand
 
@@ -70,18 +69,18 @@ mlir::Value allocateScratch(KernelBuilder &b, mlir::Operation *op,
                             llvm::ArrayRef<int64_t> shape, mlir::Type element,
                             mlir::ValueRange dynamicSizes = {});
 
-/// Whether rows of a `[B, H, S, D]` operand can be read as they are by code
-/// that computes in `type`: element type `type`, contiguous features.
+/// Returns true if code that computes in `type` can read rows of a `[B, H, S,
+/// D]` operand as they are: element type `type`, contiguous features.
 bool isReadableAs(mlir::Value operand, mlir::Type type);
 
-/// `vectors` vectors of a matrix's columns from `column` on; `mask`, if there
-/// is one, says which lanes of the last one exist.
+/// `vectors` vectors of a matrix's columns from `column` on; `mask`, if any,
+/// says which lanes of the last one exist.
 struct Columns {
   mlir::Value column;
   int64_t vectors;
   mlir::Value mask;
 
-  /// The mask of vector `v`, or null.
+  /// Returns the mask of vector `v`, or null.
   mlir::Value maskOf(int64_t v) const {
     return v == vectors - 1 ? mask : mlir::Value();
   }
@@ -91,14 +90,14 @@ struct Columns {
 void forColumns(KernelBuilder &b, int64_t lanes, mlir::Value count,
                 int64_t vectors, llvm::function_ref<void(Columns)> body);
 
-/// Cycles and loads of one product in a row's `vectors` vectors of columns, by
-/// register tiles of `rows` times `width` and one for what remains: two
-/// multiply-adds or loads a cycle, and four cycles until a sum can be added to
-/// again.
+/// Returns cycles and loads of one product in a row's `vectors` vectors of
+/// columns, by register tiles of `rows` times `width` and one for the
+/// remainder: two multiply-adds or loads a cycle, and four cycles until a sum
+/// can be added to again.
 std::pair<double, double> getProductCost(int64_t rows, int64_t width,
                                          int64_t vectors);
 
-/// A vector at `indices`, whose lanes outside of `mask`, if there is one, are
+/// Loads a vector at `indices`; lanes outside of `mask`, if there is one, are
 /// not accessed.
 mlir::Value loadColumns(KernelBuilder &b, mlir::VectorType type,
                         mlir::Value memref, mlir::ValueRange indices,
@@ -116,7 +115,7 @@ void emitScoreProduct(OnlineKernel &kernel);
 void emitSoftmax(OnlineKernel &kernel);
 void emitValueProduct(OnlineKernel &kernel);
 
-/// Builds the whole op in front of it. It must be packed.
+/// Builds the whole op in front of it. The op must be packed.
 void emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
                          const VectorUnit &unit);
 /// Wraps an op that is not packed into a loop over tiles of `queries` rows,

@@ -33,7 +33,7 @@ static SmallVector<Value> emitTranspose(KernelBuilder &b,
   return rows;
 }
 
-/// Packs queries `first ...`, one for each lane, of one head.
+/// Packs queries `first ...` of one head, one for each lane.
 static void emitLanes(KernelBuilder &b, PackQueryOp op, int64_t lanes,
                       Value batch, Value head, Value first) {
   auto queryType = cast<MemRefType>(op.getQuery().getType());

@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace fovea::attn;
 
-/// Products of a step of the inner loop, which cost as many instructions as
-/// they have multiply-adds and loads: the loop's own are few beside them.
+/// Products in a step of the inner loop. They cost as many instructions as they
+/// have multiply-adds and loads: the loop's own are few beside these.
 static constexpr int64_t kUnroll = 4;
 
 //===----------------------------------------------------------------------===//
@@ -103,20 +103,21 @@ private:
   KernelBuilder &b;
   const Product &product;
   memref::ExtractStridedMetadataOp metadata;
-  /// For each row of the tile its index, or itself as a memref.
+  /// For each row of the tile, its index or the row itself as a memref.
   SmallVector<Value> rows;
 };
 } // namespace
 
-/// Row `first + offset` of the product, or its last one where that is in front.
+/// Returns row `first + offset` of the product, or its last row where that is
+/// in front.
 static Value clampRow(KernelBuilder &b, const Product &product, Value first,
                       int64_t offset, bool isPadded) {
   Value row = b.add(first, offset);
   return isPadded ? row : b.min(row, b.sub(product.rows.end, b.index(1)));
 }
 
-/// A row becomes a memref of its own, so that nothing but an element's index is
-/// left to add in the inner loop.
+/// Makes each row a memref of its own, so that only an element's index is left
+/// to add in the inner loop.
 void LeftReader::open(Value firstRow) {
   rows.clear();
   for (int64_t r = 0; r < product.tileRows; ++r) {
@@ -154,12 +155,12 @@ Value LeftReader::read(int64_t row, Value k) {
 // The product
 //===----------------------------------------------------------------------===//
 
-/// Rows beyond the last one are the last one again. Sums are loaded before any
-/// is stored, and stored from the last to the first, so that what stays is the
-/// sum of the row itself.
+/// Rows beyond the last one repeat the last one. Sums are loaded before any is
+/// stored, and stored from the last to the first, so that the value that stays
+/// is the sum of the row itself.
 ///
-/// A tile's products are added up by themselves: the sum that they are added to
-/// may be larger, and each addition to it would round as much as it is large.
+/// Sums a tile's products separately: the sum that they are added to may be
+/// larger, and each addition to it would round in proportion to its size.
 static void emitTile(KernelBuilder &b, VectorType vector,
                      const Product &product, LeftReader &left, Value firstRow,
                      const Columns &columns, IndexRange depth) {
@@ -175,7 +176,7 @@ static void emitTile(KernelBuilder &b, VectorType vector,
   auto maskOf = [&](int64_t i) { return columns.maskOf(i % columns.vectors); };
 
   SmallVector<Value> sums(size, b.constant(vector, 0.0));
-  // They may come from far and are asked for in time.
+  // These elements may come from far: they are prefetched.
   if (product.accumulates)
     for (ValueRange place : places)
       memref::PrefetchOp::create(b, product.sum, place, /*isWrite=*/true,

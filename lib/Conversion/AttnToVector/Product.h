@@ -14,8 +14,8 @@
 namespace fovea::attn {
 
 /// `sum[m, n] = (sum[m, n] +) sum over k of left[m, k] * right[k, n]` on
-/// matrices of one float type, of which `right` and `sum` have contiguous rows.
-/// A register tile reads single elements of `left` and vectors of `right`.
+/// matrices of one float type, where `right` and `sum` have contiguous rows. A
+/// register tile reads single elements of `left` and vectors of `right`.
 struct Product {
   mlir::Value left, right, sum;
   IndexRange rows;     ///< m, of which tiles are computed; not empty
@@ -23,17 +23,17 @@ struct Product {
   mlir::Value depth;   ///< k
   int64_t tileRows;    ///< rows of the register tile
   int64_t tileVectors; ///< vectors of columns of the register tile
-  /// `left` is `[k, m]`.
+  /// True if `left` is `[k, m]`.
   bool transposed = false;
-  /// `left` has as many rows as whole tiles have, and so may be read beyond
-  /// `rows`.
+  /// True if `left` has as many rows as whole tiles have, and so may be read
+  /// beyond `rows`.
   bool paddedLeft = false;
-  /// The same of `sum`, which may be written beyond `rows`.
+  /// True if `sum` has as many rows, and so may be written beyond `rows`.
   bool paddedSum = false;
-  /// Adds to what `sum` is.
+  /// True if products are added to the contents of `sum`.
   bool accumulates = false;
-  /// With `accumulates`: the `k` of which rows `row ... row + tileRows - 1` of
-  /// `left` may have elements other than zero; by default all.
+  /// With `accumulates`: returns the range of `k` in which rows `row ... row +
+  /// tileRows - 1` of `left` may have elements other than zero; by default all.
   llvm::function_ref<IndexRange(mlir::Value row)> depthOf = nullptr;
 
   /// Chooses the register tile that takes the least time for `rows` rows of

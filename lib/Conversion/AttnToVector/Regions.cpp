@@ -34,12 +34,12 @@ struct Arguments {
   }
 };
 
-/// What becomes of scores and the region's result; scalars or vectors.
+/// Combines a score and the region's result; scalars or vectors.
 using Combine = llvm::function_ref<Value(Value score, Value yielded)>;
 
 } // namespace
 
-/// The coordinates of the `v`-th vector of queries from `column` on.
+/// Returns the coordinates of the `v`-th vector of queries from `column` on.
 static LaneRegion::Queries getQueries(ScoreBlock &block, Value column,
                                       int64_t v) {
   KernelBuilder &b = block.b;
@@ -64,7 +64,7 @@ static LaneRegion::Queries getQueries(ScoreBlock &block, Value column,
   return queries;
 }
 
-/// Takes the block's maxima again, from the scores as they are now.
+/// Recomputes the block's maxima from the scores as they are now.
 static void emitBlockMax(ScoreBlock &block) {
   KernelBuilder &b = block.b;
   SmallVector<Value> lowest(
@@ -82,7 +82,7 @@ static void emitBlockMax(ScoreBlock &block) {
   });
 }
 
-/// Any region: one score after another.
+/// Applies any region, one score after another.
 static void emitPerElement(ScoreBlock &block, Region &region, Value target,
                            Combine combine) {
   KernelBuilder &b = block.b;

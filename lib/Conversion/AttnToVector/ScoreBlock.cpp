@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Masks of more operations are not bounded again within a block.
+/// The bounds of masks with more operations are not recomputed within a block.
 static constexpr size_t kMaxBoundedMask = 16;
 
 bool fovea::attn::hasCheapBounds(Region &mask) {
@@ -26,7 +26,7 @@ bool fovea::attn::hasCheapBounds(Region &mask) {
          });
 }
 
-/// `bounds` as indices from `first` on, of `count`.
+/// Returns `bounds` as indices relative to `first`, within `count`.
 static IndexRange getInBlock(KernelBuilder &b, const MaskBounds &bounds,
                              Value first, Value count) {
   auto inBlock = [&](OpFoldResult index) {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the kernels of attention and of its gradients share: scores, or what
-// became of them, in scratch memory `[key][query]`. Queries are taken in groups
-// of as many vectors as the score product keeps in registers.
+// State that the kernels of attention and of its gradients share: scores, or
+// values computed from them, in scratch memory `[key][query]`. Queries are
+// taken in groups of as many vectors as the score product keeps in registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ struct ScoreBlock {
   mlir::Region &mask;      ///< the op's mask region; may be empty
   mlir::VectorType vector; ///< lanes of the accumulation type
   int64_t groupVectors;    ///< vectors of queries of a group
-  /// The mask's bounds on keys are taken again within the block.
+  /// True if the mask's bounds on keys are recomputed within the block.
   bool boundsKeys = false;
 
   mlir::Value rows = {};       ///< queries that exist, at least 1
@@ -33,17 +33,17 @@ struct ScoreBlock {
   llvm::SmallVector<mlir::Value, 4> at = {};
 
   mlir::Value scores = {}; ///< [key][query]
-  /// [query]: where regions leave the maximum of the block's scores; or null.
+  /// [query]: regions store the maximum of the block's scores here; or null.
   mlir::Value blockMax = {};
 
   int64_t lanes() const { return vector.getNumElements(); }
   int64_t groupQueries() const { return groupVectors * lanes(); }
 
-  /// The keys that some of the queries `row ... row + count - 1` may keep: all,
-  /// or what the mask's bounds leave.
+  /// Returns the keys that some of the queries `row ... row + count - 1` may
+  /// keep: all, or those within the mask's bounds.
   IndexRange getKeys(mlir::Value row, int64_t count);
-  /// The queries in use that may keep some of the block's keys
-  /// `key ... key + count - 1`: all, or what the mask's bounds leave.
+  /// Returns the queries in use that may keep some of the block's keys `key ...
+  /// key + count - 1`: all, or those within the mask's bounds.
   IndexRange getQueries(mlir::Value key, int64_t count);
 
   /// Builds `body(column of the group's first query, keys the group may keep)`
@@ -51,16 +51,16 @@ struct ScoreBlock {
   void
   forGroups(llvm::function_ref<void(mlir::Value column, IndexRange keys)> body);
 
-  /// The group's vectors of row `row` of `memref: [rows][query]`, or of a
-  /// memref of queries alone where `row` is null.
+  /// Loads the group's vectors of row `row` of `memref: [rows][query]`, or of
+  /// `memref: [query]` where `row` is null.
   llvm::SmallVector<mlir::Value> loadGroup(mlir::Value memref, mlir::Value row,
                                            mlir::Value column);
   void storeGroup(mlir::ValueRange vectors, mlir::Value memref, mlir::Value row,
                   mlir::Value column);
 };
 
-/// Whether a mask's bounds are a few integer operations, cheap enough to be
-/// computed for each register tile.
+/// Returns true if a mask's bounds are a few integer operations, cheap enough
+/// to be computed for each register tile.
 bool hasCheapBounds(mlir::Region &mask);
 
 /// A dropout on the elements of a whole tensor of scores.
@@ -74,17 +74,17 @@ struct BlockDropout {
 /// -126 (f64: -1022), NaN for NaN. Relative error 7.5e-8 (f64: 1e-16) besides
 /// rounding.
 mlir::Value emitExp2OfNonPositive(KernelBuilder &b, mlir::Value x);
-/// `e^x` for `x <= 0`, or `2^x` where `isBase2`.
+/// Emits `e^x` for `x <= 0`, or `2^x` where `isBase2`.
 mlir::Value emitExpOfNonPositive(KernelBuilder &b, mlir::Value x, bool isBase2);
 
-/// scores = score(scores, b, h, i, j).
+/// Emits scores = score(scores, b, h, i, j).
 void emitScoreRegion(ScoreBlock &block, mlir::Region &score);
-/// target = derivative(scores, b, h, i, j).
+/// Emits target = derivative(scores, b, h, i, j).
 void emitDerivative(ScoreBlock &block, mlir::Region &derivative,
                     mlir::Value target);
-/// scores = mask(b, h, i, j) ? scores : -infinity.
+/// Emits scores = mask(b, h, i, j) ? scores : -infinity.
 void emitMaskRegion(ScoreBlock &block);
-/// scores = keep(b, h, i, j) ? scores / (1 - probability) : 0.
+/// Emits scores = keep(b, h, i, j) ? scores / (1 - probability) : 0.
 void emitDropout(ScoreBlock &block, const BlockDropout &dropout);
 
 } // namespace fovea::attn

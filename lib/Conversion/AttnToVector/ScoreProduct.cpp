@@ -37,9 +37,9 @@ public:
                                           b.mul(kernel.kvHead, strides[1])));
   }
 
-  /// Makes the keys from `tile` on readable. Keys beyond the block's last are
-  /// the last one: the tile is always computed whole, and what it writes beyond
-  /// the block is not read.
+  /// Makes the keys from `tile` on readable. Keys beyond the block's last
+  /// repeat the last one: the tile is always computed whole, and its results
+  /// beyond the block are not read.
   void open(Value tile) {
     KernelBuilder &b = kernel.b;
     Value lastKey = b.sub(kernel.keys, b.index(1));
@@ -58,7 +58,7 @@ public:
   }
 
 private:
-  /// One key as a memref of its own, so that nothing but a feature's index is
+  /// Returns one key as a memref of its own, so that only a feature's index is
   /// left to add in the inner loop.
   Value getRow(Value row) {
     KernelBuilder &b = kernel.b;
@@ -77,14 +77,14 @@ private:
   OnlineKernel &kernel;
   memref::ExtractStridedMetadataOp metadata;
   Value features, headOffset;
-  /// For each key of the tile its memref, or its row in the converted block.
+  /// For each key of the tile, its memref or its row in the converted block.
   SmallVector<Value> rows;
 };
 
 } // namespace
 
-/// The register tile: `tileKeys` keys times `groupVectors` vectors of queries,
-/// summed over the features.
+/// Emits the register tile: `tileKeys` keys times `groupVectors` vectors of
+/// queries, summed over the features.
 static SmallVector<Value> emitTile(OnlineKernel &kernel, KeyReader &keys,
                                    Value column) {
   KernelBuilder &b = kernel.b;
@@ -124,7 +124,7 @@ static SmallVector<Value> emitTile(OnlineKernel &kernel, KeyReader &keys,
 void fovea::attn::emitScoreProduct(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   const TileShape &shape = kernel.shape;
-  // A region still changes the scores: their maximum is taken after it.
+  // A region has yet to change the scores: their maximum is taken after it.
   SmallVector<Value> inits;
   if (kernel.op.updatesMax() && kernel.op.getScore().empty())
     inits.assign(
@@ -132,7 +132,8 @@ void fovea::attn::emitScoreProduct(OnlineKernel &kernel) {
         b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
 
   KeyReader reader(kernel);
-  // A group's queries stay in the fastest cache while the keys pass by.
+  // A group's queries stay in the fastest cache while the loop goes over the
+  // keys.
   kernel.forGroups([&](Value column, IndexRange keys) {
     SmallVector<Value> maxima = b.loop(
         b.roundDown(keys.first, shape.tileKeys), keys.end, shape.tileKeys,

@@ -15,10 +15,11 @@ using namespace fovea::attn;
 
 namespace {
 
-/// What `2^x = 2^n * 2^f`, with n the integer nearest to x, needs in one type.
+/// The constants of `2^x = 2^n * 2^f`, with n the integer nearest to x, in one
+/// type.
 struct Exp2Constants {
-  /// 1.5 * 2^p + bias, p the bits of the significand: x + magic, rounded, has n
-  /// plus the exponents' bias in its lowest bits.
+  /// 1.5 * 2^p + bias, where p is the number of bits of the significand: x +
+  /// magic, rounded, has n plus the exponents' bias in its lowest bits.
   double magic;
   int64_t significandBits;
   /// The least exponent of a normal number, below which the result is 0: the
@@ -30,9 +31,9 @@ struct Exp2Constants {
 
 } // namespace
 
-// Both have exp2(0) = 1, so that the accumulator and the sum, which a row
-// rescales by it with every tile of keys, do not drift. The errors are 9.1e-8
-// (1.7e-7 with f32's roundings) and 4e-17.
+// Both polynomials have exp2(0) = 1, so that the accumulator and the sum, which
+// a row rescales by it with every tile of keys, do not drift. The errors are
+// 9.1e-8 (1.7e-7 with f32's roundings) and 4e-17.
 static constexpr double kExp2F32[] = {1.0,
                                       0.6931469775987844,
                                       0.240222420847439,
@@ -72,7 +73,7 @@ Value fovea::attn::emitExp2OfNonPositive(KernelBuilder &b, Value x) {
   Value exponent =
       arith::ShLIOp::create(b, arith::BitcastOp::create(b, bits, shifted),
                             b.constantInt(bits, k.significandBits));
-  // A product: whatever bits a NaN has, it stays one.
+  // A product is used: a NaN stays a NaN, whatever its bits.
   Value scaled = arith::MulFOp::create(
       b, power, arith::BitcastOp::create(b, type, exponent));
   Value inRange = arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x,
@@ -115,7 +116,8 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
       }
       if (!needsWeights)
         continue;
-      // No key is kept so far: any finite shift makes the weights 0, not NaN.
+      // The row has kept no key so far: any finite shift makes the weights 0,
+      // not NaN.
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
       shift.push_back(arith::SelectOp::create(b, none, zero, max));

@@ -10,7 +10,8 @@
 using namespace mlir;
 using namespace fovea::attn;
 
-/// Rows `row ... row + count` of one head of `memref: [B, H, rows, ...]`.
+/// Returns rows `row ... row + count` of one head of `memref: [B, H, rows,
+/// ...]`.
 static Value getRows(KernelBuilder &b, Value memref, ValueRange head, Value row,
                      Value count) {
   int64_t rank = cast<MemRefType>(memref.getType()).getRank();
@@ -106,7 +107,7 @@ OnlineAttentionOp fovea::attn::packOperands(KernelBuilder &b,
                                      b.add(at[2], row), at[3]});
         inner.getWholeMutable().assign(whole);
         inner.getRowsMutable().assign(rows);
-        // The views above were built behind the clone.
+        // The views above were built behind the clone, which must follow them.
         inner->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
         for (auto [from, to] : llvm::zip(local, outer))
           emitCopy(b, from, to, rows);

@@ -1,4 +1,4 @@
-//===- ValueProduct.cpp - Adds a block's values to the accumulator --------===//
+//===- ValueProduct.cpp - Adding a block's values to the accumulator ------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace fovea::attn;
 
-/// The value tile: `tileRows` queries times the vectors of `columns`, summed
-/// over the block's keys.
+/// Emits the value tile: `tileRows` queries times the vectors of `columns`,
+/// summed over the block's keys.
 static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
   KernelBuilder &b = kernel.b;
   const TileShape &shape = kernel.shape;
@@ -83,7 +83,7 @@ static void emitColumns(OnlineKernel &kernel, const Columns &columns) {
     });
   }
   // `tileRows` divides the tile's queries: the last tile may compute rows that
-  // do not exist, never beyond the tile.
+  // do not exist, but none beyond the tile.
   b.loop(b.index(0), kernel.rows, shape.tileRows,
          [&](Value row) { emitTile(kernel, columns, row); });
 }

@@ -1,5 +1,4 @@
-//===- VectorUnit.h - The vector unit that kernels are shaped for -*- C++
-//-*-===//
+//===- VectorUnit.h - Vector unit that kernels are shaped for ---*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,19 +21,19 @@ struct VectorUnit {
   int64_t bytes = 64;
   int64_t registers = 32;
 
-  /// Elements of a vector of `type`; a power of two.
+  /// Returns the number of elements of a vector of `type`, a power of two.
   int64_t lanes(mlir::Type type) const {
     int64_t elements = bytes * 8 / type.getIntOrFloatBitWidth();
     return std::max<int64_t>(1, llvm::bit_floor(uint64_t(elements)));
   }
 
-  /// The most lanes that also divide `count`.
+  /// Returns the largest number of lanes that also divides `count`.
   int64_t lanesDividing(mlir::Type type, int64_t count) const {
     return std::gcd(lanes(type), count);
   }
 
-  /// Accumulators that a register tile may have: more would leave too few
-  /// registers for its operands.
+  /// Returns the number of accumulators that a register tile may have: more
+  /// would leave too few registers for its operands.
   int64_t accumulators() const {
     return std::max<int64_t>(1, registers * 3 / 4);
   }

@@ -38,7 +38,7 @@ static constexpr int64_t kBlockDepthBytes = 512;
 /// Vectors of a panel of the right operand.
 static constexpr int64_t kPanelVectors = 2;
 
-/// `value` without the extension to a wider float.
+/// Returns `value` without the extension to a wider float.
 static Value stripExtension(Value value) {
   if (auto extension = value.getDefiningOp<arith::ExtFOp>())
     return extension.getIn();
@@ -51,14 +51,14 @@ struct Contraction {
   linalg::GenericOp op;
   OpOperand *left, *right, *result;
   /// Loops of the result that are not in a block: batches, and all rows and
-  /// columns but the innermost.
+  /// columns except the innermost.
   SmallVector<unsigned> outer;
-  /// Summations but the innermost.
+  /// Summations except the innermost.
   SmallVector<unsigned> outerSums;
   unsigned row, column, sum;
-  /// What products are summed in.
+  /// The type in which products are summed.
   FloatType type;
-  /// Whether a left element that is 0 adds nothing, whatever it is multiplied
+  /// True if a left element that is 0 adds nothing, whatever it is multiplied
   /// by.
   bool skipsZeros = false;
 
@@ -70,7 +70,7 @@ std::optional<Contraction> Contraction::match(linalg::GenericOp op) {
   if (!op.hasPureBufferSemantics() || op.getNumDpsInputs() != 2 ||
       op.getNumDpsInits() != 1)
     return std::nullopt;
-  // The body: yield out + left * right, in any order.
+  // The body must be: yield out + left * right, in any order.
   Block *body = op.getBody();
   auto add =
       body->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
@@ -136,14 +136,14 @@ std::optional<Contraction> Contraction::match(linalg::GenericOp op) {
     else
       return std::nullopt;
   }
-  // A product with a vector reads each element once: nothing to block.
+  // A product with a vector reads each element once: there is nothing to block.
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
   auto isLong = [&](unsigned dim) { return sizes[dim] != 1; };
   if (llvm::none_of(rows, isLong) || llvm::none_of(columns, isLong) ||
       sums.empty())
     return std::nullopt;
   auto takeInner = [&](SmallVector<unsigned> &dims) {
-    // The innermost loop of some length.
+    // Finds the innermost loop that is longer than one.
     unsigned *inner = dims.end() - 1;
     while (inner != dims.begin() && !isLong(*inner))
       --inner;
@@ -160,8 +160,8 @@ std::optional<Contraction> Contraction::match(linalg::GenericOp op) {
   return found;
 }
 
-/// The generic that fills the result just before, and nothing else reads or
-/// writes the result in between; or null.
+/// Returns the generic that fills the result just before, if nothing else reads
+/// or writes the result in between; or null.
 static linalg::GenericOp findFill(Contraction contraction) {
   Value result = contraction.result->get();
   Operation *op = contraction.op;
@@ -240,7 +240,7 @@ private:
     return getValueOrCreateConstantIndexOp(builder, loc, value);
   }
 
-  /// What is left of `size` from `begin` on, at most `most`.
+  /// Returns the rest of `size` from `begin` on, at most `most`.
   OpFoldResult getRest(OpFoldResult size, Value begin, int64_t most) {
     AffineExpr s, b;
     bindSymbols(builder.getContext(), s, b);
@@ -264,7 +264,7 @@ private:
                                     builder.getI64IntegerAttr(64));
   }
 
-  /// A loop over [0, `size`) in steps.
+  /// Emits a loop over [0, `size`) in steps.
   void inLoop(OpFoldResult size, int64_t step,
               llvm::function_ref<void(Value)> body) {
     if (auto count = getConstantIntValue(size);
@@ -287,8 +287,8 @@ private:
     OpFoldResult size;
   };
 
-  /// The part of `operand` at the current outer indices, and the map from
-  /// (`first`, `second`) to its dimensions.
+  /// Returns the part of `operand` at the current outer indices, and the map
+  /// from (`first`, `second`) to its dimensions.
   std::pair<Value, AffineMap> getPart(OpOperand &operand, Part first,
                                       Part second) {
     AffineMap map = c.op.getMatchingIndexingMap(&operand);
@@ -321,8 +321,8 @@ private:
     return {part, AffineMap::get(2, 0, exprs, builder.getContext())};
   }
 
-  /// The leading `rows` times `columns` elements of row `first` on of a buffer
-  /// on the stack; `leading` are indices before these two.
+  /// Returns the leading `rows` times `columns` elements of row `first` on of a
+  /// buffer on the stack; `leading` are indices before these two.
   Value getBufferPart(Value buffer, ArrayRef<OpFoldResult> leading, Value first,
                       OpFoldResult rows, OpFoldResult columns) {
     SmallVector<OpFoldResult> offsets(leading),
@@ -341,7 +341,7 @@ private:
 
   using BodyFn = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-  /// `to[map(x, y)] = body(from[map(x, y)], to)`.
+  /// Emits `to[map(x, y)] = body(from[map(x, y)], to)`.
   void emitMap(ValueRange from, Value to, ArrayRef<AffineMap> maps,
                BodyFn body) {
     SmallVector<utils::IteratorType> iterators(2,
@@ -365,7 +365,7 @@ private:
 
   AffineMap identity() { return builder.getMultiDimIdentityMap(2); }
 
-  /// The block of the result that begins at `rowBegin`, `columnBegin`.
+  /// Emits the block of the result that begins at `rowBegin`, `columnBegin`.
   void emitBlock(Value rowBegin, Value columnBegin) {
     Value left = allocate({kBlockRows, depth});
     Value right = allocate({blockColumns / panel, depth, panel});
@@ -395,7 +395,7 @@ private:
           };
           if (!c.skipsZeros)
             return emitRows(false);
-          // Numbers times 0 add nothing as they are.
+          // Finite numbers times 0 add nothing: no test is needed.
           auto branch = scf::IfOp::create(builder, loc,
                                           hasNumbersOnly(right, column, sums),
                                           /*withElseRegion=*/true);
@@ -409,7 +409,7 @@ private:
     });
   }
 
-  /// Whether a panel has no NaN and no infinity.
+  /// Returns true, as a value, if a panel has no NaN and no infinity.
   Value hasNumbersOnly(Value right, Value column, OpFoldResult sums) {
     auto vectorType = VectorType::get(lanes, c.type);
     Value zero = arith::ConstantOp::create(builder, loc,
@@ -479,16 +479,16 @@ private:
     return arith::AddIOp::create(builder, loc, a, b);
   }
 
-  /// The number of the panel that begins at `column` of the block.
+  /// Returns the number of the panel that begins at `column` of the block.
   OpFoldResult getPanel(Value column) {
     AffineExpr expr = builder.getAffineSymbolExpr(0).floorDiv(panel);
     return affine::makeComposedFoldedAffineApply(
         builder, loc, AffineMap::get(0, 1, expr), OpFoldResult(column));
   }
 
-  /// The products of the left block's rows from `row` on with a panel, summed
-  /// in registers, then in `tile`. Rows beyond the block's are of no use, but
-  /// exist.
+  /// Emits the products of the left block's rows from `row` on with a panel,
+  /// summed in registers, then in `tile`. Rows beyond the block's are of no
+  /// use, but exist.
   void emitTile(Value left, Value right, Value tile, Value row, Value column,
                 OpFoldResult sums, bool skipsZeros) {
     auto vectorType = VectorType::get(lanes, c.type);
@@ -498,7 +498,7 @@ private:
     SmallVector<Value> columnOffsets;
     for (int64_t i = 0; i < kPanelVectors; ++i)
       columnOffsets.push_back(constant(i * lanes));
-    // One address for all rows: that of the first, and constant distances.
+    // All rows use one address: that of the first row, plus constant distances.
     Value leftRows =
         getBufferPart(left, {}, row, builder.getIndexAttr(tileRows),
                       builder.getIndexAttr(depth));
@@ -575,7 +575,7 @@ private:
   SmallVector<OpFoldResult> sizes;
   /// The index of every loop that is not in a block.
   SmallVector<Value> ivs;
-  /// What the result is filled with before, if that is known.
+  /// The value that fills the result before, if that is known.
   Attribute fillValue;
 };
 

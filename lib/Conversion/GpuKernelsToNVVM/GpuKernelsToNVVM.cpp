@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Upstream's convert-gpu-to-nvvm replaces mathematics by calls of libdevice,
-// even square roots that are one instruction; so its patterns are put together
-// anew, without that.
+// even square roots that are one instruction; so this pass combines upstream's
+// patterns anew, without those calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@
 
 using namespace mlir;
 
-/// Whether LLVM has instructions of the GPU for `op`.
+/// Returns true if LLVM has instructions of the GPU for `op`.
 static bool isInstruction(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
              math::CountLeadingZerosOp, math::CountTrailingZerosOp,
@@ -83,8 +83,8 @@ findByValueArguments(gpu::GPUModuleOp module,
   return found;
 }
 
-/// Says that the memory behind the pointers is used through each alone, so that
-/// loads may go past stores.
+/// Declares that the memory behind each pointer is accessed through that
+/// pointer only, so that loads may go past stores.
 static void setNoAlias(LLVM::LLVMFuncOp kernel) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     if (isa<LLVM::LLVMPointerType>(kernel.getArgument(index).getType()))
@@ -121,8 +121,8 @@ struct PrefetchLowering : ConvertOpToLLVMPattern<memref::PrefetchOp> {
   }
 };
 
-/// An addition that kernels order by nothing else, in global memory. Upstream's
-/// orders all memory of the system.
+/// An atomic addition in global memory that orders no other access of the
+/// kernel. Upstream's orders all memory of the system.
 struct AtomicAddLowering : ConvertOpToLLVMPattern<memref::AtomicRMWOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -170,9 +170,9 @@ struct WidenLowering : ConvertOpToLLVMPattern<arith::ExtFOp> {
 };
 } // namespace
 
-/// Whether a kernel computes with numbers of f16, of whose denormal ones the
-/// PTX back end makes zeros where it does so with those of f32. These matter
-/// little; those of f16 begin at 6e-5.
+/// Returns true if a kernel computes with f16 numbers. Where the PTX back end
+/// makes zeros of denormal f32 numbers, it does so with those of f16 also.
+/// Denormals of f32 matter little; those of f16 begin at 6e-5.
 static bool computesInHalves(gpu::GPUFuncOp kernel) {
   return kernel
       .walk([](Operation *op) {
@@ -202,7 +202,8 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
     MLIRContext *context = &getContext();
     if (failed(checkMath(module)))
       return signalPassFailure();
-    // Their names: ops are still those of the program.
+    // Names of the kernels that compute with f16, found while ops are still
+    // those of the program.
     llvm::StringSet<> halfKernels;
     for (auto kernel : module.getOps<gpu::GPUFuncOp>())
       if (computesInHalves(kernel))
@@ -238,7 +239,7 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
       return signalPassFailure();
 
     for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-      // Blocks have the known size always, which ptxas knows what to do with.
+      // Blocks always have the known size, which ptxas makes use of.
       if (Attribute size =
               function->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
         function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
@@ -247,7 +248,7 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
       if (function->removeAttr(kDistinctMemory))
         setNoAlias(function);
     }
-    // They are not written, so that no thread needs a copy.
+    // These arguments are not written, so that no thread needs a copy.
     for (const ByValueArgument &argument : byValue) {
       auto kernel = module.lookupSymbol<LLVM::LLVMFuncOp>(argument.kernel);
       kernel.setArgAttr(argument.index, LLVM::LLVMDialect::getByValAttrName(),

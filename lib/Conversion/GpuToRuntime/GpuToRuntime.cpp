@@ -19,14 +19,14 @@
 
 using namespace mlir;
 
-/// Whether argument `index` of a kernel is what the pointer that is passed for
-/// it points to.
+/// Returns true if argument `index` of a kernel is the data that the pointer
+/// passed for it points to.
 static bool isByValue(FunctionOpInterface kernel, unsigned index) {
   return index < kernel.getNumArguments() &&
          kernel.getArgAttr(index, LLVM::LLVMDialect::getByValAttrName());
 }
 
-/// The allocation that `value` is a view of, or null.
+/// Returns the allocation that `value` is a view of, or null.
 static memref::AllocOp getAllocation(Value value) {
   while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
     value = view.getViewSource();
@@ -121,8 +121,8 @@ LogicalResult RuntimeCaller::launch(gpu::LaunchFuncOp op) {
       SymbolTable::lookupSymbolIn(getKernelModule(module), op.getKernelName()));
   bool isLowered = isa<LLVM::LLVMFuncOp>(kernel);
 
-  // What the pointers to arguments point to: a memref is passed as the parts
-  // of its descriptor.
+  // The values that the pointers to arguments point to: a memref is passed as
+  // the parts of its descriptor.
   SmallVector<Value> values;
   SmallVector<bool> byValue;
   for (auto [index, operand] : llvm::enumerate(op.getKernelOperands())) {
@@ -141,7 +141,7 @@ LogicalResult RuntimeCaller::launch(gpu::LaunchFuncOp op) {
     byValue.resize(values.size(), false);
   }
 
-  // The stack of a launch in a loop does not grow.
+  // The stack does not grow with each launch in a loop.
   auto function = op->getParentOfType<func::FuncOp>();
   ImplicitLocOpBuilder top(op.getLoc(), op);
   top.setInsertionPointToStart(&function.getBody().front());

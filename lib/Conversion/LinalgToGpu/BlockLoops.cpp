@@ -23,14 +23,15 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Warps whose values every thread reads sooner than it shuffles them.
+/// The number of warps up to which every thread reads their values sooner than
+/// it shuffles them.
 static constexpr int64_t kFewWarps = 16;
 
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// `value` of the lane whose number differs in the bits `mask`.
+/// Returns `value` of the lane whose number differs in the bits `mask`.
 static Value shuffle(ImplicitLocOpBuilder &builder, Value value, int64_t mask) {
   Type type = value.getType();
   Type word = builder.getI32Type();
@@ -112,7 +113,7 @@ Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
   if (count == machine::kWarpSize)
     return value;
 
-  // Each warp leaves its value in shared memory, and each combines them all.
+  // Each warp leaves its value in shared memory, and each combines all of them.
   auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
                                           gpu::AddressSpace::Workgroup);
   auto type =
@@ -154,7 +155,8 @@ Value fovea::reduceBlock(OpBuilder &outer, const BlockThread &thread,
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// The op that combines the terms of each output, or none if one is unknown.
+/// Returns the op that combines the terms of each output, or none if one is
+/// unknown.
 static SmallVector<Operation *> getCombiners(linalg::LinalgOp op) {
   SmallVector<Operation *> combiners;
   auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
@@ -180,7 +182,8 @@ static void emitBlockSum(OpBuilder &builder, const BlockThread &thread,
         return arith::ConstantOp::create(builder, loc,
                                          *arith::getNeutralElement(combiner));
       });
-  // The terms in the order of the loops: neighbours for neighbouring threads.
+  // Threads take terms in the order of the loops: neighbouring threads,
+  // neighbouring terms.
   Value terms = getProduct(builder, loc, sizes);
   auto loop = scf::ForOp::create(
       builder, loc, thread.id, terms, thread.count, partials,

@@ -13,11 +13,11 @@
 
 namespace fovea {
 
-/// A thread among those that work together, a block of whole warps or one warp
-/// of it, in the body of a launch with one-dimensional blocks.
+/// A thread among the threads that work together (a block of whole warps or one
+/// warp of it) in the body of a launch with one-dimensional blocks.
 struct BlockThread {
   mlir::gpu::LaunchOp launch;
-  /// The thread's number among them, and how many there are, as indices.
+  /// The thread's number among these threads, and their number, as indices.
   mlir::Value id, count;
 
   explicit BlockThread(mlir::gpu::LaunchOp launch)
@@ -25,13 +25,13 @@ struct BlockThread {
         count(launch.getBlockSize().x) {}
 };
 
-/// The op `combiner` on `a` and `b`.
+/// Applies the op `combiner` to `a` and `b`.
 mlir::Value combine(mlir::OpBuilder &builder, mlir::Operation *combiner,
                     mlir::Value a, mlir::Value b);
 
 /// Combines the values `partial` of all threads by the binary op `combiner`,
 /// whose neutral element is known, in an order that depends on the number of
-/// threads alone. Every thread gets the result. All threads of the block must
+/// threads only. Every thread gets the result. All threads of the block must
 /// come here; before they come here again there must be a barrier.
 mlir::Value reduceBlock(mlir::OpBuilder &builder, const BlockThread &thread,
                         mlir::Operation *combiner, mlir::Value partial);

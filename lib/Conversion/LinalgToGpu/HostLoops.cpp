@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gradients of what is read at computed places are sums at such places, written
-// as loops that add one term after another (`LoopNest.h`); and a parallel loop
-// of one iteration leaves the loops that were in it.
+// Gradients of elements that are read at computed places are sums at such
+// places, written as loops that add one term after another (`LoopNest.h`); and
+// a parallel loop of one iteration leaves behind the loops that were in it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Iterations of a loop in one thread that need no remark.
+/// The number of iterations up to which a loop in one thread needs no remark.
 static constexpr int64_t kFewIterations = 256;
 
 bool fovea::isScalarProgram(Operation *op) {
@@ -67,7 +67,7 @@ bool fovea::isScalarProgram(Operation *op) {
 
 namespace {
 
-/// A nest of loops each iteration of which adds a term to an element.
+/// A nest of loops in which each iteration adds a term to an element.
 struct ScatterNest {
   SmallVector<scf::ForOp> loops;
   memref::LoadOp old;
@@ -80,7 +80,7 @@ struct ScatterNest {
 
 } // namespace
 
-/// Finds what the store of `nest` adds to, and what.
+/// Finds the element that the store of `nest` adds to, and the term.
 static bool matchAdd(ScatterNest &nest) {
   nest.add = nest.store.getValue().getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(nest.add) ||
@@ -104,8 +104,8 @@ static bool matchAdd(ScatterNest &nest) {
   return false;
 }
 
-/// The nest that `outermost` is, if iterations depend on one another by sums
-/// alone.
+/// Returns the nest whose outermost loop is `outermost`, if its iterations
+/// depend on one another by sums only.
 static std::optional<ScatterNest> matchScatter(scf::ForOp outermost) {
   ScatterNest nest;
   SmallVector<memref::LoadOp> loads;
@@ -155,11 +155,11 @@ public:
   ScatterEmitter(OpBuilder &builder, ScatterNest &nest)
       : builder(builder), nest(nest), loc(nest.store.getLoc()) {}
 
-  /// Computes how many terms there are, in front of the nest.
+  /// Computes the number of terms, in front of the nest.
   void begin();
   /// Adds the terms to the elements.
   void emitAtomic();
-  /// Adds them to integers, and the sums of these to the elements.
+  /// Adds the terms to integers, and the sums of these to the elements.
   LogicalResult
   emitIntegers(function_ref<LogicalResult(linalg::LinalgOp)> convert);
 
@@ -195,8 +195,8 @@ void ScatterEmitter::begin() {
   items = getProduct(builder, loc, sizes);
 }
 
-/// Emits a kernel of a thread for each term, which calls `add` with what
-/// `wanted` is there.
+/// Emits a kernel with a thread for each term, which calls `add` with the
+/// values that `wanted` has in that thread.
 void ScatterEmitter::emitTerms(Value wanted, AddFn add) {
   emitUnlessEmpty(builder, loc, items, [&] {
     emitItemLaunch(
@@ -234,7 +234,7 @@ void ScatterEmitter::emitAtomic() {
             });
 }
 
-/// Adds the sums in integers to the elements that they are of.
+/// Adds each sum in integers to its element.
 linalg::GenericOp ScatterEmitter::emitSums(const ReproducibleSum &integers,
                                            Value sums) {
   Value target = nest.store.getMemref();
@@ -268,7 +268,7 @@ linalg::GenericOp ScatterEmitter::emitSums(const ReproducibleSum &integers,
 
 LogicalResult ScatterEmitter::emitIntegers(
     function_ref<LogicalResult(linalg::LinalgOp)> convert) {
-  // Terms that were widened need the integers of the narrow type alone.
+  // Terms that were widened need only the integers of the narrow type.
   Value term = nest.term;
   auto widened = term.getDefiningOp<arith::ExtFOp>();
   bool isNarrow =
@@ -308,7 +308,7 @@ LogicalResult ScatterEmitter::emitIntegers(
 // One thread
 //===----------------------------------------------------------------------===//
 
-/// Whether `op` is known to have few iterations.
+/// Returns true if `op` is known to have few iterations.
 static bool isShort(Operation *op) {
   int64_t iterations = 1;
   WalkResult walk = op->walk([&](Operation *nested) {
@@ -327,7 +327,7 @@ static bool isShort(Operation *op) {
   return !walk.wasInterrupted();
 }
 
-/// Emits `op` as a kernel of one thread. The host, and kernels behind, read its
+/// Emits `op` as a kernel of one thread. The host and later kernels read its
 /// results from memory.
 static void emitThread(OpBuilder &builder, Operation *op) {
   Location loc = op->getLoc();
@@ -347,7 +347,7 @@ static void emitThread(OpBuilder &builder, Operation *op) {
   for (auto [value, memory] : llvm::zip_equal(op->getResults(), results))
     value.replaceAllUsesWith(
         memref::LoadOp::create(builder, loc, memory).getResult());
-  // Behind the last kernel that may read them.
+  // The memory is freed behind the last kernel that may read it.
   builder.setInsertionPoint(op->getBlock()->getTerminator());
   for (Value memory : results)
     memref::DeallocOp::create(builder, loc, memory);

@@ -12,14 +12,14 @@
 
 namespace fovea {
 
-/// Whether `op` is a loop or a condition of scalar ops that read or write the
-/// GPU's memory, and of nothing that only the host can do.
+/// Returns true if `op` is a loop or a condition of scalar ops that read or
+/// write the GPU's memory, without anything that only the host can do.
 bool isScalarProgram(mlir::Operation *op);
 
 /// Turns such an `op` into kernels. Loops that add terms at computed places
-/// become one of a thread for each term, which adds atomically, or, where
+/// become a kernel with a thread for each term, which adds atomically or, where
 /// results must not depend on the order, in integers (`ReproducibleSum.h`);
-/// `convert` is called for what goes over these. Everything else becomes a
+/// `convert` is called for ops over these integers. Everything else becomes a
 /// kernel of one thread, whose results are in memory.
 llvm::LogicalResult convertScalarProgram(
     mlir::OpBuilder &builder, mlir::Operation *op, bool deterministic,

@@ -48,7 +48,7 @@ gpu::LaunchOp fovea::emitItemLaunch(OpBuilder &builder, Location loc,
   Value one = constant(1);
   bool isOne = count == 1;
   Value threads = isOne ? one : constant(kItemBlock);
-  // At most one item a thread: no loop.
+  // With at most one item a thread there is no loop.
   bool isSmall = count && *count <= largestGrid * kItemBlock;
   Value blocks = one;
   if (count && !isOne) {

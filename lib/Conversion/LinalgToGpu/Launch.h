@@ -12,12 +12,12 @@
 
 namespace fovea {
 
-/// What builds a kernel's body for the work item `item`. `worker` is the number
-/// of the thread, or block, among all of the grid.
+/// A function that builds a kernel's body for the work item `item`. `worker` is
+/// the number of the thread, or block, among all of the grid.
 using ItemBuilder = llvm::function_ref<void(
     mlir::gpu::LaunchOp launch, mlir::Value item, mlir::Value worker)>;
 
-/// Threads of a block of these kernels.
+/// The threads of a block of these kernels.
 inline constexpr int64_t kItemBlock = 256;
 
 /// Emits `body` in an `scf.if`, unless it is known that `items` is not 0.

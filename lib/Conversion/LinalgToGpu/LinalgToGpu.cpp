@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // First every op that touches memory becomes a launch of its own, or is moved
-// into one; then what is left on the host is arithmetic on sizes, views,
-// allocations and control flow, and what it needs of the GPU's memory for these
-// is copied.
+// into one. Then only arithmetic on sizes, views, allocations and control flow
+// are left on the host, and the elements that they need of the GPU's memory are
+// copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,8 +69,8 @@ private:
     return isa<scf::ForOp, scf::IfOp, scf::WhileOp, scf::IndexSwitchOp>(op);
   }
 
-  /// The host starts kernels one after another: a parallel loop around some is
-  /// a loop there.
+  /// The host starts kernels one after another: a parallel loop around kernels
+  /// becomes a sequential loop on the host.
   static LogicalResult serializeAroundKernels(func::FuncOp function) {
     SmallVector<scf::ForallOp> parallel;
     function.walk([&](scf::ForallOp loop) {
@@ -166,7 +166,7 @@ private:
       return convertParallelLoop(builder, rows);
     builder.setInsertionPoint(op);
     if (!writesApart(op)) {
-      // Threads would write the same element: one does it all.
+      // Threads would write the same element: one thread does it all.
       remark::missed(loc, remark::RemarkOpts::name("one-thread")
                               .category("convert-linalg-to-gpu"))
           << "may write an element twice: one thread of the GPU does it all";
@@ -198,7 +198,8 @@ private:
     return success();
   }
 
-  /// What the host loads may be overwritten before a kernel uses it: keeps it.
+  /// Keeps a copy of an element that the host loads, because it may be
+  /// overwritten before a kernel uses it.
   void snapshot(OpBuilder &builder, memref::LoadOp load) {
     if (isHostBuffer(load.getMemref()) || isOperand(load.getMemref()))
       return;
@@ -213,15 +214,15 @@ private:
                    });
     load.replaceAllUsesWith(
         memref::LoadOp::create(builder, loc, copy).getResult());
-    // Behind the last kernel that may read it.
+    // The copy is freed behind the last kernel that may read it.
     builder.setInsertionPoint(load->getBlock()->getTerminator());
     memref::DeallocOp::create(builder, loc, copy);
     load.erase();
     ++numScalars;
   }
 
-  /// Whether `value` is made from what is in the device's memory, by ops that
-  /// can be done in a kernel just as well.
+  /// Returns true if `value` is computed from the contents of the device's
+  /// memory, by ops that a kernel can execute just as well.
   static bool isDeviceValue(Value value, DenseMap<Value, bool> &known) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getNumRegions() != 0)
@@ -323,7 +324,8 @@ private:
         op->erase();
   }
 
-  /// Copies what the host needs of the GPU's memory to decide what it does.
+  /// Copies the elements of the GPU's memory that the host needs for its
+  /// decisions.
   static void readOnHost(func::FuncOp function) {
     SmallVector<memref::LoadOp> loads;
     walkHost(function, [&](Operation *op) {

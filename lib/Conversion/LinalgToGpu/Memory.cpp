@@ -1,4 +1,4 @@
-//===- Memory.cpp - What memrefs are in which memory ----------------------===//
+//===- Memory.cpp - Memory that memrefs are in ----------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Memory.h - What memrefs are in which memory --------------*- C++ -*-===//
+//===- Memory.h - Memory that memrefs are in --------------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,18 +12,19 @@
 
 namespace fovea {
 
-/// What `memref` is a view of.
+/// Returns the memref that `memref` is a view of.
 mlir::Value getBase(mlir::Value memref);
 
-/// Whether `memref` is in the host's memory, as what the host passes to kernels
-/// by address is; everything else is in the GPU's.
+/// Returns true if `memref` is in the host's memory, as buffers are that the
+/// host passes to kernels by address; all others are in the GPU's.
 bool isHostBuffer(mlir::Value memref);
 
-/// Whether `memref` is an operand of the function, which is never written.
+/// Returns true if `memref` is an operand of the function; operands are never
+/// written.
 bool isOperand(mlir::Value memref);
 
-/// Whether no other memref of the function is in the same memory, views apart,
-/// for `base` that is a view of nothing.
+/// Returns true if no other memref of the function is in the same memory, apart
+/// from views. `base` must not be a view.
 bool isDistinct(mlir::Value base);
 
 } // namespace fovea

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With a block for an iteration, all of its threads run the body; an op on
-// memory is shared by them, and there is a barrier behind it. Whatever decides
-// the flow of control is thus the same in all of them.
+// With a block for each iteration, all of its threads run the body; they share
+// each op on memory, and there is a barrier behind it. All values that decide
+// the flow of control are thus the same in all threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,18 +32,20 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Bytes of the largest buffer that a thread has to itself, and that all
-/// threads of a block have in shared memory.
+/// Bytes of the largest buffer that a thread has to itself, and of the largest
+/// that all threads of a block share in shared memory.
 static constexpr int64_t kThreadBuffer = 512;
 static constexpr int64_t kSharedBuffer = 8 << 10;
 /// Bytes of all buffers of a block in shared memory.
 static constexpr int64_t kSharedTotal = 32 << 10;
-/// Blocks of a kernel whose buffers are in memory: of threads, and of blocks.
+/// The number of blocks of a kernel whose buffers are in memory: where threads
+/// have buffers, and where blocks have them.
 static constexpr int64_t kThreadBufferGrid = 128;
 static constexpr int64_t kBlockBufferGrid = 1024;
 /// Bytes that buffers in memory are aligned to.
 static constexpr int64_t kBufferAlignment = 64;
-/// Threads of a block, and elements that one should have to do.
+/// The most threads of a block, and the elements that one thread should have to
+/// do.
 static constexpr int64_t kMostThreads = 512;
 static constexpr int64_t kUsualThreads = 256;
 static constexpr int64_t kElementsPerThread = 4;
@@ -69,11 +71,11 @@ public:
   LogicalResult convert();
 
 private:
-  /// Memory of the buffers that an allocation in the body makes.
+  /// Memory for the buffers that an allocation in the body makes.
   struct Workspace {
     memref::AllocOp alloc;
     Value memory;
-    /// For each thread or block.
+    /// The bytes for each thread or block.
     Value bytes;
   };
 
@@ -101,7 +103,7 @@ private:
   OpBuilder &builder;
   scf::ForallOp forall;
   Location loc;
-  /// A block for each iteration, not a thread.
+  /// True if each iteration has a block, not a thread.
   bool isByBlocks = false;
   SmallVector<Value> lowers, steps, sizes;
   /// Allocations that become buffers of a thread, or of a block in shared
@@ -140,8 +142,8 @@ LogicalResult LoopConverter::convert() {
   return result;
 }
 
-/// Emits a kernel that keeps rows in registers, where that can be, and one that
-/// does not where it depends on sizes and addresses.
+/// Emits a kernel that keeps rows in registers, where possible, and another
+/// kernel where that depends on sizes and addresses.
 LogicalResult LoopConverter::emitRowsOrBlocks(Value items) {
   std::optional<RowPlan> plan = planRows(forall);
   if (!plan)

@@ -13,8 +13,8 @@
 namespace fovea {
 
 /// Replaces a bufferised parallel loop by a kernel: with a block for each
-/// iteration where there is linalg in its body, the threads sharing each op,
-/// else with a thread for each iteration.
+/// iteration where there is linalg in the loop's body, whose threads share each
+/// op, else with a thread for each iteration.
 mlir::LogicalResult convertParallelLoop(mlir::OpBuilder &builder,
                                         mlir::scf::ForallOp forall);
 

@@ -83,7 +83,7 @@ SmallVector<unsigned> fovea::getPointDims(linalg::LinalgOp op) {
       [&](unsigned result) { return map.getDimPosition(result); });
 }
 
-/// The place of `operand`'s element at a point.
+/// Returns the place of `operand`'s element at a point.
 static SmallVector<Value> getIndices(OpBuilder &builder, linalg::LinalgOp op,
                                      OpOperand &operand, ValueRange ivs) {
   AffineMap map = op.getMatchingIndexingMap(&operand);
@@ -211,7 +211,7 @@ void fovea::emitLoops(OpBuilder &builder, linalg::LinalgOp op) {
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   SmallVector<Value> ivs(sizes.size());
   for (auto [dim, type] : llvm::enumerate(op.getIteratorTypesArray())) {
-    // Where elements are written more than once, each time goes to memory.
+    // Elements that are written more than once go to memory each time.
     if (isApart && !linalg::isParallelIterator(type))
       continue;
     auto loop = scf::ForOp::create(builder, loc, zero, sizes[dim], one);

@@ -28,17 +28,16 @@ llvm::SmallVector<mlir::Value> delinearize(mlir::OpBuilder &builder,
                                            mlir::Value number,
                                            mlir::ValueRange sizes);
 
-/// The copy as the `linalg.generic` that it is, in front of it.
+/// Returns the copy as the `linalg.generic` that it is, in front of it.
 mlir::linalg::GenericOp createCopy(mlir::OpBuilder &builder,
                                    mlir::memref::CopyOp op);
 
-/// The parallel loops of `op`, which writes apart (`Analysis/Loops.h`), in an order
-/// in which neighbouring points write neighbouring elements.
+/// Returns the parallel loops of `op`, which writes apart (`Analysis/Loops.h`),
+/// in an order in which neighbouring points write neighbouring elements.
 llvm::SmallVector<unsigned> getPointDims(mlir::linalg::LinalgOp op);
 
-/// Emits the body of `op` at the indices `ivs`. `outputs` are the values that
-/// its outputs have (null for those that it does not read), the result those
-/// that they get.
+/// Emits the body of `op` at the indices `ivs`. `outputs` are the old values of
+/// its outputs (null for those that it does not read); returns the new ones.
 llvm::SmallVector<mlir::Value> emitTerm(mlir::OpBuilder &builder,
                                         mlir::linalg::LinalgOp op,
                                         mlir::ValueRange ivs,

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the plan says is loaded first, so that many loads are under way at once;
-// then op follows op, on registers. A buffer of the loop's
-// body becomes a value: a vector for each of a thread's vectors of the row, or
-// one scalar, which all threads know.
+// The data that the plan names is loaded first, so that many loads are under
+// way at once; then op follows op, on registers. A buffer of the loop's body
+// becomes a value: a vector for each of a thread's vectors of the row, or one
+// scalar, which all threads know.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Neighbours that have a random number's counter in common.
+/// Neighbours that share a random number's counter.
 static constexpr int64_t kSharedPlaces = 4;
 
 //===----------------------------------------------------------------------===//
@@ -68,7 +68,7 @@ Value fovea::emitRowCondition(OpBuilder &outer, Location loc,
     if (bytes <= elementBytes)
       continue;
     auto metadata = memref::ExtractStridedMetadataOp::create(builder, memref);
-    // Everything, in bytes, that is added up to the address of a row.
+    // All terms, in bytes, of the address of a row.
     Value parts;
     auto add = [&](Value part) {
       parts = parts ? arith::OrIOp::create(builder, parts, part) : part;
@@ -81,7 +81,7 @@ Value fovea::emitRowCondition(OpBuilder &outer, Location loc,
           builder, getValueOrCreateConstantIndexOp(builder, loc, elements),
           constant(elementBytes)));
     };
-    // Allocations are aligned enough.
+    // Allocations are sufficiently aligned.
     if (!memref.getDefiningOp<memref::AllocOp>())
       add(memref::ExtractAlignedPointerAsIndexOp::create(builder, memref));
     addElements(metadata.getConstifiedMixedOffset());
@@ -114,19 +114,19 @@ public:
 
   /// Takes the row whose induction variables are `ivs`.
   void begin(ValueRange ivs);
-  /// Loads what sums need.
+  /// Loads the rows that sums need.
   void preload();
-  /// Brings what is read of the row into the L2 cache.
+  /// Brings the parts of the row that are read into the L2 cache.
   void prefetch();
   /// Emits the ops.
   void emit();
 
 private:
-  /// The vectors of a row that a thread has.
+  /// The vectors of a row that a thread holds.
   using RowValue = SmallVector<Value>;
   /// One vector of each operand that is read, by the body's argument.
   using Vectors = DenseMap<Value, Value>;
-  /// The op that was cloned last for an op of a body, and what it was used on.
+  /// The last clone of an op of a body, and the operands that it was made with.
   struct Clone {
     SmallVector<Value> operands;
     Operation *op = nullptr;
@@ -156,7 +156,7 @@ private:
     return memref.getDefiningOp<memref::AllocOp>() &&
            forall.getRegion().isAncestor(memref.getParentRegion());
   }
-  /// What vectors of `memref` are aligned to in memory.
+  /// Returns the alignment of vectors of `memref` in memory.
   llvm::Align getAlignment(Value memref) const {
     Type element = cast<MemRefType>(memref.getType()).getElementType();
     int64_t bytes = element.isIndex() ? 8 : element.getIntOrFloatBitWidth() / 8;
@@ -316,8 +316,8 @@ SmallVector<Value> RowEmitter::guard(int64_t vector, ValueRange otherwise,
   return llvm::to_vector_of<Value>(branch.getResults());
 }
 
-/// A vector of what an operand has of the row, which exists: in registers
-/// already, or to be loaded.
+/// Loads a vector of an operand's part of the row, which exists: it is in
+/// registers already, or in memory.
 Value RowEmitter::loadVector(linalg::GenericOp op, unsigned loop,
                              OpOperand &operand, int64_t vector) {
   Value memref = operand.get();
@@ -325,7 +325,7 @@ Value RowEmitter::loadVector(linalg::GenericOp op, unsigned loop,
   if (found != rows.end())
     return found->second[vector];
   VectorType type = getVectorType(memref);
-  // What no op has written has no particular value.
+  // Elements that no op has written have no particular value.
   if (isLocal(memref))
     return getZeros(type);
   return vector::LoadOp::create(
@@ -365,7 +365,8 @@ void RowEmitter::storeScalar(linalg::GenericOp op, OpOperand &operand,
   });
 }
 
-/// Maps what is the same for all elements of the row, and emits the ops on it.
+/// Maps values that are the same for all elements of the row, and emits the ops
+/// on them.
 IRMapping RowEmitter::mapInvariants(linalg::GenericOp op,
                                     std::optional<unsigned> loop) {
   IRMapping values = mapping;
@@ -408,7 +409,7 @@ void RowEmitter::emitOp(linalg::GenericOp op, std::optional<unsigned> loop) {
     emitElementwise(op, *loop);
 }
 
-/// An op on one element, which every thread does.
+/// Emits an op on one element, which every thread executes.
 void RowEmitter::emitUniformOp(linalg::GenericOp op) {
   IRMapping values = mapInvariants(op, std::nullopt);
   for (auto [output, value] :
@@ -417,7 +418,7 @@ void RowEmitter::emitUniformOp(linalg::GenericOp op) {
     storeScalar(op, output, values.lookupOrDefault(value));
 }
 
-/// The vectors that `op` reads, by its arguments.
+/// Returns the vectors that `op` reads, by its arguments.
 RowEmitter::Vectors RowEmitter::loadVectors(linalg::GenericOp op, unsigned loop,
                                             int64_t vector) {
   Vectors vectors;
@@ -429,8 +430,8 @@ RowEmitter::Vectors RowEmitter::loadVectors(linalg::GenericOp op, unsigned loop,
   return vectors;
 }
 
-/// Emits the body for one element. Ops that are the same as for the element
-/// before, such as the random numbers that four elements share, are not
+/// Emits the body for one element. Ops that have the same result as for the
+/// element before, such as the random numbers that four elements share, are not
 /// repeated.
 SmallVector<Value> RowEmitter::emitLane(linalg::GenericOp op, unsigned loop,
                                         const IRMapping &invariants,
@@ -493,8 +494,8 @@ SmallVector<Value> RowEmitter::emitLane(linalg::GenericOp op, unsigned loop,
       [&](Value value) { return values.lookupOrDefault(value); });
 }
 
-/// Loads the vectors of weights together, before stores that they would wait
-/// behind. Those of several operands, and of long rows, would take too many
+/// Loads the vectors of weights together, before stores that they would have to
+/// wait for. Vectors of several operands, or of long rows, would take too many
 /// registers.
 void RowEmitter::loadSharedRow(linalg::GenericOp op, unsigned loop) {
   if (plan.preloaded.empty() || plan.residentBlocks == 1)
@@ -597,7 +598,7 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
                      const RowPlan &plan, Value items, Value length,
                      function_ref<SmallVector<Value>(Value item)> getIndices) {
   Location loc = forall.getLoc();
-  // The row that is begun when this one is done.
+  // The row that begins when this one is done.
   auto prefetch = [&](const BlockThread &row, Value item) {
     Value ahead = arith::ConstantIndexOp::create(builder, loc, plan.rowsAhead);
     Value next = arith::AddIOp::create(builder, loc, item, ahead);
@@ -624,7 +625,7 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
   };
   auto emitBlock = [&](gpu::LaunchOp launch, Value item, Value) {
     emit(launch, item, launch.getThreadIds().x);
-    // The next row's sums go through the same shared memory.
+    // The next row's sums use the same shared memory.
     gpu::BarrierOp::create(builder, loc);
   };
   gpu::LaunchOp launch =
@@ -633,8 +634,9 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
                             plan.blockThreads, plan.threads, emit)
           : emitBlockLaunch(builder, loc, items, machine::kLargestGrid,
                             plan.threads, emitBlock);
-  // What is written is used as one memref, as the plan knows. Where rows are in
-  // registers, loads that go past stores would take more of them.
+  // Memory that is written is accessed through one memref, which the plan
+  // ensures. Where rows are in registers, loads that go past stores would take
+  // more registers.
   if (plan.preloaded.empty())
     launch->setAttr(kDistinctMemory, builder.getUnitAttr());
   if (plan.residentBlocks > 1)

@@ -14,8 +14,8 @@
 
 namespace fovea {
 
-/// Emits, for the host, whether the plan holds for the sizes and addresses that
-/// the loop gets; null if it always does.
+/// Emits, for the host, the condition that the plan holds for the sizes and
+/// addresses that the loop gets; null if it always holds.
 mlir::Value emitRowCondition(mlir::OpBuilder &builder, mlir::Location loc,
                              const RowPlan &plan, mlir::Value length);
 

@@ -18,11 +18,11 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Elements of the shortest row that is worth a warp.
+/// Elements of the shortest row for which a warp pays.
 static constexpr int64_t kShortestRow = 64;
 
-/// Whether `operand` has an element of its own for each point, and those along
-/// loop `dim` are neighbours.
+/// Returns true if `operand` has an element of its own for each point, and the
+/// elements along loop `dim` are neighbours.
 static bool hasRows(linalg::GenericOp op, OpOperand &operand, unsigned dim) {
   AffineMap map = op.getMatchingIndexingMap(&operand);
   auto type = dyn_cast<MemRefType>(operand.get().getType());
@@ -31,7 +31,7 @@ static bool hasRows(linalg::GenericOp op, OpOperand &operand, unsigned dim) {
          classifyAccess(type, map, dim) == Access::Contiguous;
 }
 
-/// The loop along the rows of `op`, or none.
+/// Returns the loop along the rows of `op`, or none.
 static std::optional<unsigned> findRowLoop(linalg::GenericOp op) {
   if (!writesApart(op) || op.getNumLoops() < 2)
     return std::nullopt;
@@ -47,7 +47,7 @@ static std::optional<unsigned> findRowLoop(linalg::GenericOp op) {
   });
   if (!isRow || (!ShapedType::isDynamic(size) && size < kShortestRow))
     return std::nullopt;
-  // What a row has of an operand must be a slice.
+  // A row's part of an operand must be a slice.
   for (OpOperand &operand : op->getOpOperands())
     for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
       for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
@@ -103,7 +103,7 @@ scf::ForallOp fovea::createRowLoop(OpBuilder &builder, linalg::LinalgOp op) {
           isRow ? OpFoldResult(rewriter.getIndexAttr(1))
                 : memref::getMixedSize(rewriter, loc, memref, place));
       strides.push_back(rewriter.getIndexAttr(1));
-      // There is one element; a loop's own dimension gives it its size.
+      // There is only one element; a loop's own dimension gives it its size.
       exprs.push_back(isRow && !isa<AffineDimExpr>(expr)
                           ? rewriter.getAffineConstantExpr(0)
                           : expr);

@@ -13,10 +13,10 @@
 
 namespace fovea {
 
-/// Replaces an op on memrefs by a loop over rows, if it has rows that a block
-/// is for: the op is elementwise or sums along rows, some operand has an
-/// element for each of its points, and the elements of a row are neighbours.
-/// Null if not.
+/// Replaces an op on memrefs by a loop over rows, each of which a block is to
+/// compute: the op must be elementwise or sum along rows, some operand must
+/// have an element for each of its points, and the elements of a row must be
+/// neighbours. Null if not.
 mlir::scf::ForallOp createRowLoop(mlir::OpBuilder &builder,
                                   mlir::linalg::LinalgOp op);
 

@@ -1,4 +1,4 @@
-//===- RowPlan.cpp - Which loops are over rows, and how -------------------===//
+//===- RowPlan.cpp - Choice of loops over rows and of their plans ---------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,8 @@ using namespace mlir;
 using namespace fovea;
 
 static constexpr int64_t kLongestVector = 8;
-/// Vectors of a thread: enough loads under way, and registers left.
+/// Vectors of a thread that keep enough loads under way, and leave enough
+/// registers.
 static constexpr int64_t kUsualVectors = 4;
 static constexpr int64_t kMostVectors = 16;
 /// Rows that are loaded before the first op, unless sums need more.
@@ -33,10 +34,11 @@ static constexpr int64_t kMostLoads = 2;
 /// length.
 static constexpr int64_t kSharedBlock = 256;
 static constexpr int64_t kDynamicBlock = 512;
-/// Registers that a thread needs besides rows.
+/// Registers that a thread needs besides those for rows.
 static constexpr int64_t kOtherRegisters = 28;
-/// Threads that a multiprocessor should have room for, and may have: enough
-/// loads under way, and registers for a thread's arithmetic left.
+/// The threads that a multiprocessor should have room for, and may have: the
+/// former keep enough loads under way, the latter leave registers for a
+/// thread's arithmetic.
 static constexpr int64_t kFewestThreads = 768;
 static constexpr int64_t kResidentThreads = 1024;
 
@@ -66,12 +68,12 @@ public:
   }
 
 private:
-  /// What is accessed by vectors of a row, in memory or in a buffer.
+  /// Memory or a buffer that is accessed by vectors of a row.
   struct Row {
     Type element;
-    /// Of the loop's body, which has registers instead.
+    /// True for a buffer of the loop's body, which is kept in registers.
     bool isBuffer = false;
-    /// In memory, and its own for each row.
+    /// True if it is in memory, and different for each row.
     bool isStream = false;
     /// The first op that reads it.
     std::optional<size_t> firstRead = std::nullopt;
@@ -103,7 +105,7 @@ private:
     RowAccess access;
     bool isWrite;
   };
-  /// How memory is used, by what it is a view of.
+  /// The uses of memory, by the memref that they are views of.
   llvm::MapVector<Value, SmallVector<Use>> uses;
   llvm::SmallMapVector<RowAccess, Row, 8> rows;
   /// The last op that is a sum, if there is one.
@@ -127,7 +129,8 @@ bool Planner::collectOps() {
   return !result.ops.empty();
 }
 
-/// Finds the loop along the row of each op, and whether all have one length.
+/// Finds the loop along the row of each op, and checks that all have one
+/// length.
 bool Planner::findLength() {
   for (linalg::GenericOp op : result.ops) {
     std::optional<unsigned> loop;
@@ -186,7 +189,7 @@ bool Planner::checkOperands() {
     for (OpOperand &operand : op->getOpOperands())
       if (!checkOperand(index, operand))
         return false;
-    // Bodies that read memory by themselves.
+    // These bodies read memory themselves.
     WalkResult walk = op.getRegion().walk([&](memref::LoadOp load) {
       Value base = getBase(load.getMemref());
       if (isInside(base) || !isDistinct(base))
@@ -197,7 +200,8 @@ bool Planner::checkOperands() {
     if (walk.wasInterrupted())
       return false;
   }
-  // What is written is read as it was written, by the same thread.
+  // Elements that are written must be read as they were written, by the same
+  // thread.
   for (auto &[base, list] : uses) {
     bool isWritten = llvm::any_of(list, [](Use &use) { return use.isWrite; });
     if (!isWritten)
@@ -233,7 +237,7 @@ bool Planner::checkOperand(size_t index, OpOperand &operand) {
   if (isInside(base) || !isDistinct(base))
     return false;
   uses[base].push_back({place, isWrite});
-  // Another thread would read it before it is written.
+  // Another thread would read the element before it is written.
   if (isWrite && access == Access::Gather &&
       op.payloadUsesValueFromOperand(&operand))
     return false;
@@ -248,8 +252,8 @@ bool Planner::checkOperand(size_t index, OpOperand &operand) {
   return true;
 }
 
-/// The memref outside of the loop whose alignment decides that of rows of
-/// `memref`; null if rows may begin anywhere.
+/// Returns the memref outside of the loop whose alignment decides the alignment
+/// of rows of `memref`; null if rows may begin anywhere.
 Value Planner::getAlignedBase(Value memref) {
   if (!isInside(memref))
     return memref;
@@ -293,9 +297,9 @@ void Planner::chooseVectors() {
   }
 }
 
-/// Chooses what is loaded first, so that much is under way while the first sum
-/// is waited for: what it needs, and, unless there are too many, all other
-/// rows.
+/// Chooses the rows that are loaded first, so that many loads are under way
+/// while the first sum is waited for: the rows that the sum needs and, unless
+/// there are too many, all others.
 void Planner::chooseLoads() {
   for (auto &[access, row] : rows)
     if (row.isStream && row.firstRead) {
@@ -306,9 +310,10 @@ void Planner::chooseLoads() {
     }
 }
 
-/// The registers that a thread needs if it has `perThread` vectors of the row:
-/// for all that it holds, in which narrow elements are widened by the first of
-/// several ops, and for a vector of what else it reads.
+/// Returns the registers that a thread needs if it has `perThread` vectors of
+/// the row: those for all rows that it holds, in which the first of several ops
+/// widens narrow elements, and those for one vector of each other row that it
+/// reads.
 int64_t Planner::countRegisters(int64_t perThread) const {
   int64_t registers = kOtherRegisters;
   for (auto &[access, row] : rows) {
@@ -332,7 +337,7 @@ bool Planner::tryThreads(int64_t most, int64_t fewest) {
                                 : kDynamicBlock * kUsualVectors;
   int64_t threads =
       llvm::alignTo(llvm::divideCeil(count, most), machine::kWarpSize);
-  // Lanes that make a sum are a whole warp.
+  // Lanes that compute a sum must be a whole warp.
   if (!lastSum && count < machine::kWarpSize)
     threads = llvm::bit_ceil<uint64_t>(count);
   if (threads > machine::kLargestBlock)
@@ -350,7 +355,7 @@ bool Planner::tryThreads(int64_t most, int64_t fewest) {
     return false;
   result.vectorsPerThread = perThread;
   result.threads = threads;
-  // Short rows: a warp for each or less, several in a block.
+  // Short rows get a warp each or less, several in a block.
   result.blockThreads = threads <= machine::kWarpSize ? kSharedBlock : threads;
   // Some blocks load while others compute.
   int64_t resident =
@@ -358,7 +363,7 @@ bool Planner::tryThreads(int64_t most, int64_t fewest) {
   if (result.isFull())
     result.residentBlocks =
         std::max<int64_t>(1, resident / result.blockThreads);
-  // All multiprocessors' blocks, which wait for sums.
+  // The blocks of all multiprocessors, which wait for sums.
   if (lastSum && gpu.getGpuArch().hasPrefetch())
     result.rowsAhead = gpu.getCores() * result.residentBlocks *
                        result.blockThreads / result.threads;

@@ -1,4 +1,4 @@
-//===- RowPlan.h - Which loops are over rows, and how -----------*- C++ -*-===//
+//===- RowPlan.h - Choice of loops over rows and of their plans -*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,18 +17,18 @@ namespace fovea {
 /// Bytes of the widest access to memory.
 inline constexpr int64_t kAccessBytes = 16;
 
-/// What an op accesses along a row: a memref, and its indices as a function of
-/// the place in the row. Ops may read one memref in several ways.
+/// An op's access along a row: a memref, and its indices as a function of the
+/// place in the row. Ops may read one memref in several ways.
 using RowAccess = std::pair<mlir::Value, mlir::AffineMap>;
 
-/// What `operand` of `op`, whose loop `loop` is along the row, accesses.
+/// Returns the access of `operand` of `op`, whose loop `loop` is along the row.
 RowAccess getRowAccess(mlir::linalg::GenericOp op, mlir::OpOperand &operand,
                        std::optional<unsigned> loop);
 
-/// How a block works on one row, whose elements are shared by its threads in
-/// vectors of neighbours: thread t has the vectors t, t + threads, ... of the
-/// row, the same in every op, so that what one op makes of a row the next one
-/// has in its registers.
+/// The work of a block on one row, whose elements its threads share in vectors
+/// of neighbours: thread t has the vectors t, t + threads, ... of the row, the
+/// same in every op, so that the next op finds the results of this one in
+/// registers.
 struct RowPlan {
   /// The ops, in order.
   llvm::SmallVector<mlir::linalg::GenericOp> ops;
@@ -46,30 +46,30 @@ struct RowPlan {
   int64_t vectorsPerThread = 1;
   int64_t threads = 0;
   int64_t blockThreads = 0;
-  /// Blocks that a multiprocessor should have room for, whatever registers that
-  /// leaves to each.
+  /// Blocks that a multiprocessor should have room for, however few registers
+  /// each gets.
   int64_t residentBlocks = 1;
-  /// How many rows the GPU works on at a time.
+  /// The number of rows that the GPU works on at a time.
   int64_t rowsAhead = 0;
-  /// What is read and written by vectors.
+  /// Memory that is read and written by vectors.
   llvm::DenseSet<RowAccess> vectorMemory;
-  /// Those of them that are rows to read, not the same for all rows; and those
-  /// of these that are loaded before the first op.
+  /// Accesses in `vectorMemory` that read rows, not data that is the same for
+  /// all rows; and those of them that are loaded before the first op.
   llvm::DenseSet<RowAccess> streams, preloaded;
-  /// Memrefs from outside of the loop with what vectors of a row start at
-  /// multiples of in them, in bytes.
+  /// Memrefs from outside of the loop, each with the bytes that its vectors of
+  /// a row start at multiples of.
   llvm::SmallMapVector<mlir::Value, int64_t, 4> alignments;
 
-  /// Elements that a block has room for.
+  /// Returns the number of elements that a block has room for.
   int64_t getCapacity() const {
     return vectorLength * vectorsPerThread * threads;
   }
-  /// Whether all threads have all their vectors.
+  /// Returns true if all threads have all their vectors.
   bool isFull() const { return length == getCapacity(); }
 };
 
-/// The plan for a bufferised loop over rows, or none where its body is
-/// something else: rows of more than one dimension, elements of other threads,
+/// Returns the plan for a bufferised loop over rows, or none if its body is
+/// unsuitable: rows of more than one dimension, elements of other threads,
 /// memory that is written and read in different ways, or rows that are known to
 /// be too long.
 std::optional<RowPlan> planRows(mlir::scf::ForallOp forall);

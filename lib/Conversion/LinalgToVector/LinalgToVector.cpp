@@ -28,7 +28,7 @@ namespace fovea {
 #define GEN_PASS_DEF_LINALGTOVECTOR
 #include "fovea/Conversion/Passes.h.inc"
 
-/// `x` where `value` is `x` expanded and collapsed again, else `value`.
+/// Returns `x` where `value` is `x` expanded and collapsed again, else `value`.
 static Value withoutReshapes(Value value) {
   auto collapse = value.getDefiningOp<memref::CollapseShapeOp>();
   auto expand = collapse
@@ -106,8 +106,8 @@ private:
     return false;
   }
 
-  /// The parallel loops as one scf.forall; a vector loop that is parallel is
-  /// its last dimension, in long blocks.
+  /// Emits the parallel loops as one scf.forall; a vector loop that is parallel
+  /// is its last dimension, in long blocks.
   void emitParallel() {
     SmallVector<OpFoldResult> lower, upper, step;
     for (unsigned dim : outer) {
@@ -164,7 +164,7 @@ private:
 
   using LoopBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
 
-  /// A loop from 0 to `size`, or just its body if `size` is 1.
+  /// Emits a loop from 0 to `size`, or just its body if `size` is 1.
   SmallVector<Value> inLoop(OpFoldResult size, ValueRange inits,
                             LoopBody body) {
     if (isConstantIntValue(size, 1))
@@ -189,7 +189,7 @@ private:
     return SmallVector<Value>(loop.getResults());
   }
 
-  /// One iteration of the outer loops.
+  /// Emits one iteration of the outer loops.
   void emitItem() {
     if (isVectorReduction())
       emitVectorReduction();
@@ -199,7 +199,7 @@ private:
       emitElement(1);
   }
 
-  /// The end of the part of [begin, end) that is whole vectors.
+  /// Returns the end of the part of [begin, end) that is whole vectors.
   Value getVectorEnd(Value begin, Value end) {
     Value span = end;
     if (!matchPattern(begin, m_Zero()))
@@ -211,7 +211,7 @@ private:
     return arith::SubIOp::create(builder, loc, end, rest);
   }
 
-  /// The parallel vector loop over [begin, end).
+  /// Emits the parallel vector loop over [begin, end).
   void emitVectorSpan(Value begin, Value end) {
     Value middle = getVectorEnd(begin, end);
     inLoop(begin, middle, vector.lanes, {},
@@ -230,7 +230,7 @@ private:
     });
   }
 
-  /// One element, or one vector of them, of every output.
+  /// Emits one element, or one vector of them, of every output.
   void emitElement(int64_t lanes) {
     SmallVector<Value> results;
     if (hasReductions()) {
@@ -250,7 +250,7 @@ private:
 
   using Step = llvm::function_ref<SmallVector<Value>(ValueRange)>;
 
-  /// `step` in the loops of `reductions` from `position` on.
+  /// Emits `step` in the loops of `reductions` from `position` on.
   SmallVector<Value> emitReductions(unsigned position, ValueRange running,
                                     Step step) {
     if (position == reductions.size())
@@ -262,7 +262,7 @@ private:
     });
   }
 
-  /// The reduction along vectors: running vectors and, for what is left,
+  /// Emits the reduction along vectors: running vectors and, for the remainder,
   /// running scalars, which start as the outputs and end in them.
   void emitVectorReduction() {
     SmallVector<Value> running;
@@ -312,7 +312,7 @@ private:
   // Memory
   //===--------------------------------------------------------------------===//
 
-  /// The indices of an access by `map`, `lane` elements further on.
+  /// Returns the indices of an access by `map`, `lane` elements further on.
   SmallVector<Value> getIndices(AffineMap map, int64_t lane = 0) {
     SmallVector<OpFoldResult> operands(ivs.begin(), ivs.end());
     SmallVector<Value> indices;
@@ -362,8 +362,8 @@ private:
   // The body
   //===--------------------------------------------------------------------===//
 
-  /// `value` for `lanes` lanes: a scalar is the same in all, a vector of fewer
-  /// is the same in four neighbours.
+  /// Returns `value` for `lanes` lanes: a scalar is the same in all, each
+  /// element of a shorter vector is the same in four neighbours.
   Value widen(Value value, int64_t lanes) {
     int64_t width = getWidth(value);
     if (width == lanes)
@@ -383,7 +383,7 @@ private:
     return type ? type.getNumElements() : 1;
   }
 
-  /// `first`, `first + 1`, ... in `lanes` lanes.
+  /// Returns `first`, `first + 1`, ... in `lanes` lanes.
   Value countFrom(Value first, int64_t lanes) {
     auto type = VectorType::get(lanes, first.getType());
     SmallVector<Attribute> steps;
@@ -394,8 +394,8 @@ private:
     return arith::AddIOp::create(builder, loc, widen(first, lanes), count);
   }
 
-  /// The place along the vector loop as an integer of `type`, divided by
-  /// `divisor`, which divides the place of the first lane.
+  /// Returns the place along the vector loop as an integer of `type`, divided
+  /// by `divisor`, which divides the place of the first lane.
   Value countPlaces(Type type, int64_t divisor, int64_t lanes) {
     Value first = ivs[vector.dim];
     if (divisor > 1)
@@ -405,9 +405,9 @@ private:
     return countFrom(first, lanes / divisor);
   }
 
-  /// Copies the body for `lanes` elements; `running` are the outputs' values,
-  /// or nothing: then they are loaded where the body asks for them. A value
-  /// that is the same in all lanes stays a scalar.
+  /// Copies the body for `lanes` elements; `running` are the outputs' values.
+  /// If it is empty, these are loaded where the body uses them. A value that is
+  /// the same in all lanes stays a scalar.
   SmallVector<Value> emitBody(int64_t lanes, ValueRange running) {
     DenseMap<Value, Value> values;
     Block *body = op.getBody();
@@ -436,7 +436,7 @@ private:
         values[result] = countPlaces(result.getType(), 1, lanes);
         continue;
       }
-      // Lanes begin at a multiple of their number.
+      // The first lane is at a multiple of the number of lanes.
       if (lanes >= 8 && isPlaceByFours(&nested, vector.dim)) {
         Value result = nested.getResult(0);
         values[result] = countPlaces(result.getType(), 4, lanes);
@@ -475,7 +475,7 @@ private:
     SmallVector<Value> results;
     for (Value value : body->getTerminator()->getOperands()) {
       Value result = lookup(value);
-      // A running vector must stay one.
+      // A running vector must remain a vector.
       results.push_back(lanes > 1 && !running.empty() ? widen(result, lanes)
                                                       : result);
     }
@@ -499,8 +499,8 @@ private:
       values[from] = to;
   }
 
-  /// `value` minus the first lane's, if that is 0, 1, 2, ...: then the first
-  /// lane's value; else null.
+  /// Returns the first lane's value if the lanes of `value` minus that are 0,
+  /// 1, 2, ...; else null.
   Value getConsecutiveStart(Value value) {
     if (auto add = value.getDefiningOp<arith::AddIOp>()) {
       auto broadcast = add.getLhs().getDefiningOp<vector::BroadcastOp>();
@@ -528,7 +528,7 @@ private:
     return nullptr;
   }
 
-  /// Whether `value` is the constant 0, 1, 2, ...
+  /// Returns true if `value` is the constant 0, 1, 2, ...
   static bool isCount(Value value) {
     DenseIntElementsAttr elements;
     if (!matchPattern(value, m_Constant(&elements)))
@@ -539,7 +539,7 @@ private:
     return true;
   }
 
-  /// A load of the body, some of whose indices are vectors.
+  /// Emits a load of the body, some of whose indices are vectors.
   Value emitLoad(memref::LoadOp loadOp, ArrayRef<Value> operands,
                  int64_t lanes) {
     Value source = operands.front();

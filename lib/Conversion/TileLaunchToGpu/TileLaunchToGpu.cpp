@@ -21,7 +21,8 @@ namespace fovea {
 
 using namespace tile;
 
-/// Threads of a block that runs `launch`: those of its roles, if it has any.
+/// Returns the threads of a block that runs `launch`: those of its roles, if it
+/// has any.
 static int64_t getNumThreads(LaunchOp launch) {
   int64_t warps = 0;
   launch.walk([&](RoleOp role) { warps += role.getWarps(); });
@@ -50,8 +51,8 @@ private:
 
 } // namespace
 
-/// Makes the body use the launch's operands themselves, cast to the types that
-/// it has them in.
+/// Makes the body use the launch's operands themselves, cast to the types of
+/// the body's arguments.
 LogicalResult TileLaunchToGpu::takeOperands(LaunchOp launch,
                                             OpBuilder &builder) {
   for (OpOperand &operand : launch->getOpOperands()) {
@@ -75,7 +76,7 @@ LogicalResult TileLaunchToGpu::takeOperands(LaunchOp launch,
   return success();
 }
 
-/// Copies that only TMA does go through descriptors instead of the memref.
+/// Makes copies that only TMA executes use descriptors instead of the memref.
 void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
   DenseMap<std::tuple<Value, Type, Attribute>, Value> maps;
   auto describe = [&](OpOperand &memref, SharedType tile,
@@ -102,7 +103,8 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
   });
 }
 
-/// The launch of `blocks` blocks, whose body begins with the grid's indices.
+/// Creates the launch of `blocks` blocks, whose body begins with the grid's
+/// indices.
 gpu::LaunchOp TileLaunchToGpu::createLaunch(LaunchOp launch, OpBuilder &builder,
                                             Value blocks, int64_t sharedBytes) {
   Location loc = launch.getLoc();
@@ -165,7 +167,7 @@ LogicalResult TileLaunchToGpu::convert(LaunchOp launch) {
   Value blocks = launch.getGrid().front();
   for (Value size : launch.getGrid().drop_front())
     blocks = builder.createOrFold<arith::MulIOp>(loc, blocks, size);
-  // A launch of no blocks is an error of the driver's.
+  // The driver rejects a launch without blocks.
   APInt count;
   if (!matchPattern(blocks, m_ConstantInt(&count))) {
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0);

@@ -12,14 +12,15 @@
 
 namespace fovea::tile {
 
-/// The part of a column that depends on the thread: an i32, and the bits
-/// that may be set in it.
+/// The part of a column that depends on the thread: an i32, and the bits of it
+/// that may be set.
 struct ThreadPart {
   mlir::Value value;
   uint64_t bits;
 };
 
-/// What the executing thread adds to coordinate `dim` of its elements.
+/// Returns the number that the executing thread adds to coordinate `dim` of its
+/// elements.
 ThreadPart getThreadPart(mlir::OpBuilder &builder, mlir::Operation *op,
                          LayoutAttr layout, int64_t dim);
 
@@ -34,7 +35,7 @@ public:
   mlir::Value getPointer(int64_t row, int64_t column);
 
 private:
-  /// Where the element of any two coordinates lies.
+  /// Returns the address of the element at any two coordinates.
   mlir::Value getAddress(mlir::Value row, mlir::Value column);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
@@ -49,7 +50,7 @@ private:
   mlir::Value address;
   mlir::Value row;
   ThreadPart column;
-  /// Where the element of the thread's coordinates lies.
+  /// The address of the element at the thread's coordinates.
   mlir::Value first;
   llvm::DenseMap<int64_t, mlir::Value> units;
 };
@@ -64,28 +65,29 @@ public:
 
   int64_t getElementBytes() const { return elementBytes; }
 
-  /// Whether dimension `dim` of every such tile lies within the memref.
+  /// Returns true if dimension `dim` of every such tile lies within the memref.
   bool isWhole(int64_t dim) const { return !left[dim]; }
 
-  /// How much of dimension `dim` lies within the memref, an i32 from 0 to the
-  /// tile's size.
+  /// Returns the number of elements of dimension `dim` that lie within the
+  /// memref, an i32 from 0 to the tile's size.
   mlir::Value getLeft(int64_t dim);
 
-  /// Leaves no more than `count`, an index, of dimension `dim`.
+  /// Limits dimension `dim` to `count` elements, an index.
   void limit(int64_t dim, mlir::Value count);
 
-  /// Leaves no rows but those from `rows[0]` to below `rows[1]`, indices; all
-  /// if there are none.
+  /// Limits the rows to those from `rows[0]` to below `rows[1]`, indices; no
+  /// limit if `rows` is empty.
   void limitRows(mlir::ValueRange rows);
 
-  /// Whether coordinate `place`, an i32, of dimension `dim` is within the
-  /// memref and the limits; null: it is.
+  /// Returns true if coordinate `place`, an i32, of dimension `dim` is within
+  /// the memref and the limits; null: it always is.
   mlir::Value isWithin(int64_t dim, mlir::Value place);
 
-  /// Whether the tile's last dimension is contiguous.
+  /// Returns true if the tile's last dimension is contiguous.
   bool isContiguous() const { return strides.back() == nullptr; }
 
-  /// Whether every row of the tile begins at a multiple of `bytes`, an i1.
+  /// Returns true, as an i1, if every row of the tile begins at a multiple of
+  /// `bytes`.
   mlir::Value isAligned(int64_t bytes);
 
   /// A pointer to the element of these coordinates, i32s.
@@ -104,9 +106,9 @@ private:
   int64_t elementBytes;
   /// The tile's first element, an i64.
   mlir::Value address;
-  /// Bytes from one element to the next, i64; null: the element's.
+  /// Bytes from one element to the next, i64; null: the size of an element.
   llvm::SmallVector<mlir::Value> strides;
-  /// Null: all.
+  /// The elements within the memref in each dimension; null: all.
   llvm::SmallVector<mlir::Value> left;
   /// The first row, an i32; null: 0.
   mlir::Value firstRow;

@@ -22,14 +22,14 @@ const fovea::machine::GpuArch &fovea::tile::getGpuArch(Operation *op) {
   return machine::getGpuOrDefault(op).getGpuArch();
 }
 
-/// The block's dynamic shared memory.
+/// The name of the block's dynamic shared memory.
 static constexpr llvm::StringLiteral kSharedMemoryName = "fovea_shared_memory";
 
 //===----------------------------------------------------------------------===//
 // The threads that run an op
 //===----------------------------------------------------------------------===//
 
-/// The number of `role` among its neighbours, and its first warp.
+/// Returns the number of `role` among its neighbours, and its first warp.
 static std::pair<int64_t, int64_t> getPlace(RoleOp role) {
   int64_t number = 0, warps = 0;
   for (auto other : role->getParentOp()->getRegion(0).getOps<RoleOp>()) {
@@ -102,7 +102,7 @@ void fovea::tile::emitBarrier(OpBuilder &builder, Operation *op) {
     NVVM::SyncWarpOp::create(builder, loc, getI32(builder, loc, -1));
     return;
   }
-  // Barrier 0 is the block's.
+  // Barrier 0 is for the whole block.
   NVVM::BarrierOp::create(builder, loc, TypeRange{},
                           getI32(builder, loc, getPlace(role).first + 1),
                           getI32(builder, loc, getNumThreads(op)),

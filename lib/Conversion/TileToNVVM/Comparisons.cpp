@@ -15,30 +15,32 @@
 using namespace mlir;
 using namespace fovea::tile;
 
-/// How far sides may be apart, as a difference; those that are further are made
-/// this far, which compares alike while coordinates add less.
+/// The largest distance of the two sides of a comparison that is represented.
+/// Larger distances are clamped to this one, which compares alike while
+/// coordinates add less.
 static constexpr int64_t kFarthest = int64_t(1) << 29;
 
 namespace {
 
-/// Splits values of a map's body into sums.
+/// Splits values of a map's body into sums of coordinates and of shared values.
 class Sums {
 public:
   Sums(Block &body, ArrayRef<BlockArgument> coordinates)
       : body(body), coordinates(coordinates) {}
 
-  /// Whether all elements share `value`.
+  /// Returns true if all elements share `value`.
   bool isShared(Value value) const;
 
-  /// What each coordinate is multiplied by in `value`; nullopt if it is no such
+  /// Returns the factor of each coordinate in `value`; nullopt if it is no such
   /// sum.
   std::optional<SmallVector<int64_t, 2>> getCoefficients(Value value) const;
 
-  /// Whether no part of a sum is so large that coordinates could make it wrap.
+  /// Returns true if no part of a sum is so large that coordinates could make
+  /// the sum wrap.
   bool isNarrow(Value value) const;
 
-  /// What is left of a sum without coordinates, emitted by `builder`; null if
-  /// nothing is.
+  /// Emits, by `builder`, the rest of a sum without its coordinates; null if
+  /// nothing is left.
   Value createRest(OpBuilder &builder, Value value);
 
 private:
@@ -82,12 +84,13 @@ Sums::getCoefficients(Value value) const {
   return result;
 }
 
-/// Bits of the magnitude of `value`; 64 where nothing is known of it.
+/// Returns the bits of the magnitude of `value`; 64 where nothing is known of
+/// it.
 static int64_t countBits(Value value) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return constant.abs().getActiveBits();
-  // Places in grids and loops, sizes, and what a function was called with.
+  // These are places in grids and loops, sizes, and arguments of the function.
   Operation *op = value.getDefiningOp();
   if (!op || isa<gpu::BlockIdOp, gpu::ThreadIdOp, memref::DimOp>(op))
     return 48;
@@ -150,7 +153,8 @@ static bool isUnsigned(arith::CmpIPredicate predicate) {
          predicate == CmpIPredicate::ugt || predicate == CmpIPredicate::uge;
 }
 
-/// `a - b` as an i32, no further from 0 than `kFarthest`; null is 0.
+/// Returns `a - b` as an i32, no further from 0 than `kFarthest`; a null
+/// operand is 0.
 static Value createDifference(OpBuilder &builder, Location loc, Value a,
                               Value b) {
   Type wide = builder.getI64Type();

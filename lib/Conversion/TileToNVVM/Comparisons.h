@@ -14,28 +14,28 @@
 
 namespace fovea::tile {
 
-/// The comparisons of a map's body whose sides are sums of the coordinates and
-/// of what all elements share, as the terms of most masks are. The elements of
-/// a thread differ by constants: all compare one difference, an i32, with a
-/// number of theirs. By itself each column would have an index of 64 bits, and
-/// ptxas computes those of all columns first, which costs more registers than
-/// there are (head dim 16, backward: 52 bytes spilled).
+/// The comparisons in a map's body whose sides are sums of the coordinates and
+/// of values that all elements share, as the terms of most masks are. The
+/// elements of a thread differ by constants: all compare one difference, an
+/// i32, with a number of their own. Otherwise each column would have a 64-bit
+/// index, and ptxas computes those of all columns first, which costs more
+/// registers than there are (head dim 16, backward: 52 bytes spilled).
 class CoordinateComparisons {
 public:
-  /// Emits, in front of `map`, what its elements share.
+  /// Emits, in front of `map`, the values that its elements share.
   CoordinateComparisons(mlir::OpBuilder &builder, MapOp map,
                         llvm::ArrayRef<mlir::BlockArgument> coordinates);
 
-  /// The result of `op` for the thread's element that is `offset` from its
-  /// first; null if it is no such comparison.
+  /// Returns the result of `op` for the thread's element that is `offset` from
+  /// its first one; null if `op` is no such comparison.
   mlir::Value create(mlir::OpBuilder &builder, mlir::Operation &op,
                      llvm::ArrayRef<int64_t> offset) const;
 
 private:
   struct Comparison {
-    /// The left side less the right one, at the thread's first element.
+    /// The left side minus the right side, at the thread's first element.
     mlir::Value difference;
-    /// What each coordinate adds to it.
+    /// The factor of each coordinate in the difference.
     llvm::SmallVector<int64_t, 2> coefficients;
   };
   llvm::DenseMap<mlir::Operation *, Comparison> comparisons;

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of 8 x 8 elements of an accumulator, lane 4r + c has those of row r and
+// In 8 x 8 elements of an accumulator, lane 4r + c has those of row r and
 // columns 2c and 2c + 1, in two registers:
 //
 //   columns  0  1   2  3   4  5   6  7
@@ -13,18 +13,18 @@
 //   row 1    lane 4 lane 5 ...
 //   row 2    lane 8 lane 9 ...
 //
-// Registers whose rows and columns differ by the same are added first. Then
-// those of odd columns go to those of even ones: of lane 4(r + 1) + c to lane
-// 4r + c; what row 0 has, to row 1, one lane on, and from the last lane to the
-// first, in the register whose distance is 8 less.
+// Registers whose rows and columns have the same difference are added first.
+// Then the values of odd columns are sent to even columns: from lane 4(r + 1) +
+// c to lane 4r + c; those of row 0 to row 1, one lane on, and from the last
+// lane to the first, in the register whose distance is 8 less.
 //
 // In the register that is left, lane 9 is on the diagonal of lane 0, as lanes
-// 18 and 27 are: a step along it is two rows and one lane of a row. Chains of
-// up to four lanes begin in the first column, at distances 0 to 7 from lane 0,
-// and in rows 0 and 1, at -6 to -1. Two exchanges sum them up where they begin.
-// The distances -6 to -1 are 2 to 7 of the register whose distance is 8 less:
-// another exchange adds them there, to the sums of the first column. So each
-// diagonal of a warp has one sum.
+// 18 and 27 are: a step along the diagonal is two rows and one lane of a row.
+// Chains of up to four lanes begin in the first column, at distances 0 to 7
+// from lane 0, and in rows 0 and 1, at -6 to -1. Two exchanges sum each chain
+// where it begins. The distances -6 to -1 are 2 to 7 of the register whose
+// distance is 8 less: another exchange adds them there, to the sums of the
+// first column. So each diagonal of a warp has one sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,10 +43,11 @@ class LaneSums {
 public:
   LaneSums(OpBuilder &builder, Operation *op);
 
-  /// Adds to `even` what a diagonal has of odd columns: of `odd`, whose
-  /// distance is 1 less, and of `next`, whose is 7 more, and which may be null.
+  /// Adds to `even` a diagonal's values in odd columns: those of `odd`, whose
+  /// distance is 1 less, and of `next`, whose distance is 7 more, and which may
+  /// be null.
   Value addOdd(Value even, Value odd, Value next);
-  /// `value` summed along chains, where these begin.
+  /// Returns `value` summed along chains, in the lanes where these begin.
   Value alongChains(Value value) {
     for (const Exchange &exchange : links)
       value = add(value, value, exchange);
@@ -56,14 +57,14 @@ public:
   /// is 8 more, that begin elsewhere.
   Value addNext(Value value, Value next) { return add(value, next, fromNext); }
 
-  /// `value` in the lanes of the first column, in all where chains begin, or in
-  /// the last one of row 0, and 0 in others.
+  /// Returns `value` in the lanes of the first column, in all lanes where
+  /// chains begin, or in the last lane of row 0; and 0 in other lanes.
   Value keepFirstColumn(Value value) { return keep(inFirstColumn, value); }
   Value keepBegins(Value value) { return keep(begins, value); }
   Value keepLastOfRow(Value value) { return keep(isLastOfRow, value); }
 
 private:
-  /// The lane that is read, and whether it is.
+  /// The lane that is read, and the condition that it is read.
   struct Exchange {
     Value lane, condition;
   };
@@ -131,7 +132,7 @@ LaneSums::LaneSums(OpBuilder &builder, Operation *op)
                 make<arith::AndIOp>(less(row, 8 - 2 * distance),
                                     less(column, 4 - distance))};
   }
-  // Row r of the first column gets the distance r - 8, from row 0 or 1: the
+  // Row r of the first column gets the distance r - 8, from row 0 or 1, by the
   // parity of r.
   Value parity = make<arith::RemUIOp>(row, constant(2));
   Value columns = make<arith::DivUIOp>(
@@ -150,7 +151,8 @@ Value LaneSums::addOdd(Value even, Value odd, Value next) {
   return add(even, select(isLastOfRow, last, odd), fromRowZero);
 }
 
-/// Whether the lanes of a warp have 8 x 8 elements as those of an accumulator.
+/// Returns true if the lanes of a warp hold 8 x 8 elements as those of an
+/// accumulator do.
 static bool isAccumulator(LayoutAttr layout) {
   ArrayRef<Digit> threads = layout.getThreads();
   return threads.size() >= 2 && threads[0] == Digit{4, 2, 1} &&
@@ -166,8 +168,8 @@ LogicalResult ConvertSumDiagonals::matchAndRewrite(
   if (!isAccumulator(layout))
     return op.emitOpError("expected the layout of an accumulator, got ")
            << layout;
-  // By the distance of registers, of even columns and of odd ones, the first of
-  // these and its sum.
+  // For each distance of registers, the first of these and their sum: of even
+  // columns and of odd ones.
   using Sums = std::map<int64_t, std::pair<size_t, Value>>;
   Sums evenSums, oddSums;
   for (auto [index, value] : llvm::enumerate(adaptor.getInput())) {
@@ -189,7 +191,7 @@ LogicalResult ConvertSumDiagonals::matchAndRewrite(
     entry.second =
         lanes.alongChains(lanes.addOdd(entry.second, lookUp(oddSums, distance),
                                        lookUp(oddSums, distance + 8)));
-  // In ascending order, so that the next sum has its own chains alone.
+  // The order is ascending, so that the next sum has only its own chains.
   for (auto &[distance, entry] : evenSums)
     if (Value next = lookUp(evenSums, distance + 8))
       entry.second = lanes.addNext(entry.second, next);
@@ -198,7 +200,7 @@ LogicalResult ConvertSumDiagonals::matchAndRewrite(
       rewriter.getZeroAttr(op.getInput().getType().getElementType()));
   SmallVector<Value> results(adaptor.getInput().size(), zero);
   for (auto &[distance, entry] : evenSums) {
-    // Or the register whose distance is 8 less has them.
+    // Otherwise the register whose distance is 8 less has them.
     bool isLast = !evenSums.count(distance - 8);
     results[entry.first] = isLast ? lanes.keepBegins(entry.second)
                                   : lanes.keepFirstColumn(entry.second);

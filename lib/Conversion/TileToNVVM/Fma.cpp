@@ -15,8 +15,8 @@ using namespace fovea::tile;
 
 namespace {
 
-/// Where an element of A is: a register of the lane whose bits along A's inner
-/// dimension are `code`.
+/// The place of an element of A: a register of the lane whose bits along A's
+/// inner dimension are `code`.
 struct RegisterPlace {
   int64_t index;
   int64_t code;
@@ -35,12 +35,13 @@ public:
   LogicalResult emit(MmaAdaptor adaptor);
 
 private:
-  /// Finds where A's elements are in registers. Fails, with an error, where a
-  /// thread's rows are not in its warp.
+  /// Finds the places of A's elements in registers. Fails, with an error, where
+  /// a thread's rows are not in its warp.
   LogicalResult prepareRegisters(ValueRange a);
   void prepareShared(Value a, Value b, Value inner);
 
-  /// How many products along the inner dimension are added at once.
+  /// Chooses the number of products along the inner dimension that are added at
+  /// once.
   int64_t chooseStep();
 
   /// Elements from `inner` of the thread's row with constant `row`.
@@ -68,13 +69,13 @@ private:
   int64_t step = 1;
   /// The constants of the thread's rows and columns.
   SmallVector<int64_t> rows, columns;
-  /// A in registers: where each element is, by row and column, the lane without
-  /// the bits that a code sets, and these bits.
+  /// A in registers: the place of each element, by row and column; the lane
+  /// without the bits that a code sets; and these bits.
   SmallVector<Value> aRegisters;
   DenseMap<std::pair<int64_t, int64_t>, RegisterPlace> aPlaces;
   Value rowLane;
   int64_t codeBits = 0;
-  /// What is in shared memory.
+  /// The operands in shared memory.
   std::optional<SharedAccess> aShared, bShared;
 };
 
@@ -88,7 +89,7 @@ LogicalResult Fma::prepareRegisters(ValueRange a) {
       return op.emitOpError("by fma expected a left operand whose rows lie as "
                             "the result's, got ")
              << type;
-  // What lanes add along A's columns, by the bits of their number.
+  // The numbers that lanes add along A's columns, by the bits of their number.
   DenseMap<int64_t, int64_t> codes = {{0, 0}};
   int64_t weight = 1;
   for (const Digit &digit : from.getThreads()) {
@@ -146,8 +147,8 @@ void Fma::prepareShared(Value a, Value b, Value inner) {
 }
 
 int64_t Fma::chooseStep() {
-  // As many as 16 bytes of a row hold, where rows are read along the inner
-  // dimension.
+  // As many elements as 16 bytes of a row hold, where rows are read along the
+  // inner dimension.
   SharedType b = op.getB().getType();
   if (!isa<SharedType>(op.getA().getType()) && !op.getTransposeB())
     return 1;
@@ -194,7 +195,7 @@ SmallVector<Value> Fma::getB(int64_t inner) {
                          loadVector(bShared->getPointer(column, inner), step));
     return values;
   }
-  // Pairs of neighbours where the thread has both.
+  // Reads pairs of neighbours where the thread has both.
   bool hasPairs = columns.size() % 2 == 0 && columns[1] == columns[0] + 1 &&
                   !layout.getRegisters().empty() &&
                   layout.getRegisters()[0].dim == 1 &&
@@ -248,8 +249,8 @@ LogicalResult Fma::emit(MmaAdaptor adaptor) {
   if (!aType && failed(prepareRegisters(adaptor.getA())))
     return failure();
 
-  // Registers have numbers; only shared memory without a swizzle can be walked
-  // over by a loop.
+  // Registers have numbers: a loop can only walk over shared memory without a
+  // swizzle.
   auto [low, high] = op.getInnerRange();
   if (!aType || aType.getSwizzle() || op.getB().getType().getSwizzle()) {
     prepareShared(a, b, /*inner=*/Value());

@@ -30,7 +30,7 @@ struct ConvertFill final : OpConversionPattern<FillOp> {
   }
 };
 
-/// Canonicalisation makes selects of ifs that only choose.
+/// Canonicalisation turns ifs that only choose a value into selects.
 struct ConvertSelect final : OpConversionPattern<arith::SelectOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -58,7 +58,7 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
   matchAndRewrite(MapOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     LayoutAttr layout = op.getResult().getType().getLayout();
-    // For each operand the registers of each element of the result.
+    // For each operand, the registers of each element of the result.
     SmallVector<SmallVector<Value>> operands;
     auto addOperands = [&](ValueRange fragments, ArrayRef<ValueRange> registers,
                            int64_t dropped) {
@@ -182,7 +182,7 @@ private:
                    : arith::MaxSIOp::create(builder, loc, a, b).getResult();
   }
 
-  /// The value of the lane whose number differs in the bit `distance`.
+  /// Returns the value of the lane whose number differs in the bit `distance`.
   static Value exchange(OpBuilder &builder, Location loc, Value value,
                         int64_t distance) {
     return shuffle(builder, loc, value, NVVM::ShflKind::bfly,
@@ -190,7 +190,7 @@ private:
   }
 };
 
-/// The elements of a thread, then those of the warp.
+/// Combines the elements of a thread, then those of the warp.
 struct ConvertAny final : OpConversionPattern<AnyOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -211,7 +211,7 @@ struct ConvertAny final : OpConversionPattern<AnyOp> {
 
 } // namespace
 
-/// One of the machine's approximate functions of an f32.
+/// Calls one of the machine's approximate functions of an f32.
 static Value callApproximate(OpBuilder &builder, Location loc, StringRef name,
                              Value operand) {
   return LLVM::CallIntrinsicOp::create(
@@ -221,8 +221,9 @@ static Value callApproximate(OpBuilder &builder, Location loc, StringRef name,
       .getResult(0);
 }
 
-/// tanh(x) as 1 - 2 / (e^2x + 1): two roundings of 1 off, and so as exact as a
-/// score that is added to others, but not relative to a result near zero.
+/// Computes tanh(x) as 1 - 2 / (e^2x + 1). The error is two roundings of 1: as
+/// exact as a score that is added to others, but not relative to a result near
+/// zero.
 static Value createTanh(OpBuilder &builder, Location loc, Value x) {
   Type type = x.getType();
   auto constant = [&](double value) -> Value {
@@ -240,7 +241,7 @@ static Value createTanh(OpBuilder &builder, Location loc, Value x) {
                              constant(-2), constant(1));
 }
 
-/// Whether `op` is `fma(x, 1, y)` or `fma(x, -1, y)`, of f32 or f64.
+/// Returns true if `op` is `fma(x, 1, y)` or `fma(x, -1, y)`, of f32 or f64.
 static bool isUnitProductSum(Operation *op) {
   auto fma = dyn_cast<math::FmaOp>(op);
   llvm::APFloat factor(0.0);
@@ -249,8 +250,8 @@ static bool isUnitProductSum(Operation *op) {
          llvm::abs(factor).isExactlyValue(1.0);
 }
 
-/// A sum of its operands into which nothing is contracted, neither by LLVM,
-/// which makes a sum of the multiply-add, nor by ptxas.
+/// Creates a sum of the operands into which nothing is contracted, neither by
+/// LLVM, which makes a sum of the multiply-add, nor by ptxas.
 static Value createPlainSum(OpBuilder &builder, math::FmaOp op) {
   llvm::APFloat factor(0.0);
   matchPattern(op.getB(), m_ConstantFloat(&factor));
@@ -287,13 +288,13 @@ void fovea::tile::prepareMaps(Operation *root) {
         rewriter.replaceOp(op, createTanh(rewriter, loc, op->getOperand(0)));
       else if (isUnitProductSum(op))
         rewriter.replaceOp(op, createPlainSum(rewriter, cast<math::FmaOp>(op)));
-      // Its expansion compares and selects.
+      // Its expansion uses comparisons and selects.
       else if (auto max = dyn_cast<arith::MaxNumFOp>(op))
         rewriter.replaceOpWithNewOp<LLVM::MaxNumOp>(op, max.getLhs(),
                                                     max.getRhs());
       else if (isa<arith::AddFOp, arith::SubFOp>(op))
         addFastMath(op, FastMathFlags::contract);
-      // Constant factors become one.
+      // Multiplies constant factors into one.
       else if (isa<arith::MulFOp>(op))
         addFastMath(op, FastMathFlags::contract | FastMathFlags::reassoc);
       else if (isa<arith::DivFOp>(op) && isSingle)

@@ -28,8 +28,9 @@ using namespace fovea::tile;
 /// Bytes that one instruction copies at most.
 static constexpr int64_t kCopyBytes = 16;
 
-/// How many elements one instruction takes from neighbouring registers, where
-/// those along the last dimension are neighbours in memory.
+/// Returns the number of elements that one instruction takes from neighbouring
+/// registers, where neighbours along the last dimension are neighbours in
+/// memory.
 static int64_t getVectorWidth(LayoutAttr layout, int64_t elementBytes) {
   ArrayRef<Digit> registers = layout.getRegisters();
   int64_t last = layout.getShape().size() - 1;
@@ -41,7 +42,7 @@ static int64_t getVectorWidth(LayoutAttr layout, int64_t elementBytes) {
 namespace {
 
 /// Reads or writes the registers of a fragment, in vectors of neighbours where
-/// memory allows, else one by one and within the memref alone.
+/// memory allows, else one by one and only within the memref.
 class FragmentAccess {
 public:
   FragmentAccess(ConversionPatternRewriter &rewriter, Operation *op,
@@ -56,11 +57,11 @@ private:
   void forEach(int64_t width,
                function_ref<void(int64_t index, Value pointer)> body);
 
-  /// Whether vectors can be used everywhere in the tile, an i1.
+  /// Returns true, as an i1, if vectors can be used everywhere in the tile.
   Value canUseVectors();
 
-  /// Whether the thread's element in register `index` is its to access; null:
-  /// it is.
+  /// Returns true if the thread may access its element in register `index`;
+  /// null: it always may.
   Value mayAccess(int64_t index);
 
   SmallVector<Value> loadVectors();
@@ -81,7 +82,8 @@ private:
   /// Neighbours in registers that are neighbours in memory.
   int64_t vector = 1;
   SmallVector<Value> coordinates;
-  /// Among threads that hold the same, the one that writes; null: all.
+  /// Selects one writer among threads that hold the same element; null: all
+  /// write.
   Value isWriter;
   bool isAdd = false;
 };
@@ -274,7 +276,7 @@ struct ConvertStore final : OpConversionPattern<StoreOp> {
 class SharedCopy {
 public:
   /// With `full`, each thread arrives at that mbarrier when its part of the
-  /// copy is complete; else `cp.async.wait_group` waits for it.
+  /// copy is complete; otherwise `cp.async.wait_group` waits for the copy.
   SharedCopy(ConversionPatternRewriter &rewriter, Operation *op,
              SharedType type, Value address, GlobalAccess &memory,
              Value full = {})
@@ -296,8 +298,8 @@ private:
     return arith::RemUIOp::create(rewriter, loc, a, getI32(rewriter, loc, b));
   }
 
-  /// Bytes of the unit of elements from (row, column) that lie within the
-  /// memref; null: all.
+  /// Returns the bytes of the unit of elements from (row, column) that lie
+  /// within the memref; null: all.
   Value getValidBytes(Value row, Value column);
 
   ConversionPatternRewriter &rewriter;
@@ -353,8 +355,7 @@ void SharedCopy::copyUnits() {
   int64_t unitColumns = kCopyBytes / type.getElementBytes();
   int64_t rowUnits = type.getShape().back() / unitColumns;
   int64_t units = type.getShape().front() * rowUnits;
-  // A thread copies units of one column where a step of all threads is whole
-  // rows.
+  // A thread copies units of one column if a step of all threads is whole rows.
   bool isStraight = threads % rowUnits == 0;
   auto createAccess = [&](Value row, Value column) {
     return SharedAccess(rewriter, loc, type, address, row,
@@ -446,8 +447,8 @@ void SharedCopy::copyElements() {
   LLVM::StoreOp::create(rewriter, loc, value, target.getPointer(0, 0));
 }
 
-/// WGMMA and TMA read shared memory by another way than what threads write
-/// takes, so that they must say when they have written.
+/// WGMMA and TMA read shared memory through a proxy other than that of threads'
+/// writes, so that threads must fence after they have written.
 static bool mayBeReadByProxy(Value tile) {
   return !llvm::all_of(tile.getUsers(), [](Operation *user) {
     auto product = dyn_cast<MmaOp>(user);
@@ -477,7 +478,7 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
       return success();
     }
     memory.limitRows(op.getRows());
-    // What was there may still be read by threads that are behind.
+    // Threads that are behind may still read the slot's previous contents.
     if (op->getParentOfType<LoopLikeOpInterface>())
       emitBarrier(rewriter, op);
     Value address = getSharedAddress(rewriter, op, getSharedOffset(op));
@@ -520,9 +521,10 @@ private:
 
 } // namespace
 
-/// Whether pairs of f32 would meet in a bank: of the four rows that half a warp
-/// writes, an even and the odd one after it have the same 32 bytes of a row of
-/// 128, where the swizzle only exchanges the halves of 32 bytes for them.
+/// Returns true if pairs of f32 would meet in a bank: of the four rows that
+/// half a warp writes, an even row and the odd one after it have the same 32
+/// bytes of a row of 128, where the swizzle only exchanges the halves of 32
+/// bytes for them.
 bool FragmentWrite::hasConflicts() const {
   SmallVector<int64_t> permutation;
   return type.getElementType().isF32() && type.getSwizzle() == 128 &&
@@ -547,7 +549,7 @@ void FragmentWrite::store(ValueRange registers) {
 }
 
 /// Writes pairs of an accumulator: threads of odd rows write those of columns
-/// `c` and `c + 16` the other way round.
+/// `c` and `c + 16` in the opposite order.
 void FragmentWrite::storePairs(ValueRange registers) {
   constexpr int64_t kDistance = 16;
   Value row = getThreadCoordinate(builder, op, layout, 0);
@@ -613,8 +615,8 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
           getI32(rewriter, loc, getSlotBytes(op.getResult().getType())));
       address = arith::AddIOp::create(rewriter, loc, address, offset);
     }
-    // What was there may still be read by threads that are behind; two slots
-    // ago they were not: they have met since.
+    // Threads that are behind may still read the slot's previous contents;
+    // contents of two slots ago are not read: the threads have met since.
     if (op.getRing() ||
         (!op.getSlots() && op->getParentOfType<LoopLikeOpInterface>()))
       emitBarrier(rewriter, op);
@@ -632,7 +634,7 @@ struct ConvertToShared final : OpConversionPattern<ToSharedOp> {
   }
 };
 
-/// Writes to a slot, and says so once for each warp.
+/// Writes to a slot, and signals it once for each warp.
 struct ConvertWrite final : OpConversionPattern<WriteOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -694,7 +696,7 @@ struct ConvertFromShared final : OpConversionPattern<FromSharedOp> {
   }
 };
 
-/// Copies by all threads, where there is no tensor map.
+/// Copies by all threads where there is no tensor map.
 class ConvertLoadAsync final : public OpConversionPattern<LoadAsyncOp> {
 public:
   ConvertLoadAsync(const TileTypeConverter &converter, MLIRContext *context,

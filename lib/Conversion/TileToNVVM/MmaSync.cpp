@@ -35,26 +35,28 @@ private:
   LogicalResult prepareA(ValueRange a);
   void prepareB(Value address);
 
-  /// What mma.sync takes of A in one step along K, for 16 of a warp's rows.
+  /// Returns the operands of mma.sync from A in one step along K, for 16 of a
+  /// warp's rows.
   SmallVector<Value> getA(int64_t block, int64_t step);
-  /// The same of B, for `count` neighbouring groups of 8 columns.
+  /// Returns the same from B, for `count` neighbouring groups of 8 columns.
   SmallVector<Value> getB(int64_t group, int64_t count, int64_t step);
 
-  /// Reads `count` matrices, one register each. Eight lanes give the rows of
-  /// one matrix, by `pointer`.
+  /// Reads `count` matrices, one register each. Eight lanes give the addresses
+  /// of one matrix's rows, by `pointer`.
   SmallVector<Value> loadMatrices(Value pointer, int64_t count,
                                   bool isTransposed);
   void multiply(ArrayRef<Value> a, ArrayRef<Value> b,
                 MutableArrayRef<Value> accumulator);
 
-  /// The executing warp's place among those that share rows or columns.
+  /// Returns the executing warp's place among those that share rows or columns.
   Value getRowWarp();
   Value getColumnWarp();
-  /// `bits` consecutive bits of the lane's number from `bit`, times `factor`.
+  /// Returns `bits` consecutive bits of the lane's number from `bit`, times
+  /// `factor`.
   Value getLaneBits(int64_t bit, int64_t bits, int64_t factor);
 
   Type getElementType() { return op.getB().getType().getElementType(); }
-  /// A pair of elements, as mma.sync takes it.
+  /// Returns the type of a pair of elements, as mma.sync takes it.
   Type getPairType() {
     if (getElementType().isBF16())
       return rewriter.getI32Type();
@@ -65,7 +67,7 @@ private:
   MmaOp op;
   Location loc;
   ProductShape shape;
-  /// Warps that share the result's rows, and its columns.
+  /// The numbers of warps that share the result's rows, and its columns.
   int64_t rowWarps = 0, columnWarps = 0;
   /// A, in registers in the row-owned order or in shared memory.
   SmallVector<Value> aRegisters;

@@ -33,9 +33,9 @@ namespace {
 using Places = std::pair<unsigned, unsigned>;
 } // namespace
 
-/// Makes `loop` carry the pairs that are made of values which it carries.
+/// Makes `loop` carry the pairs of the values that it carries.
 static void carryPairs(scf::ForOp loop, IRRewriter &rewriter) {
-  // In the order of their places, for a stable result.
+  // The pairs are in the order of their places, for a stable result.
   std::map<Places, SmallVector<vector::FromElementsOp>> inside, outside;
   unsigned first = loop.getNumInductionVars();
   for (BlockArgument argument : loop.getRegionIterArgs())

@@ -12,13 +12,15 @@
 
 namespace fovea::tile {
 
-/// Two numbers of 16 bits as one register, an i32 with `low` in the low bits.
+/// Returns two 16-bit numbers as one register, an i32 with `low` in the low
+/// bits.
 mlir::Value packPair(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value low, mlir::Value high);
 
-/// Within `root`, after tile ops are gone: loops carry pairs as such rather
-/// than as two registers, and pairs that are rounded from f32 are rounded by
-/// one instruction. What they make superfluous is left to canonicalisation.
+/// Rewrites pairs within `root`, after tile ops are gone: loops carry pairs as
+/// such rather than as two registers, and pairs that are rounded from f32 are
+/// rounded by one instruction. Canonicalisation erases the ops that become
+/// superfluous.
 void packPairs(mlir::Operation *root);
 
 } // namespace fovea::tile

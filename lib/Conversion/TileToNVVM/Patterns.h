@@ -14,9 +14,9 @@
 //               steps of `getSlotBytes`, and the address of its mbarriers
 //   tensor_map  a !llvm.ptr to the descriptor
 //
-// Conversion goes in two phases. In the first `tile.roles` and `tile.role`
-// stand; ops in a role are converted for its warps (`getThread`,
-// `getNumThreads`, `emitBarrier`). In the second, roles become branches.
+// Conversion has two phases. The first keeps `tile.roles` and `tile.role`; ops
+// in a role are converted for its warps (`getThread`, `getNumThreads`,
+// `emitBarrier`). In the second, roles become branches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,84 +45,89 @@ public:
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// fill, map, reduce, and arith.select of values of the tile dialect.
+/// Adds patterns for fill, map, reduce, and arith.select of values of the tile
+/// dialect.
 void populateFragmentPatterns(const TileTypeConverter &converter,
                               mlir::RewritePatternSet &patterns);
 
 class RingReaders;
 
-/// load, store, to_shared, from_shared and write.
+/// Adds patterns for load, store, to_shared, from_shared and write.
 void populateMemoryPatterns(const TileTypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const RingReaders &readers);
 
-/// mma by mma_sync and by fma.
+/// Adds patterns for mma by mma_sync and by fma.
 void populateProductPatterns(const TileTypeConverter &converter,
                              mlir::RewritePatternSet &patterns);
 
-/// Readies the scalar regions of maps: products and sums may become one
-/// operation; 2^x, tanh and quotients are the machine's, one or two roundings
-/// off.
+/// Prepares the scalar regions of maps: products and sums may become one
+/// operation; 2^x, tanh and quotients become those of the machine, one or two
+/// roundings off.
 void prepareMaps(mlir::Operation *root);
 
 class WarpNumbers;
 
-/// ring, acquire, wait and release.
+/// Adds patterns for ring, acquire, wait and release.
 void populateRingPatterns(const TileTypeConverter &converter,
                           mlir::RewritePatternSet &patterns,
                           const RingReaders &readers);
 
-/// load_async and store_async by tensor maps, and wait_stores.
+/// Adds patterns for load_async and store_async by tensor maps, and
+/// wait_stores.
 void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,
                                              mlir::RewritePatternSet &patterns);
 
-/// sum_diagonals.
+/// Adds the pattern for sum_diagonals.
 void populateDiagonalPatterns(const TileTypeConverter &converter,
                               mlir::RewritePatternSet &patterns);
 
-/// take_turn and pass_turn.
+/// Adds patterns for take_turn and pass_turn.
 void populateTurnPatterns(const TileTypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 
-/// mma by wgmma, mma_async and wait_mma.
+/// Adds patterns for mma by wgmma, mma_async and wait_mma.
 void populateWgmmaPatterns(const TileTypeConverter &converter,
                            mlir::RewritePatternSet &patterns,
                            const WarpNumbers &warps);
 
-/// The GPU that `op` is for.
+/// Returns the GPU that `op` is for.
 const machine::GpuArch &getGpuArch(mlir::Operation *op);
 
 //===----------------------------------------------------------------------===//
 // The threads that run an op
 //===----------------------------------------------------------------------===//
 
-/// How many threads run `op`: its role's, else the block's.
+/// Returns the number of threads that run `op`: those of its role, else those
+/// of the block.
 int64_t getNumThreads(mlir::Operation *op);
 
-/// The number, an i32, of the executing thread among those that run `op`.
+/// Returns the number, an i32, of the executing thread among those that run
+/// `op`.
 mlir::Value getThread(mlir::OpBuilder &builder, mlir::Operation *op);
 
-/// The thread's place in its warp, an i32.
+/// Returns the thread's place in its warp, an i32.
 mlir::Value getLane(mlir::OpBuilder &builder, mlir::Operation *op);
 
-/// What the executing thread adds to coordinate `dim` of its elements in
-/// `layout`, an i32.
+/// Returns the number that the executing thread adds to coordinate `dim` of its
+/// elements in `layout`, an i32.
 mlir::Value getThreadCoordinate(mlir::OpBuilder &builder, mlir::Operation *op,
                                 LayoutAttr layout, int64_t dim);
 
-/// Makes all threads that run `op` wait for each other, and see what they wrote
-/// to memory before.
+/// Makes all threads that run `op` wait for each other, and see each other's
+/// previous writes to memory.
 void emitBarrier(mlir::OpBuilder &builder, mlir::Operation *op);
 
 //===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// The address of byte `offset` of the block's dynamic shared memory, an i32.
+/// Returns the address of byte `offset` of the block's dynamic shared memory,
+/// an i32.
 mlir::Value getSharedAddress(mlir::OpBuilder &builder, mlir::Operation *op,
                              int64_t offset);
 
-/// A pointer to `offset` bytes after an address in shared memory.
+/// Returns a pointer to `offset` bytes after an address in shared memory.
 mlir::Value toSharedPointer(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value address, int64_t offset = 0);
 
@@ -132,13 +137,14 @@ mlir::Value toSharedPointer(mlir::OpBuilder &builder, mlir::Location loc,
 
 mlir::Value getI32(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
 
-/// `values` as one vector; a single one stays. What was rounded from f32 one
-/// by one is rounded in pairs, by one instruction.
+/// Returns `values` as one vector; a single value is returned as is. Values
+/// that were rounded from f32 one by one are rounded in pairs, by one
+/// instruction.
 mlir::Value packVector(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::ValueRange values);
 
-/// `value`, of up to 64 bits, of another lane of the warp: the one whose number
-/// differs in the bits of `place` (`bfly`), or is `place` (`idx`).
+/// Returns `value`, of up to 64 bits, of another lane of the warp: the lane
+/// whose number differs in the bits of `place` (`bfly`), or is `place` (`idx`).
 mlir::Value shuffle(mlir::OpBuilder &builder, mlir::Location loc,
                     mlir::Value value, mlir::NVVM::ShflKind kind,
                     mlir::Value place);

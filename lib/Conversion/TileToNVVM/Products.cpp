@@ -1,4 +1,4 @@
-//===- Products.cpp - Products, whatever computes them -------------------===//
+//===- Products.cpp - Products, whatever computes them --------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Products.h - What products have in common ----------------*- C++ -*-===//
+//===- Products.h - Code common to all products -----------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,14 +21,15 @@ struct ProductShape {
 
 ProductShape getProductShape(MmaOp op);
 
-/// The registers of a fragment in the order of `layout`, or failure, with an
-/// error, if threads hold other elements than in it.
+/// Returns the registers of a fragment in the order of `layout`, or failure,
+/// with an error, if its threads hold other elements than those of `layout`.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 reorderRegisters(MmaOp op, FragmentType type, mlir::ValueRange registers,
                  LayoutAttr layout);
 
-/// The accumulator's registers in the order of `layout`: zeros if there is
-/// none. Fails, with an error, if threads hold other elements than in it.
+/// Returns the accumulator's registers in the order of `layout`: zeros if there
+/// is no accumulator. Fails, with an error, if its threads hold other elements
+/// than those of `layout`.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 getAccumulator(mlir::OpBuilder &builder, MmaOp op, mlir::ValueRange registers,
                LayoutAttr layout);

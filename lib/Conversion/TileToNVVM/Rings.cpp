@@ -8,16 +8,17 @@
 // A ring of n slots has n barriers that say when a slot is full, then n that
 // say when it is empty: mbarrier objects of 8 bytes (PTX ISA 9.7.13.15). Each
 // use completes one phase of both. The phase of use u of slot u mod n has the
-// parity of u / n; a thread that waits for the other parity waits for the
-// phase before, which for the first uses of empty slots is always complete.
-// Where copies leave out rows there is one barrier more: who starts a copy of a
-// tile that has such rows waits for it there, and writes the zeros.
+// parity of u / n; a thread that waits for the other parity waits for the phase
+// before, which for the first uses of empty slots is always complete. Rings
+// whose copies leave out rows have one barrier more: the thread that starts a
+// copy of a tile with such rows waits for the copy there, and writes the zeros.
 //
-// On Ampere, where all threads of the block copy and read, there are none: who
-// waits for a slot waits for the thread's own copies (cp.async.wait_group) and
-// then for the other threads, and so does who acquires one, unless all have met
-// since the last release. A loop whose copies run ahead then has one barrier in
-// a step (`--tile-prefetch`).
+// On Ampere, where all threads of the block copy and read, rings have no
+// barriers: a thread that waits for a slot waits for its own copies
+// (cp.async.wait_group) and then for the other threads, and so does a thread
+// that acquires a slot, unless all threads have met since the last release. A
+// loop whose copies run ahead then has one barrier in a step
+// (`--tile-prefetch`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +42,7 @@ static Value constant(ImplicitLocOpBuilder &builder, int64_t value) {
   return getI32(builder, builder.getLoc(), value);
 }
 
-/// `base + index * stride`.
+/// Returns `base + index * stride`.
 static Value getAddress(ImplicitLocOpBuilder &builder, Value base, Value index,
                         int64_t stride) {
   Value offset =
@@ -73,8 +74,9 @@ Value fovea::tile::getCutBarrier(ImplicitLocOpBuilder &builder, RingType ring,
       constant(builder, 2 * ring.getStages() * kBarrierBytes));
 }
 
-/// Whether threads that run `op` have met since the last op of kind `Since`:
-/// every way to `op` from one passes a wait that is not one of `met`.
+/// Returns true if the threads that run `op` have met since the last op of kind
+/// `Since`: every path from such an op to `op` passes a wait that is not in
+/// `met`.
 template <typename Since>
 static bool haveMetSince(Operation *op,
                          const llvm::SmallPtrSetImpl<Operation *> &met) {
@@ -91,7 +93,7 @@ static bool haveMetSince(Operation *op,
       if (contains(before))
         return false;
     }
-    // An earlier iteration may be what came before.
+    // The op before may be in an earlier iteration.
     if (isa<LoopLikeOpInterface>(at->getParentOp()) &&
         contains(at->getParentOp()))
       return false;
@@ -201,7 +203,7 @@ struct RingLowering : RingPattern<RingOp> {
       rewriter.replaceOpWithMultiple(op, {ValueRange{slots, barriers}});
       return success();
     }
-    // One fence and one barrier of the block make all rings known.
+    // One fence and one barrier of the block make all rings visible.
     bool isLast = true;
     for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
       isLast &= !isa<RingOp>(next);
@@ -287,7 +289,7 @@ struct ReleaseLowering final : UsePattern<ReleaseOp> {
 
   void emit(ImplicitLocOpBuilder &builder, ReleaseOp op, const RingUse &use,
             const RingReaders::Reader &reader) const override {
-    // Whoever acquires a slot of a block's ring meets the others.
+    // A thread that acquires a slot of a block's ring meets the others.
     if (reader.isOfBlock)
       return;
     if (isOneThread(op))

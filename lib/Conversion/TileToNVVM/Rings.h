@@ -23,23 +23,23 @@ struct RingUse {
   mlir::Value slot, full, empty, parity;
 };
 
-/// The barrier of a ring whose copies leave out rows (`hasRows`), for who waits
-/// for one: an i32.
+/// Returns the barrier, an i32, at which a thread waits for a copy that leaves
+/// out rows, in a ring with `hasRows`.
 mlir::Value getCutBarrier(mlir::ImplicitLocOpBuilder &builder, RingType ring,
                           mlir::ValueRange addresses);
 
-/// Arrives at a barrier, after all that the thread has written.
+/// Arrives at a barrier, after everything that the thread has written.
 void emitArrive(mlir::OpBuilder &builder, mlir::Location loc,
                 mlir::Value barrier);
 
 /// Arrives at a barrier once for the executing warp, of those that run `op`,
-/// after all that its threads have written and read; they meet, unless they
-/// have.
+/// after everything that its threads have written and read; the threads meet
+/// first, unless they have met already.
 void emitWarpArrive(mlir::OpBuilder &builder, mlir::Operation *op,
                     mlir::Value barrier, bool haveMet = false);
 
-/// Who reads and fills the rings within an op, as the programs say before
-/// conversion.
+/// The ops that read and fill the rings within an op, found in the programs
+/// before conversion.
 class RingReaders {
 public:
   struct Reader {
@@ -48,12 +48,12 @@ public:
     /// Arrivals that make a slot full: one from each thread that copies, from
     /// each warp that writes, or one where TMA copies.
     int64_t copiers = 1;
-    /// Whether only WGMMA reads slots, whose wait is one of whole warps.
+    /// True if only WGMMA reads slots; its waits are for whole warps.
     bool isWgmma = true;
-    /// Whether the ring has no mbarriers: on Ampere, where all threads copy and
+    /// True if the ring has no mbarriers: on Ampere, where all threads copy and
     /// read. They wait for their own copies and then for each other.
     bool isOfBlock = false;
-    /// Whether there is a barrier more, see `getCutBarrier`.
+    /// True if the ring has one barrier more, see `getCutBarrier`.
     bool hasRows = false;
   };
 
@@ -63,8 +63,9 @@ public:
     return readers.find(ring)->second;
   }
 
-  /// Whether threads that acquire or wait, in a ring of the block, must meet.
-  /// Not if they did since the last release, or the last copy.
+  /// Returns true if threads that acquire or wait, in a ring of the block, must
+  /// meet. They need not if they have met since the last release, or the last
+  /// copy.
   bool mustMeet(mlir::Operation *op) const { return !met.contains(op); }
 
 private:

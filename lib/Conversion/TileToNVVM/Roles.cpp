@@ -50,7 +50,7 @@ Value WarpNumbers::getInBlock(Operation *op) const {
   return warps.lookup(op->getParentOfType<gpu::GPUFuncOp>());
 }
 
-/// The first warp of `role`.
+/// Returns the first warp of `role`.
 static int64_t getFirstWarp(RoleOp role) {
   int64_t first = 0;
   for (Operation *other = role->getPrevNode(); other;
@@ -98,7 +98,7 @@ Operation *fovea::tile::getProgram(Operation *op) {
 // Roles
 //===----------------------------------------------------------------------===//
 
-/// Moves the body of `role` to where `builder` is.
+/// Moves the body of `role` to the insertion point of `builder`.
 static void lowerRole(ImplicitLocOpBuilder &builder, RoleOp role) {
   OpBuilder::InsertionGuard guard(builder);
   if (role.getSingle()) {
@@ -115,8 +115,8 @@ static void lowerRole(ImplicitLocOpBuilder &builder, RoleOp role) {
       builder.getInsertionPoint(), body.getOperations());
 }
 
-/// Emits `body` for each of `items`, in a branch of the warps up to `getEnd` of
-/// it; the last needs no branch.
+/// Emits `body` for each of `items`, in a branch of the warps up to its
+/// `getEnd`; the last one needs no branch.
 template <typename Item>
 static void emitBranches(ImplicitLocOpBuilder &builder, Value warp,
                          ArrayRef<Item> items,
@@ -139,7 +139,7 @@ static void emitBranches(ImplicitLocOpBuilder &builder, Value warp,
 /// warps of a group (`setmaxnreg`, PTX ISA 9.7.19.5).
 using Sharers = SmallVector<RoleOp>;
 
-/// Roles one by one, or those together that share a warp group.
+/// Groups roles that share a warp group; other roles are groups of one.
 static SmallVector<Sharers> groupRoles(ArrayRef<RoleOp> roles) {
   SmallVector<Sharers> groups;
   for (RoleOp role : roles) {
@@ -151,13 +151,13 @@ static SmallVector<Sharers> groupRoles(ArrayRef<RoleOp> roles) {
   return groups;
 }
 
-/// The first warp behind `role`.
+/// Returns the first warp behind `role`.
 static int64_t getEndWarp(const RoleOp &role) {
   return getFirstWarp(role) + static_cast<int64_t>(RoleOp(role).getWarps());
 }
 
 /// Moves the bodies of roles, whose threads start with `atStart` registers, to
-/// where `builder` is.
+/// the insertion point of `builder`.
 static void lowerSharers(ImplicitLocOpBuilder &builder, Value warp,
                          const Sharers &roles, int64_t atStart) {
   int64_t registers = RoleOp(roles.front()).getRegisters().value_or(atStart);
@@ -176,7 +176,7 @@ static LogicalResult lowerRoles(RolesOp op, Value warp) {
   for (RoleOp role : roles)
     warps += role.getWarps();
   int64_t registers = machine::getGpuOrDefault(op).getRegistersPerCore();
-  // One block on a multiprocessor.
+  // The budgets are those of one block on a multiprocessor.
   int64_t atStart = machine::getEqualShare(registers, warps * kWarpSize);
   int64_t budget = 0;
   for (RoleOp role : roles)
@@ -186,7 +186,8 @@ static LogicalResult lowerRoles(RolesOp op, Value warp) {
     return op.emitOpError("expected register budgets of at most ")
            << registers << " registers in all threads together, got " << budget;
 
-  // What a thread starts with holds for one block on a multiprocessor.
+  // The registers that a thread starts with hold for one block on a
+  // multiprocessor.
   if (llvm::any_of(roles, [](RoleOp role) { return !!role.getRegisters(); }))
     op->getParentOfType<gpu::GPUFuncOp>()->setAttr(
         NVVM::NVVMDialect::getMinctasmAttrName(),

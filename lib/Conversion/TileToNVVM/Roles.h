@@ -20,29 +20,31 @@ class WarpNumbers {
 public:
   explicit WarpNumbers(mlir::gpu::GPUModuleOp module);
 
-  /// The warp's number in the block that runs `op`.
+  /// Returns the warp's number in the block that runs `op`.
   mlir::Value getInBlock(mlir::Operation *op) const;
-  /// The same counted from the first warp of the role that `op` is in.
+  /// Returns the warp's number counted from the first warp of the role that
+  /// `op` is in.
   mlir::Value getInRole(mlir::OpBuilder &builder, mlir::Operation *op) const;
 
 private:
   llvm::DenseMap<mlir::Operation *, mlir::Value> warps;
 };
 
-/// Whether one thread runs `op`: in a role that is `single`.
+/// Returns true if one thread runs `op`: in a role that is `single`.
 bool isOneThread(mlir::Operation *op);
 
-/// Emits `body` for one thread of those that run `op`: under a condition,
-/// unless there is only one.
+/// Emits `body` for one of the threads that run `op`: under a condition, unless
+/// there is only one.
 void emitInOneThread(mlir::OpBuilder &builder, mlir::Operation *op,
                      llvm::function_ref<void(mlir::OpBuilder &)> body);
 
-/// The role that `op` is in, or its kernel.
+/// Returns the role that `op` is in, or its kernel.
 mlir::Operation *getProgram(mlir::Operation *op);
 
 /// Turns every `tile.roles` in `module` into branches on the warp, each with
-/// the role's register budget, which warp groups that roles share set once.
-/// Emits an error where the budgets exceed the registers of a multiprocessor.
+/// the role's register budget. Roles that share a warp group set its budget
+/// once. Emits an error where the budgets exceed the registers of a
+/// multiprocessor.
 llvm::LogicalResult lowerRoles(mlir::gpu::GPUModuleOp module,
                                const WarpNumbers &warps);
 

@@ -34,7 +34,7 @@ public:
   LogicalResult encode(TensorMapOp op);
 
 private:
-  /// A slot on the function's stack, which loops use again.
+  /// Returns a slot on the function's stack, which loops reuse.
   Value allocate(Type type, int64_t count, int64_t alignment) {
     auto top = OpBuilder::atBlockBegin(&function.getBody().front());
     Value size =
@@ -43,7 +43,7 @@ private:
                                   alignment);
   }
 
-  /// An array of i64 with these values.
+  /// Stores these values in an array of i64.
   Value store(ImplicitLocOpBuilder &builder, ValueRange values) {
     Value array = allocate(int64, values.size(), 8);
     for (auto [index, value] : llvm::enumerate(values)) {
@@ -58,7 +58,8 @@ private:
   Type pointer, int64;
 };
 
-/// The runtime's number of an element type, or none if TMA has no such.
+/// Returns the runtime's number of an element type, or none if TMA has no such
+/// type.
 std::optional<int64_t> getElementKind(Type type) {
   if (type.isF16())
     return 0;

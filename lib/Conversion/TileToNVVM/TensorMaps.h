@@ -15,12 +15,12 @@
 namespace fovea::tile {
 
 /// Turns every `tile.tensor_map` in the functions of `module` into a call of
-/// the runtime that writes the descriptor to a slot of the host's stack. What
-/// used the map gets the slot's address, an `!llvm.ptr`.
+/// the runtime that writes the descriptor to a slot of the host's stack. Users
+/// of the map get the slot's address, an `!llvm.ptr`.
 llvm::LogicalResult lowerTensorMaps(mlir::ModuleOp module);
 
-/// Says of every tensor map among the arguments of kernels in `module` that its
-/// 128 bytes are passed by value.
+/// Marks every tensor map among the arguments of kernels in `module` as 128
+/// bytes that are passed by value.
 void describeTensorMaps(mlir::gpu::GPUModuleOp module);
 
 } // namespace fovea::tile

@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace fovea::tile;
 
-/// The place of a tile as TMA has it: the innermost dimension first.
+/// Returns the place of a tile in TMA's order: the innermost dimension first.
 static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
                                          ArrayRef<ValueRange> indices) {
   SmallVector<Value> coordinates;
@@ -31,9 +31,10 @@ static SmallVector<Value> getCoordinates(ImplicitLocOpBuilder &builder,
   return coordinates;
 }
 
-/// More copies of panels than this are a loop: ptxas readies the operands of
-/// all in uniform registers, and beyond these in the few that a role which
-/// copies has (head dim 240, of 15 panels: 4 bytes spilled).
+/// The number of panel copies beyond which they are a loop: ptxas readies the
+/// operands of all copies in uniform registers, and beyond these in the few
+/// registers of a role that copies (head dim 240, of 15 panels: 4 bytes
+/// spilled).
 static constexpr int64_t kMostCopies = 8;
 
 /// Emits `text` for each panel of `tile`: with the panel's address as $0, the
@@ -67,7 +68,7 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
       emit(panel * tile.getPanelBytes(), panel * tile.getPanelColumns(), whole);
     return;
   }
-  // Written in PTX, where ptxas can be kept from unrolling it.
+  // The loop is written in PTX, where ptxas can be kept from unrolling it.
   std::string copy = StringRef(whole).str();
   auto rename = [&](const std::string &operand, StringRef name) {
     copy.replace(copy.find(operand), operand.size(), name);
@@ -89,7 +90,7 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
 }
 
 /// Writes zeros to rows `first` to below `end` of the tile at `address`. A
-/// swizzle permutes what is in a row.
+/// swizzle only permutes the bytes of a row.
 static void emitZeroRows(ImplicitLocOpBuilder &builder, SharedType tile,
                          Value address, Value first, Value end) {
   constexpr int64_t kUnitBytes = 16;
@@ -139,7 +140,7 @@ struct KeptRows {
   }
 
   Value first, end, count;
-  /// Whether it leaves out all, or some but not all.
+  /// Conditions: the copy leaves out all rows; it leaves out some but not all.
   Value isEmpty, isCut;
 };
 
@@ -172,8 +173,8 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
                 {barrier, bytes});
       } else {
         rows.emplace(one, tile, op.getRows());
-        // A tile of which nothing is left is one from before the tensor: TMA
-        // gives zeros.
+        // The coordinates of an empty tile are put before the tensor: TMA gives
+        // zeros.
         Value &row = coordinates[map.getRank() - 1 - op.getDims().front()];
         row = arith::SelectOp::create(
             one, rows->isEmpty,
@@ -204,7 +205,7 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
 
 private:
   /// Completes the copy of a tile that is cut: waits for the phase of `barrier`
-  /// that `state` is of, then writes zeros to the other rows.
+  /// that `state` belongs to, then writes zeros to the other rows.
   static void emitZeros(ImplicitLocOpBuilder &builder, const KeptRows &rows,
                         SharedType tile, Value slot, Value barrier, Value state,
                         Value full) {

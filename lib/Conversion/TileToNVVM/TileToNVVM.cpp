@@ -75,7 +75,7 @@ private:
     return lowerRoles(module, warps);
   }
 
-  /// Checks what patterns rely on.
+  /// Checks the properties that patterns rely on.
   LogicalResult verifyKernel(gpu::GPUFuncOp kernel) {
     WalkResult result = kernel.walk([&](Operation *op) {
       if (!isa_and_present<TileDialect>(op->getDialect()))

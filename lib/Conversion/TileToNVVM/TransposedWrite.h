@@ -23,8 +23,8 @@ public:
   void store(mlir::ValueRange registers);
 
 private:
-  /// The tile as the executing lane accesses it: `inMatrix` is what it adds to
-  /// the row and the column that its warp's first matrix begins at.
+  /// The executing lane's access to the tile: it adds `inMatrix` to the row and
+  /// the column at which its warp's first matrix begins.
   mlir::Value getWarpRow();
   mlir::Value getWarpColumn();
   mlir::Value getLaneBits(int64_t bit, int64_t bits, int64_t factor);
@@ -34,7 +34,7 @@ private:
   void storeElements(mlir::ValueRange registers);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
-  /// Two neighbours in a row of matrix (`group`, `half`) of rows from
+  /// Returns two neighbours in a row of matrix (`group`, `half`) of rows from
   /// `16 * rowWarps * block` of the fragment.
   mlir::Value getPair(mlir::ValueRange registers, int64_t block, int64_t group,
                       int64_t half);
@@ -45,7 +45,7 @@ private:
   SharedType type;
   LayoutAttr layout;
   mlir::Value address;
-  /// Where the fragment is an accumulator of this many warps along its rows and
+  /// If the fragment is an accumulator of this many warps along its rows and
   /// columns: its register for each register of the accumulator.
   llvm::SmallVector<int64_t> permutation;
   int64_t rowWarps = 0, columnWarps = 0;

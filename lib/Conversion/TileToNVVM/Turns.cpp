@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace fovea::tile;
 
-/// Whether threads of the program add by themselves, and not TMA for them.
+/// Returns true if threads of the program add, and not TMA for them.
 static bool areAddedByThreads(Operation *op) {
   return getProgram(op)
       ->walk([](StoreOp store) {
@@ -21,14 +21,14 @@ static bool areAddedByThreads(Operation *op) {
       .wasInterrupted();
 }
 
-/// Whether TMA stores for the program.
+/// Returns true if TMA stores for the program.
 static bool areStoredByTma(Operation *op) {
   return getProgram(op)
       ->walk([](StoreAsyncOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
 }
 
-/// The address of the number of a block, an i64.
+/// Returns the address of the number of a block, an i64.
 static Value getNumber(OpBuilder &builder, Location loc,
                        TypedValue<MemRefType> turns, ValueRange indices) {
   GlobalAccess access(builder, loc, turns, indices,
@@ -41,7 +41,7 @@ static Value toI32(OpBuilder &builder, Location loc, Value index) {
   return arith::IndexCastOp::create(builder, loc, builder.getI32Type(), index);
 }
 
-/// By one thread: waits until the block before this one is past a position.
+/// Waits, in one thread, until the block before this one is past a position.
 static void emitWait(OpBuilder &builder, TakeTurnOp op) {
   Location loc = op.getLoc();
   Value position = toI32(builder, loc, op.getPosition());
@@ -59,7 +59,7 @@ static void emitWait(OpBuilder &builder, TakeTurnOp op) {
             "setp.le.s32 early, number, $1;\n"
             "@early bra WAIT;\n}",
             {getNumber(nested, loc, op.getTurns(), before), position});
-    // What TMA adds comes after what it saw.
+    // The additions of TMA come after the number that the thread saw.
     if (areStoredByTma(op))
       emitPtx(nested, loc, "fence.proxy.async.global;");
     scf::YieldOp::create(nested, loc);
@@ -90,12 +90,12 @@ struct PassTurnLowering final : OpConversionPattern<PassTurnOp> {
   matchAndRewrite(PassTurnOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    // What the threads have added comes before the release of the one that
-    // they meet.
+    // The threads' additions come before the release by the thread that they
+    // meet.
     if (areAddedByThreads(op))
       emitBarrier(rewriter, op);
     emitInOneThread(rewriter, op, [&](OpBuilder &builder) {
-      // By what it waits for, the writes of TMA are there for all proxies.
+      // The wait makes the writes of TMA visible to all proxies.
       if (areStoredByTma(op))
         emitPtx(builder, loc, "cp.async.bulk.wait_group 0;");
       emitPtx(builder, loc, "st.release.gpu.global.s32 [$0], $1;",

@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kGroupRows = 64;
 constexpr int64_t kMostColumns = 256;
 
-/// What one product looks like to the instructions.
+/// One product as the instructions see it.
 struct Product {
   /// Columns of a warp group's part of the result; warp groups that share its
   /// rows, and its columns; sequences of instructions of one warp group, each
@@ -32,9 +32,9 @@ struct Product {
   /// The result's register for each register of the instructions.
   SmallVector<int64_t> registers;
   StringRef elementType;
-  /// Of `a`, where it is in shared memory.
+  /// Operand `a`, if it is in shared memory.
   std::optional<WgmmaOperand> a;
-  /// The register of `a` for each register of the instructions otherwise.
+  /// Otherwise the register of `a` for each register of the instructions.
   SmallVector<int64_t> aRegisters;
   std::optional<WgmmaOperand> b;
   /// The steps along the inner dimension.
@@ -45,8 +45,8 @@ struct Product {
 
 } // namespace
 
-/// The register of `type` for each register of WGMMA's layout, and how many
-/// warp groups share its columns.
+/// Returns the register of `type` for each register of WGMMA's layout, and the
+/// number of warp groups that share its columns.
 static FailureOr<SmallVector<int64_t>> getRegisters(Operation *op,
                                                     FragmentType type,
                                                     StringRef role,
@@ -118,7 +118,7 @@ static FailureOr<Product> getProduct(ProductOp op, FragmentType result) {
   return product;
 }
 
-/// `{$first, $first+1, ...}`.
+/// Prints `{$first, $first+1, ...}`.
 static void printRegisters(raw_ostream &os, int64_t first, int64_t count) {
   os << "{";
   llvm::interleave(
@@ -127,8 +127,9 @@ static void printRegisters(raw_ostream &os, int64_t first, int64_t count) {
   os << "}";
 }
 
-/// Makes a descriptor of an address; here and not before the block, so that it
-/// does not live in registers of its own.
+/// Prints the computation of a descriptor from an address, inside the block of
+/// PTX and not before it, so that the descriptor does not live in registers of
+/// its own.
 static void printDescriptor(raw_ostream &os, StringRef name, unsigned address,
                             const WgmmaOperand &operand) {
   os << "bfe.u32 t, $" << address << ", 4, 14;\n"
@@ -143,7 +144,7 @@ static void printDescriptor(raw_ostream &os, StringRef name, unsigned address,
 static SmallVector<Value> issue(OpBuilder &builder, Location loc,
                                 const Product &product, ValueRange a, Value b,
                                 ValueRange acc, Value warpGroup) {
-  // Operands, in the order of the instructions' registers.
+  // Operands are in the order of the instructions' registers.
   SmallVector<Value> tied, inputs;
   for (int64_t index : product.registers)
     if (!acc.empty())

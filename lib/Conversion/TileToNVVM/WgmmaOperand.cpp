@@ -1,4 +1,4 @@
-//===- WgmmaOperand.cpp - How WGMMA reads a tile in shared memory ---------===//
+//===- WgmmaOperand.cpp - WGMMA's view of a tile in shared memory ---------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -69,7 +69,7 @@ uint64_t WgmmaOperand::getDescriptor() const {
 
 int64_t WgmmaOperand::getStart(int64_t outer, int64_t step) const {
   // Whole groups of 8 rows and whole panels: the swizzle begins anew, so the
-  // plain distance is what the hardware adds to.
+  // hardware adds the plain distance.
   if (!kMajor) {
     assert(outer % tile.getPanelColumns() == 0 && "within a panel");
     return outer / tile.getPanelColumns() * tile.getPanelBytes() +

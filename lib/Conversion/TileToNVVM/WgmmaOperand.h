@@ -1,4 +1,4 @@
-//===- WgmmaOperand.h - How WGMMA reads a tile in shared memory -*- C++ -*-===//
+//===- WgmmaOperand.h - WGMMA's view of a tile in shared memory -*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +7,8 @@
 //
 // An operand of `wgmma.mma_async` in shared memory is a matrix of *outer* (M of
 // A, N of B) times K elements, stored as core matrices of 8 times 16 bytes. A
-// matrix descriptor (PTX ISA 9.7.15.5.1) says where the first one is and how
-// far the next ones are:
+// matrix descriptor (PTX ISA 9.7.15.5.1) gives the address of the first core
+// matrix and the distances of the next ones:
 //
 //  - K-major, the tile's rows along the outer dimension: the stride is between
 //    groups of 8 rows. 16 of K are 32 bytes of a panel's row, so that the
@@ -50,8 +50,8 @@ public:
   int64_t getStrideBytes() const;
   /// The descriptor of a tile at address 0.
   uint64_t getDescriptor() const;
-  /// Where the matrix that starts at `outer`, a multiple of 8, and step `step`
-  /// of K lies, in bytes from the tile's start; a multiple of 16.
+  /// Returns the place of the matrix that starts at `outer`, a multiple of 8,
+  /// and step `step` of K, in bytes from the tile's start; a multiple of 16.
   int64_t getStart(int64_t outer, int64_t step) const;
 
 private:

@@ -69,8 +69,8 @@ Value emitDropoutKeep(OpBuilder &builder, Location loc, Value column, Value row,
   Value column32 = arith::IndexCastOp::create(builder, loc, i32, column);
   Value row64 = arith::IndexCastOp::create(builder, loc, i64, row);
 
-  // The upper half of the counter is the offset, plus what a row number beyond
-  // 32 bits carries into it.
+  // The upper half of the counter is the offset plus the carry of a row number
+  // beyond 32 bits.
   Value carry = arith::ShRUIOp::create(
       builder, loc, row64, createScalarOrSplatConstant(builder, loc, i64, 32));
   Value upper = arith::AddIOp::create(builder, loc, offset, carry);

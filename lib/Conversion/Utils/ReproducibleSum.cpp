@@ -18,12 +18,12 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Infinity, minus infinity, NaN.
+/// Special values: infinity, minus infinity, NaN.
 static constexpr int64_t kNumSpecial = 3;
 
 namespace {
-/// The fields of a float: a sign, then the exponent, then the fraction; and how
-/// its mantissa is added: `pieceBits` at a time, in `pieces`.
+/// The fields of a float: a sign, then the exponent, then the fraction; and the
+/// pieces of its mantissa that are added: `pieces` of `pieceBits` each.
 struct FloatFields {
   explicit FloatFields(FloatType type)
       : width(type.getWidth()), fractionBits(type.getFPMantissaWidth() - 1),
@@ -31,24 +31,25 @@ struct FloatFields {
         pieces(llvm::divideCeil(fractionBits + 1, kMostPieceBits)),
         pieceBits(llvm::divideCeil(fractionBits + 1, pieces)) {}
 
-  /// A fraction's last bit has, at the exponents 0 and 1, the value 2 to this.
+  /// Returns the exponent e such that a fraction's last bit has, at the
+  /// exponents 0 and 1, the value 2^e.
   int64_t getLowestExponent() const {
     return 1 - largestExponent / 2 - fractionBits;
   }
-  /// The number of exponents of pieces, which count from the lowest; the
-  /// largest one is of no number, and 0 that of 1.
+  /// Returns the number of exponents of pieces, which count from the lowest. No
+  /// finite number has the largest exponent, and 0 counts as 1.
   int64_t getNumExponents() const {
     return largestExponent - 1 + (pieces - 1) * pieceBits;
   }
 
   static constexpr int64_t kMostPieceBits = 24;
   int64_t width, fractionBits;
-  /// That of infinities and NaN.
+  /// The exponent of infinities and NaN.
   int64_t largestExponent;
   int64_t pieces, pieceBits;
 };
 
-/// Writes arithmetic on scalars as ops.
+/// Emits arithmetic on scalars as ops.
 struct Arithmetic {
   OpBuilder &builder;
   Location loc;
@@ -69,7 +70,7 @@ struct Arithmetic {
 };
 } // namespace
 
-/// 2^`exponent`, an i64 within the range of normal numbers.
+/// Returns 2^`exponent`, an i64 within the range of normal numbers.
 static Value exp2(const Arithmetic &a, Value exponent) {
   Type wide = exponent.getType();
   Value biased = a.make<arith::AddIOp>(exponent, a.integer(wide, 1023));
@@ -77,8 +78,8 @@ static Value exp2(const Arithmetic &a, Value exponent) {
   return a.make<arith::BitcastOp>(a.builder.getF64Type(), bits);
 }
 
-/// `value` without its last `bits`, as an integer without a sign: if one of
-/// these is set, so is the result's last bit.
+/// Returns `value` without its last `bits`, as an integer without a sign: if
+/// one of these bits is set, so is the result's last bit.
 static Value dropBits(const Arithmetic &a, Value value, Value bits) {
   Type wide = value.getType();
   Value one = a.integer(wide, 1);
@@ -99,9 +100,10 @@ ReproducibleSum::ReproducibleSum(OpBuilder &builder, Location loc,
   assert((type.isF32() || type.isF64()) && "no other type has sums");
   IndexMath index(builder, loc);
   FloatFields fields(type);
-  // A piece at the largest of an integer's exponents, as often as there are
-  // terms, is below 2^62, which leaves room for what is carried. The wider, the
-  // fewer digits has the sum's uppermost integer, of which f64 takes 53.
+  // A piece at the largest of an integer's exponents, times the number of
+  // terms, is below 2^62, which leaves room for carries. The wider the
+  // integers, the fewer digits the sum's uppermost integer has, of which f64
+  // takes 53.
   logWidth = index.constant(0);
   width = index.constant(1);
   int64_t widest = type.isF64() ? 3 : 4;
@@ -201,7 +203,7 @@ Value ReproducibleSum::round(OpBuilder &builder, Location loc,
   Value step = index.materialize(index.constant(1));
   Value end = index.materialize(numFinite);
 
-  // What the last integer carries says the sum's sign.
+  // The carry of the last integer gives the sum's sign.
   auto carries = scf::ForOp::create(
       builder, loc, none, end, step, zero,
       [&](OpBuilder &body, Location loc, Value number, ValueRange carried) {
@@ -213,9 +215,9 @@ Value ReproducibleSum::round(OpBuilder &builder, Location loc,
   Value isNegative = a.is(arith::CmpIPredicate::slt, carries.getResult(0), 0);
 
   // The magnitude's digits, from the lowest. The last 64 bits move up with
-  // every digit, their last one for all that is below; kept are those that the
-  // uppermost digit begins which is not 0, and its number. Behind the integers
-  // come the digits of what the last one carries.
+  // every digit; their last bit stands for everything below. The bits kept are
+  // those that the uppermost nonzero digit begins, and the number of that
+  // digit. The digits of the last integer's carry follow those of the integers.
   Value top = a.make<arith::SubIOp>(a.integer(wide, 64), digitBits);
   Value mask =
       a.make<arith::SubIOp>(a.make<arith::ShLIOp>(unit, digitBits), unit);
@@ -247,7 +249,7 @@ Value ReproducibleSum::round(OpBuilder &builder, Location loc,
         scf::YieldOp::create(body, loc, ValueRange{carry, last, upper, place});
       });
 
-  // Of f32 terms, an f64 holds the bits that are left, and rounds nothing.
+  // For f32 terms, an f64 holds the bits that are left without rounding.
   int64_t numDropped = type.isF64() ? 1 : 11;
   Value magnitude =
       dropBits(a, digits.getResult(2), a.integer(wide, numDropped));
@@ -255,7 +257,7 @@ Value ReproducibleSum::round(OpBuilder &builder, Location loc,
   int64_t lowest = FloatFields(type).getLowestExponent() - 64 + numDropped;
   Value exponent = a.make<arith::AddIOp>(
       a.make<arith::MulIOp>(after, digitBits), a.integer(wide, lowest));
-  // In two steps, either of which has a factor that is a normal number.
+  // Scaling takes two steps, each with a factor that is a normal number.
   Value half = a.make<arith::ShRSIOp>(exponent, unit);
   Value result = a.make<arith::SIToFPOp>(Type(builder.getF64Type()), magnitude);
   result = a.make<arith::MulFOp>(result, exp2(a, half));
