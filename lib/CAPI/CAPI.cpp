@@ -134,7 +134,8 @@ fovea_status *fovea_context_create(fovea_context **context) {
 }
 void fovea_context_destroy(fovea_context *context) { delete context; }
 
-/// Reads the options; `key` becomes different for different ones.
+/// Reads the options and adds to `key`, so that it differs for different
+/// options.
 static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
                                                   std::string &key) {
   fovea_options options = given ? *given : fovea_options();
@@ -284,7 +285,7 @@ fovea_status *fovea_differentiate(const char *text, size_t length,
 
 void fovea_module_destroy(fovea_module *module) { delete module; }
 
-/// The module at a level, which `name` is the name of.
+/// Returns the module at the level that `name` names.
 static llvm::Expected<std::string>
 emit(Compiled &compiled, llvm::StringRef name, std::optional<Level> level) {
   const Executable &executable = *compiled.executable;
@@ -439,7 +440,7 @@ fovea_status *fovea_module_get_result_type(const fovea_module *module,
 // Calls
 //===----------------------------------------------------------------------===//
 
-/// The operands of a call as the driver wants them.
+/// Reads the operands of a call in the form that the driver takes.
 static llvm::Error readOperands(const Signature &function,
                                 const fovea_tensor *operands,
                                 size_t numOperands,
@@ -459,7 +460,8 @@ static llvm::Error readOperands(const Signature &function,
   return llvm::Error::success();
 }
 
-/// A status for a call that failed: are the operands to blame?
+/// Returns the status for a call that failed, by whether its operands are to
+/// blame.
 static fovea_status *failCall(llvm::Error error) {
   auto [code, message] = split(std::move(error));
   return fail(code == std::errc::invalid_argument ? FOVEA_INVALID_ARGUMENT
@@ -467,7 +469,7 @@ static fovea_status *failCall(llvm::Error error) {
               message);
 }
 
-/// Whether a function can be called with room for these results.
+/// Checks that a function can be called with room for these results.
 static fovea_status *checkCall(const fovea_module *module, size_t function,
                                size_t numResults) {
   auto functions = module->getFunctions();
@@ -513,7 +515,7 @@ fovea_status *fovea_module_call(const fovea_module *module, size_t function,
   return nullptr;
 }
 
-/// Where the memory of new results on a GPU goes back to.
+/// Returns the memory of new results to the GPU.
 static void freeOnDevice(void *data) {
   if (auto driver = cuda::Driver::get()) {
     if (auto device = driver->open())
@@ -634,7 +636,7 @@ void fovea_owner_release(void *owner) { delete static_cast<Owner *>(owner); }
 
 namespace {
 /// DLManagedTensor of DLPack 0.8, whose layout is its interface, followed by
-/// what it refers to.
+/// the data that it refers to.
 struct ManagedTensor {
   struct {
     void *data;
@@ -662,7 +664,7 @@ struct ManagedTensor {
 static constexpr int32_t kDLPackCPU = 1;
 static constexpr int32_t kDLPackCUDA = 2;
 
-/// The codes of integers, floats, bf16 and bool.
+/// Returns the codes of integers, floats, bf16 and bool.
 static uint8_t getDLPackCode(DType type) {
   if (type == DType::BF16)
     return 4;

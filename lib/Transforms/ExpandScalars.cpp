@@ -23,12 +23,12 @@ namespace fovea {
 using namespace mlir;
 
 namespace {
-/// Builds what replaces one op, in front of it.
+/// Builds the ops that replace one op, in front of it.
 class ScalarExpander {
 public:
   explicit ScalarExpander(Operation *op) : b(op->getLoc(), op), op(op) {}
 
-  /// The results that replace those of the op; none where it stays.
+  /// Returns the values that replace the op's results; none where the op stays.
   SmallVector<Value, 2> expand() {
     if (auto cast = dyn_cast<arith::IndexCastOp>(op))
       return narrow(cast);
@@ -50,7 +50,7 @@ private:
   // index
   //===--------------------------------------------------------------------===//
 
-  /// A cast that loses bits, by way of 64 of them.
+  /// Expands a cast that loses bits, by way of 64 bits.
   template <typename Cast>
   SmallVector<Value, 2> narrow(Cast cast) {
     Type from = cast.getIn().getType(), to = cast.getType();
@@ -133,7 +133,8 @@ private:
   // Results of twice the width
   //===--------------------------------------------------------------------===//
 
-  /// As ops with one result each, which is what fusion looks into.
+  /// Expands into ops with one result each, the only ops that fusion looks
+  /// into.
   SmallVector<Value, 2> expandExtended() {
     Value x = op->getOperand(0), y = op->getOperand(1);
     Type type = x.getType();
@@ -161,7 +162,7 @@ private:
             arith::TruncIOp::create(b, type, high)};
   }
 
-  /// The upper 64 bits of a product, by its four parts.
+  /// Returns the upper 64 bits of a product, computed from its four parts.
   Value multiplyHigh(Value x, Value y, bool isSigned) {
     Value mask = integer((int64_t(1) << 32) - 1), half = integer(32);
     auto low = [&](Value v) { return arith::AndIOp::create(b, v, mask); };
@@ -178,7 +179,7 @@ private:
                        add(high(cross), high(other)));
     if (!isSigned)
       return result;
-    // A negative factor counts for 2^64 more.
+    // A negative factor, read as unsigned, is larger by 2^64.
     auto correct = [&](Value factor, Value by) {
       Value zero = integer(0);
       Value isNegative =
@@ -254,7 +255,7 @@ private:
         .Default([](Operation *) { return Results(); });
   }
 
-  /// `base` to the power of `exponent`, both signed and of one type.
+  /// Returns `base` to the power of `exponent`, both signed and of one type.
   Value raise(Value base, Value exponent) {
     unsigned width =
         base.getType().isIndex() ? 64 : base.getType().getIntOrFloatBitWidth();
@@ -277,7 +278,7 @@ private:
       if (isConstant)
         return power;
     }
-    // An inverse, which is an integer for 1 and -1 alone.
+    // The power is an inverse, which is an integer for 1 and -1 only.
     using Predicate = arith::CmpIPredicate;
     Value sign = select(isSet(exponent, 0), integer(-1), integer(1));
     Value inverse = select(compare(Predicate::eq, base, -1), sign, integer(0));

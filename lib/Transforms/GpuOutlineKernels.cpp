@@ -37,12 +37,14 @@ SmallVector<StringRef> fovea::getKernelNames(gpu::GPUModuleOp kernels) {
   return names;
 }
 
-/// What is cheaper to do in the kernel than to hand over.
+/// Returns true if computing `op` in the kernel is cheaper than passing its
+/// result.
 static bool isCheap(Operation *op) {
   return matchPattern(op, m_Constant()) || isa<memref::DimOp>(op);
 }
 
-/// `name` with what PTX does not allow in names replaced.
+/// Returns `name` with the characters replaced that PTX does not allow in
+/// names.
 static std::string toKernelName(StringRef name) {
   std::string result = name.str();
   for (char &c : result)
@@ -131,7 +133,7 @@ private:
     return success();
   }
 
-  /// Copies the constants that a kernel reads to where it is.
+  /// Copies the constants that a kernel reads into the kernel's module.
   static LogicalResult takeGlobals(gpu::GPUFuncOp kernel, SymbolTable &symbols,
                                    SymbolTable &hostSymbols) {
     WalkResult result = kernel.walk([&](memref::GetGlobalOp get) {
@@ -149,7 +151,7 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  /// A kernel that is the same but for its name.
+  /// Returns a kernel that differs in its name only.
   static gpu::GPUFuncOp findEqual(gpu::GPUFuncOp kernel, SymbolTable &symbols) {
     auto getAttributes = [](gpu::GPUFuncOp function) {
       NamedAttrList attributes(function->getAttrs());

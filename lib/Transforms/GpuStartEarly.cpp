@@ -37,8 +37,8 @@ struct GpuStartEarly final : impl::GpuStartEarlyBase<GpuStartEarly> {
         continue;
       ImplicitLocOpBuilder builder(kernel.getLoc(), &getContext());
       builder.setInsertionPointToStart(&kernel.front());
-      // The one behind comes when what is in front is complete: no kernel waits
-      // for one that waits itself.
+      // A kernel signals its successor when its predecessor is complete: no
+      // kernel waits for one that itself waits.
       emitWait(builder);
       NVVM::GriddepcontrolOp::create(
           builder, NVVM::GridDepActionKind::launch_dependents);

@@ -21,8 +21,8 @@ namespace fovea {
 #define GEN_PASS_DEF_HOSTBUFFERIZE
 #include "fovea/Transforms/Passes.h.inc"
 
-/// The layout of an argument: all strides and the offset unknown, but the
-/// innermost stride 1.
+/// Returns the layout of an argument: all strides and the offset are unknown,
+/// except for the innermost stride, 1.
 static StridedLayoutAttr getArgumentLayout(RankedTensorType type) {
   SmallVector<int64_t> strides(type.getRank(), ShapedType::kDynamic);
   if (!strides.empty())
@@ -31,7 +31,8 @@ static StridedLayoutAttr getArgumentLayout(RankedTensorType type) {
                                 strides);
 }
 
-/// What `value` is all of, in the order of memory. Loops pass buffers on.
+/// Returns the value of which `value` is all elements, in the order of memory.
+/// Loops pass buffers on.
 static Value getOrigin(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {

@@ -73,7 +73,7 @@ private:
   void checkDivision(Operation *op) {
     Type type = op->getResult(0).getType();
     APInt known;
-    // A divisor in a vector is one that a pass has made.
+    // A vector's divisor comes from a pass, and needs no check.
     if (isa<ShapedType>(type) ||
         (matchPattern(op->getOperand(1), m_ConstantInt(&known)) &&
          !known.isZero() && !known.isAllOnes()))
@@ -115,7 +115,7 @@ private:
     ++numChecks;
   }
 
-  /// The address of a text that says what `name` stands where.
+  /// Returns the address of a text that names `name` and its location.
   Value getSite(ImplicitLocOpBuilder &b, StringRef name) {
     std::string text;
     llvm::raw_string_ostream stream(text);

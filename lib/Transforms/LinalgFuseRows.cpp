@@ -36,7 +36,7 @@ static constexpr llvm::StringLiteral kKernel = "fovea.kernel";
 static constexpr int64_t kLargestRow = 65536;
 
 //===----------------------------------------------------------------------===//
-// Which ops work by rows
+// Ops that work by rows
 //===----------------------------------------------------------------------===//
 
 static unsigned countLeadingParallel(linalg::LinalgOp op) {
@@ -49,8 +49,8 @@ static unsigned countLeadingParallel(linalg::LinalgOp op) {
   return count;
 }
 
-/// An op that reads or writes every element of something once: elementwise, a
-/// broadcast or a reduction, but no contraction.
+/// Returns true for an op that reads or writes every element of an operand
+/// once: elementwise, a broadcast or a reduction, but no contraction.
 static bool isRowOp(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics() || op.getNumLoops() == 0)
     return false;
@@ -63,7 +63,7 @@ static bool isRowOp(linalg::LinalgOp op) {
   return writesApart(op);
 }
 
-/// Whether `map` begins with the loops 0 to `rows` - 1.
+/// Returns true if `map` begins with the loops 0 to `rows` - 1.
 static bool beginsWithRows(AffineMap map, unsigned rows) {
   if (map.getNumResults() < rows)
     return false;
@@ -73,8 +73,8 @@ static bool beginsWithRows(AffineMap map, unsigned rows) {
   return true;
 }
 
-/// Whether the part of an operand that one row reads is a slice: a dimension is
-/// indexed by one row loop or by no row loop.
+/// Returns true if the part of an operand that one row reads is a slice: each
+/// dimension is indexed by one row loop or by no row loop.
 static bool isSliceByRows(AffineMap map, unsigned rows) {
   return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
     if (isa<AffineDimExpr>(expr))
@@ -91,7 +91,7 @@ static bool isSliceByRows(AffineMap map, unsigned rows) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The ops of all groups that stand, and for each op those of its group.
+/// For each op of a complete group, the ops of its group.
 using GroupMembers = DenseMap<Operation *, ArrayRef<Operation *>>;
 
 /// Ops of one block that become one loop over rows.
@@ -100,14 +100,14 @@ public:
   explicit Group(linalg::LinalgOp root) { members.insert(root); }
 
   llvm::SmallSetVector<Operation *, 8> members;
-  /// How many loops are rows.
+  /// The number of loops that are rows.
   unsigned rows = 0;
 
   bool contains(Value value) const {
     return members.contains(value.getDefiningOp());
   }
 
-  /// Adds `op` if the group is still one, beside the `others`.
+  /// Adds `op` if the group remains a group, beside the `others`.
   bool tryAdd(linalg::LinalgOp op, const GroupMembers &others) {
     members.insert(op);
     if (std::optional<unsigned> count = getRows();
@@ -117,7 +117,7 @@ public:
     return false;
   }
 
-  /// Settles the number of rows; false if there are none.
+  /// Determines the number of rows; false if there are none.
   bool finish() {
     std::optional<unsigned> count = getRows();
     if (!count || !fits(*count))
@@ -135,8 +135,8 @@ public:
   }
 
 private:
-  /// The largest number of loops that all members share as rows, so that
-  /// something is left of a row.
+  /// Returns the largest number of loops that all members share as rows such
+  /// that a row has loops left.
   std::optional<unsigned> getRows() const {
     unsigned leading = ~0u, loops = 0;
     for (Operation *op : members) {
@@ -150,7 +150,7 @@ private:
     return count;
   }
 
-  /// Whether `count` loops are rows in all maps, and rows are small.
+  /// Returns true if `count` loops are rows in all maps, and rows are small.
   bool fits(unsigned count) const {
     for (Operation *op : members) {
       auto member = cast<linalg::LinalgOp>(op);
@@ -176,9 +176,9 @@ private:
     return true;
   }
 
-  /// Whether no op outside lies on a way from member to member, where a way
-  /// that enters one of the `others` leaves it from any of its members: each
-  /// becomes one op.
+  /// Returns true if no op outside lies on a path from member to member. Each
+  /// of the `others` becomes one op: a path that enters one may leave it from
+  /// any of its members.
   bool isConvex(const GroupMembers &others) const {
     Block *block = members.front()->getBlock();
     SmallVector<Operation *> worklist(members.begin(), members.end());
@@ -192,7 +192,7 @@ private:
         if (members.contains(top)) {
           if (outside.contains(op))
             return false;
-          // What a region of a member reads is not a slice.
+          // The elements that a region of a member reads are no slice.
           if (top != user)
             return false;
           continue;
@@ -262,7 +262,8 @@ private:
     bool isWhole = true;
   };
 
-  /// The size of row loop `dim`, of a tensor from outside of the group.
+  /// Returns the size of row loop `dim`, from a tensor from outside of the
+  /// group.
   OpFoldResult getRowCount(unsigned dim) {
     AffineExpr loop = rewriter.getAffineDimExpr(dim);
     OpFoldResult size;
@@ -283,7 +284,8 @@ private:
     return size;
   }
 
-  /// The results that are used outside, and where each is to be written.
+  /// Finds the results that are used outside, and the place where each is to be
+  /// written.
   void findResults() {
     DenseSet<OpOperand *> taken;
     for (linalg::LinalgOp op : ops)
@@ -293,7 +295,8 @@ private:
         });
         if (!isUsed)
           continue;
-        // What the result is written into, before any member writes it.
+        // The tensor that the result is written into, before any member writes
+        // it.
         OpOperand *init = op.getTiedOpOperand(result);
         while (group.contains(init->get())) {
           auto written = cast<OpResult>(init->get());
@@ -319,7 +322,7 @@ private:
     return std::max<int64_t>(1, kWorkPerCall / largest);
   }
 
-  /// One row of `value`, which is indexed by `map`.
+  /// Returns one row of `value`, which is indexed by `map`.
   Slice getSlice(Value value, AffineMap map) {
     Slice slice;
     SmallVector<OpFoldResult> sizes =
@@ -374,8 +377,8 @@ private:
   SmallVector<linalg::LinalgOp> ops;
   Location loc;
   SmallVector<Value> ivs;
-  /// Results that are used outside, what they begin as, and the operand that
-  /// reads that (none, if it is taken by another result).
+  /// Results that are used outside, their initial values, and the operand that
+  /// reads each initial value (none, if another result takes it).
   SmallVector<OpResult> results;
   SmallVector<Value> inits;
   SmallVector<OpOperand *> destinations;
@@ -415,14 +418,15 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     for (Block *block : blocks)
       if (failed(fuse(*block)))
         return signalPassFailure();
-    // Loops over tiles, as of attention, have elementwise ops on tiles.
+    // Loops over tiles, such as those of attention, have elementwise ops on
+    // tiles.
     for (scf::ForallOp loop : loops)
       if (scope == "graph" && failed(fuseElementwise(loop)))
         return signalPassFailure();
   }
 
-  /// Moves reshapes from between row ops, and replaces sizes of their results
-  /// by sizes of operands.
+  /// Moves reshapes out from between row ops, and replaces sizes of their
+  /// results by sizes of operands.
   LogicalResult moveReshapes() {
     RewritePatternSet patterns(&getContext());
     linalg::ControlFusionFn control = [&](OpOperand *operand) {
@@ -513,7 +517,7 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
       ++numGroups;
       numFused += group->members.size();
       scf::ForallOp forall = RowLoopEmitter(rewriter, *group).emit();
-      // Users of results that were before the last member are now after it.
+      // Users of results that stood before the last member are moved behind it.
       sortTopologically(&block);
       if (failed(fuseElementwise(forall)))
         return failure();
@@ -529,7 +533,8 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
            });
   }
 
-  /// What one op hands to the next within a body is not rounded between them.
+  /// Removes the rounding of values that one op hands to the next within a
+  /// body.
   static LogicalResult keepWide(arith::ExtFOp op, PatternRewriter &rewriter) {
     auto narrow = op.getIn().getDefiningOp<arith::TruncFOp>();
     if (!narrow || narrow.getIn().getType() != op.getType())
@@ -544,7 +549,8 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     linalg::ControlFusionFn control = [](OpOperand *operand) {
       auto producer = operand->get().getDefiningOp<linalg::LinalgOp>();
       auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
-      // An op on one value a row stays: it would be repeated for every element.
+      // An op on one value a row is not fused: it would be repeated for every
+      // element.
       return producer && consumer && producer->hasOneUse() &&
              producer->getBlock() == consumer->getBlock() &&
              producer.getNumLoops() == consumer.getNumLoops();

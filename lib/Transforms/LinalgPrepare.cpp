@@ -65,7 +65,8 @@ struct LinalgPrepare final : impl::LinalgPrepareBase<LinalgPrepare> {
     linalg::populateElementwiseToLinalgConversionPatterns(patterns);
     linalg::populateLinalgNamedOpsGeneralizationPatterns(patterns);
     linalg::populateInlineConstantOperandsPatterns(patterns);
-    // Of these, only what folds splats and unread outputs into one op.
+    // From these patterns, only those that fold splats and unread outputs into
+    // one op.
     linalg::populateElementwiseOpsFusionPatterns(
         patterns, [](OpOperand *) { return false; });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))

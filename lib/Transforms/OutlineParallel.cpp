@@ -52,7 +52,7 @@ public:
   }
 
 private:
-  /// `a op b`, where `unit` on either side gives the other.
+  /// Returns `a op b`, where `unit` on either side gives the other side.
   template <typename OpTy>
   Value fold(Value a, Value b, int64_t unit) {
     if (getConstantIntValue(a) == unit)
@@ -94,7 +94,7 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
     return success();
   }
 
-  /// Where stack buffers of the code around `op` belong.
+  /// Returns the block in which stack buffers of the code around `op` belong.
   static Block *getFunctionEntry(Operation *op) {
     return &op->getParentOfType<func::FuncOp>().getBody().front();
   }
@@ -109,7 +109,7 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
     OpBuilder builder(op);
     IndexBuilder index(builder, loc);
 
-    // The number of iterations, dimension by dimension, and of calls.
+    // Fields: the number of iterations, dimension by dimension, and of calls.
     SmallVector<Value> counts, lower, step;
     for (auto [lb, ub, st] :
          llvm::zip_equal(op.getMixedLowerBound(), op.getMixedUpperBound(),
@@ -130,7 +130,7 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
       grain = std::max<int64_t>(1, attr.getInt());
     Value calls = index.ceilDiv(items, index.constant(grain));
 
-    // What the body uses.
+    // Fields: the values that the body uses.
     llvm::SetVector<Value> used;
     getUsedValuesDefinedAbove(op.getRegion(), used);
     used.insert_range(counts);
@@ -185,7 +185,7 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
     return success();
   }
 
-  /// The function that does one call's iterations of `op`.
+  /// Creates the function that executes the iterations of `op` in one call.
   func::FuncOp createBody(scf::ForallOp op, LLVM::LLVMStructType contextType,
                           ArrayRef<Value> captured,
                           ArrayRef<Operation *> constants,
@@ -260,7 +260,8 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
     return body;
   }
 
-  /// Allocates once for all iterations what has the same size in each.
+  /// Allocates buffers that have the same size in each iteration once for all
+  /// of them.
   static void hoistBuffers(scf::ForOp loop) {
     moveLoopInvariantCode(loop);
     for (auto alloc :
@@ -308,7 +309,7 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
     return function;
   }
 
-  /// Of the module, while the pass runs.
+  /// Symbols of the module, while the pass runs.
   SymbolTable *symbols = nullptr;
 };
 } // namespace

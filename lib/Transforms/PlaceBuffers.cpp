@@ -26,7 +26,7 @@ namespace fovea {
 #define GEN_PASS_DEF_PLACEBUFFERS
 #include "fovea/Transforms/Passes.h.inc"
 
-/// Bytes of a buffer of static size, or nothing.
+/// Returns the bytes of a buffer of static size, or nothing.
 static std::optional<int64_t> getStaticBytes(MemRefType type) {
   if (!type.hasStaticShape() || !type.getLayout().isIdentity() ||
       !type.getElementType().isIntOrIndexOrFloat())
@@ -46,7 +46,7 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
 
   void getDependentDialects(DialectRegistry &registry) const override {
     PlaceBuffersBase::getDependentDialects(registry);
-    // What the ownership-based fallback may load.
+    // Dialects that the ownership-based fallback may load.
     getFallback().getDependentDialects(registry);
   }
 
@@ -98,9 +98,9 @@ struct PlaceBuffers final : impl::PlaceBuffersBase<PlaceBuffers> {
   struct Uses {
     /// The last op in the allocation's block that may use it.
     Operation *last;
-    /// The buffer leaves its block other than by the function's return.
+    /// True if the buffer leaves its block other than by the function's return.
     bool escapes;
-    /// The function returns the buffer.
+    /// True if the function returns the buffer.
     bool returned;
   };
 

@@ -30,7 +30,8 @@ static APFloat toDouble(APFloat value) {
   return value;
 }
 
-/// The elements of a resource, whose bytes are in the order of the host.
+/// Returns the elements of a resource, whose bytes are in the order of the
+/// host.
 static std::optional<DenseElementsAttr>
 promoteResource(DenseResourceElementsAttr attr, ShapedType type) {
   auto element = cast<FloatType>(attr.getType().getElementType());
@@ -85,7 +86,7 @@ struct PromoteToF64 final : impl::PromoteToF64Base<PromoteToF64> {
 
     for (auto function : module.getOps<func::FuncOp>())
       promote(function, replacer);
-    // Conversions between what is now one type.
+    // Conversions whose two types are now the same.
     module.walk([](Operation *op) {
       if (!isa<arith::ExtFOp, arith::TruncFOp>(op) || op->hasAttr(kEntry))
         return;
@@ -129,7 +130,7 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  /// `argument` extended to f64 at the start of its function.
+  /// Returns `argument` extended to f64 at the start of its function.
   static Value extend(OpBuilder &builder, BlockArgument argument) {
     Location loc = argument.getLoc();
     Type f64 = builder.getF64Type();
@@ -158,7 +159,7 @@ private:
   static void promote(func::FuncOp function, AttrTypeReplacer &replacer) {
     Block &entry = function.getBody().front();
     SmallVector<Type> argumentTypes(function.getArgumentTypes());
-    // Ops of the body first, so that what is added at the entry stays.
+    // Ops of the body are converted first, so that ops added at the entry stay.
     SmallVector<Operation *> ops;
     for (Block &block : function.getBody())
       for (Operation &op : block)

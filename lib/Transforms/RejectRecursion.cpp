@@ -17,7 +17,7 @@ namespace fovea {
 #define GEN_PASS_DEF_REJECTRECURSION
 #include "fovea/Transforms/Passes.h.inc"
 
-/// The call by which a function of `cycle` calls one of `cycle`.
+/// Returns the call by which a function of `cycle` calls one of `cycle`.
 static CallOpInterface findCall(func::FuncOp function,
                                 ArrayRef<func::FuncOp> cycle) {
   CallOpInterface found;
@@ -52,7 +52,7 @@ struct RejectRecursion final : impl::RejectRecursionBase<RejectRecursion> {
   }
 
 private:
-  /// Of the functions of a cycle, at that which the text has first.
+  /// Reports the functions of a cycle at the one that comes first in the text.
   static void report(ArrayRef<func::FuncOp> cycle) {
     func::FuncOp first = cycle.front();
     for (func::FuncOp function : cycle)

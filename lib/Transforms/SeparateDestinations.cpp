@@ -19,8 +19,8 @@ namespace fovea {
 #define GEN_PASS_DEF_SEPARATEDESTINATIONS
 #include "fovea/Transforms/Passes.h.inc"
 
-/// Whether `op` is cheaper to repeat than its result is to copy: it writes what
-/// it does not read.
+/// Returns true if `op` is cheaper to repeat than its result is to copy: an op
+/// that writes elements without reading them.
 static bool isFill(Operation *op) {
   if (isa_and_nonnull<tensor::EmptyOp>(op))
     return true;
@@ -32,7 +32,7 @@ static bool isFill(Operation *op) {
          fill.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
 }
 
-/// A tensor that holds what `value` does, in memory of its own.
+/// Returns a tensor with the elements of `value`, in memory of its own.
 static Value makeSeparate(OpBuilder &builder, Value value) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfterValue(value);
@@ -65,13 +65,13 @@ struct SeparateDestinations final
     bufferization::BufferizationOptions options;
     bufferization::AnalysisState state(options);
     OpBuilder builder(loop);
-    // What the sources so far may be written in place of.
+    // The tensors that the sources so far may overwrite.
     DenseSet<Value> origins;
     SmallPtrSet<Value, 4> sources;
     for (Operation &op : loop.getTerminator().getYieldingOps()) {
       auto insertion = cast<tensor::ParallelInsertSliceOp>(op);
       OpOperand &source = insertion.getSourceMutable();
-      // One value for two destinations is not overwritten by itself.
+      // One value that has two destinations does not overwrite itself.
       if (!sources.insert(source.get()).second)
         continue;
       SmallVector<OpOperand *> work = {&source};

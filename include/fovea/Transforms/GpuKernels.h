@@ -1,14 +1,14 @@
-//===- GpuKernels.h - The kernels of a compiled module ----------*- C++ -*-===//
+//===- GpuKernels.h - Kernels of a compiled module --------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// After `gpu-outline-kernels` the device's code is one `gpu.module @kernels`
-// inside of the host's module, from then on through all levels. Its kernels, in
-// the order in which they are in it, are the module's list of kernels: compiled
-// host code names a kernel by its index in that list.
+// After `gpu-outline-kernels`, and from then on through all levels, the
+// device's code is one `gpu.module @kernels` inside of the host's module. The
+// order of the kernels in that module makes the list of kernels: compiled host
+// code names a kernel by its index in that list.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,22 +19,22 @@
 
 namespace fovea {
 
-/// Name of the `gpu.module` with all kernels.
+/// The name of the `gpu.module` with all kernels.
 inline constexpr llvm::StringLiteral kKernelModule = "kernels";
 
-/// An attribute of launches and kernels whose memref operands, where one of
-/// them is written, are in memory apart.
+/// An attribute of launches and kernels: a memref operand that is written
+/// shares no memory with the others.
 inline constexpr llvm::StringLiteral kDistinctMemory = "fovea.distinct_memory";
 
-/// An attribute of kernels whose threads wait for the kernels in front by
-/// themselves, so that blocks may start before.
+/// An attribute of kernels whose threads themselves wait for earlier kernels,
+/// so that blocks may start before these end.
 inline constexpr llvm::StringLiteral kStartsEarly = "fovea.starts_early";
 
-/// The module with the kernels of `module`, or null if it has none.
+/// Returns the module with the kernels of `module`, or null if it has none.
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 
-/// The names of the kernels, as in the code for the device: `gpu.func`s or
-/// `llvm.func`s.
+/// Returns the names of the kernels, as in the code for the device: `gpu.func`s
+/// or `llvm.func`s.
 llvm::SmallVector<llvm::StringRef>
 getKernelNames(mlir::gpu::GPUModuleOp kernels);
 

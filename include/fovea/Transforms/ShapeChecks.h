@@ -1,4 +1,4 @@
-//===- ShapeChecks.h - Where outlined shape checks are ----------*- C++ -*-===//
+//===- ShapeChecks.h - Names of outlined shape checks -----------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,8 @@ namespace fovea {
 /// `outline-shape-checks`.
 inline constexpr llvm::StringLiteral kShapeCheckMessages = "fovea.messages";
 
-/// The name of the function that checks the sizes of a function's operands.
+/// Returns the name of the function that checks the sizes of a function's
+/// operands.
 inline std::string getShapeCheckName(llvm::StringRef function) {
   return (function + ".shapes").str();
 }

@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace fovea;
 
 namespace {
-/// How an op is written as arithmetic.
+/// An op's form as arithmetic.
 struct Expansion {
   using Unary = Value (MathBuilder::*)(Value);
   using Binary = Value (MathBuilder::*)(Value, Value);
@@ -33,14 +33,15 @@ struct Expansion {
 
   Unary unary = nullptr;
   Binary binary = nullptr;
-  /// Computed in f64, whatever the type.
+  /// True if it is computed in f64, whatever the type.
   bool isWide = false;
 
   explicit operator bool() const { return unary || binary; }
 };
 } // namespace
 
-/// The functions that are faster so than by calls, in vectors.
+/// Returns the expansion of functions that are faster expanded than called, in
+/// vectors.
 static Expansion getFastExpansion(Operation *op, bool isF64) {
   return llvm::TypeSwitch<Operation *, Expansion>(op)
       .Case([](math::ExpOp) { return &MathBuilder::exp; })
@@ -56,7 +57,8 @@ static Expansion getFastExpansion(Operation *op, bool isF64) {
       .Default([](Operation *) { return Expansion(); });
 }
 
-/// The functions that are expanded where nothing can be called.
+/// Returns the expansion of functions that are expanded where nothing can be
+/// called.
 static Expansion getOtherExpansion(Operation *op) {
   auto wide = [](Expansion::Unary unary) { return Expansion(unary, true); };
   return llvm::TypeSwitch<Operation *, Expansion>(op)
@@ -81,7 +83,7 @@ static Expansion getOtherExpansion(Operation *op) {
       .Default([](Operation *) { return Expansion(); });
 }
 
-/// `value` as a float, or a vector of floats, of `type`.
+/// Returns `value` as a float, or a vector of floats, of `type`.
 static Value convert(OpBuilder &builder, Location loc, Value value, Type type) {
   Type from = getElementTypeOrSelf(value), to = getElementTypeOrSelf(type);
   if (from == to)
@@ -112,7 +114,8 @@ static Value expand(Operation *op, const Expansion &expansion) {
   return convert(builder, loc, result, type);
 }
 
-/// A clamp as comparisons; a power of an integer as one of a float.
+/// Rewrites a clamp as comparisons, and a power with an integer exponent as one
+/// with a float exponent.
 static bool rewrite(Operation *op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();

@@ -41,7 +41,7 @@ static constexpr double kExp2F64[] = {
     4.0779938562463537778e-10};
 
 Value MathBuilder::exp2(Value x) {
-  // Beyond these the result is 0 or infinity, by scaling.
+  // Beyond these bounds the result is 0 or infinity, by scaling.
   x = isF64() ? clamp(x, -1080.0, 1025.0) : clamp(x, -152.0, 129.0);
   auto [whole, n] = round(x);
   Value f = sub(x, whole);

@@ -7,7 +7,7 @@
 //
 // x = 2^e * (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)). With s = t / (2 + t),
 // log(1 + t) = log((1 + s) / (1 - s)) = 2 s + s R(s^2), and R by a minimax
-// polynomial (Remez, absolute error). As 2 s = t - s t, the sum is taken as
+// polynomial (Remez, absolute error). As 2 s = t - s t, the sum is computed as
 // t - (t^2/2 - s (t^2/2 + R)), in which t is exact.
 //
 //===----------------------------------------------------------------------===//
@@ -56,13 +56,13 @@ MathBuilder::Logarithm MathBuilder::decompose(Value x) {
   return {add(intToFloat(e), offset), t, correction};
 }
 
-/// The logarithm of 0, of negative numbers, of infinity and of NaN.
+/// Handles the logarithm of 0, of negative numbers, of infinity and of NaN.
 Value MathBuilder::finishLog(Value x, Value result) {
   result = select(compare(arith::CmpFPredicate::OEQ, x, infinity()),
                   constant(infinity()), result);
   result = select(compare(arith::CmpFPredicate::OEQ, x, 0.0),
                   constant(-infinity()), result);
-  // Unordered: NaN, too.
+  // The comparison is unordered: it holds for NaN also.
   return select(compare(arith::CmpFPredicate::ULT, x, 0.0),
                 constant(std::numeric_limits<double>::quiet_NaN()), result);
 }
@@ -91,7 +91,8 @@ Value MathBuilder::log10(Value x) {
       x, mulAdd(parts.exponent, constant(0.30102999566398120), natural));
 }
 
-// log(1 + x) = log(u) + d / u, with the rounded sum u and what it lost, d.
+// log(1 + x) = log(u) + d / u, where u is the rounded sum and d its rounding
+// error.
 Value MathBuilder::log1p(Value x) {
   Value u = add(x, constant(1.0));
   Value lost = sub(x, sub(u, constant(1.0)));

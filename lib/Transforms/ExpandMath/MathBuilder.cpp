@@ -111,15 +111,15 @@ Value MathBuilder::intToFloat(Value a) {
   return arith::SIToFPOp::create(builder, type, a);
 }
 
-// Adding 1.5 * 2^p, p the bits of the significand, rounds x to an integer,
-// which then stands in the lowest bits.
+// Adding 1.5 * 2^p, where p is the number of bits of the significand, rounds x
+// to an integer, which then stands in the lowest bits.
 std::pair<Value, Value> MathBuilder::round(Value x) {
   Value magic = constant(isF64() ? 0x1.8p52 : 0x1.8p23);
   Value shifted = add(x, magic);
   return {sub(shifted, magic), subInt(toBits(shifted), toBits(magic))};
 }
 
-// In two steps: 2^n itself may be neither normal nor finite.
+// Scaling takes two steps: 2^n itself may be neither normal nor finite.
 Value MathBuilder::scaleByPowerOfTwo(Value x, Value n) {
   Value half = shiftRightSigned(n, 1);
   for (Value part : {half, subInt(n, half)})

@@ -21,7 +21,7 @@ public:
   MathBuilder(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
 
   bool isF64() const { return width == 64; }
-  /// Bits of the significand, without the leading one.
+  /// Returns the bits of the significand, without the leading one.
   int64_t significandBits() const { return isF64() ? 52 : 23; }
   int64_t exponentBias() const { return isF64() ? 1023 : 127; }
   double infinity() const;
@@ -35,18 +35,19 @@ public:
   Value neg(Value a);
   Value abs(Value a);
   Value copySign(Value magnitude, Value sign);
-  /// `a * b + c`, rounded once where the target has such an instruction.
+  /// Returns `a * b + c`, rounded once where the target has such an
+  /// instruction.
   Value mulAdd(Value a, Value b, Value c);
   Value select(Value condition, Value a, Value b);
   Value compare(mlir::arith::CmpFPredicate predicate, Value a, double b);
   Value isEqual(Value a, Value b);
-  /// The conjunction of two conditions.
+  /// Returns the conjunction of two conditions.
   Value both(Value a, Value b);
   Value sqrt(Value a);
   Value trunc(Value a);
-  /// The value in `[low, high]` next to x; NaN for NaN.
+  /// Returns the value in `[low, high]` next to x; NaN for NaN.
   Value clamp(Value x, double low, double high);
-  /// `sum of coefficients[k] * x^k`, by Horner's rule.
+  /// Returns `sum of coefficients[k] * x^k`, by Horner's rule.
   Value polynomial(Value x, llvm::ArrayRef<double> coefficients);
 
   Value addInt(Value a, Value b);
@@ -58,12 +59,14 @@ public:
   Value fromBits(Value a);
   Value intToFloat(Value a);
 
-  /// The integer next to x, for `|x| < 2^21`, as a float and as an integer.
+  /// Returns the integer next to x, for `|x| < 2^21`, as a float and as an
+  /// integer.
   std::pair<Value, Value> round(Value x);
-  /// `x * 2^n`, for results of all magnitudes, with `|n| <= 2^(exponent bits)`.
+  /// Returns `x * 2^n`, for results of all magnitudes, with `|n| <= 2^(exponent
+  /// bits)`.
   Value scaleByPowerOfTwo(Value x, Value n);
 
-  // The functions, for all arguments. Largest errors, in units in the last
+  // The functions, for all arguments. The largest errors, in units in the last
   // place, are measured.
 
   Value exp2(Value x);  ///< 1.5
@@ -75,9 +78,9 @@ public:
   Value tanh(Value x);  ///< 6; f64: 1.5
   Value erf(Value x);   ///< 6.5; f64: 3
 
-  // In f64 alone, and in what is wide enough for f32.
+  // The functions that are computed in f64 only, for f32 also.
 
-  /// Of at most 2^33.
+  /// Defined for arguments of at most 2^33.
   Value sin(Value x);
   Value cos(Value x);
   Value tan(Value x);
@@ -94,8 +97,8 @@ public:
   Value cbrt(Value x);
   Value pow(Value x, Value y);
   Value erfc(Value x);
-  /// The remainder of a division truncated to an integer, without an error; of
-  /// a quotient of at most 2^312.
+  /// Returns the remainder of a division truncated to an integer, without an
+  /// error, for quotients of at most 2^312.
   Value rem(Value x, Value y);
 
 private:

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In f64, by exponentials and logarithms. e^x - 1 = (u - 1) x / log(u) with the
-// rounded u = e^x, whose error cancels (Kahan).
+// Computed in f64, by exponentials and logarithms. e^x - 1 = (u - 1) x / log(u)
+// with the rounded u = e^x, whose error cancels (Kahan).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ static constexpr double kLog2 = 0.69314718055994530942;
 
 Value MathBuilder::pow(Value x, Value y) {
   Value power = exp2(mul(y, log2(abs(x))));
-  // Of a negative number only whole powers exist; odd ones are negative.
+  // A negative number has whole powers only; the odd ones are negative.
   Value half = mul(y, constant(0.5));
   Value isWhole = isEqual(y, trunc(y));
   Value isOdd = both(
@@ -36,7 +36,7 @@ Value MathBuilder::pow(Value x, Value y) {
                  select(isWhole, power,
                         constant(std::numeric_limits<double>::quiet_NaN())),
                  power);
-  // Also where the other is not a number.
+  // This holds also where the other operand is not a number.
   power =
       select(compare(arith::CmpFPredicate::OEQ, x, 1.0), constant(1.0), power);
   return select(compare(arith::CmpFPredicate::OEQ, y, 0.0), constant(1.0),
@@ -47,7 +47,7 @@ Value MathBuilder::cbrt(Value x) {
   Value a = abs(x);
   Value third = constant(1.0 / 3.0);
   Value root = exp2(mul(log2(a), third));
-  // A step of Newton's.
+  // One step of Newton's method.
   Value error = sub(root, div(a, mul(root, root)));
   Value result = sub(root, mul(error, third));
   Value isFinite = both(compare(arith::CmpFPredicate::OGT, a, 0.0),
@@ -56,9 +56,9 @@ Value MathBuilder::cbrt(Value x) {
 }
 
 Value MathBuilder::rem(Value x, Value y) {
-  // Division by hand, 52 bits of the quotient at a time. A step that subtracts
-  // once too often gives that back; both are exact, as the remainder is a
-  // multiple of the divisor's last bit.
+  // Long division, 52 bits of the quotient at a time. A step that subtracts
+  // once too often adds the divisor back; both operations are exact, as the
+  // remainder is a multiple of the divisor's last bit.
   constexpr int64_t kBits = 52, kSteps = 6;
   Value rest = abs(x), divisor = abs(y);
   auto isLess = [&](Value a, Value b) -> Value {
@@ -70,7 +70,7 @@ Value MathBuilder::rem(Value x, Value y) {
     Value next = math::FmaOp::create(builder, neg(count), scaled, rest);
     next = select(compare(arith::CmpFPredicate::OLT, next, 0.0),
                   add(next, scaled), next);
-    // NaN is less than nothing, and goes on.
+    // Comparisons with NaN are false, so that it is passed on.
     rest = select(isLess(rest, scaled), rest, next);
   }
   return copySign(rest, x);

@@ -14,7 +14,7 @@ using namespace fovea;
 /// least squares with Lawson's weights, relative error).
 struct Rational {
   ArrayRef<double> numerator, denominator;
-  /// From there on f rounds to 1.
+  /// From this argument on, f rounds to 1.
   double bound;
 };
 
@@ -83,7 +83,8 @@ static constexpr double kErfcF64[] = {
     -1.0202426336427226043,   0.2146856893829788822,   1.0440717365144997937,
     -0.89236705650737639339,  -0.5270150860159742488,  0.81002791141944674509};
 
-/// erfc(a) of `a` in [0.5, 28], and about that of others.
+/// Returns erfc(a) for `a` in [0.5, 28], and an approximation for other
+/// arguments.
 static Value emitErfcTail(MathBuilder &b, Value a) {
   a = b.clamp(a, 0.5, 28.0);
   Value two = b.constant(2.0);
@@ -98,7 +99,7 @@ Value MathBuilder::erf(Value x) {
   Value small = mul(x, polynomial(mul(x, x), kErfF64));
   Value tail = emitErfcTail(*this, abs(x));
   Value large = copySign(sub(constant(1.0), tail), x);
-  // Not so for NaN, which the first keeps.
+  // This does not hold for NaN, which the first select keeps.
   return select(compare(arith::CmpFPredicate::OGE, abs(x), 0.5), large, small);
 }
 

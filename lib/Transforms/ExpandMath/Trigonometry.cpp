@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In f64. x = n * pi/2 + r with the integer n next to x / (pi/2), pi/2 in three
-// parts, and minimax polynomials (Remez, relative error) on |r| <= pi/4. An
-// arc tangent is reduced by those of 1 / x and (x - 1) / (x + 1).
+// All are computed in f64. x = n * pi/2 + r with the integer n next to x /
+// (pi/2), pi/2 in three parts, and minimax polynomials (Remez, relative error)
+// on |r| <= pi/4. An arc tangent is reduced to those of 1 / x and (x - 1) / (x
+// + 1).
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,7 @@ struct MathBuilder::Angle {
 MathBuilder::Angle MathBuilder::reduceAngle(Value x) {
   auto [whole, n] = round(mul(x, constant(2.0 / kPi)));
   Value r = x;
-  // The first two have 33 bits.
+  // The first two parts have 33 bits.
   for (double part :
        {-0x1.921fb544p0, -0x1.0b4611a6p-34, -0x1.3198a2e037073p-69})
     r = math::FmaOp::create(builder, whole, constant(part), r);
@@ -91,7 +92,7 @@ Value MathBuilder::atan(Value x) {
 
 Value MathBuilder::atan2(Value y, Value x) {
   Value ratio = div(abs(y), abs(x));
-  // Of two zeros or two infinities there is none.
+  // The quotient of two zeros or two infinities does not exist.
   Value isZero = compare(arith::CmpFPredicate::OEQ, y, 0.0);
   Value isInfinite = compare(arith::CmpFPredicate::OEQ, abs(x), infinity());
   Value isBoth =

@@ -1,4 +1,4 @@
-//===- Collector.cpp - What ops demand of the sizes of their operands -----===//
+//===- Collector.cpp - Demands of ops on sizes of operands ----------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -45,7 +45,8 @@ private:
   void collect(tensor::ExtractSliceOp op);
   void collect(tensor::ExpandShapeOp op);
 
-  /// The extents of a score or mask region's coordinates.
+  /// Collects the demands of a score or mask region, whose coordinates have
+  /// these extents.
   void collectRegion(Region &region, ArrayRef<Value> extents);
   void collectExtracts(Region &region, IndexRanges &ranges,
                        ArrayRef<Value> extents);
@@ -56,8 +57,8 @@ private:
   Value makeDim(Value tensor, int64_t dim) {
     return builder.createOrFold<tensor::DimOp>(loc, tensor, dim);
   }
-  /// A dimension of a tensor, by the name of the function's operand or as an
-  /// operand of the op.
+  /// Returns a dimension of a tensor, by the name of the function's operand or
+  /// as an operand of the op.
   CheckSide size(Value tensor, int64_t dim);
 
   void add(Relation relation, CheckSide left, CheckSide right) {
@@ -193,7 +194,7 @@ void OpCollector::collectExtracts(Region &region, IndexRanges &ranges,
       if (!range)
         continue;
       if (!nothing) {
-        // Nothing is read where the region never runs.
+        // The region never runs: nothing is read.
         nothing = arith::ConstantIntOp::create(builder, loc, 0, 1);
         for (Value extent : extents)
           nothing = builder.createOrFold<arith::OrIOp>(
@@ -208,7 +209,7 @@ void OpCollector::collectExtracts(Region &region, IndexRanges &ranges,
       CheckSide table = size(tensor, dim);
       Value end =
           builder.createOrFold<arith::AddIOp>(loc, range->high, constant(1));
-      // With the guard, what is known would not look so.
+      // Constants are compared here: behind the guard they would not be known.
       std::optional<int64_t> knownEnd = getConstantIntValue(end);
       std::optional<int64_t> knownSize = getConstantIntValue(table.value);
       if (!knownEnd || !knownSize || *knownEnd > *knownSize)
@@ -240,7 +241,7 @@ void OpCollector::collect(tensor::ExtractOp extract) {
 void OpCollector::collect(linalg::LinalgOp linalg) {
   if (!linalg.hasPureTensorSemantics())
     return;
-  // The first size that is found for a loop is that of all others.
+  // The first size that is found for a loop must equal all others.
   SmallVector<std::optional<CheckSide>> loops(linalg.getNumLoops());
   for (OpOperand &operand : linalg->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
@@ -322,7 +323,7 @@ void OpCollector::collect(tensor::ExpandShapeOp expand) {
 // Any op
 //===----------------------------------------------------------------------===//
 
-/// Sizes that the type of a result states, where operands decide.
+/// Collects the sizes that the type of a result states and operands determine.
 void OpCollector::collectResults() {
   auto reify = dyn_cast<ReifyRankedShapedTypeOpInterface>(op);
   if (!reify || !isa<attn::AttnDialect>(op->getDialect()))
@@ -341,13 +342,13 @@ void OpCollector::collectResults() {
   }
 }
 
-/// Results too large for 64-bit sizes, by a product in f64.
+/// Collects results too large for 64-bit sizes, by a product in f64.
 void OpCollector::collectTotal() {
   for (auto [number, result] : llvm::enumerate(op->getResults())) {
     auto type = dyn_cast<RankedTensorType>(result.getType());
     if (!type || type.hasStaticShape())
       continue;
-    // Most ops whose result has an operand's type have its sizes too.
+    // Most ops whose result has the type of an operand have its sizes also.
     if (!isa<attn::ScoresOp, attn::ValuesOp, attn::AttentionOp>(op) &&
         llvm::is_contained(op->getOperandTypes(), type))
       continue;

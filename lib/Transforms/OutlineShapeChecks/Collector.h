@@ -1,5 +1,4 @@
-//===- Collector.h - What ops demand of the sizes of their operands -*- C++
-//-*-//
+//===- Collector.h - Demands of ops on sizes of operands --------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,18 +15,18 @@
 
 namespace fovea {
 
-/// How two sizes must relate.
+/// The required relation of two sizes.
 enum class Relation {
   Equal,
   /// The left one is a multiple of the right one.
   Multiple,
   /// The left one is at least the right one.
   AtLeast,
-  /// The left one is 0: it says whether a size overflows.
+  /// The left one is 0, which means that a size does not overflow.
   Fits,
 };
 
-/// One side of a check: an index, and what it is called.
+/// One side of a check: an index and its name.
 struct CheckSide {
   mlir::Value value;
   std::string text;

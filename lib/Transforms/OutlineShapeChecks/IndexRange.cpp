@@ -1,4 +1,4 @@
-//===- IndexRange.cpp - From where to where an index in a region goes -----===//
+//===- IndexRange.cpp - Range of an index in a region ---------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -77,7 +77,7 @@ std::optional<IndexRange> IndexRanges::compute(Value value) {
   APInt divisor;
   bool positive = matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) &&
                   divisor.isStrictlyPositive();
-  // A remainder lies below its divisor, whatever is divided.
+  // A remainder is below its divisor, whatever the dividend.
   if (isa<arith::RemUIOp>(op) && positive)
     return IndexRange{constant(0), constant(divisor.getSExtValue() - 1)};
   if (!a || !b)
@@ -97,7 +97,7 @@ std::optional<IndexRange> IndexRanges::compute(Value value) {
   if (isa<arith::MaxSIOp>(op))
     return IndexRange{apply.operator()<arith::MaxSIOp>(a->low, b->low),
                       apply.operator()<arith::MaxSIOp>(a->high, b->high)};
-  // Monotone in the left operand.
+  // These are monotone in the left operand.
   if (isa<arith::MulIOp>(op) && positive)
     return IndexRange{apply.operator()<arith::MulIOp>(a->low, b->low),
                       apply.operator()<arith::MulIOp>(a->high, b->high)};

@@ -1,5 +1,4 @@
-//===- IndexRange.h - From where to where an index in a region goes -*- C++
-//-*-//
+//===- IndexRange.h - Range of an index in a region -------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,8 +31,8 @@ public:
   /// States that `coordinate` runs from 0 to `extent - 1`.
   void setExtent(mlir::Value coordinate, mlir::Value extent);
 
-  /// The range of `value`, or none where it does not follow from coordinates,
-  /// constants and values from outside.
+  /// Returns the range of `value`, or none if it does not follow from
+  /// coordinates, constants and values from outside.
   std::optional<IndexRange> get(mlir::Value value);
 
 private:

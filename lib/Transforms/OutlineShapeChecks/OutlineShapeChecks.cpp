@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The demands are collected on a copy of the function, whose sizes are then
-// traced back to the function's operands by the usual patterns. What is index
-// arithmetic on the operands' sizes by then becomes the body of a function of
-// its own; what still needs data is dropped.
+// traced back to the function's operands by the usual patterns. Demands that
+// are then index arithmetic on the operands' sizes become the body of a
+// function of its own; demands that still need data are dropped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ namespace fovea {
 #define GEN_PASS_DEF_OUTLINESHAPECHECKS
 #include "fovea/Transforms/Passes.h.inc"
 
-/// Whether `value` is arithmetic on sizes and numbers that the function is
-/// given.
+/// Returns true if `value` is arithmetic on sizes and numbers that the function
+/// is given.
 static bool isComputable(Value value, DenseMap<Value, bool> &known) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return !isa<ShapedType>(value.getType());
@@ -53,7 +53,8 @@ static bool isComputable(Value value, DenseMap<Value, bool> &known) {
   return result;
 }
 
-/// Whether a check holds, where that is known now.
+/// Returns true if a check holds, false if it fails; none if that is not known
+/// yet.
 static std::optional<bool> fold(Relation relation, Value left, Value right) {
   if (left == right && relation != Relation::Multiple)
     return true;
@@ -73,7 +74,7 @@ static std::optional<bool> fold(Relation relation, Value left, Value right) {
   llvm_unreachable("unknown relation");
 }
 
-/// Where an op is, in words.
+/// Returns the place of an op, in words.
 static std::string describe(Operation *op) {
   std::string text = "'" + op->getName().getStringRef().str() + "'";
   if (auto place = op->getLoc()->findInstanceOf<FileLineColLoc>())
@@ -81,8 +82,8 @@ static std::string describe(Operation *op) {
   return text;
 }
 
-/// What a side is called: a size that turned out to be that of an operand of
-/// the function goes by its name.
+/// Returns the name of a side: a size that turned out to be that of an operand
+/// of the function is named after it.
 static std::string describe(const CheckSide &side, Value value) {
   auto dim = value.getDefiningOp<tensor::DimOp>();
   auto argument = dim ? dyn_cast<BlockArgument>(dim.getSource()) : nullptr;
@@ -93,7 +94,7 @@ static std::string describe(const CheckSide &side, Value value) {
          std::to_string(argument.getArgNumber());
 }
 
-/// What the user is told; see the pass's description.
+/// Returns the message to the user; see the pass's description.
 static std::string makeMessage(const ShapeCheck &check, StringRef op,
                                Value left, Value right) {
   if (check.relation == Relation::Fits)
@@ -127,7 +128,7 @@ static Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
   case Relation::AtLeast:
     return compare(arith::CmpIPredicate::sge, left, right);
   case Relation::Multiple: {
-    // Of nothing, nothing is the only multiple.
+    // The only multiple of 0 is 0.
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
     Value none = compare(arith::CmpIPredicate::eq, right, zero);
     Value divisor = arith::SelectOp::create(builder, loc, none, one, right);
@@ -140,7 +141,7 @@ static Value emitCondition(OpBuilder &builder, Location loc, Relation relation,
   llvm_unreachable("unknown relation");
 }
 
-/// Clones what `value` is computed from.
+/// Clones the ops that `value` is computed from.
 static Value cloneSlice(OpBuilder &builder, Value value, IRMapping &mapping) {
   if (Value known = mapping.lookupOrNull(value))
     return known;
@@ -208,7 +209,7 @@ LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
   std::vector<ShapeCheck> checks = collectShapeChecks(*copy);
   if (checks.empty())
     return success();
-  // The ops go away with their results' uses.
+  // The ops are erased together with their results' uses.
   SmallVector<std::string> ops;
   SmallVector<Location> locations;
   SmallVector<Value> sides;
@@ -273,7 +274,8 @@ LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
   SmallVector<Value> result = {arith::ConstantIndexOp::create(builder, loc, -1),
                                arith::ConstantIndexOp::create(builder, loc, 0),
                                arith::ConstantIndexOp::create(builder, loc, 0)};
-  // From the last to the first, so that the first one that fails wins.
+  // Checks are emitted from the last to the first, so that the first one that
+  // fails wins.
   for (size_t position = kept.size(); position-- > 0;) {
     size_t number = kept[position];
     Value left =

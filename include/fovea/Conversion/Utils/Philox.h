@@ -20,19 +20,20 @@
 
 namespace fovea {
 
-/// The four words of Philox-4x32-10 of `counter` under `key`, least significant
-/// word first. All values have one type: i32, or a vector of i32.
+/// Emits the four words of Philox-4x32-10 of `counter` under `key`, least
+/// significant word first. All values have one type: i32, or a vector of i32.
 std::array<mlir::Value, 4> emitPhilox(mlir::OpBuilder &builder,
                                       mlir::Location loc,
                                       const std::array<mlir::Value, 4> &counter,
                                       const std::array<mlir::Value, 2> &key);
 
-/// Smallest random word that keeps an element: floor(probability * 2^32).
-/// `probability` is in [0, 1).
+/// Returns the smallest random word that keeps an element: floor(probability *
+/// 2^32). `probability` is in [0, 1).
 uint32_t getDropoutThreshold(double probability);
 
-/// For scalars of type index (`column`, `row`) and i64 (`seed`, `offset`):
-/// the i1 that says whether dropout keeps the element at `column` of `row`.
+/// Emits, for scalars of type index (`column`, `row`) and i64 (`seed`,
+/// `offset`), the i1 that is true if dropout keeps the element at `column` of
+/// `row`.
 mlir::Value emitDropoutKeep(mlir::OpBuilder &builder, mlir::Location loc,
                             mlir::Value column, mlir::Value row,
                             mlir::Value seed, mlir::Value offset,

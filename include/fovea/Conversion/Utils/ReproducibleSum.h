@@ -8,11 +8,11 @@
 // A sum that many threads add to in any order has the same bits in every run if
 // its additions commute, as those of integers do. The sum is a row of 64-bit
 // integers, each for the terms of some neighbouring exponents: a term's
-// mantissa, shifted to its exponent's place among them, is added to one.
-// Nothing is rounded before the end, so the sum is exact, as in U. Kulisch's
-// long accumulator; that integers have room for many terms and carry at the end
-// only is from J. Demmel and H. D. Nguyen, "Parallel Reproducible Summation",
-// IEEE Transactions on Computers 64 (7), 2015.
+// mantissa, shifted to the place of its exponent among these, is added to one
+// integer. Nothing is rounded before the end, so the sum is exact, as in U.
+// Kulisch's long accumulator. Integers that have room for many terms and carry
+// at the end only are from J. Demmel and H. D. Nguyen, "Parallel Reproducible
+// Summation", IEEE Transactions on Computers 64 (7), 2015.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,19 +23,19 @@
 
 namespace fovea {
 
-/// How floats of one type are added up in integers. A memref of sums has one
-/// dimension more than what it has sums of, the first, which is `getSize()`; it
-/// holds zeros before.
+/// The representation in integers of sums of floats of one type. A memref of
+/// sums has one dimension more, the first, of size `getSize()`; it must hold
+/// zeros at the start.
 class ReproducibleSum {
 public:
-  /// Of no more than `terms` floats of type f32 or f64, 2^37 at most. The fewer
-  /// terms, the fewer integers: what is not constant here is computed by
-  /// `builder`.
+  /// Creates sums of at most `terms` floats of type f32 or f64, 2^37 at most.
+  /// The fewer terms, the fewer integers: numbers that are not constant here
+  /// are computed by `builder`.
   ReproducibleSum(mlir::OpBuilder &builder, mlir::Location loc,
                   mlir::FloatType type, mlir::OpFoldResult terms);
 
-  /// How many integers a sum is: 19 for f32 up to 2^23 terms, 35 up to 2^31,
-  /// then 67 and more; for f64 264 up to 2^37.
+  /// Returns the number of integers of a sum: 19 for f32 up to 2^23 terms, 35
+  /// up to 2^31, then 67 and more; for f64 264 up to 2^37.
   mlir::OpFoldResult getSize() const { return size; }
 
   /// Adds `term` to the sum at `place` of the memref `sums`, atomically: once
@@ -46,10 +46,11 @@ public:
   /// Reads an integer of a sum, by its number.
   using ReadFn = llvm::function_ref<mlir::Value(
       mlir::OpBuilder &builder, mlir::Location loc, mlir::Value number)>;
-  /// The sum as f64. Of f32 terms, rounded once more to f32 or less it is the
-  /// float next to the exact sum, ties to even; of f64 terms it is that itself,
-  /// but for subnormals, which are rounded twice. What has no terms is 0; with
-  /// infinities or NaN it is what adding floats gives.
+  /// Returns the sum as f64. For f32 terms, the result, rounded once more to
+  /// f32 or less, is the float next to the exact sum, ties to even. For f64
+  /// terms it is that float itself, except for subnormals, which are rounded
+  /// twice. A sum without terms is 0; with infinities or NaN the result is that
+  /// of adding floats.
   mlir::Value round(mlir::OpBuilder &builder, mlir::Location loc,
                     ReadFn read) const;
 
@@ -58,10 +59,10 @@ private:
                          mlir::OpFoldResult index, mlir::Type integer) const;
 
   mlir::FloatType type;
-  /// How many exponents an integer has, and that number's logarithm.
+  /// The number of exponents of an integer, and that number's logarithm.
   mlir::OpFoldResult width, logWidth;
-  /// The integers of finite terms; behind are the numbers of terms that are
-  /// infinity, minus infinity and NaN.
+  /// The number of integers for finite terms, and of all: behind the former are
+  /// counts of terms that are infinity, minus infinity and NaN.
   mlir::OpFoldResult numFinite, size;
 };
 
