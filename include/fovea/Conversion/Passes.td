@@ -20,15 +20,15 @@ def AttnToLinalg : Pass<"convert-attn-to-linalg"> {
     Every graph op becomes a few `linalg.generic`s that state its formula, with
     sums and norms in the accumulation type and one rounding at the end.
     `attn.attention` is decomposed to the graph ops that it stands for first.
-    The ops that one graph op became carry the same number in the attribute
+    The ops that replace one graph op carry the same number in the attribute
     `fovea.kernel`, so that the graph can be run kernel by kernel
     (`linalg-fuse-rows{scope=op}`).
 
     `attn.online_attention` and the ops around it stay. With
-    `scope=elementwise`, so do all ops but those that become one elementwise
+    `scope=elementwise`, all ops stay except those that become one elementwise
     `linalg.generic`: `attn.scale`, `attn.residual_add`, `attn.elementwise` and
-    `attn.dropout`. So written, they can be reshaped, transposed and, dropout
-    with the numbers of its elements, tiled.
+    `attn.dropout`. In this form they can be reshaped, transposed and tiled
+    (dropout with the numbers of its elements).
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
@@ -58,12 +58,14 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     end it divides by the sum and stores.
 
     - Tiles have static sizes, the bounds of the loop's tiles: padded to 16
-      queries for each warp, 16 keys and 16 features. What lies beyond a tensor
-      is loaded as zeros and not stored. Keys of a padded tile that do not exist
-      are masked with those that the mask region excludes, under one branch.
+      queries for each warp, 16 keys and 16 features. Elements beyond a tensor
+      are loaded as zeros and not stored. Keys of a padded tile that do not
+      exist are masked with those that the mask region excludes, under one
+      branch.
     - Regions become `tile.map`s on coordinates of the whole attention. Captured
-      tensors become operands of the launch and are read by `memref.load`, for
-      elements beyond the last query or key at the coordinates of the last.
+      tensors become operands of the launch and are read by `memref.load`;
+      elements beyond the last query or key read at the coordinates of the last
+      one.
     - Without a score region, and with a positive scale, the scale is folded
       into the exponential.
     - Sizes of tensors are computed before the launch.
@@ -81,31 +83,33 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
 
     - The mask analysis bounds the loop over tiles of queries and tests tiles, as
       it does for keys in the forward pass.
-    - In front, a kernel makes the statistics of rows ready: minus the
-      log-sum-exp in base 2 and minus delta, up to whole tiles. Rows without a
-      key, and those that do not exist, have a probability of 0 everywhere.
-    - Behind, the queries' gradients are scaled and rounded.
-    - Of captured tensors, elements that no query chooses (slopes, temperatures,
-      numbers of keys) get from a block a sum for each of its keys, over its
-      queries; those are summed in f64 behind. Where no two scores read the same
-      element, each writes its gradient. Other elements are added to in memory
-      (`memref.atomic_rmw addf`), in f32, or in f64 if operands are f32 or f64 and
-      query and key do not both index a dimension; what is zero is not. Where
-      the difference of query and key says where, and operands have 16 bits, a
-      warp's sums along diagonals are added (`tile.sum_diagonals`).
-    - Elements that query and key choose, and no score, are read before the
-      products.
-    - `deterministic`: what is added in memory has the same bits in every run,
-      and a remark says by which of two ways. Either it is added up exactly, in
-      64-bit integers (`memref.atomic_rmw addi`), some for each element: of f32
-      19 up to 2^23 terms, 35 up to 2^31, at most 130; of f64 264. The sum is
-      rounded once, behind. Or, where only batches or heads share elements, and
-      integers would take more memory than the sums of the queries' gradients,
-      a loop makes a launch for each of these, which add in their order.
-      (`--tile-order-adds` orders what blocks add to queries' gradients.)
+    - A kernel before it computes the statistics of rows: minus the log-sum-exp
+      in base 2 and minus delta, up to whole tiles. Rows without a key, and
+      those that do not exist, have a probability of 0 everywhere.
+    - After the launch the queries' gradients are scaled and rounded.
+    - For elements of captured tensors that no query chooses (slopes,
+      temperatures, numbers of keys), a block gives a sum over its queries for
+      each of its keys; these sums are summed in f64 after the launch. Where no
+      two scores read the same element, each writes its gradient. Other elements
+      are added to in memory (`memref.atomic_rmw addf`), in f32, or in f64 if
+      operands are f32 or f64 and query and key do not both index a dimension;
+      gradients of zero are not added. Where the difference of query and key
+      determines the element, and operands have 16 bits, a warp's sums along
+      diagonals are added (`tile.sum_diagonals`).
+    - Elements that depend on query and key, but not on the score, are read
+      before the products.
+    - `deterministic`: sums in memory have the same bits in every run, and a
+      remark names which of two ways is used. Either terms are added exactly, in
+      several 64-bit integers for each element (`memref.atomic_rmw addi`): for
+      f32 19 up to 2^23 terms, 35 up to 2^31, at most 130; for f64 264. The sum
+      is rounded once, after the launch. Or, where only batches or heads share
+      elements, and integers would take more memory than the sums of the
+      queries' gradients, a loop makes a launch for each batch or head, which
+      add in their order. (`--tile-order-adds` orders the blocks' additions to
+      queries' gradients.)
 
     A loop stays, with a missed remark that says why, if its schedule has no
-    `warps`, if something else is computed in it (run `attn-tile` with
+    `warps`, if other ops are computed in it (run `attn-tile` with
     `fuse-producers=false fuse-consumers=false`), if queries, keys and values
     differ in their element type, or if a head dim is dynamic or above 256. A
     backward pass stays if its operands differ in their element type, or if its
@@ -146,10 +150,10 @@ def ConvertAttnToVector
     - scores `P[key][query]` in register tiles of keys times vectors of queries;
       with 64-byte vectors and 32 registers, 8 keys times 3 vectors;
     - the score region, and the mask region where `partial` holds, each in one
-      loop over P. Of a region, what depends on the query or the score becomes
-      vector ops, what depends on the key alone stays scalar, and what depends
-      on neither is taken out of the loop. A region that is not elementwise is
-      applied one score after another;
+      loop over P. Ops of a region that depend on the query or the score become
+      vector ops, ops that depend on the key only stay scalar, and the others
+      are moved out of the loop. A region that is not elementwise is applied one
+      score after another;
     - the softmax in one pass over P, with 2^x by a polynomial;
     - dropout;
     - `acc = acc * alpha + P^T V` in register tiles of queries times vectors of
@@ -158,13 +162,13 @@ def ConvertAttnToVector
     Within a block, keys that the mask's bounds (see MaskAnalysis.h) rule out for
     a register tile's queries are skipped.
 
-    The backward pass has five products for each block of keys, all of single
-    elements of one operand with vectors of the other: `P = K Q^T` and `S = V dO^T`
-    with packed queries and gradients, and, after the probabilities and the scores'
-    gradients have been taken in the lanes, `dV += P dO`, `dK += S Q` and
-    `dQ += S^T K` in place. Register tiles are those that take the least time by a
-    count of multiply-adds and loads; rows beyond the last one are the last one
-    again.
+    The backward pass has five products for each block of keys, each of which
+    multiplies single elements of one operand with vectors of the other: `P = K
+    Q^T` and `S = V dO^T` with packed queries and gradients, and, after the
+    probabilities and the scores' gradients have been taken in the lanes, `dV +=
+    P dO`, `dK += S Q` and `dQ += S^T K` in place. Register tiles are those that
+    take the least time by a count of multiply-adds and loads; rows beyond the
+    last one repeat the last one.
 
     Keys and values of another element type, or without contiguous features, are
     converted block by block into scratch. Scratch of fixed size is on the stack of
@@ -220,8 +224,8 @@ def ContractionToVector : Pass<"convert-contraction-to-vector"> {
     the target has fewer than 32 vector registers) times a panel, is summed in
     registers. The copies are `linalg.generic`s, for `convert-linalg-to-vector`.
 
-    A `linalg.generic` that fills the result before is done block by block.
-    Products of vectors, and those of integers, stay.
+    A `linalg.generic` that fills the result before is executed block by block.
+    Products of vectors and products of integers stay.
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "0",
@@ -247,19 +251,19 @@ def ContractionToVector : Pass<"convert-contraction-to-vector"> {
 def LinalgToVector : Pass<"convert-linalg-to-vector"> {
   let summary = "Turns bufferised linalg into parallel loops over vectors";
   let description = [{
-    One loop nest for every linalg op on memrefs. One loop is cut into vectors:
-    the one along which memory is contiguous, which may be a reduction; then the
-    partial results are combined after the loop, so that a sum is not in the
-    order of the indices. What is left of it runs as scalars. Loads that are not
-    contiguous are gathered; an op that cannot be cut into vectors becomes
-    scalar loops.
+    Every linalg op on memrefs becomes a loop nest. One loop is cut into
+    vectors: the one along which memory is contiguous, which may be a reduction;
+    then the partial results are combined after the loop, so that a sum is not
+    in the order of the indices. The rest of the loop runs as scalars. Loads
+    that are not contiguous are gathered; an op that cannot be cut into vectors
+    becomes scalar loops.
 
     An op outside of a parallel loop that does enough work gets one: its
     parallel loops become an `scf.forall` with a `fovea.grain` (see
     `outline-parallel`).
 
-    `memref.copy` is converted as the `linalg.generic` that it is; from a buffer
-    to itself it vanishes.
+    `memref.copy` is converted as the equivalent `linalg.generic`; a copy from a
+    buffer to itself is erased.
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "0",
@@ -284,17 +288,18 @@ def LinalgToVector : Pass<"convert-linalg-to-vector"> {
 def TileLaunchToGpu : Pass<"convert-tile-launch-to-gpu"> {
   let summary = "Turns programs of thread blocks into launches of kernels";
   let description = [{
-    Every `tile.launch` on memrefs becomes a `gpu.launch` with one block for each
-    point of the grid, along x alone, and one thread for each lane of its warps,
-    or of its roles' warps. Nothing is launched for an empty grid.
+    Every `tile.launch` on memrefs becomes a `gpu.launch` with one block for
+    each point of the grid, along x only, and one thread for each lane of its
+    warps, or of its roles' warps. Nothing is launched for an empty grid.
 
     Tiles of `tile.load` in shared memory, rings and their mbarriers get their
     places in the block's dynamic shared memory: `tile.shared_offset` and
     `tile.barrier_offset` on the ops, and the launch's dynamic size. More than
     the shared memory of the module's `machine.target` is an error.
 
-    For GPUs with bulk copies, a memref that `tile.load_async` copies from in a way that TMA
-    can do is replaced by a descriptor, a `tile.tensor_map` before the launch.
+    For GPUs with bulk copies, a memref that `tile.load_async` copies from in a
+    way that TMA supports is replaced by a descriptor, a `tile.tensor_map`
+    before the launch.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
@@ -316,9 +321,9 @@ def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "Turns tile ops in kernels into NVVM and LLVM ops";
   let description = [{
     A fragment becomes one scalar for each register of its layout, a tile in
-    shared memory its address there. What is no tile op stays, but for types:
-    scf, arith, math and memref ops are lowered later. The block's dynamic shared
-    memory is the external array `@fovea_shared_memory`.
+    shared memory its address there. Other ops stay, except that their types are
+    converted: scf, arith, math and memref ops are lowered later. The block's
+    dynamic shared memory is the external array `@fovea_shared_memory`.
 
     A ring is slots and mbarriers in shared memory, a use of it a slot and the
     parity of a phase. Roles become branches on the warp. A product by `wgmma`
@@ -345,23 +350,24 @@ def TileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
 def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
   let summary = "Turns bufferised linalg and parallel loops into GPU kernels";
   let description = [{
-    Memrefs are in the GPU's memory; what the host executes may not touch them.
-    So everything in a function that reads or writes memory becomes a
+    Memrefs are in the GPU's memory; ops that the host executes may not touch
+    them. So everything in a function that reads or writes memory becomes a
     `gpu.launch`:
 
     - a linalg op, and `memref.copy`, with one thread for each point of its
       parallel loops, neighbouring threads at neighbouring elements of the
       result; reductions are loops in each thread. An op that may write an
-      element twice becomes one thread. Nothing is launched for no points. Where
-      an op is elementwise or sums along rows of neighbouring elements, it
-      becomes a loop over rows first;
+      element twice becomes one thread. Nothing is launched if there are no
+      points. Where an op is elementwise or sums along rows of neighbouring
+      elements, it becomes a loop over rows first;
     - an `scf.forall` with linalg in it, with a block for each iteration: all
       threads run the body, share the points of each op, or the terms of a sum
       of one element, and meet at a barrier behind it. Its buffers are in shared
       memory, large ones in memory;
-    - any other `scf.forall`, with one thread for each iteration. Its buffers are
-      each thread's own, in memory if they are larger than 512 bytes. One around
-      kernels is a loop of the host, which starts them one after another;
+    - any other `scf.forall`, with one thread for each iteration. Its buffers
+      are each thread's own, in memory if they are larger than 512 bytes. An
+      `scf.forall` around kernels becomes a loop on the host, which starts them
+      one after another;
     - a nest of `scf.for` that adds terms to elements at computed places, with one
       thread for each term, which adds atomically. With `deterministic`, numbers
       are added in integers, so that results do not depend on the order;
@@ -377,18 +383,18 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     one thread does more than a little, and where the host waits.
 
     A loop over rows, whose ops all work on rows of one dimension of the same
-    length, element by element or by a sum, keeps rows in registers: what is read
-    of a row is loaded once, by accesses of up to 16 bytes: what sums need, or two
-    operands of the row if that is more, before the first op, so that much is
-    under way; what all rows share, such as weights, where it is used. From sm_90
-    on the row that a block begins next is brought into the L2 cache meanwhile;
-    buffers become registers; sums are made by shuffles within warps
-    and through shared memory between them, in an order that the length of the
-    row alone decides. Rows of up to 128 vectors are each a warp's, or, without a
-    sum, of less. Rows of
-    dynamic length, or in memory that may not be aligned, get both kernels, and
-    the host chooses. In random numbers that four neighbours share (Philox
-    counters by place) work is shared.
+    length, element by element or by a sum, keeps rows in registers. Each
+    operand's row is loaded once, by accesses of up to 16 bytes. The operands
+    that sums need, or two operands of the row if that is more, are loaded
+    before the first op, so that many loads are under way; data that all rows
+    share, such as weights, is loaded where it is used. From sm_90 on the row
+    that a block begins next is brought into the L2 cache meanwhile. Buffers
+    become registers; sums are made by shuffles within warps and through shared
+    memory between them, in an order that depends on the length of the row only.
+    A row of up to 128 vectors is computed by a warp or, without a sum, by part
+    of one. Rows of dynamic length, or in memory that may not be aligned, get
+    both kernels, and the host chooses. Neighbours share the work for random
+    numbers that four of them have in common (Philox counters by place).
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
@@ -425,13 +431,13 @@ def GpuKernelsToNVVM
     conversion, with indices of 64 bits. A memref argument of a kernel becomes
     the parts of its descriptor: two pointers, offset, sizes, strides.
 
-    No library is called: of `math`, only what the GPU has instructions for is
-    converted (`expand-math` writes the rest as arithmetic); anything else is an
-    error. `memref.prefetch` brings a line into the L2 cache. Pointers of a kernel
-    with `fovea.distinct_memory` do not alias.
+    No library is called: only those `math` ops are converted for which the GPU
+    has instructions (`expand-math` writes the rest as arithmetic); any other is
+    an error. `memref.prefetch` brings a line into the L2 cache. Pointers of a
+    kernel with `fovea.distinct_memory` do not alias.
 
-    Denormal numbers of f32 become 0, but in kernels that compute with numbers of
-    f16: PTX is generated with one such rule for both types.
+    Denormal f32 numbers become 0, except in kernels that compute with f16
+    numbers: PTX is generated with one such rule for both types.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"

@@ -17,9 +17,9 @@ include "mlir/Pass/PassBase.td"
 def RejectRecursion : Pass<"reject-recursion", "::mlir::ModuleOp"> {
   let summary = "Refuses functions that call themselves";
   let description = [{
-    Functions are inlined and bufferized callee first, which has no end, or no
-    order, where one calls itself, through others or directly: an error at the
-    function, with a note at the call.
+    Functions are inlined and bufferized callee first. If a function calls
+    itself, directly or through others, inlining has no end and bufferization no
+    order: this is an error at the function, with a note at the call.
   }];
 }
 
@@ -30,22 +30,23 @@ def RejectRecursion : Pass<"reject-recursion", "::mlir::ModuleOp"> {
 def ExpandScalars : Pass<"expand-scalars"> {
   let summary = "Writes scalar ops by those that every pass and target has";
   let description = [{
-    The first pass of every pipeline, so that fusion, mask analysis, derivatives,
-    the interpreter and code generation know fewer ops. On numbers:
+    This is the first pass of every pipeline, so that fusion, mask analysis,
+    derivatives, the interpreter and code generation have fewer ops to support.
+    On numbers:
 
     - the ops of the `index` dialect become those of `arith`;
     - `math.isnan`, `isinf`, `isfinite` and `isnormal` become comparisons, as
       does `math.clampf`;
-    - `math.ipowi` becomes multiplications: by squares, as many as the exponent's
-      bits if it is a constant, and else its type's. 0 to a negative power, which
-      has no value, is 0;
+    - `math.ipowi` becomes multiplications: by squares, as many as the exponent
+      has bits if it is a constant, else as many as its type has. 0 to a
+      negative power, which has no value, is 0;
     - `math.sincos` becomes a sine and a cosine, and `arith.addui_extended`,
       `arith.mului_extended` and `arith.mulsi_extended` two ops or more, each
       with one result.
 
     On numbers, vectors and tensors, a cast of an index to fewer than 64 bits
     (`arith.index_cast`, `arith.index_castui`) becomes one to 64 bits and
-    `arith.trunci`: MLIR's canonicalizer takes a cast to few bits and back for
+    `arith.trunci`: MLIR's canonicalizer treats a cast to few bits and back as
     the identity.
 
     ```mlir
@@ -82,11 +83,11 @@ def ExpandMath : Pass<"expand-math"> {
 
     `math.clampf` becomes comparisons, and `math.fpowi` a `math.powf`.
 
-    With `all`, for machines without a library, so do the other functions of
-    `math` on floats, and `arith.remf`, computed in f64 for all types: sines and
-    cosines of magnitudes up to 2^33; powers with a relative error of at most
-    2^-51 times the binary logarithm of the result; remainders without an error,
-    of quotients up to 2^312.
+    With `all`, for machines without a library, the other functions of `math` on
+    floats and `arith.remf` also become arithmetic, computed in f64 for all
+    types: sines and cosines of magnitudes up to 2^33; powers with a relative
+    error of at most 2^-51 times the binary logarithm of the result; remainders
+    without an error, of quotients up to 2^312.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -108,8 +109,8 @@ def ExpandMath : Pass<"expand-math"> {
 def LinalgPrepare : Pass<"linalg-prepare"> {
   let summary = "Writes all work on tensors as linalg.generic";
   let description = [{
-    What the later passes need not know: named linalg ops and arith and math ops
-    on whole tensors become `linalg.generic`; `linalg.softmax` and the like,
+    Later passes need not support these ops: named linalg ops and arith and math
+    ops on whole tensors become `linalg.generic`; `linalg.softmax` and the like,
     `linalg.pack` and `linalg.unpack`, `tensor.pad` and `tensor.concat` are
     decomposed; operands that are splat constants move into bodies.
   }];
@@ -128,17 +129,17 @@ def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
   let description = [{
     Ops that agree in their leading, parallel loops (the rows) and read each
     other's results row by row become one `scf.forall` over the rows, in which
-    every op works on one row. What only the group uses never exists as a whole;
-    what others use is written row by row. So LayerNorm, dropout and a residual
-    add are one kernel that reads and writes memory once.
+    every op works on one row. Tensors that only the group uses never exist as a
+    whole; tensors that other ops use are written row by row. So LayerNorm,
+    dropout and a residual add are one kernel that reads and writes memory once.
 
     A group is connected, no op outside of it lies between two of its ops, and a
     row has at most 65536 elements, as far as sizes are known. Contractions are
     in no group. Reshapes between the ops are moved out of the way first. Within
-    a group elementwise ops are fused into their one consumer, and what is
-    rounded to a narrower type and widened again in between no longer is.
+    a group elementwise ops are fused into their one consumer, and values that
+    are rounded to a narrower type and widened again in between no longer are.
 
-    With `scope=op` only the ops that one graph op became (`fovea.kernel`) are
+    With `scope=op` only ops that replace the same graph op (`fovea.kernel`) are
     fused: the unfused baseline, kernel by kernel.
   }];
   let options = [
@@ -167,9 +168,9 @@ def SeparateDestinations : Pass<"separate-destinations"> {
     of these values are computed from one tensor, such as from zeros that were
     two tensors until `cse` made them one, one-shot bufferization may put that
     tensor into the first destination, and insert the first value over the
-    second before that is read. This pass, which runs before it, gives the second
-    a tensor of its own: again filled, where the tensor is a fill, and a copy
-    otherwise.
+    second before the second is read. This pass, which runs before it, gives the
+    second value a tensor of its own: another fill, where the tensor is a fill,
+    and a copy otherwise.
   }];
   let dependentDialects = [
     "::mlir::bufferization::BufferizationDialect"
@@ -189,8 +190,8 @@ def HostBufferize : Pass<"host-bufferize", "::mlir::ModuleOp"> {
   let description = [{
     One-shot bufferization with these function boundaries:
 
-    - a tensor argument becomes a memref with any strides but the innermost,
-      which is 1; it is never written;
+    - a tensor argument becomes a memref with any strides, except that the
+      innermost is 1; it is never written;
     - a tensor result of a public function becomes a memref with the identity
       layout, allocated by the function; results alias neither arguments nor
       each other, which costs a copy where the graph returns an argument, a
@@ -254,14 +255,13 @@ def OutlineParallel : Pass<"outline-parallel", "::mlir::ModuleOp"> {
 
     and the loop a call of `fovea_parallel_for(body, context, calls)`, which
     runs the calls in any order on any threads and returns when all are done.
-    The context is a struct on the caller's stack with what the body uses;
-    constants are copied into the body.
+    The context is a struct on the caller's stack with the values that the body
+    uses; constants are copied into the body.
 
-    The loop's `fovea.grain` (an integer, default 1) says how many iterations
-    one call does. Iterations are numbered with the last dimension fastest.
-    Buffers of a size that is the same in all iterations are allocated once a
-    call.
-    Parallel loops within the body become sequential.
+    The loop's `fovea.grain` (an integer, default 1) is the number of iterations
+    that one call executes. Iterations are numbered with the last dimension
+    fastest. Buffers of a size that is the same in all iterations are allocated
+    once a call. Parallel loops within the body become sequential.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
@@ -285,7 +285,7 @@ def PromoteToF64 : Pass<"promote-to-f64", "::mlir::ModuleOp"> {
     arguments of public functions keep their types and are extended on entry;
     their results become f64.
 
-    What looks at the bits of a float (`arith.bitcast`) has no counterpart in
+    An op that uses the bits of a float (`arith.bitcast`) has no counterpart in
     f64 and is an error.
   }];
   let dependentDialects = [
@@ -301,8 +301,8 @@ def PromoteToF64 : Pass<"promote-to-f64", "::mlir::ModuleOp"> {
 def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
   let summary = "Writes what ops demand of sizes as a function to call first";
   let description = [{
-    Compiled code trusts sizes: where ops disagree about a dynamic one, it would
-    read beyond a tensor. For each public function `@f` whose ops demand
+    Compiled code trusts sizes: where ops disagree about a dynamic size, it
+    would read beyond a tensor. For each public function `@f` whose ops demand
     something of dynamic sizes, this pass adds `@f.shapes`, with the same
     operands, for the caller to call first. It returns the number of the first
     demand that is not met and the two sizes that are compared, or -1. The
@@ -314,12 +314,12 @@ def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
     the heads of keys and values, sizes that a result's type states, slices and
     elements within their tensor, and results whose size fits 64 bits. Indices
     into captured tensors in score, mask and linalg regions are bounded by
-    interval arithmetic over the region's coordinates: for every coordinate they
-    must lie within the tensor, also where the score is masked afterwards.
+    interval arithmetic over the region's coordinates: for every coordinate
+    these must lie within the tensor, also where the score is masked afterwards.
 
     A demand that fails for all operands is an error, and so is a static size
-    that does not fit. One that depends on data, or on control flow, is left
-    out. The function itself does not change.
+    that does not fit. A demand that depends on data, or on control flow, is
+    left out. The function itself does not change.
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
@@ -338,12 +338,13 @@ def InstrumentAccesses : Pass<"instrument-accesses", "::mlir::ModuleOp"> {
   let summary = "Adds checks of indices and divisors that data decides";
   let description = [{
     Runs on buffers, while loops over them are still linalg ops: every
-    `memref.load` and `memref.store` is then one that the graph wrote, as
-    `tensor.extract` or `tensor.insert`. In front of each there is, for each
-    dimension, a call of the runtime with the index and the size, and in front
-    of each integer division and remainder one with the dividend and the divisor.
-    What is out of bounds, divides by 0 or overflows ends the call of the
-    function with a message that names the op, its location and the numbers.
+    `memref.load` and `memref.store` then comes from a `tensor.extract` or
+    `tensor.insert` of the graph. In front of each, the pass inserts for each
+    dimension a call of the runtime with the index and the size, and in front of
+    each integer division and remainder a call with the dividend and the
+    divisor. An access out of bounds, a division by 0 or an overflow ends the
+    call of the function with a message that names the op, its location and the
+    numbers.
 
     Constant divisors other than 0 and -1, and constant indices within a static
     size, are not checked.
@@ -364,10 +365,10 @@ def InstrumentAccesses : Pass<"instrument-accesses", "::mlir::ModuleOp"> {
 def AttachGpuTarget : Pass<"attach-gpu-target", "::mlir::ModuleOp"> {
   let summary = "States the GPU that a module is compiled for";
   let description = [{
-    Sets the module's `machine.target` to the model of the GPU that is typical of
-    a name: an A100 for `sm_80`, an H200 for `sm_90a` (see the table in
-    `lib/Dialect/Machine/IR/GpuArch.cpp`). A module that states a GPU of this
-    name already keeps its numbers.
+    Sets the module's `machine.target` to the model of the GPU that is typical
+    of a name: an A100 for `sm_80`, an H200 for `sm_90a` (see the table in
+    `lib/Dialect/Machine/IR/GpuArch.cpp`). A module that already states a GPU of
+    this name keeps its numbers.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"sm_90a\"",
@@ -383,12 +384,12 @@ def AttachGpuTarget : Pass<"attach-gpu-target", "::mlir::ModuleOp"> {
 def GpuOutlineKernels : Pass<"gpu-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Moves the bodies of launches into one module of kernels";
   let description = [{
-    Every `gpu.launch` becomes a `gpu.launch_func` of a kernel in
-    `gpu.module @kernels`, which gets the NVVM target, the triple and the data
-    layout of the module's `machine.target`, if that is a GPU. The kernel of the
-    n-th launch of function `@f` is `@f_n`; launches with equal bodies share a
-    kernel. Constants, and sizes of memrefs that are passed anyhow, move into
-    the kernels, and constants in memory are copied into `@kernels`.
+    Every `gpu.launch` becomes a `gpu.launch_func` of a kernel in `gpu.module
+    @kernels`, which gets the NVVM target, the triple and the data layout of the
+    module's `machine.target`, if that is a GPU. The kernel of the n-th launch
+    of function `@f` is `@f_n`; launches with equal bodies share a kernel.
+    Constants, and sizes of memrefs that are passed anyway, move into the
+    kernels, and constants in memory are copied into `@kernels`.
   }];
   let dependentDialects = [
     "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
@@ -408,13 +409,14 @@ def GpuOutlineKernels : Pass<"gpu-outline-kernels", "::mlir::ModuleOp"> {
 def GpuStartEarly : Pass<"gpu-start-early", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lets kernels start while those in front of them end";
   let description = [{
-    Programmatic dependent launch, from `sm_90` on: before it does anything else,
-    a kernel waits for the one in front of it (`griddepcontrol.wait`, PTX ISA
-    9.7.13.13), and then lets the one behind it start
+    Programmatic dependent launch, from `sm_90` on: before it does anything
+    else, a kernel waits for the one in front of it (`griddepcontrol.wait`, PTX
+    ISA 9.7.13.13), and then lets the next kernel start
     (`griddepcontrol.launch_dependents`), whose blocks take the places of those
-    that end. In this order: when a kernel can start, all but the one right in
-    front of it is complete. Kernels get the attribute `fovea.starts_early`, with
-    which `convert-gpu-to-runtime` launches them so.
+    that end. The order matters: when a kernel can start, all kernels are
+    complete except the one right in front of it. Kernels get the attribute
+    `fovea.starts_early`, which tells `convert-gpu-to-runtime` to launch them in
+    this way.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
