@@ -13,11 +13,11 @@
 
 namespace fovea {
 
-/// Measures what code for `arch` reaches on this machine's GPU, by kernels that
-/// Fovea compiles: a copy beyond the caches, chains of multiply-adds in
-/// registers, and products of tiles of bf16 that stay in shared memory. Takes a
-/// few seconds once; the disk cache keeps the numbers for the device, its
-/// driver and this build.
+/// Measures the rates that code for `arch` reaches on this machine's GPU, by
+/// kernels that Fovea compiles: a copy beyond the caches, chains of
+/// multiply-adds in registers, and products of tiles of bf16 that stay in
+/// shared memory. Takes a few seconds once; the disk cache keeps the numbers
+/// for the device, its driver and this build.
 llvm::Expected<MachineRates> measureDevice(const machine::GpuArch &arch);
 
 } // namespace fovea

@@ -13,12 +13,12 @@
 
 namespace fovea {
 
-/// The shapes of a function's operands, where dynamic sizes are given by
-/// requests: `N` sets every dynamic size that no other request sets, and
+/// Returns the shapes of a function's operands, where requests give dynamic
+/// sizes: `N` sets every dynamic size that no other request sets, and
 /// `OPERAND:AxBxC` all sizes of one operand, by number or by name. A size of a
-/// request may be `?` or `_` where the type already gives it. What operands
-/// from number `leading` on are not given follows from the others, as `infer`
-/// says of them.
+/// request may be `?` or `_` where the type already gives it. Sizes of operands
+/// from number `leading` on that no request gives follow from the others, by
+/// `infer`.
 using InferShapes = llvm::function_ref<
     llvm::SmallVector<std::optional<llvm::SmallVector<int64_t>>>(
         llvm::ArrayRef<llvm::SmallVector<int64_t, 4>>)>;
@@ -39,7 +39,7 @@ llvm::Expected<Tensor> makeRandom(DType type, llvm::ArrayRef<int64_t> shape,
                                   uint64_t seed, uint64_t stream,
                                   IntegerRange range);
 
-/// A number given as text.
+/// Parses a number given as text.
 llvm::Expected<Tensor> parseNumber(DType type, llvm::StringRef text);
 
 } // namespace fovea

@@ -7,7 +7,7 @@
 //
 // NumPy's file format, versions 1 to 3: bool, f16, f32, f64 and integers of 1,
 // 2, 4 and 8 bytes, in C or Fortran order, of either byte order. The header is
-// data from outside: whatever it claims is checked against the file's size
+// data from outside: all that it claims is checked against the file's size
 // before anything is allocated.
 //
 //===----------------------------------------------------------------------===//
@@ -20,17 +20,16 @@
 
 namespace fovea {
 
-/// What the contents of an .npy file say. Unsigned integers come as signless
-/// ones of the same size, and bf16 does not exist in the format: where
-/// `bf16Bits` is given, elements of two opaque or unsigned bytes are taken as
-/// bf16.
+/// Parses the contents of an .npy file. Unsigned integers become signless ones
+/// of the same size. bf16 does not exist in the format: where `bf16Bits` is
+/// given, elements of two opaque or unsigned bytes are taken as bf16.
 llvm::Expected<Tensor> parseNpy(llvm::StringRef contents, bool bf16Bits);
 
 /// Reads a file; errors name it.
 llvm::Expected<Tensor> readNpy(llvm::StringRef path, bool bf16Bits);
 
-/// Writes a file at once: it appears whole or not at all. bf16 is written as
-/// its bits, in u16.
+/// Writes a file in one step: it appears whole or not at all. bf16 is written
+/// as its bits, in u16.
 llvm::Error writeNpy(llvm::StringRef path, const Tensor &tensor);
 
 } // namespace fovea

@@ -1,4 +1,4 @@
-//===- Output.h - Write what a user names -----------------------*- C++ -*-===//
+//===- Output.h - Writes files that a user names ----------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A regular file is replaced when all of its new contents are there, so that
-// nobody sees a part of them. Whatever else a name may mean stays what it is
-// and is written into: devices, FIFOs, and the streams that the process has.
+// nobody sees a part of them. Anything else that a name may mean stays what it
+// is and is written into: devices, FIFOs, and the streams that the process has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +24,15 @@
 
 namespace fovea {
 
-/// Writes to the file at `path`, `-` being standard output. Links lead to the
-/// file that is written. A regular file keeps its mode; one that has several
-/// names, that belongs to somebody else or whose folder cannot be written to is
-/// overwritten where it is. Errors name the path.
+/// Writes to the file at `path`, where `-` is standard output. Links are
+/// followed to the file that is written. A regular file keeps its mode; a file
+/// that has several names, belongs to somebody else or is in a folder that
+/// cannot be written to is overwritten in place. Errors name the path.
 llvm::Error writeOutput(llvm::StringRef path,
                         llvm::function_ref<void(llvm::raw_ostream &)> write);
 
-/// An error if a path cannot be written to, as far as that can be known before,
-/// or if two of them are one regular file.
+/// Returns an error if a path cannot be written to, as far as that can be known
+/// before, or if two of the paths are one regular file.
 llvm::Error checkOutputs(llvm::ArrayRef<std::string> paths);
 
 } // namespace fovea

@@ -1,13 +1,13 @@
-//===- Program.h - Compile a text, look at its levels, run it ---*- C++ -*-===//
+//===- Program.h - Compile a text, print its levels, run it -----*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the tools, the C API and Python are made of. Errors are values whose
-// message is fit for the user. All functions may be called from several
-// threads at once, on the same object too.
+// The classes that the tools, the C API and Python are built on. Errors are
+// values whose message is fit for the user. All functions may be called from
+// several threads at once, on the same object also.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,12 @@ namespace fovea {
 
 /// One operand or result of a function.
 struct ValueType {
-  /// As the text names it, without the `%`; empty for a result.
+  /// The name in the text, without the `%`; empty for a result.
   std::string name;
   DType type;
-  /// Negative where dynamic.
+  /// Sizes; negative where dynamic.
   llvm::SmallVector<int64_t, 4> shape;
-  /// A number instead of a tensor; its shape is empty.
+  /// True for a number instead of a tensor; its shape is empty.
   bool scalar = false;
 };
 
@@ -38,30 +38,31 @@ struct Signature {
   std::string name;
   llvm::SmallVector<ValueType, 4> operands;
   llvm::SmallVector<ValueType, 2> results;
-  /// Why the function cannot be called; empty if it can.
+  /// The reason why the function cannot be called; empty if it can.
   std::string obstacle;
 };
 
-/// `f32 tensor of shape 2x16x?x64`, `i64 number`.
+/// Formats a type: `f32 tensor of shape 2x16x?x64`, `i64 number`.
 std::string formatType(const ValueType &type);
 
-/// `operand 1 (%k) of @attend`.
+/// Formats an operand: `operand 1 (%k) of @attend`.
 std::string formatOperand(const Signature &function, size_t index);
 
-/// The index of the function `name`; if the name is empty, of the only one. An
-/// error if there is no such function or it cannot be called.
+/// Returns the index of the function `name` or, if the name is empty, of the
+/// only one. An error if there is no such function or it cannot be called.
 llvm::Expected<size_t> findFunction(llvm::ArrayRef<Signature> functions,
                                     llvm::StringRef name);
 
-/// The strategy named `unfused`, `three-pass`, `two-pass` or `fused`, or none.
+/// Returns the strategy named `unfused`, `three-pass`, `two-pass` or `fused`,
+/// or none.
 std::optional<Strategy> parseStrategy(llvm::StringRef name);
 llvm::StringRef getName(Strategy strategy);
 
-/// The policy named `auto`, `always` or `never`, or none.
+/// Returns the policy named `auto`, `always` or `never`, or none.
 std::optional<attn::Recomputation> parseRecomputation(llvm::StringRef name);
 
-/// The GPU that a target names, such as `sm_80`; null for `host`; for `gpu` the
-/// best for this machine's GPU, an error if there is none.
+/// Returns the GPU that a target names, such as `sm_80`; null for `host`; for
+/// `gpu` the best one for this machine's GPU, or an error if it has none.
 llvm::Expected<const machine::GpuArch *> parseTarget(llvm::StringRef name);
 
 struct CompileOptions {
@@ -71,47 +72,52 @@ struct CompileOptions {
   HostArch arch = HostArch::Native;
   /// A processor by LLVM's name, instead of the one that `arch` implies.
   std::string cpu;
-  /// See `CodegenOptions`.
+  /// As in `CodegenOptions`.
   int optLevel = 1;
-  /// Results are the same bits in every run, at a cost: blocks of a GPU take
-  /// turns to add to what others add to, or add in integers. A host's are the
-  /// same always.
+  /// True if results must have the same bits in every run, at a cost: blocks of
+  /// a GPU take turns to add to sums that others add to, or add in integers. A
+  /// host's results always have the same bits.
   bool deterministic = false;
 };
 
-/// What a simulation chooses freely.
+/// The free choices of a simulation.
 struct SimulateOptions {
-  /// The order of what may happen in any order, see `SimulationOptions`.
+  /// Selects an order of operations that may happen in any order, see
+  /// `SimulationOptions`.
   uint64_t seed = 0;
-  /// How many seeds to run, one after another; the results must be the same.
+  /// The number of seeds to run, one after another; the results must be the
+  /// same.
   uint64_t seeds = 1;
 };
 
-/// The level of the text named `attn`, `fused`, `tiled`, `tile`, `gpu`, `nvvm`
-/// or `llvm`; an error if the target has no such level. None for other names.
+/// Returns the level of the text named `attn`, `fused`, `tiled`, `tile`, `gpu`,
+/// `nvvm` or `llvm`; an error if the target has no such level. None for other
+/// names.
 llvm::Expected<std::optional<Level>> parseLevel(llvm::StringRef name,
                                                 const CompileOptions &options);
 
 /// Code for a GPU.
 struct DeviceCode {
   std::string ptx;
-  /// The kernels, in the order that the host's code numbers them in.
+  /// The kernels, in the order in which the host's code numbers them.
   std::vector<std::string> kernels;
 };
 
-/// Where the host's code starts a kernel.
+/// A place where the host's code starts a kernel.
 struct KernelLaunch {
   std::string kernel;
-  /// Of the graph, what the kernel does the work of, or a part of it: the line,
-  /// 0 if there is none, and the name of the op there, if there is one.
+  /// The place in the graph of the op whose work, or a part of whose work, the
+  /// kernel does: the line, 0 if there is none, and the op's name, if there is
+  /// one.
   unsigned line = 0;
   std::string op;
-  /// Of the grid, and of a block; none where they are known at run time only.
+  /// Sizes of the grid and of a block, and dynamic shared memory; none where
+  /// they are known at run time only.
   std::optional<int64_t> blocks, threads, dynamicSharedBytes;
-  /// Whether a condition decides, at run time, if it is started, and whether it
-  /// may be more than once.
+  /// True if a condition decides at run time whether the kernel is started;
+  /// true if it may be started more than once.
   bool isConditional = false, isInLoop = false;
-  /// Whether the kernel moves elements, or sets them, and computes nothing.
+  /// True if the kernel only moves elements, or only sets them.
   bool isCopy = false, isFill = false;
 };
 
@@ -120,17 +126,18 @@ struct CompiledCode;
 /// Compiled functions in memory, ready to run on this machine.
 class Executable {
 public:
-  /// What it consists of, for the driver's own files.
+  /// The parts that it consists of, for the driver's own files.
   struct State;
 
   /// Compiles the functions of a text, as `Program` does; `name` is for error
-  /// messages. What the disk cache has of the same text and options is loaded
-  /// without the text being parsed.
+  /// messages. If the disk cache has code for the same text and options, it is
+  /// loaded without parsing the text.
   static llvm::Expected<std::unique_ptr<Executable>>
   compile(llvm::StringRef text, llvm::StringRef name,
           const CompileOptions &options);
 
-  /// An error if this machine cannot run what is compiled with these options.
+  /// Returns an error if this machine cannot run code compiled with these
+  /// options.
   static llvm::Error checkMachine(const CompileOptions &options);
 
   /// Links code, and loads its kernels on this machine's GPU if it is for one.
@@ -141,39 +148,40 @@ public:
 
   llvm::ArrayRef<Signature> getFunctions() const;
 
-  /// Lets every call run `checker` first, of the same functions, and fail where
-  /// that fails. What is launched on operands in the device's memory cannot be
-  /// checked, and is an error from then on.
+  /// Makes every call run `checker`, which has the same functions, first, and
+  /// fail where `checker` fails. From then on, launches on operands in the
+  /// device's memory, which cannot be checked, are an error.
   void setChecker(std::unique_ptr<Executable> checker);
 
-  /// What is not as good as it could be, a line each: what the compiler gave
-  /// up, and what is amiss on this machine.
+  /// Returns remarks on what could be better, a line each: optimisations that
+  /// the compiler gave up, and problems of this machine.
   llvm::ArrayRef<std::string> getRemarks() const;
 
-  /// The kernels as PTX; empty on the host.
+  /// Returns the kernels as PTX; empty on the host.
   llvm::StringRef getPTX() const;
 
-  /// The kernels as they were loaded, with what each needs. Without an
-  /// assembler there is no machine code, but what the driver says of its own.
+  /// Returns the kernels as they were loaded, with the resources that each
+  /// needs. Without an assembler there is no machine code, only the driver's
+  /// word on its own code.
   const Assembly &getAssembly() const;
 
   /// Memory that a call allocated.
   struct Usage {
     /// The most that was live at one time, in bytes, without the results; on a
-    /// GPU of its memory.
+    /// GPU, of its memory.
     int64_t temporaryBytes = 0;
   };
 
-  /// Calls a function. Operands are only read. One whose elements do not lie
-  /// next to each other along the last dimension is copied first, any other is
-  /// used where it is. A number is given as a tensor of rank 0. The error has
-  /// the code `invalid_argument` where the operands are to blame.
+  /// Calls a function. Operands are only read. An operand whose elements do not
+  /// lie next to each other along the last dimension is copied first; any other
+  /// is used where it is. A number is given as a tensor of rank 0. The error
+  /// has the code `invalid_argument` where the operands are to blame.
   llvm::Error call(size_t function, llvm::ArrayRef<TensorView> operands,
                    llvm::SmallVectorImpl<Tensor> &results,
                    Usage *usage = nullptr) const;
 
-  /// The GPU that functions run on; null on the host, where the functions below
-  /// must not be called.
+  /// Returns the GPU that functions run on; null on the host, where the
+  /// functions below must not be called.
   cuda::Device *getDevice() const;
 
   /// Calls a function on operands in the device's memory, in stream order and
@@ -186,8 +194,8 @@ public:
                      llvm::MutableArrayRef<cuda::ResultBuffer> results,
                      llvm::SmallVectorImpl<int64_t> &shapes) const;
 
-  /// The time of one launch by the device's clock in seconds: the median of
-  /// warm launches of some 50 ms in all. Operands are in host memory.
+  /// Returns the time of one launch by the device's clock in seconds: the
+  /// median of warm launches of some 50 ms in all. Operands are in host memory.
   llvm::Expected<double> measureLaunch(size_t function,
                                        llvm::ArrayRef<TensorView> operands,
                                        int &launches) const;
@@ -205,84 +213,87 @@ public:
                                                         llvm::StringRef name);
   ~Program();
 
-  /// The public functions that have a body.
+  /// Returns the public functions that have a body.
   llvm::ArrayRef<Signature> getFunctions() const;
 
-  /// The text of a module with the gradients of a function in the place of its
-  /// functions, see `buildGradientPipeline`. Which function is not read of the
-  /// options. With locations, what is compiled from the text refers to lines of
-  /// this program's.
+  /// Returns the text of a module with the gradients of a function in the place
+  /// of its functions, see `buildGradientPipeline`. The function's name in the
+  /// options is not read. With locations, code compiled from the text refers to
+  /// lines of this program's text.
   llvm::Expected<std::string> differentiate(size_t function,
                                             GradientOptions options,
                                             bool locations = false) const;
 
-  /// The shapes of a function's results for operands of these shapes; none for
-  /// a result of which a size depends on data.
+  /// Returns the shapes of a function's results for operands of these shapes;
+  /// none for a result with a size that depends on data.
   llvm::SmallVector<std::optional<llvm::SmallVector<int64_t>>>
   inferResultShapes(size_t function,
                     llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes) const;
 
-  /// What the last of the functions below gave up, a line each, once.
+  /// Returns the optimisations that the last call of a function below gave up,
+  /// a line each, once.
   llvm::SmallVector<std::string, 0> takeRemarks() const;
 
-  /// The module at a level, as text.
+  /// Returns the module at a level, as text.
   llvm::Expected<std::string> print(Level level,
                                     const CompileOptions &options) const;
 
-  /// The kernels for a GPU, as PTX.
+  /// Returns the kernels for a GPU, as PTX.
   llvm::Expected<DeviceCode> emitPTX(const CompileOptions &options) const;
 
-  /// The kernels for a GPU, assembled for the device that is there, or else for
-  /// the arch of the options, with the resources that they need. What a kernel
-  /// of ours must not make the assembler say is an error.
+  /// Returns the kernels for a GPU, assembled for the device that is there, or
+  /// else for the arch of the options, with the resources that they need.
+  /// Messages that our kernels must not cause in the assembler are errors.
   llvm::Expected<Assembly> assemble(const CompileOptions &options) const;
 
-  /// Where the host's code starts those kernels, in order.
+  /// Returns the places where the host's code starts those kernels, in order.
   llvm::Expected<llvm::SmallVector<KernelLaunch>>
   findLaunches(const CompileOptions &options) const;
 
-  /// Machine code for the host.
+  /// Returns machine code for the host.
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
   emit(CodeKind kind, const CompileOptions &options) const;
 
-  /// Machine code, loaded; taken from the disk cache where it has the same
-  /// text with the same options.
+  /// Returns machine code, loaded; taken from the disk cache where it has the
+  /// same text with the same options.
   llvm::Expected<std::unique_ptr<Executable>>
   compile(const CompileOptions &options) const;
 
-  /// Calls a function as compiled for a GPU, or with the programs of thread
-  /// blocks that it has already, on the tile interpreter: slow, but it needs no
-  /// GPU and finds what a GPU would do wrong silently. Operands are as those of
+  /// Calls a function, compiled for a GPU or with the programs of thread blocks
+  /// that it already has, on the tile interpreter: slow, but it needs no GPU
+  /// and finds errors that would be silent on a GPU. Operands are as those of
   /// `Executable::call`.
   llvm::Error simulate(size_t function, llvm::ArrayRef<TensorView> operands,
                        const CompileOptions &options,
                        const SimulateOptions &choices,
                        llvm::SmallVectorImpl<Tensor> &results) const;
 
-  /// What a call of a function with operands of these shapes computes and
-  /// moves, kernel by kernel, and how long that takes by the model of this
-  /// machine, or of the options' GPU, with these rates.
+  /// Returns the operations and memory traffic of a call of a function with
+  /// operands of these shapes, kernel by kernel, and its time by the model of
+  /// this machine, or of the options' GPU, with these rates.
   llvm::Expected<Cost>
   estimate(size_t function, llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
            const CompileOptions &options, const MachineRates &rates) const;
 
-  /// The reference: the graph as written, evaluated by scalar loops. Results
-  /// that are floating-point tensors have the type f64 unless the options say
-  /// otherwise; floating-point operands have it if they are `wide`, as one who
-  /// moves them by small steps wants.
+  /// Compiles the reference: the graph as written, evaluated by scalar loops.
+  /// Results that are floating-point tensors have the type f64 unless the
+  /// options say otherwise; floating-point operands have it if they are `wide`,
+  /// which a caller needs that moves them by small steps.
   llvm::Expected<std::unique_ptr<Executable>>
   compileReference(const ReferenceOptions &options = {},
                    bool wideOperands = false) const;
 
-  /// How far from its reference each result of a function may be, relative to
-  /// its largest magnitude, see `deriveErrorBounds`.
+  /// Returns the distance from its reference that each result of a function may
+  /// have, relative to its largest magnitude, see `deriveErrorBounds`.
   llvm::Expected<llvm::SmallVector<double>> getErrorBounds(size_t index) const;
 
-  /// Which operands of a function are summed over, see `findSummedOperands`.
+  /// Returns, for each operand of a function, true if it is summed over, see
+  /// `findSummedOperands`.
   llvm::Expected<llvm::SmallVector<bool>> getSummedOperands(size_t index) const;
 
-  /// The graph as written, in its own types, with a check of every index and
-  /// divisor that it computes: calls fail where one is out of bounds or 0.
+  /// Compiles the graph as written, in its own types, with a check of every
+  /// index and divisor that it computes: calls fail where an index is out of
+  /// bounds or a divisor is 0.
   llvm::Expected<std::unique_ptr<Executable>> compileChecked() const;
 
 private:

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The textbook's comparison on one's own graph and machine: what each strategy
-// computes, moves and allocates, what the roofline allows, and what it takes.
+// The textbook's comparison on the user's own graph and machine: the
+// operations, traffic and memory of each strategy, the bound of the roofline,
+// and the time that it takes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,8 @@ struct Timing {
 llvm::Expected<Timing> measure(const Executable &executable, size_t function,
                                llvm::ArrayRef<TensorView> operands);
 
-/// One way to compute a function: a strategy, or what the backward pass does
-/// about the probabilities of the forward pass.
+/// One way to compute a function: a strategy, or a treatment in the backward
+/// pass of the probabilities of the forward pass.
 struct ReportVariant {
   std::string name;
   const Program *program;
@@ -36,44 +37,45 @@ struct ReportVariant {
   Strategy strategy;
 };
 
-/// What a variant takes.
+/// The measured costs of a variant.
 struct VariantReport {
   std::string name;
   Cost cost;
-  /// No kernel can be faster than its FLOPs at the machine's peak or its bytes
-  /// at the machine's bandwidth, in seconds.
+  /// The bound of the roofline in seconds: no kernel can be faster than its
+  /// FLOPs at the machine's peak or its bytes at the machine's bandwidth.
   double rooflineSeconds = 0;
   int64_t temporaryBytes = 0;
   Timing timing;
 };
 
 struct Report {
-  /// The threads or the GPU that it is of.
+  /// The threads or the GPU that were measured.
   std::string machine;
   MachineRates rates;
   std::vector<VariantReport> variants;
   /// The variant that the last one is compared with.
   size_t baseline = 0;
 
-  /// A table for people.
+  /// Formats a table for people.
   std::string formatText() const;
-  /// The same numbers for programs: bytes, seconds, FLOPs.
+  /// Formats the same numbers for programs: bytes, seconds, FLOPs.
   std::string formatJSON() const;
 };
 
-/// What this machine, or its GPU if the options are of one, is called and does.
-/// Takes a second or so the first time.
+/// Returns name and rates of this machine, or of its GPU if the options are for
+/// one. Takes a second or so the first time.
 llvm::Expected<MachineRates> measureMachine(const CompileOptions &options);
 
-/// The rate that bounds what a function computes outside of tensor cores.
+/// Returns the rate that bounds a function's computations outside of tensor
+/// cores.
 double getPeak(const Signature &function, const MachineRates &rates);
 
-/// The least time that the kernels of a function can take, each at the
+/// Returns the least time that the kernels of a function can take, each at the
 /// machine's peaks and bandwidth, in seconds.
 double getRoofline(const Cost &cost, const Signature &function,
                    const MachineRates &rates);
 
-/// A function by every strategy.
+/// Returns the variants of a function, one for every strategy.
 llvm::SmallVector<ReportVariant> getStrategies(const Program &program,
                                                size_t function);
 

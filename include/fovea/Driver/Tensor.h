@@ -27,25 +27,25 @@ namespace fovea {
 /// byte, 0 or 1; integers are signless, as in MLIR; an `index` is an `I64`.
 enum class DType { F16, BF16, F32, F64, Bool, I8, I16, I32, I64 };
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 int64_t getSize(DType type);
 
-/// The name as MLIR writes it: `f32`, `i1`, ...
+/// Returns the name as MLIR writes it: `f32`, `i1`, ...
 llvm::StringRef getName(DType type);
 
 bool isFloat(DType type);
 
-/// The element type of a tensor or scalar, or none if it cannot cross.
+/// Returns the element type of a tensor or scalar, or none if it cannot cross.
 std::optional<DType> getDType(mlir::Type type);
 
-/// `2x16x?x64`, with `?` for a negative size; empty for rank 0.
+/// Formats `2x16x?x64`, with `?` for a negative size; empty for rank 0.
 std::string formatShape(llvm::ArrayRef<int64_t> shape);
 
-/// The number of elements, or none if the bytes of that many elements of
-/// `type` do not fit a signed 64-bit number. Sizes must not be negative.
+/// Returns the number of elements, or none if the bytes of that many elements
+/// of `type` do not fit a signed 64-bit number. Sizes must not be negative.
 std::optional<int64_t> countElements(llvm::ArrayRef<int64_t> shape, DType type);
 
-/// The element at an index, widened.
+/// Returns the element at an index, widened.
 double readElement(const void *data, DType type, int64_t index);
 
 /// Stores a value, rounded to the type.
@@ -64,7 +64,7 @@ class Tensor {
 public:
   Tensor() = default;
 
-  /// Elements are not initialised; `data` is null where memory is short.
+  /// Elements are not initialised; `data` is null if memory is short.
   Tensor(DType type, llvm::ArrayRef<int64_t> shape, int64_t elements);
 
   /// Takes memory over; `buffer` is freed by `release`.

@@ -1,4 +1,4 @@
-//===- Tool.h - What the command line tools share ---------------*- C++ -*-===//
+//===- Tool.h - Code common to the command line tools -----------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 
 namespace fovea {
 
-/// The options that every tool has that compiles a file.
+/// The options of every tool that compiles a file.
 struct CompileFlags {
   explicit CompileFlags(llvm::cl::OptionCategory &category);
 
@@ -25,22 +25,23 @@ struct CompileFlags {
   llvm::cl::opt<unsigned> optLevel;
   llvm::cl::opt<bool> deterministic;
 
-  /// The options by value; an error names the flag that is wrong.
+  /// Returns the options by value; an error names the flag that is wrong.
   llvm::Expected<CompileOptions> getOptions() const;
 
   /// Reads and parses the input.
   llvm::Expected<std::unique_ptr<Program>> parseInput() const;
 };
 
-/// Reads and parses a file, `-` being standard input.
+/// Reads and parses a file, where `-` is standard input.
 llvm::Expected<std::unique_ptr<Program>> parseFile(const std::string &input);
 
-/// Parses a command line of which the user sees `category` alone.
+/// Parses a command line; the user sees options of `category` only.
 void parseCommandLine(int argc, char **argv, llvm::cl::OptionCategory &category,
                       llvm::StringRef overview);
 
-/// While it lives, compiled code runs: a fault is more likely the graph's, or
-/// its operands', than the tool's, and the message of a crash says so.
+/// Marks a scope in which compiled code runs: a fault there is more likely the
+/// graph's, or its operands', than the tool's, and the message of a crash says
+/// so.
 class CompiledCodeScope {
 public:
   CompiledCodeScope();

@@ -18,10 +18,11 @@
 //     alias neither operands nor each other.
 //
 //
-// For a GPU the same, but that memory is the GPU's: descriptors of operands and
-// results point there, and the functions in `Runtime/GpuRuntime.h` must be
-// called by a thread with a launch context. The code for the device is in
-// `gpu.module @kernels` (`Transforms/GpuKernels.h`), in the LLVM dialect.
+// For a GPU the conventions are the same, but memory is the GPU's: descriptors
+// of operands and results point there, and the functions in
+// `Runtime/GpuRuntime.h` must be called by a thread with a launch context. The
+// code for the device is in `gpu.module @kernels` (`Transforms/GpuKernels.h`),
+// in the LLVM dialect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,7 @@ class OpPassManager;
 
 namespace fovea {
 
-/// How attention is computed.
+/// The ways to compute attention.
 enum class Strategy {
   /// The graph as written, kernel by kernel; scores are in memory.
   Unfused,
@@ -55,7 +56,7 @@ enum class Strategy {
   Fused,
 };
 
-/// Where a pipeline stops.
+/// The places where a pipeline stops.
 enum class Level {
   /// The graph as it was written, private functions inlined.
   Attn,
@@ -88,7 +89,8 @@ struct GpuOptions {
   Strategy strategy = Strategy::Fused;
   Level level = Level::LLVM;
   const machine::GpuArch *arch = machine::GpuArch::find("sm_90a");
-  /// The order of all sums is fixed: results are the same bits in every run.
+  /// True if the order of all sums is fixed: results have the same bits in
+  /// every run.
   bool deterministic = false;
 };
 
@@ -98,17 +100,17 @@ void buildGpuPipeline(mlir::OpPassManager &manager,
                       const GpuOptions &options = {});
 
 /// Appends the passes that prepare a module for the tile interpreter: programs
-/// of thread blocks, and loops for what is around them. If the module has
+/// of thread blocks, and loops for the ops around them. If the module has
 /// programs already, they are run as they are.
 void buildSimulationPipeline(mlir::OpPassManager &manager,
                              const GpuOptions &options, bool hasPrograms);
 
 struct ReferenceOptions {
-  /// Every value keeps its type; otherwise floating-point ones are f64, results
-  /// included, except operands.
+  /// True if every value keeps its type; otherwise floating-point values are
+  /// f64, results included, except operands.
   bool ownTypes = false;
-  /// Attention is recognised first, and evaluated as what it is defined to be:
-  /// a row without a key gives zeros, where steps of a softmax divide 0 by 0.
+  /// True if attention is recognised first and evaluated by its definition: a
+  /// row without a key gives zeros, where steps of a softmax divide 0 by 0.
   bool fused = false;
 };
 
@@ -117,26 +119,27 @@ struct ReferenceOptions {
 void buildReferencePipeline(mlir::OpPassManager &manager,
                             const ReferenceOptions &options = {});
 
-/// Appends the passes that compile a module to what `--check-bounds` runs in
-/// front of it: the unfused graph in its own types, scalar loops, with a check
-/// of every index and divisor (`instrument-accesses`).
+/// Appends the passes that compile a module to the code that `--check-bounds`
+/// runs before it: the unfused graph in its own types, as scalar loops, with a
+/// check of every index and divisor (`instrument-accesses`).
 void buildCheckedPipeline(mlir::OpPassManager &manager);
 
-/// Of a module that is fused for the host, the ops beside attention that are
-/// computed on its tiles: what makes its operands, what reads its output.
+/// Returns, for a module that is fused for the host, the ops beside attention
+/// that are computed on its tiles: ops that compute its operands, and ops that
+/// read its output.
 llvm::DenseSet<mlir::Operation *> findTiledOps(mlir::ModuleOp module,
                                                Strategy strategy);
 
 struct GradientOptions {
   /// The function to differentiate; all public ones if empty.
   std::string function;
-  /// Differentiate the graph op by op, as it is written: the textbook's
+  /// True to differentiate the graph op by op, as written: the textbook's
   /// backward pass, which reads saved probabilities. Otherwise attention is
   /// fused first.
   bool textbook = false;
-  /// Where probabilities of fused attention are recomputed.
+  /// The policy for recomputing the probabilities of fused attention.
   attn::Recomputation recomputation = attn::Recomputation::Auto;
-  /// Split forward and backward pass into two functions.
+  /// True to split forward and backward pass into two functions.
   bool partition = false;
   /// The GPU that the module will be compiled for, if not the machine of the
   /// module's `machine.target`.

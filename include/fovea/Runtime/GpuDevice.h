@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver is loaded when it is first asked for, never linked, so that this
-// code runs where there is no GPU and says so. Every error names what was tried
-// and the driver's word for why not. Error codes: `no_such_device` where there
-// is no GPU to use, `not_enough_memory`, `invalid_argument` where the caller is
-// to blame, `io_error` for what else the driver refuses.
+// The driver is loaded when it is first needed, never linked, so that this code
+// runs where there is no GPU and says so. Every error names the attempt and the
+// driver's reason. Error codes: `no_such_device` where there is no usable GPU,
+// `not_enough_memory`, `invalid_argument` where the caller is to blame,
+// `io_error` for all else that the driver refuses.
 //
-// Devices live as long as their driver, and the process's driver for ever, as
-// CUDA's own state does; everything else must die before it. All functions may
-// be called from several threads at once. Pointers to device memory are void
-// pointers that the host must not follow.
+// Devices live as long as their driver, and the process's driver forever, as
+// CUDA's own state does; all other objects must be destroyed before it. All
+// functions may be called from several threads at once. Pointers to device
+// memory are void pointers that the host must not follow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ class Device;
 /// A CUstream; null is the legacy default stream.
 using StreamHandle = void *;
 
-/// What a device is, known without using it.
+/// Properties of a device that are known without using it.
 struct DeviceInfo {
   int ordinal = 0;
   std::string name;
@@ -55,39 +55,39 @@ struct DeviceInfo {
   int64_t sharedBytesPerMultiprocessor = 0;
 };
 
-/// `NVIDIA H200 (device 0, compute capability 9.0)`.
+/// Formats `NVIDIA H200 (device 0, compute capability 9.0)`.
 std::string formatDevice(const DeviceInfo &info);
 
-/// `12.8` of 12080.
+/// Formats `12.8` for 12080.
 std::string formatCudaVersion(int version);
 
 /// The CUDA driver.
 class Driver {
 public:
-  /// The oldest that will do, as `getVersion` returns it.
+  /// The oldest usable version, as `getVersion` returns it.
   static constexpr int kOldestVersion = 12000;
 
-  /// The driver of this process: libcuda.so.1, or the library that the
+  /// Returns the driver of this process: libcuda.so.1, or the library that the
   /// environment variable FOVEA_CUDA_DRIVER names. It is looked for once. An
   /// error where there is none, it is too old, or there is no device.
   static llvm::Expected<Driver &> get();
 
-  /// A driver of its own, for tests.
+  /// Loads a separate driver, for tests.
   static llvm::Expected<std::unique_ptr<Driver>> load(const std::string &path);
   ~Driver();
 
-  /// The CUDA version that the driver supports, such as 12080.
+  /// Returns the CUDA version that the driver supports, such as 12080.
   int getVersion() const { return version; }
 
-  /// Whether kernels may start before those in front of them have ended: unless
-  /// the environment variable FOVEA_EARLY_START is 0, or the driver cannot
-  /// capture such launches.
+  /// Returns true if kernels may start before those in front of them have
+  /// ended: unless the environment variable FOVEA_EARLY_START is 0, or the
+  /// driver cannot capture such launches.
   bool startsEarly() const { return earlyStart; }
 
   llvm::ArrayRef<DeviceInfo> getDevices() const { return infos; }
 
-  /// The device with this number, with its primary context (which PyTorch and
-  /// others use too) retained.
+  /// Opens the device with this number, with its primary context (which PyTorch
+  /// and others also use) retained.
   llvm::Expected<Device &> open(int ordinal = 0);
 
   const Api &getApi() const { return *api; }
@@ -135,7 +135,7 @@ public:
 
   StreamHandle get() const { return handle; }
 
-  /// Waits for what was put on the stream. Kernels that failed say so here.
+  /// Waits for all work on the stream. Reports kernels that failed.
   llvm::Error synchronize();
 
 private:
@@ -155,7 +155,8 @@ public:
   llvm::Error record(StreamHandle stream);
   llvm::Error synchronize();
 
-  /// Milliseconds from `start` to this; both have happened.
+  /// Returns the milliseconds from `start` to this event; both must have
+  /// happened.
   llvm::Expected<double> getMillisecondsSince(const Event &start);
 
 private:
@@ -179,7 +180,7 @@ public:
   llvm::Expected<Stream> createStream();
   llvm::Expected<Event> createEvent();
 
-  /// Copies between host and device, behind what is on the stream; the copy is
+  /// Copies between host and device, after all work on the stream; the copy is
   /// complete on return.
   llvm::Error copyToDevice(void *target, const void *source, int64_t bytes,
                            StreamHandle stream = nullptr);
@@ -188,17 +189,18 @@ public:
 
   llvm::Error synchronize(StreamHandle stream);
 
-  /// An error unless `pointer`, called `what` in it, is memory of this device
-  /// (or managed memory). Takes some 100 ns.
+  /// Returns an error unless `pointer`, called `what` in the message, is memory
+  /// of this device (or managed memory). Takes some 100 ns.
   llvm::Error checkPointer(const void *pointer, const llvm::Twine &what);
 
-  /// An error unless the stream is one of this device's primary context.
+  /// Returns an error unless the stream is one of this device's primary
+  /// context.
   llvm::Error checkStream(StreamHandle stream);
 
-  /// The primary context, a CUcontext.
+  /// Returns the primary context, a CUcontext.
   void *getContext() const { return context; }
 
-  /// 128 bytes of device memory that nobody's data is in.
+  /// Returns 128 bytes of device memory that hold nobody's data.
   void *getScratch() const { return scratch; }
 
 private:
@@ -212,7 +214,7 @@ private:
   void *scratch = nullptr;
 };
 
-/// What a kernel needs, as the driver counts it.
+/// The resources that a kernel needs, as the driver counts them.
 struct KernelAttributes {
   /// Per thread.
   int registers = 0;
@@ -236,8 +238,8 @@ struct Kernel {
 struct Image {
   /// Machine code.
   llvm::StringRef cubin;
-  /// Compiled by the driver where there is no cubin, or the driver refuses it
-  /// (it is older than the assembler, or the device is another one).
+  /// Compiled by the driver if there is no cubin, or if the driver refuses it
+  /// (because it is older than the assembler, or the device is another one).
   llvm::StringRef ptx;
 };
 
@@ -245,15 +247,15 @@ struct Image {
 /// reuse.
 class Module {
 public:
-  /// Loads the kernels with these names, in this order; without any, no code is
-  /// looked at. They may use all of the device's shared memory. PTX of sm_90a
-  /// is not given to the compiler of a driver of CUDA 12.8 or 12.9, which is
-  /// known to miscompile it.
+  /// Loads the kernels with these names, in this order; without names, the code
+  /// is not looked at. Kernels may use all of the device's shared memory. PTX
+  /// of sm_90a is not given to the compiler of a driver of CUDA 12.8 or 12.9,
+  /// which is known to miscompile it.
   static llvm::Expected<std::unique_ptr<Module>>
   load(Device &device, const Image &image, llvm::ArrayRef<std::string> kernels);
 
   /// Waits for the device. Graphs that captured launches must not be launched
-  /// any more.
+  /// after that.
   ~Module();
 
   Device &getDevice() const { return device; }

@@ -1,4 +1,4 @@
-//===- GpuRuntime.h - What compiled host code needs of a GPU ----*- C++ -*-===//
+//===- GpuRuntime.h - GPU functions that compiled code calls ----*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,10 +7,9 @@
 //
 // The host part of a compiled function computes sizes, grids and tensor maps
 // and calls the functions below. They act on the `LaunchContext` that the
-// caller made current on this thread. All work goes to the context's stream,
-// in the order of the calls; but for `fovea_gpu_read`, nothing waits for the
-// device. A failure is kept
-// in the context, the first one only; after it the functions do nothing, and
+// caller made current on this thread. All work goes to the context's stream, in
+// the order of the calls; nothing waits for the device except `fovea_gpu_read`.
+// The context keeps the first failure; after it the functions do nothing, and
 // those that return memory return null.
 //
 // Once warm, a call allocates nothing, neither on the device nor on the host.
@@ -24,7 +23,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 //===----------------------------------------------------------------------===//
-// Called by compiled code
+// Functions called by compiled code
 //===----------------------------------------------------------------------===//
 
 extern "C" {
@@ -36,7 +35,7 @@ void fovea_gpu_launch(int64_t kernel, int64_t gridX, int64_t gridY,
                       int64_t gridZ, int64_t blockX, int64_t blockY,
                       int64_t blockZ, int64_t sharedBytes, void **arguments);
 
-/// The same for a kernel that waits for the kernels in front of it by itself
+/// The same for a kernel that itself waits for earlier kernels
 /// (`griddepcontrol.wait`, PTX ISA 9.7.13.13), in all threads and before it
 /// touches memory: its blocks may start while those of the kernel in front end.
 void fovea_gpu_launch_early(int64_t kernel, int64_t gridX, int64_t gridY,
@@ -44,16 +43,16 @@ void fovea_gpu_launch_early(int64_t kernel, int64_t gridX, int64_t gridY,
                             int64_t blockZ, int64_t sharedBytes,
                             void **arguments);
 
-/// A temporary in device memory, aligned to 512 bytes; its content is
-/// undefined. What is not freed is freed when the context ends.
+/// Returns temporary device memory, aligned to 512 bytes, with undefined
+/// contents. Memory that is not freed is freed when the context ends.
 void *fovea_gpu_allocate(int64_t bytes);
 
-/// Kernels launched before may still use the memory, later allocations share
-/// it. Null is allowed.
+/// Frees temporary memory. Kernels launched before may still use it; later
+/// allocations share it. Null is allowed.
 void fovea_gpu_free(void *pointer);
 
-/// The memory of result `index`: the caller's, which must have `bytes` bytes,
-/// or else new memory that becomes the caller's.
+/// Returns the memory of result `index`: the caller's, which must have `bytes`
+/// bytes, or else new memory that becomes the caller's.
 void *fovea_gpu_result(int64_t index, int64_t bytes);
 
 /// Writes a TMA descriptor of a strided tensor in device memory to `map` (128
@@ -78,9 +77,9 @@ void fovea_gpu_tensor_map(void *map, void *base, int64_t elementKind,
 /// Fills device memory with zeros.
 void fovea_gpu_zero(void *pointer, int64_t bytes);
 
-/// Copies device memory to the host's, behind all work before, and waits for
-/// it; zeros after a failure. A stream that is being captured cannot be waited
-/// for.
+/// Copies device memory to the host's, after all earlier work, and waits for
+/// the copy; zeros after a failure. A stream that is being captured cannot be
+/// waited for.
 void fovea_gpu_read(void *target, const void *source, int64_t bytes);
 
 } // extern "C"
@@ -100,11 +99,11 @@ enum class ElementKind : int64_t {
   I64 = 8,
 };
 
-/// What the memory of a result is aligned to, in bytes: kernels write rows of
+/// The alignment of the memory of a result, in bytes: kernels write rows of
 /// such units.
 inline constexpr int64_t kResultAlignment = 16;
 
-/// Where one result of a call goes.
+/// The memory of one result of a call.
 struct ResultBuffer {
   /// The caller's memory, aligned to `kResultAlignment`; null asks for new
   /// memory.
@@ -120,7 +119,7 @@ class Arena;
 class LaunchContext {
 public:
   /// The stream belongs to the module's device. `results` has an entry for each
-  /// result and outlives this.
+  /// result and outlives this object.
   LaunchContext(const Module &module, StreamHandle stream,
                 llvm::MutableArrayRef<ResultBuffer> results)
       : module(module), stream(stream), results(results) {}
@@ -128,16 +127,17 @@ public:
   LaunchContext &operator=(const LaunchContext &) = delete;
   ~LaunchContext();
 
-  /// Makes this the thread's current context, and the module's device the
-  /// current one, while `body` runs. The error is the first of the functions
+  /// Makes this context the thread's current one, and the module's device
+  /// current, while `body` runs. The error is the first one of the functions
   /// above; new memory of results is then freed again. Kernels may still be
-  /// running, and what they do wrong is known when the stream is waited for.
+  /// running; their errors are known when the stream is waited for.
   llvm::Error run(llvm::function_ref<void()> body);
 
-  /// The most memory that the call had for temporaries at one time, in bytes.
+  /// Returns the largest number of bytes of temporaries that the call had at
+  /// one time.
   int64_t getTemporaryBytes() const { return temporaryBytes; }
 
-  // Behind the functions above.
+  // Implementation of the functions above.
   void launch(int64_t kernel, const int64_t grid[3], const int64_t block[3],
               int64_t sharedBytes, void **arguments, bool startsEarly);
   void *allocate(int64_t bytes);

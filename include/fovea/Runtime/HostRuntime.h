@@ -1,14 +1,14 @@
-//===- HostRuntime.h - What compiled code needs on a host -------*- C++ -*-===//
+//===- HostRuntime.h - Host functions for compiled code ---------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions that compiled code calls, and how a caller of compiled code
-// bounds one call: its threads, its memory, its failures. This library depends
-// on neither LLVM nor MLIR, so that an object file that `fovea-compile` wrote
-// can be linked with it alone.
+// The functions that compiled code calls, and the means by which a caller of
+// compiled code bounds one call: its threads, its memory, its failures. This
+// library depends on neither LLVM nor MLIR, so that an object file that
+// `fovea-compile` wrote needs only this library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,26 +19,25 @@
 #include <cstdint>
 
 //===----------------------------------------------------------------------===//
-// Called by compiled code
+// Functions called by compiled code
 //===----------------------------------------------------------------------===//
 
 extern "C" {
 
 /// Calls `body(context, item)` once for each item in [0, items), in any order,
-/// on the caller and other threads, and returns when all have returned. Items
-/// are handed out one by one. May be called from several threads at once; a
-/// call from within a body, or from within a parallel region of OpenMP, runs on
-/// the calling thread alone.
+/// on the caller and other threads, and returns when all calls have returned.
+/// Items are handed out one by one. May be called from several threads at once;
+/// a call from within a body, or from within a parallel region of OpenMP, runs
+/// on the calling thread only.
 ///
-/// The other threads are those of the process's OpenMP runtime, where it has
-/// one and none of them works for another caller, and else a pool of this
-/// library.
+/// The other threads are those of the process's OpenMP runtime if it has one
+/// and none of them works for another caller, else a pool of this library.
 void fovea_parallel_for(void (*body)(void *context, int64_t item),
                         void *context, int64_t items);
 
-/// Memory of at least `size` bytes, aligned to 64 bytes. Inside of
-/// `Invocation::run` the memory belongs to the invocation, and where there is
-/// none the invocation fails; elsewhere the process ends with a message.
+/// Returns memory of at least `size` bytes, aligned to 64 bytes. Inside of
+/// `Invocation::run` the memory belongs to the invocation, and the invocation
+/// fails if there is no memory; elsewhere the process then ends with a message.
 void *_mlir_memref_to_llvm_alloc(uint64_t size);
 
 /// The same, aligned to `alignment` bytes (a power of two) or 64, whichever is
@@ -50,8 +49,9 @@ void _mlir_memref_to_llvm_free(void *pointer);
 
 /// Fail where an index is not within dimension `dim` of a tensor, of size
 /// `size`; and where an integer division has no result. `width` is that of its
-/// type if it is signed, else 0; operands are sign-extended. `site` says what
-/// op stands where. Code that `instrument-accesses` has seen calls them.
+/// type if it is signed, else 0; operands are sign-extended. `site` names the
+/// op and its place. Code that `instrument-accesses` has instrumented calls
+/// them.
 void fovea_check_index(const char *site, int64_t index, int64_t size,
                        int64_t dim);
 void fovea_check_divisor(const char *site, int64_t dividend, int64_t divisor,
@@ -65,11 +65,11 @@ namespace fovea::runtime {
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// How many threads, the caller among them, work on a parallel loop: the number
-/// set last; else that of the environment variable FOVEA_NUM_THREADS; else,
-/// where the process has an OpenMP runtime, as many as it gives the calling
-/// thread (`omp_get_max_threads`); else one for each core that the process may
-/// run on.
+/// Returns the number of threads, including the caller, that work on a parallel
+/// loop: the number set last; else that of the environment variable
+/// FOVEA_NUM_THREADS; else, where the process has an OpenMP runtime, as many as
+/// it gives the calling thread (`omp_get_max_threads`); else one for each core
+/// that the process may run on.
 ///
 /// An OpenMP runtime is one that `dlsym` finds `GOMP_parallel` in: GCC's,
 /// LLVM's or Intel's, linked with the program or loaded for all to see
@@ -77,8 +77,8 @@ namespace fovea::runtime {
 /// processes have none.
 int getNumThreads();
 
-/// What FOVEA_NUM_THREADS says where that is no number of threads; otherwise
-/// null. Such a text is not heeded.
+/// Returns the text of FOVEA_NUM_THREADS if it is no number of threads, and is
+/// therefore ignored; otherwise null.
 const char *getThreadsError();
 
 /// Sets the number of threads, from the next parallel loop on. Less than 1
@@ -89,25 +89,26 @@ void setNumThreads(int threads);
 // Invocations
 //===----------------------------------------------------------------------===//
 
-/// One call of compiled code: what it allocates, and how it fails.
+/// One call of compiled code: the memory that it allocates, and its failure.
 class Invocation {
 public:
   Invocation() = default;
   Invocation(const Invocation &) = delete;
   Invocation &operator=(const Invocation &) = delete;
 
-  /// Frees what is live.
+  /// Frees the live buffers.
   ~Invocation();
 
-  /// Calls `function(argument)`. Returns true if it returned. If it failed,
-  /// everything it allocated is freed, and `getMessage` says why. `function`
-  /// must not hold anything that a destructor has to release.
+  /// Calls `function(argument)`. Returns true if the function returned. If it
+  /// failed, everything it allocated is freed, and `getMessage` gives the
+  /// reason. `function` must not hold anything that a destructor has to
+  /// release.
   bool run(void (*function)(void *), void *argument);
 
-  /// Why the call failed.
+  /// Returns the reason why the call failed.
   const char *getMessage() const { return message; }
 
-  /// The most bytes that were live at one time.
+  /// Returns the largest number of bytes that were live at one time.
   uint64_t getPeakBytes() const { return peakBytes; }
 
   /// Takes a live buffer out of the invocation: the caller frees it, with

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Conversions between small floating-point formats, given as their bits, and
-// f64. To the small format they round once, to nearest, ties to even; NaN stays
-// NaN, and what is too large becomes infinity.
+// f64. A conversion to the small format rounds once, to nearest, ties to even;
+// NaN stays NaN, and too large numbers become infinity.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,10 +21,10 @@
 
 namespace fovea {
 
-/// Names an entry by all that its content follows from.
+/// The name of an entry, made of everything that its content follows from.
 class CacheKey {
 public:
-  /// `kind` is what the content is: "cubin", "program", ...
+  /// `kind` names the kind of content: "cubin", "program", ...
   explicit CacheKey(llvm::StringRef kind) { add(kind); }
 
   CacheKey &add(llvm::StringRef text);
@@ -36,20 +36,20 @@ private:
   llvm::SHA256 hash;
 };
 
-/// Changes with every build of Fovea and of LLVM. Belongs into the key of what
-/// follows from more than the other parts of the key and the compiler's
-/// version.
+/// Returns a text that changes with every build of Fovea and of LLVM. Belongs
+/// into the key of content that follows from more than the other parts of the
+/// key and the compiler's version.
 const std::string &getBuildIdentity();
 
 /// A folder of entries. Entries are written in one step and checked when read,
-/// so threads and processes may share a folder; one that is damaged is as none.
-/// Where nothing can be kept everything works, slower. All functions may be
-/// called from several threads at once.
+/// so threads and processes may share a folder; a damaged entry counts as
+/// missing. If nothing can be kept, everything works, but slower. All functions
+/// may be called from several threads at once.
 class DiskCache {
 public:
-  /// The cache in the folder that the environment variable FOVEA_CACHE_DIR
-  /// names (none if that is empty), else in `fovea` in XDG_CACHE_HOME or
-  /// ~/.cache; at most 1 GiB.
+  /// Returns the cache in the folder that the environment variable
+  /// FOVEA_CACHE_DIR names (none if that is empty), else in `fovea` in
+  /// XDG_CACHE_HOME or ~/.cache; at most 1 GiB.
   static DiskCache &get();
 
   /// An empty folder name makes a cache that keeps nothing. `maxBytes` bounds
@@ -58,18 +58,19 @@ public:
 
   llvm::StringRef getFolder() const { return folder; }
 
-  /// The content of an entry, at an address that is a multiple of 8, or null.
+  /// Returns the content of an entry, at an address that is a multiple of 8, or
+  /// null.
   std::unique_ptr<llvm::MemoryBuffer> lookup(const CacheKey &key);
 
   void store(const CacheKey &key, llvm::StringRef content);
 
-  /// Removes entries that nobody read for a month, and the longest unread ones
-  /// of what exceeds the bound. `store` does so now and then; within `interval`
-  /// of the last time this does nothing.
+  /// Removes entries that nobody read for a month and, if all together exceed
+  /// the bound, those that were not read for the longest time. `store` calls
+  /// this now and then; it does nothing within `interval` of the last time.
   void prune(std::chrono::seconds interval = std::chrono::seconds(0)) const;
 
-  /// What is amiss, each thing once: why nothing can be kept, which entries
-  /// were damaged.
+  /// Returns problems, each once: why nothing can be kept, which entries were
+  /// damaged.
   llvm::SmallVector<std::string, 0> takeRemarks();
 
 private:

@@ -20,15 +20,15 @@ class ModuleOp;
 
 namespace fovea {
 
-/// Registers LLVM's code generator for this machine, which code that is loaded
-/// needs too. May be called again, and by several threads at once.
+/// Registers LLVM's code generator for this machine, which loaded code also
+/// needs. May be called repeatedly, and by several threads at once.
 void initializeHostCodegen();
 
 enum class CodeKind { Assembly, Object };
 
 struct CodegenOptions {
   HostProcessor processor;
-  /// 0 to 3, as of a C compiler; from 2 on LLVM's own passes run over the code
+  /// 0 to 3, as for a C compiler; from 2 on LLVM's own passes run over the code
   /// before instructions are selected.
   int optLevel = 1;
 };
@@ -42,7 +42,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 emitHostCode(mlir::ModuleOp module, const CodegenOptions &options,
              CodeKind kind);
 
-/// The name of a function's packed entry.
+/// Returns the name of a function's packed entry.
 std::string getPackedName(llvm::StringRef function);
 
 } // namespace fovea

@@ -15,8 +15,8 @@
 
 namespace fovea {
 
-/// One object file in memory, linked against Fovea's runtime, the C library's
-/// mathematics and nothing else. Its code lives as long as this does.
+/// One object file in memory, linked against Fovea's runtime and the C
+/// library's mathematics only. Its code lives as long as this object.
 class HostJIT {
 public:
   static llvm::Expected<std::unique_ptr<HostJIT>>
@@ -25,7 +25,7 @@ public:
 
   using PackedFunction = void (*)(void **);
 
-  /// The packed entry of a function (see `emitHostCode`).
+  /// Returns the packed entry of a function (see `emitHostCode`).
   llvm::Expected<PackedFunction> lookup(llvm::StringRef function) const;
 
 private:

@@ -15,33 +15,34 @@
 
 namespace fovea {
 
-/// Which instructions code for the host may use.
+/// The instructions that code for the host may use.
 enum class HostArch {
-  /// The best of the others that this machine has.
+  /// The best of the other values that this machine supports.
   Native,
   /// 64-byte vectors: AVX-512 F, BW, DQ, VL (x86-64-v4).
   AVX512,
   /// 32-byte vectors: AVX2, FMA, F16C (x86-64-v3).
   AVX2,
-  /// What every processor of the family has.
+  /// The instructions of every processor of the family.
   Generic,
 };
 
-/// The arch named `native`, `avx512`, `avx2` or `generic`, or none.
+/// Returns the arch named `native`, `avx512`, `avx2` or `generic`, or none.
 std::optional<HostArch> parseHostArch(llvm::StringRef name);
 
-/// What LLVM calls a processor, and the features beyond it (or not of it).
+/// LLVM's name of a processor, and the features that code may use beside its
+/// own (or may not use).
 struct HostProcessor {
   std::string triple;
   std::string cpu;
   std::string features;
 };
 
-/// The processor to generate code for. `cpu`, one of LLVM's names, overrides
-/// what `arch` implies.
+/// Returns the processor to generate code for. `cpu`, one of LLVM's names,
+/// overrides the one that `arch` implies.
 HostProcessor getHostProcessor(HostArch arch, llvm::StringRef cpu = "");
 
-/// True if code for `arch` runs on this machine.
+/// Returns true if code for `arch` runs on this machine.
 bool isSupportedHere(HostArch arch);
 
 /// Rates of the host, with the threads that kernels use, or of a GPU.
@@ -56,14 +57,14 @@ struct MachineRates {
   double peakMatrix = 0;
 };
 
-/// The model of this machine, with code limited to `arch`. Without `rates` they
-/// are guesses from clock, cores and vector width.
+/// Returns the model of this machine, with code limited to `arch`. Without
+/// `rates` they are guesses from clock, cores and vector width.
 machine::TargetAttr detectHost(mlir::MLIRContext *context,
                                HostArch arch = HostArch::Native,
                                const MachineRates *rates = nullptr);
 
-/// Names all that `detectHost` without rates follows from, but for the clock,
-/// which changes from moment to moment.
+/// Returns a text that names everything that `detectHost` without rates follows
+/// from, except the clock, which changes from moment to moment.
 std::string identifyHost(HostArch arch);
 
 /// Measures the rates, in about half a second; later calls with the same

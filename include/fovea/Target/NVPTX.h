@@ -18,15 +18,16 @@ namespace fovea {
 
 struct PTXOptions {
   const machine::GpuArch *arch = machine::GpuArch::find("sm_90a");
-  /// 0: code as it is; 1: what helps ptxas (scalars instead of stack slots, no
-  /// common subexpressions, simple instructions); 2, 3: LLVM's own pipelines.
+  /// 0: code as it is; 1: passes that help ptxas (scalars instead of stack
+  /// slots, no common subexpressions, simple instructions); 2, 3: LLVM's own
+  /// pipelines.
   int optLevel = 1;
 };
 
 /// Sets the module's triple and data layout, optimises it and translates it to
-/// PTX. Kernels have the calling convention `ptx_kernel`; how they treat
-/// denormal numbers is said by their attributes. An error names what a kernel
-/// calls and the module does not define, and what LLVM cannot translate.
+/// PTX. Kernels have the calling convention `ptx_kernel`; attributes say how
+/// they treat denormal numbers. An error names functions that a kernel calls
+/// and the module does not define, and constructs that LLVM cannot translate.
 llvm::Expected<std::string> compileToPTX(llvm::Module &module,
                                          const PTXOptions &options);
 

@@ -24,10 +24,10 @@ namespace fovea {
 class DiskCache;
 
 //===----------------------------------------------------------------------===//
-// What ptxas says
+// Output of ptxas
 //===----------------------------------------------------------------------===//
 
-/// What a kernel needs of the device.
+/// The resources that a kernel needs of the device.
 struct KernelResources {
   std::string name;
   /// Per thread.
@@ -44,15 +44,15 @@ struct KernelResources {
 struct PtxasDiagnostic {
   enum class Severity { Info, Warning, Error };
   Severity severity;
-  /// Such as `C7510`; empty if there is none.
+  /// A code such as `C7510`; empty if there is none.
   std::string code;
   /// The kernel that it names, if any.
   std::string kernel;
   std::string message;
 
-  /// True for what makes a kernel slower than it was written to be, though it
-  /// stays right: WGMMA is serialised (C7510 to C7519), or register budgets are
-  /// ignored (C7507, C7508).
+  /// Returns true for notes of what makes a kernel slower than it was written
+  /// to be, though it remains right: WGMMA is serialised (C7510 to C7519), or
+  /// register budgets are ignored (C7507, C7508).
   bool isSlowdown() const;
 };
 
@@ -61,14 +61,14 @@ struct PtxasReport {
   llvm::SmallVector<PtxasDiagnostic, 0> diagnostics;
 };
 
-/// Reads what `ptxas -v` writes.
+/// Parses the output of `ptxas -v`.
 PtxasReport parsePtxasLog(llvm::StringRef log);
 
 //===----------------------------------------------------------------------===//
-// Which ptxas
+// Choice of a ptxas
 //===----------------------------------------------------------------------===//
 
-/// Such as 13.0.88.
+/// A version such as 13.0.88.
 struct PtxasVersion {
   int major = 0;
   int minor = 0;
@@ -84,15 +84,15 @@ struct Ptxas {
   PtxasVersion version;
 };
 
-/// The first ptxas that is fit to assemble for `chip`, in this order: the one
-/// that the environment variable FOVEA_PTXAS names, and then no other; of the
-/// toolkit in CUDA_HOME or CUDA_PATH; on PATH; in /usr/local/cuda; in a Python
-/// package (nvidia-cuda-nvcc, triton) of the environment that Fovea is
+/// Returns the first ptxas that is fit to assemble for `chip`, in this order:
+/// only the one that the environment variable FOVEA_PTXAS names, if it is set;
+/// of the toolkit in CUDA_HOME or CUDA_PATH; on PATH; in /usr/local/cuda; in a
+/// Python package (nvidia-cuda-nvcc, triton) of the environment that Fovea is
 /// installed in, is active, or whose Python is on PATH.
 ///
-/// Fit is one of CUDA 12.0 or newer, and for sm_90a not one of 12.8.0 up to
+/// A fit ptxas is of CUDA 12.0 or newer, and for sm_90a not of 12.8.0 up to
 /// 12.9.0, which are known to miscompile kernels with several roles. The error
-/// says what was found and why it will not do; its code is
+/// lists the candidates and why each is unfit; its code is
 /// `no_such_file_or_directory`, and the driver can be tried instead.
 ///
 /// `cache`, if there is one, remembers versions.
@@ -103,7 +103,7 @@ llvm::Expected<Ptxas> findPtxas(llvm::StringRef chip, DiskCache *cache);
 //===----------------------------------------------------------------------===//
 
 struct AssembleOptions {
-  /// Such as `sm_90a`, see `getAssemblyChip`.
+  /// A chip such as `sm_90a`, see `getAssemblyChip`.
   std::string chip;
   /// 0 to 3.
   int optLevel = 3;
@@ -112,7 +112,7 @@ struct AssembleOptions {
 struct Assembly {
   std::string cubin;
   PtxasReport report;
-  /// Such as `ptxas 13.0.88`.
+  /// An assembler such as `ptxas 13.0.88`.
   std::string assembler;
   bool fromCache = false;
 };
@@ -122,8 +122,8 @@ struct Assembly {
 llvm::Expected<Assembly>
 assemble(llvm::StringRef ptx, const AssembleOptions &options, DiskCache *cache);
 
-/// A remark for each kernel that the assembler made slower than it was written
-/// to be, with what it says of it first.
+/// Returns a remark for each kernel that the assembler made slower than it was
+/// written to be, with the assembler's first note on it.
 llvm::SmallVector<std::string, 0> getSlowdowns(const Assembly &assembly);
 
 } // namespace fovea
