@@ -1,7 +1,7 @@
-# How Fovea's libraries, tools and TableGen headers are declared.
+# Functions that declare Fovea's libraries, tools and TableGen headers.
 
-# A compiler cache where there is one. Precompiled headers need to be taken by
-# what they hold, not by when they were made.
+# Use a compiler cache where there is one. It must compare precompiled headers
+# by their contents, not by their times.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
@@ -11,7 +11,7 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # Interface target with the flags of our own code; MLIR's headers are system
-# headers, so that -Werror speaks of our code alone.
+# headers, so that -Werror concerns our code only.
 add_library(FoveaOptions INTERFACE)
 target_include_directories(FoveaOptions INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
@@ -23,7 +23,7 @@ target_compile_options(FoveaOptions INTERFACE
   -Wall -Wextra -Werror -Wno-unused-parameter
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>
   -fdata-sections -ffunction-sections)
-# Assertions, in our own code and in what LLVM's and MLIR's headers put there.
+# Assertions: our own, and those in LLVM's and MLIR's headers.
 target_compile_options(FoveaOptions INTERFACE
   $<$<AND:$<CONFIG:Debug>,$<COMPILE_LANGUAGE:CXX>>:SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/statistics.h>)
 target_link_options(FoveaOptions INTERFACE -fuse-ld=lld -Wl,--gc-sections)
@@ -35,7 +35,8 @@ if(FOVEA_SANITIZE)
   target_link_options(FoveaOptions INTERFACE -fsanitize=address,undefined)
 endif()
 
-# LLVM and MLIR. Statically only what is used of the archives is linked.
+# LLVM and MLIR. Static linking takes only the parts of the archives that are
+# used.
 add_library(FoveaMLIR INTERFACE)
 if(FOVEA_STATIC)
   find_package(ZLIB REQUIRED)

@@ -1,7 +1,7 @@
-// Read before every other header in builds with assertions. NDEBUG decides the
-// layout of one class of LLVM and MLIR: llvm::Statistic, the base of every
-// pass's statistics, whose members libMLIR reads. It gets here the layout that
-// the packaged libraries have, which are built with NDEBUG.
+// Included before every other header in builds with assertions. NDEBUG decides
+// the layout of one class of LLVM and MLIR: llvm::Statistic, the base of every
+// pass's statistics, whose members libMLIR reads. This file gives the class the
+// layout that it has in the packaged libraries, which are built with NDEBUG.
 #ifndef NDEBUG
 #ifdef __cplusplus
 #include "llvm/Config/abi-breaking.h"

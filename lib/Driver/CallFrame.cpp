@@ -16,7 +16,7 @@ llvm::Error fovea::rejectOperands(const llvm::Twine &message) {
       std::make_error_code(std::errc::invalid_argument), message);
 }
 
-/// A message of `outline-shape-checks` with its sizes and operands filled in.
+/// Formats a message of `outline-shape-checks` with its sizes and operands.
 static std::string formatMessage(const Signature &function,
                                  llvm::StringRef message, int64_t left,
                                  int64_t right) {
@@ -48,7 +48,7 @@ CallFrame::CallFrame(const Signature &function) : function(function) {
   size_t resultWords = numWords;
   count(function.operands);
   words.resize(numWords);
-  // Descriptors of all results, in a row, then those of operands.
+  // Holds descriptors of all results, in a row, then those of operands.
   next = words.data() + resultWords;
   if (!function.results.empty())
     slots.push_back(words.data());

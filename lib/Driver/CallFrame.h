@@ -12,15 +12,15 @@
 
 namespace fovea {
 
-/// An error whose code says that the operands are to blame.
+/// Returns an error whose code says that the operands are to blame.
 llvm::Error rejectOperands(const llvm::Twine &message);
 
 /// Copies a tensor of any strides to row-major order.
 llvm::Expected<Tensor> pack(const TensorView &view);
 
 /// Memref descriptors of a function's results and operands, and the addresses
-/// of all arguments, as its packed entry takes them. Makes no allocation for
-/// functions of usual size.
+/// of all arguments, in the form that the function's packed entry takes. Makes
+/// no allocation for functions of usual size.
 class CallFrame {
 public:
   explicit CallFrame(const Signature &function);
@@ -37,15 +37,15 @@ public:
 
   void **getSlots() { return slots.data(); }
 
-  /// What the function wrote for a result.
+  /// A result as the function wrote it.
   struct Result {
-    /// What was allocated, and where the first element is.
+    /// The memory that was allocated, and the address of the first element.
     void *buffer;
     char *data;
     llvm::ArrayRef<int64_t> shape;
   };
 
-  /// Calls `visit` with the index of each result and what it is.
+  /// Calls `visit` with the index of each result and the result.
   void
   visitResults(llvm::function_ref<void(size_t, const Result &)> visit) const;
 

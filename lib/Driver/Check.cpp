@@ -1,4 +1,4 @@
-//===- Check.cpp - Is a result as exact as its type promises? -------------===//
+//===- Check.cpp - Checks of a result's exactness -------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,7 @@ double fovea::getErrorBound(DType type) {
   }
 }
 
-/// The largest finite magnitude.
+/// Returns the largest finite magnitude.
 static double getMagnitude(const Tensor &tensor) {
   double magnitude = 0;
   for (int64_t i = 0, e = tensor.getNumElements(); i < e; ++i)
@@ -37,8 +37,8 @@ static double getMagnitude(const Tensor &tensor) {
   return magnitude;
 }
 
-/// Compares elements, each of which may be off by `allow(i)`, at most by what
-/// the bound allows.
+/// Compares elements; each may differ by `allow(i)`, and at most by what the
+/// bound allows.
 static Comparison compareElements(const Tensor &result, const Tensor &reference,
                                   double bound, double magnitude,
                                   llvm::function_ref<double(int64_t)> allow) {
@@ -72,7 +72,7 @@ Comparison fovea::compare(const Tensor &result, const Tensor &reference,
       [](int64_t) { return std::numeric_limits<double>::infinity(); });
 }
 
-/// The most that each row of `others` differs from that of `graph`.
+/// Returns, for each row, the largest difference of `others` from `graph`.
 static std::vector<double>
 getSpreads(const Tensor &graph, llvm::ArrayRef<Tensor> others, int64_t row) {
   std::vector<double> spreads(row ? size_t(graph.getNumElements() / row) : 0,

@@ -1,4 +1,4 @@
-//===- CompiledCode.cpp - All that a compilation yields -------------------===//
+//===- CompiledCode.cpp - Results of a compilation ------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,8 @@ CacheKey fovea::getCodeKey(llvm::StringRef text,
   key.add(getBuildIdentity()).add(text).add(getName(options.strategy));
   key.add(processor.triple).add(processor.cpu).add(processor.features);
   key.add(options.optLevel).add(options.deterministic);
-  // For a GPU it is typical ones that code is made for, not the one here.
+  // For a GPU, the numbers are the typical ones that code is made for, not
+  // those of the GPU here.
   key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));
   return key;
 }
@@ -37,12 +38,12 @@ llvm::Expected<Assembly> fovea::assembleKernels(const DeviceCode &code,
 }
 
 //===----------------------------------------------------------------------===//
-// As bytes
+// Code as bytes
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// Numbers have 8 bytes, texts and lists begin with their length.
+/// Numbers have 8 bytes; texts and lists begin with their length.
 class Writer {
 public:
   explicit Writer(std::string &bytes)
@@ -75,7 +76,7 @@ private:
   llvm::support::endian::Writer writer;
 };
 
-/// What it reads after the end, or after anything wrong, is empty.
+/// Reads after the end, or after anything wrong, return empty values.
 class Reader {
 public:
   explicit Reader(llvm::StringRef bytes)
@@ -106,7 +107,8 @@ public:
     return type;
   }
 
-  /// Whether all was as expected and there is no more. To be asked once.
+  /// Returns true if all reads were as expected and no bytes are left. To be
+  /// called once.
   bool finish() {
     bool isAtEnd = data.eof(cursor);
     bool failed = llvm::errorToBool(cursor.takeError());

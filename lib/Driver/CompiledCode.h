@@ -1,13 +1,14 @@
-//===- CompiledCode.h - All that a compilation yields -----------*- C++ -*-===//
+//===- CompiledCode.h - Results of a compilation ----------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What a text becomes, apart from any process and GPU, so that it can be kept
-// on disk. Machine code for a GPU is not part of it but follows from its PTX
-// and the assembler that is there, and is kept by itself (`assemble`).
+// The results of compiling a text, independent of any process and GPU, so that
+// they can be kept on disk. Machine code for a GPU is not part of them: it
+// follows from their PTX and the available assembler, and is kept separately
+// (`assemble`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +23,8 @@ namespace fovea {
 struct CompiledCode {
   struct Function {
     Signature signature;
-    /// Of its checks of sizes, see `outline-shape-checks`; without messages it
-    /// has no checks.
+    /// The messages of its checks of sizes, see `outline-shape-checks`; without
+    /// messages it has no checks.
     llvm::SmallVector<std::string, 0> messages;
   };
 
@@ -32,25 +33,25 @@ struct CompiledCode {
   std::unique_ptr<llvm::MemoryBuffer> object;
   /// The kernels; none on the host.
   DeviceCode device;
-  /// What was not done as well as could be, a line each.
+  /// Remarks on what could have been done better, a line each.
   llvm::SmallVector<std::string, 0> remarks;
 };
 
-/// Names what a text is compiled to with these options, by this build on this
-/// machine.
+/// Returns the name of the code of a text with these options, by this build on
+/// this machine.
 CacheKey getCodeKey(llvm::StringRef text, const CompileOptions &options);
 
-/// What an earlier compilation left in the disk cache, if it did.
+/// Returns the code that an earlier compilation left in the disk cache, if any.
 std::optional<CompiledCode> lookUpCode(const CacheKey &key);
 
-/// Assembles kernels, or takes what the disk cache has.
+/// Assembles kernels, or takes the result from the disk cache.
 llvm::Expected<Assembly> assembleKernels(const DeviceCode &code,
                                          llvm::StringRef chip);
 
-/// The code as bytes.
+/// Returns the code as bytes.
 std::string serialize(const CompiledCode &code);
 
-/// Reads what `serialize` wrote; none if it is something else.
+/// Reads the output of `serialize`; none if the bytes are something else.
 std::optional<CompiledCode> deserialize(llvm::StringRef bytes);
 
 } // namespace fovea

@@ -18,7 +18,7 @@
 
 using namespace fovea;
 
-/// In rows, which threads read and write 16 bytes at a time.
+/// The array has rows, which threads read and write 16 bytes at a time.
 static constexpr int64_t kRow = 8192;
 static constexpr llvm::StringLiteral kCopy = R"(
 func.func @rate(%x: tensor<?x8192xbf16>) -> tensor<?x8192xbf16> {
@@ -56,7 +56,7 @@ func.func @rate(%a: tensor<128x128xbf16>, %b: tensor<128x128xbf16>, %blocks: ind
   return %r : tensor<?x128xf32>
 })";
 
-/// A thread has 32 numbers, of which it makes the next ones `times` times.
+/// A thread has 32 numbers, which it replaces by the next ones `times` times.
 /// `TYPE` stands for their type.
 static constexpr llvm::StringLiteral kChains = R"(
 !g = memref<128x64xTYPE, strided<[?, 1], offset: ?>>
@@ -87,7 +87,7 @@ func.func @rate(%a: tensor<128x64xTYPE>, %blocks: index, %times: index) -> tenso
   return %r : tensor<?x64xTYPE>
 })";
 
-/// Seconds of a launch of the function of a text.
+/// Returns the seconds of a launch of the function of a text.
 static llvm::Expected<double> measure(llvm::StringRef text,
                                       const machine::GpuArch &arch,
                                       llvm::ArrayRef<TensorView> operands) {
@@ -100,7 +100,7 @@ static llvm::Expected<double> measure(llvm::StringRef text,
   return (*executable)->measureLaunch(0, operands, launches);
 }
 
-/// In GB/s, of an array of about `bytes`.
+/// Returns the GB/s of a copy of an array of about `bytes`.
 static llvm::Expected<double> measureCopy(const machine::GpuArch &arch,
                                           int64_t bytes) {
   int64_t rows = bytes / (2 * kRow);
@@ -114,13 +114,14 @@ static llvm::Expected<double> measureCopy(const machine::GpuArch &arch,
   return 2.0 * double(array.getNumBytes()) / *seconds / 1e9;
 }
 
-/// In GFLOP/s, of programs that compute from random matrices of this shape and
-/// are told how many blocks to be and how often to repeat `work` each.
+/// Returns the GFLOP/s of programs that compute from random matrices of this
+/// shape; their arguments are the number of blocks and how often each repeats
+/// `work`.
 static llvm::Expected<double>
 measureCompute(llvm::StringRef text, const machine::GpuArch &arch, DType type,
                llvm::ArrayRef<int64_t> shape, size_t matrices, int64_t blocks,
                int64_t times, double work) {
-  // What is multiplied decides how much power it takes, and so the clock.
+  // The numbers that are multiplied decide the power, and so the clock.
   llvm::SmallVector<Tensor, 2> operands;
   llvm::SmallVector<TensorView> views;
   for (size_t index = 0; index < matrices; ++index) {
@@ -152,15 +153,15 @@ static llvm::Expected<double> measureChains(const machine::GpuArch &arch,
 
 static llvm::Expected<MachineRates> measureRates(const machine::GpuArch &arch,
                                                  const cuda::DeviceInfo &info) {
-  // Far more than the L2 cache, far less than there is.
+  // The array is far larger than the L2 cache, and far smaller than memory.
   auto bandwidth = measureCopy(
       arch,
       std::min<int64_t>(std::max<int64_t>(256 << 20, 8 * info.level2Bytes),
                         info.memoryBytes / 8));
   if (!bandwidth)
     return bandwidth.takeError();
-  // Blocks for every multiprocessor, some at a time; some tenths of a
-  // millisecond.
+  // There are blocks for every multiprocessor, some at a time, for some tenths
+  // of a millisecond.
   int64_t cores = info.numMultiprocessors;
   auto peakF32 = measureChains(arch, DType::F32, 4 * cores, 4096);
   if (!peakF32)

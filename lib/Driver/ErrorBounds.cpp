@@ -1,4 +1,4 @@
-//===- ErrorBounds.cpp - What rounds the results of a function ------------===//
+//===- ErrorBounds.cpp - Rounding of a function's results -----------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ static double getTypeBound(mlir::Type type) {
   return element && isFloat(*element) ? getErrorBound(*element) : 0;
 }
 
-/// What `op` itself, without what is in it, may be off by.
+/// Returns the error that `op` itself may have, without the ops in it.
 static double getRounding(mlir::Operation *op) {
   double bound = 0;
   for (mlir::Type type : op->getResultTypes())
@@ -39,7 +39,7 @@ static double getRounding(mlir::Operation *op) {
   if (!mlir::isa<mlir::arith::ArithDialect, mlir::math::MathDialect>(
           op->getDialect()))
     return 0;
-  // Constants are what they are in the reference; the others round nothing.
+  // Constants have the same values in the reference; the others round nothing.
   if (mlir::isa<mlir::arith::ConstantOp, mlir::arith::SelectOp,
                 mlir::arith::ExtFOp, mlir::arith::NegFOp,
                 mlir::arith::MaximumFOp, mlir::arith::MinimumFOp,
@@ -49,8 +49,8 @@ static double getRounding(mlir::Operation *op) {
   return bound;
 }
 
-/// The ops of a block that `value` is computed by, all of the function's where
-/// it has several blocks.
+/// Returns the ops of a block that `value` is computed by, or all ops of the
+/// function if it has several blocks.
 static llvm::SetVector<mlir::Operation *> getSlice(mlir::func::FuncOp function,
                                                    mlir::Value value) {
   llvm::SetVector<mlir::Operation *> slice;

@@ -1,4 +1,4 @@
-//===- ErrorBounds.h - What rounds the results of a function ----*- C++ -*-===//
+//===- ErrorBounds.h - Rounding of a function's results ---------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,19 +12,21 @@
 
 namespace fovea {
 
-/// How far from an evaluation in f64 each result of a function without calls
-/// may be: the bound of the narrowest type of what the result is computed
-/// from. Types of values that are only read or moved do not count, as those
-/// are exact; an op of attention counts with the type that it accumulates in.
+/// Returns the distance from an evaluation in f64 that each result of a
+/// function without calls may have: the bound of the narrowest type of the
+/// values that the result is computed from. Types of values that are only read
+/// or moved do not count, as those values are exact; an op of attention counts
+/// with the type that it accumulates in.
 llvm::SmallVector<double> deriveErrorBounds(mlir::func::FuncOp function);
 
-/// The operands of a function without calls that are summed over, such as
-/// queries, keys and values: those that a product of matrices is computed from,
-/// and no other product before it. What is only added to such sums is not one.
+/// Returns, for each operand of a function without calls, true if it is summed
+/// over, as queries, keys and values are: a product of matrices is computed
+/// from it, and no other product before that. An operand that is only added to
+/// such sums does not count.
 llvm::SmallVector<bool> findSummedOperands(mlir::func::FuncOp function);
 
-/// Makes every floating-point operand an f64, which is rounded at once to the
-/// type that it had. `promote-to-f64` drops the rounding.
+/// Makes every floating-point operand an f64, which is rounded immediately to
+/// its former type. `promote-to-f64` drops the rounding.
 void widenOperands(mlir::func::FuncOp function);
 
 } // namespace fovea

@@ -15,8 +15,8 @@
 
 using namespace fovea;
 
-/// Whether compiled code can read the tensor where it is: elements of a row are
-/// neighbours, and everything is aligned as the element type wants.
+/// Returns true if compiled code can read the tensor where it is: elements of a
+/// row are neighbours, and everything is aligned as the element type requires.
 static bool isUsableInPlace(const TensorView &view) {
   if (reinterpret_cast<uintptr_t>(view.data) % getSize(view.type))
     return false;
@@ -24,7 +24,7 @@ static bool isUsableInPlace(const TensorView &view) {
          view.strides.back() == 1;
 }
 
-/// Copies elements in row-major order to `target`, and moves that on.
+/// Copies elements in row-major order to `target`, and advances `target`.
 static void copyElements(const TensorView &view, size_t dim, const char *source,
                          char *&target) {
   int64_t size = getSize(view.type);
@@ -123,7 +123,8 @@ llvm::Error Executable::call(size_t index, llvm::ArrayRef<TensorView> operands,
       resultBytes += results.back().getNumBytes();
       return;
     }
-    // A constant of the module, or the same tensor as an earlier result.
+    // The buffer is a constant of the module, or the same tensor as an earlier
+    // result.
     Tensor copy(type, result.shape,
                 countElements(result.shape, type).value_or(0));
     isShort |= !copy.getData();

@@ -20,7 +20,7 @@ struct Upload {
   llvm::SmallVector<TensorView, 0> views;
 };
 
-/// Memory that launches allocate for results, freed with this.
+/// Memory that launches allocate for results, freed with this object.
 struct NewResults {
   NewResults(cuda::Device &device, size_t count)
       : device(device), buffers(count) {}
@@ -86,7 +86,7 @@ cuda::Device *Executable::getDevice() const {
 
 /// Checks memory that the caller gave, on every launch: `what` of `function`,
 /// of which `index` is called `name` if it has a name. Nothing is formatted,
-/// and so allocated, unless there is an error.
+/// and therefore nothing allocated, unless there is an error.
 static llvm::Error checkMemory(cuda::Device &device, const void *data,
                                DType type, const Signature &function,
                                const char *what, size_t index,

@@ -1,4 +1,4 @@
-//===- GradientCheck.cpp - Are gradients those of the function? -----------===//
+//===- GradientCheck.cpp - Checks of gradients by differences -------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +7,8 @@
 //
 // With L the sum of all results times their cotangents, and d a step along a
 // few elements of an operand, (L(x + d) - L(x - d)) / 2 is <dL/dx, d> up to
-// terms of the third order. A step of the cube root of what rounds f64 balances
-// those with the rounding of L, at some 1e-10 of the gradient.
+// terms of the third order. A step of the cube root of f64's rounding unit
+// balances those terms with the rounding of L, at some 1e-10 of the gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,19 +28,19 @@ using namespace fovea;
 
 using Tensors = llvm::SmallVector<Tensor, 0>;
 
-/// How far a difference may be from what the gradient says, relative to the sum
-/// of the magnitudes: far above what they differ by, far below what a wrong
-/// rule makes.
+/// The largest distance of a difference from the gradient, relative to the sum
+/// of the magnitudes: far above actual differences, far below the error of a
+/// wrong rule.
 static constexpr double kBound = 1e-5;
 
-/// What a sum of results may have lost to rounding, relative to its terms.
+/// The rounding error that a sum of results may have, relative to its terms.
 static constexpr double kRounding = 16 * 0x1p-53;
 
 namespace {
-/// L at x + t d less L at x - u d.
+/// L at x + t d minus L at x - u d.
 struct Difference {
   double value = 0;
-  /// What rounding may have made of it.
+  /// The error that rounding may have caused in it.
   double noise = 0;
 };
 
@@ -71,7 +71,8 @@ private:
 struct Direction {
   size_t operand;
   llvm::SmallVector<std::pair<int64_t, double>> steps;
-  /// What the gradient says of it: its part in L, and that of magnitudes.
+  /// The gradient's prediction for the direction: its part in L, and that of
+  /// magnitudes.
   double expected = 0;
   double magnitude = 0;
 };
@@ -147,7 +148,7 @@ Difference Function::subtract(const Tensors &a, const Tensors &b) const {
   return difference;
 }
 
-/// The results where the operand is moved by `share` of a step.
+/// Returns the results where the operand is moved by `share` of a step.
 static llvm::Expected<Tensors>
 evaluateAt(Function &function, const Direction &direction, double share) {
   Tensor &operand = function.getOperand(direction.operand);
@@ -163,8 +164,8 @@ evaluateAt(Function &function, const Direction &direction, double share) {
   return results;
 }
 
-/// Compares at one step, and where that does not agree at half of it, from both
-/// sides: only where all of these agree with each other is the function smooth.
+/// Compares at one step and, where the two disagree, at half of it, from both
+/// sides: the function is smooth only if all of these agree with each other.
 static llvm::Expected<Outcome> compareAlong(Function &function,
                                             const Direction &direction) {
   auto measure = [&](double share, Tensors &above,
@@ -204,8 +205,8 @@ static llvm::Expected<Outcome> compareAlong(Function &function,
     return std::abs(function.subtract(up, *middle).value -
                     function.subtract(*middle, down).value);
   };
-  // Half the step bends a curve by a quarter, and a kink by half. What is not
-  // finite is neither.
+  // With half the step, the effect of a curve is a quarter, and that of a kink
+  // is half. A value that is not finite is neither.
   bool isSmooth =
       std::abs(half - outcome.measured) <= allowed &&
       bend(halfAbove, halfBelow) <= 0.375 * bend(above, below) + allowed / 4;
@@ -214,7 +215,8 @@ static llvm::Expected<Outcome> compareAlong(Function &function,
   return outcome;
 }
 
-/// A direction along `count` random elements at which the gradient is finite.
+/// Chooses a direction along `count` random elements at which the gradient is
+/// finite.
 static Direction choose(size_t operand, const Tensor &values,
                         const Tensor &gradient, int64_t count,
                         std::mt19937_64 &random) {
@@ -247,7 +249,8 @@ llvm::Error fovea::checkGradients(const Program &program, size_t number,
                                   llvm::ArrayRef<TensorView> cotangents,
                                   llvm::ArrayRef<Tensor> gradients,
                                   llvm::raw_ostream &stream) {
-  // All at once; where that is not smooth, one after the other.
+  // All elements are moved at once; where the function is not smooth, one after
+  // the other.
   constexpr std::array<int64_t, 4> kCounts = {8, 1, 1, 1};
   auto function = Function::create(program, number, operands, cotangents);
   if (!function)

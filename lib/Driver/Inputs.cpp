@@ -31,7 +31,7 @@ public:
     return z ^ (z >> 31);
   }
 
-  /// In (0, 1].
+  /// Returns a number in (0, 1].
   double uniform() { return double((next() >> 11) + 1) * 0x1p-53; }
 
 private:
@@ -87,7 +87,8 @@ applyRequest(const Signature &function, llvm::StringRef request,
   return llvm::Error::success();
 }
 
-/// The error that `function`'s operand `index` has a size that is not given.
+/// Returns the error that `function`'s operand `index` has a size that is not
+/// given.
 static llvm::Error askForSizes(const Signature &function, size_t index) {
   llvm::SmallVector<int64_t, 4> example(function.operands[index].shape);
   for (int64_t &size : example)
@@ -163,7 +164,7 @@ llvm::Expected<Tensor> fovea::makeRandom(DType type,
   Generator generator(seed, stream);
   void *data = tensor.getData();
   if (isFloat(type)) {
-    // Box and Muller, two at a time.
+    // Numbers are made by Box and Muller's method, two at a time.
     for (int64_t i = 0; i < *elements; i += 2) {
       double radius = std::sqrt(-2 * std::log(generator.uniform()));
       double angle = 2 * std::numbers::pi * generator.uniform();

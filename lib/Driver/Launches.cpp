@@ -1,4 +1,4 @@
-//===- Launches.cpp - What launches the kernels of a module ---------------===//
+//===- Launches.cpp - Launches of the kernels of a module -----------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,8 @@
 
 using namespace fovea;
 
-/// The product of three sizes; nullopt if one is known at run time only.
+/// Returns the product of three sizes; nullopt if one is known at run time
+/// only.
 static std::optional<int64_t> multiply(mlir::gpu::KernelDim3 sizes) {
   int64_t product = 1;
   for (mlir::Value size : {sizes.x, sizes.y, sizes.z}) {
@@ -31,7 +32,7 @@ static mlir::FileLineColLoc findPlace(mlir::Operation *op) {
   return op->getLoc()->findInstanceOf<mlir::FileLineColLoc>();
 }
 
-/// The op of the graph that another was made from.
+/// Returns the op of the graph that another op was made from.
 static mlir::Operation *findSource(mlir::ModuleOp graph, mlir::Operation *op) {
   mlir::FileLineColLoc place = findPlace(op);
   mlir::Operation *source = nullptr;
@@ -45,7 +46,7 @@ static mlir::Operation *findSource(mlir::ModuleOp graph, mlir::Operation *op) {
   return source;
 }
 
-/// Sets what a kernel does to memory if it does nothing else.
+/// Records that a kernel only copies or only fills memory, if that is so.
 static void classify(mlir::gpu::GPUFuncOp kernel, KernelLaunch &launch) {
   bool reads = false, computes = false;
   kernel.walk([&](mlir::Operation *op) {

@@ -1,4 +1,4 @@
-//===- Launches.h - What launches the kernels of a module -------*- C++ -*-===//
+//===- Launches.h - Launches of the kernels of a module ---------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,8 +16,8 @@ class ModuleOp;
 
 namespace fovea {
 
-/// The launches in `lowered`, a module of level `gpu` that was made from
-/// `graph`, in order.
+/// Returns the launches in `lowered`, a module of level `gpu` that was made
+/// from `graph`, in order.
 llvm::SmallVector<KernelLaunch> findLaunches(mlir::ModuleOp lowered,
                                              mlir::ModuleOp graph);
 

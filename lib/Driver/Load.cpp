@@ -8,8 +8,8 @@
 #include "CompiledCode.h"
 #include "ProgramState.h"
 
-#include "fovea/Transforms/ShapeChecks.h"
 #include "fovea/Runtime/HostRuntime.h"
+#include "fovea/Transforms/ShapeChecks.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -35,7 +35,7 @@ llvm::StringRef Executable::getPTX() const { return state->ptx; }
 
 const Assembly &Executable::getAssembly() const { return state->assembly; }
 
-/// This machine's GPU.
+/// Opens this machine's GPU.
 static llvm::Expected<cuda::Device &> openDevice() {
   auto driver = cuda::Driver::get();
   if (!driver)
@@ -43,7 +43,7 @@ static llvm::Expected<cuda::Device &> openDevice() {
   return driver->open();
 }
 
-/// What to assemble code of `arch` for, to run it on a device.
+/// Returns the chip to assemble code of `arch` for, to run it on a device.
 static llvm::Expected<std::string> getChip(const machine::GpuArch &arch,
                                            const cuda::Device &device) {
   return arch.getAssemblyChip(device.getInfo().major, device.getInfo().minor);
@@ -65,7 +65,8 @@ llvm::Error Executable::checkMachine(const CompileOptions &options) {
   return getChip(*options.gpu, *device).takeError();
 }
 
-/// The kernels on this machine's GPU. Without an assembler the driver compiles.
+/// Loads the kernels on this machine's GPU. Without an assembler the driver
+/// compiles them.
 static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
                                const machine::GpuArch &arch) {
   auto device = openDevice();

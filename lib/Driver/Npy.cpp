@@ -35,7 +35,7 @@ struct Header {
 };
 } // namespace
 
-/// Text from outside, safe to print.
+/// Makes text from outside safe to print.
 static std::string escape(llvm::StringRef text) {
   std::string escaped;
   llvm::raw_string_ostream stream(escaped);
@@ -178,13 +178,13 @@ llvm::Expected<Header> HeaderParser::parse() {
   return header;
 }
 
-/// What is before the text of the header, at most.
+/// The largest size of the part before the text of the header.
 static constexpr size_t kMaxPrefix = kMagic.size() + 2 + 4;
-/// More than any writer needs for 32 sizes.
+/// The limit on a header's length, more than any writer needs for 32 sizes.
 static constexpr uint64_t kMaxHeader = 1 << 20;
 
-/// Takes what is before the text of the header from the front of `rest`, and
-/// returns how long that text is.
+/// Takes the part before the text of the header from the front of `rest`, and
+/// returns the length of that text.
 static llvm::Expected<uint64_t> takeHeaderLength(llvm::StringRef &rest) {
   if (!rest.consume_front(kMagic) || rest.size() < 2)
     return llvm::createStringError("it is not an .npy file");
@@ -270,7 +270,7 @@ static llvm::Expected<Header> takeHeader(llvm::StringRef &rest, bool bf16Bits) {
   return HeaderParser(text, bf16Bits).parse();
 }
 
-/// The number of bytes of the elements that a header promises.
+/// Returns the number of bytes of the elements that a header promises.
 static llvm::Expected<uint64_t> countBytes(const Header &header) {
   std::optional<int64_t> elements = countElements(header.shape, header.type);
   if (!elements)
@@ -312,7 +312,7 @@ llvm::Expected<Tensor> fovea::parseNpy(llvm::StringRef contents,
   return tensor;
 }
 
-/// Reads on until there are `size` bytes or there is no more.
+/// Reads on until there are `size` bytes or the end is reached.
 static llvm::Error extend(fs::file_t file, llvm::SmallString<0> &bytes,
                           uint64_t size) {
   constexpr uint64_t kChunk = 1 << 20;
@@ -330,7 +330,8 @@ static llvm::Error extend(fs::file_t file, llvm::SmallString<0> &bytes,
   return llvm::Error::success();
 }
 
-/// Reads a tensor from what may never end, and no more than the tensor.
+/// Reads a tensor from a stream that may never end, and no more than the
+/// tensor.
 static llvm::Expected<Tensor> readStream(fs::file_t file, bool bf16Bits) {
   llvm::SmallString<0> bytes;
   if (llvm::Error error = extend(file, bytes, kMaxPrefix))

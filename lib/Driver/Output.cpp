@@ -1,4 +1,4 @@
-//===- Output.cpp - Write what a user names -------------------------------===//
+//===- Output.cpp - Writes files that a user names ------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,10 +23,10 @@ namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
 namespace {
-/// What a name leads to.
+/// The file that a name leads to.
 struct Target {
   enum Kind {
-    /// No file yet.
+    /// The file does not exist yet.
     New,
     /// A regular file that may be replaced.
     Replaced,
@@ -36,9 +36,9 @@ struct Target {
     StandardError
   };
   Kind kind = New;
-  /// Without links.
+  /// The path without links.
   std::string path;
-  /// Of what is there already.
+  /// The status of an existing file.
   struct stat status = {};
 
   bool isSameFile(const Target &other) const {
@@ -59,7 +59,8 @@ static llvm::Error fail(llvm::StringRef name, std::error_code code) {
                                            "': " + code.message());
 }
 
-/// Whether `status` is of the file that a stream of this process has open.
+/// Returns true if `status` is of the file that a stream of this process has
+/// open.
 static bool isStream(const struct stat &status, int stream) {
   struct stat other;
   return !::fstat(stream, &other) && status.st_dev == other.st_dev &&
@@ -72,7 +73,8 @@ static llvm::Expected<Target> findTarget(llvm::StringRef name) {
     target.kind = Target::StandardOutput;
     return target;
   }
-  // One link after the other, for the last may lead to what is not there yet.
+  // Links are followed one after the other, for the last one may lead to a file
+  // that does not exist yet.
   constexpr int kMostLinks = 40;
   llvm::SmallString<128> current = name;
   bool isOpenFile = false;
@@ -89,7 +91,7 @@ static llvm::Expected<Target> findTarget(llvm::StringRef name) {
     if (length < 0)
       return fail(name, getLastError());
     next.truncate(size_t(length));
-    // A link of the kernel's to an open file: its text is a description.
+    // A link that the kernel made to an open file: its text is a description.
     if (!fs::real_path(path::parent_path(current), folder) &&
         folder.starts_with("/proc/")) {
       isOpenFile = true;
@@ -128,7 +130,7 @@ static llvm::Expected<Target> findTarget(llvm::StringRef name) {
   return target;
 }
 
-/// Ends a stream to a file; the error of any of its writes.
+/// Ends a stream to a file and returns the error of any of its writes.
 static std::error_code finish(llvm::raw_fd_ostream &stream) {
   stream.flush();
   std::error_code code = stream.error();
@@ -180,7 +182,7 @@ writeTo(int file, llvm::function_ref<void(llvm::raw_ostream &)> write) {
   return finish(stream);
 }
 
-/// Whether writing can be expected to succeed.
+/// Returns an error if writing cannot be expected to succeed.
 static llvm::Error checkTarget(llvm::StringRef name, const Target &target) {
   std::string needed = target.path;
   if (target.kind == Target::New)

@@ -11,16 +11,16 @@
 #include "Launches.h"
 #include "TextChecks.h"
 
-#include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Conversion/Passes.h"
-#include "fovea/Transforms/Passes.h"
-#include "fovea/Transforms/ShapeChecks.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Interpreter/Interpreter.h"
 #include "fovea/Target/NVPTX.h"
+#include "fovea/Transforms/GpuKernels.h"
+#include "fovea/Transforms/Passes.h"
+#include "fovea/Transforms/ShapeChecks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -54,7 +54,7 @@ public:
           return mlir::success();
         }) {}
 
-  /// The errors so far, or `otherwise`.
+  /// Returns the errors so far, or `otherwise`.
   llvm::Error take(const llvm::Twine &otherwise) {
     if (text.empty())
       return llvm::createStringError(otherwise);
@@ -77,7 +77,8 @@ private:
             diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
       stream << location.getFilename().getValue() << ':' << location.getLine()
              << ':' << location.getColumn() << ": ";
-    // MLIR's advice is on its own tools, and has a flag that no tool here has.
+    // MLIR's advice concerns its own tools, and names a flag that no tool here
+    // has.
     std::string message = diagnostic.str();
     stream << kind
            << llvm::StringRef(message).split(". If this is intended, ").first
@@ -89,13 +90,13 @@ private:
 };
 } // namespace
 
-/// Of what passes say they could not do, what makes code slower.
+/// The missed optimisations, as passes report them, that make code slower.
 static constexpr llvm::StringLiteral kRemarks =
     "attn-fuse|attn-insert-recomputation|attn-select-schedule|"
     "convert-attn-to-tile";
 
 namespace {
-/// Keeps remarks, without names of files: code may be kept for another one.
+/// Keeps remarks, without file names: code may be kept for another file.
 class RemarkCollector : public mlir::remark::detail::MLIRRemarkStreamerBase {
 public:
   explicit RemarkCollector(llvm::SmallVectorImpl<std::string> &remarks)
@@ -117,8 +118,8 @@ private:
 };
 } // namespace
 
-/// The name that a location carries, or `%name` where an operand is declared in
-/// the text, without the `%`.
+/// Returns the name that a location carries, or `%name` where an operand is
+/// declared in the text, without the `%`.
 static std::string readName(llvm::StringRef text, mlir::Location location) {
   if (auto named = mlir::dyn_cast<mlir::NameLoc>(location))
     return named.getName().str();
@@ -137,8 +138,9 @@ static std::string readName(llvm::StringRef text, mlir::Location location) {
       .str();
 }
 
-/// Compiled code calls the C library, its mathematics above all, and Fovea's
-/// runtime; a function of the same name would take their place.
+/// Returns true for names of functions that compiled code calls in the C
+/// library, above all its mathematics, and in Fovea's runtime; a function of
+/// the same name would take their place.
 static bool isReserved(llvm::StringRef name) {
   static const llvm::TargetLibraryInfoImpl library(
       (llvm::Triple(llvm::sys::getProcessTriple())));
@@ -147,7 +149,7 @@ static bool isReserved(llvm::StringRef name) {
          name.starts_with("_mlir_");
 }
 
-/// Describes a value, or returns why it cannot cross.
+/// Describes a value, or returns the reason why it cannot cross.
 static std::optional<ValueType> describe(mlir::Type type) {
   std::optional<DType> element = getDType(type);
   if (!element)
@@ -318,12 +320,12 @@ llvm::Expected<size_t> fovea::findFunction(llvm::ArrayRef<Signature> functions,
 // Program
 //===----------------------------------------------------------------------===//
 
-/// A context of its own, so that programs do not wait for each other; `mutex`
-/// keeps two users of one program apart.
+/// Each program has a context of its own, so that programs do not wait for each
+/// other; `mutex` keeps two users of one program apart.
 struct Program::State {
   std::mutex mutex;
   std::string text;
-  /// Of the last lowering; the context refers to it.
+  /// The remarks of the last lowering; the context refers to them.
   llvm::SmallVector<std::string, 0> remarks;
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -340,14 +342,14 @@ struct Program::State {
     (void)enabled;
   }
 
-  /// A copy of the module after some passes, on this machine unless the module
-  /// names a target.
+  /// Returns a copy of the module after some passes, on this machine unless the
+  /// module names a target.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lower(const CompileOptions &options,
         llvm::function_ref<void(mlir::OpPassManager &)> build,
         const MachineRates *rates = nullptr);
 
-  /// The same by the passes of the options' target.
+  /// Returns the same by the passes of the options' target.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lower(const CompileOptions &options, Level level, bool checksShapes = false);
 
@@ -355,18 +357,18 @@ struct Program::State {
   llvm::Expected<DeviceCode> takeDeviceCode(mlir::ModuleOp lowered,
                                             const CompileOptions &options);
 
-  /// Machine code of a module in the LLVM dialect.
+  /// Returns machine code of a module in the LLVM dialect.
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
   generate(mlir::ModuleOp lowered, const CompileOptions &options,
            CodeKind kind);
 
-  /// All code of a module in the LLVM dialect.
+  /// Returns all code of a module in the LLVM dialect.
   llvm::Expected<CompiledCode> finish(mlir::ModuleOp lowered,
                                       const CompileOptions &options,
                                       llvm::ArrayRef<Signature> signatures);
 };
 
-/// The model of a GPU with rates that were measured.
+/// Returns the model of a GPU with measured rates.
 static machine::TargetAttr withRates(machine::TargetAttr model,
                                      const MachineRates &rates) {
   auto round = [](double rate) { return std::max<int64_t>(int64_t(rate), 1); };
@@ -728,7 +730,7 @@ llvm::Expected<Cost> Program::estimate(
                                      options.gpu, options.deterministic});
         else
           buildHostPipeline(manager, {options.strategy, Level::Fused});
-        // What reads stored probabilities is not one kernel.
+        // Attention that reads stored probabilities is not one kernel.
         attn::AttnDecomposeBackwardOptions stored;
         stored.storedOnly = true;
         manager.addPass(attn::createAttnDecomposeBackward(stored));
@@ -754,8 +756,8 @@ llvm::Expected<Cost> Program::estimate(
   return *cost;
 }
 
-/// Whether a module is no longer a graph, but attention that was tiled or
-/// rewritten online.
+/// Returns true if a module is no longer a graph, but attention that was tiled
+/// or rewritten online.
 static bool isLowered(mlir::ModuleOp module) {
   return module
       .walk([](mlir::Operation *op) {
@@ -807,7 +809,7 @@ Program::compileReference(const ReferenceOptions &reference,
     if (wideOperands)
       widen(function.operands);
   }
-  // Calls first, for operands change their types.
+  // Calls are changed first, for operands change their types.
   auto module = state->lower(options, [](mlir::OpPassManager &manager) {
     manager.addPass(mlir::createInlinerPass({}, [](mlir::OpPassManager &) {}));
   });

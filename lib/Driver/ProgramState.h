@@ -1,4 +1,4 @@
-//===- ProgramState.h - What Program and Executable consist of --*- C++ -*-===//
+//===- ProgramState.h - State of Program and Executable ---------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ namespace fovea {
 class CallFrame;
 
 struct Executable::State {
-  /// What is behind a signature.
+  /// The code behind a signature.
   struct Entry {
     /// Null where the signature has an obstacle.
     HostJIT::PackedFunction function = nullptr;
@@ -35,11 +35,11 @@ struct Executable::State {
   std::string ptx;
   Assembly assembly;
   llvm::SmallVector<std::string, 0> remarks;
-  /// See `setChecker`; null where there is none.
+  /// As in `setChecker`; null if there is none.
   std::unique_ptr<Executable> checker;
 
-  /// Adds operands in host memory, copies of those that compiled code cannot
-  /// read where they are; the copies are returned and must outlive the frame.
+  /// Adds operands in host memory, as copies if compiled code cannot read them
+  /// where they are; the copies are returned and must outlive the frame.
   llvm::Expected<llvm::SmallVector<Tensor, 0>>
   addOperands(CallFrame &frame, size_t function,
               llvm::ArrayRef<TensorView> operands) const;

@@ -1,4 +1,4 @@
-//===- ReferenceCheck.cpp - Are results those of the graph? ---------------===//
+//===- ReferenceCheck.cpp - Checks of results by the graph ----------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,7 +32,7 @@ public:
 
   llvm::Expected<Tensors> evaluate(const ReferenceOptions &options) const;
 
-  /// What the graph gives in its own types, a result each.
+  /// Returns the results of the graph in its own types, one each.
   llvm::Expected<std::vector<Rounded>> evaluateRounded() const;
 
 private:
@@ -77,18 +77,18 @@ Evaluator::evaluate(const ReferenceOptions &options) const {
 }
 
 namespace {
-/// How operands are moved.
+/// A way of moving operands.
 struct Move {
-  /// Those alone that are summed over.
+  /// True if only operands that are summed over are moved.
   bool summed;
-  /// By how many units in the last place, up or down.
+  /// The number of units in the last place, up or down.
   double units;
 };
 } // namespace
 
-/// A copy of an operand with its elements moved, at random up or down, or all
-/// of them the other way. What has 16 bits is as it was: a unit is much more
-/// than rounding makes in what is computed from it.
+/// Returns a copy of an operand with its elements moved at random up or down,
+/// or all of them the other way. Operands of 16 bits are not moved: a unit is
+/// much more than rounding changes in values that are computed from them.
 static llvm::Expected<Tensor> move(const TensorView &operand, uint64_t seed,
                                    double units) {
   auto copy = pack(operand);
@@ -112,13 +112,13 @@ llvm::Expected<std::vector<Rounded>> Evaluator::evaluateRounded() const {
   auto summed = program.getSummedOperands(function);
   if (!summed)
     return summed.takeError();
-  // Cotangents are.
+  // Cotangents are summed over.
   summed->resize(operands.size(), true);
   constexpr std::array<Move, 5> kMoves = {
       {{true, 0}, {true, 8}, {true, -8}, {false, 1.5}, {false, -1.5}}};
   std::vector<Rounded> rounded;
   for (const Move &way : kMoves) {
-    // Views are of shapes that must stay where they are.
+    // Views refer to shapes that must not move.
     Tensors copies, results;
     copies.reserve(operands.size());
     llvm::SmallVector<TensorView> views(operands);
@@ -145,8 +145,8 @@ llvm::Expected<std::vector<Rounded>> Evaluator::evaluateRounded() const {
   return rounded;
 }
 
-/// Puts what `defined` has where `expected` is NaN and `result` is not. Returns
-/// how many elements that are.
+/// Copies elements of `defined` to where `expected` is NaN and `result` is not.
+/// Returns the number of these elements.
 static int64_t takeDefined(const Tensor &result, const Tensor &defined,
                            Tensor &expected) {
   int64_t count = 0;
@@ -176,8 +176,8 @@ static std::string describe(const Comparison &comparison, int64_t elements) {
                        comparison.relativeError, comparison.bound);
 }
 
-/// Of a result that is not near the f64 values: how far from those is the graph
-/// in its own types, and is the result near that? True if it is.
+/// Returns true if a result that is not near the f64 values is near the graph
+/// in its own types, within that graph's distance from the f64 values.
 static bool passesRounded(const Tensor &result, const Tensor &expected,
                           const Rounded &rounded, double bound, size_t index,
                           llvm::raw_ostream &stream) {
@@ -218,7 +218,7 @@ llvm::Error fovea::checkResults(const Program &program, size_t function,
   auto bounds = program.getErrorBounds(function);
   if (!bounds)
     return bounds.takeError();
-  // Gradients are computed from what was rounded to any of the types.
+  // Gradients are computed from values rounded to any of the types.
   if (gradients) {
     double widest = *llvm::max_element(*bounds);
     for (const Tensor &result : results)

@@ -1,4 +1,4 @@
-//===- Report.cpp - Ways to compute a function, side by side --------------===//
+//===- Report.cpp - Comparison of ways to compute a function --------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -66,7 +66,7 @@ double fovea::getRoofline(const Cost &cost, const Signature &function,
                           const MachineRates &rates) {
   double seconds = 0;
   for (const KernelCost &kernel : cost.kernels) {
-    // Tensor cores work beside the others.
+    // Tensor cores work at the same time as the other units.
     double matrixFlops = rates.peakMatrix ? kernel.matrixFlops : 0;
     double bound = std::max((kernel.flops - matrixFlops) /
                                 (getPeak(function, rates) * 1e9),
@@ -109,7 +109,7 @@ makeEntry(const ReportVariant &variant, llvm::ArrayRef<TensorView> operands,
   llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
   for (const TensorView &operand : operands)
     shapes.emplace_back(operand.shape);
-  // The model counts by one peak.
+  // The model uses one peak.
   MachineRates rates = report.rates;
   rates.peakF32 = getPeak(signature, rates);
   auto cost =
@@ -186,7 +186,8 @@ std::string Report::formatText() const {
   const VariantReport &first = variants[baseline];
   const VariantReport &last = variants.back();
   auto ratio = [](double a, double b) { return b > 0 ? a / b : 0; };
-  // One of two ways to say how two numbers compare, with at least 1.
+  // Returns one of two texts for the ratio of two numbers, with a factor of at
+  // least 1.
   auto compare = [&](double larger, double smaller, const char *more,
                      const char *less) {
     bool isLess = larger < smaller;

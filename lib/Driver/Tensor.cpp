@@ -109,7 +109,7 @@ std::string fovea::formatShape(llvm::ArrayRef<int64_t> shape) {
 
 std::optional<int64_t> fovea::countElements(llvm::ArrayRef<int64_t> shape,
                                             DType type) {
-  // A size of zero does not excuse the others: strides are their products.
+  // A size of zero does not excuse the others: strides are products of sizes.
   int64_t bytes = getSize(type), elements = 1;
   for (int64_t size : shape) {
     if (llvm::MulOverflow(bytes, std::max<int64_t>(size, 1), bytes))

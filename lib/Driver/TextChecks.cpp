@@ -1,5 +1,4 @@
-//===- TextChecks.cpp - What no parser or verifier refuses
-//-----------------------===//
+//===- TextChecks.cpp - Checks beyond parser and verifier -----------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +21,7 @@ llvm::Error fovea::checkNesting(llvm::StringRef text, llvm::StringRef name) {
     if (c == '\n') {
       ++line;
     } else if (c == '"') {
-      // To the end of the string, which may be on no other line.
+      // Continues to the end of the string, which may be on no other line.
       for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
         i += text[i] == '\\';
       line += i < text.size() && text[i] == '\n';

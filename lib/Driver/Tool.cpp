@@ -1,4 +1,4 @@
-//===- Tool.cpp - What the command line tools share -----------------------===//
+//===- Tool.cpp - Code common to the command line tools -------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@
 using namespace fovea;
 namespace cl = llvm::cl;
 
-/// Lives as long as the flag that refers to it.
+/// The text lives as long as the flag that refers to it.
 static llvm::StringRef getTargetHelp() {
   static const std::string text =
       "Machine to compile for: host (default); gpu: what suits the GPU here; " +
@@ -118,7 +118,7 @@ void fovea::parseCommandLine(int argc, char **argv,
     stream << "Fovea " FOVEA_VERSION " on LLVM " LLVM_VERSION_STRING "\n";
   });
   cl::ParseCommandLineOptions(argc, argv, overview);
-  // What comes from the cache was decided when it was compiled.
+  // Decisions about code from the cache were made when it was compiled.
   if (llvm::DebugFlag)
     ::setenv("FOVEA_CACHE_DIR", "", /*overwrite=*/1);
 }

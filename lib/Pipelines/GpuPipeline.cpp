@@ -8,10 +8,10 @@
 #include "Stages.h"
 
 #include "fovea/Conversion/Passes.h"
-#include "fovea/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
+#include "fovea/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -24,8 +24,9 @@
 using namespace mlir;
 using namespace fovea;
 
-/// From fused attention to loops over tiles and, beyond level `tiled`, programs
-/// of thread blocks. What has no schedule is left to be written out.
+/// Appends passes from fused attention to loops over tiles and, beyond level
+/// `tiled`, programs of thread blocks. Attention without a schedule is left to
+/// be written out.
 static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   attn::AttnOnlineSoftmaxOptions online;
   online.passes = getPasses(options.strategy);
@@ -38,7 +39,8 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   manager.addPass(attn::createAttnTile(tiling));
   if (options.level == Level::Tiled)
     return;
-  // Before the canonicalizer, to which a loop of one iteration is none.
+  // This comes before the canonicalizer, to which a loop of one iteration is no
+  // loop.
   AttnToTileOptions programs;
   programs.deterministic = options.deterministic;
   manager.addPass(createAttnToTile(programs));
@@ -62,7 +64,8 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   addCleanup(manager);
 }
 
-/// The kernels, from the gpu dialect to the NVVM and LLVM dialects.
+/// Appends passes that lower the kernels from the gpu dialect to the NVVM and
+/// LLVM dialects.
 static void addDeviceLowering(OpPassManager &manager,
                               const machine::GpuArch &arch) {
   OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
@@ -82,10 +85,11 @@ static void addDeviceLowering(OpPassManager &manager,
   addCleanup(kernels);
 }
 
-/// The host's part, which computes sizes, allocates and launches.
+/// Appends passes that lower the host's part, which computes sizes, allocates
+/// and launches.
 static void addHostLowering(OpPassManager &manager) {
   manager.addPass(createGpuToRuntime());
-  // What kernels get of the function's scalars, and places in loops.
+  // The function's scalars that kernels get, and places in loops.
   manager.addPass(createExpandMath());
   addFloatEmulation(manager);
   manager.addPass(memref::createExpandStridedMetadataPass());
@@ -132,8 +136,8 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     return;
   if (options.arch->hasBulkCopies)
     manager.addPass(tile::createTilePackOperands());
-  // First programs of blocks, so that scalars in the GPU's memory are read in
-  // them, too.
+  // Programs of blocks come first, so that scalars in the GPU's memory are also
+  // read in them.
   manager.addPass(createTileLaunchToGpu());
   LinalgToGpuOptions kernels;
   kernels.deterministic = options.deterministic;

@@ -8,9 +8,9 @@
 #include "Stages.h"
 
 #include "fovea/Conversion/Passes.h"
-#include "fovea/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
+#include "fovea/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace fovea;
 
 void fovea::addFloatEmulation(OpPassManager &manager) {
-  // No machine that we target computes in bf16; conversions are integer work.
+  // No target machine computes in bf16; conversions are integer work.
   arith::ArithEmulateUnsupportedFloatsOptions emulate;
   emulate.sourceTypeStrs = {"bf16"};
   emulate.targetTypeStr = "f32";
@@ -41,7 +41,7 @@ void fovea::addMathLowering(OpPassManager &manager) {
   manager.addPass(createConvertMathToLibmPass());
 }
 
-/// From memrefs, scf and vector to the LLVM dialect.
+/// Appends passes from memrefs, scf and vector to the LLVM dialect.
 static void addToLLVM(OpPassManager &manager) {
   fovea::addFloatEmulation(manager);
   manager.addPass(fovea::createOutlineParallel());
@@ -79,7 +79,7 @@ void fovea::addInlining(OpPassManager &manager) {
 void fovea::addFoldingOfEmpty(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(attn::createAttnFoldEmpty());
-  // What was computed for empty tensors alone is not remarked on.
+  // There are no remarks on computations for empty tensors only.
   manager.addPass(createCanonicalizerPass());
 }
 
@@ -128,7 +128,7 @@ void fovea::addTiling(OpPassManager &manager, Strategy strategy) {
   online.scheduledOnly = true;
   manager.addPass(attn::createAttnOnlineSoftmax(online));
   addCleanup(manager);
-  // What is elementwise around attention, in the form that is tiled with it.
+  // Elementwise ops around attention get the form that is tiled with it.
   AttnToLinalgOptions elementwise;
   elementwise.scope = "elementwise";
   manager.addPass(createAttnToLinalg(elementwise));
@@ -137,8 +137,8 @@ void fovea::addTiling(OpPassManager &manager, Strategy strategy) {
   addCleanup(manager);
 }
 
-/// From the graph to loops over tiles of attention, or less far. What does not
-/// become attention stays as it is.
+/// Appends passes from the graph to loops over tiles of attention, or to a
+/// level before. Ops that do not become attention stay as they are.
 static void addAttention(OpPassManager &manager,
                          const fovea::HostOptions &options) {
   manager.addPass(fovea::attn::createAttnFuse());
@@ -180,7 +180,8 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   addToLLVM(manager);
 }
 
-/// From linalg on buffers to scalar loops, and on.
+/// Appends passes from linalg on buffers to scalar loops, and further to the
+/// LLVM dialect.
 static void addScalarLoops(OpPassManager &manager) {
   LinalgToVectorOptions scalars;
   scalars.vectorBytes = 1;
@@ -220,7 +221,7 @@ void fovea::buildGradientPipeline(OpPassManager &manager,
     manager.addPass(createAttachGpuTarget(target));
   }
   addImport(manager);
-  // Functions that others call stay until they are differentiated themselves.
+  // Functions that others call stay until these are differentiated themselves.
   manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
   addFoldingOfEmpty(manager);
   if (!options.textbook) {

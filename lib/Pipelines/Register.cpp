@@ -214,7 +214,7 @@ void fovea::registerFoveaPasses() {
                               options.deterministic};
         if (gpu.arch)
           return buildGpuPipeline(manager, gpu);
-        // It says what names there are.
+        // The error lists the valid names.
         fovea::AttachGpuTargetOptions target;
         target.target = options.target;
         manager.addPass(fovea::createAttachGpuTarget(target));

@@ -12,40 +12,44 @@
 
 namespace fovea {
 
-/// How often fused attention passes over the keys.
+/// Returns the number of passes of fused attention over the keys.
 int getPasses(Strategy strategy);
 
 void addCleanup(mlir::OpPassManager &manager);
 
-/// What every pipeline begins with: no recursion, and few scalar ops.
+/// Appends the passes that every pipeline begins with: no recursion, and few
+/// scalar ops.
 void addImport(mlir::OpPassManager &manager);
 
-/// One function for each that can be called, so that fusion sees all of it.
+/// Appends passes that leave one function for each that can be called, so that
+/// fusion sees all of it.
 void addInlining(mlir::OpPassManager &manager);
 
-/// Leaves nothing that is computed on tensors of a static size of 0.
+/// Appends passes that remove all computations on tensors of a static size of
+/// 0.
 void addFoldingOfEmpty(mlir::OpPassManager &manager);
 
-/// From fused attention to loops over its tiles, for the host.
+/// Appends passes from fused attention to loops over its tiles, for the host.
 void addTiling(mlir::OpPassManager &manager, Strategy strategy);
 
-/// What is left of fused backward passes, as a graph; all of them, or those
-/// that have no schedule.
+/// Appends passes that write the remaining fused backward passes as a graph:
+/// all of them, or only those that have no schedule.
 void addBackward(mlir::OpPassManager &manager, bool unscheduledOnly = false);
 
-/// Numbers of types that hosts do not compute with, as of types that they do.
+/// Appends passes that compute numbers of types that hosts do not compute with
+/// in types that they do.
 void addFloatEmulation(mlir::OpPassManager &manager);
 
-/// What is left of `math` on a host, as LLVM's intrinsics and calls of its
-/// library.
+/// Appends passes that write the remaining `math` ops on a host as LLVM's
+/// intrinsics and calls of its library.
 void addMathLowering(mlir::OpPassManager &manager);
 
-/// What is left of the graph as linalg on tensors.
+/// Appends passes that write the remaining graph as linalg on tensors.
 void addLinalg(mlir::OpPassManager &manager);
 
-/// From linalg on tensors to linalg on memrefs, buffers placed, small ones on
-/// the stack if `useStack` is set; if not, there is a runtime that frees what
-/// leaves its block.
+/// Appends passes from linalg on tensors to linalg on memrefs, with buffers
+/// placed, small ones on the stack if `useStack` is set; if not, a runtime
+/// frees buffers that leave their block.
 void addBufferization(mlir::OpPassManager &manager, bool useStack = true);
 
 } // namespace fovea

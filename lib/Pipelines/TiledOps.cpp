@@ -1,13 +1,13 @@
-//===- TiledOps.cpp - What attention is tiled with ------------------------===//
+//===- TiledOps.cpp - Ops that attention is tiled with --------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The passes themselves say what they tile: of a copy of the module with a
-// location of its own for each op, those ops are left that have a kernel of
-// their own.
+// The passes themselves decide what they tile: in a copy of the module with a
+// location of its own for each op, the ops that remain are those that have a
+// kernel of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +22,11 @@
 
 using namespace mlir;
 
-/// Names the location of an op, by which it is recognised.
+/// The prefix of the name in an op's location, by which the op is recognised.
 static constexpr llvm::StringLiteral kPrefix = "fovea.op.";
 
-/// Ops on tensors that are computed by themselves, as opposed to views,
-/// destinations and loops.
+/// Returns true for ops on tensors that are computed by themselves, as opposed
+/// to views, destinations and loops.
 static bool isKernel(Operation &op) {
   return !isa<linalg::FillOp, scf::ForallOp>(op) &&
          !isa<tensor::TensorDialect>(op.getDialect()) &&

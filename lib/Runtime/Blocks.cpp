@@ -16,13 +16,13 @@
 
 using namespace fovea::runtime;
 
-/// Sizes of blocks that are kept. Smaller ones malloc keeps, for each thread,
-/// whose caches they are in.
+/// The sizes of blocks that are kept. Malloc keeps smaller ones, for each
+/// thread, whose caches they are in.
 static constexpr uint64_t kLeastKept = uint64_t(128) << 10;
 static constexpr uint64_t kMostKept = uint64_t(32) << 20;
 
-/// What is kept at most, in bytes (glibc's malloc keeps as much at the top of
-/// its heap, depending on what was freed before) and in blocks.
+/// The most that is kept, in bytes (glibc's malloc keeps as much at the top of
+/// its heap, depending on earlier frees) and in blocks.
 static constexpr uint64_t kMostBytes = uint64_t(64) << 20;
 static constexpr int kMostBlocks = 64;
 
@@ -31,7 +31,7 @@ static constexpr uint64_t kHugePage = uint64_t(2) << 20;
 /// Blocks from this size on consist of huge pages.
 static constexpr uint64_t kLeastMapped = 2 * kHugePage;
 
-/// AddressSanitizer knows malloc's memory.
+/// AddressSanitizer tracks malloc's memory only.
 #if defined(__SANITIZE_ADDRESS__)
 static constexpr bool kUsesMallocAlone = true;
 #elif defined(__has_feature)
@@ -45,7 +45,7 @@ static bool isMapped(uint64_t bytes) {
   return !kUsesMallocAlone && bytes >= kLeastMapped;
 }
 
-/// Memory in huge pages, where the system has them.
+/// Returns memory in huge pages, where the system has them.
 static Block mapBlock(uint64_t bytes) {
   bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   void *mapped = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE,
@@ -63,7 +63,7 @@ static Block mapBlock(uint64_t bytes) {
 }
 #endif
 
-/// Gives the memory back.
+/// Returns the memory to the system.
 static void release(Block block) {
 #ifdef __linux__
   if (isMapped(block.bytes)) {
@@ -75,12 +75,13 @@ static void release(Block block) {
 }
 
 namespace {
-/// Freed blocks, the first freed first. Nobody waits for another thread, which
-/// a forked process may not have: what would have to, does without.
+/// Freed blocks, the first freed first. No operation waits for another thread,
+/// which a forked process may not have: an operation that would have to wait
+/// does without kept blocks.
 class KeptBlocks {
 public:
-  /// The smallest block of at least `bytes` bytes that is not much larger, and
-  /// of several the one freed last, or none.
+  /// Takes the smallest block of at least `bytes` bytes that is not much
+  /// larger, the one freed last if there are several; or none.
   Block take(uint64_t bytes);
 
   void keep(Block block);
@@ -131,7 +132,8 @@ void KeptBlocks::keep(Block block) {
   heldBytes += block.bytes;
 }
 
-/// Never destroyed: results are freed when they are, also at the process's end.
+/// The list is never destroyed: results may be freed at any time, also at the
+/// process's end.
 static KeptBlocks &getKeptBlocks() {
   static auto *blocks = new KeptBlocks;
   return *blocks;

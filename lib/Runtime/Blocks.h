@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A page that is touched for the first time costs microseconds, more than what
-// a short call computes with it; and malloc returns a call's memory to the
-// system whenever its last buffer is freed. So some freed blocks are kept for
-// the next call, and large ones, which are not, consist of huge pages.
+// A page that is touched for the first time costs microseconds, more than a
+// short call computes with it; and malloc returns a call's memory to the system
+// whenever its last buffer is freed. So some freed blocks are kept for the next
+// call. Large blocks, which are not kept, consist of huge pages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,12 @@
 namespace fovea::runtime {
 
 struct Block {
-  /// Null where memory is short.
+  /// Null if memory is short.
   void *base = nullptr;
   uint64_t bytes = 0;
 };
 
-/// At least `bytes` bytes, not cleared, aligned as malloc aligns.
+/// Allocates at least `bytes` bytes, not cleared, aligned as malloc aligns.
 Block allocateBlock(uint64_t bytes);
 
 void freeBlock(Block block);

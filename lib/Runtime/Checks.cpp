@@ -1,4 +1,4 @@
-//===- Checks.cpp - What instrumented code asks ---------------------------===//
+//===- Checks.cpp - Checks that instrumented code calls -------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@
 
 using fovea::runtime::fail;
 
-/// The numbers come last, so that no long name of a file pushes them out:
+/// The numbers come last, so that a long file name does not push them out:
 /// `site` is cut at the front.
 template <typename... Numbers>
 [[noreturn]] static void failAt(const char *site, const char *format,
@@ -42,7 +42,7 @@ void fovea_check_divisor(const char *site, int64_t dividend, int64_t divisor,
                          int64_t width) {
   if (divisor == 0)
     failAt(site, " divides %lld by 0", dividend);
-  // Of one bit, -1 by -1 is -1 like any other number.
+  // With one bit, -1 by -1 is -1 like any other number.
   if (width > 1 && divisor == -1 &&
       dividend == -(int64_t(1) << (width - 2)) * 2)
     failAt(site, " divides %lld by -1, which overflows", dividend);

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Declared here and looked up at run time, so that building needs no CUDA and
-// one binary runs with and without a GPU. Names are the driver's; a function's
-// symbol carries the suffix of the version that the declaration is of.
+// The functions are declared here and looked up at run time, so that building
+// needs no CUDA and one binary runs with and without a GPU. Names are the
+// driver's; a function's symbol carries the suffix of the declared version.
 //
 //===----------------------------------------------------------------------===//
 
@@ -118,8 +118,8 @@ enum : int {
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
 };
 
-// The functions that the oldest driver has, for a clear word about those that
-// are too old.
+// The functions that the oldest driver has, for a clear message about older
+// drivers.
 #define FOVEA_CUDA_BASE_FUNCTIONS(F)                                           \
   F(cuInit, , (unsigned flags))                                                \
   F(cuDriverGetVersion, , (int *version))                                      \

@@ -1,4 +1,4 @@
-//===- CudaContext.h - Calling the CUDA driver ------------------*- C++ -*-===//
+//===- CudaContext.h - Calls of the CUDA driver -----------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,12 +13,12 @@
 
 namespace fovea::cuda {
 
-/// `<call>: CUDA_ERROR_... (text)`, behind `what` and a colon if there is one,
-/// and what to do about it, where that is known.
+/// Formats `<call>: CUDA_ERROR_... (text)`, after `what` and a colon if there
+/// is one, and a remedy, if one is known.
 llvm::Error makeError(const Api &api, CUresult result, llvm::StringRef call,
                       const llvm::Twine &what = "");
 
-/// Success, or the error of a call.
+/// Returns success, or the error of a call.
 inline llvm::Error check(const Api &api, CUresult result, llvm::StringRef call,
                          const llvm::Twine &what = "") {
   if (result == CUDA_SUCCESS)
@@ -26,7 +26,7 @@ inline llvm::Error check(const Api &api, CUresult result, llvm::StringRef call,
   return makeError(api, result, call, what);
 }
 
-/// An error that the caller is to blame for.
+/// Returns an error that the caller is to blame for.
 inline llvm::Error makeInvalid(const llvm::Twine &message) {
   return llvm::createStringError(
       std::make_error_code(std::errc::invalid_argument), message);
@@ -63,7 +63,7 @@ private:
 };
 
 /// Lets the thread allocate while a stream of the process is being captured.
-/// What it allocates is not part of the graph.
+/// Its allocations are not part of the graph.
 class RelaxedCapture {
 public:
   explicit RelaxedCapture(const Api &api) : api(api) {
@@ -78,8 +78,8 @@ private:
   int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// `bytes` of memory on the device whose context is current. The error says how
-/// much there is.
+/// Allocates `bytes` of memory on the device whose context is current. The
+/// error says how much memory the device has.
 llvm::Expected<CUdeviceptr> allocateMemory(const Device &device, int64_t bytes);
 
 inline CUdeviceptr toAddress(const void *pointer) {

@@ -14,7 +14,7 @@ using namespace fovea::cuda;
 
 namespace {
 constexpr int64_t kAlignment = 512;
-/// What the driver hands out at a time.
+/// The unit of the driver's allocations.
 constexpr int64_t kPage = 2 << 20;
 } // namespace
 
@@ -62,10 +62,11 @@ llvm::Expected<void *> Arena::allocate(int64_t bytes) {
   bytes = llvm::alignTo(bytes, kAlignment);
   if (void *pointer = take(bytes))
     return pointer;
-  // A graph holds on to what it was captured with.
+  // A graph keeps the memory that it was captured with.
   if (!key.capture)
     shrink();
-  // Lengths that grow from call to call are not to come here each time.
+  // The chunk leaves room, so that lengths that grow from call to call do not
+  // come here each time.
   int64_t room = llvm::alignTo(bytes + bytes / 4, kPage);
   auto base = allocateMemory(device, room);
   if (!base) {

@@ -25,9 +25,9 @@
 
 namespace fovea::cuda {
 
-/// Whom an arena is for.
+/// The user of an arena.
 struct ArenaKey {
-  /// Never used twice by a process, as a stream's handle may be.
+  /// A number that a process never uses twice, as it may use a stream's handle.
   uint64_t stream = 0;
   /// Zero outside of a capture.
   uint64_t capture = 0;
@@ -41,7 +41,7 @@ public:
   Arena(const Device &device, ArenaKey key) : device(device), key(key) {}
   ~Arena();
 
-  /// Memory aligned to 512 bytes; `bytes` is not 0.
+  /// Returns memory aligned to 512 bytes; `bytes` is not 0.
   llvm::Expected<void *> allocate(int64_t bytes);
 
   /// Frees what `allocate` returned.
@@ -49,11 +49,12 @@ public:
 
   void freeAll();
 
-  /// The most that was in use at one time since it was acquired, in bytes.
+  /// Returns the most that was in use at one time since the arena was acquired,
+  /// in bytes.
   int64_t getPeakBytes() const { return peakBytes; }
 
-  /// Gives memory that nothing is in back to the driver, which waits for the
-  /// kernels that may use it. True if there was any.
+  /// Returns unused memory to the driver, which waits for the kernels that may
+  /// use it. True if there was any.
   bool shrink();
 
 private:
@@ -70,7 +71,8 @@ private:
     std::vector<Block> blocks;
   };
 
-  /// The smallest free block that is large enough, split; null if none is.
+  /// Takes the smallest free block that is large enough, split; null if there
+  /// is none.
   void *take(int64_t bytes);
 
   const Device &device;
@@ -78,7 +80,7 @@ private:
   bool busy = false;
   int64_t usedBytes = 0;
   int64_t peakBytes = 0;
-  /// Of the pool's clock.
+  /// The pool's clock at the last use.
   uint64_t lastUse = 0;
   std::vector<Chunk> chunks;
 };
@@ -88,16 +90,16 @@ class ArenaPool {
 public:
   explicit ArenaPool(const Device &device) : device(device) {}
 
-  /// An arena for one call on a stream; the caller gives it back.
+  /// Returns an arena for one call on a stream; the caller gives it back.
   Arena &acquire(ArenaKey key);
   void release(Arena &arena);
 
-  /// Memory of an acquired arena. Where the device has no more, arenas that are
-  /// not in use give theirs.
+  /// Allocates memory of an acquired arena. If the device has no more, arenas
+  /// that are not in use return theirs.
   llvm::Expected<void *> allocate(Arena &arena, int64_t bytes);
 
 private:
-  /// How many streams keep their memory while others are used.
+  /// The number of streams that keep their memory while others are used.
   static constexpr size_t kMaxIdle = 8;
 
   const Device &device;

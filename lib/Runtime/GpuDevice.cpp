@@ -15,7 +15,7 @@ using namespace fovea::cuda;
 llvm::Expected<CUdeviceptr> fovea::cuda::allocateMemory(const Device &device,
                                                         int64_t bytes) {
   const Api &api = device.getDriver().getApi();
-  // Inside of a capture too, and then not as a part of the graph.
+  // Allocates also inside of a capture, and then not as a part of the graph.
   RelaxedCapture relaxed(api);
   CUdeviceptr address = 0;
   CUresult result = bytes < 0

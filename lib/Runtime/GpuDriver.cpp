@@ -16,7 +16,7 @@
 
 using namespace fovea::cuda;
 
-/// The first driver that can capture launches that start early.
+/// The first driver version that can capture launches that start early.
 static constexpr int kEarlyStartVersion = 12030;
 
 static llvm::Error makeNoDevice(const llvm::Twine &message) {
@@ -39,7 +39,8 @@ static std::error_code getCode(CUresult result) {
 llvm::Error fovea::cuda::makeError(const Api &api, CUresult result,
                                    llvm::StringRef call,
                                    const llvm::Twine &what) {
-  // The driver knows not all of its errors: these may leave a null pointer.
+  // The driver does not know all of its errors: for unknown ones these may
+  // leave a null pointer.
   const char *name = nullptr;
   const char *text = nullptr;
   api.cuGetErrorName(result, &name);
@@ -51,7 +52,8 @@ llvm::Error fovea::cuda::makeError(const Api &api, CUresult result,
              (name ? std::string(name) : "error " + std::to_string(result));
   if (text)
     message += std::string(" (") + text + ")";
-  // Kernels read where operands say, and every later call fails with this.
+  // Kernels read at the indices that operands hold; after this error every
+  // later call fails with it.
   if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
     message += "; if operands decide where the graph reads, an index may be "
                "out of bounds: --check-bounds, in Python check_bounds=True, "
@@ -95,7 +97,8 @@ llvm::Expected<Driver &> Driver::get() {
         message = llvm::toString(loaded.takeError());
     }
   };
-  // Never destroyed: threads may be calling until the very end.
+  // The driver is never destroyed: threads may be calling it until the very
+  // end.
   static Process &process = *new Process;
   if (!process.driver)
     return makeNoDevice(process.message);
@@ -106,7 +109,7 @@ llvm::Expected<Driver &> Driver::get() {
 }
 
 llvm::Error Driver::initialize(const std::string &path) {
-  // Never closed, as the driver has threads of its own.
+  // The library is never closed, as the driver has threads of its own.
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return makeNoDevice("no NVIDIA driver: " + llvm::Twine(dlerror()));
@@ -124,7 +127,8 @@ llvm::Error Driver::initialize(const std::string &path) {
     return makeNoDevice("'" + path + "' is no NVIDIA driver: it has no " +
                         missing);
 
-  // Before the rest is looked for, which an old driver has not.
+  // The version is checked before the other functions are looked for, which an
+  // old driver does not have.
   if (api->cuDriverGetVersion(&version) == CUDA_SUCCESS &&
       version < kOldestVersion)
     return makeNoDevice("the NVIDIA driver is too old: it supports CUDA " +

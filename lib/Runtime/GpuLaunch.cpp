@@ -20,7 +20,7 @@ using namespace fovea::cuda;
 
 namespace {
 
-/// What CUDA allows.
+/// The limits of CUDA.
 constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
 constexpr int64_t kMaxBlock[3] = {1024, 1024, 64};
 

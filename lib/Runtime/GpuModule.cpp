@@ -13,7 +13,7 @@ using namespace fovea::cuda;
 
 namespace {
 
-/// Where the driver's compiler writes.
+/// The buffer that the driver's compiler writes to.
 struct Log {
   static constexpr size_t kBytes = 64 << 10;
   std::string text = std::string(kBytes, '\0');
@@ -23,15 +23,15 @@ struct Log {
 
 } // namespace
 
-/// True if code that the driver refused as a cubin may be right as PTX.
+/// Returns true if code that the driver refused as a cubin may be right as PTX.
 static bool isWrongForm(CUresult result) {
   return result == CUDA_ERROR_INVALID_IMAGE ||
          result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
          result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 }
 
-/// True if the driver's compiler has the bug of ptxas 12.8.0 to 12.9.0. Which
-/// 12.9 it is cannot be asked.
+/// Returns true if the driver's compiler has the bug of ptxas 12.8.0 to 12.9.0.
+/// The driver does not say which 12.9 it is.
 static bool miscompiles(int driverVersion, llvm::StringRef ptx) {
   return driverVersion / 10 >= 1208 && driverVersion / 10 <= 1209 &&
          ptx.contains(".target sm_90a");
@@ -139,7 +139,8 @@ llvm::Error Module::loadKernel(const std::string &name) {
     return error;
   kernel.maxDynamicSharedBytes = device.getInfo().sharedBytesPerBlock -
                                  kernel.attributes.staticSharedBytes;
-  // Once and for all, so that a launch with more than 48 KB needs nothing.
+  // Set once for all launches, so that a launch with more than 48 KB needs
+  // nothing else.
   return check(api,
                api.cuFuncSetAttribute(
                    function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

@@ -17,7 +17,7 @@
 using namespace fovea::runtime;
 
 namespace fovea::runtime {
-/// The allocation functions' way into an invocation.
+/// Gives the allocation functions access to an invocation.
 struct MemoryAccess {
   using Block = Invocation::Block;
 
@@ -28,7 +28,7 @@ struct MemoryAccess {
 } // namespace fovea::runtime
 
 namespace {
-/// Stands before every buffer.
+/// The header in front of every buffer.
 struct Header {
   MemoryAccess::Block links;
   Invocation *owner;
@@ -39,8 +39,8 @@ struct Header {
 
 static constexpr uint64_t kAlignment = 64;
 
-/// Above this size the system is asked whether the memory exists before it is
-/// promised: Linux hands out more than there is and kills who uses it.
+/// The size from which the system is asked whether the memory exists before it
+/// is promised: Linux hands out more than there is and kills its user.
 static constexpr uint64_t kLarge = uint64_t(256) << 20;
 
 static Header *getHeader(void *pointer) {
@@ -48,14 +48,15 @@ static Header *getHeader(void *pointer) {
                                     sizeof(Header));
 }
 
-/// Allocations of one invocation by several threads are rare: a lock for all.
+/// Several threads of one invocation rarely allocate: one lock serves all.
 static std::mutex &getMutex() {
   static std::mutex mutex;
   return mutex;
 }
 
 #ifdef __linux__
-/// The first number in a file of the system, or the largest there is.
+/// Returns the first number in a file of the system, or the largest number if
+/// there is none.
 static uint64_t readNumber(const char *path) {
   uint64_t value = UINT64_MAX;
   if (FILE *file = std::fopen(path, "r")) {
@@ -68,7 +69,7 @@ static uint64_t readNumber(const char *path) {
 }
 #endif
 
-/// Memory that can be used without pushing anybody out, in bytes.
+/// Returns the bytes of memory that can be used without taking any from others.
 static uint64_t getAvailableMemory() {
   uint64_t available = UINT64_MAX;
 #ifdef __linux__

@@ -25,7 +25,8 @@ static std::atomic<bool> isForked = false;
   pthread_atfork(nullptr, nullptr, [] { isForked = true; });
 }
 
-/// How many libraries this process has loaded so far, unloaded ones included.
+/// Returns the number of libraries that this process has loaded so far,
+/// unloaded ones included.
 static unsigned long long countLoads() {
   unsigned long long loads = 0;
   dl_iterate_phdr(
@@ -43,7 +44,7 @@ static bool lookUp(const char *name, Function *&function) {
   return function;
 }
 
-/// Keeps the library that this is in: its threads run for ever.
+/// Keeps the library loaded that `address` is in: its threads run forever.
 static void keepLoaded(void *address) {
   Dl_info info;
   if (dladdr(address, &info))

@@ -7,7 +7,7 @@
 //
 // Threads of an OpenMP runtime spin for milliseconds after a parallel region.
 // Threads of our own would have to share cores with them, so loops run on
-// OpenMP's where the process has such a runtime.
+// OpenMP's threads where the process has such a runtime.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,22 +16,23 @@
 
 namespace fovea::runtime {
 
-/// What is used of an OpenMP runtime: the entry points of GCC's, which LLVM's
-/// and Intel's have too.
+/// The entry points of an OpenMP runtime that are used: those of GCC's, which
+/// LLVM's and Intel's also have.
 struct OpenMP {
   /// `GOMP_parallel`: calls `body(context)` on the calling thread and on
-  /// others, `threads` in all or fewer, and returns when all have returned.
+  /// others, `threads` in all or fewer, and returns when all calls have
+  /// returned.
   void (*runTeam)(void (*body)(void *), void *context, unsigned threads,
                   unsigned flags);
-  /// Threads of a region that the calling thread starts.
+  /// Returns the number of threads of a region that the calling thread starts.
   int (*getMaxThreads)();
   /// Nonzero in a region of more than one thread.
   int (*isInRegion)();
 
-  /// The runtime whose names this library sees. One that is loaded later is
-  /// found from then on; looking costs some 100 ns until there is one, and
-  /// nothing after. Null where there is none, and in a forked process, in which
-  /// GCC's runtime would wait for its parent's threads.
+  /// Returns the runtime whose names this library sees. A runtime that is
+  /// loaded later is found from then on; looking costs some 100 ns until there
+  /// is one, and nothing after that. Null if there is none, and in a forked
+  /// process, in which GCC's runtime would wait for its parent's threads.
   static const OpenMP *find();
 };
 

@@ -23,7 +23,7 @@ constexpr int64_t kMaxSize = int64_t(1) << 32;
 constexpr int64_t kMaxStride = int64_t(1) << 40;
 constexpr int64_t kMaxBox = 256;
 
-/// A descriptor's arguments, one word each, zeros behind the last.
+/// A descriptor's arguments, one word each, zeros after the last one.
 struct Key {
   static constexpr int kWords = 4 + 3 * kMaxRank;
   int64_t words[kWords] = {};
@@ -33,15 +33,15 @@ struct Key {
   }
 };
 
-/// Descriptors that this thread made last, any of them in any place: those of
-/// one launch must not push each other out.
+/// The descriptors that this thread made last, each in any place: those of one
+/// launch must not push each other out.
 struct Memo {
   static constexpr size_t kEntries = 32;
   struct Entry {
     Key key;
     CUtensorMap map;
   };
-  /// Zero where there is none.
+  /// Zero where there is no entry.
   uint64_t hashes[kEntries] = {};
   Entry entries[kEntries];
   size_t next = 0;
@@ -81,7 +81,7 @@ static llvm::Error reject(const llvm::Twine &message) {
   return makeInvalid("tensor map: " + message);
 }
 
-/// What does not satisfy T2 to T6.
+/// Returns an error for arguments that violate T2 to T6.
 static llvm::Error validate(const TensorMapShape &shape, int64_t elementBytes,
                             bool empty) {
   if (reinterpret_cast<uintptr_t>(shape.base) % 16)
@@ -120,7 +120,8 @@ static llvm::Error encode(const Device &device, const TensorMapShape &shape,
   ElementType element = getElementType(shape.elementKind);
   if (!element.bytes)
     return reject("no element kind " + llvm::Twine(shape.elementKind));
-  // There is no empty map: one element of nobody's memory stands for it.
+  // An empty map does not exist: one element of memory without data stands for
+  // it.
   bool empty = shape.base == device.getScratch();
   if (llvm::Error error = validate(shape, element.bytes, empty))
     return error;

@@ -8,10 +8,10 @@
 // A loop is a `Job` on its caller's stack with an atomic counter of items. The
 // caller publishes it in a slot, helps, and withdraws it; workers look through
 // the slots. A worker announces itself at the slot before it reads the job, and
-// the caller leaves only when it has withdrawn the job and nobody is announced:
-// so the job outlives everyone who can see it, without a lock on the way.
-// A worker that finds nothing spins for some microseconds, so that the loops of
-// one kernel after another find it awake, and then sleeps.
+// the caller leaves only when it has withdrawn the job and no worker is
+// announced: so the job outlives everyone who can see it, without a lock on the
+// way. A worker that finds no job spins for some microseconds, so that
+// successive loops of a kernel find it awake, and then sleeps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,8 @@ struct Job {
 };
 } // namespace
 
-/// How many loops can have helpers at a time; more run on their caller alone.
+/// The number of loops that can have helpers at a time; further loops run on
+/// their caller only.
 static constexpr int kSlots = 16;
 static constexpr int kMaxThreads = 1024;
 static constexpr auto kSpinTime = std::chrono::microseconds(30);
@@ -56,7 +57,7 @@ static void pauseProcessor() {
 #endif
 }
 
-/// The number of threads that a text says, or 0.
+/// Returns the number of threads that a text states, or 0.
 static int parseThreads(const char *text) {
   char *end;
   long value = std::strtol(text, &end, 10);
@@ -65,7 +66,7 @@ static int parseThreads(const char *text) {
   return std::min<long>(value, kMaxThreads);
 }
 
-/// What FOVEA_NUM_THREADS says, or 0.
+/// Returns the number of threads in FOVEA_NUM_THREADS, or 0.
 static int readThreads() {
   const char *text = std::getenv("FOVEA_NUM_THREADS");
   return text ? parseThreads(text) : 0;
@@ -85,8 +86,8 @@ static int countCores() {
   return std::clamp(int(std::thread::hardware_concurrency()), 1, kMaxThreads);
 }
 
-/// Takes items of a job until there are none, or one has failed. An item that
-/// fails continues behind the `setjmp`.
+/// Takes items of a job until there are none left, or one has failed. An item
+/// that fails continues after the `setjmp`.
 static void runItems(Job &job) {
   ThreadState outer = getThreadState();
   std::jmp_buf failurePoint;
@@ -113,7 +114,8 @@ public:
 
 private:
   struct alignas(64) Slot {
-    /// Claimed by a caller, from before the job is there until nobody visits.
+    /// Claimed by a caller, from before the job is published until no worker
+    /// visits.
     std::atomic<bool> claimed = false;
     std::atomic<Job *> job = nullptr;
     /// Workers numbered below this may help.
@@ -176,7 +178,7 @@ void Pool::work(int number) {
 void Pool::start(int wanted) {
   std::lock_guard<std::mutex> lock(startMutex);
   for (int number = workers.load(); number < wanted; ++number) {
-    // Detached: the pool lives as long as the process.
+    // The threads are detached: the pool lives as long as the process.
     std::thread([this, number] { work(number); }).detach();
     workers.store(number + 1);
   }
@@ -199,7 +201,7 @@ void Pool::run(Job &job, int helpers) {
   epoch.fetch_add(1);
   int useful = std::min<int64_t>(helpers, job.items - 1);
   if (int asleep = sleepers.load()) {
-    // Whom `notify_one` wakes must be one who may help.
+    // The thread that `notify_one` wakes must be one that may help.
     if (useful < asleep && workers.load() == helpers)
       for (int i = 0; i < useful; ++i)
         epoch.notify_one();
@@ -217,7 +219,8 @@ void Pool::run(Job &job, int helpers) {
 }
 
 /// The pool of this process. A forked child has none of its parent's threads,
-/// so it gets a new one; the old one is not torn down, its state being unknown.
+/// so it gets a new pool; the old one is not torn down, because its state is
+/// unknown.
 static std::atomic<Pool *> currentPool = nullptr;
 
 static Pool &getPool() {
@@ -232,22 +235,23 @@ static Pool &getPool() {
 }
 
 namespace {
-/// A job that OpenMP's threads run, the first so many that come.
+/// A job that OpenMP's threads run, as many as may help, in the order in which
+/// they come.
 struct Team {
   Job &job;
   std::atomic<int> places;
 };
 } // namespace
 
-/// Runs the job on the threads of an OpenMP runtime. Returns false where there
-/// is none, or it works for another caller: each caller would get threads of
-/// its own from it.
+/// Runs the job on the threads of an OpenMP runtime. Returns false if there is
+/// no runtime, or it works for another caller: it would give each caller
+/// threads of its own.
 static bool runByOpenMP(Job &job, int threads) {
   static std::atomic<bool> isBusy = false;
   const OpenMP *openMP = OpenMP::find();
   if (!openMP)
     return false;
-  // In a region its cores have work.
+  // The cores of a parallel region already have work.
   if (openMP->isInRegion()) {
     runItems(job);
     return true;
@@ -260,8 +264,8 @@ static bool runByOpenMP(Job &job, int threads) {
     if (team->places.fetch_sub(1) > 0)
       runItems(team->job);
   };
-  // All threads, even where fewer may work: a smaller team would end the
-  // others, and the next region of the program would start them again.
+  // The team has all threads, even where fewer may work: a smaller team would
+  // end the others, and the next region of the program would start them again.
   openMP->runTeam(join, &team, std::max(threads, openMP->getMaxThreads()),
                   /*flags=*/0);
   isBusy = false;

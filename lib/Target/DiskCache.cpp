@@ -37,12 +37,12 @@ struct Header {
 
 static constexpr char kMagic[8] = {'F', 'O', 'V', 'E', 'A', '0', '0', '1'};
 
-/// The names that LLVM's pruning feels responsible for.
+/// The prefix of names that LLVM's pruning handles.
 static constexpr llvm::StringLiteral kPrefix = "llvmcache-";
 
 static constexpr auto kPruneInterval = std::chrono::minutes(10);
 static constexpr auto kExpiration = std::chrono::hours(30 * 24);
-/// How exact the time of the last use is.
+/// The precision of the time of the last use.
 static constexpr auto kTouchInterval = std::chrono::hours(1);
 
 static std::string getDefaultFolder() {
@@ -78,7 +78,8 @@ std::array<uint8_t, 32> CacheKey::getHash() const {
 const std::string &fovea::getBuildIdentity() {
   static const std::string identity = [] {
     std::string text = "Fovea " FOVEA_VERSION " LLVM " LLVM_VERSION_STRING;
-    // The library's file or the program's, whose name may lack its folder.
+    // Finds the file of the library or of the program, whose name may lack its
+    // folder.
     Dl_info info;
     fs::file_status status;
     llvm::StringRef file = "/proc/self/exe";
@@ -99,7 +100,7 @@ const std::string &fovea::getBuildIdentity() {
 //===----------------------------------------------------------------------===//
 
 DiskCache &DiskCache::get() {
-  // Never destroyed: threads may be compiling until the very end.
+  // The cache is never destroyed: threads may be compiling until the very end.
   static DiskCache &cache =
       *new DiskCache(getDefaultFolder(), uint64_t(1) << 30);
   return cache;
@@ -135,7 +136,8 @@ std::unique_ptr<llvm::MemoryBuffer> DiskCache::lookup(const CacheKey &key) {
   fs::file_status status;
   if (fs::status(*file, status) || status.getSize() < sizeof(Header))
     return reject();
-  // A copy: a mapped file would end the process if someone cut it.
+  // The content is copied: a mapped file would end the process if someone
+  // truncated it.
   size_t bytes = status.getSize() - sizeof(Header);
   auto content = llvm::WritableMemoryBuffer::getNewUninitMemBuffer(
       bytes, path, llvm::Align(8));
@@ -172,7 +174,7 @@ std::unique_ptr<llvm::MemoryBuffer> DiskCache::lookup(const CacheKey &key) {
 
 llvm::Error DiskCache::write(llvm::StringRef path, llvm::ArrayRef<uint8_t> hash,
                              llvm::StringRef content) const {
-  // Nobody else's code is to be run.
+  // Code that belongs to another user must not be run.
   if (std::error_code code = fs::create_directories(
           folder, /*IgnoreExisting=*/true, fs::owner_all))
     return llvm::errorCodeToError(code);

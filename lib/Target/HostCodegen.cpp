@@ -46,7 +46,8 @@ createTargetMachine(const CodegenOptions &options) {
       llvm::TargetRegistry::lookupTarget(triple, message);
   if (!target)
     return llvm::createStringError(message);
-  // Before code is generated for it, of which LLVM would print that it is not.
+  // Checked before code is generated for the processor; otherwise LLVM would
+  // print that it is unknown.
   std::unique_ptr<llvm::MCSubtargetInfo> processors(
       target->createMCSubtargetInfo(triple, /*CPU=*/"", /*Features=*/""));
   if (!processors || !processors->isCPUStringValid(processor.cpu))
@@ -110,7 +111,7 @@ fovea::emitHostCode(mlir::ModuleOp op, const CodegenOptions &options,
   llvm::SmallVector<llvm::Function *> interfaces;
   for (llvm::Function &function : *module) {
     // Failures jump, nothing unwinds; and LLVM must not fall back to 256-bit
-    // vectors where 512-bit ones were asked for.
+    // vectors where 512-bit vectors were requested.
     function.setDoesNotThrow();
     if (function.isDeclaration())
       continue;

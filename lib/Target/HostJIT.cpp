@@ -22,8 +22,8 @@
 using namespace fovea;
 
 #ifdef __x86_64__
-// Where the processor cannot convert, the code calls these, with small floats
-// in vector registers.
+// Code calls these functions where the processor cannot convert, with small
+// floats in vector registers.
 static float halfToFloat(_Float16 value) {
   return float(halfToDouble(std::bit_cast<uint16_t>(value)));
 }
@@ -41,7 +41,7 @@ static __bf16 doubleToBfloatRegister(double value) {
 }
 #endif
 
-/// The power by squaring, as compiler runtimes have it.
+/// Returns the power by squaring, as compiler runtimes compute it.
 template <typename Number>
 static Number raise(Number base, int exponent) {
   Number power = 1;
@@ -63,7 +63,7 @@ static Symbol symbol(const char *name, Function *function) {
   return {name, llvm::orc::ExecutorAddr::fromPtr(function)};
 }
 
-/// Everything that compiled code may refer to.
+/// Returns all symbols that compiled code may refer to.
 static std::vector<Symbol> getRuntimeSymbols() {
   using Unary = double(double);
   using UnaryF = float(float);
@@ -153,7 +153,7 @@ static std::vector<Symbol> getRuntimeSymbols() {
 }
 
 struct HostJIT::State {
-  /// What was called and is nowhere, as LLVM writes it.
+  /// The functions that were called but not found, as LLVM prints them.
   std::string missing;
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
@@ -178,7 +178,8 @@ HostJIT::create(std::unique_ptr<llvm::MemoryBuffer> object) {
     symbols[(*jit)->mangleAndIntern(name)] = {
         address,
         llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-  // A library of its own: what the module defines itself comes first.
+  // The code is in a library of its own: symbols that the module defines itself
+  // come first.
   llvm::orc::JITDylib &runtime =
       (*jit)->getExecutionSession().createBareJITDylib("runtime");
   if (llvm::Error error = runtime.define(absoluteSymbols(std::move(symbols))))

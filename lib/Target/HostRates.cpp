@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two small kernels on all threads: chains of multiply-adds in registers, and
-// `a = b + factor * c` over arrays beyond the caches. The best of several
+// Two small kernels run on all threads: chains of multiply-adds in registers,
+// and `a = b + factor * c` over arrays beyond the caches. The best of several
 // rounds is taken, for a peak is what the machine can do.
 //
 //===----------------------------------------------------------------------===//
@@ -26,8 +26,8 @@ static double now() {
       .count();
 }
 
-/// Independent chains: enough to cover latency times units, few enough to stay
-/// in registers.
+/// The number of independent chains: enough to cover latency times units, few
+/// enough to stay in registers.
 static constexpr int kChains = 12;
 static constexpr int kSteps = 1 << 16;
 
@@ -59,8 +59,9 @@ template <typename Vector>
   *results = sum;
 }
 
-// One copy of the kernel for each width: the attribute lets the compiler use
-// the instructions, `isSupportedHere` decides whether it is called.
+// There is one copy of the kernel for each width: the attribute lets the
+// compiler use the instructions, `isSupportedHere` decides whether the copy is
+// called.
 #if defined(__x86_64__)
 template <typename Element>
 static __attribute__((target("avx512f"))) void chains64(void *results) {
@@ -115,7 +116,7 @@ static double measurePeak() {
         [](void *context, int64_t) {
           alignas(64) char results[64];
           (*static_cast<void (**)(void *)>(context))(results);
-          // Keeps the work.
+          // Keeps the compiler from removing the work.
           asm volatile("" : : "r"(results) : "memory");
         },
         &kernel, threads * 4);
@@ -147,7 +148,8 @@ static double measureBandwidth() {
             arrays.a[i] = arrays.b[i] + 0.5f * arrays.c[i];
         },
         &arrays, chunks);
-    // Read two, written one, and a written line is read first.
+    // Two elements are read and one is written, and a written line is read
+    // first.
     best = std::max(best, 4.0 * size * sizeof(float) / (now() - start));
   } while (now() < end);
   return best / 1e9;

@@ -1,4 +1,4 @@
-//===- HostTarget.cpp - What machine is this? -----------------------------===//
+//===- HostTarget.cpp - Detection of the host's machine -------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@
 using namespace fovea;
 
 namespace {
-/// What this machine is; found once.
+/// Properties of this machine; detected once.
 struct Host {
   llvm::StringMap<bool> features;
   HostArch best = HostArch::Generic;
@@ -41,13 +41,14 @@ private:
 };
 } // namespace
 
-/// A one-line file of the system, without the newline; empty if there is none.
+/// Returns the contents of a one-line file of the system, without the newline;
+/// empty if there is none.
 static std::string readLine(const llvm::Twine &path) {
   auto buffer = llvm::MemoryBuffer::getFileAsStream(path);
   return buffer ? (*buffer)->getBuffer().split('\n').first.trim().str() : "";
 }
 
-/// The number of processors in a list such as `0-3,8-11`.
+/// Returns the number of processors in a list such as `0-3,8-11`.
 static int64_t countProcessors(llvm::StringRef list) {
   int64_t count = 0;
   llvm::SmallVector<llvm::StringRef> ranges;
@@ -70,8 +71,8 @@ Host::Host() {
   else if (has({"avx2", "fma", "f16c"}))
     best = HostArch::AVX2;
 
-  // Hardware threads of one core share both caches without there being less of
-  // it for each core.
+  // Hardware threads of one core share both caches; this makes no core's share
+  // smaller.
   const std::string cpu = "/sys/devices/system/cpu/cpu0/";
   int64_t threadsPerCore =
       countProcessors(readLine(cpu + "topology/thread_siblings_list"));
@@ -171,7 +172,8 @@ machine::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   const Host &host = Host::get();
   llvm::StringRef name;
   int64_t vectorBytes, registers;
-  // Multiply-add units: two on the servers and desktops of the last decade.
+  // The number of multiply-add units: two on the servers and desktops of the
+  // last decade.
   int64_t units = 2;
   switch (resolve(arch)) {
   case HostArch::AVX512:
@@ -186,7 +188,8 @@ machine::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
     break;
   }
   int64_t cores = runtime::getNumThreads();
-  // A core draws some 8 GB/s; a socket's channels end it at a few hundred.
+  // A core draws some 8 GB/s; a socket's channels limit the total to a few
+  // hundred.
   MachineRates guess;
   guess.bandwidth = std::min(8.0 * double(cores), 300.0);
   guess.peakF32 = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);

@@ -55,7 +55,8 @@ createTargetMachine(const PTXOptions &options) {
   if (!target)
     return llvm::createStringError(message);
   llvm::TargetOptions targetOptions;
-  // As CUDA compilers do: a product and a sum are rounded once.
+  // Products and sums are contracted, as CUDA compilers do: both are rounded
+  // once.
   targetOptions.AllowFPOpFusion = llvm::FPOpFusion::Fast;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, options.arch->name,
@@ -91,11 +92,11 @@ private:
 };
 } // namespace
 
-/// What a kernel calls but nobody defines would be ptxas's or the driver's to
-/// complain of, in worse words.
+/// Returns an error for a function that a kernel calls but nobody defines;
+/// ptxas or the driver would report it less clearly.
 static llvm::Error checkDefinitions(const llvm::Module &module) {
   for (const llvm::Function &function : module) {
-    // These two are the driver's.
+    // The driver defines these two.
     if (!function.isDeclaration() || function.isIntrinsic() ||
         function.use_empty() || function.getName() == "vprintf" ||
         function.getName() == "__assertfail")
@@ -106,8 +107,8 @@ static llvm::Error checkDefinitions(const llvm::Module &module) {
   return llvm::Error::success();
 }
 
-/// Inline assembly may be an instruction of a whole warp, which must not move
-/// into a branch; MLIR's op for it cannot say so.
+/// Marks inline assembly as convergent: it may be an instruction of a whole
+/// warp, which must not move into a branch. MLIR's op for it has no such mark.
 static void markConvergent(llvm::Module &module) {
   for (llvm::Function &function : module)
     for (llvm::Instruction &instruction : llvm::instructions(function))
@@ -116,8 +117,9 @@ static void markConvergent(llvm::Module &module) {
           call->setConvergent();
 }
 
-/// Compares bf16 as f32: where f32 is flushed to zero, LLVM flushes in the
-/// comparison of bf16, too, which PTX has no instruction for.
+/// Makes comparisons of bf16 comparisons of f32: where f32 is flushed to zero,
+/// LLVM also flushes in the comparison of bf16, for which PTX has no
+/// instruction.
 static void widenComparisons(llvm::Module &module) {
   llvm::Type *wide = llvm::Type::getFloatTy(module.getContext());
   for (llvm::Function &function : module)
@@ -131,8 +133,8 @@ static void widenComparisons(llvm::Module &module) {
     }
 }
 
-/// Whether `instruction` computes elements of f16, or compares them, by what
-/// has the same result in f32, rounded to f16.
+/// Returns true if `instruction` computes or compares elements of f16 by an
+/// operation that gives the same result in f32, rounded to f16.
 static bool isHalfArithmetic(const llvm::Instruction &instruction) {
   if (instruction.getNumOperands() == 0 ||
       !instruction.getOperand(0)->getType()->getScalarType()->isHalfTy())
@@ -161,11 +163,11 @@ static bool isHalfArithmetic(const llvm::Instruction &instruction) {
       instruction);
 }
 
-/// Computes in f32 where LLVM computes in f16, which it does where a program
-/// rounds to f16 what f32 has of two such numbers. Where f32 is flushed to
-/// zero, LLVM flushes in f16, too, but the denormal numbers of f16 begin at
-/// 6e-5; in f32 they are normal. f32 has twice the digits of f16 and two more,
-/// so that rounding twice is rounding once.
+/// Computes in f32 where LLVM would compute in f16, which it does where a
+/// program rounds the f32 result of two f16 numbers to f16. Where f32 is
+/// flushed to zero, LLVM also flushes in f16, but the denormal numbers of f16
+/// begin at 6e-5; in f32 they are normal. f32 has twice the digits of f16 and
+/// two more, so that rounding twice gives the result of rounding once.
 static void widenHalves(llvm::Module &module) {
   llvm::SmallVector<llvm::Instruction *> narrow;
   for (llvm::Function &function : module) {
@@ -205,7 +207,7 @@ static void widenHalves(llvm::Module &module) {
   }
 }
 
-/// The passes of a level from 1 to 3.
+/// Returns the passes of a level from 1 to 3.
 static llvm::ModulePassManager buildPasses(llvm::PassBuilder &builder,
                                            int level) {
   if (level > 1)
@@ -226,9 +228,9 @@ static llvm::ModulePassManager buildPasses(llvm::PassBuilder &builder,
 /// Adds 0 to each high half of a product of 32-bit numbers. ptxas, up to 13.5
 /// at least, computes a 64-bit difference whose low half begins with such a
 /// product, as `x / 6 - y` does, as that product plus the negated low half of
-/// `y`, and takes what carries from there: nothing does where that half is 0,
-/// so that the difference is 2^32 too small. A product that has its addend
-/// already is left alone, and is the same instruction.
+/// `y`, and takes the carry from this sum. There is no carry where that half is
+/// 0, so that the difference is 2^32 too small. A product that already has an
+/// addend is left alone; the added 0 gives the same instruction.
 static std::string addToHighProducts(llvm::StringRef ptx) {
   std::string result;
   result.reserve(ptx.size() + ptx.size() / 64);

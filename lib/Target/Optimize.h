@@ -18,13 +18,13 @@ class TargetMachine;
 
 namespace fovea {
 
-/// Runs the passes that `build` makes on `module`, with all analyses there are
+/// Runs the passes that `build` adds on `module`, with all analyses available
 /// for `machine`.
 void optimize(
     llvm::Module &module, llvm::TargetMachine &machine,
     llvm::function_ref<llvm::ModulePassManager(llvm::PassBuilder &)> build);
 
-/// LLVM's own passes of level 2 or, otherwise, 3.
+/// Returns LLVM's own passes of level 2 or, otherwise, 3.
 llvm::ModulePassManager buildDefaultPasses(llvm::PassBuilder &builder,
                                            int level);
 

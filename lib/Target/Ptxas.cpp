@@ -27,7 +27,7 @@ namespace fs = llvm::sys::fs;
 
 namespace {
 
-/// A new file in the folder for such, removed in the end.
+/// A new file in the folder for temporary files, removed at the end.
 class TemporaryFile {
 public:
   llvm::Error create(llvm::StringRef suffix, llvm::StringRef content = "") {
@@ -67,7 +67,7 @@ private:
 
 } // namespace
 
-/// A cache entry: the length of the log, the log, the cubin.
+/// Packs a cache entry: the length of the log, the log, the cubin.
 static std::string pack(llvm::StringRef log, llvm::StringRef cubin) {
   std::string entry(8, '\0');
   llvm::support::endian::write64le(entry.data(), log.size());
@@ -118,7 +118,8 @@ fovea::runPtxas(llvm::StringRef file,
       /*MemoryLimit=*/0, &message, &failed);
   if (failed)
     return llvm::createStringError("cannot run '" + file + "': " + message);
-  // Waiting with a limit would take the process's alarm, which is its user's.
+  // Waiting with a limit would use the process's alarm, which belongs to its
+  // user.
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(*timeout);
   llvm::sys::ProcessInfo ended;
   for (auto pause = std::chrono::microseconds(200);;

@@ -1,4 +1,4 @@
-//===- PtxasLog.cpp - Read what ptxas says --------------------------------===//
+//===- PtxasLog.cpp - Parsing of ptxas's output ---------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 using namespace fovea;
 
-/// The text between the first pair of quotes behind `after`; empty if there is
-/// none.
+/// Returns the text between the first pair of quotes after `after`; empty if
+/// there is none.
 static llvm::StringRef getQuoted(llvm::StringRef text, llvm::StringRef after) {
   size_t at = text.find(after);
   if (at == llvm::StringRef::npos)
@@ -62,8 +62,8 @@ bool PtxasDiagnostic::isSlowdown() const {
 
 PtxasReport fovea::parsePtxasLog(llvm::StringRef log) {
   PtxasReport report;
-  // Whose properties the lines that follow are; null for a function that is no
-  // kernel.
+  // The kernel whose properties the lines that follow are; null for a function
+  // that is no kernel.
   KernelResources *current = nullptr;
   auto select = [&](llvm::StringRef name) {
     current = llvm::find_if(report.kernels, [&](const KernelResources &kernel) {
@@ -75,8 +75,8 @@ PtxasReport fovea::parsePtxasLog(llvm::StringRef log) {
   llvm::SmallVector<llvm::StringRef> lines;
   log.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (llvm::StringRef line : lines) {
-    // `ptxas info    : text`, `ptxas file.ptx, line 8; error   : text`, and
-    // lines that go on.
+    // Lines are `ptxas info    : text`, `ptxas file.ptx, line 8; error   :
+    // text`, and continuations.
     auto [head, text] = line.split(": ");
     head = head.rtrim();
     text = text.trim();
@@ -99,7 +99,8 @@ PtxasReport fovea::parsePtxasLog(llvm::StringRef log) {
         continue;
       }
       if (text.starts_with("Used ")) {
-        // Of the kernel that was compiled last, whatever functions it calls.
+        // The properties are those of the kernel compiled last, whatever
+        // functions it calls.
         if (!report.kernels.empty())
           parseItems(text, report.kernels.back());
         continue;

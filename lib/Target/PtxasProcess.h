@@ -18,13 +18,13 @@ namespace fovea {
 
 struct PtxasOutput {
   int exitCode;
-  /// What it wrote to standard output and standard error.
+  /// The text that it wrote to standard output and standard error.
   std::string log;
 };
 
 /// Runs the program and waits for it. An error if it cannot be run, crashes, or
-/// has not ended after the seconds that FOVEA_PTXAS_TIMEOUT says (default:
-/// 600); it is ended then.
+/// has not ended after the seconds in FOVEA_PTXAS_TIMEOUT (default: 600); it is
+/// killed then.
 llvm::Expected<PtxasOutput> runPtxas(llvm::StringRef file,
                                      llvm::ArrayRef<llvm::StringRef> arguments);
 

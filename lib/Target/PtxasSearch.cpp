@@ -1,4 +1,4 @@
-//===- PtxasSearch.cpp - Find a ptxas that is fit -------------------------===//
+//===- PtxasSearch.cpp - Search for a ptxas that is fit -------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,8 @@ namespace path = llvm::sys::path;
 namespace {
 
 constexpr PtxasVersion kOldest = {12, 0, 0};
-/// 12.8.0 up to 12.9.0; the 12.9.1 that is right again is build 86.
+/// Versions 12.8.0 up to 12.9.0 are unfit; 12.9.1, which is right again, is
+/// build 86.
 constexpr PtxasVersion kFirstBad = {12, 8, 0};
 constexpr PtxasVersion kFirstGood = {12, 9, 86};
 
@@ -40,7 +41,7 @@ static std::string makePath(const llvm::Twine &folder,
   return result.str().str();
 }
 
-/// The folders below `prefix` where Python packages are installed.
+/// Adds the folders below `prefix` where Python packages are installed.
 static void addPackageFolders(llvm::StringRef prefix,
                               llvm::SmallVectorImpl<std::string> &folders) {
   std::error_code code;
@@ -55,10 +56,10 @@ static void addPackageFolders(llvm::StringRef prefix,
   }
 }
 
-/// Where Python packages with a ptxas may be.
+/// Returns the folders where Python packages with a ptxas may be.
 static llvm::SmallVector<std::string> getPackageFolders() {
   llvm::SmallVector<std::string> folders;
-  // That of Fovea's own package comes first.
+  // The folder of Fovea's own package comes first.
   Dl_info info;
   if (dladdr(&kOldest, &info) && info.dli_fname) {
     llvm::StringRef folder = path::parent_path(info.dli_fname);
@@ -78,7 +79,7 @@ static llvm::SmallVector<std::string> getPackageFolders() {
   return folders;
 }
 
-/// Every file that may be a ptxas, best first.
+/// Returns every file that may be a ptxas, best first.
 static llvm::SmallVector<std::string> getCandidates() {
   llvm::SmallVector<std::string> files;
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -134,7 +135,8 @@ static llvm::Expected<PtxasVersion> readVersion(llvm::StringRef file,
   return version;
 }
 
-/// Why a ptxas is not fit to assemble for `chip`; empty if it is.
+/// Returns the reason why a ptxas is not fit to assemble for `chip`; empty if
+/// it is fit.
 static std::string getObjection(PtxasVersion version, llvm::StringRef chip) {
   if (version < kOldest)
     return "it is older than " + formatVersion(kOldest);
