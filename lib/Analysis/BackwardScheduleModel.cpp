@@ -24,25 +24,27 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Seconds of all blocks, each of which adds up the gradients of a tile of
-/// keys.
+/// Returns the seconds of all blocks, each of which adds up the gradients of
+/// one tile of keys.
 static double predictBackwardSeconds(const AttentionShape &shape,
                                      machine::TargetAttr target,
                                      ScheduleAttr schedule,
                                      const GpuFootprint &footprint) {
   // Instructions per score: scale and subtract, exponential, difference and
-  // product, two conversions, and what comes between.
+  // product, two conversions, and the instructions between them.
   constexpr double kScoreOps = 18;
-  // What products by FMA reach of its peak, and tensor cores of theirs.
+  // The share of the peak rate that products by FMA, and by tensor cores,
+  // reach.
   constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.85;
-  // The part of the shorter of products and arithmetic that does not hide.
+  // The fraction of the shorter of products and arithmetic that does not
+  // overlap the longer.
   constexpr double kExposed = 0.25;
   // Seconds to pass the barriers of a step, to wait for a copy that does not
   // run ahead, and to begin and end a block.
   constexpr double kStepLatency = 2e-7, kCopyLatency = 8e-7,
                    kBlockLatency = 4e-6;
-  // How much faster than main memory the L2 cache hands out tiles, and adds up
-  // the queries' gradients (measured on the H200: 6.5 and 3.9 TB/s).
+  // The speed relative to main memory at which the L2 cache delivers tiles, and
+  // adds up the queries' gradients (measured on the H200: 6.5 and 3.9 TB/s).
   constexpr double kNearSpeedup = 1.5, kSumSpeedup = 0.9;
 
   double queries = double(schedule.getQueryTile()),
@@ -53,7 +55,7 @@ static double predictBackwardSeconds(const AttentionShape &shape,
   double products = 2 * queries * keys * (3 * headDim + 2 * valueDim);
   if (shape.elementBytes == 2) {
     double rate = double(target.getMatrixPeak()) * perCore * kMatrixEfficiency;
-    // Tensor cores with WGMMA reach half of their rate by mma.sync.
+    // Tensor cores that have WGMMA reach half of their rate with mma.sync.
     products /= !footprint.usesWgmma && target.getGpuArch().hasWarpGroups
                     ? rate / 2
                     : rate;
@@ -81,10 +83,11 @@ static double predictBackwardSeconds(const AttentionShape &shape,
   return waves * (steps * step + kBlockLatency);
 }
 
-/// Whether a derivative of the score region, by the score or by what is read of
-/// captured tensors that have gradients, reads the score, which is then kept
-/// beside what becomes of it: it is not the score times and plus numbers, or
-/// the numbers have gradients.
+/// Returns true if a derivative of the score region, by the score or by a value
+/// read from a captured tensor that has a gradient, reads the score. The score
+/// is then kept beside the values computed from it. That is so unless the
+/// region only multiplies the score by numbers and adds numbers, none of which
+/// have gradients.
 static bool keepsScores(AttentionBackwardOp op) {
   if (op.getScore().empty())
     return false;
@@ -115,7 +118,7 @@ static bool keepsScores(AttentionBackwardOp op) {
   return false;
 }
 
-/// Whether a captured tensor that query and key index has a gradient.
+/// Returns true if a captured tensor that query and key index has a gradient.
 static bool hasBiasGradient(AttentionBackwardOp op) {
   std::optional<SmallVector<CaptureRead>> reads = findCaptureReads(op);
   return reads && llvm::any_of(*reads, [&](CaptureRead read) {
@@ -127,13 +130,14 @@ static bool hasBiasGradient(AttentionBackwardOp op) {
          });
 }
 
-/// Seconds under `schedule`; nullopt if the target has no such kernel.
+/// Returns the seconds under `schedule`; nullopt if the target has no such
+/// kernel.
 static std::optional<double> predictIfFits(AttentionBackwardOp op,
                                            const AttentionShape &shape,
                                            machine::TargetAttr target,
                                            ScheduleAttr schedule) {
-  // Registers for addresses of biases, and for what is read; by mma.sync those
-  // of operands serve as well.
+  // Registers for the addresses of biases, and for the values read; with
+  // mma.sync the registers of operands serve for these as well.
   constexpr int64_t kCaptureRegisters = 24;
   if (findUnsharedProduct(schedule, shape.headDim, shape.valueDim) ||
       !canSumCaptures(op, schedule))
@@ -148,11 +152,11 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
       schedule, target, shape.elementBytes, shape.headDim, shape.valueDim);
   if (!footprint.usesWgmma)
     footprint.registers += kOperandRegisters;
-  // Each a fragment of scores more: scores, and the gradients of what is read,
-  // which are summed or sent to memory while products run. With fewer than 64
-  // queries their gradients are no product by WGMMA: that costs more than the
-  // spills of a captured tensor that has no element for each score (d =
-  // 128: 3.9 ms with 32, 2.7 with 64).
+  // Each of these takes another fragment of scores: scores, and the gradients
+  // of values read, which are summed or sent to memory while products run. With
+  // fewer than 64 queries, WGMMA cannot compute the queries' gradients. Losing
+  // that costs more than the spills of a captured tensor that has no element
+  // for each score (d = 128: 3.9 ms with 32, 2.7 with 64).
   constexpr int64_t kWgmmaQueries = 64;
   int64_t fragment = threadScores * (shape.accumulationBytes / 4);
   if (keepsScores(op))
@@ -180,7 +184,8 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
   ScheduleAttr best;
   double bestSeconds = 0;
   for (int64_t warps : {8, 4})
-    // A warp for each 16 keys, or two that have half of the columns each.
+    // Either one warp for each 16 keys, or two warps that have half of the
+    // columns each.
     for (int64_t keys : {16 * warps, 8 * warps})
       for (int64_t queries : {128, 64, 32, 16})
         for (int64_t stages : {2, 1}) {

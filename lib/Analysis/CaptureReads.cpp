@@ -1,4 +1,4 @@
-//===- CaptureReads.cpp - Where gradients of captures are sent ------------===//
+//===- CaptureReads.cpp - Destinations of gradients of captures -----------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// The number of the coordinate, behind the score, that `index` is in the score
-/// region `body`.
+/// Returns the number of the coordinate, counted after the score, that `index`
+/// is in the score region `body`.
 static std::optional<unsigned> getCoordinate(Block &body, Value index) {
   auto argument = dyn_cast<BlockArgument>(index);
   if (!argument || argument.getOwner() != &body || !argument.getArgNumber())
@@ -46,13 +46,13 @@ llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
 }
 
 namespace {
-/// By how much values of a score region grow if query and key do so by 1,
-/// wherever they are.
+/// Computes by how much values of a score region grow if query and key both
+/// grow by 1, from any position.
 class Growth {
 public:
   explicit Growth(Block &body);
 
-  /// Nothing if it is not known.
+  /// Returns nullopt if the growth is not known.
   std::optional<int64_t> get(Value value) const;
 
 private:
@@ -64,7 +64,7 @@ private:
 } // namespace
 
 Growth::Growth(Block &body) : body(body) {
-  // Batch and head stay; the score has no such place.
+  // Batch and head do not change; the score's change is unknown.
   for (unsigned number : {1, 2})
     known[body.getArgument(number)] = 0;
   for (unsigned number : {3, 4})
@@ -98,7 +98,7 @@ std::optional<int64_t> Growth::find(Operation &op) const {
     return operands[0] - operands[1];
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
           arith::TruncIOp>(op)) {
-    // Positions fit 32 bits; in fewer they wrap.
+    // Positions fit 32 bits; in narrower types they wrap.
     Type type = op.getResult(0).getType();
     bool wraps = !type.isIndex() && type.getIntOrFloatBitWidth() < 32;
     return wraps && operands[0] != 0 ? std::nullopt
@@ -145,7 +145,7 @@ fovea::findCaptureReads(AttentionBackwardOp op) {
   if (walked.wasInterrupted())
     return std::nullopt;
 
-  // The score, the query; the key.
+  // The arguments are the score and the query, then the key.
   llvm::SmallDenseSet<Value> ofQueries =
       getDependents(body, {body.getArgument(0), body.getArgument(3)});
   llvm::SmallDenseSet<Value> ofKeys = getDependents(body, body.getArgument(4));

@@ -122,7 +122,7 @@ std::optional<int64_t> SizeEvaluator::evaluateOp(Operation *op) {
     std::optional<int64_t> index = dim.getConstantIndex();
     return index ? size(dim.getSource(), *index) : std::nullopt;
   }
-  // Everything else that is made of sizes folds once its operands are known.
+  // Every other op on sizes folds once its operands are known.
   SmallVector<Attribute> operands;
   for (Value operand : op->getOperands()) {
     std::optional<int64_t> evaluated = evaluate(operand);
@@ -161,7 +161,7 @@ double fovea::countFlops(Region &region) {
   return count;
 }
 
-/// Whether `op` is a product of matrices whose elements have 16 bits.
+/// Returns true if `op` is a product of matrices whose elements have 16 bits.
 static bool isMatrixProduct(Operation *op) {
   auto isSmall = [](Value value) {
     Type type = getElementTypeOrSelf(value);
@@ -178,14 +178,15 @@ static bool isMatrixProduct(Operation *op) {
       .Default([](Operation *) { return false; });
 }
 
-/// An op that works on rows, which a chain of such ops passes on.
+/// Returns true for an op that works on rows, so that a chain of such ops can
+/// pass its result on.
 static bool isRowOp(Operation *op) {
   return isa<LayerNormOp, RMSNormOp, RopeOp, ResidualAddOp, ElementwiseOp,
              DropoutOp, ScaleOp, ModifyOp, MaskOp, SoftmaxOp,
              SoftmaxBackwardOp>(op);
 }
 
-/// What `op` reads.
+/// Returns the values that `op` reads.
 static SmallVector<Value> getInputs(Operation *op) {
   SmallVector<Value> inputs(op->getOperands());
   if (auto destination = dyn_cast<DestinationStyleOpInterface>(op))
@@ -220,9 +221,9 @@ private:
   machine::TargetAttr target;
   KernelForm form;
   int64_t passes;
-  /// What is computed on the tiles of attention.
+  /// The ops that are computed on the tiles of attention.
   const llvm::DenseSet<Operation *> &tiled;
-  /// Those of them that are part of an attention's cost.
+  /// The ops of `tiled` that are part of an attention's cost.
   llvm::DenseSet<Operation *> counted;
   /// Results that stay within a chain of row ops.
   llvm::SmallDenseSet<Value> passedOn;
@@ -343,7 +344,8 @@ FailureOr<double> CostEstimator::flopsOf(Operation *op) {
       });
 }
 
-/// Attention that no tile of fits, as GPUs compute it: its scores in memory.
+/// Visits attention for which no tile fits. GPUs compute it with its scores in
+/// memory.
 LogicalResult CostEstimator::visitWrittenOut(AttentionOp op,
                                              const AttentionShape &shape) {
   double count = double(shape.batch * shape.heads) * double(shape.queries) *
@@ -438,7 +440,7 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   }
   double heads = double((*key)[0] * (*key)[1]);
   double headBytes = heads ? (keys.bytes + values.bytes) / heads : 0.0;
-  // How often a tile of keys is loaded.
+  // The number of times that a tile of keys is loaded.
   double loads = std::max(
       1.0, double(llvm::divideCeil(shape.queries, schedule.getQueryTile())) *
                double(shape.heads) / double((*key)[1]) * shape.visible);
@@ -458,7 +460,8 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
   return success();
 }
 
-/// Adds what it takes to read `value`: its bytes, or what makes it on a tile.
+/// Adds the cost of reading `value`: its bytes, or the ops that make it on a
+/// tile.
 LogicalResult CostEstimator::addProducers(Value value, KernelCost &kernel) {
   Operation *op = value.getDefiningOp();
   bool isView = op && isa<tensor::TensorDialect>(op->getDialect()) &&
@@ -466,7 +469,7 @@ LogicalResult CostEstimator::addProducers(Value value, KernelCost &kernel) {
                 isa<RankedTensorType>(op->getOperand(0).getType());
   bool isTiled = op && tiled.contains(op);
   if (isView && !isTiled) {
-    // Views of what a tile makes.
+    // Views of a tensor that is made on a tile.
     Operation *source = op->getOperand(0).getDefiningOp();
     if (source && tiled.contains(source))
       return addProducers(op->getOperand(0), kernel);
@@ -490,7 +493,8 @@ LogicalResult CostEstimator::addProducers(Value value, KernelCost &kernel) {
   return success();
 }
 
-/// Adds what it takes to write `value`: its bytes, or what reads it on a tile.
+/// Adds the cost of writing `value`: its bytes, or the ops that read it on a
+/// tile.
 LogicalResult CostEstimator::addConsumers(Value value, KernelCost &kernel) {
   SmallVector<Value> results = {value};
   llvm::SmallPtrSet<Operation *, 4> seen;
@@ -587,7 +591,7 @@ LogicalResult CostEstimator::visit(Operation *op) {
 }
 
 FailureOr<Cost> CostEstimator::run() {
-  // Before sizes are asked for, which adds ops and uses.
+  // This comes before sizes are computed, which adds ops and uses.
   SmallVector<Operation *> ops;
   for (Operation &op : function.front())
     ops.push_back(&op);
@@ -622,7 +626,7 @@ FailureOr<Cost> fovea::estimateCost(func::FuncOp function,
                                     machine::TargetAttr target, KernelForm form,
                                     int64_t passes,
                                     const llvm::DenseSet<Operation *> &tiled) {
-  // Sizes are evaluated on a copy, since asking for them adds IR.
+  // Sizes are evaluated on a copy, since computing them adds IR.
   IRMapping mapping;
   OwningOpRef<func::FuncOp> copy = function.clone(mapping);
   llvm::DenseSet<Operation *> copied;

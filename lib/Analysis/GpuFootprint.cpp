@@ -1,4 +1,4 @@
-//===- GpuFootprint.cpp - What a schedule takes of a GPU ------------------===//
+//===- GpuFootprint.cpp - GPU resources that a schedule takes -------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,27 +16,29 @@ using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::tile;
 
-/// Head dims are padded to a multiple of it.
+/// Head dims are padded to a multiple of this number.
 static constexpr int64_t kFeatures = 16;
-/// Columns of a panel, of 128 bytes, of a tile of 16-bit elements.
+/// Columns of a panel (128 bytes) of a tile of 16-bit elements.
 static constexpr int64_t kPanel = 64;
-/// Registers of a thread beside those that are counted.
+/// Registers of a thread beside those that are counted one by one.
 static constexpr int64_t kOtherRegisters = 25;
-/// The same of the backward pass by mma.sync or FMA, and by WGMMA.
+/// The same for the backward pass by mma.sync or FMA, and by WGMMA.
 static constexpr int64_t kOtherBackwardRegisters = 33,
                          kOtherWgmmaBackwardRegisters = 41;
 
-/// Bytes of a tile in shared memory.
+/// Returns the bytes of a tile in shared memory.
 static int64_t getSharedBytes(int64_t rows, int64_t columns, int64_t bytes) {
   return llvm::alignTo(rows * columns * bytes, kSharedAlignment);
 }
 
-/// The threads of warps that compute, and the registers that one may have.
+/// Returns the number of threads in warps that compute, and the limit of
+/// registers of each.
 static GpuFootprint getThreads(ScheduleAttr schedule,
                                machine::TargetAttr target) {
   int64_t warps = schedule.getWarps();
   GpuFootprint footprint;
-  // With roles a warp group more copies, and gives up what it does not need.
+  // With roles, another warp group copies, and gives up the registers that it
+  // does not need.
   int64_t threads = warps * 32;
   int64_t copyThreads =
       target.getGpuArch().hasBulkCopies ? machine::kGroupWarps * 32 : 0;
@@ -60,7 +62,7 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   valueDim = llvm::alignTo(valueDim, kFeatures);
 
   GpuFootprint footprint = getThreads(schedule, target);
-  // Groups of more rows than an instruction has would wait for themselves.
+  // A group with more rows than an instruction takes would wait for itself.
   footprint.usesWgmma =
       bytes == 2 && queries == 16 * schedule.getWarps() &&
       WarpGrid{schedule.getWarps(), 1}.canUseWgmma(target.getGpuArch(), keys,
@@ -76,7 +78,7 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   int64_t rowWords = bytes == 8 ? 2 : 1;
   int64_t perThread = queries * rowWords;
   int64_t scores = perThread * keys, output = perThread * valueDim;
-  // Wide probabilities take the place of their scores.
+  // Probabilities as wide as scores reuse the registers of their scores.
   int64_t probabilities =
       bytes == 2 ? scores / 2 * (footprint.usesWgmma ? 2 : 1) : 0;
   footprint.registers =
@@ -93,7 +95,7 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
 
-  // Warps without keys of their own share the columns of others'.
+  // Warps without keys of their own share the columns of other warps.
   const machine::GpuArch &arch = target.getGpuArch();
   WarpGrid grid = WarpGrid::get(keys, schedule.getWarps());
   GpuFootprint footprint = getThreads(schedule, target);
@@ -111,7 +113,7 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
   // Statistics of rows: the log-sum-exp as two numbers, and delta.
   footprint.sharedBytes +=
       getSharedBytes(schedule.getStages() * 3, queries, accumulatorBytes);
-  // Left operands of which a warp has not all columns.
+  // Left operands where a warp does not have all columns.
   if (grid.columns > 1)
     footprint.sharedBytes += 2 * getSharedBytes(keys, queries, bytes);
   if (arch.hasBulkCopies)
@@ -119,7 +121,7 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
 
   int64_t threads = schedule.getWarps() * 32;
   int64_t words = accumulatorBytes / 4;
-  // Of every step: the sums of keys and values.
+  // Needed in every step: the sums of keys and values.
   int64_t sums = keys * (headDim + valueDim) * words;
   footprint.registers =
       llvm::divideCeil(2 * queries * keys * words + sums, threads) +
@@ -128,15 +130,15 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
   if (!footprint.usesWgmma)
     return footprint;
   // Products by WGMMA run side by side: while the queries' gradients are
-  // summed, those of values and keys still read probabilities and scores'
-  // gradients of 16 bits.
+  // summed, the products for values and keys still read 16-bit probabilities
+  // and gradients of scores.
   int64_t summed =
       llvm::divideCeil(queries * keys + queries * headDim + sums, threads);
   WarpGrid queryGrid = WarpGrid::get(queries, schedule.getWarps());
   int64_t columns = headDim / queryGrid.columns;
   bool sumsByWgmma = queryGrid.canUseWgmma(arch, headDim, kPanel);
-  // By mma.sync, ptxas has the right operands of three steps in flight, of 4
-  // registers for 16 columns, and the left one of one.
+  // With mma.sync, ptxas keeps in flight the right operands of three steps, of
+  // 4 registers for 16 columns, and the left operand of one step.
   int64_t others =
       sumsByWgmma ? kOtherWgmmaBackwardRegisters : 3 * columns / 4 + 4;
   footprint.registers = std::max(footprint.registers, summed + others);

@@ -22,9 +22,10 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Warps that alternate as one: one for each scheduler of a multiprocessor.
+/// Warps that alternate as one group: one warp for each scheduler of a
+/// multiprocessor.
 static constexpr int64_t kGroupWarps = 4;
-/// Registers that a thread needs to read what regions capture: addresses of
+/// Registers that a thread needs to read captured tensors: addresses of
 /// elements, and loads that run ahead.
 static constexpr int64_t kCaptureRegisters = 24;
 
@@ -32,7 +33,7 @@ static FloatType getFloat(Value tensor) {
   return cast<FloatType>(getElementTypeOrSelf(tensor));
 }
 
-/// The narrowest type that has all numbers of both.
+/// Returns the narrowest type that represents all numbers of both.
 static FloatType getJoin(FloatType a, FloatType b) {
   if (a == b)
     return a;
@@ -57,7 +58,8 @@ FloatType fovea::getProductType(AttentionBackwardOp op) {
   return lacksRange ? Float32Type::get(type.getContext()) : type;
 }
 
-/// Why no kernel takes operands of these types.
+/// Returns the reason for which no kernel takes operands of these types, or
+/// nullopt.
 template <typename OpTy>
 static std::optional<std::string> getUnfitOperands(OpTy op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
@@ -101,21 +103,22 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
                                 machine::TargetAttr target,
                                 ScheduleAttr schedule) {
   // Instructions per score: scale and subtract, exponential (at an eighth of
-  // the rate), maximum, sum, conversion, and what comes between.
+  // the rate), maximum, sum, conversion, and the instructions between them.
   constexpr double kSoftmaxOps = 14.5;
-  // The part of the shorter of products and softmax that does not hide under
-  // the longer, for the groups of warps that alternate: one, two, more.
-  // (Fitted, as the number of operations, to full attention on the H200, head
-  // dims 64 to 256 at 16k: within 15% of what was measured.)
+  // The fraction of the shorter of products and softmax that does not overlap
+  // the longer, for one, two and more groups of warps that alternate. (This and
+  // the number of operations were fitted to full attention on the H200, head
+  // dims 64 to 256 at 16k: within 15% of the measured times.)
   constexpr double kExposed[] = {1.0, 0.25, 0.2};
   // Seconds to pass the barriers and reductions of a step; to wait for a copy
   // that does not run ahead; to begin and end a block.
   constexpr double kStepLatency = 1e-7, kCopyLatency = 8e-7,
                    kBlockLatency = 2e-6;
-  // What products by FMA reach of its peak, and tensor cores of theirs.
+  // The share of the peak rate that products by FMA, and by tensor cores,
+  // reach.
   constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.9;
-  // How much faster than main memory the L2 cache hands out keys and values
-  // (measured on the H200 by blocks of 64 queries: 6.5 TB/s).
+  // The speed relative to main memory at which the L2 cache delivers keys and
+  // values (measured on the H200 with blocks of 64 queries: 6.5 TB/s).
   constexpr double kNearSpeedup = 1.5;
 
   GpuFootprint footprint = getGpuFootprint(schedule, target, shape.elementBytes,
@@ -129,7 +132,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double products = 2 * queries * keys * features;
   if (shape.elementBytes == 2) {
     double rate = double(target.getMatrixPeak()) * perCore * kMatrixEfficiency;
-    // Tensor cores with WGMMA reach half of their rate by mma.sync.
+    // Tensor cores that have WGMMA reach half of their rate with mma.sync.
     if (!footprint.usesWgmma && target.getGpuArch().hasWarpGroups)
       rate /= 2;
     products /= rate;
@@ -137,8 +140,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     products /= double(target.getPeak()) * perCore * kFmaEfficiency * 4 /
                 double(shape.accumulationBytes);
   }
-  // Without WGMMA every warp reads all keys and values from shared memory, a
-  // byte a lane and cycle.
+  // Without WGMMA every warp reads all keys and values from shared memory, at
+  // one byte per lane and cycle.
   if (!footprint.usesWgmma)
     products =
         std::max(products, double(schedule.getWarps()) * keys * features *
@@ -168,7 +171,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   int64_t blocks =
       shape.batch * shape.heads *
       int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
-  // Blocks end at different times, so that the last wave is no whole one.
+  // Blocks end at different times, so the last wave is not rounded up to a
+  // whole one.
   double waves =
       std::max(1.0, double(blocks) / double(target.getCores() * resident));
   double latency =
@@ -177,8 +181,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   return waves * (double(resident) * steps * step + latency);
 }
 
-/// Multiply-adds in a thread's code of one step: those of the probabilities, in
-/// registers, with values, where they are scalar instructions.
+/// Returns the multiply-adds in a thread's code of one step, for the product of
+/// the probabilities (in registers) with the values, where these are scalar
+/// instructions.
 static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
   if (shape.elementBytes == 2)
     return 0;
@@ -186,7 +191,7 @@ static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
          (schedule.getWarps() * 32);
 }
 
-/// Whether a score or mask region reads a tensor.
+/// Returns true if a score or mask region reads a tensor.
 static bool readsCaptures(AttentionOp op) {
   return op->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
@@ -218,12 +223,13 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
           GpuFootprint footprint =
               getGpuFootprint(candidate, target, shape.elementBytes,
                               shape.headDim, shape.valueDim, passes);
-          // A third group of warps pays where it keeps tensor cores busy.
+          // A third group of warps pays off where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
           footprint.registers += spare;
           if (op.getDropout())
             footprint.registers += getDropoutRegisters(rows * keyTile / 32);
-          // A warp with more rows than an instruction loads more of them ahead.
+          // A warp with more rows than one instruction takes loads more of them
+          // ahead.
           if (rows > 16)
             footprint.registers += kOperandRegisters * shape.elementBytes / 2;
           StringRef objection;

@@ -14,25 +14,25 @@
 
 namespace fovea {
 
-/// The longest code of products by scalar instructions.
+/// The largest number of scalar instructions that products may unroll to.
 inline constexpr int64_t kLargestUnrolled = 4096;
 
 /// Registers for operands of products that are not read from shared memory.
 inline constexpr int64_t kOperandRegisters = 40;
 
-/// Registers for the random bits of a thread's scores under dropout, of which
-/// ptxas computes all side by side.
+/// Returns the registers for the random bits of a thread's scores under
+/// dropout, all of which ptxas computes side by side.
 inline int64_t getDropoutRegisters(int64_t threadScores) {
   return threadScores + 16;
 }
 
-/// Blocks under a mask have unequal work.
+/// Returns the order of work; blocks under a mask have unequal work.
 inline attn::WorkOrder getWorkOrder(mlir::Region &mask) {
   return mask.empty() ? attn::WorkOrder::Linear : attn::WorkOrder::LongestFirst;
 }
 
-/// The shape of an op, whose dynamic lengths are taken to be long: one kernel
-/// serves all, and time is spent in these.
+/// Returns the shape of an op. Dynamic lengths are assumed to be long: one
+/// kernel serves all lengths, and long ones take the most time.
 template <typename OpTy>
 AttentionShape getLongShape(OpTy op) {
   constexpr int64_t kLongLength = 16384;
@@ -44,17 +44,18 @@ AttentionShape getLongShape(OpTy op) {
   return shape;
 }
 
-/// Whether `op`, or an op in its regions, has an operand in `values`.
+/// Returns true if `op`, or an op in its regions, has an operand in `values`.
 bool usesAny(mlir::Operation &op,
              const llvm::SmallDenseSet<mlir::Value> &values);
 
-/// Estimated seconds of one attention under `schedule`, which has warps.
+/// Returns the estimated seconds of one attention under `schedule`, which has
+/// warps.
 double predictGpuSeconds(const AttentionShape &shape,
                          machine::TargetAttr target,
                          attn::ScheduleAttr schedule);
 
-/// The schedule with the least predicted time whose tile fits a block of the
-/// GPU; null if none does.
+/// Returns the schedule with the least predicted time whose tile fits a block
+/// of the GPU; null if none fits.
 attn::ScheduleAttr selectGpuSchedule(attn::AttentionOp op,
                                      machine::TargetAttr target,
                                      int64_t passes);

@@ -52,7 +52,7 @@ Fold IndexMath::emit(Fold a, Fold b, bool isBoolean) {
                                      materialize(b, isBoolean));
 }
 
-/// `x` where `value` is `0 - x`, else null.
+/// Returns `x` if `value` is `0 - x`, else null.
 static Value negationOf(Fold value) {
   auto known = dyn_cast<Value>(value);
   auto difference = known ? known.getDefiningOp<arith::SubIOp>() : nullptr;

@@ -1,4 +1,4 @@
-//===- HostUtils.cpp - What the host's passes share -----------------------===//
+//===- HostUtils.cpp - Helpers shared by passes for the host --------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

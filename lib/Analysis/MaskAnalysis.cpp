@@ -1,12 +1,12 @@
-//===- MaskAnalysis.cpp - Which tiles a mask keeps ------------------------===//
+//===- MaskAnalysis.cpp - Tiles that a mask keeps -------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The public face of the analysis, and rule R6: keys and rows by solving
-// comparisons.
+// The public interface of the analysis, and rule R6: bounds of keys and rows
+// from solving comparisons.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ using arith::CmpIPredicate;
 
 namespace {
 
-/// Positions along a coordinate that may be kept: from `lower`, if there is
-/// one, to below `upper`, if there is one. `exact` as in MaskBounds.
+/// Positions along a coordinate that may be kept: from `lower` (if set) to
+/// below `upper` (if set). `exact` is defined as in MaskBounds.
 struct Extent {
   std::optional<Fold> lower, upper;
   bool exact = true;
@@ -44,14 +44,15 @@ struct Extent {
 /// Solves conditions for the coordinate `along` over a box.
 class Solver {
 public:
-  /// With `presentOnly`, a comparison of the row that no captured value takes
-  /// part in may hold anywhere (rule R7).
+  /// With `presentOnly`, a comparison of the row that does not depend on
+  /// captured values may hold anywhere (rule R7).
   explicit Solver(Impl &whole, bool presentOnly = false)
       : whole(whole), presentOnly(presentOnly), along(whole.along),
         math(whole.math), first(whole.box[along].first),
         end(math.add(whole.box[along].last, math.constant(1))) {}
 
-  /// Where `condition` (or its opposite) may hold somewhere in the box.
+  /// Returns the positions where `condition` (or its opposite) may hold
+  /// somewhere in the box.
   Extent solve(Value condition, bool negate);
 
   Fold lowerOf(const Extent &set) const { return set.lower.value_or(first); }
@@ -59,7 +60,7 @@ public:
   MaskBounds bounds(const Extent &set) {
     Fold lower = set.lower ? math.max(*set.lower, first) : first;
     Fold upper = set.upper ? math.min(*set.upper, end) : end;
-    // Nothing stays nothing when the lower bound is rounded down to a tile.
+    // An empty set stays empty when the lower bound is rounded down to a tile.
     if (set.lower)
       upper = math.select(math.less(lower, upper), upper, first);
     return {lower, upper, set.exact};
@@ -72,9 +73,10 @@ private:
 
   Extent compare(arith::CmpIOp op, bool negate);
   Extent compareSigned(CmpIPredicate predicate, Value lhs, Value rhs);
-  /// Where `value` may be at most, or at least, some number of `bound`.
+  /// Returns the positions where `value` may be at most, or at least, some
+  /// number of `bound`.
   Extent solve(Value value, Side side, Interval bound);
-  /// Where `form - bound` may be at most 0.
+  /// Returns the positions where `form - bound` may be at most 0.
   Extent solve(const LinearForm &form, const Interval &bound);
 
   Extent everything() { return {std::nullopt, std::nullopt, false}; }
@@ -118,7 +120,7 @@ Extent Solver::unite(const Extent &a, const Extent &b) {
       return {std::nullopt, std::nullopt, exact};
     return {math.min(*a.lower, *b.lower), std::nullopt, exact};
   }
-  // The hull, with tiles between the two that neither keeps.
+  // The hull includes tiles between the two sets that neither keeps.
   Fold aEmpty = math.lessEqual(upperOf(a), lowerOf(a));
   Fold bEmpty = math.lessEqual(upperOf(b), lowerOf(b));
   auto pick = [&](Fold x, Fold y, Fold both) {
@@ -129,7 +131,7 @@ Extent Solver::unite(const Extent &a, const Extent &b) {
           false};
 }
 
-/// `set` where what it was derived from is sound, else everything.
+/// Returns `set` where its source is sound, else everything.
 Extent Solver::where(Fold sound, Extent set) {
   if (IndexMath::isTrue(sound))
     return set;
@@ -150,8 +152,8 @@ Interval Solver::negated(const Interval &a) {
   return {math.sub(zero, a.hi), math.sub(zero, a.lo), -a.max, -a.min, a.sound};
 }
 
-/// Whether `value` of the mask region, or of what is around it, follows from
-/// more than coordinates, sizes and constants.
+/// Returns true if `value`, of the mask region or of its surroundings, depends
+/// on more than coordinates, sizes and constants.
 static bool dependsOnCaptures(Region &mask, Value value,
                               llvm::SmallPtrSetImpl<Operation *> &seen) {
   Operation *op = value.getDefiningOp();
@@ -183,7 +185,7 @@ Extent Solver::solve(Value condition, bool negate) {
   Operation *op = condition.getDefiningOp();
   if (!op)
     return everything();
-  // A table of the whole condition does not hide the bounds of its parts.
+  // A table of the whole condition must not hide the bounds of its parts.
   auto operand = [&](unsigned number, bool negateIt) {
     return solve(op->getOperand(number), negateIt);
   };
@@ -226,10 +228,10 @@ Extent Solver::compare(arith::CmpIOp op, bool negate) {
     if (a.min >= 0 && b.min >= 0)
       return less;
     Interval zero = whole.point(0);
-    // From 0 on, if the right side is not negative ...
+    // From 0 on, if the right side is not negative,
     if (b.min >= 0)
       return where(a.sound, intersect(solve(lhs, Side::AtLeast, zero), less));
-    // ... and, if the left one is not, also all that is negative.
+    // and, if the left side is not negative, also all negative positions.
     if (a.min >= 0)
       return where(b.sound,
                    unite(solve(rhs, Side::AtMost, whole.point(-1)), less));
@@ -267,7 +269,7 @@ Extent Solver::compareSigned(CmpIPredicate predicate, Value lhs, Value rhs) {
       return everything();
     return where(sound, solve(*form, whole.point(-strict)));
   }
-  // The coordinate against anything.
+  // The coordinate compared with anything.
   Value place = whole.mask.getArgument(static_cast<unsigned>(along));
   if (lhs == place && !whole.dependsOn(rhs, along)) {
     Fold last = math.min(b.hi, whole.box[along].last);
@@ -279,7 +281,7 @@ Extent Solver::compareSigned(CmpIPredicate predicate, Value lhs, Value rhs) {
     Fold lower = strict ? math.add(before, math.constant(1)) : a.lo;
     return where(sound, {lower, std::nullopt, true});
   }
-  // One side may be anything: cut it to where it still decides.
+  // One side may be anything: cut it to the range that still decides.
   auto cut = [&](const Interval &x, const Interval &to) {
     int64_t low = to.min - 2, high = to.max + 2;
     auto clamp = [&](Fold end) {
@@ -342,8 +344,8 @@ Extent Solver::solve(const LinearForm &form, const Interval &bound) {
     return {limit, std::nullopt, true};
   }
 
-  // Undo an operation that is not linear. `limit` is cut to where it still
-  // decides, so that multiplying it cannot wrap.
+  // Undo an operation that is not linear. `limit` is cut to the range that
+  // still decides, so that multiplying it cannot wrap.
   Interval range = whole.integer(placed);
   Operation *op = placed.getDefiningOp();
   if (!op || range.min < -kSafe || range.max > kSafe)
@@ -434,7 +436,7 @@ const Span &MaskBox::operator[](Coordinate coordinate) const {
   llvm_unreachable("four coordinates");
 }
 
-/// An evaluator over every box.
+/// Returns an evaluator over every box.
 static Impl anywhere(Region &mask) {
   IndexMath constants(mask.getContext());
   Span span{constants.constant(0), constants.constant(kMaxPosition)};
@@ -483,7 +485,7 @@ MaskEvaluator::MaskEvaluator(Region &mask, const MaskBox &box,
     : impl(std::make_unique<Impl>(mask, box, IndexMath(builder, loc),
                                   /*whole=*/nullptr)) {}
 
-/// `whole` with `part` for its span along a key or a row.
+/// Returns `whole` with `part` as its span along a key or a row.
 static MaskBox cut(const MaskBox &whole, Coordinate along, Span part) {
   MaskBox box = whole;
   (along == Coordinate::Row ? box.row : box.key) = part;
@@ -514,7 +516,7 @@ TileKind MaskEvaluator::classify() {
 
 MaskBounds MaskEvaluator::bounds(Coordinate along) {
   impl->along = along;
-  // All that its tiles will ask the box for.
+  // Computes everything that the tiles will request from the box.
   evaluate();
   Solver solver(*impl);
   MaskBounds bounds =

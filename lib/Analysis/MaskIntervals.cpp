@@ -31,7 +31,7 @@ static bool isInteger(Value value) {
   return isa<IntegerType, IndexType>(value.getType());
 }
 
-/// The least and the greatest value of a type, as a signed integer.
+/// Returns the least and the greatest value of a type, as signed integers.
 static std::pair<int64_t, int64_t> rangeOf(Type type) {
   unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   return {llvm::minIntN(std::min(width, 64u)),
@@ -88,7 +88,7 @@ void Impl::findTabled(Value value) {
   if (varying == row || varying == key) {
     if (readsTensorAt(value, varying))
       tabled.insert(value);
-    return; // What it is made of has intervals.
+    return; // Its operands have intervals.
   }
   if (varying &&
       isa<arith::ArithDialect, affine::AffineDialect, math::MathDialect>(
@@ -108,7 +108,7 @@ bool Impl::readsTensorAt(Value value, unsigned varying) {
   });
 }
 
-/// The constants that bound `span`.
+/// Returns the constants that bound `span`.
 static Span staticSpan(const IndexMath &math, const Span &span) {
   std::optional<int64_t> first = IndexMath::constantOf(span.first);
   std::optional<int64_t> last = IndexMath::constantOf(span.last);
@@ -190,7 +190,7 @@ Interval Impl::integer(Value value) {
   if (auto it = integers.find(value); it != integers.end())
     return it->second;
   Interval result = computeInteger(value);
-  // The whole box has this tile in it.
+  // The whole box contains this tile.
   if (whole)
     result.sound = whole->integer(value).sound;
   integers[value] = result;
@@ -363,7 +363,8 @@ Interval Impl::choose(const Truth &choice, const Interval &a,
           std::max(a.max, b.max), bothSound(a, b)};
 }
 
-/// The quotient's ends by `quotient`, which grows with the dividend.
+/// Returns the rule that computes the ends by `quotient`, which grows with the
+/// dividend.
 template <typename Quotient>
 static auto quotientRule(Quotient quotient) {
   return [=](IndexMath &math, Impl::Ends a, Impl::Ends b) -> Impl::Ends {
@@ -384,8 +385,9 @@ static Fold truncDiv(IndexMath &math, Fold a, Fold b) {
   return math.truncDiv(a, b);
 }
 
-/// The remainder of a dividend by a divisor of at least 1: the dividend less a
-/// multiple where all of it has one quotient, else whatever can remain.
+/// Returns the rule for the remainder by a divisor of at least 1: the dividend
+/// less a multiple where the whole interval has one quotient, else all possible
+/// remainders.
 template <typename Quotient>
 static auto remainderRule(Quotient quotient, bool isFloor) {
   return [=](IndexMath &math, Impl::Ends a, Impl::Ends b) -> Impl::Ends {
@@ -420,7 +422,7 @@ Interval Impl::extension(Value operand, Type type, bool isSigned) {
   Interval value = integer(operand);
   if (isSigned || value.min >= 0)
     return value;
-  // A negative number becomes a large one.
+  // A negative number becomes a large one when read as unsigned.
   unsigned width = operand.getType().isIndex()
                        ? 64
                        : operand.getType().getIntOrFloatBitWidth();
@@ -439,7 +441,8 @@ Interval Impl::bitwise(Operation *op) {
   if (isa<arith::AndIOp>(op)) {
     if (a.min == a.max)
       std::swap(a, b);
-    // With 2^k - 1: the remainder. With -2^k: the multiple below.
+    // An `and` with 2^k - 1 is the remainder; with -2^k it is the multiple
+    // below.
     if (b.min == b.max && b.min > 0 && b.min < kSafe &&
         llvm::isPowerOf2_64(b.min + 1))
       return apply(remainderRule(floorDiv, /*isFloor=*/true), a,
@@ -530,7 +533,7 @@ Interval Impl::computeOp(Operation *op) {
     return integer(op->getOperand(number));
   };
   auto nonNegative = [&](unsigned number) { return operand(number).min >= 0; };
-  // Unsigned operations are signed ones on numbers that are not negative.
+  // Unsigned operations equal signed ones on numbers that are not negative.
   bool natural = op->getNumOperands() == 2 &&
                  llvm::all_of(op->getOperands(), isInteger) &&
                  isa<arith::DivUIOp, arith::CeilDivUIOp, arith::RemUIOp,
@@ -550,7 +553,7 @@ Interval Impl::computeOp(Operation *op) {
         Interval a = operand(0);
         if (op->getOperand(0) != op->getOperand(1))
           return arithmetic(Arithmetic::Mul, a, operand(1), value);
-        // A square is that of the absolute value.
+        // A square equals the square of the absolute value.
         if (a.min == std::numeric_limits<int64_t>::min())
           return arithmetic(Arithmetic::Mul, a, a, value);
         Interval magnitude = apply(absolute, a, a);
@@ -734,7 +737,7 @@ Truth Impl::compare(arith::CmpIOp op) {
         return Truth{math.guard(x.sound, math.lessEqual(zero, x.hi), true),
                      math.guard(x.sound, math.lessEqual(zero, x.lo), false)};
       };
-      // A negative number is larger than one that is not.
+      // As unsigned, a negative number is larger than one that is not negative.
       Truth natural = isNatural(a);
       less = truthSelect(math, isNatural(b), truthAnd(math, natural, less),
                          truthOr(math, natural, less));

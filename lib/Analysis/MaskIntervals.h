@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rules R1 to R5 of MaskAnalysis.h.
+// Implements rules R1 to R5 of MaskAnalysis.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ namespace fovea {
 inline constexpr int64_t kSafe = int64_t(1) << 61;
 
 /// An integer over a box: ends that are computed, and bounds of the ends that
-/// are known now. Only meaningful where `sound` holds.
+/// are known now. It has a meaning only where `sound` holds.
 struct Interval {
   mlir::OpFoldResult lo, hi;
   int64_t min, max;
@@ -37,7 +37,8 @@ struct Interval {
 struct LinearForm {
   llvm::SmallMapVector<mlir::Value, int64_t, 4> terms;
   int64_t constant = 0;
-  /// Something occurs twice, so that the form may be narrower than its parts.
+  /// True if a value occurs twice, so that the form may be narrower than its
+  /// parts.
   bool repeats = false;
 
   LinearForm negated() const;
@@ -58,16 +59,16 @@ struct MaskEvaluator::Impl {
   Truth compareSigned(mlir::arith::CmpIPredicate predicate, mlir::Value lhs,
                       mlir::Value rhs);
 
-  /// `lhs - rhs`, or `lhs` if `rhs` is null, if all constants are within
-  /// `kSafe`.
+  /// Returns `lhs - rhs`, or `lhs` if `rhs` is null, if all constants are
+  /// within `kSafe`.
   std::optional<LinearForm> linearize(mlir::Value lhs, mlir::Value rhs);
-  /// The interval of a form, unless its bounds do not stay within `kSafe`.
+  /// Returns the interval of a form, unless its bounds exceed `kSafe`.
   std::optional<Interval> evaluate(const LinearForm &form);
 
   mlir::Value yieldedValue() const {
     return mask.front().getTerminator()->getOperand(0);
   }
-  /// The coordinates that `value` depends on, as bits.
+  /// Returns the coordinates that `value` depends on, as bits.
   unsigned coordinatesOf(mlir::Value value);
   bool dependsOn(mlir::Value value, Coordinate coordinate) {
     return coordinatesOf(value) & bitOf(coordinate);
@@ -80,7 +81,7 @@ struct MaskEvaluator::Impl {
   mlir::Region &mask;
   MaskBox box;
   IndexMath math;
-  /// The box that this is a tile of, or null, and the coordinate along which
+  /// The box that contains this tile, or null, and the coordinate along which
   /// it is cut: key or row.
   Impl *whole;
   Coordinate along = Coordinate::Key;
@@ -102,36 +103,39 @@ private:
   Truth computeCondition(mlir::Value value);
   Truth compare(mlir::arith::CmpIOp op);
 
-  /// `rule` of the ends of `a` and `b`; its result fits wherever they do.
+  /// Applies `rule` to the ends of `a` and `b`; its result fits wherever they
+  /// do.
   Interval apply(Rule rule, const Interval &a, const Interval &b);
-  /// A sum, difference or product that wraps in `value`'s type.
+  /// Returns a sum, difference or product that wraps in `value`'s type.
   Interval arithmetic(Arithmetic kind, const Interval &a, const Interval &b,
                       mlir::Value value);
-  /// `rule` for a divisor of at least 1.
+  /// Applies `rule` for a divisor of at least 1.
   Interval divide(Rule rule, const Interval &a, Interval divisor,
                   mlir::Value value);
-  /// An ideal result as that of `value`'s type, or what is left of it.
+  /// Converts an ideal result to the type of `value`, or returns what is left
+  /// of it.
   Interval fit(Interval ideal, mlir::Value value);
   /// Makes `interval` sound only where it lies in [low, high].
   void require(Interval &result, const Interval &interval, int64_t low,
                int64_t high);
   Interval choose(const Truth &choice, const Interval &a, const Interval &b);
-  /// All of the type's values.
+  /// Returns the interval of all values of the type.
   Interval unknown(mlir::Type type) const;
 
   bool isUniform(mlir::Value value);
-  /// Computes a uniform value as it stands.
+  /// Computes a uniform value unchanged.
   mlir::Value compute(mlir::Value value);
-  /// Adds `value * factor`; false where a constant overflows.
+  /// Adds `value * factor`; returns false where a constant overflows.
   bool addTerms(LinearForm &form, mlir::Value value, int64_t factor);
 
   llvm::DenseMap<mlir::Value, unsigned> coordinates;
-  /// Values whose operation may wrap, so that they are no linear form.
+  /// Values whose operation may wrap, so that they are not linear forms.
   llvm::DenseSet<mlir::Value> opaque;
   llvm::DenseMap<mlir::Value, Interval> integers;
   llvm::DenseMap<mlir::Value, Truth> conditions;
   mlir::IRMapping computed;
-  /// Over the constants that bound the box: what is known now.
+  /// The evaluator over the constants that bound the box, with the facts known
+  /// now.
   std::unique_ptr<Impl> statics;
 };
 

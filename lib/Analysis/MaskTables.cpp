@@ -15,14 +15,14 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Of the row and the key, the one that a tabled value depends on.
+/// Returns the coordinate that a tabled value depends on: the row or the key.
 static Coordinate varyingOf(unsigned coordinates) {
   return coordinates & bitOf(Coordinate::Row) ? Coordinate::Row
                                               : Coordinate::Key;
 }
 
-/// The coordinates that index a table: batch and head if the value depends on
-/// them, and the block.
+/// Returns the coordinates that index a table: batch and head if the value
+/// depends on them, and the block.
 static SmallVector<Coordinate> dimensionsOf(unsigned coordinates) {
   SmallVector<Coordinate> dimensions;
   for (Coordinate c : {Coordinate::Batch, Coordinate::Head})
@@ -115,7 +115,7 @@ MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
       scf::ForOp extremes =
           emitBlock(nested, loc, mask, value, varying, point, first, end);
 
-      // Each item owns one element of either table.
+      // Each item owns one element of both tables.
       SmallVector<OpFoldResult> offsets = getAsOpFoldResult(ivs);
       SmallVector<OpFoldResult> ones(ivs.size(), nested.getIndexAttr(1));
       Value zero = arith::ConstantIndexOp::create(nested, loc, 0);

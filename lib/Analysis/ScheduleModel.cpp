@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// What a dynamic size is taken to be.
+/// The values assumed for dynamic sizes.
 static constexpr int64_t kTypicalHeads = 16;
 static constexpr int64_t kTypicalLength = 1024;
 static constexpr int64_t kTypicalHeadDim = 64;
@@ -64,7 +64,7 @@ AttentionShape AttentionShape::get(AttentionBackwardOp op) {
 }
 
 double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
-  // Blocks of rows as tall as a usual tile, at most this many of them.
+  // Blocks of rows as tall as a usual tile, and the largest number of them.
   constexpr int64_t kRows = 48, kSamples = 64;
   if (mask.empty() || queries <= 0 || keys <= 0)
     return 1.0;
@@ -90,8 +90,8 @@ double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
   return kept / visited;
 }
 
-/// The part of the multiply-add rate that a product reaches whose tile is
-/// `vectors` vectors of queries wide: three share a broadcast best.
+/// Returns the share of the multiply-add rate that a product reaches whose tile
+/// is `vectors` vectors of queries wide: three vectors share a broadcast best.
 static double productEfficiency(int64_t vectors) {
   if (vectors % 3 == 0)
     return 0.95;
@@ -116,16 +116,16 @@ double fovea::predictSeconds(const AttentionShape &shape,
   constexpr double kTileCycles = 100.0;
   // Bytes per cycle from the near memory; half of it hides under arithmetic.
   constexpr double kNearRate = 64.0;
-  // What each doubling beyond the fast memory costs the products.
+  // The cost to products of each doubling beyond the fast memory.
   constexpr double kFastMemoryMiss = 0.05;
-  // What values cost that do not fit in it.
+  // The cost of values that do not fit in the fast memory.
   constexpr double kConflictMiss = 1.09;
 
   double lanes =
       double(target.getVectorBytes()) / double(shape.accumulationBytes);
   double features = double(shape.headDim + shape.valueDim);
   double queries = double(queryTile), keys = double(keyTile);
-  // The loop over keys ends where the mask does: its last tile is shorter.
+  // The loop over keys ends where the mask does, so its last tile is shorter.
   double visible = shape.visible * double(shape.keys) / keys;
   double keyTiles = std::ceil(visible);
 
@@ -137,9 +137,9 @@ double fovea::predictSeconds(const AttentionShape &shape,
       1.0 +
       kFastMemoryMiss *
           std::log2(std::max(1.0, resident / double(target.getFastMemory())));
-  // Values are read in place a few vectors of each row at a time: rows that are
-  // longer leave most of the fast memory's sets unused, and the block's values
-  // push each other out.
+  // Values are read in place a few vectors of each row at a time: longer rows
+  // leave most of the fast memory's sets unused, and the block's values push
+  // each other out.
   bool isInPlace = shape.elementBytes == shape.accumulationBytes;
   if (isInPlace && keys * double(shape.valueDim * shape.elementBytes) >=
                        double(target.getFastMemory()))
@@ -165,7 +165,7 @@ double fovea::predictSeconds(const AttentionShape &shape,
   return rounds * item / cyclesPerSecond;
 }
 
-/// Operations of one evaluation of a scalar region.
+/// Returns the operations of one evaluation of a scalar region.
 static double countOperations(Region &region) {
   double count = 0;
   region.walk([&](Operation *op) {
@@ -182,7 +182,8 @@ static double countOperations(Region &region) {
   return count;
 }
 
-/// Whether neighbours in an input of `op` are not neighbours in its result.
+/// Returns true if neighbours in an input of `op` are not neighbours in its
+/// result.
 static bool isTransposing(linalg::LinalgOp op) {
   AffineMap output = op.getIndexingMapsArray().back();
   return llvm::any_of(op.getIndexingMapsArray(), [&](AffineMap input) {
@@ -202,7 +203,8 @@ void KeyProducer::add(Operation *op) {
                                                           : kTypicalHeads;
     elements *= double(ShapedType::isDynamic(size) ? typical : size);
   }
-  // A load and a store each, and what a norm does in several sweeps of a row.
+  // A load and a store each, and the operations of a norm, which sweeps a row
+  // several times.
   double each = 2.0 + TypeSwitch<Operation *, double>(op)
                           .Case([](LayerNormOp) { return 16.0; })
                           .Case([](RMSNormOp) { return 10.0; })
@@ -223,11 +225,11 @@ void KeyProducer::add(Operation *op) {
 
 double fovea::predictGainInLoads(const KeyProducer &producer,
                                  machine::TargetAttr target) {
-  // A kernel's start and end: all cores meet.
+  // The time of a kernel's start and end, where all cores meet.
   constexpr double kKernelSeconds = 5e-6;
-  // Bandwidth of near memories over that of main memory.
+  // The bandwidth of near memories relative to main memory.
   constexpr double kNearBandwidth = 8.0;
-  // An operation on a vector each cycle, of the peak's two multiply-adds.
+  // One operation on a vector each cycle, against the peak's two multiply-adds.
   double operationsPerSecond = double(target.getPeak()) * 1e9 / 4.0;
   double bandwidth = double(target.getBandwidth()) * 1e6;
   if (producer.bytes <= double(target.getNearMemory() * target.getCores()))

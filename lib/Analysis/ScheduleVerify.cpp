@@ -1,4 +1,4 @@
-//===- ScheduleVerify.cpp - Whether a schedule fits its op and machine ----===//
+//===- ScheduleVerify.cpp - Check that a schedule fits op and machine -----===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,9 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Each warp has whole rows of products of the tile; in the backward pass,
-/// where accumulators are as wide as a head, warps may share their columns.
+/// Checks that each warp has whole rows of products of the tile; in the
+/// backward pass, where accumulators are as wide as a head, warps may share
+/// their columns.
 static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
                                  int64_t headDim, int64_t valueDim) {
   if (!schedule.getWarps())
@@ -28,7 +29,7 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
               "each of "
            << warps << " warps, but has " << schedule.getQueryTile();
   }
-  // Of dynamic dims nothing is known.
+  // Dynamic dims cannot be checked.
   auto product = findUnsharedProduct(
       schedule, ShapedType::isDynamic(headDim) ? 0 : headDim,
       ShapedType::isDynamic(valueDim) ? 0 : valueDim);
@@ -41,7 +42,7 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
          << product->first << "x" << product->second;
 }
 
-/// The shared memory and registers that a tile takes are there.
+/// Checks that the GPU has the shared memory and registers that a tile takes.
 static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
                                        machine::TargetAttr target, Type element,
                                        int64_t headDim, int64_t valueDim) {
@@ -70,7 +71,8 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
                << footprint.registerLimit;
 }
 
-/// On a host the working set of one tile stays in the target's near memory.
+/// Checks that the working set of one tile on a host fits the target's near
+/// memory.
 static LogicalResult verifyHostSchedule(Operation *op, ScheduleAttr schedule,
                                         machine::TargetAttr target,
                                         Type accumulation, int64_t headDim,

@@ -1,4 +1,4 @@
-//===- VectorPlan.cpp - Which loop is cut into vectors --------------------===//
+//===- VectorPlan.cpp - Choice of the loop to cut into vectors ------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -94,7 +94,7 @@ bool fovea::isPlaceByFours(Operation *op, unsigned dim) {
   return place && isPlace(place, dim);
 }
 
-/// Whether the ops of the body have vector forms.
+/// Returns true if the ops of the body have vector forms.
 static bool hasVectorBody(linalg::GenericOp op) {
   for (Operation &nested : op.getBody()->without_terminator()) {
     if (isa<linalg::IndexOp, arith::ConstantOp>(nested))
@@ -154,7 +154,8 @@ public:
   }
 
 private:
-  /// Bytes of the widest element that differs from lane to lane, at least 4.
+  /// Returns the bytes of the widest element that differs from lane to lane, at
+  /// least 4.
   int64_t getWidestBytes(unsigned dim) {
     int64_t widest = 4;
     DenseSet<Value> varying;
@@ -175,7 +176,8 @@ private:
                           : llvm::any_of(nested.getOperands(), [&](Value v) {
                               return varying.contains(v);
                             });
-      // A cast of an index is one until something is computed of it.
+      // A cast of an index counts as an index until something is computed from
+      // it.
       bool isCast = isa<arith::IndexCastOp, arith::IndexCastUIOp>(nested);
       if (varies)
         for (Value result : nested.getResults())
@@ -185,7 +187,7 @@ private:
     return widest;
   }
 
-  /// Cost of cutting loop `dim`, or nothing if it cannot be cut.
+  /// Returns the cost of cutting loop `dim`, or nullopt if it cannot be cut.
   std::optional<int64_t> getCost(unsigned dim) {
     bool isReduction = linalg::isReductionIterator(iterators[dim]);
     int64_t gathers = 0;

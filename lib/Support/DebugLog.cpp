@@ -1,4 +1,4 @@
-//===- DebugLog.cpp - What a pass decides, and why ------------------------===//
+//===- DebugLog.cpp - Log of a pass's decisions and reasons ---------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,8 @@
 using namespace fovea;
 namespace cl = llvm::cl;
 
-// With NDEBUG these are macros that do nothing; the packaged library has them.
+// With NDEBUG these are macros that do nothing; the packaged library defines
+// the functions.
 #undef isCurrentDebugType
 #undef setCurrentDebugTypes
 namespace llvm {
@@ -47,7 +48,7 @@ static void setTypes(const std::string &value) {
 }
 
 void fovea::registerDebugOptions(cl::OptionCategory *category) {
-  // An LLVM with assertions has them.
+  // An LLVM with assertions has these options already.
   if (cl::getRegisteredOptions().contains("debug-only"))
     return;
   static cl::opt<bool, /*ExternalStorage=*/true> debug(

@@ -1,4 +1,4 @@
-//===- CaptureReads.h - Where gradients of captures are sent ----*- C++ -*-===//
+//===- CaptureReads.h - Destinations of gradients of captures ---*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A score region reads elements of captured tensors at places that it computes
-// from the coordinates of a score. The gradient of such a tensor is the sum of
-// what all scores send to its elements; how a GPU's kernel adds that up depends
-// on which scores share one.
+// from the coordinates of a score. The gradient of such a tensor sums, for each
+// element, the contributions of all scores that read it. How a GPU's kernel
+// adds these up depends on which scores share an element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@
 namespace fovea {
 
 enum class CaptureSum {
-  /// No query chooses the element: a block has a sum over queries for each of
-  /// its keys, and these are added up by kernels behind.
+  /// The query does not affect which element is read: a block computes a sum
+  /// over queries for each of its keys, and later kernels add up these sums.
   OverQueries,
-  /// Every score has an element of its own, to which it is written.
+  /// Every score has an element of its own, to which it writes its gradient.
   None,
   /// Scores of several blocks add to the same elements in memory.
   InMemory
@@ -39,32 +39,34 @@ enum class CaptureSum {
 struct CaptureRead {
   mlir::tensor::ExtractOp op;
   CaptureSum sum;
-  /// Whether queries and keys that differ by the same read the same element.
+  /// True if queries and keys that differ by the same distance read the same
+  /// element.
   bool isByDistance;
 };
 
-/// The reads of the captures of `op`, which has a gradient for each; nothing if
-/// one is in a region within the score region.
+/// Returns the reads of the captures of `op`, which has a gradient for each;
+/// nullopt if a read is in a region nested in the score region.
 std::optional<llvm::SmallVector<CaptureRead>>
 findCaptureReads(attn::AttentionBackwardOp op);
 
-/// Whether blocks under `schedule` can sum up what `op` needs sums over queries
-/// of: a warp has all queries of a key in a tile, so has 16 keys.
+/// Returns true if blocks under `schedule` can compute the sums over queries
+/// that `op` needs: one warp must have all queries of a key in a tile, so it
+/// has 16 keys.
 bool canSumCaptures(attn::AttentionBackwardOp op, attn::ScheduleAttr schedule);
 
-/// The coordinates that index the dimensions of a captured tensor, numbered as
-/// a score's dimensions, if each dimension is indexed by another coordinate as
-/// it is.
+/// Returns the coordinates that index the dimensions of a captured tensor,
+/// numbered as a score's dimensions, if each dimension is indexed by a
+/// different coordinate, unchanged.
 std::optional<llvm::SmallVector<unsigned>>
 getIndexingCoordinates(mlir::tensor::ExtractOp read);
 
-/// The coordinates, numbered as a score's dimensions, that scores which read
-/// the same element by `read` may differ in: those of which there are several,
-/// and that do not index a dimension as they are.
+/// Returns the coordinates, numbered as a score's dimensions, in which two
+/// scores that read the same element by `read` may differ: those that have
+/// several values and do not index a dimension unchanged.
 llvm::SmallVector<unsigned> getSharingCoordinates(attn::AttentionBackwardOp op,
                                                   mlir::tensor::ExtractOp read);
 
-/// `seeds` and what is computed from them in the block of a region.
+/// Returns `seeds` and all values computed from them in the block of a region.
 llvm::SmallDenseSet<mlir::Value> getDependents(mlir::Block &body,
                                                mlir::ValueRange seeds);
 

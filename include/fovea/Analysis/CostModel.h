@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts what a function on tensors computes and moves, for given sizes of its
-// operands, kernel by kernel, and bounds its time by the roofline (Williams et
-// al., CACM 2009).
+// Counts the operations and memory traffic of a function on tensors, for given
+// sizes of its operands, kernel by kernel, and bounds its time by the roofline
+// (Williams et al., CACM 2009).
 //
 // Conventions:
 //   - a floating-point addition, multiplication, comparison, division or
@@ -39,15 +39,15 @@
 
 namespace fovea {
 
-/// One pass over memory.
+/// The cost of one pass over memory.
 struct KernelCost {
   std::string name;
   double flops = 0;
-  /// Those of them that are products of f16 or bf16 elements, which tensor
-  /// cores compute.
+  /// The FLOPs among `flops` that are products of f16 or bf16 elements, which
+  /// tensor cores compute.
   double matrixFlops = 0;
   double bytes = 0;
-  /// Predicted, on the target's cores together.
+  /// Predicted seconds on all cores of the target together.
   double seconds = 0;
 };
 
@@ -61,9 +61,9 @@ struct Cost {
   double intensity() const;
 };
 
-/// How the kernels of a function are formed.
+/// Ways to form the kernels of a function.
 enum class KernelForm {
-  /// One for each operation.
+  /// One kernel for each operation.
   Unfused,
   /// Chains of row operations are one kernel.
   Fused,
@@ -72,25 +72,25 @@ enum class KernelForm {
 /// The cost of `function`, whose tensor operands have the sizes `shapes` (one
 /// entry for each operand, empty for scalars), on `target`. Attention that is
 /// fused in the IR passes over the keys `passes` times. The ops of `tiled` are
-/// part of the attention next to them: what they pass on moves no bytes, and
-/// those that make its keys or values do so again for every tile of queries.
-/// Fails with an error on the function where a size depends on data.
+/// part of the attention next to them: the values that they pass on move no
+/// bytes, and the ops that make its keys or values run again for every tile of
+/// queries. Fails with an error on the function where a size depends on data.
 mlir::FailureOr<Cost>
 estimateCost(mlir::func::FuncOp function,
              mlir::ArrayRef<mlir::SmallVector<int64_t>> shapes,
              machine::TargetAttr target, KernelForm form, int64_t passes = 1,
              const llvm::DenseSet<mlir::Operation *> &tiled = {});
 
-/// The floating-point operations of one evaluation of `region`.
+/// Returns the floating-point operations of one evaluation of `region`.
 double countFlops(mlir::Region &region);
 
-/// Seconds of a kernel at the rates of the target, with the share of the peak
-/// that kernels which are not blocked for registers reach in practice.
+/// Returns the seconds of a kernel at the rates of the target, scaled by the
+/// share of the peak that kernels without register blocking reach in practice.
 double predictKernel(double flops, double bytes, machine::TargetAttr target);
 
-/// The sizes of the results of `function` for given sizes of its operands, as
-/// `estimateCost` takes them; none for a result of which a size depends on
-/// data.
+/// Returns the sizes of the results of `function` for given sizes of its
+/// operands, in the form that `estimateCost` takes; nullopt for a result with a
+/// size that depends on data.
 mlir::SmallVector<std::optional<mlir::SmallVector<int64_t>>>
 evaluateResultShapes(mlir::func::FuncOp function,
                      mlir::ArrayRef<mlir::SmallVector<int64_t>> shapes);

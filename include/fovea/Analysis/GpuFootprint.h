@@ -1,4 +1,4 @@
-//===- GpuFootprint.h - What a schedule takes of a GPU ----------*- C++ -*-===//
+//===- GpuFootprint.h - GPU resources that a schedule takes -----*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,28 +16,29 @@ namespace fovea {
 /// registers.
 inline constexpr int64_t kLargestGpuHeadDim = 256;
 
-/// What a block takes of a GPU that computes one tile of queries or, in the
-/// backward pass, the gradients of one tile of keys.
+/// The resources of a GPU taken by a block that computes one tile of queries
+/// or, in the backward pass, the gradients of one tile of keys.
 struct GpuFootprint {
-  /// Whether products are by WGMMA: sm_90a, 16-bit elements, whole warp groups
-  /// with 64 queries each. Backward: with 64 keys each, or 64 keys for all and
-  /// multiples of 64 features each.
+  /// True if products use WGMMA. That needs sm_90a, 16-bit elements and whole
+  /// warp groups with 64 queries each. The backward pass needs 64 keys for each
+  /// group, or 64 keys for all groups and a multiple of 64 features for each.
   bool usesWgmma;
-  /// Threads, with those that copy.
+  /// Threads of the block, including those that copy.
   int64_t threads;
   /// Shared memory: the queries and `stages` tiles of values, and of the keys
   /// of each pass over them, each aligned to 1024 bytes, and their barriers.
-  /// Backward: keys, values, `stages` tiles of queries, of the output's
+  /// Backward pass: keys, values, `stages` tiles of queries, of the output's
   /// gradients and of statistics of rows, the gradients of scores and, on
-  /// Hopper, of queries on their way to memory; where warps share columns, what
-  /// they hand each other of probabilities and gradients of scores.
+  /// Hopper, of queries on their way to memory; where warps share columns, also
+  /// the probabilities and gradients of scores that they exchange.
   int64_t sharedBytes;
   /// 32-bit registers of a thread that computes: scores, the accumulator, the
-  /// probabilities (twice by WGMMA, which works on the last ones meanwhile) and
-  /// about 25 more. Backward: scores and their gradients, two accumulators, and
-  /// about 33 more, by WGMMA 41; or what products that run side by side take.
+  /// probabilities (twice with WGMMA, which still reads the previous ones) and
+  /// about 25 more. Backward pass: scores and their gradients, two
+  /// accumulators, and about 33 more (41 with WGMMA); or the registers of
+  /// products that run side by side, if these need more.
   int64_t registers;
-  /// The most that such a thread can have.
+  /// The largest number of registers that such a thread can have.
   int64_t registerLimit;
 
   bool fits(machine::TargetAttr target) const {
@@ -45,23 +46,24 @@ struct GpuFootprint {
   }
 };
 
-/// The footprint on `target` under `schedule`, which has warps, of attention
-/// whose operands' elements have `elementBytes`, in `passes` passes over the
-/// keys. Head dims are padded to 16.
+/// Returns the footprint on `target` under `schedule`, which has warps, of
+/// attention with `passes` passes over the keys, whose operands have elements
+/// of `elementBytes`. Head dims are padded to 16.
 GpuFootprint getGpuFootprint(attn::ScheduleAttr schedule,
                              machine::TargetAttr target, int64_t elementBytes,
                              int64_t headDim, int64_t valueDim,
                              int64_t passes = 1);
 
-/// The same of the backward pass, whose rows are keys.
+/// Returns the footprint of the backward pass, whose rows are keys.
 GpuFootprint getBackwardGpuFootprint(attn::ScheduleAttr schedule,
                                      machine::TargetAttr target,
                                      int64_t elementBytes, int64_t headDim,
                                      int64_t valueDim);
 
-/// A product of the backward pass that `warps` warps cannot share, some its
-/// rows in multiples of 16, the others its columns in multiples of 8, as its
-/// rows and columns; nullopt: they can share all. Scores have the keys as rows.
+/// Returns the rows and columns of a product of the backward pass that `warps`
+/// warps cannot share, or nullopt if they can share all products. Warps divide
+/// the rows in multiples of 16 and the columns in multiples of 8. The rows of
+/// scores are keys here.
 std::optional<std::pair<int64_t, int64_t>>
 findUnsharedProduct(attn::ScheduleAttr schedule, int64_t headDim,
                     int64_t valueDim);

@@ -14,11 +14,11 @@
 namespace fovea {
 
 /// Arithmetic on `index` and `i1` values that may be constants (attributes).
-/// Constants are computed at once and never become IR; identities such as
-/// `x + 0`, `min(x, x)` and `c and true` are folded; all else becomes `arith`
-/// ops at the builder's insertion point. Arithmetic wraps, as that of `arith`.
+/// Constants are computed at once and never become IR; identities such as `x +
+/// 0`, `min(x, x)` and `c and true` are folded; everything else becomes `arith`
+/// ops at the builder's insertion point. Arithmetic wraps as in `arith`.
 ///
-/// Without a builder only constants may come in, and only constants come out.
+/// Without a builder, all operands must be constants, and so are all results.
 class IndexMath {
 public:
   using Fold = mlir::OpFoldResult;
@@ -33,7 +33,7 @@ public:
 
   Fold constant(int64_t value) const;
   Fold boolean(bool value) const;
-  /// The value of a constant; booleans are 0 and 1.
+  /// Returns the value of a constant; booleans are 0 and 1.
   static std::optional<int64_t> constantOf(Fold value);
   static bool isTrue(Fold value) { return constantOf(value) == 1; }
   static bool isFalse(Fold value) { return constantOf(value) == 0; }
@@ -42,7 +42,7 @@ public:
   Fold add(Fold a, Fold b);
   Fold sub(Fold a, Fold b);
   Fold mul(Fold a, Fold b);
-  /// Quotients for a divisor of at least 1: rounded down, up, to zero.
+  /// Quotients by a divisor of at least 1, rounded down, up and to zero.
   Fold floorDiv(Fold a, Fold b);
   Fold ceilDiv(Fold a, Fold b);
   Fold truncDiv(Fold a, Fold b);

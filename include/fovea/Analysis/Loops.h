@@ -1,4 +1,4 @@
-//===- HostUtils.h - What the host's passes share ---------------*- C++ -*-===//
+//===- HostUtils.h - Helpers shared by passes for the host ------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,18 +20,18 @@ class LinalgOp;
 
 namespace fovea {
 
-/// Work, in elements, that is worth a call of the thread pool.
+/// The amount of work, in elements, that is worth a call of the thread pool.
 inline constexpr int64_t kWorkPerCall = 16384;
 
-/// What a size is taken for that is not known.
+/// The value assumed for a size that is not known.
 inline constexpr int64_t kAssumedSize = 256;
 
-/// The block at whose start stack buffers for `op` belong: that of the
-/// enclosing outermost parallel loop, or the function's first.
+/// Returns the block that stack buffers for `op` belong to, at its start: the
+/// block of the enclosing outermost parallel loop, or the function's first.
 mlir::Block *getStackBlock(mlir::Operation *op);
 
-/// Whether every iteration of the parallel loops writes its own elements, which
-/// do not depend on a reduction loop.
+/// Returns true if every iteration of the parallel loops writes its own
+/// elements, and no reduction loop affects which ones.
 bool writesApart(mlir::linalg::LinalgOp op);
 
 } // namespace fovea

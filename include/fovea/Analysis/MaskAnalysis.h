@@ -1,22 +1,22 @@
-//===- MaskAnalysis.h - Which tiles a mask keeps ----------------*- C++ -*-===//
+//===- MaskAnalysis.h - Tiles that a mask keeps -----------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides from a mask region which tiles of the score matrix it leaves: EMPTY
-// tiles need not be visited, FULL tiles need no mask code, PARTIAL ones are
-// masked element by element. The region is evaluated over a box of coordinates
-// instead of a point: integers become intervals (Moore, "Interval Analysis",
-// 1966) and conditions become three-valued (Kleene, "Introduction to
+// Decides from a mask region which tiles of the score matrix the mask keeps:
+// EMPTY tiles need not be visited, FULL tiles need no mask code, PARTIAL ones
+// are masked element by element. The region is evaluated over a box of
+// coordinates instead of a point: integers become intervals (Moore, "Interval
+// Analysis", 1966) and conditions become three-valued (Kleene, "Introduction to
 // Metamathematics", 1952, section 64). The result is IR, a few integer
 // operations for each block of rows or tile, or a constant where the box is
-// constant; nothing has to be known when compiling.
+// constant; nothing has to be known at compile time.
 //
 // R1  A value that depends only on coordinates which are one point in the box
-//     (usually batch and head) is *uniform*: it is computed as it stands,
-//     whatever it is made of. So lengths and offsets that are read from
+//     (usually batch and head) is *uniform*: it is computed unchanged,
+//     whatever ops define it. So lengths and offsets that are read from
 //     captured tensors are exact.
 // R2  An integer or condition that reads captured tensors, and depends on the
 //     row or on the key but not on both, is looked up in a *table* of its
@@ -26,32 +26,30 @@
 //     remainders, minimum, maximum, absolute value, shifts, bitwise and/or,
 //     selections, extensions and affine maps have interval rules; anything
 //     else has the range of its type.
-// R4  Intervals are of ideal integers, not of wrapping ones. Where the ranges
-// of
+// R4  Intervals hold ideal integers, not wrapping ones. Where the ranges of
 //     the types do not prove that an operation cannot wrap, its interval is
 //     *sound* only under a condition that is computed with it, once for each
 //     block of rows over all its keys. A comparison of values that are not
 //     sound is undecided.
-// R5  A condition is the pair `any` (it may hold somewhere in the box) and
-// `all`
-//     (it holds everywhere). A comparison is decided on the ends of its sides,
-//     or on the linear form of their difference where something occurs in it
-//     twice and may cancel; an unsigned one is reduced to signed ones; and, or,
-//     not, select follow Kleene.
+// R5  A condition is a pair: `any` (it may hold somewhere in the box) and
+//     `all` (it holds everywhere). A comparison is decided on the ends of its
+//     sides, or on the linear form of their difference where a value occurs in
+//     it twice and may cancel; an unsigned comparison is reduced to signed
+//     ones; and, or, not, select follow Kleene.
 // R6  The keys of a block of rows, and the rows of a block of keys, are bounded
 //     by solving each comparison for the key or the row, through linear forms,
 //     divisions, minima, maxima and absolute values: `and` intersects the
 //     solutions, `or` takes their hull, `not` is pushed inwards. Where the
 //     solutions are intervals joined by `and`, or half-lines of one direction
-//     joined by `or`, asking every tile for `any` would leave out no more, and
-//     the bounds are called exact.
-//
+//     joined by `or`, asking every tile for `any` would exclude no more tiles,
+//     and the bounds are called exact.
 // R7  Keys outside of bounds that come from lengths, paddings and positions
-//     hold nothing yet: they are *absent* for every row, and who multiplies
-//     their values by zero must read zeros there. These bounds are those of R6
-//     without comparisons of the row that no captured value takes part in.
+//     hold nothing yet: they are *absent* for every row, and code that
+//     multiplies their values by zero must read zeros there. These bounds are
+//     those of R6 without comparisons of the row that involve no captured
+//     value.
 //
-// The answers are conservative: EMPTY and FULL are proofs.
+// The answers are conservative: EMPTY and FULL are always proven.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,15 +68,15 @@
 
 namespace fovea {
 
-/// The coordinates of a score, in the order of a mask region's arguments.
+/// The coordinates of a score, in the order of the arguments of a mask region.
 enum class Coordinate { Batch, Head, Row, Key };
 
-/// The bit of `coordinate` in a set of coordinates.
+/// Returns the bit of `coordinate` in a set of coordinates.
 constexpr unsigned bitOf(Coordinate coordinate) {
   return 1u << static_cast<unsigned>(coordinate);
 }
 
-/// Positions beyond this are not reached: a bound for sizes that are dynamic.
+/// A bound on positions where sizes are dynamic: no position exceeds it.
 inline constexpr int64_t kMaxPosition = int64_t(1) << 48;
 
 /// Values from `first` to `last`, both included.
@@ -86,7 +84,7 @@ struct Span {
   mlir::OpFoldResult first, last;
 };
 
-/// A box of scores, not empty.
+/// A box of scores; never empty.
 struct MaskBox {
   Span batch, head, row, key;
 
@@ -101,36 +99,37 @@ struct Truth {
 
 enum class TileKind { Empty, Full, Partial };
 
-/// The keys (or rows) from `lower` to below `upper`, outside of which a block
-/// of rows (or keys) keeps none; `upper` is the box's first one if there are
-/// none. `exact`: among the tiles that touch them there is none for which
-/// `Truth::any` is false (rule R6).
+/// The bounds [lower, upper) outside of which a block of rows (or keys) keeps
+/// no keys (or rows). If it keeps none at all, `upper` is the box's first one.
+/// `exact` means that `Truth::any` holds for every tile that touches the bounds
+/// (rule R6).
 struct MaskBounds {
   mlir::OpFoldResult lower, upper;
   bool exact;
 };
 
-/// The keys from `first`, if there is one, to below `end`, if there is one:
-/// those outside are absent, and what they hold must not matter (the
-/// description of `attn.attention`).
+/// The keys from `first` (if set) to below `end` (if set). Keys outside are
+/// absent: their contents must not matter (see the description of
+/// `attn.attention`).
 struct PresentKeys {
   std::optional<mlir::OpFoldResult> first, end;
 };
 
-/// The coordinates of the mask region that `value` depends on, as bits.
+/// Returns the coordinates of the mask region that `value` depends on, as bits.
 unsigned coordinatesOf(mlir::Region &mask, mlir::Value value);
 
-/// A value of the mask region that rule R2 looks up: one of the largest that
-/// read tensors at the row, or at the key, and do not depend on both.
+/// A value of the mask region that rule R2 looks up in a table: it reads
+/// tensors at the row or at the key, does not depend on both, and is part of no
+/// larger value of that kind.
 struct TabledValue {
   mlir::Value value;
-  unsigned coordinates; ///< What it depends on, as bits.
+  unsigned coordinates; ///< Those it depends on, as bits.
 };
 llvm::SmallVector<TabledValue> tabledValues(mlir::Region &mask);
 
-/// Computes `value` of the mask region as it stands at a point, whose
-/// coordinates `coordinate` gives as they are needed. Values that are in
-/// `computed` are not computed again.
+/// Computes `value` of the mask region unchanged at a point, whose coordinates
+/// `coordinate` returns when they are needed. Values in `computed` are not
+/// computed again.
 mlir::Value computeAt(mlir::OpBuilder &builder, mlir::Region &mask,
                       mlir::Value value,
                       llvm::function_ref<mlir::Value(Coordinate)> coordinate,
@@ -138,39 +137,41 @@ mlir::Value computeAt(mlir::OpBuilder &builder, mlir::Region &mask,
 
 /// Evaluates a mask region over one box.
 ///
-/// Over constant boxes it needs no builder and makes no IR; what captured
-/// values decide is then undecided. With a builder the ends of the box may be
-/// values, and what has to be computed is inserted there.
+/// Over constant boxes the evaluator needs no builder and makes no IR;
+/// conditions on captured values are then undecided. With a builder the ends of
+/// the box may be values, and ops are inserted at the builder's insertion
+/// point.
 class MaskEvaluator {
 public:
   struct Impl;
 
-  /// Over a box of constants.
+  /// Evaluates over a box of constants.
   MaskEvaluator(mlir::Region &mask, const MaskBox &box);
   MaskEvaluator(mlir::Region &mask, const MaskBox &box, mlir::OpBuilder builder,
                 mlir::Location loc);
-  /// The tile `part` of `whole` along the coordinate whose `bounds` have been
-  /// asked for there. What does not depend on that coordinate has been computed
-  /// there, and so have the conditions of soundness.
+  /// Evaluates over the tile `part` of `whole`, cut along the coordinate for
+  /// which `whole` has computed `bounds`. Values that do not depend on that
+  /// coordinate, and the conditions of soundness, were computed there.
   MaskEvaluator(MaskEvaluator &whole, Span part, mlir::OpBuilder builder);
   ~MaskEvaluator();
 
-  /// How a tabled value is looked up: its minimum and maximum over the box
-  /// (booleans: `all` and `any`), or nothing, which leaves it undecided.
+  /// Looks up a tabled value. Returns its minimum and maximum over the box (for
+  /// booleans `all` and `any`), or nullopt, which leaves the value undecided.
   using Lookup = std::function<std::optional<Span>(mlir::Value, IndexMath &)>;
   void setLookup(Lookup lookup);
 
-  /// The value that the region yields.
+  /// Evaluates the condition that the region yields.
   Truth evaluate();
-  /// The same over a box of constants. Undecided is `Partial`.
+  /// Evaluates the region over a box of constants. An undecided condition is
+  /// `Partial`.
   TileKind classify();
-  /// Bounds of the keys that the box's rows keep, or of the rows that keep any
-  /// of the box's keys, within the box.
+  /// Returns bounds of the keys that the box's rows keep, or of the rows that
+  /// keep any of the box's keys, within the box.
   MaskBounds bounds(Coordinate along);
-  /// Bounds of the keys that the box's rows keep by those comparisons alone
-  /// that do not depend on the row, or that depend on captured values, too: so
-  /// lengths, paddings and positions bound them, but no diagonal does that
-  /// follows from sizes.
+  /// Returns bounds of the keys that the box's rows keep, from only those
+  /// comparisons that do not depend on the row or that depend on captured
+  /// values: so lengths, paddings and positions bound the keys, but a diagonal
+  /// that follows from sizes does not.
   PresentKeys presentKeys();
 
 private:

@@ -12,9 +12,9 @@
 
 namespace fovea {
 
-/// Minimum and maximum, in each block of rows or keys, of every value of a mask
-/// region that the analysis looks up (rule R2): tensors of `index` (of `i1` for
-/// conditions) with the dimensions [batch]? [head]? [block].
+/// The minimum and maximum, in each block of rows or keys, of every value of a
+/// mask region that the analysis looks up (rule R2), as tensors of `index` (of
+/// `i1` for conditions) with the dimensions [batch]? [head]? [block].
 class MaskTables {
 public:
   MaskTables() = default;
@@ -26,12 +26,12 @@ public:
              int64_t keyTile);
 
   size_t size() const { return tables.size(); }
-  /// The tables, two for each value.
+  /// Returns the tables, two for each value.
   llvm::SmallVector<mlir::Value> getTensors() const;
 
-  /// The extremes of a tabled value in the tile at `coordinates`, of which rows
-  /// and keys are multiples of the tile sizes. `mask` is the region that the
-  /// tables were made for, or a copy of it.
+  /// Returns the extremes of a tabled value in the tile at `coordinates`, whose
+  /// rows and keys are multiples of the tile sizes. `mask` is the region that
+  /// the tables were made for, or a copy of it.
   std::optional<Span>
   lookup(mlir::Region &mask, mlir::Value value, IndexMath &math,
          llvm::ArrayRef<mlir::OpFoldResult> coordinates) const;

@@ -1,4 +1,4 @@
-//===- VectorPlan.h - Which loop is cut into vectors ------------*- C++ -*-===//
+//===- VectorPlan.h - Choice of the loop to cut into vectors ----*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,31 +13,34 @@
 
 namespace fovea {
 
-/// How an access moves along the vector loop.
+/// The way an access moves along the vector loop.
 enum class Access { Uniform, Contiguous, Gather };
 
-/// How a memref accessed by `map` moves along loop `dim`.
+/// Returns the way a memref accessed by `map` moves along loop `dim`.
 Access classifyAccess(mlir::MemRefType type, mlir::AffineMap map, unsigned dim);
 
-/// Whether a vector of such elements is in memory what it is in a register.
+/// Returns true if a vector of such elements has the same layout in memory as
+/// in a register.
 bool hasVectorMemory(mlir::Type element);
 
-/// The vector reduction that does what the scalar op `combiner` does.
+/// Returns the vector reduction that matches the scalar op `combiner`.
 std::optional<mlir::vector::CombiningKind>
 getCombiningKind(mlir::Operation *combiner);
 
-/// The one op that combines the running value of output `index`, or null.
+/// Returns the only op that combines the running value of output `index`, or
+/// null.
 mlir::Operation *getCombiner(mlir::linalg::GenericOp op, unsigned index);
 
-/// Whether `op` is the place along loop `dim` of a body, as any integer.
+/// Returns true if `op` is the position along loop `dim` of a body, in any
+/// integer type.
 bool isPlace(mlir::Operation *op, unsigned dim);
 
-/// Whether `op` is the place along loop `dim` divided by four, as the counter
-/// of a random number is: the same in four neighbouring lanes.
+/// Returns true if `op` is the position along loop `dim` divided by four, as in
+/// the counter of a random number: four neighbouring lanes share it.
 bool isPlaceByFours(mlir::Operation *op, unsigned dim);
 
-/// The loop that is cut into vectors of `lanes`, a power of two; one lane: none
-/// is.
+/// The loop that is cut into vectors of `lanes`, a power of two; with one lane
+/// no loop is cut.
 struct VectorLoop {
   unsigned dim = 0;
   int64_t lanes = 1;

@@ -1,4 +1,4 @@
-//===- DebugLog.h - What a pass decides, and why ----------------*- C++ -*-===//
+//===- DebugLog.h - Log of a pass's decisions and reasons -------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@
 //   LDBG() << "2 warpgroups: " << seconds << " s";
 //
 // prints "[tile-schedule] 2 warpgroups: ..." if the flag --debug-only names the
-// type, or --debug is given. What is streamed is evaluated only then.
+// type, or --debug is given. The streamed expressions are evaluated only then.
 // DEBUG_TYPE is the name of the pass on the command line.
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,7 @@
 #ifndef FOVEA_SUPPORT_DEBUGLOG_H
 #define FOVEA_SUPPORT_DEBUGLOG_H
 
-// What LLVM's headers define must not come after this.
+// LLVM's header must be included before the definitions below.
 #include "llvm/Support/DebugLog.h" // IWYU pragma: keep
 
 #include <string>
@@ -35,11 +35,11 @@ class OptionCategory;
 
 namespace fovea {
 
-/// Whether lines of this type are printed.
+/// Returns true if lines of this type are printed.
 bool isLogged(const char *type);
 
-/// A line, or several, each with its type in front. It is printed whole, so
-/// that those of passes in parallel do not mix.
+/// One or several lines, each prefixed with its type. They are printed as a
+/// whole, so that lines of passes that run in parallel do not mix.
 class LogLine {
 public:
   explicit LogLine(const char *type) : type(type), stream(text) {}
@@ -55,8 +55,8 @@ private:
   llvm::raw_string_ostream stream;
 };
 
-/// Adds --debug and --debug-only=TYPE[,TYPE], where LLVM has not done so, to
-/// the options of a category or to all.
+/// Adds --debug and --debug-only=TYPE[,TYPE] to the options of a category, or
+/// to all, where LLVM has not done so.
 void registerDebugOptions(llvm::cl::OptionCategory *category = nullptr);
 
 } // namespace fovea
