@@ -39,7 +39,7 @@ static void setArguments(Fiber &fiber, const Code *code, ArrayRef<Datum> copies,
 // func, cf
 //===----------------------------------------------------------------------===//
 
-/// The terminator of a function: leaves its operands.
+/// The terminator of a function: hands over its operands.
 static Status leave(Fiber &fiber, const Instruction &op) {
   SmallVector<Datum, 4> operands = getOperands(fiber, op);
   fiber.yielded.assign(operands.begin(), operands.end());

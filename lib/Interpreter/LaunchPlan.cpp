@@ -1,4 +1,4 @@
-//===- LaunchPlan.cpp - Shared memory, layouts and budgets ----------------===//
+//===- LaunchPlan.cpp - Checks of memory, layouts and budgets -------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ Operation *interpreter::getRoleOp(Operation *op) {
   return op;
 }
 
-/// The warps that compute on a role's fragments.
+/// Returns the number of warps that compute on a role's fragments.
 static int64_t getWarps(Operation *role) {
   if (auto op = dyn_cast<tile::RoleOp>(role))
     return op.getWarps();
@@ -41,8 +41,8 @@ static tile::FragmentType getFragment(Type type) {
 
 namespace {
 
-/// What a role's fragments take in 32-bit registers of one thread, where most
-/// are live: no fewer than that.
+/// A lower bound of the 32-bit registers of one thread that a role's fragments
+/// take, at the point where most are live.
 class RegisterEstimate {
 public:
   explicit RegisterEstimate(Operation *role)
@@ -59,7 +59,7 @@ private:
   void visit(Block &block, const Values &outer) {
     const LivenessBlockInfo *info = liveness.getLiveness(&block);
     for (Operation &op : block) {
-      // An operand's registers may be those of a result.
+      // An operand may share the registers of a result.
       Values before = outer, after = outer;
       for (mlir::Value value : info->currentlyLiveValues(&op)) {
         Operation *start = info->getStartOperation(value);
@@ -73,7 +73,8 @@ private:
       note(after, &op);
       if (op.getNumRegions() == 0 || isa<tile::MapOp, tile::RolesOp>(op))
         continue;
-      // What a loop reads, it reads in every iteration.
+      // A loop reads its outer values in every iteration, so they stay live in
+      // it.
       Values through = after;
       for (mlir::Value result : op.getResults())
         through.remove(result);
@@ -91,7 +92,7 @@ private:
 
   void note(const Values &values, Operation *op) {
     int64_t sum = 0;
-    // What is read from shared memory can be read as it is used.
+    // Values read from shared memory can be read when they are used.
     for (mlir::Value value : values)
       if (!value.getDefiningOp<tile::FromSharedOp>())
         sum += count(value.getType());
@@ -135,7 +136,7 @@ static LogicalResult checkRegisters(Operation *role, int64_t budget) {
   return diagnostic;
 }
 
-/// The roles of a launch, and what else it runs.
+/// Checks the roles of a launch, and the ops outside of them.
 static LogicalResult checkBudgets(tile::LaunchOp launch,
                                   const SimulationOptions &options) {
   SmallVector<tile::RoleOp> roles;

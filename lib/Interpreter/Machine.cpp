@@ -1,4 +1,4 @@
-//===- Machine.cpp - Steps through functions ------------------------------===//
+//===- Machine.cpp - Execution of functions step by step ------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,20 +31,21 @@ Machine::Machine(const SimulationOptions &options) : options(options) {
   addRingHandlers(handlers);
 }
 
-/// Whether an op computes numbers from numbers.
+/// Returns true if an op computes numbers from numbers.
 static bool isComputation(Operation *op) {
   StringRef dialect = op->getName().getDialectNamespace();
   return dialect == "arith" || dialect == "math" || dialect == "affine";
 }
 
-/// How many operands of an op, from the first on, must have a value.
+/// Returns the number of operands of an op, from the first on, that must have a
+/// value.
 static unsigned countUsed(Operation *op) {
   if (isComputation(op) || isa<scf::YieldOp, scf::WhileOp, func::ReturnOp,
                                func::CallOp, tile::YieldOp>(op))
     return 0;
   if (isa<scf::ConditionOp>(op))
     return 1;
-  // Bounds and step.
+  // The operands are bounds and step.
   return isa<scf::ForOp>(op) ? 3 : op->getNumOperands();
 }
 
@@ -160,7 +161,7 @@ Status Fiber::stepWithPoison(const Instruction &instruction) {
     const Poison *found = operand(instruction, index).poison;
     if (found && index < instruction.numUsed)
       return reportPoison(*found, instruction.op);
-    // What a select does not choose does not matter.
+    // The value that a select does not choose does not matter.
     if (found && instruction.computes && (!isSelect || index == 0))
       poison = found;
   }

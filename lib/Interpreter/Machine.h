@@ -1,13 +1,13 @@
-//===- Machine.h - Steps through functions ----------------------*- C++ -*-===//
+//===- Machine.h - Execution of functions step by step ----------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A function is translated once: values get numbers, ops a handler. A fiber
-// then steps through it with a stack of its own, so that it can stop at any op
-// and go on later.
+// A function is translated once: values get numbers, ops get handlers. A fiber
+// then steps through it with its own stack, so that it can stop at any op and
+// continue later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,18 +47,17 @@ struct Instruction {
   mlir::Operation *op;
   Handler handler;
   llvm::SmallVector<unsigned, 4> operands;
-  /// Of the first result; others follow.
+  /// The number of the first result; others follow.
   unsigned result;
   llvm::SmallVector<const Code *, 2> regions;
-  /// Of the first result and of the first operand.
+  /// The formats of the first result and of the first operand.
   Format format, input;
-  /// What becomes of operands without a value, see `Poison`: the first
-  /// `numUsed` are used, which is a fault; of the others an op that `computes`
-  /// makes results without a value, and any other op passes them on.
+  /// The treatment of operands without a value (see `Poison`). The first
+  /// `numUsed` are used, which is a fault. From the others, an op that
+  /// `computes` makes results without a value; any other op passes them on.
   unsigned numUsed;
   bool computes;
-  /// What the handler wants to know about the op: a constant's value, a
-  /// predicate.
+  /// Data about the op for its handler: a constant's value, a predicate.
   Scalar detail;
 };
 
@@ -73,12 +72,12 @@ struct Function {
   unsigned numValues;
 };
 
-/// What is common to all fibers.
+/// State shared by all fibers.
 class Machine {
 public:
   explicit Machine(const SimulationOptions &options);
 
-  /// The translation of a function; null after an error.
+  /// Returns the translation of a function; null after an error.
   const Function *translate(mlir::func::FuncOp function);
 
   /// Runs a function to its end.
@@ -87,21 +86,21 @@ public:
                                            ThreadBlock *block, Role *role);
 
   const SimulationOptions options;
-  /// Counts launches, and turns that blocks have taken.
+  /// The number of launches, and of turns that blocks have taken.
   int64_t launch = 0, turns = 0;
 
-  /// What blocks of the running launch add to memory, in any order on a GPU.
-  /// The launch's end does so in that of the blocks, whatever order they run
-  /// in, so that results do not depend on the seed; or, where blocks take
-  /// turns, in the order in which they did.
+  /// An addition by a block of the running launch to memory; a GPU adds in any
+  /// order. The end of the launch makes the additions in the order of the
+  /// blocks, whatever order they ran in, so that results do not depend on the
+  /// seed; or, where blocks take turns, in the order in which they did.
   struct Addition {
     MemRef target;
     int64_t index;
     Scalar value;
   };
-  /// By the block's number, or by 0.
+  /// Additions by block number; all under 0 where blocks take turns.
   std::map<int64_t, std::vector<Addition>> additions;
-  /// What has no value, by the op that computes it.
+  /// The missing values, by the op that failed to compute them.
   std::map<mlir::Operation *, Poison> poisons;
   /// Constants of the module.
   llvm::DenseMap<mlir::Operation *, std::shared_ptr<MemRef>> globals;
@@ -115,13 +114,13 @@ private:
   std::vector<std::unique_ptr<Code>> codes;
 };
 
-/// A place in a block.
+/// A position in a block.
 struct Frame {
   const Code *code;
-  /// The op that the block is of; null for a function's body.
+  /// The op that owns the block; null for a function's body.
   const Instruction *owner;
   size_t next = 0;
-  /// Of a loop: the induction variable.
+  /// The induction variable, if the frame belongs to a loop.
   int64_t induction = 0;
 };
 
@@ -140,8 +139,8 @@ public:
   /// `limit` ops were run.
   Status run(size_t depth, int64_t limit);
 
-  /// Runs a block to its end at once: nothing in it may wait. Its terminator is
-  /// to pop the frame.
+  /// Runs a block to its end at once: no op in it may wait. Its terminator must
+  /// pop the frame.
   Status runBlock(const Code *code, const Instruction *owner);
 
   Datum &operand(const Instruction &instruction, size_t index) {
@@ -179,22 +178,24 @@ public:
     return Status::Next;
   }
 
-  /// Leaves the result without a value, because the op `reason`.
+  /// Leaves the result without a value, and records `reason` as what the op
+  /// did.
   Status setPoison(const Instruction &instruction, const llvm::Twine &reason);
 
-  /// An error at what has no value, with a note at the op that uses it.
+  /// Emits an error at the op that failed to compute a value, with a note at
+  /// the op that uses it.
   Status reportPoison(const Poison &poison, mlir::Operation *user) const;
 
-  /// An error at an op, with a note that says where this fiber is.
+  /// Emits an error at an op, with a note that says where this fiber is.
   mlir::InFlightDiagnostic emitError(mlir::Operation *op) const;
 
   Machine &machine;
-  /// Null on the host.
+  /// The fiber's block; null on the host.
   ThreadBlock *block;
   Role *role;
   std::vector<Datum> values;
   std::vector<Frame> stack;
-  /// What the last terminator of a function or a map gave.
+  /// The values that the last terminator of a function or a map yielded.
   std::vector<Datum> yielded;
 
 private:
@@ -209,12 +210,13 @@ void addMemoryHandlers(llvm::StringMap<Handler> &handlers);
 void addTileHandlers(llvm::StringMap<Handler> &handlers);
 void addRingHandlers(llvm::StringMap<Handler> &handlers);
 
-/// The detail of a scalar op, see `Instruction`.
+/// Returns the detail of a scalar op, see `Instruction`.
 Scalar getDetail(mlir::Operation *op);
 
 enum class AccessKind { Read, Write, Add };
 
-/// Checks that an element of global memory may be accessed, and notes who does.
+/// Checks that an element of global memory may be accessed, and records the
+/// block that does.
 Status checkGlobalAccess(Fiber &fiber, mlir::Operation *op,
                          const MemRef &memref, int64_t index, AccessKind kind);
 

@@ -36,8 +36,8 @@ Status interpreter::checkGlobalAccess(Fiber &fiber, Operation *op,
   Access &access = storage.accesses[index * memref.format.getBytes()];
   int32_t block = fiber.block->getNumber();
   bool isRead = kind == AccessKind::Read, isAdd = kind == AccessKind::Add;
-  // Additions are made at an unknown time, so that the block's own accesses
-  // must not meet them either.
+  // Additions happen at an unknown time, so the block's own other accesses must
+  // not touch the same element either.
   auto isFault = [&](int32_t number, bool isOfAdder) {
     return number != Access::kNone && (number != block || isAdd || isOfAdder);
   };
@@ -68,8 +68,8 @@ static std::shared_ptr<MemRef> copyDescriptor(Fiber &fiber,
   return std::make_shared<MemRef>(fiber.get<MemRef>(op, 0));
 }
 
-/// Sizes, offsets or strides: those that are not static are operands, the first
-/// of them number `next`.
+/// Returns sizes, offsets or strides: those that are not static are operands,
+/// the first of them number `next`.
 static SmallVector<int64_t, 5> resolve(Fiber &fiber, const Instruction &op,
                                        ArrayRef<int64_t> statics,
                                        size_t &next) {
@@ -80,8 +80,8 @@ static SmallVector<int64_t, 5> resolve(Fiber &fiber, const Instruction &op,
   return values;
 }
 
-/// The element at the indices from operand `first` on, or nothing where it is
-/// out of bounds.
+/// Returns the element at the indices from operand `first` on, or nullopt where
+/// it is out of bounds.
 static std::optional<int64_t> locate(Fiber &fiber, const Instruction &op,
                                      const MemRef &memref, size_t first) {
   SmallVector<int64_t, 5> indices;
@@ -170,7 +170,7 @@ static Status alloc(Fiber &fiber, const Instruction &op) {
   auto type = cast<MemRefType>(op.op->getResult(0).getType());
   size_t next = 0;
   SmallVector<int64_t, 5> sizes = resolve(fiber, op, type.getShape(), next);
-  // What a simulation can have any use for.
+  // The most memory that a simulation can reasonably use.
   constexpr int64_t kMostBytes = int64_t(1) << 34;
   int64_t bytes = op.format.getBytes();
   for (int64_t size : sizes) {

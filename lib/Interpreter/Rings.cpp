@@ -37,7 +37,7 @@ Status makeRing(Fiber &fiber, const Instruction &op) {
 
 } // namespace fovea::interpreter
 
-/// An error at an op on a ring, with a note at the ring.
+/// Emits an error at an op on a ring, with a note at the ring.
 static InFlightDiagnostic emitRingError(Fiber &fiber, Operation *op,
                                         const Ring &ring) {
   InFlightDiagnostic diagnostic = fiber.emitError(op);
@@ -45,7 +45,7 @@ static InFlightDiagnostic emitRingError(Fiber &fiber, Operation *op,
   return diagnostic;
 }
 
-/// The tile of a slot.
+/// Returns the tile of a slot.
 static std::shared_ptr<SharedTile> makeTile(const std::shared_ptr<Ring> &ring,
                                             int64_t use, bool isWaited) {
   auto tile = std::make_shared<SharedTile>();
@@ -62,7 +62,8 @@ static Status block(Fiber &fiber, std::string obstacle) {
   return Status::Blocked;
 }
 
-/// Whether every role that waits on the ring has released the use before.
+/// Returns true if every role that waits on the ring has released the previous
+/// use.
 static bool isFree(const Ring &ring, const Slot &slot, int64_t use) {
   int64_t previous = use - int64_t(ring.slots.size());
   return previous < 0 || (!ring.waiters.empty() &&
@@ -111,14 +112,14 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
   slot.use = use;
   slot.op = op.op;
   std::shared_ptr<SharedTile> tile = makeTile(ring, use, /*isWaited=*/false);
-  // What is read before it is written is NaN.
+  // Memory that is read before it is written is NaN.
   std::memset(fiber.block->getMemory().data() + tile->offset, 0xff,
               tile->type.getSizeInBytes());
   return fiber.setObject(op, tile);
 }
 
-/// The memref that a copy along `dims` is from or to, by a tensor map or not;
-/// null after an error.
+/// Returns the memref that a copy along `dims` reads or writes, through a
+/// tensor map or not; null after an error.
 static std::shared_ptr<MemRef> readGlobalOperand(Fiber &fiber,
                                                  const Instruction &op,
                                                  size_t index,
@@ -133,8 +134,8 @@ static std::shared_ptr<MemRef> readGlobalOperand(Fiber &fiber,
   return nullptr;
 }
 
-/// The acquired slot of a use of a ring that an op fills, its operand `index`,
-/// before the ring and the use; null after an error.
+/// Returns the acquired slot that an op fills: its operand `index`, which is
+/// followed by the ring and the use; null after an error.
 static Slot *getSlotToFill(Fiber &fiber, const Instruction &op, size_t index) {
   auto &tile = fiber.get<SharedTile>(op, index);
   auto ring = fiber.share<Ring>(op, index + 1);
@@ -269,7 +270,7 @@ static Status waitStores(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-/// What the driver requires of a tensor map.
+/// Checks the driver's requirements of a tensor map.
 static Status tensorMap(Fiber &fiber, const Instruction &op) {
   constexpr int64_t kAlignment = 16;
   auto map = std::make_shared<TensorMap>();

@@ -16,8 +16,8 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::interpreter;
 
-/// The value of an affine expression at the operands of an op, dimensions
-/// first.
+/// Returns the value of an affine expression at the operands of an op,
+/// dimensions first.
 static int64_t evaluate(AffineExpr expr, unsigned numDims,
                         llvm::function_ref<int64_t(unsigned)> getOperand) {
   auto get = [&](AffineExpr nested) {
@@ -87,7 +87,7 @@ static Status unsignedInts(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(op, op.format.wrap(compute(left, right)));
 }
 
-/// Divisions: the divisor must not be 0, nor the quotient too large.
+/// Divides: the divisor must not be 0, and the quotient not too large.
 template <Status (*compute)(Fiber &, const Instruction &)>
 static Status division(Fiber &fiber, const Instruction &op) {
   if (fiber.getInt(op, 1) == 0)
@@ -100,7 +100,7 @@ static Status division(Fiber &fiber, const Instruction &op) {
   return compute(fiber, op);
 }
 
-/// Shifts by the width or more have no value.
+/// Shifts; a shift by the width or more has no value.
 template <int64_t (*compute)(int64_t value, uint64_t bits, int64_t by)>
 static Status shift(Fiber &fiber, const Instruction &op) {
   int64_t value = fiber.getInt(op, 0);
@@ -146,7 +146,7 @@ static Status select(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-/// The same number in another type.
+/// Returns the same number in another type.
 static Status resizeSigned(Fiber &fiber, const Instruction &op) {
   return fiber.setInt(op, op.format.wrap(fiber.getInt(op, 0)));
 }
@@ -165,7 +165,7 @@ static Status unsignedToFloat(Fiber &fiber, const Instruction &op) {
       op, static_cast<double>(op.input.getUnsigned(fiber.getInt(op, 0))));
 }
 
-/// Floats beyond the integer's range have no value.
+/// Converts a float; one beyond the integer's range has no value.
 template <bool isSigned>
 static Status floatToInt(Fiber &fiber, const Instruction &op) {
   double value = std::trunc(fiber.getFloat(op, 0));
@@ -190,7 +190,7 @@ static Status bitcast(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-/// A product of twice the width, in two results.
+/// Computes a product of twice the width, in two results.
 template <bool isSigned>
 static Status extendedProduct(Fiber &fiber, const Instruction &op) {
   unsigned width = op.format.width;

@@ -20,13 +20,13 @@
 
 namespace fovea::interpreter {
 
-/// What is known of a launch before it runs.
+/// The facts about a launch that are known before it runs.
 struct LaunchPlan {
   tile::SharedMemoryPlan memory;
   /// The roles, or the launch, that wait on a ring.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 2>>
       waiters;
-  /// Whether blocks take turns, so that the order in which they add is theirs.
+  /// True if blocks take turns, which decides the order in which they add.
   bool hasTurns = false;
 };
 
@@ -34,7 +34,7 @@ struct LaunchPlan {
 llvm::FailureOr<LaunchPlan> planLaunch(tile::LaunchOp launch,
                                        const SimulationOptions &options);
 
-/// The role that an op is in, or the launch.
+/// Returns the role that contains an op, or the launch.
 mlir::Operation *getRoleOp(mlir::Operation *op);
 
 //===----------------------------------------------------------------------===//
@@ -45,7 +45,7 @@ struct Slot {
   enum State { Free, Acquired, Filling, Full };
 
   State state = Free;
-  /// The last use, or -1, and what acquired or fills it.
+  /// The last use, or -1, and the op that acquired or fills it.
   int64_t use = -1;
   mlir::Operation *op = nullptr;
   /// The last use that each role has released.
@@ -56,34 +56,34 @@ struct Ring : Object {
   tile::RingOp op;
   int64_t offset;
   llvm::ArrayRef<mlir::Operation *> waiters;
-  /// The role that fills it.
+  /// The role that fills the slot.
   Role *producer = nullptr;
-  /// What took its memory, after which there is no use.
+  /// The op that took the ring's memory, after which there is no use.
   mlir::Operation *reuser = nullptr;
   llvm::SmallVector<Slot, 4> slots;
 
   Slot &getSlot(int64_t use) { return slots[use % slots.size()]; }
-  /// Where the slot of a use lies.
+  /// Returns the offset of the slot of a use.
   int64_t getOffset(int64_t use) const;
 };
 
-/// A tile in shared memory, as one op gave it.
+/// A tile in shared memory, as the result of one op.
 struct SharedTile : Object {
   tile::SharedType type;
   int64_t offset;
-  /// Of a slot: the use, and whether it was waited for, so may be read, or
-  /// acquired, so may be written.
+  /// For the tile of a slot: the use, and whether the tile was waited for, so
+  /// that it may be read, or acquired, so that it may be written.
   std::shared_ptr<Ring> ring;
   int64_t use = 0;
   bool isWaited = false;
-  /// Otherwise: which execution of a load or a write it is of.
+  /// For any other tile: the execution of the load or write that made it.
   mlir::Operation *writer = nullptr;
   int64_t execution = 0;
 };
 
 struct Token : Object {
   std::shared_ptr<Fragment> fragment;
-  /// Counts the role's products.
+  /// The product's number in its role.
   int64_t number;
 };
 
@@ -116,28 +116,28 @@ struct Store {
   bool isDone = false;
 };
 
-/// How far a role has come with a ring.
+/// The progress of a role with a ring.
 struct RingUses {
   int64_t nextAcquire = 0, nextWait = 0;
-  /// Uses that were waited for and not released, and where.
+  /// Uses that were waited for and not released, and the ops that waited.
   std::map<int64_t, mlir::Operation *> held;
 };
 
 struct Role {
-  /// `tile.role`, or `tile.launch` for what stands before and after roles.
+  /// `tile.role`, or `tile.launch` for ops before and after roles.
   mlir::Operation *op;
   std::unique_ptr<Fiber> fiber;
   bool isBlocked = false, isFinished = false;
-  /// It waits for another block's turn to be over.
+  /// True if the role waits for another block's turn to be over.
   bool isOutOfTurn = false;
-  /// What a blocked op waits for.
+  /// The reason that a blocked op waits.
   std::string obstacle;
   std::deque<Product> products;
   std::deque<Store> stores;
   int64_t numIssued = 0;
   std::map<Ring *, RingUses> rings;
 
-  /// Of the oldest of `products`.
+  /// Returns the number of the oldest of `products`.
   int64_t getFirstNumber() const { return numIssued - products.size(); }
 };
 
@@ -145,7 +145,7 @@ struct Role {
 // Block
 //===----------------------------------------------------------------------===//
 
-/// Rows from `first` to below `end`.
+/// Rows from `first` to before `end`.
 struct RowRange {
   int64_t first = 0;
   int64_t end = std::numeric_limits<int64_t>::max();
@@ -158,21 +158,22 @@ public:
 
   /// Starts the program with these values.
   void start(const Code *program, std::vector<Datum> values);
-  /// Runs it to its end, or until all that is left waits for other blocks.
+  /// Runs the program to its end, or until all that is left waits for other
+  /// blocks.
   Status run();
-  /// Reports what waits for ever.
+  /// Reports the roles that wait forever.
   Status reportDeadlock();
 
   tile::LaunchOp getLaunch() const { return launch; }
   const LaunchPlan &getPlan() const { return plan; }
-  /// The block's number in the grid, x fastest.
+  /// Returns the block's number in the grid, x fastest.
   int64_t getNumber() const { return number; }
-  /// `(x, y, z)` of a block's number.
+  /// Returns `(x, y, z)` of a block's number.
   std::string formatIndex(int64_t number) const;
-  /// Says which block and role it is about.
+  /// Names this block and the role in a note.
   void describe(mlir::Diagnostic &note, const Role *role) const;
 
-  /// Starts the roles inside an op; says whether they have all finished.
+  /// Starts the roles inside an op; returns true if they have all finished.
   bool runRoles(Fiber &fiber, const Instruction &roles);
 
   /// Starts a copy of `source` at `indices` into the slot of a use.
@@ -181,10 +182,11 @@ public:
                  llvm::ArrayRef<int64_t> indices, std::shared_ptr<Ring> ring,
                  int64_t use, RowRange rows);
 
-  /// Something happened that a blocked role may wait for.
+  /// Records an event that a blocked role may wait for.
   void wake();
 
-  /// The next execution of what writes a tile in shared memory.
+  /// Counts an execution of an op that writes a tile in shared memory; returns
+  /// its number.
   int64_t countExecution(mlir::Operation *op) { return ++executions[op]; }
   int64_t getExecution(mlir::Operation *op) { return executions[op]; }
 
@@ -220,9 +222,9 @@ private:
   std::vector<std::shared_ptr<Ring>> rings;
   std::vector<Copy> copies;
 
-  /// What the seed chooses: in so many of 64 steps a copy or a product
+  /// The choices of the seed: in so many of 64 steps a copy or a product
   /// completes before it must; the longest turn of a role; whether turns are
-  /// drawn, or go to the first role by `priority` that can go on.
+  /// drawn at random, or go to the first role by `priority` that can proceed.
   std::mt19937_64 random;
   int64_t eagerness, turn;
   bool isFair;
@@ -231,22 +233,24 @@ private:
   friend Status makeRing(Fiber &fiber, const Instruction &op);
 };
 
-/// An operand that no product in flight adds to; null after an error.
+/// Returns an operand that no product in flight adds to; null after an error.
 std::shared_ptr<Fragment> readFragment(Fiber &fiber, const Instruction &op,
                                        size_t index);
 
 /// Checks that a tile may be read.
 Status checkTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile);
 
-/// Does so, and reads it, row-major.
+/// Checks that a tile may be read, and reads it, row-major.
 Status readTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile,
                 std::vector<Scalar> &elements);
 
-/// The rows that a load's operands from `index` on bound; without `bounds` all.
+/// Returns the rows that a load's operands from `index` on bound; without
+/// `bounds` all rows.
 RowRange getRows(Fiber &fiber, const Instruction &op, size_t index,
                  size_t bounds);
 
-/// Reads a tile of global memory, zeros beyond its end and outside of `rows`.
+/// Reads a tile of global memory, with zeros beyond its end and outside of
+/// `rows`.
 Status readGlobal(Fiber &fiber, mlir::Operation *op, const MemRef &source,
                   llvm::ArrayRef<int64_t> indices, llvm::ArrayRef<int64_t> dims,
                   llvm::ArrayRef<int64_t> shape, std::vector<Scalar> &elements,
@@ -261,7 +265,8 @@ Status compute(Fiber &fiber, Product &product);
 /// Reads the tile of a store that was started, and writes it.
 Status complete(Fiber &fiber, Store &store);
 
-/// The product or store, not covered by a wait, that reads a tile; null: none.
+/// Returns the product or store, not covered by a wait, that reads a matching
+/// tile; null if there is none.
 mlir::Operation *findReader(const Role &role,
                             llvm::function_ref<bool(const SharedTile &)> match);
 

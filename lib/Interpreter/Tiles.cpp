@@ -73,7 +73,7 @@ RowRange interpreter::getRows(Fiber &fiber, const Instruction &op, size_t index,
   return {fiber.getInt(op, index), fiber.getInt(op, index + 1)};
 }
 
-/// Writes a tile, or adds it to what is there.
+/// Writes a tile, or adds it to the elements in memory.
 static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
                           ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
                           ArrayRef<int64_t> shape, ArrayRef<Scalar> elements,
@@ -172,7 +172,7 @@ Status interpreter::complete(Fiber &fiber, Store &store) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// `a: MxK` times `b: KxN`, or `NxK`, on top of `accumulator`.
+/// Adds `a: MxK` times `b: KxN`, or `NxK`, to `accumulator`.
 static void multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b, bool transposeB,
                      std::pair<int64_t, int64_t> range,
                      const Fragment *accumulator, Fragment &result) {
@@ -220,7 +220,7 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
 std::shared_ptr<Fragment>
 interpreter::readFragment(Fiber &fiber, const Instruction &op, size_t index) {
   auto fragment = fiber.share<Fragment>(op, index);
-  // A map passes on what has no value.
+  // A map passes on elements without a value.
   if (!isa<tile::MapOp>(op.op))
     for (const Poison *poison : fragment->poison)
       if (poison) {
@@ -240,7 +240,7 @@ static std::shared_ptr<Fragment> makeFragment(tile::FragmentType type) {
   return std::make_shared<Fragment>(type.getShape(), Format::get(type));
 }
 
-/// The operands of a product.
+/// Reads the operands of a product.
 template <typename Op>
 static std::optional<Product> readProduct(Fiber &fiber, const Instruction &op,
                                           tile::FragmentType type) {
@@ -280,7 +280,7 @@ static Status mmaAsync(Fiber &fiber, const Instruction &op) {
       cast<tile::MmaAsyncOp>(op.op).getToken().getType().getFragment());
   if (!product)
     return Status::Failed;
-  // What it reads must be there when it is issued; it is read later.
+  // The operands must be there when the product is issued; they are read later.
   auto *a = dynamic_cast<const SharedTile *>(product->a.get());
   if ((a && checkTile(fiber, op.op, *a) != Status::Next) ||
       checkTile(fiber, op.op, *product->b) != Status::Next)
@@ -343,7 +343,7 @@ static Status checkReaders(Fiber &fiber, Operation *op, Operation *writer) {
   return Status::Failed;
 }
 
-/// The tile that an op writes to shared memory; null after an error.
+/// Returns the tile that an op writes to shared memory; null after an error.
 static std::shared_ptr<SharedTile>
 makeTile(Fiber &fiber, Operation *op, tile::SharedType type, int64_t offset) {
   if (checkReaders(fiber, op, op) != Status::Next)
@@ -356,7 +356,7 @@ makeTile(Fiber &fiber, Operation *op, tile::SharedType type, int64_t offset) {
   return tile;
 }
 
-/// Checks that no use of a ring is left, and says that there will be none.
+/// Checks that no use of a ring is left, and records that there will be none.
 static Status takeMemory(Fiber &fiber, Operation *op, Ring &ring) {
   for (const Slot &slot : ring.slots) {
     bool isOver =
@@ -376,7 +376,7 @@ static Status takeMemory(Fiber &fiber, Operation *op, Ring &ring) {
         << "this ring";
     return Status::Failed;
   }
-  // The tile of another op that has the memory is gone.
+  // The tile of the op that last had the memory is gone.
   if (ring.reuser && ring.reuser != op) {
     if (checkReaders(fiber, op, ring.reuser) != Status::Next)
       return Status::Failed;
@@ -522,8 +522,8 @@ static Status map(Fiber &fiber, const Instruction &op) {
   return done ? fiber.setObject(op, result) : Status::Failed;
 }
 
-/// Warps that answer for themselves compute the same in either branch: here all
-/// have the same answer.
+/// Each warp may answer differently, and both branches compute the same result:
+/// here all warps have the same answer.
 static Status any(Fiber &fiber, const Instruction &op) {
   auto input = readFragment(fiber, op, 0);
   if (!input)
@@ -533,8 +533,8 @@ static Status any(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-/// What a warp has of a diagonal goes to one of its elements there; without a
-/// layout, every element is a sum of its own.
+/// The elements of a diagonal in one warp are summed into one of them; without
+/// a layout, every element is its own sum.
 static Status sumDiagonals(Fiber &fiber, const Instruction &op) {
   auto input = readFragment(fiber, op, 0);
   if (!input)
@@ -545,7 +545,7 @@ static Status sumDiagonals(Fiber &fiber, const Instruction &op) {
   tile::LayoutAttr layout = type.getLayout();
   if (!layout)
     return fiber.setObject(op, result);
-  // By warp and distance.
+  // Sums by warp and distance.
   std::map<std::pair<int64_t, int64_t>, Scalar *> sums;
   for (int64_t thread = 0; thread < layout.getNumThreads(); ++thread) {
     SmallVector<int64_t> base = layout.getThreadOffset(thread);
@@ -616,7 +616,7 @@ static void addUp(Machine &machine) {
   machine.additions.clear();
 }
 
-/// Runs blocks as long as one comes further; those that end are gone.
+/// Runs blocks as long as one of them proceeds; blocks that end are removed.
 static Status runWaiting(Machine &machine,
                          std::vector<std::unique_ptr<ThreadBlock>> &blocks) {
   int64_t turns;
@@ -635,13 +635,13 @@ static Status runWaiting(Machine &machine,
   return Status::Next;
 }
 
-/// The number of the block at `place`. Numbers of turns are read and written by
-/// several blocks.
+/// Returns the number of the block at `place`. Several blocks read and write
+/// the numbers of turns.
 static int64_t readTurn(const MemRef &turns, ArrayRef<int64_t> place) {
   return turns.format.read(turns.getElement(turns.getIndex(place))).i;
 }
 
-/// That of the block before; none before the first.
+/// Returns the number of the previous block; nullopt for the first.
 static std::optional<int64_t> readTurnBefore(const MemRef &turns,
                                              SmallVector<int64_t, 5> place) {
   if (--place.back() < 0)
@@ -725,7 +725,7 @@ static Status launch(Fiber &fiber, const Instruction &op) {
   if (uint64_t seed = fiber.machine.options.seed)
     std::shuffle(blocks.begin(), blocks.end(), std::mt19937_64(seed));
   const Code *program = op.regions[0];
-  // Those that wait for others' turns.
+  // The blocks that wait for other blocks' turns.
   std::vector<std::unique_ptr<ThreadBlock>> waiting;
   for (ArrayRef<int64_t> index : blocks) {
     std::vector<Datum> values = fiber.values;
@@ -755,7 +755,7 @@ static Status endProgram(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
-/// Of what stands in a launch alone.
+/// Handles an op that is allowed only in a launch.
 template <Handler handler>
 static Status inLaunch(Fiber &fiber, const Instruction &op) {
   if (fiber.block)

@@ -1,4 +1,4 @@
-//===- Value.cpp - What the interpreter computes on -----------------------===//
+//===- Value.cpp - Values of the interpreter ------------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -108,7 +108,7 @@ void Format::write(char *data, Scalar value) const {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// As the allocators of GPUs align.
+/// The alignment that GPU allocators provide.
 static constexpr int64_t kAlignment = 256;
 
 Storage::Storage(int64_t size)

@@ -1,4 +1,4 @@
-//===- Value.h - What the interpreter computes on ---------------*- C++ -*-===//
+//===- Value.h - Values of the interpreter ----------------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,20 +25,20 @@ union Scalar {
   int64_t i;
 };
 
-/// How a scalar type is stored and rounded.
+/// The storage and rounding of a scalar type.
 struct Format {
   enum Kind { None, F16, BF16, F32, F64, Integer };
 
   Kind kind = None;
   unsigned width = 0;
 
-  /// Of a float, integer or index, or of the elements of a shaped type or
-  /// fragment; `None` for other types.
+  /// Returns the format of a float, integer or index, or of the elements of a
+  /// shaped type or fragment; `None` for other types.
   static Format get(mlir::Type type);
 
   bool isFloat() const { return kind != None && kind != Integer; }
   int64_t getBytes() const { return (width + 7) / 8; }
-  /// A value as the type has it.
+  /// Returns a value rounded to the type.
   double round(double value) const;
   int64_t wrap(int64_t value) const;
   uint64_t getUnsigned(int64_t value) const;
@@ -46,14 +46,14 @@ struct Format {
   void write(char *data, Scalar value) const;
 };
 
-/// What is not a number: shared by the values that name it.
+/// A value that is not a number; the values that name it share it.
 struct Object {
   virtual ~Object() = default;
 };
 
-/// Why a number has no value.
+/// The reason that a number has no value.
 struct Poison {
-  /// What could not compute it.
+  /// The op that could not compute it.
   mlir::Operation *op;
   std::string reason;
 };
@@ -62,16 +62,16 @@ struct Datum {
   Scalar scalar;
   std::shared_ptr<Object> object;
   /// Set for a number without a value, which may be passed on and discarded,
-  /// but not be used.
+  /// but not used.
   const Poison *poison = nullptr;
 };
 
-/// Memory that was allocated at once.
+/// Memory from one allocation.
 struct Storage {
   explicit Storage(int64_t bytes);
 
   char *data() { return bytes.data() + start; }
-  /// In bytes.
+  /// The size in bytes.
   int64_t size() const { return numBytes; }
 
   /// The blocks of a launch that wrote an element, that read it, and that added
@@ -80,9 +80,9 @@ struct Storage {
     static constexpr int32_t kNone = -1, kSeveral = -2;
     int32_t writer = kNone, reader = kNone, adder = kNone;
   };
-  /// By the element's number of bytes from the start.
+  /// Accesses by the element's offset in bytes from the start.
   std::vector<Access> accesses;
-  /// The launch that `accesses` is of.
+  /// The launch that `accesses` belong to.
   int64_t launch = 0;
   bool isFreed = false;
 
@@ -94,7 +94,7 @@ private:
 struct MemRef : Object {
   std::shared_ptr<Storage> storage;
   Format format;
-  /// Elements from the storage's start.
+  /// Offset in elements from the storage's start.
   int64_t offset = 0;
   llvm::SmallVector<int64_t, 5> sizes, strides;
 
@@ -105,11 +105,11 @@ struct MemRef : Object {
   int64_t getNumElements() const;
 };
 
-/// A new tensor in row-major order; its floats are NaN.
+/// Returns a new tensor in row-major order; its floats are NaN.
 std::shared_ptr<MemRef> allocate(Format format, llvm::ArrayRef<int64_t> sizes);
 
 /// Calls `visit` with every index of a shape, the last dimension fastest, until
-/// it returns false. Returns whether it never did.
+/// it returns false. Returns true if it never did.
 bool forEachIndex(llvm::ArrayRef<int64_t> sizes,
                   llvm::function_ref<bool(llvm::ArrayRef<int64_t>)> visit);
 
@@ -120,11 +120,11 @@ struct Fragment : Object {
   llvm::SmallVector<int64_t, 2> shape;
   Format format;
   std::vector<Scalar> elements;
-  /// Of each element, see `Datum`; empty where all have values.
+  /// The poison of each element, see `Datum`; empty where all have values.
   std::vector<const Poison *> poison;
   /// The product that adds to these registers now.
   mlir::Operation *product = nullptr;
-  /// All elements are one value, so that registers are made as needed.
+  /// True if all elements have one value, so that registers are made as needed.
   bool isFill = false;
 };
 

@@ -1,19 +1,20 @@
-//===- Interpreter.h - Runs tile programs on the host -----------*- C++ -*-===//
+//===- Interpreter.h - Execution of tile programs on the host ---*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs a function whose `tile.launch` ops have memrefs, block by block, and
-// what is around them (func, scf, arith, math, affine, memref) as it stands.
-// There is no GPU in this: it is how programs are tested where there is none.
+// Runs a function whose `tile.launch` ops have memrefs, block by block, and the
+// ops around them (func, scf, arith, math, affine, memref) unchanged. This
+// needs no GPU: it tests programs on machines without one.
 //
-// The roles of a block take turns in an order that the seed chooses. Copies and
-// products complete at a time that the seed chooses too, at the latest when
-// nothing else can go on: seed 0 has all of them as late as possible and runs
-// roles and blocks in order. What a program must not do is reported as an error
-// at the op, with a note that names the block and the role:
+// The roles of a block take turns in an order that the seed chooses. The seed
+// also chooses when copies and products complete, at the latest when nothing
+// else can proceed: with seed 0 all of them complete as late as possible, and
+// roles and blocks run in order. A violation of a program's rules is reported
+// as an error at the op, with a note that names the block and the role. These
+// are violations:
 //
 //   - a tile in shared memory read before its wait, after its release or after
 //     it was loaded anew;
@@ -48,18 +49,18 @@ namespace fovea {
 
 struct SimulationOptions {
   uint64_t seed = 0;
-  /// The GPU whose shared memory and registers a block may use.
+  /// The GPU that limits a block's shared memory and registers.
   machine::GpuArch gpu = *machine::GpuArch::find("sm_90a");
   /// The most 32-bit registers that one thread may have.
   int64_t threadRegisters = machine::kLargestThread;
 };
 
-/// An operand of a function. A number has rank 0. Elements are as in memory:
-/// i1 takes a byte, index 8.
+/// An operand of a function. A number has rank 0. Elements have the layout of
+/// memory: i1 takes a byte, index 8.
 struct SimulationOperand {
   const void *data;
   llvm::ArrayRef<int64_t> shape;
-  /// In elements.
+  /// Strides in elements.
   llvm::ArrayRef<int64_t> strides;
 };
 
@@ -69,8 +70,8 @@ struct SimulationResult {
   std::vector<char> data;
 };
 
-/// Runs a function with memrefs and numbers for operands and memrefs for
-/// results. Operands are copied first. Errors are diagnostics of the context.
+/// Runs a function whose operands are memrefs and numbers and whose results are
+/// memrefs. Operands are copied first. Errors are diagnostics of the context.
 llvm::FailureOr<llvm::SmallVector<SimulationResult>>
 simulate(mlir::func::FuncOp function,
          llvm::ArrayRef<SimulationOperand> operands,

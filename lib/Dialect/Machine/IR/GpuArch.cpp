@@ -12,8 +12,9 @@
 
 using namespace fovea::machine;
 
-/// Sizes are those of the CUDA C++ Programming Guide, "Compute Capabilities";
-/// rates those of NVIDIA's data sheets, dense. Ordered by compute capability.
+/// Sizes come from the CUDA C++ Programming Guide, "Compute Capabilities";
+/// rates come from NVIDIA's data sheets, without sparsity. Ordered by compute
+/// capability.
 static constexpr GpuArch kArchs[] = {
     // An A100 (40 GB).
     {.name = "sm_80",
@@ -87,8 +88,8 @@ static constexpr GpuArch kArchs[] = {
      .bandwidth = 4290000,
      .peak = 66900,
      .matrixPeak = 989000},
-    // An RTX 5090. It has bulk copies, but roles that use them need warp
-    // groups' registers.
+    // An RTX 5090. It has bulk copies, but roles that use them need the
+    // redistribution of registers that warp groups bring.
     {.name = "sm_120",
      .family = "blackwell",
      .major = 12,
@@ -137,7 +138,7 @@ static std::string formatCapability(int major, int minor) {
   return std::to_string(major) + "." + std::to_string(minor);
 }
 
-/// Whether a device of this compute capability runs code of `arch`.
+/// Returns true if a device of this compute capability runs code of `arch`.
 static bool runsOn(const GpuArch &arch, int major, int minor) {
   auto device = std::pair(major, minor),
        code = std::pair(arch.major, arch.minor);

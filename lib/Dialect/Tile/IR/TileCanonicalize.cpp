@@ -1,4 +1,4 @@
-//===- TileCanonicalize.cpp - Simpler forms of ops ------------------------===//
+//===- TileCanonicalize.cpp - Canonicalization of tile ops ----------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,8 +14,8 @@ using namespace fovea::tile;
 
 namespace {
 
-/// Drops operands that a map does not use, that it has already, and those that
-/// are the same everywhere, whose value it can use directly.
+/// Drops operands of a map that it does not use, that it already has, or that
+/// have the same value everywhere, which the map can use directly.
 struct DropMapOperands : OpRewritePattern<MapOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -23,7 +23,7 @@ struct DropMapOperands : OpRewritePattern<MapOp> {
                                 PatternRewriter &rewriter) const final {
     Block &body = op.getBody().front();
     int64_t numInputs = op.getInputs().size(), numRows = op.getRows().size();
-    // An operand of another segment is indexed otherwise.
+    // An operand of another segment is indexed differently.
     auto getSegment = [&](int64_t index) {
       return index < numInputs ? 0 : index < numInputs + numRows ? 1 : 2;
     };
@@ -65,7 +65,7 @@ struct DropMapOperands : OpRewritePattern<MapOp> {
   }
 };
 
-/// A map that computes nothing is its operand, or a fill.
+/// Replaces a map that computes nothing with its operand, or with a fill.
 struct FoldTrivialMap : OpRewritePattern<MapOp> {
   using OpRewritePattern::OpRewritePattern;
 

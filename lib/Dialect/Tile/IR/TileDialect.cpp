@@ -16,7 +16,7 @@ using namespace fovea::tile;
 #include "fovea/Dialect/Tile/IR/TileOps.cpp.inc"
 
 namespace {
-/// Layouts are long: they are printed once, as aliases.
+/// Prints layouts once, as aliases, since they are long.
 struct TileAsmInterface : OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 
@@ -82,7 +82,7 @@ using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
 
 void LoadOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
-  // The tile's memory is the op's own.
+  // The tile is in memory of the op's own.
   if (isa<SharedType>(getResult().getType()))
     effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
 }
@@ -109,7 +109,7 @@ void StoreAsyncOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
 }
 
-/// Turns are read and written by several blocks; stores stay between them.
+/// Several blocks read and write turns; stores stay between them.
 static void addTurnEffects(OpOperand &turns, Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), &turns);
   effects.emplace_back(MemoryEffects::Write::get(), &turns);
@@ -137,7 +137,8 @@ void MmaOp::getEffects(Effects &effects) {
 }
 
 void MmaAsyncOp::getEffects(Effects &effects) {
-  // Issues keep their order, and stay between a slot's wait and its release.
+  // Issues keep their order, and stay between the wait and the release of a
+  // slot.
   effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());
   effects.emplace_back(MemoryEffects::Write::get(), SharedMemory::get());
 }

@@ -34,7 +34,7 @@ static int64_t getProduct(ArrayRef<Digit> digits) {
   return product;
 }
 
-/// What a number written in `digits` adds to the coordinates.
+/// Returns the contribution of a number written in `digits` to the coordinates.
 static SmallVector<int64_t> getOffset(ArrayRef<Digit> digits, int64_t number,
                                       int64_t rank) {
   SmallVector<int64_t> offset(rank, 0);
@@ -60,7 +60,7 @@ SmallVector<int64_t> LayoutAttr::getThreadOffset(int64_t index) const {
   return getOffset(getThreads(), index, getShape().size());
 }
 
-/// Digits without what lies along `dim`; dimensions after it move down.
+/// Returns the digits without those along `dim`; dimensions after it move down.
 static SmallVector<Digit> dropDimOf(ArrayRef<Digit> digits, int64_t dim,
                                     bool replicate) {
   SmallVector<Digit> kept;
@@ -101,8 +101,8 @@ SmallVector<int64_t> LayoutAttr::getReducedRegisters(int64_t dim) const {
   return reduced;
 }
 
-/// Digits as one list of binary digits where sizes are powers of two, so that
-/// layouts that are written differently compare equal.
+/// Returns the digits as one list of binary digits where sizes are powers of
+/// two, so that equal layouts that are written differently compare equal.
 static SmallVector<Digit> splitDigits(ArrayRef<Digit> digits) {
   SmallVector<Digit> split;
   for (Digit digit : digits) {
@@ -125,7 +125,7 @@ LayoutAttr::getPermutationFrom(LayoutAttr from) const {
   if (getShape() != from.getShape() ||
       splitDigits(getThreads()) != splitDigits(from.getThreads()))
     return std::nullopt;
-  // Threads add the same in both, so registers alone must agree.
+  // Threads contribute the same in both layouts, so only registers must agree.
   DenseMap<SmallVector<int64_t>, int64_t> sources;
   for (int64_t index = 0, e = from.getNumRegisters(); index < e; ++index)
     sources.try_emplace(from.getRegisterOffset(index), index);
@@ -194,7 +194,7 @@ LayoutAttr::getColumnWarps(SmallVectorImpl<int64_t> &permutation) const {
 LayoutAttr LayoutAttr::getBlocked(MLIRContext *context, ArrayRef<int64_t> shape,
                                   int64_t threads, int64_t vector) {
   SmallVector<Digit> registerDigits, threadDigits;
-  // How much of each dimension is dealt out so far.
+  // The part of each dimension that is dealt out so far.
   SmallVector<int64_t> taken(shape.size(), 1);
   int64_t last = shape.size() - 1;
   assert(shape[last] % vector == 0 && "a vector crosses rows");
@@ -229,7 +229,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (digit.dim == Digit::kReplicated)
       return emitError() << "a register digit must not replicate";
   // Along each dimension the digits, by stride, must make a mixed radix number
-  // that counts the dimension: then every element has one place.
+  // that counts the dimension: then every element has exactly one position.
   for (int64_t dim = 0; dim < rank; ++dim) {
     SmallVector<Digit> digits;
     for (const Digit &digit : llvm::concat<const Digit>(registers, threads))

@@ -1,4 +1,4 @@
-//===- TileSharedMemory.cpp - Where tiles lie in shared memory ------------===//
+//===- TileSharedMemory.cpp - Placement of tiles in shared memory ---------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,8 @@ bool fovea::tile::hasRows(RingOp ring) {
   });
 }
 
-/// Bytes of the tiles that `op` has memory of its own for; 0: none.
+/// Returns the bytes of the tiles that `op` has memory of its own for; 0 if
+/// none.
 static int64_t getTileBytes(Operation *op) {
   if (auto ring = dyn_cast<RingOp>(op)) {
     RingType type = ring.getRing().getType();

@@ -1,4 +1,4 @@
-//===- TileVerify.cpp - What ops of the tile dialect require --------------===//
+//===- TileVerify.cpp - Verifiers of tile ops -----------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -297,7 +297,8 @@ LogicalResult MapOp::verify() {
       return emitOpError("expected an operand without a layout, as the "
                          "result, got ")
              << type;
-    // Registers may be ordered otherwise; threads must hold what they need.
+    // The order of registers may differ; threads must hold the elements they
+    // need.
     if (!type.getLayout() || !expected.getPermutationFrom(type.getLayout()))
       return emitOpError("expected an operand whose threads hold the result's "
                          "elements, as in ")

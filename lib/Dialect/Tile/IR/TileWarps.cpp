@@ -1,4 +1,4 @@
-//===- TileWarps.cpp - How warps share a product --------------------------===//
+//===- TileWarps.cpp - Division of a product among warps ------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

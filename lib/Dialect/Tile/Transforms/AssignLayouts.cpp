@@ -1,4 +1,4 @@
-//===- AssignLayouts.cpp - Forms of fragments, tiles and products ---------===//
+//===- AssignLayouts.cpp - Choice of layouts, swizzles and products -------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,16 +27,16 @@ using namespace fovea::tile;
 
 namespace {
 
-/// Which fragments of rank 1 run along the columns of a tile. Values that must
-/// have one type are one class.
+/// Finds the fragments of rank 1 that run along the columns of a tile. Values
+/// that must have the same type form one class.
 class Columns {
 public:
   explicit Columns(LaunchOp launch) {
     launch->walk([&](Operation *op) { collect(op); });
   }
 
-  /// How many rows the tile has of which `value` runs along the columns;
-  /// nullopt: of none.
+  /// Returns the number of rows of the tile whose columns `value` runs along;
+  /// nullopt if there is no such tile.
   std::optional<int64_t> getRows(Value value) const {
     for (auto [column, rows] : columns)
       if (classes.isEquivalent(value, column))
@@ -142,7 +142,7 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
   auto type = dyn_cast<FragmentType>(value.getType());
   if (!type || type.getLayout())
     return success();
-  // A vector lies as in a tile of which it is one side.
+  // A vector has the layout of a tile of which it is one side.
   std::optional<int64_t> tileRows;
   if (type.getRank() == 1)
     tileRows = columns.getRows(value);
@@ -164,8 +164,8 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
   return success();
 }
 
-/// A warp needs whole rows of the left operand: where warps share its columns,
-/// it goes through shared memory.
+/// Passes the left operand through shared memory where warps share its columns,
+/// since a warp needs whole rows of it.
 void AssignLayouts::passLeftOperand(MmaOp op, int64_t warps) {
   auto type = dyn_cast<FragmentType>(op.getA().getType());
   if (!type || WarpGrid::get(type.getShape().front(), warps).columns == 1)

@@ -1,4 +1,4 @@
-//===- BufferizableOpInterfaceImpl.cpp - tile on buffers ------------------===//
+//===- BufferizableOpInterfaceImpl.cpp - Bufferization of tile ops --------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,8 @@ using namespace mlir;
 using namespace mlir::bufferization;
 using namespace fovea::tile;
 
-/// Whether the elements of the last dimension are known to follow one another.
+/// Returns true if the elements of the last dimension are known to be
+/// contiguous.
 static bool hasUnitStride(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -25,7 +26,7 @@ static bool hasUnitStride(MemRefType type) {
          (strides.empty() || strides.back() == 1);
 }
 
-/// `buffer` in memory of its own.
+/// Copies `buffer` to memory of its own.
 static FailureOr<Value> createCopy(RewriterBase &rewriter, Location loc,
                                    Value buffer,
                                    const BufferizationOptions &options) {
@@ -49,7 +50,7 @@ struct LaunchModel
     : DstBufferizableOpInterfaceExternalModel<LaunchModel, LaunchOp> {
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
                               const AnalysisState &state) const {
-    // What no block writes keeps the value of `outs`.
+    // Elements that no block writes keep the value of `outs`.
     return true;
   }
 
@@ -63,7 +64,7 @@ struct LaunchModel
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(op);
     SmallVector<Value> operands, results;
-    // Copies of outputs, and where they go after the launch.
+    // Copies of outputs, and the buffers they are copied to after the launch.
     SmallVector<std::pair<Value, Value>> copies;
     for (OpOperand &operand : op->getOpOperands()) {
       Value value = operand.get();

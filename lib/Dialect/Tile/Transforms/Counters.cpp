@@ -1,4 +1,4 @@
-//===- Counters.cpp - How often a block of a program has run --------------===//
+//===- Counters.cpp - Counters of the runs of a program's block -----------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace fovea::tile;
 
-/// The op's loop or branch, or the launch.
+/// Returns the loop or branch around the op, or the launch.
 static Operation *getNest(Operation *op) {
   Operation *parent = op->getParentOp();
   return isa<scf::ForOp, scf::IfOp, LaunchOp>(parent) ? parent : nullptr;
@@ -28,8 +28,9 @@ bool fovea::tile::isInLoop(Operation *op) {
   return op && hasLoop;
 }
 
-/// Appends a value to what the branch gives: in `region` `next` of it, else the
-/// value itself. Returns the branch that takes its place.
+/// Appends a value to the results of the branch: `region` yields `next` of it,
+/// the other region the value itself. Returns the branch that replaces the old
+/// one.
 static scf::IfOp addResult(RewriterBase &rewriter, scf::IfOp branch,
                            Value value, Region *region,
                            function_ref<Value(Location)> next) {
@@ -57,9 +58,9 @@ static scf::IfOp addResult(RewriterBase &rewriter, scf::IfOp branch,
   return extended;
 }
 
-/// A new counter of the runs of the block of `op`.
+/// Returns a new counter of the runs of the block of `op`.
 static Value addCounter(RewriterBase &rewriter, Operation *op) {
-  // From the outermost loop inwards; what is around it never runs again.
+  // From the outermost loop inwards; ops around that loop never run again.
   SmallVector<Operation *> nest;
   for (Operation *at = getNest(op); !isa<LaunchOp>(at); at = getNest(at))
     nest.push_back(at);
@@ -99,7 +100,7 @@ static Value addCounter(RewriterBase &rewriter, Operation *op) {
     }
     if (!around)
       continue;
-    // What is around carries on from here.
+    // The surrounding op carries on from here.
     Operation *end = total.getParentBlock()->getTerminator();
     end->setOperand(end->getNumOperands() - 1, total);
   }
@@ -113,7 +114,7 @@ Value fovea::tile::getCounter(RewriterBase &rewriter, Operation *op) {
     Operation *producer = acquire.getUse().getDefiningOp();
     bool isBefore = !producer || producer->getBlock() != op->getBlock() ||
                     producer->isBeforeInBlock(op);
-    // A constant counts what runs once.
+    // A constant counts uses only where the block runs once.
     if (isOnly && isBefore && !matchPattern(acquire.getUse(), m_Constant()))
       return acquire.getUse();
   }

@@ -1,4 +1,4 @@
-//===- Counters.h - How often a block of a program has run ------*- C++ -*-===//
+//===- Counters.h - Counters of the runs of a program's block ---*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,13 +12,14 @@
 
 namespace fovea::tile {
 
-/// Whether `op` stands in a loop of a launch, in nothing but loops and
+/// Returns true if `op` is in a loop of a launch, inside only loops and
 /// branches.
 bool isInLoop(mlir::Operation *op);
 
-/// A value, defined before `op`, that counts how often the block of `op`, which
-/// is in a loop (`isInLoop`), has run before: what a ring of the same block
-/// counts its uses by, or a new value that loops carry and branches give.
+/// Returns a value, defined before `op`, that counts how often the block of
+/// `op`, which is in a loop (`isInLoop`), has run before: the value by which a
+/// ring of the same block counts its uses, or a new value that loops carry and
+/// branches yield.
 mlir::Value getCounter(mlir::RewriterBase &rewriter, mlir::Operation *op);
 
 } // namespace fovea::tile

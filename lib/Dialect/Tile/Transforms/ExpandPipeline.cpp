@@ -34,7 +34,7 @@ class SkewedLoop {
 public:
   explicit SkewedLoop(scf::ForOp loop) : loop(loop) {}
 
-  /// Reads and checks the schedule. Reports what is wrong with it.
+  /// Reads and checks the schedule. Reports its errors.
   LogicalResult analyze();
 
   void expand();
@@ -46,7 +46,7 @@ private:
     int64_t order;
   };
 
-  /// Whether the loop has a second stage.
+  /// Returns true if the loop has a second stage.
   bool isSkewed() const {
     return llvm::any_of(schedule, [](const Scheduled &scheduled) {
       return scheduled.stage == 1;
@@ -57,13 +57,13 @@ private:
 
   int64_t getStage(Value value);
   LogicalResult verifyUse(const Scheduled &user, Value value);
-  /// Whether the loop carries this value from its last stage.
+  /// Returns true if the loop carries this value from its last stage.
   bool isLate(size_t argument) {
     return getStage(loop.getYieldedValues()[argument]) == 1;
   }
 
-  /// What one step needs from the one before: the loop's own values, then those
-  /// that cross from stage 0 to stage 1.
+  /// Returns the values that one step needs from the step before: the loop's
+  /// own values, then those that cross from stage 0 to stage 1.
   SmallVector<Value> getState(const IRMapping &first);
   void mapState(ValueRange state, IRMapping &first, IRMapping &second);
   void emit(OpBuilder &builder, IRMapping *first, IRMapping *second);
@@ -76,7 +76,7 @@ private:
 
 } // namespace
 
-/// 1 for what stage 1 of the body computes, 0 for all else.
+/// Returns 1 for values that stage 1 of the body computes, 0 for all others.
 int64_t SkewedLoop::getStage(Value value) {
   Operation *producer = value.getDefiningOp();
   if (!producer || producer->getBlock() != loop.getBody())
@@ -123,7 +123,7 @@ LogicalResult SkewedLoop::verifyUse(const Scheduled &user, Value value) {
     }
     if (!isLateValue)
       return success();
-    // Computed in this same step.
+    // The value is computed in this same step.
     producer =
         loop.getYieldedValues()[argument.getArgNumber() - 1].getDefiningOp();
   } else if (!producer || producer->getBlock() != loop.getBody()) {
@@ -144,8 +144,8 @@ LogicalResult SkewedLoop::verifyUse(const Scheduled &user, Value value) {
   return error;
 }
 
-/// Clones the ops of the given stages in order: of stage 0 with `first`, of
-/// stage 1 with `second`.
+/// Clones the ops of the given stages in order: those of stage 0 with `first`,
+/// those of stage 1 with `second`.
 void SkewedLoop::emit(OpBuilder &builder, IRMapping *first, IRMapping *second) {
   for (const Scheduled &scheduled : schedule) {
     IRMapping *mapping = scheduled.stage ? second : first;
@@ -236,7 +236,7 @@ void SkewedLoop::expand() {
   loop->erase();
 }
 
-/// Sets how many later products may be in flight when a wait ends.
+/// Sets the number of later products that may be in flight when a wait ends.
 static void setPending(WaitMmaOp wait) {
   auto product = wait.getToken().getDefiningOp<MmaAsyncOp>();
   if (!product || product->getBlock() != wait->getBlock())

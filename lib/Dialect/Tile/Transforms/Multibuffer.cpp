@@ -27,7 +27,7 @@ namespace fovea::tile {
 using namespace mlir;
 using namespace fovea::tile;
 
-/// Of rings in loops.
+/// Returns the stages of rings in loops.
 static int64_t getStages(LaunchOp launch) {
   return launch.getStages().value_or(2);
 }
@@ -61,8 +61,8 @@ private:
 
 } // namespace
 
-/// What a ring copies for `load`, if TMA can make the copy and its tile is used
-/// in the load's block, or in ops nested in it, alone.
+/// Returns the tile that a ring copies for `load`, if TMA can make the copy and
+/// only the load's block, or ops nested in it, use the tile.
 static std::optional<Copied> getCopied(LoadOp load) {
   bool isInLaunch = isa<LaunchOp>(load->getParentOp());
   if (!isInLaunch && !isInLoop(load))
@@ -73,8 +73,8 @@ static std::optional<Copied> getCopied(LoadOp load) {
     return std::nullopt;
   Copied copied = {load, {}, llvm::to_vector(load.getDims())};
   if (auto fragment = dyn_cast<FragmentType>(load.getResult().getType())) {
-    // A number for each column of a tile is needed in the midst of work that
-    // needs registers, and has not that long to come from memory.
+    // Work that needs many registers uses one number for each column of a tile,
+    // and cannot wait for these to come from memory.
     bool isColumn = llvm::any_of(load->getUsers(), [&](Operation *user) {
       auto map = dyn_cast<MapOp>(user);
       return map && llvm::is_contained(map.getColumns(), load.getResult());
@@ -97,7 +97,7 @@ static std::optional<Copied> getCopied(LoadOp load) {
 
 void Multibuffer::convert(LaunchOp launch) {
   IRRewriter rewriter(&getContext());
-  // Where a mask hides all keys, nothing is left that reads the queries.
+  // Where a mask hides all keys, no op reads the queries.
   SmallVector<LoadOp> unread;
   launch.walk([&](LoadOp load) {
     if (load->use_empty())
@@ -151,7 +151,7 @@ void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
   Value slot = AcquireOp::create(builder, loc, tile, ring, use);
   LoadAsyncOp::create(builder, loc, load.getSource(), load.getIndices(), slot,
                       ring, use, copied.dims, load.getRows());
-  // The first and the last user in this block, or the ops around them.
+  // The first and the last user in this block, or the ops around these users.
   Operation *first = load, *last = load;
   for (Operation *user : load->getUsers()) {
     Operation *here = load->getBlock()->findAncestorOpInBlock(*user);
@@ -172,8 +172,8 @@ void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
   ++numRings;
 }
 
-/// Gives tiles that a loop's step writes and products of the same step read a
-/// second place, as far as there is memory.
+/// Gives a second slot to tiles that a loop's step writes and products of the
+/// same step read, as far as there is memory.
 void Multibuffer::addSlots(LaunchOp launch) {
   constexpr int64_t kSlots = 2;
   SmallVector<ToSharedOp> writes;

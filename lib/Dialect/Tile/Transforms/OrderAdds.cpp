@@ -41,22 +41,23 @@ private:
 };
 } // namespace
 
-/// Lanes of turns, in which iterations of the innermost loop are by turns.
+/// The number of lanes of turns, between which iterations of the innermost loop
+/// alternate.
 static constexpr int64_t kLanes = 2;
 
-/// Whether `value`, in a launch, is computed from `argument`.
+/// Returns true if `value`, in a launch, is computed from `argument`.
 static bool dependsOn(Value value, BlockArgument argument) {
   if (value == argument)
     return true;
-  // What a loop counts may begin where the block says, but all blocks count the
-  // same places.
+  // A loop's start may depend on the block, but all blocks count the same
+  // positions.
   Operation *op = value.getDefiningOp();
   return op && llvm::any_of(op->getOperands(), [&](Value operand) {
            return dependsOn(operand, argument);
          });
 }
 
-/// The loops around `op`, the outermost first.
+/// Returns the loops around `op`, the outermost first.
 static SmallVector<scf::ForOp> getLoops(Operation *op) {
   SmallVector<scf::ForOp> loops;
   for (Operation *parent = op->getParentOp(); !isa<LaunchOp>(parent);
@@ -71,21 +72,21 @@ namespace {
 /// A launch whose blocks take turns, and one block's numbers in it.
 struct OrderedLaunch {
   LaunchOp op;
-  /// The numbers of all blocks, and where this one's is.
+  /// The numbers of all blocks, and the index of this block's number.
   Value turns;
   SmallVector<Value> place;
 };
 } // namespace
 
-/// Launches the blocks of some rows of the grid together, which differ in other
-/// dimensions than the first, turn by turn. Blocks of a row then have few
-/// others of it beside them to wait for, and what they read, and add to by
-/// `store`, is read and added to while it is in the L2 cache. Where all of it
+/// Launches the blocks of several rows of the grid together, turn by turn. Rows
+/// differ in the dimensions after the first. A block then has few others of its
+/// row beside it to wait for, and the data that blocks read, and add to by
+/// `store`, is accessed while it is in the L2 cache. Where all of that data
 /// fits there, the last block of a row comes first: under a causal mask it
-/// begins last, and so each block finds the one in front of it past its place.
-/// Where it does not, blocks that are as long as one another have to go along
-/// it together: more rows at a time, and the first, under such a mask the
-/// longest, first.
+/// begins last, and so each block finds the one in front of it past its
+/// position. Where the data does not fit, blocks of equal length must go along
+/// it together: more rows at a time, and the first block, which under such a
+/// mask is the longest, first.
 static OrderedLaunch addTurns(LaunchOp launch, StoreOp store) {
   constexpr int64_t kNearRows = 8, kFarRows = 16, kNearBytes = 16 << 20;
   OpBuilder builder(launch);
@@ -126,7 +127,8 @@ static OrderedLaunch addTurns(LaunchOp launch, StoreOp store) {
   Value group = arith::SelectOp::create(
       builder, loc, isNear, constant(kNearRows), constant(kFarRows));
   Value ofGroup = mul(group, grid.front());
-  // As a tensor has it, neighbours in turn beside each other, lane by lane.
+  // The dimensions are in a tensor's order: numbers of consecutive turns are
+  // adjacent, lane by lane.
   SmallVector<OpFoldResult> sizes;
   for (Value size : llvm::reverse(grid))
     sizes.push_back(getAsOpFoldResult(size));
@@ -176,7 +178,7 @@ static OrderedLaunch addTurns(LaunchOp launch, StoreOp store) {
   return ordered;
 }
 
-/// The dimension that `store` runs along by a loop, if there is one.
+/// Returns the dimension that `store` runs along by a loop, if there is one.
 static std::optional<int64_t> findDim(scf::ForOp loop, StoreOp store) {
   auto index = llvm::find(store.getIndices(), loop.getInductionVar());
   if (index == store.getIndices().end())
@@ -184,7 +186,8 @@ static std::optional<int64_t> findDim(scf::ForOp loop, StoreOp store) {
   return index.getIndex();
 }
 
-/// What no block counts to by one of the loops around `store`.
+/// Returns a number that the count of one of the loops around `store` reaches
+/// in no block.
 static Value getEnd(OpBuilder &builder, scf::ForOp loop, StoreOp store) {
   if (std::optional<int64_t> dim = findDim(loop, store))
     return memref::DimOp::create(builder, store.getLoc(), store.getTarget(),
@@ -192,9 +195,10 @@ static Value getEnd(OpBuilder &builder, scf::ForOp loop, StoreOp store) {
   return loop.getUpperBound();
 }
 
-/// A number that grows with every iteration of the loops around `store`, and is
-/// the same for all blocks; `innermost` is that of the innermost loop, or,
-/// where there is none, of what is before and behind the store.
+/// Returns a number that grows with every iteration of the loops around
+/// `store`, and is the same for all blocks; `innermost` is the number for the
+/// innermost loop, or, if there is no loop, for the positions before and after
+/// the store.
 static Value getPosition(OpBuilder &builder, StoreOp store, Value innermost) {
   SmallVector<scf::ForOp> loops = getLoops(store);
   if (loops.empty())
@@ -214,8 +218,8 @@ static Value getPosition(OpBuilder &builder, StoreOp store, Value innermost) {
   return position;
 }
 
-/// Emits an error unless all blocks run the loops around `store`, and those
-/// that begin and end somewhere in them count the same places.
+/// Emits an error unless all blocks run the loops around `store`, and loops
+/// whose bounds depend on the block count the same positions.
 static LogicalResult verifyLoops(LaunchOp launch, StoreOp store) {
   for (scf::ForOp loop : getLoops(store)) {
     Operation *parent = loop->getParentOp();
@@ -238,8 +242,8 @@ static LogicalResult verifyLoops(LaunchOp launch, StoreOp store) {
 }
 
 /// Lets the blocks take turns at `adds`, all of which are in the same loops.
-/// Every other iteration of the innermost is of another lane: it takes a block
-/// longer to know that what it has added is complete than to add it.
+/// Iterations of the innermost loop alternate between lanes, since a block
+/// needs longer to know that its adds are complete than to add.
 static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
   StoreOp first = adds.front();
   Location loc = first.getLoc();
@@ -252,8 +256,8 @@ static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
     indices.insert(std::prev(indices.end()), lane);
     return indices;
   };
-  // Waits until those before this block have added all that they add in a lane
-  // before `place` of the innermost loop.
+  // Waits until the blocks before this one have completed all their adds in a
+  // lane before `place` of the innermost loop.
   auto await = [&](Value lane, Value place) {
     Value position = arith::SubIOp::create(
         builder, loc, getPosition(builder, first, place), constant(1));
@@ -264,7 +268,7 @@ static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
     PassTurnOp::create(builder, loc, launch.turns, getIndices(lane),
                        getPosition(builder, first, place), kLanes);
   };
-  // The block adds nothing before the loop's first place and behind its last.
+  // The block adds nothing before the loop's first position or after its last.
   auto skip = [&](Value place) {
     for (int64_t lane = 0; lane < kLanes; ++lane) {
       await(constant(lane), place);
@@ -289,7 +293,7 @@ static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
                               inner.getUpperBound()));
   builder.setInsertionPointAfter(inner);
   skip(getEnd(builder, inner, first));
-  // Where it adds under a condition, it takes its turn all the same.
+  // A block that adds under a condition takes its turn in any case.
   builder.setInsertionPoint(inner.getBody()->findAncestorOpInBlock(*first));
   Value place = inner.getInductionVar();
   Value iteration =
@@ -304,7 +308,7 @@ static void takeTurns(const OrderedLaunch &launch, ArrayRef<StoreOp> adds) {
 
 LogicalResult OrderAdds::order(LaunchOp launch) {
   SmallVector<StoreOp> adds;
-  // Of the grid's dimensions, those whose blocks add to the same places.
+  // Returns the grid's dimensions whose blocks add to the same addresses.
   auto findShared = [&](StoreOp store) {
     SmallVector<unsigned> shared;
     for (auto [dim, id] : llvm::enumerate(launch.getBlockIds()))

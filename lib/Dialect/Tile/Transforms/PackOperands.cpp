@@ -1,4 +1,4 @@
-//===- PackOperands.cpp - tile-pack-operands ------------------------------===//
+//===- PackOperands.cpp - Packed copies of operands for TMA ---------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,8 +28,9 @@ static int64_t getElementBytes(MemRefType type) {
   return llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-/// Whether `value` is all of a buffer that was allocated here, in the order of
-/// memory, with rows of whole units: allocations are aligned.
+/// Returns true if `value` is all of a buffer that was allocated in this
+/// function, in the order of memory, with rows of whole units: allocations are
+/// aligned.
 static bool isAligned(Value value) {
   while (auto cast = value.getDefiningOp<memref::CastOp>())
     value = cast.getSource();
@@ -42,7 +43,8 @@ static bool isAligned(Value value) {
          columns * getElementBytes(type) % kTensorMapAlignment == 0;
 }
 
-/// Whether a copy from or to shared memory accesses `argument` as TMA could.
+/// Returns true if a copy from or to shared memory accesses `argument` in a way
+/// that TMA supports.
 static bool isAccessedByDescriptor(BlockArgument argument) {
   auto type = cast<MemRefType>(argument.getType());
   return llvm::any_of(argument.getUsers(), [&](Operation *user) {
@@ -66,7 +68,7 @@ struct TilePackOperands
       // An operand that is given twice is packed once.
       DenseMap<Value, Value> packed;
       for (OpOperand &operand : launch->getOpOperands()) {
-        // What has no elements is not accessed, wherever it is.
+        // A memref without elements is not accessed, whatever its address.
         auto type = dyn_cast<MemRefType>(operand.get().getType());
         if (!type || llvm::is_contained(type.getShape(), 0) ||
             !isAccessedByDescriptor(launch.getTiedArgument(operand)) ||
@@ -91,8 +93,9 @@ struct TilePackOperands
 };
 } // namespace
 
-/// `operand` where its address and strides suit a descriptor, else a copy that
-/// does, which is freed after the launch; that of an output is copied back.
+/// Returns `operand` where its address and strides suit a descriptor, else a
+/// suitable copy, which is freed after the launch; the copy of an output is
+/// copied back.
 Value TilePackOperands::pack(LaunchOp launch, Value operand, bool isOutput) {
   ImplicitLocOpBuilder builder(launch.getLoc(), launch);
   auto type = cast<MemRefType>(operand.getType());
@@ -109,7 +112,8 @@ Value TilePackOperands::pack(LaunchOp launch, Value operand, bool isOutput) {
       memref::ExtractAlignedPointerAsIndexOp::create(builder, operand);
   Value bits =
       arith::AddIOp::create(builder, address, toBytes(metadata.getOffset()));
-  // A stride that is not positive, as of a broadcast, is none of a descriptor.
+  // A descriptor cannot have a stride that is not positive, as that of a
+  // broadcast.
   Value positive =
       arith::ConstantOp::create(builder, builder.getBoolAttr(true));
   for (Value stride : metadata.getStrides().drop_back()) {

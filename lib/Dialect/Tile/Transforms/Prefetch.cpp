@@ -61,15 +61,15 @@ private:
 
 } // namespace
 
-/// Whether `loop` adds 1 to `count` in every iteration.
+/// Returns true if `loop` adds 1 to `count` in every iteration.
 static bool isCounter(scf::ForOp loop, BlockArgument count) {
   auto add =
       loop.getTiedLoopYieldedValue(count)->get().getDefiningOp<arith::AddIOp>();
   return add && add.getLhs() == count && matchPattern(add.getRhs(), m_One());
 }
 
-/// Fills in what `load` needs; false if it depends on more than the place of
-/// the iteration and the count of uses.
+/// Fills in the ops that `load` needs; returns false if it depends on more than
+/// the induction variable and the count of uses.
 bool Prefetch::collect(scf::ForOp loop, LoadAsyncOp load, Copy &copy) {
   copy.load = load;
   copy.acquire = load.getSlot().getDefiningOp<AcquireOp>();
@@ -107,8 +107,8 @@ bool Prefetch::collect(scf::ForOp loop, LoadAsyncOp load, Copy &copy) {
   return true;
 }
 
-/// Starts the copy of the iteration `ahead` after that of `base`, if there is
-/// one.
+/// Starts the copy of the iteration that is `ahead` iterations after `base`, if
+/// there is one.
 void Prefetch::emit(OpBuilder &builder, scf::ForOp loop, Copy &copy, Value base,
                     Value use, int64_t ahead) {
   Location loc = copy.load.getLoc();
@@ -148,7 +148,7 @@ void Prefetch::prefetch(scf::ForOp loop) {
     if (isMoved)
       copies.push_back(std::move(copy));
   }
-  // Waits right before the loop need not hold up its first copies.
+  // Waits right before the loop need not delay its first copies.
   Operation *start = loop;
   SmallVector<Operation *> constants;
   for (Operation *op = loop->getPrevNode(); op; op = op->getPrevNode()) {
@@ -169,9 +169,9 @@ void Prefetch::prefetch(scf::ForOp loop) {
     for (int64_t ahead = 0; ahead < copy.getDistance(); ++ahead)
       emit(builder, loop, copy, loop.getLowerBound(), first, ahead);
   }
-  // First an iteration waits for its own copies, all at once: where threads
-  // must meet for it, they also know that the slots of the last iteration are
-  // free, into which the next copies go.
+  // An iteration first waits for its own copies, all at once. Where threads
+  // must meet for that, they then also know that the slots of the last
+  // iteration are free, into which the next copies go.
   Operation *last = nullptr;
   for (Copy &copy : copies) {
     if (last)

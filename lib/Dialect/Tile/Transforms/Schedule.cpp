@@ -1,4 +1,4 @@
-//===- Schedule.cpp - Chooses how the work of a loop overlaps -------------===//
+//===- Schedule.cpp - Order of a loop's ops for overlap -------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -41,10 +41,11 @@ class BodyGraph {
 public:
   explicit BodyGraph(scf::ForOp loop);
 
-  /// The products that depend on another product of the same iteration.
+  /// Returns the products that depend on another product of the same iteration.
   SmallVector<Operation *> getDependentProducts() const;
 
-  /// Adds all that `seeds` depend on in an iteration, or that depends on them.
+  /// Adds all ops that `seeds` depend on in an iteration, or that depend on
+  /// them.
   void addDependences(DenseSet<Operation *> &ops) const;
   void addDependents(DenseSet<Operation *> &ops) const;
 
@@ -60,13 +61,13 @@ private:
 
 } // namespace
 
-/// The wait of the slot that a release ends the use of.
+/// Returns true if `release` ends the use of the slot that `wait` waits for.
 static bool endsUse(ReleaseOp release, WaitOp wait) {
   return release.getRing() == wait.getRing() &&
          release.getUse() == wait.getUse();
 }
 
-/// Whether all effects of `op` and of what is in it are reads.
+/// Returns true if all effects of `op` and of its nested ops are reads.
 static bool onlyReads(Operation *op) {
   std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
       getEffectsRecursively(op);
@@ -75,7 +76,8 @@ static bool onlyReads(Operation *op) {
          });
 }
 
-/// Whether `op` writes memory but for what rings and products order.
+/// Returns true if `op` writes memory in a way that rings and products do not
+/// order.
 static bool isWrite(Operation *op) {
   return !isa<AcquireOp, LoadAsyncOp, WriteOp, WaitOp, ReleaseOp, MmaAsyncOp,
               WaitMmaOp>(op) &&
@@ -91,7 +93,7 @@ BodyGraph::BodyGraph(scf::ForOp loop) {
       if (Operation *producer = value.getDefiningOp())
         if (producer->getBlock() == body)
           before.push_back(producer);
-    // A wait follows the copy, where one role does both.
+    // A wait follows the copy where one role does both.
     if (auto wait = dyn_cast<WaitOp>(op))
       for (Operation *earlier : ops) {
         auto copy = dyn_cast<LoadAsyncOp>(earlier);
@@ -112,7 +114,7 @@ BodyGraph::BodyGraph(scf::ForOp loop) {
           else
             before.push_back(body->findAncestorOpInBlock(*reader));
       }
-    // What writes memory, and the waits for that, keep their order.
+    // Ops that write memory, and the waits for these writes, keep their order.
     if (isWrite(&op)) {
       if (lastWrite)
         before.push_back(lastWrite);
@@ -163,7 +165,7 @@ static void splitProducts(LaunchOp launch) {
   });
 }
 
-/// Sets the stage and the place of an op.
+/// Sets the stage and the position of an op.
 static void setPlace(Operation *op, int64_t stage, int64_t order) {
   Builder builder(op->getContext());
   op->setAttr(kStageAttrName, builder.getI64IntegerAttr(stage));
@@ -180,42 +182,43 @@ public:
   void assign();
 
 private:
-  /// Places one op, the most urgent that can be; false if all are.
+  /// Places the most urgent op that can be placed; returns false if all are
+  /// placed.
   bool placeNext();
-  /// Places an op after all that it needs.
+  /// Places an op after all ops that it needs.
   void place(Operation *op);
-  /// Places what work that waits for `op` alone needs besides, as far as there
+  /// Places the other operands of ops that wait only for `op`, as far as there
   /// are registers beside `more`.
   void placeNeeds(Operation *op, function_ref<bool(Operation *)> isLike,
                   int64_t more);
   void placeProduct(MmaAsyncOp product);
 
-  /// Whether nothing that an op needs and that is not placed takes time.
+  /// Returns true if all unplaced ops that `op` needs take no time.
   bool isReady(Operation *op) const;
-  /// Whether an op comes when another needs it, and not by itself.
+  /// Returns true if an op is placed when another op needs it, not by itself.
   static bool isLight(Operation *op);
-  /// Whether the step itself uses the product's result.
+  /// Returns true if the step itself uses the product's result.
   bool isUsedInStep(MmaAsyncOp product) const;
-  /// Registers of a thread that hold what is not used up yet.
+  /// Returns the registers of a thread that hold values still in use.
   int64_t countRegisters();
-  /// Whether products are left that need one in flight.
+  /// Returns true if products other than `except` are left to place.
   bool hasProductsLeft(Operation *except) const;
   bool isPlaced(Operation *op) const { return placed.contains(op); }
-  /// The first op in the order of the program that is not placed, is ready and
-  /// of this kind; null: none.
+  /// Returns the first op in program order that is not placed, is ready and is
+  /// of this kind; null if there is none.
   Operation *findReady(function_ref<bool(Operation *)> isOfKind) const;
-  /// Whether an op is a product that is urgent and can be issued.
+  /// Returns true if an op is a product that is urgent and can be issued.
   bool isUrgent(Operation *op) const;
-  /// The waits, not placed, for products that are, the oldest first.
+  /// Returns the unplaced waits for placed products, the oldest first.
   SmallVector<WaitMmaOp> getPending() const;
 
   scf::ForOp loop;
   const BodyGraph &graph;
-  /// Registers that fragments may have.
+  /// The registers that fragments may have.
   int64_t budget;
   SmallVector<Operation *> order;
   DenseSet<Operation *> placed;
-  /// Second parts of products whose first is placed.
+  /// The second parts of products whose first part is placed.
   SmallVector<Operation *> rest;
 };
 
@@ -223,13 +226,14 @@ private:
 
 StepOrder::StepOrder(scf::ForOp loop, const BodyGraph &graph)
     : loop(loop), graph(graph) {
-  // What addresses and the like take, and what a thread can have.
+  // The registers for addresses and the like, and the most that a thread can
+  // have.
   constexpr int64_t kOthers = 28, kMost = 255;
   auto role = loop->getParentOfType<RoleOp>();
   budget = (role ? role.getRegisters().value_or(kMost) : kMost) - kOthers;
 }
 
-/// Registers that a value takes in a thread.
+/// Returns the registers that a value takes in a thread.
 static int64_t getRegisters(Value value) {
   auto fragment = dyn_cast<FragmentType>(value.getType());
   if (auto token = dyn_cast<TokenType>(value.getType()))
@@ -256,7 +260,7 @@ int64_t StepOrder::countRegisters() {
       Operation *here = loop.getBody()->findAncestorOpInBlock(*user);
       if (isNeeded(here))
         return true;
-      // Products in flight still read it.
+      // Products in flight still read the value.
       return isa<MmaAsyncOp>(here) &&
              llvm::any_of(here->getUsers(), isNeeded) &&
              cast<MmaAsyncOp>(here).getA() == value;
@@ -283,7 +287,7 @@ bool StepOrder::isLight(Operation *op) {
 }
 
 bool StepOrder::isReady(Operation *op) const {
-  // A slot is not read for its release's sake.
+  // A slot is not read only to be released.
   bool canPull = !isa<ReleaseOp>(op);
   return llvm::all_of(graph.getPredecessors(op), [&](Operation *before) {
     return isPlaced(before) || (canPull && isLight(before) && isReady(before));
@@ -322,11 +326,12 @@ void StepOrder::place(Operation *op) {
   order.push_back(op);
 }
 
-/// A product whose result the loop carries, and that others need not wait for,
-/// can give the tensor cores work twice: now, and when the next wait is over.
+/// Places a product. One whose result the loop carries, and that no other op
+/// waits for, can give the tensor cores work twice: now, and when the next wait
+/// is over.
 void StepOrder::placeProduct(MmaAsyncOp product) {
   auto [low, high] = product.getInnerRange();
-  // Two instructions first.
+  // The inner indices of the first part: two instructions.
   constexpr int64_t kFirst = 32;
   int64_t middle = low + kFirst;
   bool isInRegisters = isa<FragmentType>(product.getA().getType());
@@ -376,8 +381,8 @@ SmallVector<WaitMmaOp> StepOrder::getPending() const {
 }
 
 bool StepOrder::placeNext() {
-  // Of results that only the next step reads no more than this many are waited
-  // for at the same time: what the products read is released sooner.
+  // At most this many results that only the next step reads are waited for at
+  // the same time: the operands of the products are then released sooner.
   constexpr size_t kMostPending = 2;
   auto placeRest = [&] {
     for (Operation *product : rest)
@@ -389,7 +394,7 @@ bool StepOrder::placeNext() {
     place(wait);
   };
   if (Operation *op = findReady([&](Operation *op) { return isUrgent(op); })) {
-    // Reading shared memory behind products' issue is slow.
+    // Reads of shared memory after the issue of products are slow.
     int64_t results = 0;
     for (Operation *product : graph.getOps())
       if (isUrgent(product))
@@ -401,7 +406,7 @@ bool StepOrder::placeNext() {
   if (Operation *op = findReady([](Operation *op) {
         return !isa<MmaAsyncOp, WaitMmaOp>(op) && !isLight(op);
       })) {
-    // Warps wait for each other; meanwhile there is this to do.
+    // Warps wait for each other here; the rest of the products runs meanwhile.
     if (isa<ToSharedOp>(op))
       placeRest();
     place(op);
@@ -437,15 +442,16 @@ void StepOrder::assign() {
     setPlace(op, /*stage=*/0, index);
 }
 
-/// Whether a step writes tiles to memory that its ops have of their own. The
-/// next step writes there again, so they cannot cross to its second stage; and
-/// what two stages put in front of the loop would need such memory once more.
+/// Returns true if a step writes tiles to memory that its ops have of their
+/// own. The next step overwrites that memory, so the tiles cannot cross to its
+/// second stage; and the ops that two stages put in front of the loop would
+/// need such memory once more.
 static bool writesTiles(scf::ForOp loop) {
   return loop
       ->walk([](Operation *op) {
-        bool isTile = isa<ToSharedOp>(op) ||
-                      (isa<LoadOp>(op) &&
-                       isa<SharedType>(op->getResult(0).getType()));
+        bool isTile =
+            isa<ToSharedOp>(op) ||
+            (isa<LoadOp>(op) && isa<SharedType>(op->getResult(0).getType()));
         return isTile ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -495,7 +501,7 @@ static void schedule(scf::ForOp loop) {
     }
   };
 
-  // The issues of both stages with what they need at once.
+  // The issues of both stages, with the ops they need at once.
   DenseSet<Operation *> issues;
   for (Operation *op : graph.getOps())
     if (isa<MmaAsyncOp>(op) && !second.contains(op))
@@ -507,7 +513,7 @@ static void schedule(scf::ForOp loop) {
   place([&](Operation *op) {
     return second.contains(op) && laterIssues.contains(op);
   });
-  // What does not need the later products of the iteration before.
+  // Values that do not need the later products of the iteration before.
   DenseSet<Operation *> carried;
   for (auto [argument, yielded] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()))
@@ -528,7 +534,7 @@ static void schedule(scf::ForOp loop) {
 
 void Schedule::runOnOperation() {
   getOperation()->walk([](LaunchOp launch) {
-    // Who made products asynchronous chose when to wait for them.
+    // If products are already asynchronous, their author chose the waits.
     if (launch->walk([](MmaAsyncOp) { return WalkResult::interrupt(); })
             .wasInterrupted()) {
       LDBG() << "launch at " << launch.getLoc()

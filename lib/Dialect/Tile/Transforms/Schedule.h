@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What --tile-schedule and --tile-expand-pipeline say to one another.
+// Attributes that --tile-schedule sets and --tile-expand-pipeline reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,12 +16,12 @@
 
 namespace fovea::tile {
 
-/// On an op of a loop body: how many iterations later than its own it runs.
+/// On an op of a loop body: the number of iterations by which it runs late.
 inline constexpr llvm::StringLiteral kStageAttrName = "tile.stage";
-/// On the same: its place in a step of the skewed loop.
+/// On the same op: its position in a step of the skewed loop.
 inline constexpr llvm::StringLiteral kOrderAttrName = "tile.order";
 
-/// The operands of `op` and the values from above that its regions use.
+/// Returns the operands of `op` and the values from above that its regions use.
 llvm::SmallVector<mlir::Value> getUsedValues(mlir::Operation *op);
 
 } // namespace fovea::tile

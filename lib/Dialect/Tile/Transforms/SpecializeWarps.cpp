@@ -1,4 +1,4 @@
-//===- SpecializeWarps.cpp - Splits programs into roles -------------------===//
+//===- SpecializeWarps.cpp - Splitting of programs into roles -------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -48,22 +48,23 @@ private:
 };
 } // namespace
 
-/// What a role does. A program without sends, which are stores of what is
-/// written to rings, has no role for them.
+/// The work of a role. A program without sends (stores of slots that fragments
+/// are written to) has no role for them.
 enum class Work { Copy, Send, Compute };
 
-/// Whether fragments are written to the ring's slots.
+/// Returns true if fragments are written to the ring's slots.
 static bool isWritten(Value ring) {
   return llvm::any_of(ring.getUsers(), llvm::IsaPred<WriteOp>);
 }
 
-/// Whether a store is of a slot that fragments are written to.
+/// Returns true if a store reads a slot that fragments are written to.
 static bool isSend(StoreAsyncOp store) {
   auto wait = store.getSource().getDefiningOp<WaitOp>();
   return wait && isWritten(wait.getRing());
 }
 
-/// Whose work `op` is, unless others need it, too.
+/// Returns the kind of work that `op` is part of, unless other work also needs
+/// it.
 static Work getWork(Operation *op) {
   if (isa<AcquireOp, LoadAsyncOp>(op)) {
     Value ring = isa<AcquireOp>(op) ? cast<AcquireOp>(op).getRing()
@@ -76,7 +77,7 @@ static Work getWork(Operation *op) {
     return isWritten(release.getRing()) ? Work::Send : Work::Compute;
   if (auto store = dyn_cast<StoreAsyncOp>(op))
     return isSend(store) ? Work::Send : Work::Compute;
-  // Of the stores in front.
+  // This op belongs to the stores before it.
   if (isa<WaitStoresOp>(op))
     for (Operation *before = op->getPrevNode(); before;
          before = before->getPrevNode())
@@ -85,8 +86,8 @@ static Work getWork(Operation *op) {
   return isa<TakeTurnOp, PassTurnOp>(op) ? Work::Send : Work::Compute;
 }
 
-/// Whether all that the program adds to memory is sent, if blocks take turns at
-/// that; and whether there is any.
+/// Returns true if the program sends everything that it adds to memory in
+/// turns, and sends something at all.
 static bool canSend(Block &body) {
   bool hasSends = false, hasTurns = false, hasOthers = false;
   body.walk([&](Operation *op) {
@@ -100,8 +101,8 @@ static bool canSend(Block &body) {
 }
 
 namespace {
-/// What some work of a program depends on: all that is not among it is left out
-/// of the role that does it.
+/// The ops that some work of a program depends on; the role that does the work
+/// leaves out all others.
 class RoleSlice {
 public:
   RoleSlice(Block &body, Work work) : body(&body), work(work) {
@@ -117,9 +118,9 @@ public:
 
   bool isEmpty() const { return !hasWork; }
 
-  /// Clones what is needed of a block, but for its terminator.
+  /// Clones the needed ops of a block, except its terminator.
   void clone(Block &block, OpBuilder &builder, IRMapping &mapping) const;
-  /// Takes the work itself away from the block.
+  /// Removes the work itself from the block.
   void eraseWork();
 
 private:
@@ -147,7 +148,8 @@ void RoleSlice::eraseWork() {
     op->erase();
 }
 
-/// The loops and branches around `op` are needed, with what steers them.
+/// Marks the loops and branches around `op`, and the values that control them,
+/// as needed.
 void RoleSlice::addAncestors(Operation *op) {
   for (Operation *parent = op->getParentOp(); parent != body->getParentOp();
        parent = parent->getParentOp()) {
@@ -272,12 +274,12 @@ namespace {
 struct Service {
   std::string name;
   RoleSlice slice;
-  /// Of several that do the same work, each does that of a lane of turns.
+  /// The lane of turns that this role serves, if several do the same work.
   int64_t lane = 0;
 };
 } // namespace
 
-/// In how many lanes a program takes turns.
+/// Returns the number of lanes in which a program takes turns.
 static int64_t getNumLanes(Block &body) {
   int64_t lanes = 1;
   body.walk([&](TakeTurnOp turn) {
@@ -286,8 +288,8 @@ static int64_t getNumLanes(Block &body) {
   return lanes;
 }
 
-/// The lane that a turn is of, or what is sent after one was taken; null where
-/// there is no other.
+/// Returns the lane of a turn, or of a send after a turn was taken; null where
+/// there is only one lane.
 static Value getLane(Operation *op) {
   if (auto turn = dyn_cast<TakeTurnOp>(op))
     return turn.getLane();
@@ -301,8 +303,9 @@ static Value getLane(Operation *op) {
   return {};
 }
 
-/// Leaves what a role sends in one lane. It still waits for the tiles of all,
-/// and releases them: so roles go through a ring together.
+/// Removes from a role all sends of other lanes. The role still waits for the
+/// tiles of all lanes and releases them, so that roles go through a ring
+/// together.
 static void keepLane(Block &body, int64_t lane) {
   SmallVector<std::pair<Operation *, Value>> sends;
   body.walk([&](Operation *op) {
@@ -325,7 +328,8 @@ static void keepLane(Block &body, int64_t lane) {
   }
 }
 
-/// Whether `op` computes scalars from scalars: it may run before the roles.
+/// Returns true if `op` computes scalars from scalars: it may run before the
+/// roles.
 static bool isScalar(Operation *op) {
   auto isTile = [](Type type) { return isa<TileDialect>(type.getDialect()); };
   WalkResult result = op->walk([&](Operation *nested) {
@@ -341,7 +345,7 @@ static bool isScalar(Operation *op) {
 
 void SpecializeWarps::specialize(LaunchOp launch) {
   Block &body = launch.getBody().front();
-  // Rings, and scalars that depend on scalars alone, stay before the roles.
+  // Rings, and scalars that depend only on scalars, stay before the roles.
   DenseSet<Operation *> common;
   SmallVector<Operation *> inRoles;
   for (Operation &op : body.without_terminator()) {
@@ -356,7 +360,7 @@ void SpecializeWarps::specialize(LaunchOp launch) {
       inRoles.push_back(&op);
   }
 
-  // What a thread gets at the launch, and how that is dealt out.
+  // The registers that a thread gets at the launch, and their redistribution.
   int64_t warps = launch.getWarps();
   IntegerAttr serviceRegisters, computeRegisters;
   OpBuilder builder(body.getTerminator());
@@ -388,7 +392,7 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   for (Operation *op : inRoles)
     op->moveBefore(compute->getTerminator());
 
-  // Roles of one thread share a warp group in front.
+  // Roles of one thread share a warp group before the others.
   SmallVector<Service> services;
   if (RoleSlice slice(*compute, Work::Copy); !slice.isEmpty())
     services.push_back({"load", std::move(slice)});

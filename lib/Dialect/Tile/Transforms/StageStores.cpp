@@ -50,9 +50,9 @@ private:
 };
 } // namespace
 
-/// A ring of the launch with `bytes` of slots, all of whose uses end before
-/// `store`; null if there is none. Of what goes out by a ring, only who stores
-/// it knows the end.
+/// Returns a ring of the launch with `bytes` of slots, all of whose uses end
+/// before `store`; null if there is none. For a ring whose slots are stored,
+/// only the role that stores knows the end.
 static Value findFreeRing(StoreOp store, int64_t bytes) {
   Block *body = store->getBlock();
   for (auto ring : body->getOps<RingOp>()) {
@@ -69,7 +69,7 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
   return {};
 }
 
-/// The tile that `store` can go through; null if TMA cannot store it.
+/// Returns the tile that `store` can go through; null if TMA cannot store it.
 static SharedType getStaged(StoreOp store) {
   FragmentType value = store.getValue().getType();
   if (value.getRank() != 2 || store.getValid())
@@ -110,7 +110,8 @@ void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
   ++numStaged;
 }
 
-/// By the slot of a ring: who stores can be another than who computes.
+/// Stores through the slot of a ring: the role that stores can differ from the
+/// one that computes.
 void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch) {
   IRRewriter builder(store.getContext());
   Location loc = store.getLoc();

@@ -17,23 +17,24 @@
 
 namespace fovea::machine {
 
-/// Threads of a warp.
+/// The number of threads in a warp.
 inline constexpr int64_t kWarpSize = 32;
-/// Warps of a warp group, which share a `wgmma` and a `setmaxnreg`.
+/// The number of warps in a warp group, which share a `wgmma` and a
+/// `setmaxnreg`.
 inline constexpr int64_t kGroupWarps = 4;
-/// Threads that a block can have.
+/// The largest number of threads in a block.
 inline constexpr int64_t kLargestBlock = 1024;
-/// Registers, of 32 bits, that a thread can have.
+/// The largest number of 32-bit registers of a thread.
 inline constexpr int64_t kLargestThread = 255;
-/// Blocks that a grid can have along its first dimension.
+/// The largest number of blocks along a grid's first dimension.
 inline constexpr int64_t kLargestGrid = (int64_t(1) << 31) - 1;
-/// Shared memory that a block can have without asking for more, in bytes.
+/// Bytes of shared memory that a block can have without opting in to more.
 inline constexpr int64_t kDefaultSharedMemory = 48 << 10;
-/// Shared memory that a block takes beyond what it asks for, in bytes.
+/// Bytes of shared memory that a block takes beyond what it asks for.
 inline constexpr int64_t kReservedSharedMemory = 1024;
 
-/// Registers of each of `threads` threads that share `registers` equally, as
-/// ptxas deals them out, in multiples of 8, but at most `most`.
+/// Returns the registers of each of `threads` threads that share `registers`
+/// equally, as ptxas assigns them: in multiples of 8, but at most `most`.
 int64_t getEqualShare(int64_t registers, int64_t threads,
                       int64_t most = kLargestThread);
 
@@ -41,51 +42,52 @@ int64_t getEqualShare(int64_t registers, int64_t threads,
 inline constexpr int64_t kFewestRoleRegisters = 24;
 inline constexpr int64_t kMostRoleRegisters = 240;
 
-/// Registers of each thread after roles have dealt them out anew.
+/// Registers of each thread after roles have redistributed them.
 struct RoleRegisters {
   int64_t compute;
   int64_t service;
 };
 
-/// How a block that has a multiprocessor to itself deals out its `registers` to
-/// `warps` warps that compute and a warp group that serves them, by
-/// `setmaxnreg` (PTX ISA 9.7.19.5); nullopt: a lone group has enough from the
-/// start, and warps that are no whole groups cannot.
+/// Returns how a block that occupies a multiprocessor alone divides its
+/// `registers` among `warps` warps that compute and one warp group that serves
+/// them, by `setmaxnreg` (PTX ISA 9.7.19.5). Returns nullopt if it does not: a
+/// single warp group has enough from the start, and warps that do not form
+/// whole groups cannot use `setmaxnreg`.
 std::optional<RoleRegisters> dealRegisters(int64_t registers, int64_t warps);
 
-/// A kind of GPU that code can be made for: what its instruction set has, and
-/// how large and fast the device is that is typical of it. The table in
-/// GpuArch.cpp has an entry for each.
+/// A kind of GPU that code can be made for: the features of its instruction
+/// set, and the size and speed of a typical device. The table in GpuArch.cpp
+/// has an entry for each.
 struct GpuArch {
-  /// As NVIDIA's tools and LLVM call it, such as `sm_90a`, and its family.
+  /// The name in NVIDIA's tools and LLVM, such as `sm_90a`, and its family.
   llvm::StringLiteral name;
   llvm::StringLiteral family;
 
-  /// The compute capability that code is for. Later devices run the code, too,
-  /// unless it `isExclusive`: NVIDIA's `a`.
+  /// The compute capability that code is for. Later devices also run the code,
+  /// unless it `isExclusive` (the `a` in NVIDIA's names).
   int major;
   int minor;
   bool isExclusive;
   /// The version of PTX that kernels are written in, such as 80 for 8.0: the
-  /// oldest that knows this GPU, and at least what the oldest driver that the
-  /// runtime accepts understands.
+  /// oldest that knows this GPU, and no older than the version that the oldest
+  /// driver which the runtime accepts understands.
   int ptxVersion;
 
-  /// Products by warp groups, and registers dealt out anew to roles (`wgmma`,
-  /// PTX ISA 9.7.15; `setmaxnreg`, 9.7.19.5).
+  /// Products by warp groups, and redistribution of registers among roles
+  /// (`wgmma`, PTX ISA 9.7.15; `setmaxnreg`, 9.7.19.5).
   bool hasWarpGroups;
   /// Copies of whole tiles that count bytes at barriers (the tensor memory
   /// accelerator: `cp.async.bulk.tensor`, PTX ISA 9.7.9.27.1; `mbarrier`).
   bool hasBulkCopies;
 
-  /// Threads that a multiprocessor can run at once.
+  /// The number of threads that a multiprocessor can run at once.
   int64_t threadsPerCore;
   int64_t registersPerCore;
-  /// Shared memory of a block at most, and of a multiprocessor, in bytes.
+  /// The most bytes of shared memory of a block, and of a multiprocessor.
   int64_t sharedPerBlock;
   int64_t sharedPerCore;
   /// The typical device: multiprocessors, bytes of L2 cache, main memory in
-  /// MB/s, multiply-adds in f32 and tensor cores' products in GFLOP/s.
+  /// MB/s, f32 multiply-adds and tensor core products in GFLOP/s.
   int64_t cores;
   int64_t level2;
   int64_t bandwidth;
@@ -93,28 +95,29 @@ struct GpuArch {
   int64_t matrixPeak;
 
   /// Stores of 8x8 matrices (`stmatrix`, PTX ISA 9.7.14.5.16), prefetches of
-  /// lines as LLVM has them, and kernels that start before the one in front of
-  /// them ends (`griddepcontrol`, PTX ISA 9.7.13.13).
+  /// lines by LLVM's instruction, and kernels that start before the previous
+  /// one ends (`griddepcontrol`, PTX ISA 9.7.13.13).
   bool hasMatrixStores() const { return major >= 9; }
   bool hasPrefetch() const { return major >= 9; }
   bool hasDependentLaunch() const { return major >= 9; }
 
   static llvm::ArrayRef<GpuArch> getAll();
 
-  /// The arch with this name, or null.
+  /// Returns the arch with this name, or null.
   static const GpuArch *find(llvm::StringRef name);
 
-  /// The best arch for a device of this compute capability; an error if there
-  /// is none.
+  /// Returns the best arch for a device of this compute capability; an error if
+  /// there is none.
   static llvm::Expected<const GpuArch *> select(int major, int minor);
 
-  /// The names of all, as a list for people: `sm_80, sm_89 or sm_90a`. `first`
-  /// go in front of them.
+  /// Returns the names of all archs, as a list for people: `sm_80, sm_89 or
+  /// sm_90a`. The list starts with `first`.
   static std::string listNames(llvm::ArrayRef<llvm::StringRef> first = {});
 
-  /// What to assemble PTX of this arch for, so that a device of this compute
-  /// capability runs it: machine code of sm_80 is no code for later devices,
-  /// but its PTX is. An error if the device cannot run code of this arch.
+  /// Returns the chip to assemble PTX of this arch for, so that a device of
+  /// this compute capability runs it: machine code of sm_80 does not run on
+  /// later devices, but its PTX does. Returns an error if the device cannot run
+  /// code of this arch.
   llvm::Expected<std::string> getAssemblyChip(int deviceMajor,
                                               int deviceMinor) const;
 };

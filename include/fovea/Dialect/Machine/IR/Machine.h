@@ -19,20 +19,20 @@
 
 namespace fovea::machine {
 
-/// Name of the module attribute that holds the `#machine.target`.
+/// The name of the module attribute that holds the `#machine.target`.
 inline constexpr llvm::StringLiteral kTargetAttrName = "machine.target";
 
-/// The target of the module around `op`, or null.
+/// Returns the target of the module around `op`, or null.
 TargetAttr getTarget(mlir::Operation *op);
 
-/// The same, or a model of a common machine (AVX-512, 2 cores).
+/// Returns the same, or a model of a common machine (AVX-512, 2 cores).
 TargetAttr getTargetOrDefault(mlir::Operation *op);
 
-/// The model of the GPU that is typical of `arch`.
+/// Returns the model of the typical GPU of `arch`.
 TargetAttr getTypicalGpu(mlir::MLIRContext *context, const GpuArch &arch);
 
-/// The GPU that `op`, of a GPU's program, is for; a Hopper where its module
-/// does not say.
+/// Returns the GPU that `op`, part of a GPU's program, is for; a Hopper if its
+/// module does not name one.
 TargetAttr getGpuOrDefault(mlir::Operation *op);
 
 } // namespace fovea::machine

@@ -17,14 +17,14 @@ def Machine_Dialect : Dialect {
   let summary = "The machine that code is for";
   let description = [{
     The dialect has one attribute, `#machine.target`, the model of a machine. A
-    module has it as `machine.target`. Passes that choose read its sizes and
-    rates. Passes that may use an instruction ask it whether the machine has the
-    instruction. No pass compares names of machines.
+    module holds it as `machine.target`. Passes that choose between alternatives
+    read its sizes and rates. Passes that may use an instruction query it for
+    that instruction. No pass compares names of machines.
 
     The GPUs that code can be made for are the entries of one table
-    (`lib/Dialect/Machine/IR/GpuArch.cpp`): what their instruction set has, how
-    large they are, and the rates of a typical device. A new entry is all that a
-    GPU needs whose instructions another one has.
+    (`lib/Dialect/Machine/IR/GpuArch.cpp`): the features of their instruction
+    sets, their sizes, and the rates of a typical device. A GPU whose
+    instructions another GPU also has needs only a new entry.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -34,13 +34,14 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
   let mnemonic = "target";
   let summary = "The model of the machine that code is for";
   let description = [{
-    Attached to a module as `machine.target`. Sizes are in bytes, per core (on a
-    GPU: per streaming multiprocessor); rates are of the whole device.
+    The attribute is attached to a module as `machine.target`. Sizes are in
+    bytes, per core (on a GPU: per streaming multiprocessor); rates are those of
+    the whole device.
 
     - the name: `host`, or the GPU that code is for, such as `sm_80` or `sm_90a`;
     - `arch`: `avx512`, `avx2` or `generic` on a host; on a GPU its family,
       which the name implies, such as `ampere` or `hopper`;
-    - `cores`: how many work items run at once (multiprocessors);
+    - `cores`: the number of work items that run at once (multiprocessors);
     - `vector_bytes`, `vector_registers`: the vector unit (the 32 lanes of a
       warp; registers of one multiprocessor, as such vectors);
     - `fast_memory`: the memory that a tile's inner loops run in (the L1 data
@@ -48,7 +49,7 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
     - `near_memory`: the memory that keys and values of a head stay in (the L2
       cache; on a GPU that of the whole device);
     - `bandwidth`: main memory, in MB/s; `peak`: f32 multiply-adds, in GFLOP/s;
-    - GPUs alone: `shared_memory`, the shared memory of a multiprocessor, of
+    - GPUs only: `shared_memory`, the shared memory of a multiprocessor, of
       which every block on it takes 1024 bytes more than it asks for, and
       `matrix_peak`, the tensor cores' f16 and bf16 products, in GFLOP/s.
 
@@ -89,10 +90,10 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
   let extraClassDeclaration = [{
     bool isGpu() const { return getName() != "host"; }
 
-    /// What the GPU's instruction set has. Of GPUs alone.
+    /// Returns the features of the GPU's instruction set. Valid for GPUs only.
     const GpuArch &getGpuArch() const;
 
-    /// 32-bit registers of a multiprocessor. Of GPUs alone.
+    /// Returns the 32-bit registers of a multiprocessor. Valid for GPUs only.
     int64_t getRegistersPerCore() const {
       return getVectorRegisters() * getVectorBytes() / 4;
     }

@@ -1,4 +1,4 @@
-//===- TensorMaps.h - What TMA can copy -------------------------*- C++ -*-===//
+//===- TensorMaps.h - Copies that TMA supports ------------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,11 +12,11 @@
 
 namespace fovea::tile {
 
-/// Bytes that addresses and strides of a descriptor are multiples of.
+/// Addresses and strides of a descriptor must be multiples of this many bytes.
 inline constexpr int64_t kTensorMapAlignment = 16;
 
-/// Whether TMA can copy tiles of `tile` along `dims` of `source`, given an
-/// address and strides that suit it.
+/// Returns true if TMA can copy tiles of `tile` along `dims` of `source`, given
+/// a suitable address and strides.
 bool suitsTensorMap(mlir::MemRefType source, llvm::ArrayRef<int64_t> dims,
                     SharedType tile);
 

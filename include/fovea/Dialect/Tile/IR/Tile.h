@@ -21,8 +21,9 @@
 
 namespace fovea::tile {
 
-/// One digit of a register or thread number, and what it adds to an element's
-/// coordinates: `stride` along dimension `dim` for each of its `size` values.
+/// One digit of a register or thread number, and its contribution to an
+/// element's coordinates: `stride` along dimension `dim` for each of its `size`
+/// values.
 struct Digit {
   /// The dimension of a digit whose value does not matter.
   static constexpr int64_t kReplicated = -1;
@@ -41,7 +42,7 @@ using machine::kWarpSize;
 
 llvm::hash_code hash_value(const Digit &digit);
 
-/// The shared memory of a block, as far as effects go.
+/// The shared memory of a block, as a resource of effects.
 struct SharedMemory : public mlir::SideEffects::Resource::Base<SharedMemory> {
   llvm::StringRef getName() final { return "SharedMemory"; }
 };

@@ -21,14 +21,15 @@ def Tile_Dialect : Dialect {
     *fragments*, tiles in the registers of its threads, and on tiles in *shared*
     memory, and reads and writes global memory through memrefs.
 
-    The program is written plain first: loads, products, elementwise work and
-    stores one after another, with synchronous meaning. Passes then assign
-    register layouts (`--tile-assign-layouts`), put what crosses from copies to
-    products into rings (`--tile-multibuffer`), store results by TMA
+    The program is first written in a plain form: loads, products, elementwise
+    work and stores one after another, with synchronous meaning. Passes then
+    assign register layouts (`--tile-assign-layouts`), put tiles that pass from
+    copies to products into rings (`--tile-multibuffer`), store results by TMA
     (`--tile-stage-stores`), split the program into roles of warps
     (`--tile-specialize-warps`), and make products asynchronous
-    (`--tile-schedule`, `--tile-expand-pipeline`). Each step can be printed, run in the tile interpreter
-    and lowered: a pass that is left out costs speed, not meaning.
+    (`--tile-schedule`, `--tile-expand-pipeline`). The program can be printed,
+    run in the tile interpreter and lowered after each step: leaving out a pass
+    costs speed but does not change the meaning.
 
     An asynchronous result cannot be read before its wait, because the wait
     returns it.
@@ -36,7 +37,7 @@ def Tile_Dialect : Dialect {
     Constraints that hold for every program:
 
     1. Control flow around ops on fragments, rings and shared tiles is uniform:
-       all threads of a role take the same way.
+       all threads of a role take the same path.
     2. A fragment is reduced along a dimension that lies within warps
        (`#tile.layout`), so that reductions need no shared memory.
     3. In one role every `tile.wait` on a slot is followed by one
@@ -45,7 +46,7 @@ def Tile_Dialect : Dialect {
        only between its acquire and the next wait.
     5. An asynchronous product's operands in shared memory are not released, and
        its accumulator is not read, before a wait that covers it.
-    6. What `tile.store_async` reads is not overwritten before a
+    6. The memory that `tile.store_async` reads is not overwritten before a
        `tile.wait_stores` that covers it, and one follows every store.
   }];
   let dependentDialects = ["::fovea::machine::MachineDialect"];
@@ -73,12 +74,12 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     replication. Both numbers are written in mixed radix, least significant
     digit first. A digit `4:2d1` has four values and moves the element by 2
     along dimension 1 for each; a digit `4:r` replicates: its value does not
-    matter. The element is the sum of what all digits contribute, so it is a
-    base that depends on the thread plus a constant of the register.
+    matter. The element's coordinates are the sum of the contributions of all
+    digits: a base that depends on the thread plus a constant for the register.
 
-    Threads are counted over the threads that run the program: lane, then warp.
-    Registers hold one element each; how narrow elements are packed is up to the
-    lowering.
+    Thread numbers count the threads that run the program: lane, then warp.
+    Registers hold one element each; the lowering decides how to pack narrow
+    elements.
 
     The accumulator of WGMMA m64nNk16 (PTX ISA 9.7.15, figure of the D fragment)
     with N = 128 over two warp groups, and the same for mma.sync m16n8 by warps:
@@ -98,38 +99,41 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
   let extraClassDeclaration = [{
     int64_t getNumRegisters() const;
     int64_t getNumThreads() const;
-    /// What register `index` adds to the coordinates of its element.
+    /// Returns the contribution of register `index` to the coordinates of its
+    /// element.
     ::llvm::SmallVector<int64_t> getRegisterOffset(int64_t index) const;
-    /// What thread `index` adds to the coordinates of its elements.
+    /// Returns the contribution of thread `index` to the coordinates of its
+    /// elements.
     ::llvm::SmallVector<int64_t> getThreadOffset(int64_t index) const;
-    /// The layout of a reduction along `dim`: register digits along it are
-    /// gone, thread digits along it replicate.
+    /// Returns the layout of a reduction along `dim`: register digits along it
+    /// are gone, thread digits along it replicate.
     LayoutAttr dropDim(int64_t dim) const;
-    /// For each register the one that holds its element's reduction along
-    /// `dim`, in the layout `dropDim(dim)`.
+    /// Returns, for each register, the register that holds its element's
+    /// reduction along `dim`, in the layout `dropDim(dim)`.
     ::llvm::SmallVector<int64_t> getReducedRegisters(int64_t dim) const;
-    /// For each register of this layout the register of `from` in which every
-    /// thread holds the same element; nullopt if there is no such permutation.
+    /// Returns, for each register of this layout, the register of `from` in
+    /// which every thread holds the same element; nullopt if there is no such
+    /// permutation.
     std::optional<::llvm::SmallVector<int64_t>>
     getPermutationFrom(LayoutAttr from) const;
-    /// The accumulator of `warps` warps that own 16 rows each, columns in
-    /// groups of 8: WGMMA's by warp groups and mma.sync's m16n8 by warps; also
-    /// the A operand of both for elements of 16 bits. Rows beyond 16 * warps
-    /// are further registers.
+    /// Returns the accumulator of `warps` warps that own 16 rows each, with
+    /// columns in groups of 8: that of WGMMA by warp groups and of mma.sync
+    /// m16n8 by warps. For elements of 16 bits it is also the A operand of
+    /// both. Rows beyond 16 * warps take further registers.
     static LayoutAttr getRowOwned(::mlir::MLIRContext *context, int64_t rows,
                                   int64_t columns, int64_t warps);
-    /// The same for a result of few rows: warp `r + rowWarps * c` has 16 rows
-    /// from `16 * r`, of `columns / columnWarps` columns that follow one
-    /// another.
+    /// Returns the same for a result of few rows: warp `r + rowWarps * c` has
+    /// 16 rows from `16 * r`, and `columns / columnWarps` consecutive columns.
     static LayoutAttr getAccumulator(::mlir::MLIRContext *context, int64_t rows,
                                      int64_t columns, int64_t rowWarps,
                                      int64_t columnWarps);
-    /// The `columnWarps` of which this is the accumulator, up to a permutation
-    /// of registers, which is given too; nullopt: none.
+    /// Returns the `columnWarps` for which this is the accumulator, up to a
+    /// permutation of registers, which is also returned; nullopt if there is
+    /// none.
     std::optional<int64_t>
     getColumnWarps(::llvm::SmallVectorImpl<int64_t> &permutation) const;
-    /// A tile of any shape whose elements are dealt row-major to `threads`
-    /// threads, `vector` neighbours at a time.
+    /// Returns the layout of a tile of any shape whose elements are dealt
+    /// row-major to `threads` threads, `vector` neighbours at a time.
     static LayoutAttr getBlocked(::mlir::MLIRContext *context,
                                  ::llvm::ArrayRef<int64_t> shape,
                                  int64_t threads, int64_t vector);
@@ -163,7 +167,7 @@ class Tile_Type<string className, string typeMnemonic>
 def Tile_FragmentType : Tile_Type<"Fragment", "fragment"> {
   let summary = "A tile in the registers of the threads that run the program";
   let description = [{
-    `!tile.fragment<128x64xf32>`, or with a layout
+    Without a layout `!tile.fragment<128x64xf32>`, with one
     `!tile.fragment<128xf32, #tile.layout<...>>`.
   }];
   let parameters = (ins
@@ -175,7 +179,7 @@ def Tile_FragmentType : Tile_Type<"Fragment", "fragment"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRank() const { return getShape().size(); }
-    /// The same with another layout; null: none.
+    /// Returns the same type with another layout, or with none if null.
     FragmentType cloneWith(LayoutAttr layout) const;
     FragmentType cloneWith(::mlir::Type elementType) const;
   }];
@@ -184,7 +188,7 @@ def Tile_FragmentType : Tile_Type<"Fragment", "fragment"> {
 def Tile_SharedType : Tile_Type<"Shared", "shared"> {
   let summary = "A tile in shared memory";
   let description = [{
-    `rows x columns` of an element type. With `swizzle = S` (32, 64 or 128
+    A matrix of `rows x columns` elements. With `swizzle = S` (32, 64 or 128
     bytes) the tile is stored as panels of S bytes of columns, panel after
     panel; in a panel row `i` takes S bytes at `i * S`, and the 16-byte unit `u`
     of row `i` stands at unit `u xor (i * S / 128 mod S / 16)`, as TMA and WGMMA
@@ -201,15 +205,16 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getElementBytes() const;
-    /// Columns of one panel; all columns without a swizzle.
+    /// Returns the columns of one panel; without a swizzle all columns.
     int64_t getPanelColumns() const;
     int64_t getNumPanels() const;
     int64_t getPanelBytes() const { return getSizeInBytes() / getNumPanels(); }
     int64_t getSizeInBytes() const;
-    /// Where element (row, column) lies, in bytes from the tile's start.
+    /// Returns the offset of element (row, column), in bytes from the tile's
+    /// start.
     int64_t getByteOffset(int64_t row, int64_t column) const;
     SharedType cloneWith(int64_t swizzle) const;
-    /// The widest swizzle that divides a row; 0: none.
+    /// Returns the widest swizzle that divides a row; 0 if none does.
     int64_t getWidestSwizzle() const;
   }];
 }
@@ -217,8 +222,8 @@ def Tile_SharedType : Tile_Type<"Shared", "shared"> {
 def Tile_RingType : Tile_Type<"Ring", "ring"> {
   let summary = "Slots of shared memory that copies fill and products drain";
   let description = [{
-    `!tile.ring<2 x !tile.shared<128x64xbf16>>`: two slots. Use `n` of a ring,
-    counted from 0 in each role, is of slot `n mod stages`.
+    `!tile.ring<2 x !tile.shared<128x64xbf16>>` has two slots. Use `n` of a
+    ring, counted from 0 in each role, takes slot `n mod stages`.
   }];
   let parameters = (ins "int64_t":$stages, "::fovea::tile::SharedType":$tile);
   let assemblyFormat = "`<` $stages `x` qualified($tile) `>`";
@@ -234,8 +239,8 @@ def Tile_TokenType : Tile_Type<"Token", "token"> {
 def Tile_TensorMapType : Tile_Type<"TensorMap", "tensor_map"> {
   let summary = "A TMA descriptor: how tiles of a tensor are copied";
   let description = [{
-    `!tile.tensor_map<4 x !tile.shared<128x64xbf16, swizzle = 128>>`: tiles of
-    this type, of a tensor of rank 4. One descriptor copies one panel.
+    `!tile.tensor_map<4 x !tile.shared<128x64xbf16, swizzle = 128>>` describes
+    tiles of this type in a tensor of rank 4. One descriptor copies one panel.
   }];
   let parameters = (ins "int64_t":$rank, "::fovea::tile::SharedType":$tile);
   let assemblyFormat = "`<` $rank `x` qualified($tile) `>`";

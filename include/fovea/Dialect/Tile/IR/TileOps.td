@@ -33,8 +33,8 @@ def Tile_Tile : AnyTypeOf<[Tile_AnyFragment, Tile_AnyShared]>;
 def Tile_Global : AnyTypeOf<[AnyMemRef, Tile_AnyTensorMap]>;
 def Tile_Scalar : AnyTypeOf<[AnyFloat, AnySignlessInteger, Index]>;
 
-/// Ops on fragments are computed by all threads of the role: as vectors are,
-/// but for the memory that a load or store touches.
+/// All threads of the role compute ops on fragments. Like ops on vectors, these
+/// have no effects, except for the memory that a load or store accesses.
 def Tile_SharedMemory : Resource<"::fovea::tile::SharedMemory">;
 
 //===----------------------------------------------------------------------===//
@@ -48,16 +48,17 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
   let description = [{
     The grid has up to three dimensions, `grid(x, y, z)`, `x` fastest. The
     region's arguments are the block's indices, then a memref for each operand
-    of `ins` and `outs`, of fully dynamic strides but the last, 1. The operands
-    are tensors, with a result for each of `outs`, or memrefs. Every element of
-    a result is written by at most one block, or added to by any
-    (`tile.store add`); those that no block writes keep the value of `outs`.
+    of `ins` and `outs`, whose strides are dynamic except the last, which is 1.
+    The operands are tensors, with a result for each of `outs`, or memrefs.
+    Every element of a result is written by at most one block, or added to by
+    any number of blocks (`tile.store add`); those that no block writes keep the
+    value of `outs`.
 
     Scalars defined above are used implicitly; tensors and memrefs are not.
 
-    `warps` is the number of warps that compute on fragments, `stages` that of
-    the slots which `--tile-multibuffer` gives to a load in a loop (absent: 2).
-    `kernel` names what the launch becomes.
+    `warps` is the number of warps that compute on fragments. `stages` is the
+    number of slots that `--tile-multibuffer` gives to a load in a loop (2 if
+    absent). `kernel` names the kernel that the launch becomes.
 
     ```mlir
     %o = tile.launch grid(%rows, %heads, %batch) warps 8
@@ -89,14 +90,14 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     ::mlir::Block::BlockArgListType getBlockIds() {
       return getBody().getArguments().take_front(getGrid().size());
     }
-    /// The memref inside for an operand of `ins` or `outs`.
+    /// Returns the memref in the region for an operand of `ins` or `outs`.
     ::mlir::BlockArgument getTiedArgument(::mlir::OpOperand &operand);
-    /// The operand for a memref argument of the region.
+    /// Returns the operand for a memref argument of the region.
     ::mlir::OpOperand &getTiedOperand(::mlir::BlockArgument argument);
-    /// The type that a tensor or memref has inside.
+    /// Returns the type that a tensor or memref has in the region.
     static ::mlir::MemRefType getArgumentType(::mlir::ShapedType type);
-    /// Gives the region its block, with an argument for each operand, in which
-    /// `builder` then inserts.
+    /// Creates the region's block, with an argument for each operand, and sets
+    /// `builder` to insert in it.
     void createProgram(::mlir::OpBuilder &builder);
   }];
 }
@@ -111,8 +112,8 @@ def RolesOp : Tile_Op<"roles", [NoRegionArguments, SingleBlock,
     NoTerminator, RecursiveMemoryEffects]> {
   let summary = "Roles that run at the same time, each on its own warps";
   let description = [{
-    Holds `tile.role` ops alone. Their warps follow one another in the block, in
-    the order of the roles. The op ends when all roles have.
+    The op contains only `tile.role` ops. Their warps follow one another in the
+    block, in the order of the roles. The op ends when all roles have ended.
   }];
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
@@ -125,12 +126,13 @@ def RoleOp : Tile_Op<"role", [HasParent<"RolesOp">, NoRegionArguments,
   let summary = "What some warps of the block do";
   let description = [{
     The role's warps wait for each other by a named barrier of their own. (PTX
-    ISA 9.7.13.1: a block has 16, of which 0 is the whole block's.)
+    ISA 9.7.13.1: a block has 16 barriers, of which 0 belongs to the whole
+    block.)
 
     `registers`, where given, is the budget of one thread: the role's warp
     groups raise or lower their limit to it (`setmaxnreg`). Roles that share a
     warp group of 4 warps have one budget, and the last of them ends the group.
-    `single`: one thread of the role runs it, the others wait.
+    `single`: one thread of the role runs it, the other threads wait.
 
     ```mlir
     tile.role "load" warps 4 registers 24 single { ... }
@@ -166,10 +168,10 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments,
     shared memory or in registers; in shared memory it holds until the next
     execution of the same op.
 
-    With `rows(%first, %end)`, for shared memory alone, rows of the tile before
-    `%first` and from `%end` on are zero, too, whatever memory holds: what a
-    product multiplies by zero must be a number. The two are counted from the
-    tile's first row, and may lie outside of it.
+    With `rows(%first, %end)`, allowed for shared memory only, rows of the tile
+    before `%first` and from `%end` on are also zero, whatever memory holds: a
+    product that multiplies them by zero needs numbers there. The two bounds
+    count from the tile's first row, and may lie outside of the tile.
 
     ```mlir
     %k = tile.load %K[%b, %h, %j, %c0] dims [2, 3]
@@ -200,11 +202,12 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Writes a tile to global memory";
   let description = [{
-    As `tile.load`; elements beyond the memref's sizes are not written. Only the
-    first `valid` of the tile's dimension 0, where given, are. With `add`, floats
-    are added to what is there, each as one atomic operation, in any order, also
-    by several blocks (`red.global.add`, PTX ISA 9.7.13.6); an element that is
-    added to is not read or written otherwise in the launch.
+    Stores like `tile.load` loads; elements beyond the memref's sizes are not
+    written. Where `valid` is given, only the first `valid` elements of the
+    tile's dimension 0 are written. With `add`, floats are added to the elements
+    in memory, each as one atomic operation, in any order, also by several
+    blocks (`red.global.add`, PTX ISA 9.7.13.6); the launch must not read or
+    write such an element in any other way.
   }];
   let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
@@ -226,15 +229,16 @@ def ToSharedOp : Tile_Op<"to_shared", [AttrSizedOperandSegments,
     The tile holds until the next execution of the same op. With `reuses`, its
     memory is that of the ring's slots, whose uses are all over: the ring must
     not be acquired again. All warps that run the op wait for each other, by
-    their role's named barrier (`bar.sync`, PTX ISA 9.7.13.1), so that all see
-    the tile, products and `tile.store_async` too. In a loop they wait before
-    they write, too, as some may still read the tile of the last execution.
+    their role's named barrier (`bar.sync`, PTX ISA 9.7.13.1), so that all of
+    them, and products and `tile.store_async`, see the tile. In a loop the warps
+    also wait for each other before they write, as some may still read the tile
+    of the last execution.
 
     With `slot %use of n`, `n` at least 2, the op has memory for `n` tiles.
-    `%use` counts its executions from 0; use `u` is of slot `u mod n`. Warps then
-    wait for each other only once. What reads a tile must be complete, also on
-    other warps, before this one's next execution ends: products are waited for
-    before it.
+    `%use` counts its executions from 0; use `u` takes slot `u mod n`. Warps
+    then wait for each other only once. All reads of a tile must be complete, on
+    all warps, before the next execution of this op ends: products that read it
+    are waited for before.
 
     ```mlir
     %tile = tile.to_shared %x reuses %ring
@@ -285,12 +289,12 @@ def StoreAsyncOp : Tile_Op<"store_async", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Starts to copy a tile of shared memory to global memory";
   let description = [{
-    By TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27). The tile starts at
-    `indices`, as that of `tile.load`; elements beyond the memref's sizes are
-    not written. With `add`, elements of f16, bf16 or f32 are added to what is
-    there, each as one atomic operation, in any order
-    (`cp.reduce.async.bulk.tensor`). On a tensor map the indices are of the
-    map's tensor. Only `tile.wait_stores` says when the tile has been read.
+    Stores by TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27). The tile starts at
+    `indices`, as in `tile.load`; elements beyond the memref's sizes are not
+    written. With `add`, elements of f16, bf16 or f32 are added to those in
+    memory, each as one atomic operation, in any order
+    (`cp.reduce.async.bulk.tensor`). On a tensor map the indices refer to the
+    map's tensor. Only `tile.wait_stores` tells when the tile has been read.
 
     ```mlir
     tile.store_async %tile, %O[%b, %h, %i, %c0] dims [2, 3]
@@ -313,7 +317,8 @@ def WaitStoresOp : Tile_Op<"wait_stores", [
   let description = [{
     Waits until at most the last `pending` of the `tile.store_async` that this
     role has run still read shared memory (`cp.async.bulk.wait_group.read`, PTX
-    ISA 9.7.9.25). What they write is there when the kernel is complete.
+    ISA 9.7.9.25). The data that they write is in memory when the kernel is
+    complete.
   }];
   let arguments = (ins
       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$pending);
@@ -327,7 +332,8 @@ class Tile_TurnOp<string mnemonic> : Tile_Op<mnemonic, [
       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$lanes);
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Which of its `lanes` this is about; null where there is one.
+    /// Returns the one of `lanes` that the op refers to; null where there is
+    /// only one.
     ::mlir::Value getLane() {
       return getLanes() == 1 ? ::mlir::Value()
                              : ::mlir::Value(getIndices().drop_back().back());
@@ -338,20 +344,21 @@ class Tile_TurnOp<string mnemonic> : Tile_Op<mnemonic, [
 def TakeTurnOp : Tile_TurnOp<"take_turn"> {
   let summary = "Waits until the block before this one is past a position";
   let description = [{
-    Blocks whose `indices` differ in the last alone add to the same memory in
-    turn, those of lower index first: so sums are the same, bit by bit, in every
-    run. A block says by `tile.pass_turn` to which position it has come: what it
-    and those before it add at lower ones is complete. This op waits until the
-    block of the index before, if there is one, has come further than `position`.
-    `turns`, i32, has a number for each block, 0 before the launch.
+    Blocks whose `indices` differ in the last one only add to the same memory in
+    turn, lower indices first, so that sums are the same, bit by bit, in every
+    run. A block announces its position by `tile.pass_turn`: all adds at lower
+    positions, by it and by the blocks before it, are complete. This op waits
+    until the block with the previous index, if there is one, has passed
+    `position`. `turns`, of i32, has a number for each block, which is 0 before
+    the launch.
 
-    A block waits for blocks of lower index alone, which must not be launched
+    A block waits only for blocks of lower index, which must not be launched
     later.
 
-    With `lanes`, a block has as many numbers, and the index before the last says
-    of which lane this is. Each place that is added to is of one lane: so turns of
-    one are taken while what was added in another is still on its way, by another
-    role (`--tile-specialize-warps`).
+    With `lanes`, a block has that many numbers, and the index before the last
+    selects the lane of the op. Each memory location that is added to belongs to
+    one lane. So turns of one lane can be taken while another role's adds in
+    another lane are still in flight (`--tile-specialize-warps`).
 
     ```mlir
     tile.take_turn %turns[%b, %h, %n] at %i : memref<?x?x?xi32, ...>
@@ -368,10 +375,11 @@ def TakeTurnOp : Tile_TurnOp<"take_turn"> {
 def PassTurnOp : Tile_TurnOp<"pass_turn"> {
   let summary = "Says to which position this block has come";
   let description = [{
-    Waits until what this program has added is complete; then says that the block
-    has come to `position`, which is no lower than before. All that blocks of lower
-    index add at lower positions, of the same lane, must be complete, too: so who
-    skips a position takes its turn there all the same. See `tile.take_turn`.
+    Waits until all adds of this program are complete; then announces that the
+    block has come to `position`, which must not be lower than before. All adds
+    of blocks of lower index at lower positions, of the same lane, must also be
+    complete: so a block that skips a position must still take its turn there.
+    See `tile.take_turn`.
   }];
   let assemblyFormat = [{
     $turns `[` $indices `]` `to` $position (`lanes` $lanes^)? attr-dict
@@ -402,8 +410,9 @@ def MapOp : Tile_Op<"map", [AttrSizedOperandSegments, SingleBlock,
     element for each of its rows, those of `columns` one for each column.
 
     Besides computing, the region may read memory, write it (`memref.store`) and
-    add to it atomically (`memref.atomic_rmw` `addf` or `addi`, its result unused),
-    at places that it computes. Elements do so once each, in any order.
+    add to it atomically (`memref.atomic_rmw` `addf` or `addi`, its result
+    unused), at addresses that it computes. The region runs once for each
+    element, in any order.
 
     ```mlir
     %p = tile.map ins(%s : !tile.fragment<128x64xf32>)
@@ -435,8 +444,8 @@ def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
   let description = [{
     `result[i] = init[i] op x[i, 0] op x[i, 1] ...` for `dim 1`. The order is
     fixed by the layout: the registers of a thread in ascending order, then
-    threads by a butterfly, so what is combined lies in one warp. `max` of NaN
-    and a number is the number.
+    threads by a butterfly, so the combined elements lie in one warp. `max` of
+    NaN and a number is the number.
 
     ```mlir
     %m1 = tile.reduce max %s, %m0 dim 1
@@ -457,11 +466,11 @@ def SumDiagonalsOp : Tile_Op<"sum_diagonals", [Pure,
     AllTypesMatch<["input", "result"]>]> {
   let summary = "Sums of elements whose row and column differ by the same";
   let description = [{
-    Elements `x[i, j]` of one `i - j` lie on a diagonal. The result has, of the
-    elements of a diagonal that lie in one warp, the sum in one of them, and
-    zeros in the others: who adds elements of a diagonal to the same place adds
-    fewer. Which elements have sums is up to the layout, and the order of a sum
-    is fixed by it. Without a layout each element is a sum of its own.
+    Elements `x[i, j]` with the same `i - j` lie on a diagonal. Of the elements
+    of a diagonal that lie in one warp, the result has the sum in one of them,
+    and zeros in the others. So code that adds the elements of a diagonal to the
+    same place adds fewer. The layout decides which elements have sums, and the
+    order of each sum. Without a layout each element is its own sum.
 
     ```mlir
     %d = tile.sum_diagonals %g : !tile.fragment<128x64xf32>
@@ -476,9 +485,10 @@ def SumDiagonalsOp : Tile_Op<"sum_diagonals", [Pure,
 def AnyOp : Tile_Op<"any", [Pure]> {
   let summary = "Whether an element of a fragment is true";
   let description = [{
-    Chooses between two ways to compute the same: each warp answers for the
-    elements that its threads hold, so that warps may differ. What is done in a
-    branch on the result must not need all warps, as products do.
+    Chooses between two ways to compute the same result: each warp tests the
+    elements that its threads hold, so that results may differ between warps. A
+    branch on the result must not contain work that needs all warps, such as
+    products.
 
     ```mlir
     %large = tile.any %tests : !tile.fragment<128xi1>
@@ -517,8 +527,8 @@ class Tile_ProductOp<string mnemonic, Type accType>
   ];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The inner indices that are multiplied: from the first to before the
-    /// second.
+    /// Returns the inner indices that are multiplied: from the first to before
+    /// the second.
     std::pair<int64_t, int64_t> getInnerRange() {
       if (auto inner = getInner())
         return {(*inner)[0], (*inner)[1]};
@@ -533,12 +543,12 @@ def MmaOp : Tile_ProductOp<"mma", Tile_AnyFragment> {
   let description = [{
     `a: MxK` times `b: KxN` (`transpose_b`: `NxK`), added to `acc: MxN` or to
     zero. `a` is a fragment or in shared memory. Operands are f16, bf16, f32 or
-    f64, both of one type; the result is f64 for f64, else f32. `kind`, set by
-    `--tile-assign-layouts`, is the instruction: `wgmma` (PTX ISA 9.7.15),
+    f64, both of the same type; the result is f64 for f64, else f32. `kind`, set
+    by `--tile-assign-layouts`, is the instruction: `wgmma` (PTX ISA 9.7.15),
     `mma_sync` (9.7.14.5), or `fma`. K may be padded: where `a` and `b` in
     shared memory are wider than what was loaded, they hold zeros there. With
     `inner [i, j]` only inner indices from `i` to before `j`, multiples of 16,
-    are multiplied: the rest is another product's.
+    are multiplied: another product multiplies the rest.
   }];
   let results = (outs Tile_AnyFragment:$result);
   let assemblyFormat = [{
@@ -551,11 +561,11 @@ def MmaAsyncOp : Tile_ProductOp<"mma_async",
     AnyTypeOf<[Tile_AnyFragment, Tile_AnyToken]>> {
   let summary = "Issues a matrix product";
   let description = [{
-    As `tile.mma`, but the result comes from `tile.wait_mma`. Products complete
-    in the order of their issue. Until then `acc` must not be read elsewhere
-    (there is no other way to name it than the token), nor the operands' shared
-    memory be overwritten. `acc` may be the token of a product in flight, that
-    this one adds to; only this one is waited for then.
+    Like `tile.mma`, but the result comes from `tile.wait_mma`. Products
+    complete in the order of their issue. Until then `acc` must not be read
+    elsewhere (only the token can name it), and the operands' shared memory must
+    not be overwritten. `acc` may be the token of a product in flight, to which
+    this one adds; then only this one is waited for.
   }];
   let results = (outs Tile_AnyToken:$token);
   let assemblyFormat = [{
@@ -571,8 +581,8 @@ def WaitMmaOp : Tile_Op<"wait_mma", [
   let summary = "Waits for a product";
   let description = [{
     Waits until at most `pending` of the products issued later, in this role,
-    are in flight (`wgmma.wait_group`, PTX ISA 9.7.15.7.3), so that this one and
-    all before it are complete, and returns its fragment.
+    are in flight (`wgmma.wait_group`, PTX ISA 9.7.15.7.3), so that this product
+    and all before it are complete, and returns its fragment.
   }];
   let arguments = (ins Tile_AnyToken:$token,
                        DefaultValuedAttr<I64Attr, "0">:$pending);
@@ -591,9 +601,9 @@ def RingOp : Tile_Op<"ring", [
     MemoryEffects<[MemAlloc<Tile_SharedMemory>]>]> {
   let summary = "A ring of tiles in shared memory, with its barriers";
   let description = [{
-    Stands in a launch before its roles. All slots are free at first. Each slot
-    has a barrier that says when it is full and one that says when it is empty
-    (mbarrier objects, PTX ISA 9.7.13.15).
+    A ring stands in a launch before its roles. All slots are free at first.
+    Each slot has a barrier that signals when it is full and one that signals
+    when it is empty (mbarrier objects, PTX ISA 9.7.13.15).
   }];
   let results = (outs Tile_AnyRing:$ring);
   let assemblyFormat = "attr-dict `:` qualified(type($ring))";
@@ -610,10 +620,10 @@ def AcquireOp : Tile_SlotOp<"acquire", [
                    "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
   let summary = "Waits until a slot is free";
   let description = [{
-    `%use` counts the ring's uses from 0; the slot is `%use mod stages`. It is
-    free at first, and when all warps that wait on the ring have released its
-    previous use. A copy (`tile.load_async`) or a fragment (`tile.write`) fills
-    it then.
+    `%use` counts the ring's uses from 0; the slot is `%use mod stages`. The
+    slot is free at first, and again when all warps that wait on the ring have
+    released its previous use. A copy (`tile.load_async`) or a fragment
+    (`tile.write`) then fills it.
   }];
   let arguments = (ins Tile_AnyRing:$ring, Index:$use);
   let results = (outs Tile_AnyShared:$result);
@@ -627,13 +637,13 @@ def LoadAsyncOp : Tile_Op<"load_async", [
                    "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
   let summary = "Starts to copy a tile of global memory into an acquired slot";
   let description = [{
-    As `tile.load`. The slot of `%use` becomes full when the copy is complete.
-    On a tensor map the indices are of the map's tensor.
+    Loads like `tile.load`. The slot of `%use` becomes full when the copy is
+    complete. On a tensor map the indices refer to the map's tensor.
 
-    TMA knows no `rows`. Where they leave out some rows of a tile, whoever
-    started the copy waits for it, writes the zeros, and only then makes the slot
-    full; all other tiles are copied as without them, one of which nothing is
-    left from outside of the tensor.
+    TMA does not support `rows`. Where `rows` leaves out some rows of a tile,
+    the thread that started the copy waits for it, writes the zeros, and only
+    then makes the slot full. All other tiles are copied as without `rows`,
+    including tiles from outside of the tensor, of which no row is left.
   }];
   let arguments = (ins Tile_Global:$source, Variadic<Index>:$indices,
                        Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use,
@@ -660,7 +670,7 @@ def WriteOp : Tile_SlotOp<"write", [
   let summary = "Writes a fragment to an acquired slot";
   let description = [{
     The slot of `%use` becomes full when all warps of the role have written.
-    What waits for it may be another role, that stores it.
+    Another role may wait for the slot and store it.
 
     ```mlir
     %slot = tile.acquire %ring[%use] : !tile.ring<1 x !tile.shared<64x64xf32>>
@@ -700,9 +710,9 @@ def TensorMapOp : Tile_Op<"tensor_map", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Makes a TMA descriptor of a tensor in global memory";
   let description = [{
-    On the host. Dimension `n` of the tile runs along dimension `dims[n]` of the
-    memref, the last along its last, whose stride is 1. Base address and all
-    other strides must be multiples of 16 bytes (CUDA driver API,
+    Runs on the host. Dimension `n` of the tile runs along dimension `dims[n]`
+    of the memref, the last along its last, whose stride is 1. The base address
+    and all other strides must be multiples of 16 bytes (CUDA driver API,
     `cuTensorMapEncodeTiled`).
   }];
   let arguments = (ins AnyMemRef:$source, DenseI64ArrayAttr:$dims);

@@ -1,11 +1,11 @@
-//===- Warps.h - How warps share a product ----------------------*- C++ -*-===//
+//===- Warps.h - Division of a product among warps --------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The rules of `tile-assign-layouts`, which models of schedules ask as well.
+// The rules of `tile-assign-layouts`, which models of schedules also use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,23 +16,24 @@
 
 namespace fovea::tile {
 
-/// Warps as they lie over the results of a product.
+/// The grid of warps over the results of a product.
 struct WarpGrid {
-  /// Warps one below the other, each with 16 rows or a multiple.
+  /// Warps one below the other, each with 16 rows or a multiple of 16.
   int64_t rows;
-  /// Warps side by side, which share those rows' columns.
+  /// Warps side by side, which share the columns of those rows.
   int64_t columns;
 
-  /// Of `warps` warps as many have rows as find 16, the others share columns.
+  /// Returns the grid in which as many of `warps` warps have rows as find 16
+  /// rows, and the others share columns.
   static WarpGrid get(int64_t rows, int64_t warps);
 
-  /// Whether each warp has a multiple of 16 rows and of 8 columns.
+  /// Returns true if each warp has a multiple of 16 rows and of 8 columns.
   bool divides(int64_t rows, int64_t columns) const;
 
-  /// Whether warp groups compute a product of 16-bit operands with so many
-  /// columns by `wgmma` (PTX ISA 9.7.15): whole groups share rows, with at most
-  /// 256 columns each. Groups that share columns begin at panels of the right
-  /// operand, of `panel` columns; 0 where they may begin anywhere.
+  /// Returns true if warp groups can compute a product of 16-bit operands with
+  /// so many columns by `wgmma` (PTX ISA 9.7.15): whole groups share rows, with
+  /// at most 256 columns each. Groups that share columns begin at panels of the
+  /// right operand, which have `panel` columns; with 0 they may begin anywhere.
   bool canUseWgmma(const machine::GpuArch &arch, int64_t columns,
                    int64_t panel) const;
 };

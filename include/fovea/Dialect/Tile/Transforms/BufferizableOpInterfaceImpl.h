@@ -1,4 +1,4 @@
-//===- BufferizableOpInterfaceImpl.h - tile on buffers ----------*- C++ -*-===//
+//===- BufferizableOpInterfaceImpl.h - Bufferizes tile ops ------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,8 +16,8 @@ namespace fovea::tile {
 
 /// Lets one-shot bufferization turn `tile.launch` on tensors into the same op
 /// on memrefs: `ins` are read, and do not share memory with `outs`, which are
-/// updated in place. The region does not change: it is on memrefs already. A
-/// buffer whose innermost stride is not known to be 1 is copied.
+/// updated in place. The region does not change, as it already works on
+/// memrefs. A buffer whose innermost stride is not known to be 1 is copied.
 void registerBufferizableOpInterfaceExternalModels(
     mlir::DialectRegistry &registry);
 
