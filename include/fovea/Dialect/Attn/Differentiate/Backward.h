@@ -1,4 +1,4 @@
-//===- Backward.h - Gradients on their way back -----------------*- C++ -*-===//
+//===- Backward.h - Reverse mode on ops -------------------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Reverse mode: ops are visited from the last to the first, and each sends the
-// gradients of its results to its operands. Rules for ops are in LoopRules
-// (whatever is a scalar program in loops: linalg, score and elementwise
-// regions), GraphRules (the other ops of attn) and TensorRules (views).
+// gradients of its results to its operands. The rules for ops are in LoopRules
+// (scalar programs in loops: linalg, score and elementwise regions), GraphRules
+// (the other ops of attn) and TensorRules (views).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace fovea::attn::differentiate {
 
 class Backward {
 public:
-  /// Emits at `builder`, whose insertion point moves on.
+  /// Emits ops at `builder`, whose insertion point moves on.
   explicit Backward(mlir::OpBuilder &builder) : builder(builder) {}
 
   mlir::OpBuilder &builder;
@@ -31,28 +31,29 @@ public:
   /// Makes `value` a variable.
   void addVariable(mlir::Value value) { varied.insert(value); }
 
-  /// Sums the gradient of `value` in `type` instead of its own type.
+  /// Sums the gradient of `value` in `type` instead of the type of `value`.
   void setGradientType(mlir::Value value, mlir::FloatType type) {
     gradientTypes[value] = type;
   }
-  /// The type of float that the gradient of `value` has.
+  /// Returns the type of float that the gradient of `value` has.
   mlir::FloatType getGradientType(mlir::Value value) const;
 
-  /// Finds what depends on variables among the results of `op`, whose operands
-  /// were looked at before.
+  /// Marks the results of `op` that depend on variables. Its operands must have
+  /// been visited before.
   void visit(mlir::Operation *op);
 
-  /// Whether `value` is made of floats that depend on a variable, so that it
-  /// has a gradient.
+  /// Returns true if `value` consists of floats that depend on a variable, so
+  /// that it has a gradient.
   bool isVaried(mlir::Value value) const { return varied.contains(value); }
 
-  /// The gradient of `value` so far, of its shape; null if it is zero.
+  /// Returns the gradient of `value` so far, which has its shape; null if it is
+  /// zero.
   mlir::Value lookup(mlir::Value value) const {
     return gradients.lookup(value);
   }
 
-  /// Adds to the gradient of `value`, if that has one. `gradient` has its
-  /// shape, but for static sizes, and any floats.
+  /// Adds to the gradient of `value`, if it has one. `gradient` has the shape
+  /// of `value`, except for static sizes, and any float type.
   void add(mlir::Location loc, mlir::Value value, mlir::Value gradient);
 
   /// Sends the gradients of the results of `op` to its operands. Fails with an
@@ -65,7 +66,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::FloatType> gradientTypes;
 };
 
-/// Rules by kinds of ops. An op of another kind is left alone: nothing.
+/// Rules by kinds of ops. They return nullopt for an op of another kind.
 std::optional<mlir::LogicalResult> pullLoops(Backward &backward,
                                              mlir::Operation *op);
 std::optional<mlir::LogicalResult> pullGraph(Backward &backward,

@@ -12,7 +12,7 @@
 
 namespace fovea::attn {
 
-/// Writes `op` as ops of the graph. Fails with an error where its score region
+/// Replaces `op` with ops of the graph. Fails with an error if its score region
 /// has no derivative.
 mlir::LogicalResult decomposeBackward(AttentionBackwardOp op);
 

@@ -14,7 +14,7 @@
 
 namespace fovea::attn::differentiate {
 
-/// `value`, a scalar or a tensor, with floats of another type.
+/// Converts `value`, a scalar or a tensor, to floats of another type.
 inline mlir::Value convertFloats(mlir::OpBuilder &builder, mlir::Location loc,
                                  mlir::Value value, mlir::FloatType to) {
   auto from = mlir::cast<mlir::FloatType>(mlir::getElementTypeOrSelf(value));
@@ -26,7 +26,7 @@ inline mlir::Value convertFloats(mlir::OpBuilder &builder, mlir::Location loc,
     return mlir::arith::ExtFOp::create(builder, loc, type, value);
   if (from.getWidth() > to.getWidth())
     return mlir::arith::TruncFOp::create(builder, loc, type, value);
-  // f16 and bf16 have no common subset: through f32.
+  // Neither f16 nor bf16 contains the other: convert through f32.
   return convertFloats(builder, loc,
                        convertFloats(builder, loc, value, builder.getF32Type()),
                        to);
@@ -71,11 +71,11 @@ struct Formula {
                      mlir::Value b) const {
     return make<mlir::arith::SelectOp>(condition, a, b);
   }
-  /// 1 + a * b.
+  /// Returns 1 + a * b.
   mlir::Value onePlus(mlir::Value a, mlir::Value b) const {
     return add(number(1.0), mul(a, b));
   }
-  /// 1 - a^2, without cancellation where a is near 1.
+  /// Returns 1 - a^2, without cancellation where a is near 1.
   mlir::Value oneMinusSquare(mlir::Value a) const {
     return mul(sub(number(1.0), a), add(number(1.0), a));
   }

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gradients are sums: what was read by several iterations of a loop gets what
-// all of them contribute. Here such a sum becomes a linalg.generic, or, where
-// the place that gets a contribution is computed, loops that add one by one.
+// Gradients are sums: an element that several iterations of a loop read gets
+// the contributions of all of them. This file builds such a sum as a
+// linalg.generic or, where indices of the element are computed, as loops that
+// add contributions one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,42 +34,42 @@ struct LoopNest {
   }
 };
 
-/// The index of a loop, emitted where it is asked for.
+/// Returns the index of a loop, emitted at the builder that asks for it.
 using IndexFn = llvm::function_ref<mlir::Value(unsigned)>;
 
 /// Emits a float from the inputs' elements; null after an error was reported.
 using TermFn = llvm::function_ref<mlir::Value(
     mlir::OpBuilder &, mlir::Location, IndexFn, mlir::ValueRange elements)>;
 
-/// The same, and the place that it is added at.
+/// Emits the same, and the position that it is added at.
 using PlacedTermFn = llvm::function_ref<mlir::Value(
     mlir::OpBuilder &, mlir::Location, IndexFn, mlir::ValueRange elements,
     llvm::SmallVectorImpl<mlir::Value> &place)>;
 
-/// A tensor with dimensions `outer` of the loops and elements of type
+/// Returns a tensor with dimensions `outer` of the loops and elements of type
 /// `element`: `term` summed over all other loops, in the accumulation type, or
-/// in f64 where memory and not arithmetic bounds a sum of more than a row. Null
-/// after an error.
+/// in f64 where memory rather than arithmetic bounds a sum of more than a row.
+/// Null after an error.
 mlir::Value buildSum(mlir::OpBuilder &builder, mlir::Location loc,
                      const LoopNest &nest, llvm::ArrayRef<unsigned> outer,
                      mlir::FloatType element, TermFn term);
 
-/// A tensor of the shape of `like` and elements of type `element`: every
-/// iteration's `term` added at its place, in the accumulation type of what is
-/// read and of `element`. Null after an error.
+/// Returns a tensor of the shape of `like` and elements of type `element`:
+/// every iteration's `term` added at its position, in the accumulation type of
+/// the inputs and of `element`. Null after an error.
 mlir::Value buildScatter(mlir::OpBuilder &builder, mlir::Location loc,
                          const LoopNest &nest, mlir::Value like,
                          mlir::FloatType element, PlacedTermFn term);
 
-/// Zeros of the shape of `like`.
+/// Returns zeros of the shape of `like`.
 mlir::Value buildZeros(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value like, mlir::FloatType element);
 
-/// `tensor` with the element type and the static sizes of `type`.
+/// Returns `tensor` with the element type and the static sizes of `type`.
 mlir::Value castTensor(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value tensor, mlir::Type type);
 
-/// The identity map of `rank` loops, and the map to some of them.
+/// Return the identity map of `rank` loops, and the map to some of them.
 mlir::AffineMap mapAll(mlir::OpBuilder &builder, unsigned rank);
 mlir::AffineMap mapTo(mlir::OpBuilder &builder, unsigned rank,
                       llvm::ArrayRef<unsigned> loops);

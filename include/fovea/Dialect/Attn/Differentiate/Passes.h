@@ -12,20 +12,22 @@
 
 namespace fovea::attn {
 
-/// Whether attn-insert-recomputation recomputes probabilities.
+/// The policy by which attn-insert-recomputation recomputes probabilities.
 enum class Recomputation {
-  /// Where that is predicted to be faster.
+  /// Only where that is predicted to be faster.
   Auto,
   Always,
   Never,
 };
 
-/// The name of the function that `attn-differentiate` adds for `function`.
+/// Returns the name of the function that `attn-differentiate` adds for
+/// `function`.
 inline std::string getGradientName(llvm::StringRef function) {
   return (function + "_gradient").str();
 }
 
-/// The names of the two that `attn-partition-gradient` makes of it.
+/// Return the names of the two functions that `attn-partition-gradient` makes
+/// of it.
 inline std::string getForwardName(llvm::StringRef function) {
   return (function + "_forward").str();
 }

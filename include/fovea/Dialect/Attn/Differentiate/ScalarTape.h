@@ -7,7 +7,8 @@
 //
 // Score regions, elementwise regions and the bodies of linalg ops are blocks of
 // scalar ops. A tape replays such a block at another place and then emits, from
-// its last op to its first, how the result depends on some of its values.
+// its last op to its first, the derivatives of the result by some of its
+// values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,42 +21,42 @@
 
 namespace fovea::attn::differentiate {
 
-/// Gradients are scalars of the accumulation type of what they belong to, but
-/// for variables for which another is asked for.
+/// Gradients are scalars of the accumulation type of their value, except for
+/// variables for which another type is requested.
 class ScalarTape {
 public:
-  /// Replays and emits at `builder`.
+  /// Replays and emits ops at `builder`.
   ScalarTape(mlir::OpBuilder &builder, mlir::Location loc)
       : builder(builder), loc(loc) {}
 
-  /// What stands for the result of an op when that is replayed, such as for an
-  /// index of a loop; null, as without this, to copy the op.
+  /// Returns the replacement for the result of an op that is replayed, such as
+  /// an index of a loop; null to copy the op, as without a substitute.
   using Substitute = llvm::function_ref<mlir::Value(mlir::Operation *)>;
 
-  /// Copies what `value` needs of the ops of its block; `mapping` says what the
-  /// block's arguments are, and afterwards what else has become what.
+  /// Copies the ops of the block that `value` needs. `mapping` gives the values
+  /// of the block's arguments, and afterwards those of the copied ops.
   mlir::Value replay(mlir::Block &block, mlir::Value value,
                      mlir::IRMapping &mapping, Substitute substitute = nullptr);
 
-  /// Makes `leaf`, a value that is replayed or an argument of that, a variable.
-  /// Its gradient is of type `type`, if that is given.
+  /// Makes `leaf`, a replayed value or an argument of one, a variable. Its
+  /// gradient is of type `type`, if given.
   void addVariable(mlir::Value leaf, mlir::FloatType type = {}) {
     active.insert(leaf);
     if (type)
       gradientTypes[leaf] = type;
   }
 
-  /// Emits how `result` depends on the variables, times `cotangent`, a scalar
-  /// of `result`'s accumulation type. Fails with an error at an op that has no
-  /// derivative.
+  /// Emits the derivatives of `result` by the variables, times `cotangent`, a
+  /// scalar of `result`'s accumulation type. Fails with an error at an op that
+  /// has no derivative.
   mlir::LogicalResult pull(mlir::Value result, mlir::Value cotangent);
 
-  /// The gradient of a variable after `pull`; null if it is zero.
+  /// Returns the gradient of a variable after `pull`; null if it is zero.
   mlir::Value getGradient(mlir::Value leaf) const {
     return gradients.lookup(leaf);
   }
 
-  /// `value` as a scalar of its accumulation type.
+  /// Returns `value` as a scalar of its accumulation type.
   mlir::Value widen(mlir::Value value);
 
 private:
@@ -65,7 +66,7 @@ private:
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  /// What was replayed, and of that what depends on variables.
+  /// The replayed ops, and those of them that depend on variables.
   llvm::SmallVector<mlir::Operation *> ops, activeOps;
   llvm::DenseSet<mlir::Value> active;
   llvm::DenseMap<mlir::Value, mlir::Value> gradients;

@@ -31,20 +31,21 @@
 
 namespace fovea::attn {
 
-/// Name of the attribute of a function with gradients, as `attn-differentiate`
-/// makes it: how many of its operands and of its results are those of the
-/// function that was differentiated. They come first.
+/// The name of an attribute of a function with gradients, as
+/// `attn-differentiate` makes it: the numbers of operands and of results that
+/// belong to the function that was differentiated. They come first.
 inline constexpr llvm::StringLiteral kJointAttrName = "attn.joint";
 
-/// The type that values of element type `type` are accumulated in.
+/// Returns the type in which values of element type `type` are accumulated.
 mlir::FloatType getAccumulationType(mlir::Type type);
 
-/// Values defined above `op` that its regions use, in order of first use.
+/// Returns the values defined above `op` that its regions use, in order of
+/// first use.
 llvm::SmallVector<mlir::Value> getCaptures(mlir::Operation *op);
 
-/// `tensor`, of which each of `groups` of dimensions of `sizes` is one
-/// dimension. What `sizes` tells to be constant becomes static, which the type
-/// of `tensor` may not be.
+/// Expands each dimension of `tensor` into one of `groups` of dimensions of
+/// `sizes`. Constants in `sizes` become static sizes, even where the type of
+/// `tensor` is dynamic.
 mlir::Value expandShape(mlir::OpBuilder &builder, mlir::Location loc,
                         mlir::Value tensor,
                         llvm::ArrayRef<mlir::ReassociationIndices> groups,

@@ -43,17 +43,17 @@ def Attn_OrderEnum : I32EnumAttr<"WorkOrder",
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "How one attention is cut into tiles and handed out";
   let description = [{
-    Chosen by `--attn-select-schedule` from the model of the target, or written
-    by hand; obeyed by all later passes.
+    `--attn-select-schedule` chooses the schedule from the model of the target,
+    or a person writes it by hand; all later passes obey it.
 
     - `tile = QxK`: queries and keys of one tile;
     - `order`: `linear`, or `longest_first` where a mask gives the tiles of
       later queries more keys than those of earlier ones;
-    - GPUs alone, both or none: `warps`, 1 to 32, that compute a tile, whose
-      queries and keys are then multiples of 16; attention's warps have 16 of
-      its queries each, those of the backward pass 16 of its keys, or a
-      multiple; and `stages`, 1 to 8, the tiles of keys, or of queries, that are
-      in shared memory at once.
+    - GPUs only, both or none: `warps`, 1 to 32, that compute a tile, whose
+      queries and keys are then multiples of 16. Attention's warps have 16 of
+      its queries each; those of the backward pass have 16 of its keys, or a
+      multiple. `stages`, 1 to 8, is the number of tiles of keys, or of queries,
+      that are in shared memory at once.
 
     ```mlir
     #attn.schedule<tile = 48x64, order = longest_first>

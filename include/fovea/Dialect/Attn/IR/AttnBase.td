@@ -24,14 +24,14 @@ def Attn_Dialect : Dialect {
        `attn.scores`, `attn.scale`, `attn.modify`, `attn.mask`, `attn.softmax`,
        `attn.dropout`, `attn.values`, and the work around attention
        (`attn.layer_norm`, `attn.rms_norm`, `attn.rope`, `attn.residual_add`,
-       `attn.elementwise`). Every op can be executed alone; that is the
-       baseline which fusion is measured against.
-    2. *Fused*: `attn.attention`. Everything elementwise on the score matrix is
-       in one of two regions over scalars, so that no score tensor exists.
+       `attn.elementwise`). Every op can be executed on its own; that is the
+       baseline against which fusion is measured.
+    2. *Fused*: `attn.attention`. All elementwise work on the score matrix is in
+       one of two regions over scalars, so that no score tensor exists.
     3. *Online*: `attn.online_attention`, a destination-passing step that
        updates an accumulator, a running maximum and a running sum, and is
-       associative along the keys; `attn.finalize` turns those into the output
-       and the log-sum-exp. Both implement MLIR's tiling interface, so that
+       associative along the keys; `attn.finalize` turns these into the output
+       and the log-sum-exp. Both ops implement MLIR's tiling interface, so that
        tiling, split keys and ring attention are one mechanism.
 
     **Coordinates.** Score and mask regions see the batch `b`, the *query* head
@@ -39,44 +39,47 @@ def Attn_Dialect : Dialect {
     coordinates of the whole tensor, on every level and in every tile.
 
     **Captures.** Regions read captured tensors (bias tables, slopes, document
-    ids, lengths) and scalars by using values defined above them; a tensor is
-    read by `tensor.extract`.
+    ids, lengths) and scalars by using values defined above them;
+    `tensor.extract` reads a tensor.
 
     **Regions** hold operations on numbers (f16, bf16, f32, f64, index, signless
     integers of at most 64 bits) without side effects: those of `arith`, `math`
     and `index`, `affine.apply`, `affine.min` and `affine.max`, `scf.if`,
-    `scf.for` and `scf.while`, and of tensors `tensor.extract` and `tensor.dim`.
-    `docs/regions.md` lists them, by target and with their derivatives.
+    `scf.for` and `scf.while`, and, on tensors, `tensor.extract` and
+    `tensor.dim`. `docs/regions.md` lists them, by target and with their
+    derivatives.
 
-    **What has no value.** A region is evaluated for every score, also where the
-    mask excludes it. For each of them its indices must lie within their tensors
-    and no divisor of integers may be 0, nor a quotient beyond its type, else
-    the behaviour is undefined. Where the coordinates and sizes alone decide, a
-    call with such sizes is an error; where data decide, nothing checks them but
-    `--check-bounds`. What else has no value (a shift by the width or more, a
-    conversion of a float to an integer that does not hold it) is any number, and
-    harmless where a select or the mask discards it.
+    **Operations without a value.** A region is evaluated for every score,
+    including those that the mask excludes. For each score its indices must lie
+    within their tensors, no divisor of integers may be 0, and no quotient may
+    exceed its type; else the behaviour is undefined. Where only the coordinates
+    and sizes decide this, a call with such sizes is an error; where data
+    decide, only `--check-bounds` checks them. Any other operation without a
+    value (a shift by the width or more, a conversion of a float to an integer
+    that does not hold it) gives an arbitrary number, which is harmless if a
+    select or the mask discards it.
 
     **Grouped heads.** Keys and values may have fewer heads than queries: query
     head `h` of `H` reads KV head `h floordiv (H / Hkv)`; `Hkv` divides `H`.
 
     **Numerics.** Products, softmax and normalisation are computed in the
     *accumulation type*: f64 where an operand is f64, else f32; `attn.scores`,
-    `attn.values` and `attn.sum_queries` sum in f64 where their result is f64,
-    too. A result is rounded once, to the element type of the result. A row in
+    `attn.values` and `attn.sum_queries` also sum in f64 where their result is
+    f64. A result is rounded once, to the element type of the result. A row in
     which every key is masked, or has a score of minus infinity, or which has no
-    key, gives zeros and a log-sum-exp of minus infinity. A row with a kept score
-    of NaN or plus infinity gives NaN, and so are its gradients and those of its
-    keys and values. Scores may be as large as the accumulation type's numbers;
-    those of attention without a score region, times log2(e): up to 2.3e38 in f32.
+    key, gives zeros and a log-sum-exp of minus infinity. A row with a kept
+    score of NaN or plus infinity gives NaN, as do its gradients and those of
+    its keys and values. Scores may be as large as the accumulation type's
+    numbers; in attention without a score region this holds for scores times
+    log2(e), so that they reach 2.3e38 in f32.
 
     **Dropout** is Philox-4x32-10 (Salmon et al., "Parallel random numbers: as
     easy as 1, 2, 3", SC 2011), keyed by element. For the element at column `c`
     (its last index) of row `r` (its leading indices, linearised) the 128-bit
-    counter is `c / 4 + 2^32 * r + 2^64 * offset` and the key is `seed`; word
-    `c mod 4` of the result is the element's random number `u`. The element is
+    counter is `c / 4 + 2^32 * r + 2^64 * offset` and the key is `seed`; word `c
+    mod 4` of the result is the element's random number `u`. The element is
     kept, and divided by `1 - p`, if `u >= floor(p * 2^32)`, else it becomes 0.
-    So the mask depends neither on target nor on tile size.
+    So the mask depends neither on the target nor on the tile size.
   }];
   let dependentDialects = [
     "::fovea::machine::MachineDialect", "::mlir::arith::ArithDialect",

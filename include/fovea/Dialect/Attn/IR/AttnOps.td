@@ -19,13 +19,13 @@ include "mlir/Interfaces/TilingInterface.td"
 class Attn_Op<string mnemonic, list<Trait> traits = []>
     : Op<Attn_Dialect, mnemonic, traits>;
 
-/// An op of the graph: on tensors, without side effects.
+/// An op of the graph. It works on tensors and has no side effects.
 class Attn_GraphOp<string mnemonic, list<Trait> traits = []>
     : Attn_Op<mnemonic, !listconcat(traits, [Pure,
         DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
             ["reifyResultShapes"]>])>;
 
-/// A graph op whose one result has the shape of its first operand.
+/// A graph op whose only result has the shape of its first operand.
 class Attn_SameShapeOp<string mnemonic, list<Trait> traits = []>
     : Attn_GraphOp<mnemonic, traits> {
   let extraClassDefinition = [{
@@ -53,7 +53,7 @@ def ScoresOp : Attn_GraphOp<"scores"> {
   let description = [{
     `s[b, h, i, j] = sum over d of q[b, h, i, d] * k[b, h floordiv G, j, d]`
     with `q: [B, H, Sq, D]`, `k: [B, Hkv, Sk, D]`, `G = H / Hkv` and the result
-    `[B, H, Sq, Sk]`. Summed in the accumulation type, rounded once.
+    `[B, H, Sq, Sk]`. The sum is in the accumulation type and rounded once.
 
     ```mlir
     %s = attn.scores %q, %k : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>
@@ -92,8 +92,9 @@ def ModifyOp : Attn_SameShapeOp<"modify",
     `result[b, h, i, j] = body(input[b, h, i, j], b, h, i, j)`. The region has
     the arguments `(score: element type, b, h, i, j: index)` and yields the new
     score; it may read captured tensors by `tensor.extract`. It is evaluated for
-    every score, also for those that a mask excludes later; what regions may
-    hold, and what is undefined in them, is in the dialect's description.
+    every score, including those that a mask excludes later. The dialect's
+    description lists the operations that regions may hold, and the undefined
+    cases.
 
     ```mlir
     %a = attn.modify %t {
@@ -121,8 +122,8 @@ def MaskOp : Attn_SameShapeOp<"mask",
   let summary = "Keeps the scores where a predicate holds";
   let description = [{
     `result[b, h, i, j] = body(b, h, i, j) ? input[b, h, i, j] : -infinity`. The
-    region has the arguments `(b, h, i, j: index)` and yields an `i1`. What a
-    removed score is does not matter: it may be NaN.
+    region has the arguments `(b, h, i, j: index)` and yields an `i1`. The value
+    of a removed score does not matter: it may be NaN.
 
     ```mlir
     %m = attn.mask %a {
@@ -162,9 +163,9 @@ def SoftmaxOp : Attn_SameShapeOp<"softmax"> {
 def DropoutOp : Attn_SameShapeOp<"dropout", [AllTypesMatch<["input", "result"]>]> {
   let summary = "Drops elements at random, keyed by element";
   let description = [{
-    `result[x] = keep(x) ? input[x] / (1 - p) : 0`, where `keep` is decided by
-    Philox-4x32-10 from `seed`, `offset` and the element's place, as the
-    dialect's description states. `0 <= p < 1`.
+    `result[x] = keep(x) ? input[x] / (1 - p) : 0`, where Philox-4x32-10 decides
+    `keep` from `seed`, `offset` and the element's position, as the dialect's
+    description states. `0 <= p < 1`.
 
     ```mlir
     %d = attn.dropout %p, 0.1 seed(%seed, %offset) : tensor<2x16x?x?xf32>
@@ -185,8 +186,8 @@ def ValuesOp : Attn_GraphOp<"values"> {
   let summary = "Values averaged by the probabilities";
   let description = [{
     `o[b, h, i, d] = sum over j of p[b, h, i, j] * v[b, h floordiv G, j, d]`
-    with `p: [B, H, Sq, Sk]`, `v: [B, Hkv, Sk, Dv]` and the result
-    `[B, H, Sq, Dv]`. Summed in the accumulation type, rounded once. A key whose
+    with `p: [B, H, Sq, Sk]`, `v: [B, Hkv, Sk, Dv]` and the result `[B, H, Sq,
+    Dv]`. The sum is in the accumulation type and rounded once. A key whose
     probability is 0 contributes nothing, whatever its value holds.
 
     ```mlir
@@ -229,13 +230,13 @@ def LogSumExpOp : Attn_GraphOp<"log_sum_exp"> {
 def SoftmaxBackwardOp : Attn_SameShapeOp<"softmax_backward"> {
   let summary = "Gradient of a softmax from its result";
   let description = [{
-    With a softmax's result `p` and the gradient `g` of that, the gradient of
-    the softmax's input, in the accumulation type:
+    The result is the gradient of a softmax's input, from the softmax's result
+    `p` and the gradient `g` of that result, in the accumulation type:
 
     `result[..., j] = p[..., j] * (g[..., j] - sum over k of p[..., k] * g[..., k])`.
 
-    An element whose probability is 0 has the gradient 0, and adds nothing to the
-    sum, whatever `g` holds there.
+    An element whose probability is 0 has the gradient 0, and adds nothing to
+    the sum, whatever the value of `g` there.
 
     ```mlir
     %ds = attn.softmax_backward %p, %dp
@@ -255,14 +256,15 @@ def SoftmaxBackwardOp : Attn_SameShapeOp<"softmax_backward"> {
 def SumQueriesOp : Attn_GraphOp<"sum_queries"> {
   let summary = "For every key, the sum of all queries' vectors, weighted";
   let description = [{
-    `r[b, g, j, d] = sum over h in the group of g, and i, of
-    w[b, h, i, j] * x[b, h, i, d]` with `w: [B, H, Sq, Sk]`, `x: [B, H, Sq, D]`
-    and the result `[B, Hkv, Sk, D]`; the group of `g` are the heads `h` with
-    `h floordiv (H / Hkv) = g`. Summed in the accumulation type, rounded once.
+    `r[b, g, j, d] = sum over h in the group of g, and i, of w[b, h, i, j] *
+    x[b, h, i, d]` with `w: [B, H, Sq, Sk]`, `x: [B, H, Sq, D]` and the result
+    `[B, Hkv, Sk, D]`; the group of `g` consists of the heads `h` with `h
+    floordiv (H / Hkv) = g`. The sum is in the accumulation type and rounded
+    once.
 
-    This is how gradients reach keys and values: what `attn.scores` and
-    `attn.values` read of them, this op sums. `heads` is `Hkv` where the result
-    does not say it.
+    Gradients reach keys and values by this op: it sums over the reads of
+    `attn.scores` and `attn.values`. `heads` is `Hkv` where the result's type
+    does not give it.
 
     ```mlir
     %dv = attn.sum_queries %p, %do : tensor<2x16x?x?xf32>, tensor<2x16x?x64xf16>
@@ -317,7 +319,8 @@ def RMSNormOp : Attn_SameShapeOp<"rms_norm",
   let summary = "Root-mean-square normalisation over the last dimension";
   let description = [{
     `y = x / sqrt(mean(x^2) + epsilon) * weight` (Zhang and Sennrich, "Root Mean
-    Square Layer Normalization", arXiv 1910.07467), in the accumulation type.
+    Square Layer Normalization", arXiv 1910.07467), computed in the accumulation
+    type.
 
     ```mlir
     %y = attn.rms_norm %x weight(%w : tensor<512xf32>) epsilon(1.0e-6)
@@ -346,7 +349,7 @@ def RopeOp : Attn_SameShapeOp<"rope", [AllTypesMatch<["input", "result"]>]> {
         y1 = x1 * cos[s, t] + x0 * sin[s, t]
 
     The pair is `(t, t + D/2)`, or `(2t, 2t + 1)` where `interleaved` is given.
-    In the accumulation type.
+    The rotation is computed in the accumulation type.
 
     ```mlir
     %y = attn.rope %x, %cos, %sin
@@ -367,8 +370,8 @@ def ResidualAddOp : Attn_SameShapeOp<"residual_add",
     [AllTypesMatch<["input", "result"]>]> {
   let summary = "Adds a residual";
   let description = [{
-    `result[...] = input[...] + residual[...]`, in the accumulation type. The
-    residual has the shape of the input; its element type may differ.
+    `result[...] = input[...] + residual[...]`, computed in the accumulation
+    type. The residual has the shape of the input; its element type may differ.
 
     ```mlir
     %y = attn.residual_add %x, %r : tensor<2x?x512xbf16>, tensor<2x?x512xf32>
@@ -386,7 +389,8 @@ def ElementwiseOp : Attn_SameShapeOp<"elementwise", [SingleBlock]> {
   let summary = "A scalar function of one element of each input";
   let description = [{
     `result[...] = body(inputs[0][...], inputs[1][...], ...)`. All inputs and
-    the result have one shape; the region's arguments are one element of each.
+    the result have the same shape; the region's arguments are one element of
+    each.
 
     ```mlir
     %y = attn.elementwise %x, %gate {
@@ -429,25 +433,26 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
         p[i, j] = dropout(exp(s[i, j] - lse[i]))
         o[i, d] = sum over j of p[i, j] * v[j, d]
 
-    for every batch and head. Both regions are optional: an absent score region
-    is the identity, an absent mask region keeps all. Both may be evaluated for
-    every score, the score region also where the mask excludes it; what they may
-    hold, and what is undefined in them, is in the dialect's description. The
-    score region's score has the accumulation type; the optional `lse` result
-    `[B, H, Sq]` has it, or f64: of a row of `n` equal scores it is their value
-    and `log(n)`, and where scores are large, f32 has no room for both. The
-    dropout acts on the element `[b, h, i, j]` of a `[B, H, Sq, Sk]` tensor and
-    not on `lse`.
+    for every batch and head. Both regions are optional: without a score region
+    scores are unchanged, without a mask region all are kept. Both may be
+    evaluated for every score, the score region also where the mask excludes the
+    score; the dialect's description lists the operations that they may hold,
+    and the undefined cases. The score region's score has the accumulation type.
+    The optional `lse` result `[B, H, Sq]` has that type or f64: the `lse` of a
+    row of `n` equal scores is their value plus `log(n)`, and where scores are
+    large, f32 has no room for both. The dropout acts on the element `[b, h, i,
+    j]` of a `[B, H, Sq, Sk]` tensor and not on `lse`.
 
     A key that the mask removes contributes nothing, whatever its key and value
-    hold: what lies behind a sequence's length in a cache may be NaN. This holds,
-    also for the gradients, of every key that comparisons on the key remove for
-    all queries of its batch and head, if they do not depend on the query, or if
-    captured values take part in them: `j < length[b]`, `j >= start[b]`,
-    `j <= position[b] + i`, constants, and what `and` makes of these and of
-    others (rule R7 in `MaskAnalysis.h`). A key that is masked for some queries
-    only, or that a diagonal of sizes alone or a tensor of booleans removes, must
-    have finite values, and a finite key where there are gradients.
+    hold: a cache may contain NaN behind a sequence's length. This holds, also
+    for the gradients, of every key that comparisons on the key remove for all
+    queries of its batch and head, if the comparisons do not depend on the
+    query, or if captured values take part in them: `j < length[b]`, `j >=
+    start[b]`, `j <= position[b] + i`, constants, and conjunctions (`and`) of
+    these with others (rule R7 in `MaskAnalysis.h`). A key must have finite
+    values, and be finite where there are gradients, if it is masked for some
+    queries only, or if only a diagonal of sizes or a tensor of booleans removes
+    it.
 
     ```mlir
     %o, %lse = attn.attention %q, %k, %v scale(0.125)
@@ -484,7 +489,7 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
-    /// The type that products, softmax and the score region compute in.
+    /// Returns the type that products, softmax and the score region compute in.
     ::mlir::FloatType getAccumulationType();
 
     /// Replaces the op by ops of the graph, in order of execution.
@@ -496,9 +501,10 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
     [AttrSizedOperandSegments]> {
   let summary = "Gradients of fused attention";
   let description = [{
-    The gradients of `attn.attention` with the same operands, scale, dropout and
-    regions, from the gradient `do: [B, H, Sq, Dv]` of its output. With `x` the
-    scaled products, `s = score(x)` and `keep` as drawn by the dropout:
+    Computes the gradients of `attn.attention` with the same operands, scale,
+    dropout and regions, from the gradient `do: [B, H, Sq, Dv]` of its output.
+    With `x` the scaled products, `s = score(x)` and `keep` as drawn by the
+    dropout:
 
         dv[j] = sum over i of dropout(p[i, j]) * do[i]
         dp[i, j] = keep[i, j] / (1 - dropout) * (do[i] . v[j])
@@ -507,31 +513,32 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
         dq[i] = scale * sum over j of dx[i, j] * k[j]
         dk[j] = scale * sum over i of dx[i, j] * q[i]
 
-    where keys and values of grouped heads sum over their query heads, too.
-    `captures` are tensors that the score region reads; each gets, as a further
-    result, the sum of `ds[i, j]` times the derivative of the score by what the
-    region reads of it.
+    where the gradients of keys and values of grouped heads also sum over their
+    query heads. `captures` are tensors that the score region reads. Each gets
+    another result: the sum of `ds[i, j]` times the derivative of the score by
+    the elements that the region reads of it.
 
     Probabilities come in one of two ways:
 
     - `probabilities(%p)` are read as the forward pass saved them, before the
-      dropout; `delta[i] = sum over j of p[i, j] * dp[i, j] - dl[i]`, with
-      `dl` from `lse_gradient` if that is there. This is the textbook's;
-    - `statistics(%lse, %delta)`: recomputed, `p = exp(s - lse)`, from queries,
-      keys and the log-sum-exp of every row; `delta` is given, as
-      `sum over d of do[i, d] * o[i, d] - dl[i]`, which is the same number.
-      `lse` has the accumulation type or f64. Its error is a factor of a row's
-      probabilities, `exp(|lse| * 2^-24)` of an f32. Scores beyond 1e15 leave no
-      room for the logarithm of a sum in f64 either: where several keys of a row
-      have the same, the largest one, each has the probability 1.
+      dropout; `delta[i] = sum over j of p[i, j] * dp[i, j] - dl[i]`, with `dl`
+      from `lse_gradient` if that is given. This is the textbook's way;
+    - `statistics(%lse, %delta)`: probabilities are recomputed, `p = exp(s -
+      lse)`, from queries, keys and the log-sum-exp of every row; `delta` is
+      given, as `sum over d of do[i, d] * o[i, d] - dl[i]`, which is the same
+      number. `lse` has the accumulation type or f64. Its error multiplies the
+      row's probabilities by a factor, `exp(|lse| * 2^-24)` for an f32. Even f64
+      has no room for the logarithm of a sum beside scores beyond 1e15: where
+      several keys of a row share the largest score, each then has the
+      probability 1.
 
     A row without a key has gradients of zero. Results have any float type and
     are rounded once.
 
-    A `schedule` is of a GPU's kernel, in which a block adds up the gradients of
-    one tile of keys: its warps share each product, rows 16 at a time and columns
-    8 at a time; its `stages` are tiles of queries in shared memory at once. It
-    needs statistics.
+    A `schedule` describes a GPU's kernel, in which a block adds up the
+    gradients of one tile of keys: its warps share each product, rows 16 at a
+    time and columns 8 at a time; its `stages` are tiles of queries in shared
+    memory at once. It needs statistics.
 
     ```mlir
     %dq, %dk, %dv, %dslopes = attn.attention_backward %q, %k, %v, %do
@@ -578,7 +585,7 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The type that products, softmax and the score region compute in.
+    /// Returns the type that products, softmax and the score region compute in.
     ::mlir::FloatType getAccumulationType();
   }];
 }
@@ -607,7 +614,7 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
   let description = [{
     The recurrence of online softmax (Milakov and Gimelshein, arXiv 1805.02867;
     Rabe and Staats, arXiv 2112.05682; Dao et al., FlashAttention, arXiv
-    2205.14135). With the scores `s` of the keys at hand, as in
+    2205.14135). With the scores `s` of the op's keys, computed as in
     `attn.attention`:
 
         m'      = max(m, max over j of s[j])
@@ -617,28 +624,29 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
 
     `acc: [B, H, Sq, Dv]`, `max` and `sum`: `[B, H, Sq]`, all of the
     accumulation type. Without a score region `max` is in base 2, `log2(e) * m`,
-    for queries are scaled by that factor, too; what a score region yields is
-    left as it is, for it may be as low as any number. They start as 0, minus
-    infinity and 0. A maximum of NaN and numbers is that of the numbers. The order of keys, and how they are cut into several ops, matters only to
-    rounding.
+    for queries are also scaled by that factor. Scores that a score region
+    yields are not scaled, for they may be as low as any number. `acc`, `max`
+    and `sum` start as 0, minus infinity and 0. The maximum of NaN and numbers
+    is that of the numbers. The order of keys, and their division among several
+    ops, affects only rounding.
 
-    `update` says which running values a pass computes; the others are read or
-    ignored and are returned as they came. `all` is the single pass. Two passes
+    `update` gives the running values that a pass computes; the others are read
+    or ignored and are returned unchanged. `all` is the single pass. Two passes
     are `max_sum`, then `acc`; three are `max`, `sum`, `acc`: there `max` is
     final, and a rescale by `exp(m - m')` does not occur.
 
     `at [b, h, i, j]` are the coordinates of the operands' first element in the
-    whole attention (absent: zeros), which regions and dropout are given.
-    `whole [H, Sq]` are the numbers of heads and queries of the whole, which
-    dropout needs to number its rows (absent: the operands' own).
-    `partial(%p)`: the mask region is applied only where `%p` is true; the
-    producer has proven that it keeps all of this tile otherwise.
+    whole attention (absent: zeros), which regions and dropout see. `whole [H,
+    Sq]` are the numbers of heads and queries of the whole attention, which
+    dropout needs to number its rows (absent: the operands' own). `partial(%p)`:
+    the mask region is applied only where `%p` is true; otherwise the producer
+    has proven that it keeps all of this tile.
 
-    Where `packed(%rows)` is given, the query is what `attn.pack_query` makes,
-    `[B, H, D, Q]` in the accumulation type with the scale applied (and
-    log2(e), if there is no score region), `Q` static; `acc`, `max` and `sum`
-    have `Q` rows. Rows from `%rows` on repeat the last row: they have its
-    coordinates, and their results are not used.
+    Where `packed(%rows)` is given, the query is the result of
+    `attn.pack_query`, `[B, H, D, Q]` in the accumulation type with the scale
+    applied (and log2(e), if there is no score region), `Q` static; `acc`, `max`
+    and `sum` have `Q` rows. Rows from `%rows` on repeat the last row: they have
+    its coordinates, and their results are not used.
 
     On tensors the op returns the new values; on memrefs it updates in place.
 
@@ -694,27 +702,28 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
     [AttrSizedOperandSegments]> {
   let summary = "The gradients of a tile of attention, added to running sums";
   let description = [{
-    The tile's part of `attn.attention_backward` with statistics, for one head:
-    with `p`, `dp`, `ds` and `dx` of the queries and keys at hand as there,
+    Computes the part of a tile in `attn.attention_backward` with statistics,
+    for one head. With `p`, `dp`, `ds` and `dx` of the op's queries and keys as
+    defined there,
 
         dq[i] += scale * sum over j of dx[i, j] * k[j]
         dk[j] += scale * sum over i of dx[i, j] * q[i]
         dv[j] += sum over i of dropout(p[i, j]) * do[i]
 
-    `query: [1, 1, Sq, D]` and `gradient: [1, 1, Sq, Dv]` come twice: as they are,
-    and by `attn.pack_query` as `G` groups of `C` queries, `[1, G, D or Dv, C]`: the
-    query with the scale applied (and log2(e), if there is no score region). Groups
-    beyond `Sq` are not read. `lse`, `delta`: `[1, 1, Sq]`, of the accumulation
-    type; `lse` may be f64. The destinations have the accumulation type and the
-    shapes of query, key and value.
+    `query: [1, 1, Sq, D]` and `gradient: [1, 1, Sq, Dv]` come twice: unchanged,
+    and packed by `attn.pack_query` as `G` groups of `C` queries, `[1, G, D or
+    Dv, C]`: the query with the scale applied (and log2(e), if there is no score
+    region). Groups beyond `Sq` are not read. `lse`, `delta`: `[1, 1, Sq]`, of
+    the accumulation type; `lse` may be f64. The destinations have the
+    accumulation type and the shapes of query, key and value.
 
     The `derivative` region has the score region's arguments and yields the
-    derivative of what that yields by the score.
+    derivative of that region's result by the score.
 
-    `scores(%x, %ds)` are two more destinations, `[1, 1, Sk, Q]` with `Q` the packed
-    number of queries `G * C`, for gradients of what the score region captures: `x`,
-    what that region is given, and `ds`. They are overwritten, but for columns
-    without a query.
+    `scores(%x, %ds)` are two more destinations, `[1, 1, Sk, Q]` with `Q` the
+    packed number of queries `G * C`, for gradients of tensors that the score
+    region captures: `x`, the score given to that region, and `ds`. They are
+    overwritten, except for columns without a query.
 
     `at`, `whole` and `partial` are as in `attn.online_attention`.
 
@@ -783,10 +792,10 @@ def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
   let summary = "Output and log-sum-exp from the running values";
   let description = [{
     `out[i, d] = acc[i, d] / sum[i]` rounded to the output's element type, and
-    `lse[i] = (max[i] + log2(sum[i])) * ln(2)`, or with `natural`, behind a score
-    region, `lse[i] = max[i] + log(sum[i])`. `lse` has the element type of `acc` or
-    f64. Where `sum` is 0, in rows without a kept key, the output is 0 and `lse` is
-    minus infinity; where it is NaN, both are NaN.
+    `lse[i] = (max[i] + log2(sum[i])) * ln(2)`, or with `natural`, after a score
+    region, `lse[i] = max[i] + log(sum[i])`. `lse` has the element type of `acc`
+    or f64. Where `sum` is 0, in rows without a kept key, the output is 0 and
+    `lse` is minus infinity; where it is NaN, both are NaN.
 
     ```mlir
     %o, %l = attn.finalize

@@ -12,9 +12,10 @@
 
 namespace fovea::attn {
 
-/// Whether attn-tile computes what makes keys and values where they are loaded.
+/// The policy by which attn-tile computes keys and values where they are
+/// loaded.
 enum class KeyFusion {
-  /// Where the model of the target says that it is faster.
+  /// Only where the model of the target finds that faster.
   Auto,
   Always,
   Never,

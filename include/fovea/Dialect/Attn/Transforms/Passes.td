@@ -14,8 +14,8 @@ def AttnFoldEmpty : Pass<"attn-fold-empty"> {
   let summary = "Replaces what is computed on tensors without elements";
   let description = [{
     Where a static size is 0, nothing is computed, and passes that tile or
-    vectorise need not think of it. (A dynamic size of 0 needs nothing of that
-    kind: its loops have no iteration.)
+    vectorise need not handle it. (A dynamic size of 0 needs no such treatment:
+    its loops have no iteration.)
 
     - The result of a graph op becomes a `tensor.empty` if it has no element. If
       each of its elements is a sum over nothing, it is filled: with 0 (scores
@@ -23,8 +23,8 @@ def AttnFoldEmpty : Pass<"attn-fold-empty"> {
       infinity (the log-sum-exp of no keys).
     - `attn.attention` and `attn.attention_backward` on such tensors are written
       as graph ops first.
-    - The results of an op of linalg on tensors that has no iteration are what it
-      was to write into.
+    - If an op of linalg on tensors has no iteration, its results are its
+      destinations.
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
@@ -41,35 +41,35 @@ def AttnFuse : Pass<"attn-fuse"> {
     Finds attention by its structure: a softmax whose input is, elementwise, a
     function of one contraction of queries with keys, and whose result is, by
     casts, reshapes and dropout, the left side of one contraction with values.
-    It may be written with the graph ops of `attn` or with
-    linalg/tensor/arith/math as importers leave it.
+    Attention may be written with the graph ops of `attn` or with
+    linalg/tensor/arith/math, as importers leave it.
 
     - Constant factors on the products, or on either of their sides, become
       `scale`.
     - Masks (selections of minus infinity by a condition on positions and
       captured tensors) become the mask region.
-    - All else that is elementwise on the scores becomes the score region;
-      tensors that it reads are captured.
+    - All other elementwise work on the scores becomes the score region; tensors
+      that it reads are captured.
     - A broadcast of KV heads is undone; transposes and reshapes of the operands
       are folded where they cancel.
     - The softmax may be one op or its steps, together or apart: the maximum, or
-      no maximum, exponentials in base e or 2, the sum, the division, before or
-      after the values; zeros for rows without a key may be selected.
-    - An `attn.log_sum_exp` of what an `attn.softmax` or `linalg.softmax` is of
-      becomes attention's second result.
+      no maximum, exponentials in base e or 2, the sum, and the division, before
+      or after the values; zeros for rows without a key may be selected.
+    - An `attn.log_sum_exp` of the input of an `attn.softmax` or
+      `linalg.softmax` becomes attention's second result.
 
     A mask by a large finite constant becomes a mask only where every row is
     proven to keep a key: a row that is masked as a whole by such a constant
     averages its values, while the mask region gives zeros.
 
-    What is not attention stays as it is, with a missed remark that says why, of
-    each softmax and of each `attn.values` of scores without a softmax
-    (`--remarks-filter=attn-fuse`).
+    Any other code stays unchanged. For each softmax, and each `attn.values` of
+    scores without a softmax, that is not fused, a missed remark gives the
+    reason (`--remarks-filter=attn-fuse`).
 
     Some things differ from the unfused graph. By the definition of
     `attn.attention`, a row in which every key is masked by minus infinity gives
-    zeros, not NaN. Roundings of intermediate tensors to narrow element types do
-    not happen.
+    zeros, not NaN. Intermediate tensors are not rounded to narrow element
+    types.
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
@@ -86,33 +86,34 @@ def AttnFuse : Pass<"attn-fuse"> {
 def AttnTileBackward : Pass<"attn-tile-backward"> {
   let summary = "Tiles attention's backward pass over queries and keys";
   let description = [{
-    For hosts. Each `attn.attention_backward` that recomputes its probabilities
-    becomes
+    The pass is for hosts. Each `attn.attention_backward` that recomputes its
+    probabilities becomes
 
-    - an `scf.forall` over batches and heads of keys, each of which alone adds to
-      the gradients of its keys, its values and its group's queries. Where these
-      are less than two for each core of the target, the queries of a head are
-      cut into shares, of which each has its own sums for keys and values; those
-      are added up in order afterwards;
-    - in it loops over the group's query heads, over tiles of queries, and over
-      the tiles of keys that the mask keeps something of, by the analysis that
+    - an `scf.forall` over batches and heads of keys. Each iteration is the only
+      one that adds to the gradients of its keys, its values and its group's
+      queries. Where there are fewer than two iterations for each core of the
+      target, the queries of a head are cut into shares, each of which has its
+      own sums for keys and values; those are added up in order afterwards;
+    - in it, loops over the group's query heads, over tiles of queries, and over
+      the tiles of keys of which the mask keeps something, by the analysis that
       bounds the forward pass (`Analysis/MaskAnalysis.h`; without its tables);
     - `attn.online_backward` on a tile, whose queries are packed in front of the
       loop over keys: no tensor has more scores than a tile. The score region is
       differentiated for it.
 
-    Sums are in the accumulation type and rounded once. Their order is fixed, so
-    that calls with equal operands are equal to the last bit.
+    Sums are computed in the accumulation type and rounded once. Their order is
+    fixed, so that calls with equal operands are equal to the last bit.
 
     Gradients of captured tensors are computed for each tile from its scores and
-    their gradients. A dimension of such a tensor that one coordinate indexes as
-    it is, is cut with the tiles, so that each adds to its own part; what several
-    work items add to, each has a sum of, in f64, and those are added up in order.
-    A tensor that the row and the key index may be as large as all scores, and is
-    not copied so: batches and heads that share it are one work item.
+    their gradients. A dimension of such a tensor that one coordinate indexes
+    unchanged is cut with the tiles, so that each tile adds to its own part.
+    Where several work items add to the same part, each has its own sum of it,
+    in f64, and those sums are added up in order. A tensor that both the row and
+    the key index may be as large as all scores, and is not copied in this way:
+    batches and heads that share it form one work item.
 
-    An op that reads a captured tensor with a gradient in a region within its
-    score region stays as it is, with a missed remark
+    An op stays unchanged if it reads a captured tensor with a gradient in a
+    region nested in its score region; a missed remark reports that
     (`--remarks-filter=attn-tile-backward`).
   }];
   let dependentDialects = [
@@ -138,19 +139,21 @@ def AttnTileBackward : Pass<"attn-tile-backward"> {
 def AttnMatchOperands : Pass<"attn-match-operands"> {
   let summary = "Gives the operands of attention one element type, on a GPU";
   let description = [{
-    Kernels of a GPU have tensor cores multiply queries, keys and values, of one
-    element type. Where those of an `attn.attention` or an
-    `attn.attention_backward` differ, they are converted to the narrowest type that
-    has all their numbers: f32 for f16 and bf16. Results keep their types.
+    A GPU's kernels use tensor cores to multiply queries, keys and values, which
+    must have the same element type. Where the types of an `attn.attention` or
+    an `attn.attention_backward` differ, the operands are converted to the
+    narrowest type that represents all their numbers: f32 for f16 and bf16.
+    Results keep their types.
 
-    The output's gradient is converted to the same type, in which it is multiplied
-    by values and probabilities: that of an f32 output of bf16 operands is rounded
-    to bf16, as probabilities are. With f16 operands all are converted to f32, for
-    f16 has not the range of gradients. What else is computed of a gradient that
-    is rounded, the sums `delta` of its products with the output, is computed of
-    the rounded one: a row's gradients of scores have the sum zero.
+    The output's gradient is converted to the same type, in which it is
+    multiplied by values and probabilities: the gradient of an f32 output of
+    bf16 operands is rounded to bf16, as probabilities are. With f16 operands
+    all are converted to f32, for f16 lacks the range of gradients. The sums
+    `delta` of the gradient's products with the output are then computed from
+    the rounded gradient, so that a row's gradients of scores have the sum zero.
 
-    A host's loops convert what they read; there, nothing is changed.
+    A host's loops convert the elements that they read; for a host, nothing is
+    changed.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [
@@ -161,30 +164,30 @@ def AttnMatchOperands : Pass<"attn-match-operands"> {
 def AttnSelectSchedule : Pass<"attn-select-schedule"> {
   let summary = "Attaches a schedule to every attention";
   let description = [{
-    Gives each `attn.attention` that has none a `#attn.schedule`: among tiles
-    whose working set fits the target's near memory, the one with the least
-    time by the model in `Analysis/ScheduleModel.h` (vector operations of a
-    tile, widening of 16-bit keys and values, ragged last tiles, an even share
-    for every core). The target is the module's `machine.target`, or a common
-    machine where there is none. Attention with a mask is handed out longest
-    tile first.
+    The pass gives a `#attn.schedule` to each `attn.attention` without one:
+    among tiles whose working set fits the target's near memory, the one with
+    the least time by the model in `Analysis/ScheduleModel.h` (vector operations
+    of a tile, widening of 16-bit keys and values, ragged last tiles, an even
+    share for every core). The target is the module's `machine.target`, or a
+    common machine where there is none. The tiles of attention with a mask are
+    handed out longest first.
 
     On a GPU the tile fits the shared memory and registers of a block, `warps`
     and `stages` are chosen with it, and the time is that of all waves of
-    blocks: products by the instruction that the tile takes, softmax, and what
-    hides under what. Head dims are multiples of 8 up to 256. Each of `passes`
-    passes over the keys has tiles of them of its own.
+    blocks: products by the tile's instruction, softmax, and the overlap between
+    them. Head dims are multiples of 8 up to 256. Each of `passes` passes over
+    the keys has its own tiles of them.
 
-    There `attn.attention_backward` with statistics gets a schedule, too: its
-    kernel adds up the gradients of a tile of keys in registers, so that its tiles
-    are smaller. Gradients of captured tensors take registers of one more fragment
-    of scores.
+    On a GPU `attn.attention_backward` with statistics also gets a schedule: its
+    kernel adds up the gradients of a tile of keys in registers, so its tiles
+    are smaller. Gradients of captured tensors take the registers of one more
+    fragment of scores.
 
-    A schedule that is there, by hand or by an autotuner, stays. One that warps
-    cannot share, or, where the module has a target, whose tile its memory or
-    registers do not hold, is an error. Where not even
-    the smallest tile fits, as with head dims of many thousands, attention gets
-    no schedule and a missed remark says so.
+    An existing schedule, written by hand or by an autotuner, stays. It is an
+    error if warps cannot share it or if, where the module has a target, the
+    target's memory or registers do not hold its tile. Where not even the
+    smallest tile fits, as with head dims of many thousands, attention gets no
+    schedule and a missed remark says so.
   }];
   let options = [
     Option<"queryTile", "query-tile", "int64_t", "0",
@@ -204,12 +207,12 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
 def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
   let summary = "Turns attn.attention into passes with running values";
   let description = [{
-    Replaces the softmax of a whole row by the recurrence of
+    The pass replaces the softmax of a whole row by the recurrence of
     `attn.online_attention`, which reads the keys in any order and in any
     pieces, and `attn.finalize`, which divides by the sum. The running values
     begin as `linalg.fill` of zero and of minus infinity.
 
-    `passes` is how often the keys are read:
+    `passes` is the number of times that the keys are read:
 
     - 1: maximum, sum and accumulator in one pass, the accumulator rescaled as
       the maximum grows (FlashAttention);
@@ -217,7 +220,8 @@ def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
       denominator), then the values;
     - 3: the textbook's maximum, sum, and values.
 
-    A schedule is carried to each pass, dropout to the one that reads values.
+    Each pass over the keys gets the schedule; the pass that reads values gets
+    the dropout.
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
@@ -239,7 +243,8 @@ def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
 def AttnTile : Pass<"attn-tile"> {
   let summary = "Tiles attention over queries and keys";
   let description = [{
-    From each `attn.finalize` on tensors, through MLIR's tiling interface:
+    From each `attn.finalize` on tensors, the pass makes these loops through
+    MLIR's tiling interface:
 
     - an `scf.forall` over batches, query heads and tiles of queries, in which
       the passes over the keys, their initial values and elementwise or
@@ -247,32 +252,32 @@ def AttnTile : Pass<"attn-tile"> {
     - in it an `scf.for` over tiles of keys for each pass, which carries the
       accumulator, the maximum and the sum.
 
-    What surrounds attention is computed per tile too, while the tile is near:
+    Work around attention is also computed per tile, while the tile is near:
 
     - readers of the output that are elementwise (a residual, an output gate, a
       bias, a cast, dropout as linalg), or that norm or sum over the features,
       in the body of the `scf.forall`, through transposes and through collapsed
-      heads. Where others read the output as well, both are written. What reads
-      several tiles, as a projection does, stays behind the loop;
+      heads. Where other ops also read the output, both tensors are written.
+      Readers of several tiles, such as a projection, stay after the loop;
     - elementwise ops, norms, rope and casts that make the keys or values, where
       the key loop loads them. Each tile of queries and each head of a group
-      computes them again, so `fuse-keys=auto` does it where
+      computes them again, so `fuse-keys=auto` does this where
       `Analysis/ScheduleModel.h` finds it faster than a kernel that writes them
-      to memory: decoding, a few queries, quantised keys. A remark says what was
-      chosen and why.
+      to memory: for decoding, a few queries, quantised keys. A remark gives the
+      choice and its reason.
 
-    IR that is tiled already stays as it is.
+    IR that is already tiled stays unchanged.
 
     Tile sizes and the order in which tiles of queries are handed out come from
     the schedule of `attn.online_attention`, which must be there. A tile at the
     ragged end is smaller; sizes that are static and divide stay static.
 
-    What the mask leaves is found by `Analysis/MaskAnalysis.h`:
+    `Analysis/MaskAnalysis.h` finds the tiles that the mask keeps:
 
-    - the key loop runs from the first to the last tile of keys that the mask
-      keeps something of, for this tile of queries;
-    - where tiles between them may be empty, each is tested, and skipped by an
-      `scf.if`;
+    - the key loop runs from the first to the last tile of keys of which the
+      mask keeps something, for this tile of queries;
+    - where tiles between these may be empty, each is tested, and an `scf.if`
+      skips empty ones;
     - the mask is applied in tiles that it does not keep whole: `partial`;
     - captured tensors that are indexed by the query or the key, such as document
       ids or padding masks, get tables of their extremes by tile, filled by an
@@ -319,14 +324,15 @@ def AttnTile : Pass<"attn-tile"> {
 def AttnPackQueries : Pass<"attn-pack-queries"> {
   let summary = "Packs tiles of queries for a vector unit";
   let description = [{
-    For hosts, after `attn-tile`: the query of each `attn.online_attention`
-    whose number of queries has a known bound of at most 1024 is packed by
-    `attn.pack_query` in front of the loops over keys, one query a vector lane.
-    The running values get that bound, rounded up to whole vectors, as a static
-    number of rows, in all passes over the keys and in the loops and branches
-    around them; `attn.finalize` reads the rows that exist.
+    The pass is for hosts and runs after `attn-tile`. It packs the query of each
+    `attn.online_attention` whose number of queries has a known bound of at most
+    1024, by `attn.pack_query` in front of the loops over keys, one query per
+    vector lane. The running values get that bound, rounded up to whole vectors,
+    as a static number of rows, in all passes over the keys and in the loops and
+    branches around them; `attn.finalize` reads the rows that exist.
 
-    An op without such a bound, on memrefs, or packed already, stays.
+    An op stays unchanged if it has no such bound, is on memrefs, or is already
+    packed.
   }];
   let options = [
     Option<"vectorBytes", "vector-bytes", "int64_t", "0",
