@@ -1,4 +1,4 @@
-//===- Backward.cpp - Gradients on their way back -------------------------===//
+//===- Backward.cpp - Reverse mode on ops ---------------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

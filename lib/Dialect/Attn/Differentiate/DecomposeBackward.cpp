@@ -43,7 +43,7 @@ public:
                                       type);
   }
 
-  /// The op's results; null after an error.
+  /// Returns the op's results; null after an error.
   SmallVector<Value> run() {
     buildScores();
     Value p = op.getProbabilities() ? op.getProbabilities() : recompute();
@@ -53,7 +53,7 @@ public:
     Value scoreGradient = buildScoreGradient(p, drop(products));
 
     // Where a key is masked, its probability is zero, and so is the gradient of
-    // its score: the mask has nothing to add.
+    // its score: the mask adds nothing to gradients.
     Backward backward(builder);
     backward.addVariable(scores);
     for (Value capture : op.getCaptures())
@@ -106,7 +106,7 @@ private:
     modified = step->getResult(0);
   }
 
-  /// exp(s - lse), 0 in a row without a key.
+  /// Returns exp(s - lse), or 0 in a row without a key.
   Value recompute() {
     Value masked = modified;
     if (!op.getMask().empty()) {
@@ -115,7 +115,7 @@ private:
       op.getMask().cloneInto(&mask.getBody(), mapping);
       masked = mask;
     }
-    // Subtracted in the log-sum-exp's own type, which may be wider.
+    // The subtraction is in the log-sum-exp's own type, which may be wider.
     return combine({masked}, {op.getLse()}, [](Formula &f, ValueRange in) {
       Formula wide = {f.builder, f.loc, cast<FloatType>(in[1].getType())};
       Value lowest = wide.number(-std::numeric_limits<double>::infinity());
@@ -133,11 +133,11 @@ private:
                              op.getDropoutAttr(), op.getSeed(), op.getOffset());
   }
 
-  /// The gradient of the masked scores from that of the probabilities.
+  /// Returns the gradient of the masked scores from that of the probabilities.
   Value buildScoreGradient(Value p, Value gradient) {
     if (Value delta = op.getDelta())
       return combine({p, gradient}, {delta}, [](Formula &f, ValueRange in) {
-        // An absent key's value may be no number.
+        // The value of an absent key may be NaN.
         Value zero = f.number(0.0);
         Value isAbsent = f.compare(arith::CmpFPredicate::OEQ, in[0], zero);
         return f.select(isAbsent, zero, f.mul(in[0], f.sub(in[1], in[2])));
@@ -152,7 +152,8 @@ private:
     return result;
   }
 
-  /// An elementwise function of tensors of scores, and of numbers of rows.
+  /// Builds an elementwise function of tensors of scores, and of one number for
+  /// each row.
   Value combine(ValueRange tensors, ValueRange rows,
                 llvm::function_ref<Value(Formula &, ValueRange)> body) {
     LoopNest nest;
@@ -188,7 +189,7 @@ private:
   Location loc;
   FloatType type;
   RankedTensorType scoreType;
-  /// From the products to the scores without the mask.
+  /// The scores without the mask: the products, and the score region's result.
   Value scores, modified;
   SmallVector<Operation *> steps;
 };

@@ -32,8 +32,8 @@ static bool isFloatTensor(Type type) {
   return tensor && isa<FloatType>(tensor.getElementType());
 }
 
-/// Leaves ops that rules know: linalg ops for elementwise ops on tensors and
-/// for softmax.
+/// Leaves only ops that have rules: linalg ops replace elementwise ops on
+/// tensors and softmax.
 static void prepare(func::FuncOp function) {
   IRRewriter rewriter(function.getContext());
   SmallVector<linalg::AggregatedOpInterface> aggregates;
@@ -50,7 +50,7 @@ static void prepare(func::FuncOp function) {
   (void)applyPatternsGreedily(function, std::move(patterns));
 }
 
-/// Drops what loops were given to read and do not.
+/// Drops operands of loops that they do not read.
 static void cleanUp(func::FuncOp function) {
   RewritePatternSet patterns(function.getContext());
   linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
@@ -92,7 +92,7 @@ static LogicalResult addGradients(func::FuncOp function) {
     if (failed(backward.pull(op)))
       return failure();
 
-  // Attention was replaced meanwhile.
+  // Attention was replaced in the meantime.
   llvm::copy(end->getOperands(), results.begin());
   for (Value input : inputs) {
     if (!isFloatTensor(input.getType()))

@@ -34,7 +34,7 @@ static FloatType accumulationType(ValueRange values) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// `weights^T * input` for every head of keys, with the type of `keys`.
+/// Returns `weights^T * input` for every head of keys, with the type of `keys`.
 static Value sumQueries(Backward &backward, Location loc, Value weights,
                         Value input, Value keys) {
   auto type = cast<RankedTensorType>(keys.getType());
@@ -45,8 +45,8 @@ static Value sumQueries(Backward &backward, Location loc, Value weights,
                               heads);
 }
 
-/// Adds the product `Op` of `a` and `b`, of the type of `value`, to its
-/// gradient.
+/// Adds the product `Op` of `a` and `b`, which has the type of `value`, to the
+/// gradient of `value`.
 template <typename Op>
 static void addProduct(Backward &backward, Location loc, Value value, Value a,
                        Value b) {
@@ -83,8 +83,8 @@ static void pull(Backward &backward, SumQueriesOp op, Value gradient) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// Writes the forward pass as a graph, whose probabilities `op`'s gradients are
-/// computed from.
+/// Writes the forward pass as a graph, whose probabilities the gradients of
+/// `op` are computed from.
 static LogicalResult pull(Backward &backward, AttentionOp op) {
   OpBuilder &builder = backward.builder;
   Location loc = op.getLoc();
@@ -162,8 +162,8 @@ static void pull(Backward &backward, MaskOp op, Value gradient) {
                }));
 }
 
-/// Of `r = p * (g - sum(p * g))`: that of `g` is `p * (dr - sum(p * dr))`, and
-/// that of `p` is `dr * (g - sum(p * g)) - g * sum(p * dr)`.
+/// For `r = p * (g - sum(p * g))`: the gradient of `g` is `p * (dr - sum(p *
+/// dr))`, and that of `p` is `dr * (g - sum(p * g)) - g * sum(p * dr)`.
 static void pull(Backward &backward, SoftmaxBackwardOp op, Value gradient) {
   OpBuilder &builder = backward.builder;
   Location loc = op.getLoc();
@@ -230,7 +230,7 @@ static void pull(Backward &backward, LogSumExpOp op, Value gradient) {
           [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
             Formula f = {b, l, type};
             Value lse = f.convert(in[1]);
-            // Not minus infinity less minus infinity.
+            // This avoids minus infinity less minus infinity.
             Value isEmpty =
                 f.compare(arith::CmpFPredicate::OEQ, lse,
                           f.number(-std::numeric_limits<double>::infinity()));
@@ -247,9 +247,9 @@ static void pull(Backward &backward, LogSumExpOp op, Value gradient) {
 
 namespace {
 /// The gradients of a norm `x^ * weight + bias` of rows of `size` elements with
-/// `x^ = (x - mean) * r`. With `g = gradient * weight` that of `x` is
-/// `r * (g - mean(g) - x^ * mean(g * x^))`, where an RMS norm has no means but
-/// the last.
+/// `x^ = (x - mean) * r`. With `g = gradient * weight` the gradient of `x` is
+/// `r * (g - mean(g) - x^ * mean(g * x^))`; an RMS norm has only the last of
+/// these means.
 class NormGradient {
 public:
   NormGradient(Backward &backward, Operation *op, Value input, Value weight,
@@ -295,13 +295,13 @@ private:
   using Input = std::pair<Value, AffineMap>;
   using Body = llvm::function_ref<Value(Formula &, ValueRange, Value)>;
 
-  /// The normalised `x`, in the body of a sum with statistics.
+  /// Returns the normalised `x`, in the body of a sum with statistics.
   Value normal(Formula &f, Value x, Value r) {
     return f.mul(centred ? f.sub(x, meanOfRow) : x, r);
   }
 
-  /// Sums over all but `outer`, with floats as those of `like`; `body` is given
-  /// widened elements and, if `statistics` is set, r.
+  /// Sums over all dimensions except `outer`, with floats of the type of
+  /// `like`; `body` gets widened elements and, if `statistics` is set, r.
   Value sum(ArrayRef<Input> inputs, bool statistics, ArrayRef<unsigned> outer,
             Value like, Body body) {
     LoopNest nest;
@@ -351,7 +351,7 @@ private:
     });
   }
 
-  /// A function of numbers of rows.
+  /// Builds a function of one number for each row.
   Value mapRows(ValueRange inputs,
                 llvm::function_ref<Value(Formula &, ValueRange)> body) {
     LoopNest nest;
@@ -411,7 +411,7 @@ private:
   SmallVector<unsigned> rowLoops;
   AffineMap all, rows, column;
   /// The size of a row as a number; mean and `r` of every row; the mean of the
-  /// row whose elements a sum is looking at.
+  /// row whose elements the current sum reads.
   Value size, mean, deviation, meanOfRow;
 };
 } // namespace

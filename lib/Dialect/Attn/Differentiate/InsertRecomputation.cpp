@@ -35,7 +35,7 @@ using namespace fovea::attn::differentiate;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The graph that saved probabilities come from.
+/// The graph that computes the saved probabilities.
 struct Forward {
   SoftmaxOp softmax;
   /// The output, and log-sum-exps of the same scores.
@@ -49,8 +49,8 @@ static bool isSameRegion(Region &a, Region &b) {
       &a, &b, OperationEquivalence::IgnoreLocations);
 }
 
-/// The graph of `op`'s forward pass, if its probabilities are of the same
-/// queries, keys, scale, regions and dropout.
+/// Returns the graph of `op`'s forward pass, if its probabilities come from the
+/// same queries, keys, scale, regions and dropout.
 static std::optional<Forward> matchForward(AttentionBackwardOp op) {
   Forward forward;
   forward.softmax = op.getProbabilities().getDefiningOp<SoftmaxOp>();
@@ -104,7 +104,7 @@ static std::optional<Forward> matchForward(AttentionBackwardOp op) {
   return forward;
 }
 
-/// Erases `op` and what it alone needed.
+/// Erases `op` and the ops that only it needed.
 static void eraseUnused(RewriterBase &rewriter, Operation *op) {
   SmallVector<Operation *> worklist = {op};
   while (!worklist.empty()) {
@@ -124,7 +124,8 @@ static void eraseUnused(RewriterBase &rewriter, Operation *op) {
 // Recomputing
 //===----------------------------------------------------------------------===//
 
-/// sum over d of gradient * output, less the gradient of the log-sum-exp.
+/// Returns the sum over d of gradient * output, less the gradient of the
+/// log-sum-exp.
 static Value buildDelta(OpBuilder &builder, AttentionBackwardOp op,
                         Value gradient, Value output, RankedTensorType type) {
   LoopNest nest;
@@ -146,13 +147,15 @@ static Value buildDelta(OpBuilder &builder, AttentionBackwardOp op,
   return delta;
 }
 
-/// The forward pass that saves no probabilities, next to the one that does.
+/// Builds the forward pass that saves no probabilities, next to the one that
+/// does.
 static AttentionOp buildForward(RewriterBase &rewriter, AttentionBackwardOp op,
                                 Forward &forward) {
   auto outputType = cast<RankedTensorType>(forward.values.getType());
   auto rowType = RankedTensorType::get(outputType.getShape().drop_back(),
                                        op.getAccumulationType());
-  // In f32 that of large scores would have no room for what is added up.
+  // In f32 the log-sum-exp of large scores would have no room for the logarithm
+  // of the sum.
   RankedTensorType lseType = rowType.clone(rewriter.getF64Type());
   rewriter.setInsertionPoint(forward.values);
   auto attention = AttentionOp::create(
@@ -172,7 +175,8 @@ static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
       cast<RankedTensorType>(attention.getLse().getType())
           .clone(op.getAccumulationType());
   rewriter.setInsertionPoint(op);
-  // Delta is of the gradient that is multiplied: a GPU rounds it before.
+  // Delta is computed from the gradient that is multiplied, which a GPU rounds
+  // first.
   Value gradient = op.getGradient();
   if (machine::getTargetOrDefault(op).isGpu())
     gradient = convertFloats(rewriter, op.getLoc(), gradient,
@@ -228,8 +232,8 @@ static std::string formatTime(double seconds) {
   return llvm::formatv("{0:F2} ms", seconds * 1e3);
 }
 
-/// Seconds of both passes as `fovea::estimateCost` has them: without saved
-/// probabilities, and with them. What both ways move alike is left out.
+/// Returns the seconds of both passes by `fovea::estimateCost`: without saved
+/// probabilities, and with them. Costs that both ways share are left out.
 static std::pair<double, double> predict(AttentionBackwardOp op,
                                          AttentionOp attention,
                                          ScheduleAttr schedule,
@@ -246,14 +250,14 @@ static std::pair<double, double> predict(AttentionBackwardOp op,
   auto kernel = [&](double flops, double passes) {
     return fovea::predictKernel(scores * flops, passes * bytes, target);
   };
-  // Scores, and what becomes of them up to probabilities.
+  // Scores, and the steps from them to probabilities.
   double forward = kernel(depth, 1) + kernel(6 + modified, 2);
   // Gradients of values, probabilities, scores, queries and keys.
   double backward =
       2 * kernel(width, 1) + kernel(4 + modified, 3) + 2 * kernel(depth, 1);
   double saved = forward + kernel(width, 1) + backward;
   double fused = fovea::predictSeconds(shape, target, schedule);
-  // On a GPU without a kernel for it, scores are in memory all the same.
+  // On a GPU without a kernel for it, scores are in memory in either case.
   double recomputed =
       target.isGpu() ? fused + forward + backward
                      : fused + kernel(shape.visible * (3 * depth + 2 * width +
@@ -262,7 +266,7 @@ static std::pair<double, double> predict(AttentionBackwardOp op,
   return {recomputed, saved};
 }
 
-/// Which of both ways is faster by the model of the target.
+/// Decides which way is faster by the model of the target.
 static Decision decide(AttentionBackwardOp op, AttentionOp attention) {
   machine::TargetAttr target = machine::getTargetOrDefault(op);
   if (target.isGpu() && fovea::selectSchedule(op, target))
@@ -334,7 +338,7 @@ struct InsertRecomputation final
         rewriter.eraseOp(attention);
       ++numSaved;
       std::string what = "probabilities are saved, because " + decision.why;
-      // What was asked for is nothing to remark on.
+      // A policy that was requested needs no remark.
       if (policy == Recomputation::Never)
         remark::passed(loc, options) << what;
       else

@@ -58,17 +58,17 @@ Value differentiate::buildZeros(OpBuilder &builder, Location loc, Value like,
                      element);
 }
 
-/// Loops that the access of an operand tells the size of.
+/// Marks the loops whose size the access of an operand determines.
 static void addKnownLoops(AffineMap map, llvm::SmallBitVector &known) {
   for (AffineExpr expr : map.getResults())
     if (auto dim = dyn_cast<AffineDimExpr>(expr))
       known.set(dim.getPosition());
 }
 
-/// Whether something is read that every iteration has an element of, and more
-/// than one loop, or not the last, is summed over. Memory is then the bound,
-/// and not arithmetic as in a product of matrices; and terms are many, such as
-/// all rows for a weight.
+/// Returns true if an input has an element for every iteration, and the sum is
+/// over more than one loop, or over one that is not the last. Memory is then
+/// the bound, not arithmetic as in a product of matrices; and the sum has many
+/// terms, such as all rows for a weight.
 static bool isLongSum(const LoopNest &nest, ArrayRef<unsigned> outer) {
   unsigned rank = nest.getNumLoops();
   bool sumsRows = false;
@@ -79,7 +79,7 @@ static bool isLongSum(const LoopNest &nest, ArrayRef<unsigned> outer) {
          });
 }
 
-/// The accumulation type of what `nest` reads and of `element`.
+/// Returns the accumulation type of the inputs of `nest` and of `element`.
 static FloatType getTypeOfSum(const LoopNest &nest, FloatType element) {
   FloatType type = getAccumulationType(element);
   for (Value input : nest.inputs)
@@ -94,7 +94,7 @@ Value differentiate::buildSum(OpBuilder &builder, Location loc,
                               const LoopNest &nest, ArrayRef<unsigned> outer,
                               FloatType element, TermFn term) {
   unsigned rank = nest.getNumLoops();
-  // Outer loops first, then those that are summed over, in their order.
+  // Outer loops first, then the loops that are summed over, in their order.
   SmallVector<unsigned> order(outer);
   for (unsigned loop = 0; loop < rank; ++loop)
     if (!llvm::is_contained(outer, loop))
@@ -117,7 +117,7 @@ Value differentiate::buildSum(OpBuilder &builder, Location loc,
   for (auto [place, loop] : llvm::enumerate(order)) {
     if (known.test(place))
       continue;
-    // Nothing that is read has this size.
+    // No input has this size.
     inputs.push_back(tensor::EmptyOp::create(builder, loc, nest.sizes[loop],
                                              builder.getF32Type()));
     maps.push_back(mapTo(builder, rank, {unsigned(place)}));

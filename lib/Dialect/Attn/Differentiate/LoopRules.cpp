@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops of linalg, attn.modify and attn.elementwise are all the same here: loops
-// around a block of scalar ops, of which every iteration reads one element of
-// each operand, and any of what it captures. One kind of sum is built for each
-// of these: over the loops that did not choose the element.
+// Ops of linalg, attn.modify and attn.elementwise have the same form here:
+// loops around a block of scalar ops. Every iteration reads one element of each
+// operand, and any elements of captured tensors. The same kind of sum is built
+// for each of these: over the loops that do not select the element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,28 +28,28 @@ using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 
 namespace {
-/// Loops around a block of scalar ops, of which one value is differentiated.
+/// Loops around a block of scalar ops, one value of which is differentiated.
 struct LoopProgram {
   Operation *op;
   LoopNest nest;
   Block *body;
-  /// The argument of the body that is an input's element, for each input.
+  /// For each input, the argument of the body that is its element.
   SmallVector<Value> elements;
-  /// Arguments of the body that are indices of loops 0, 1, ...
+  /// The arguments of the body that are the indices of loops 0, 1, ...
   SmallVector<Value> indices;
-  /// The value, and where its element lies in the op's result.
+  /// The value, and the position of its element in the op's result.
   Value value;
   AffineMap resultMap;
   /// The gradient of the op's result; the last input of the nests built.
   Value cotangent;
-  /// What an element's cotangent is worth to `value`, if not itself: from the
-  /// element, the replayed value and more inputs.
+  /// Computes the cotangent of `value` from an element's cotangent, where they
+  /// differ: from the element, the replayed value and more inputs.
   std::function<Value(OpBuilder &, Location, Value, Value, ValueRange)> weigh;
   SmallVector<Value> weighInputs;
   SmallVector<AffineMap> weighMaps;
 };
 
-/// Something that a program reads, whose gradient is asked for: an input, a
+/// An operand that a program reads and whose gradient is requested: an input, a
 /// captured tensor at one place of the body, or a captured number.
 struct Variable {
   std::optional<unsigned> input;
@@ -59,7 +59,8 @@ struct Variable {
 } // namespace
 
 /// Replays the program in an iteration of other loops and pulls the cotangent
-/// back to `variable`. `mapping` then says what became of the body's values.
+/// back to `variable`. Afterwards `mapping` gives the replayed values of the
+/// body.
 static Value emitGradient(LoopProgram &program, const Variable &variable,
                           OpBuilder &b, Location l, IndexFn index,
                           ValueRange elements, IRMapping &mapping) {
@@ -99,8 +100,7 @@ static Value emitGradient(LoopProgram &program, const Variable &variable,
     return arith::ConstantOp::create(
         b, l, b.getFloatAttr(cast<FloatType>(wanted), 0.0));
   };
-  // A score that is masked has no gradient, though its derivative may be no
-  // number.
+  // A masked score has no gradient, though its derivative may be NaN.
   if (gradient && gradient != cotangent && isa<ModifyOp>(program.op)) {
     Value isMasked =
         arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, cotangent,
@@ -111,8 +111,8 @@ static Value emitGradient(LoopProgram &program, const Variable &variable,
   return gradient ? gradient : number(type);
 }
 
-/// The nest that gradients are summed in: the program's inputs, the cotangent,
-/// and what weighs that.
+/// Returns the nest in which gradients are summed: the program's inputs, the
+/// cotangent, and the inputs that weigh it.
 static LoopNest makeNest(const LoopProgram &program) {
   LoopNest nest = program.nest;
   nest.addInput(program.cotangent, program.resultMap);
@@ -134,7 +134,8 @@ struct Place {
 };
 } // namespace
 
-/// Whether every dimension is indexed by a loop of its own or by a constant.
+/// Returns true if every dimension is indexed by a loop of its own or by a
+/// constant.
 static bool isDirect(ArrayRef<Place> places) {
   llvm::SmallDenseSet<unsigned> seen;
   return llvm::all_of(places, [&](const Place &place) {
@@ -170,8 +171,8 @@ static SmallVector<Place> placesOf(const LoopProgram &program,
   });
 }
 
-/// `part`, with a dimension for each loop in `places`, at its place in zeros of
-/// the shape of `whole`.
+/// Inserts `part`, with a dimension for each loop in `places`, at its position
+/// in zeros of the shape of `whole`.
 static Value placeInto(OpBuilder &builder, Location loc, Value part,
                        const LoopNest &nest, ArrayRef<Place> places,
                        Value whole) {
@@ -199,8 +200,8 @@ static Value placeInto(OpBuilder &builder, Location loc, Value part,
                                        sizes, strides);
 }
 
-/// The same for a linalg operand, of which the loops cover all: dimensions
-/// without a loop have one element.
+/// Does the same for a linalg operand that the loops cover completely:
+/// dimensions without a loop have one element.
 static Value restoreUnitDims(OpBuilder &builder, Location loc, Value part,
                              ArrayRef<Place> places, Value whole) {
   if (llvm::all_of(places,
@@ -225,7 +226,7 @@ static Value restoreUnitDims(OpBuilder &builder, Location loc, Value part,
       tensor::getMixedSizes(builder, loc, whole));
 }
 
-/// Whether the loops cover a linalg operand that is read at `places`.
+/// Returns true if the loops cover a linalg operand that is read at `places`.
 static bool coversOperand(ArrayRef<Place> places, Value operand) {
   auto type = cast<RankedTensorType>(operand.getType());
   for (auto [dim, place] : llvm::enumerate(places))
@@ -246,15 +247,15 @@ static SmallVector<unsigned> loopsOf(ArrayRef<Place> places) {
   return loops;
 }
 
-/// The gradient that the program sends to one of its variables.
+/// Adds the gradient that the program sends to one of its variables.
 static LogicalResult pullVariable(Backward &backward, LoopProgram &program,
                                   const Variable &variable, Value target) {
   OpBuilder &builder = backward.builder;
   Location loc = program.op->getLoc();
   LoopNest nest = makeNest(program);
   FloatType element = backward.getGradientType(target);
-  // What is read by many queries and keys gets a sum of many terms of both
-  // signs, of which little may be left.
+  // An element that many queries and keys read gets a sum of many terms of both
+  // signs, which may nearly cancel.
   FloatType exact = builder.getF64Type();
   auto term = [&](OpBuilder &b, Location l, IndexFn index,
                   ValueRange elements) {
@@ -315,7 +316,7 @@ static LogicalResult pullVariable(Backward &backward, LoopProgram &program,
   return success();
 }
 
-/// Sends the program's cotangent to all that it reads.
+/// Sends the program's cotangent to all operands that it reads.
 static LogicalResult pullProgram(Backward &backward, LoopProgram &program) {
   for (auto [number, input] : llvm::enumerate(program.nest.inputs))
     if (backward.isVaried(input) && !program.elements[number].use_empty()) {
@@ -353,8 +354,8 @@ static LogicalResult pullProgram(Backward &backward, LoopProgram &program) {
 // attn
 //===----------------------------------------------------------------------===//
 
-/// The program of an op of which every element of the result is a function of
-/// that element of each operand.
+/// Returns the program of an op each of whose result elements is a function of
+/// the same element of each operand.
 static LoopProgram makeElementwise(Backward &backward, Operation *op) {
   OpBuilder &builder = backward.builder;
   LoopProgram program;
@@ -380,8 +381,8 @@ static LoopProgram makeElementwise(Backward &backward, Operation *op) {
 // linalg
 //===----------------------------------------------------------------------===//
 
-/// If `value` combines `accumulator` with something by `Op...`, that; null
-/// otherwise.
+/// Returns the value that `value` combines with `accumulator` by `Op...`, or
+/// null.
 template <typename... Ops>
 static Value matchCombiner(Value value, Value accumulator) {
   Operation *op = value.getDefiningOp();
@@ -392,8 +393,8 @@ static Value matchCombiner(Value value, Value accumulator) {
   return op->getOperand(1) == accumulator ? op->getOperand(0) : Value();
 }
 
-/// A maximum or minimum gets its gradient where it is attained, which may be
-/// more than once.
+/// Sends the gradient of a maximum or minimum to the places where it is
+/// attained, which may be several.
 static void weighByTies(Backward &backward, LoopProgram &program,
                         Value result) {
   OpBuilder &builder = backward.builder;
@@ -488,7 +489,7 @@ static LogicalResult pullResult(Backward &backward, linalg::LinalgOp op,
     return op.emitOpError("has no derivative: its reduction is not a sum, a "
                           "maximum or a minimum");
   }
-  // What is summed must not look at the sum.
+  // The summed value must not depend on the sum.
   SmallVector<Value> worklist = {program.value};
   DenseSet<Value> seen;
   while (!worklist.empty()) {

@@ -23,15 +23,15 @@ namespace fovea::attn {
 using namespace mlir;
 using namespace fovea::attn;
 
-/// Values that `op` and its regions read from outside.
+/// Returns the values that `op` and its regions read from outside.
 static SmallVector<Value> getReads(Operation *op) {
   SmallVector<Value> reads(op->getOperands());
   llvm::append_range(reads, getCaptures(op));
   return reads;
 }
 
-/// Whether the backward pass computes `op` again instead of having its result
-/// saved: numbers, what is made of numbers alone, and views.
+/// Returns true if the backward pass computes `op` again instead of having its
+/// result saved: numbers, values made only of numbers, and views.
 static bool isCheap(Operation *op) {
   if (!isMemoryEffectFree(op))
     return false;
@@ -50,7 +50,7 @@ static Location nameLoc(Location loc, const Twine &name) {
 }
 
 namespace {
-/// One joint function that is split.
+/// Splits one joint function.
 class Partition {
 public:
   Partition(func::FuncOp joint, ArrayRef<int64_t> counts)
@@ -59,7 +59,7 @@ public:
     cotangents = body.getArguments().drop_front(counts[0]);
     results = end->getOperands().take_front(counts[1]);
     gradients = end->getOperands().drop_front(counts[1]);
-    // What depends on a cotangent is the backward pass.
+    // The backward pass consists of the ops that depend on a cotangent.
     DenseSet<Value> late(cotangents.begin(), cotangents.end());
     for (Operation &op : body.without_terminator())
       if (llvm::any_of(getReads(&op),
@@ -69,7 +69,8 @@ public:
       }
   }
 
-  /// Adds the functions and returns how many tensors are saved between them.
+  /// Adds the functions and returns the number of tensors that are saved
+  /// between them.
   unsigned run(StringRef name) {
     for (Value gradient : gradients)
       need(gradient);
@@ -89,7 +90,7 @@ public:
   }
 
 private:
-  /// The backward pass computes `value`, or reads it.
+  /// Records that the backward pass computes or reads `value`.
   void need(Value value) {
     SmallVector<Value> worklist = {value};
     while (!worklist.empty()) {
@@ -116,7 +117,7 @@ private:
     return function;
   }
 
-  /// Copies those ops of the joint function that `isWanted`.
+  /// Copies the ops of the joint function for which `isWanted` holds.
   void fill(func::FuncOp function, IRMapping &mapping,
             llvm::function_ref<bool(Operation *)> isWanted,
             ValueRange returned) {

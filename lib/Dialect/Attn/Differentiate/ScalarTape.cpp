@@ -80,8 +80,7 @@ void ScalarTape::add(Value value, Value gradient) {
 
 LogicalResult ScalarTape::pull(Value result, Value cotangent) {
   markActive();
-  // What is computed from bits of a number has no gradient to find the way
-  // back.
+  // The bits of a number have no gradient, so a bitcast has no derivative.
   for (Operation *op : activeOps)
     if (isa<arith::BitcastOp>(op))
       return op->emitOpError("has no derivative");
@@ -99,15 +98,15 @@ LogicalResult ScalarTape::pull(Value result, Value cotangent) {
   return success();
 }
 
-/// The derivative of a function of one number at `x`, where it is `z`; null for
-/// other ops.
+/// Returns the derivative of a function of one number at `x`, where its value
+/// is `z`; null for other ops.
 static Value getDerivative(const Formula &f, Operation *op, Value x, Value z) {
   using std::numbers::ln10;
   using std::numbers::ln2;
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](math::ExpOp) { return z; })
       .Case([&](math::Exp2Op) { return f.mul(z, ln2); })
-      // The result plus 1 has nothing left of a small slope.
+      // The result plus 1 would lose a small slope.
       .Case([&](math::ExpM1Op) { return f.make<math::ExpOp>(x); })
       .Case([&](math::LogOp) { return f.div(f.number(1.0), x); })
       .Case([&](math::Log2Op) { return f.div(f.number(1 / ln2), x); })
@@ -156,7 +155,7 @@ static Value getDerivative(const Formula &f, Operation *op, Value x, Value z) {
       .Default([](Operation *) { return Value(); });
 }
 
-/// Ops that are constant between jumps.
+/// Returns true for ops that are constant between jumps.
 static bool isStep(Operation *op) {
   return isa<math::FloorOp, math::CeilOp, math::RoundOp, math::RoundEvenOp,
              math::TruncOp>(op);
@@ -172,7 +171,7 @@ LogicalResult ScalarTape::pullOp(Operation *op, Value gradient) {
     if (active.contains(op->getOperand(index)))
       add(op->getOperand(index), contribution());
   };
-  // A maximum or minimum; equal operands share.
+  // The gradient of a maximum or minimum; equal operands share it.
   auto sendToChosen = [&](arith::CmpFPredicate chosen) {
     for (unsigned index : {0u, 1u})
       send(index, [&] {
@@ -247,7 +246,7 @@ LogicalResult ScalarTape::pullOp(Operation *op, Value gradient) {
         Value x = operand(0), y = operand(1), zero = f.number(0.0);
         send(0, [&] {
           Value power = f.make<math::PowFOp>(x, f.sub(y, f.number(1.0)));
-          // A constant exponent of 0 has no derivative at 0 otherwise.
+          // Otherwise a constant exponent of 0 would have no derivative at 0.
           Value isFlat = f.compare(arith::CmpFPredicate::OEQ, y, zero);
           Value slope = f.select(isFlat, zero, f.mul(y, power));
           return f.mul(gradient, slope);
@@ -285,7 +284,7 @@ LogicalResult ScalarTape::pullOp(Operation *op, Value gradient) {
         return success();
       })
       .Case([&](math::CopySignOp) {
-        // The sign alone is read of the second operand.
+        // Only the sign of the second operand is read.
         send(0, [&] {
           Value one = f.number(1.0);
           Value sign = f.mul(f.make<math::CopySignOp>(one, operand(0)),

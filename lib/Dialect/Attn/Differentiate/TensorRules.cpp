@@ -17,13 +17,13 @@ using namespace mlir;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 
-/// Zeros of the shape and the element type of `tensor`.
+/// Returns zeros of the shape and the element type of `tensor`.
 static Value zerosLike(Backward &backward, Location loc, Value tensor) {
   return buildZeros(backward.builder, loc, tensor,
                     cast<FloatType>(getElementTypeOrSelf(tensor)));
 }
 
-/// The part of `gradient` at `offsets`, of the sizes of `like`.
+/// Returns the part of `gradient` at `offsets`, with the sizes of `like`.
 static Value sliceLike(Backward &backward, Location loc, Value gradient,
                        ArrayRef<OpFoldResult> offsets, Value like) {
   OpBuilder &builder = backward.builder;

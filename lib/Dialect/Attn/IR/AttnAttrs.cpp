@@ -20,7 +20,7 @@ static ParseResult parseTileShape(AsmParser &parser, int64_t &queryTile,
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<int64_t, 2> shape;
   auto parse = [&]() -> ParseResult {
-    // What it says does not tell what is expected.
+    // The inner parser's message does not say what is expected.
     ScopedDiagnosticHandler quiet(parser.getContext(),
                                   [](Diagnostic &) { return success(); });
     return parser.parseDimensionList(shape, /*allowDynamic=*/false,

@@ -34,7 +34,7 @@ static void printUpdate(OpAsmPrinter &printer, Operation *, UpdateAttr update) {
 #include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"
 
 namespace {
-/// Ops of the dialect mean the same wherever they are.
+/// Ops of the dialect have the same meaning wherever they are inlined.
 struct AttnInliner : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 
@@ -94,7 +94,7 @@ Value fovea::attn::expandShape(OpBuilder &builder, Location loc, Value tensor,
                                        groups, known);
 }
 
-/// Of attention on these operands.
+/// Returns the accumulation type of attention on these operands.
 static FloatType getTypeOfSums(ValueRange operands) {
   for (Value operand : operands)
     if (getElementTypeOrSelf(operand).isF64())
@@ -200,7 +200,8 @@ MutableOperandRange PackQueryOp::getDpsInitsMutable() {
 }
 
 /// On memrefs a destination-passing op reads its operands and writes its
-/// destinations; on tensors it has no effect. What its regions load, they read.
+/// destinations; on tensors it has no effect. The op also reads everything that
+/// its regions load.
 static void
 addEffects(DestinationStyleOpInterface op,
            SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
@@ -240,7 +241,8 @@ void PackQueryOp::getEffects(
 // Shapes of results
 //===----------------------------------------------------------------------===//
 
-/// The sizes of `type`, dynamic ones taken from a dimension of a source.
+/// Returns the sizes of `type`; dynamic ones are taken from a dimension of a
+/// source.
 static SmallVector<OpFoldResult>
 mixedSizes(OpBuilder &builder, Location loc, ShapedType type,
            ArrayRef<std::pair<Value, int64_t>> sources) {
@@ -315,7 +317,8 @@ AttentionBackwardOp::reifyResultShapes(OpBuilder &builder,
   return success();
 }
 
-/// A destination-passing op's results have the shapes of its destinations.
+/// Returns the shapes of a destination-passing op's results, which are those of
+/// its destinations.
 static LogicalResult reifyFromInits(OpBuilder &builder,
                                     DestinationStyleOpInterface op,
                                     ReifiedRankedShapedTypeDims &shapes) {

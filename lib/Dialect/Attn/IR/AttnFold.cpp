@@ -19,12 +19,12 @@ static Value yieldedValue(Region &region) {
   return cast<YieldOp>(region.front().getTerminator()).getValue();
 }
 
-/// The region returns its first argument, the score, as it came.
+/// Returns true if the region returns its first argument, the score, unchanged.
 static bool isIdentity(Region &region) {
   return !region.empty() && yieldedValue(region) == region.getArgument(0);
 }
 
-/// The mask region is the constant `keep`.
+/// Returns true if the mask region is the constant `keep`.
 static bool isConstantMask(Region &region, bool keep) {
   return !region.empty() &&
          matchPattern(yieldedValue(region), keep ? m_One() : m_Zero());
@@ -82,7 +82,7 @@ OpFoldResult DropoutOp::fold(FoldAdaptor) {
 // Fused and online
 //===----------------------------------------------------------------------===//
 
-/// Drops regions and a dropout that change nothing.
+/// Drops regions and a dropout that have no effect.
 template <typename Op>
 static LogicalResult dropWithoutEffect(Op op, PatternRewriter &rewriter) {
   bool score = isIdentity(op.getScore());
@@ -126,7 +126,7 @@ struct DropUnusedLse : OpRewritePattern<AttentionOp> {
   }
 };
 
-/// The sum over no keys: an output of zeros, whose log-sum-exp is minus
+/// Folds the sum over no keys: an output of zeros, whose log-sum-exp is minus
 /// infinity.
 struct FillWithoutKeys : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -145,7 +145,7 @@ struct FillWithoutKeys : OpRewritePattern<AttentionOp> {
                           : APFloat::getZero(elementType.getFloatSemantics());
       Value scalar = arith::ConstantOp::create(
           rewriter, op.getLoc(), rewriter.getFloatAttr(elementType, value));
-      // Only the last dimension of the output is not the query's.
+      // All sizes of the output except the last come from the query.
       SmallVector<Value> sizes;
       for (auto [dim, size] : llvm::enumerate(type.getShape())) {
         if (ShapedType::isDynamic(size)) {
@@ -162,8 +162,8 @@ struct FillWithoutKeys : OpRewritePattern<AttentionOp> {
   }
 };
 
-/// `partial(false)`: the mask keeps the whole tile; `partial(true)`: say
-/// nothing.
+/// Folds `partial`: with `false` the mask keeps the whole tile and is dropped;
+/// `true` is what an absent `partial` means.
 template <typename Op>
 struct FoldPartial : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -184,9 +184,9 @@ struct FoldPartial : OpRewritePattern<Op> {
   }
 };
 
-/// Reads what a cast made less static directly. MLIR has this for all
-/// destination-passing ops, but cannot copy an empty region there, so that this
-/// comes first.
+/// Reads the source of a cast to a less static type directly. MLIR has this
+/// pattern for all destination-passing ops, but there it cannot copy an empty
+/// region, so this one comes first.
 template <typename Op>
 struct FoldCasts : OpRewritePattern<Op> {
   FoldCasts(MLIRContext *context)
@@ -214,7 +214,8 @@ struct FoldCasts : OpRewritePattern<Op> {
   }
 };
 
-/// A running value that the pass does not update is returned as it came.
+/// Replaces the result for a running value that the pass does not update by the
+/// value itself.
 struct ForwardUnchanged : OpRewritePattern<OnlineAttentionOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -8,8 +8,8 @@
 // The iteration domain of attn.online_attention is (b, h, i, j): batch, query
 // head and query are parallel, the key is a reduction that the op carries in
 // its destinations. That of attn.finalize is (b, h, i). Ops on rows, such as
-// norms, rope and what is elementwise, are tiled in all dimensions but the
-// last. Features are never tiled.
+// norms, rope and elementwise ops, are tiled in all dimensions but the last.
+// Features are never tiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +28,15 @@ using namespace fovea::attn;
 using Fold = OpFoldResult;
 using utils::IteratorType;
 
-/// The size of dimension `dim` of a tensor or memref.
+/// Returns the size of dimension `dim` of a tensor or memref.
 static Fold sizeOf(OpBuilder &builder, Location loc, Value value, int64_t dim) {
   if (isa<MemRefType>(value.getType()))
     return memref::getMixedSize(builder, loc, value, dim);
   return tensor::getMixedSize(builder, loc, value, dim);
 }
 
-/// Whether two sizes are known to be one: constants, values, or dimensions of
-/// one tensor or memref.
+/// Returns true if two sizes are known to be equal: constants, values, or
+/// dimensions of one tensor or memref.
 static bool isSameSize(Fold a, Fold b) {
   if (isEqualConstantIntOrValue(a, b))
     return true;
@@ -59,8 +59,9 @@ static SmallVector<Range> domainOf(OpBuilder &builder, ArrayRef<Fold> sizes) {
                              [&](Fold size) { return Range{zero, size, one}; });
 }
 
-/// The slice of `value` at `offsets` and `sizes`, which name its leading
-/// dimensions; later ones are taken whole. Appends the new op to `slices`.
+/// Returns the slice of `value` at `offsets` and `sizes`, which give its
+/// leading dimensions; later dimensions are taken whole. Appends the new op to
+/// `slices`.
 static Value sliceOf(OpBuilder &builder, Location loc, Value value,
                      ArrayRef<Fold> offsets, ArrayRef<Fold> sizes,
                      SmallVectorImpl<Operation *> &slices) {
@@ -82,8 +83,8 @@ static Value sliceOf(OpBuilder &builder, Location loc, Value value,
   return slice->getResult(0);
 }
 
-/// The part of `tile` (a whole tile along the features, if it has them) that a
-/// consumer asked for: itself, or a slice of its features.
+/// Returns the part of `tile` (a whole tile along the features, if it has them)
+/// that a consumer requested: the tile itself, or a slice of its features.
 static Value sliceFeatures(OpBuilder &builder, Location loc, Value tile,
                            bool hasFeatures, ArrayRef<Fold> offsets,
                            ArrayRef<Fold> sizes) {
@@ -100,7 +101,7 @@ static Value sliceFeatures(OpBuilder &builder, Location loc, Value tile,
                                         llvm::to_vector(sizes), strides);
 }
 
-/// Result `number` of `op`, which is tiled along (b, h, i), at a tile of it.
+/// Returns a tile of result `number` of `op`, which is tiled along (b, h, i).
 template <typename OpTy>
 static FailureOr<TilingResult>
 resultTile(OpTy op, OpBuilder &builder, unsigned number, ArrayRef<Fold> offsets,
@@ -121,8 +122,8 @@ resultTile(OpTy op, OpBuilder &builder, unsigned number, ArrayRef<Fold> offsets,
   return tiled;
 }
 
-/// Where a tile of the domain (b, h, i, ...) lies in a result [b, h, i] or
-/// [b, h, i, d], `result` being the destination of it.
+/// Computes the position of a tile of the domain (b, h, i, ...) in a result [b,
+/// h, i] or [b, h, i, d], whose destination is `result`.
 static void resultPosition(OpBuilder &builder, Location loc, Value result,
                            ArrayRef<Fold> offsets, ArrayRef<Fold> sizes,
                            SmallVector<Fold> &resultOffsets,
@@ -151,12 +152,13 @@ SmallVector<Range> OnlineAttentionOp::getIterationDomain(OpBuilder &builder) {
                             sizeOf(builder, getLoc(), getKey(), 2)});
 }
 
-/// The KV heads that `size` query heads from `offset` on read, in attention of
-/// `heads` query heads on `kvHeads`: fails where they are not whole groups.
+/// Computes the KV heads that `size` query heads from `offset` on read, in
+/// attention of `heads` query heads on `kvHeads`; fails where the query heads
+/// are not whole groups.
 static LogicalResult kvHeadsOf(OpBuilder &builder, Location loc, Fold offset,
                                Fold size, Fold heads, Fold kvHeads,
                                Fold &kvOffset, Fold &kvSize) {
-  if (isSameSize(heads, kvHeads)) { // Groups of one head.
+  if (isSameSize(heads, kvHeads)) { // Groups have one head.
     kvOffset = offset;
     kvSize = size;
     return success();
@@ -181,7 +183,7 @@ static LogicalResult kvHeadsOf(OpBuilder &builder, Location loc, Fold offset,
     return success();
   }
 
-  // A group of unknown size: one head at a time.
+  // With groups of unknown size, only one head at a time.
   if (staticSize != 1)
     return failure();
   Value group = arith::DivUIOp::create(
@@ -214,7 +216,8 @@ FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(
   auto isWhole = [&](unsigned dim) {
     return isZeroInteger(offsets[dim]) && isSameSize(sizes[dim], domain[dim]);
   };
-  // A packed query lies the other way round, and has its rows all or none.
+  // A packed query has another order of dimensions, and is tiled with all its
+  // rows or none.
   if (getRows() && !isWhole(2))
     return emitOpError("cannot be tiled along packed queries");
   size_t queryDims = getRows() ? 2 : 3;
@@ -223,7 +226,7 @@ FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(
   auto slice = [&](Value value, ArrayRef<Fold> at, ArrayRef<Fold> size) {
     return sliceOf(builder, loc, value, at, size, result.generatedSlices);
   };
-  // Tiles of keys alone leave queries and running values as they are.
+  // Tiles of only the keys leave queries and running values unchanged.
   bool allRows = isWhole(0) && isWhole(1) && isWhole(2);
   Value query = getQuery();
   SmallVector<Value> inits = {getAcc(), getMax(), getSum()};
@@ -236,7 +239,7 @@ FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(
   Value key = slice(getKey(), kvOffsets, kvSizes);
   Value value = slice(getValue(), kvOffsets, kvSizes);
 
-  // Regions and dropout go on seeing the whole's coordinates.
+  // Regions and dropout still see the coordinates of the whole attention.
   SmallVector<Value> at, whole(getWhole());
   if (getDropout() || !getScore().empty() || !getMask().empty()) {
     AffineExpr d0 = builder.getAffineDimExpr(0),
@@ -360,8 +363,8 @@ FinalizeOp::generateResultTileValue(OpBuilder &builder, unsigned resultNumber,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// An op of the graph whose result's rows depend on the same rows of operands
-/// of its shape, and on other operands.
+/// An op of the graph whose result's rows depend on the same rows of the
+/// operands that have its shape, and on other operands.
 template <typename OpTy>
 struct RowTiling : TilingInterface::ExternalModel<RowTiling<OpTy>, OpTy> {
   SmallVector<IteratorType> getLoopIteratorTypes(Operation *op) const {
@@ -426,7 +429,8 @@ struct RowTiling : TilingInterface::ExternalModel<RowTiling<OpTy>, OpTy> {
     return success();
   }
 
-  /// Of tiles of operands of the result's shape, which have all features.
+  /// Computes the tile of the domain from equal tiles of operands that have the
+  /// result's shape; these tiles have all features.
   LogicalResult getIterationDomainTileFromOperandTiles(
       Operation *op, OpBuilder &builder, ArrayRef<unsigned> operandNumbers,
       ArrayRef<SmallVector<Fold>> allOffsets,

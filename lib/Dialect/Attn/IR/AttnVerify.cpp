@@ -30,7 +30,8 @@ static int64_t sizeOf(Value value, int64_t dim) {
   return cast<ShapedType>(value.getType()).getDimSize(dim);
 }
 
-/// Static sizes among `sizes` are equal; `what` names the dimension.
+/// Checks that static sizes among `sizes` are equal; `what` names the
+/// dimension.
 static LogicalResult verifySame(Operation *op, StringRef what,
                                 ArrayRef<NamedSize> sizes) {
   const NamedSize *first = nullptr;
@@ -78,7 +79,8 @@ static LogicalResult verifyElementType(Operation *op, StringRef name,
                            << expected << ", but it is " << value.getType();
 }
 
-/// A log-sum-exp has the type of sums, or one that has large maxima exactly.
+/// Checks that a log-sum-exp has the type of sums, or one that represents large
+/// maxima exactly.
 static LogicalResult verifyLogSumExp(Operation *op, Value lse,
                                      Type accumulation) {
   Type type = getElementTypeOrSelf(lse);
@@ -91,7 +93,8 @@ static LogicalResult verifyLogSumExp(Operation *op, Value lse,
                            << lse.getType();
 }
 
-/// `heads` query heads can share `kvHeads` heads of keys and values.
+/// Checks that `heads` query heads can share `kvHeads` heads of keys and
+/// values.
 static LogicalResult verifyGroups(Operation *op, int64_t heads,
                                   int64_t kvHeads) {
   if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(kvHeads))
@@ -104,8 +107,8 @@ static LogicalResult verifyGroups(Operation *op, int64_t heads,
          << heads << " and " << kvHeads;
 }
 
-/// What `attn.attention` and `attn.online_attention` ask of query, key and
-/// value; `queryDim` is the query's dimension of features.
+/// Checks the requirements of `attn.attention` and `attn.online_attention` on
+/// query, key and value; `queryDim` is the query's dimension of features.
 static LogicalResult verifyAttentionOperands(Operation *op, Value query,
                                              int64_t queryDim, Value key,
                                              Value value) {
@@ -130,7 +133,7 @@ static LogicalResult verifyAttentionOperands(Operation *op, Value query,
 // Regions and attributes
 //===----------------------------------------------------------------------===//
 
-/// `extra` arguments in front of the coordinates `(b, h, i, j)`.
+/// Returns `extra` arguments followed by the coordinates `(b, h, i, j)`.
 static SmallVector<Type> withCoordinates(MLIRContext *context,
                                          ArrayRef<Type> extra) {
   SmallVector<Type> types(extra);
@@ -155,7 +158,7 @@ static LogicalResult verifyScoreAndMask(Operation *op, Region &score,
 
 static LogicalResult verifyProbability(Operation *op, const APFloat &value) {
   double probability = value.convertToDouble();
-  // Written so that NaN is rejected as well.
+  // The condition also rejects NaN.
   if (probability >= 0.0 && probability < 1.0)
     return success();
   return op->emitOpError()
@@ -173,7 +176,8 @@ static LogicalResult verifyDropout(Operation *op,
   return success();
 }
 
-/// Where a tile is in the whole: each operand list is there or not.
+/// Checks the position of a tile in the whole: each list of operands is
+/// complete or absent.
 static LogicalResult verifyPlace(Operation *op, ValueRange at,
                                  ValueRange whole) {
   if (!at.empty() && at.size() != 4)
@@ -193,8 +197,8 @@ static LogicalResult verifyFinite(Operation *op, StringRef name,
                            << value.convertToDouble();
 }
 
-/// The operands and results of the function that was differentiated are some of
-/// the joint function's.
+/// Checks that the operands and results of the function that was differentiated
+/// are among those of the joint function.
 static LogicalResult verifyJoint(Operation *op, Attribute attribute) {
   auto counts = dyn_cast<DenseI64ArrayAttr>(attribute);
   if (!counts || counts.size() != 2)
@@ -345,7 +349,7 @@ LogicalResult SumQueriesOp::verify() {
 // The work around attention
 //===----------------------------------------------------------------------===//
 
-/// A normalisation's parameter has the size of the last dimension.
+/// Checks that a normalisation's parameter has the size of the last dimension.
 static LogicalResult verifyParameter(Operation *op, StringRef name,
                                      Value parameter, Value input) {
   if (!parameter)
@@ -516,8 +520,8 @@ LogicalResult AttentionBackwardOp::verify() {
 // Online
 //===----------------------------------------------------------------------===//
 
-/// The op is on tensors with one result for each destination, of its type, or
-/// on memrefs with none.
+/// Checks that the op works on tensors, with one result for each destination,
+/// of its type, or on memrefs, with no result.
 static LogicalResult verifyDestinations(DestinationStyleOpInterface op) {
   bool tensors = false, memrefs = false;
   for (Value operand : op->getOperands()) {
@@ -539,7 +543,8 @@ static LogicalResult verifyDestinations(DestinationStyleOpInterface op) {
   return success();
 }
 
-/// `acc: [B, H, Q, Dv]`, `max` and `sum`: `[B, H, Q]`, of one float type.
+/// Checks `acc: [B, H, Q, Dv]`, `max` and `sum`: `[B, H, Q]`, of one float
+/// type.
 static LogicalResult verifyRunningValues(Operation *op, Value acc, Value max,
                                          Value sum) {
   if (failed(verifyRank(op, "acc", acc, 4)) ||
@@ -610,7 +615,7 @@ LogicalResult OnlineAttentionOp::verify() {
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }
 
-/// The score region, its derivative and the mask region.
+/// Checks the score region, its derivative and the mask region.
 static LogicalResult verifyRegionsOf(OnlineBackwardOp op, Type accumulation) {
   if (op.getScore().empty() != op.getDerivative().empty())
     return op.emitOpError("expects a score region and its derivative, or "

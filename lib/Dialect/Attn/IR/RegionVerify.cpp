@@ -1,4 +1,4 @@
-//===- RegionVerify.cpp - What regions of attn may hold -------------------===//
+//===- RegionVerify.cpp - Ops allowed in regions of attn ------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A region is run once for each element, vectorised, tiled, evaluated on
-// intervals and differentiated. All of that is for functions of numbers; a
-// tensor op would be computed once an element, in place of what it captures.
+// intervals and differentiated. All of these need functions of numbers; a
+// tensor op would be computed once for each element, instead of captured once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 using namespace mlir;
 using namespace fovea::attn;
 
-/// Whether `op` reads an element or a size of a tensor, or of the buffer that
-/// it becomes.
+/// Returns true if `op` reads an element or a size of a tensor, or of the
+/// buffer that it becomes.
 static bool isRead(Operation *op) {
   return llvm::StringSwitch<bool>(op->getName().getStringRef())
       .Cases({"tensor.extract", "tensor.dim", "memref.load", "memref.dim"},
@@ -27,9 +27,8 @@ static bool isRead(Operation *op) {
       .Default(false);
 }
 
-/// Whether `op` computes numbers from numbers, whatever their types, without a
-/// side effect. `ub.poison` is what canonicalization makes of what has no
-/// value.
+/// Returns true if `op` computes numbers from numbers, of any types, without a
+/// side effect. Canonicalization makes `ub.poison` of ops without a value.
 static bool isComputation(Operation *op) {
   bool isOfNumbers =
       llvm::StringSwitch<bool>(op->getName().getDialectNamespace())

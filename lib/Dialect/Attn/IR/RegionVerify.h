@@ -1,4 +1,4 @@
-//===- RegionVerify.h - What regions of attn may hold -----------*- C++ -*-===//
+//===- RegionVerify.h - Ops allowed in regions of attn ----------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,9 @@
 
 namespace fovea::attn {
 
-/// The region has arguments of types `arguments`, yields `result` and holds
-/// operations on numbers only. `name` is how the op's syntax calls it.
+/// Checks that the region has arguments of types `arguments`, yields `result`
+/// and holds only operations on numbers. `name` is the region's name in the
+/// op's syntax.
 llvm::LogicalResult verifyRegion(mlir::Operation *op, llvm::StringRef name,
                                  mlir::Region &region,
                                  llvm::ArrayRef<mlir::Type> arguments,

@@ -1,4 +1,4 @@
-//===- BufferizableOpInterfaceImpl.cpp - attn on buffers ------------------===//
+//===- BufferizableOpInterfaceImpl.cpp - attn bufferization ---------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -71,10 +71,9 @@ struct DestinationOpModel
   }
 };
 
-/// Regions run any number of times, in any order. They are given no operand and
-/// yield no result. Ownership-based deallocation asks for this where an op has
-/// several regions. (An external model has to spell out what is a default
-/// elsewhere.)
+/// Regions run any number of times, in any order. They get no operand and yield
+/// no result. Ownership-based deallocation asks for this where an op has
+/// several regions. (An external model must spell out defaults.)
 template <typename OpTy>
 struct RegionModel
     : public RegionBranchOpInterface::ExternalModel<RegionModel<OpTy>, OpTy> {

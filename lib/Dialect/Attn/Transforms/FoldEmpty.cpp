@@ -24,19 +24,20 @@ namespace fovea::attn {
 using namespace mlir;
 using namespace fovea::attn;
 
-/// Whether `value` is a tensor that its type says to be without elements.
+/// Returns true if `value` is a tensor whose type has no elements.
 static bool isEmpty(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && llvm::is_contained(type.getShape(), 0);
 }
 
-/// What every element of the result of `op`, a sum over nothing, is.
+/// Returns the value of every element of the result of `op`, a sum over
+/// nothing.
 static double getValueOfEmptySum(Operation *op) {
   return isa<LogSumExpOp>(op) ? -std::numeric_limits<double>::infinity() : 0.0;
 }
 
-/// Replaces the one result of `op`, of which it computes no element, or each
-/// from no element.
+/// Replaces the only result of `op`, which has no element, or whose elements
+/// are sums over nothing.
 static LogicalResult foldGraphOp(Operation *op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
@@ -45,7 +46,7 @@ static LogicalResult foldGraphOp(Operation *op) {
           builder, shapes)))
     return failure();
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  // Sizes as the type has them, which operands may know better.
+  // The type's sizes, which operands may know more exactly.
   SmallVector<Value> dynamicSizes;
   for (auto [dim, size] : llvm::enumerate(shapes.front()))
     if (type.isDynamicDim(dim))
@@ -63,7 +64,8 @@ static LogicalResult foldGraphOp(Operation *op) {
   return success();
 }
 
-/// Whether `op` has no iteration: what it writes stays what it was.
+/// Returns true if `op` has no iteration, so that its destinations keep their
+/// values.
 static bool hasNoIteration(Operation *op) {
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   if (!destination || !destination.hasPureTensorSemantics())
@@ -80,7 +82,7 @@ struct FoldEmpty final : fovea::attn::impl::AttnFoldEmptyBase<FoldEmpty> {
 
   void getDependentDialects(DialectRegistry &registry) const override {
     AttnFoldEmptyBase::getDependentDialects(registry);
-    // What backward passes are written in.
+    // Dialects that decomposed backward passes use.
     createAttnDecomposeBackward()->getDependentDialects(registry);
   }
 

@@ -21,7 +21,7 @@ namespace fovea::attn {
 
 using namespace fovea::attn;
 
-/// An uninitialised tensor of `type`, its dynamic sizes out of `sizes`.
+/// Returns an uninitialised tensor of `type`, with dynamic sizes from `sizes`.
 static Value emptyOf(OpBuilder &builder, Location loc, RankedTensorType type,
                      ArrayRef<OpFoldResult> sizes) {
   SmallVector<Value> dynamic;
@@ -32,7 +32,7 @@ static Value emptyOf(OpBuilder &builder, Location loc, RankedTensorType type,
   return tensor::EmptyOp::create(builder, loc, type, dynamic);
 }
 
-/// A tensor of `type` filled with `value`.
+/// Returns a tensor of `type` filled with `value`.
 static Value filledWith(OpBuilder &builder, Location loc, RankedTensorType type,
                         ArrayRef<OpFoldResult> sizes, double value) {
   auto element = cast<FloatType>(type.getElementType());
@@ -42,7 +42,8 @@ static Value filledWith(OpBuilder &builder, Location loc, RankedTensorType type,
   return linalg::FillOp::create(builder, loc, constant, empty).getResult(0);
 }
 
-/// The running values that each of `passes` passes over the keys updates.
+/// Returns the running values that each of `passes` passes over the keys
+/// updates.
 static ArrayRef<Update> updatesOf(int passes) {
   static constexpr Update one[] = {Update::All};
   static constexpr Update two[] = {Update::MaxSum, Update::Acc};
@@ -91,7 +92,7 @@ static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
                                pass.getScore().end());
     rewriter.cloneRegionBefore(op.getMask(), pass.getMask(),
                                pass.getMask().end());
-    // What a pass does not update goes round it.
+    // Running values that a pass does not update bypass it.
     bool updated[] = {pass.updatesAcc(), pass.updatesMax(), pass.updatesSum()};
     for (auto [value, result, isUpdated] :
          llvm::zip(running, pass.getResults(), updated))

@@ -29,24 +29,24 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// More queries than this are not one tile.
+/// A larger number of queries is not one tile.
 static constexpr int64_t kMaxQueries = 1024;
 
 namespace {
 
 enum class Role { Acc, Max, Sum };
 
-/// The running values of one attention, from where they come into being to
-/// where they are used for something else: through passes over the keys, and
-/// through the loops and branches around those.
+/// The running values of one attention, from where they are created to where
+/// they are used for another purpose: through passes over the keys, and through
+/// the loops and branches around those.
 class RunningValues {
 public:
   explicit RunningValues(OnlineAttentionOp op) { add(op); }
 
   ArrayRef<OnlineAttentionOp> getOps() const { return ops; }
 
-  /// Gives all values `queries` rows, of which the first `rows` are used. Ends
-  /// the use of this object.
+  /// Gives all values `queries` rows, of which the first `rows` are used. The
+  /// object must not be used afterwards.
   void resize(int64_t queries, Value rows);
 
 private:
@@ -58,8 +58,8 @@ private:
   SmallVector<OnlineAttentionOp> ops;
   /// Values that change their type.
   llvm::MapVector<Value, Role> values;
-  /// Operands that take one from outside, and uses of one that stay as they
-  /// are.
+  /// Operands that take a running value from outside, and uses of one that stay
+  /// unchanged.
   llvm::MapVector<OpOperand *, Role> entries;
   SmallVector<OpOperand *> exits;
 };
@@ -88,8 +88,8 @@ void RunningValues::add(OnlineAttentionOp op) {
   }
 }
 
-/// The values that are the same running value one step earlier, if `value` is
-/// made by a loop, a branch or a pass over keys.
+/// Returns the values that are the same running value one step earlier, if a
+/// loop, a branch or a pass over keys makes `value`.
 static SmallVector<OpOperand *> getSources(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
@@ -164,11 +164,11 @@ static Value createFilled(OpBuilder &builder, Location loc,
   return linalg::FillOp::create(builder, loc, scalar, empty).getResult(0);
 }
 
-/// The scalar that all of `value` is, where an op says so.
+/// Returns the scalar that fills all of `value`, where an op says so.
 static Value getFilledWith(Value value) {
   if (auto fill = value.getDefiningOp<linalg::FillOp>())
     return fill.getInputs().front();
-  // What linalg-prepare makes of it.
+  // The form that linalg-prepare gives to a fill.
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   if (!generic || generic.getNumDpsInputs() != 0 || generic.hasIndexSemantics())
     return nullptr;
@@ -177,7 +177,8 @@ static Value getFilledWith(Value value) {
   return scalar.getParentBlock() == generic.getBody() ? nullptr : scalar;
 }
 
-/// `entry`, padded to `queries` rows by what a running value starts as.
+/// Returns `entry`, padded to `queries` rows with the initial value of the
+/// running value.
 Value RunningValues::getResized(Value entry, Role role, int64_t queries) {
   OpBuilder builder(entry.getContext());
   builder.setInsertionPointAfterValue(entry);
@@ -230,8 +231,8 @@ void RunningValues::resize(int64_t queries, Value rows) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Rows that hold all queries of `op`, a multiple of `lanes`; none if no bound
-/// is known.
+/// Returns a number of rows that holds all queries of `op`, a multiple of
+/// `lanes`; nullopt if no bound is known.
 static std::optional<int64_t> getQueries(OnlineAttentionOp op, int64_t lanes) {
   FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
       presburger::BoundType::UB, {op.getQuery(), /*dim=*/2},
@@ -250,7 +251,8 @@ static Value createPackedQuery(OnlineAttentionOp op, int64_t queries) {
     auto loop = dyn_cast<scf::ForOp>(parent);
     if (loop && !loop.isDefinedOutsideOfLoop(query))
       break;
-    // A branch is left with the loop around it, not alone.
+    // The query is packed outside of a branch only if that is also outside of a
+    // loop around the branch.
     if (loop)
       place = loop;
   }

@@ -1,4 +1,4 @@
-//===- SelectSchedule.cpp - Attaches a schedule to every attention --------===//
+//===- SelectSchedule.cpp - Choice of a schedule for every attention ------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

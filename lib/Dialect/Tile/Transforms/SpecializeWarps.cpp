@@ -86,8 +86,8 @@ static Work getWork(Operation *op) {
   return isa<TakeTurnOp, PassTurnOp>(op) ? Work::Send : Work::Compute;
 }
 
-/// Returns true if the program sends everything that it adds to memory in
-/// turns, and sends something at all.
+/// Returns true if the program sends something and, where blocks take turns,
+/// sends everything that it adds to memory.
 static bool canSend(Block &body) {
   bool hasSends = false, hasTurns = false, hasOthers = false;
   body.walk([&](Operation *op) {

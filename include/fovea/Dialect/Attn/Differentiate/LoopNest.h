@@ -34,7 +34,7 @@ struct LoopNest {
   }
 };
 
-/// Returns the index of a loop, emitted at the builder that asks for it.
+/// Returns the index of a loop, emitted where it is requested.
 using IndexFn = llvm::function_ref<mlir::Value(unsigned)>;
 
 /// Emits a float from the inputs' elements; null after an error was reported.

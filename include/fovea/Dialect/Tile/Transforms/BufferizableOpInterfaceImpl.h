@@ -1,4 +1,4 @@
-//===- BufferizableOpInterfaceImpl.h - Bufferizes tile ops ------*- C++ -*-===//
+//===- BufferizableOpInterfaceImpl.h - tile bufferization -------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

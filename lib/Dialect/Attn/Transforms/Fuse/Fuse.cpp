@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The pass itself. Its rooms: FuseAxes (reshapes as products of axes),
+// The pass itself. Its parts: FuseAxes (reshapes as products of axes),
 // FuseScalars (one element as a scalar graph), FuseContraction and FuseSoftmax
-// (what to look for), FuseOperands (Q, K and V in attention's layout), FuseMask
-// and FuseRegions (scale, mask and score), FusePlan (all of it put together).
+// (the ops to look for), FuseOperands (Q, K and V in attention's layout),
+// FuseMask and FuseRegions (scale, mask and score), FusePlan (all of it put
+// together).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,8 @@ using namespace mlir;
 using namespace fovea::attn;
 using namespace fovea::attn::fuse;
 
-/// Whether probabilities may pass through `op` on the way to the values.
+/// Returns true if probabilities may pass through `op` on the way to the
+/// values.
 static bool isPassage(Operation *op) {
   if (auto linalg = dyn_cast<linalg::LinalgOp>(op))
     return linalg.hasPureTensorSemantics() &&
@@ -46,9 +48,10 @@ static bool isPassage(Operation *op) {
          OpTrait::hasElementwiseMappableTraits(op);
 }
 
-/// Contractions that the result of `softmax` reaches, and by which input. Of a
-/// sum of exponentials, those that the exponentials reach, for the division by
-/// the sum may come after. `obstacle` becomes another op that reads it.
+/// Returns the contractions that the result of `softmax` reaches, each with the
+/// input by which it is reached. For a sum of exponentials, these are the
+/// contractions that the exponentials reach, since the division by the sum may
+/// come afterwards. `obstacle` becomes another op that reads the result.
 static SmallVector<std::pair<Operation *, unsigned>>
 findContractions(Operation *softmax, Operation *&obstacle) {
   constexpr size_t kMaxVisited = 128;
@@ -75,8 +78,8 @@ findContractions(Operation *softmax, Operation *&obstacle) {
   return found;
 }
 
-/// Whether a sum may be that of a softmax: of exponentials as they are, and not
-/// of what is computed from them, as gradients have it.
+/// Returns true if a sum may belong to a softmax: it must sum exponentials
+/// themselves, not values computed from them, as gradients do.
 static bool sumsExponentials(Operation *op) {
   auto sum = dyn_cast<linalg::LinalgOp>(op);
   auto add = sum ? sum.getBlock()
@@ -88,7 +91,7 @@ static bool sumsExponentials(Operation *op) {
     return true;
   return llvm::all_of(add->getOperands(), [&](Value term) {
     if (auto argument = dyn_cast<BlockArgument>(term)) {
-      // Of the sum so far, or of an op in front.
+      // The sum so far, or an op in front of it.
       if (argument.getArgNumber() >= sum.getNumDpsInputs())
         return true;
       auto maker = sum.getDpsInputs()[argument.getArgNumber()]
@@ -104,8 +107,8 @@ static bool sumsExponentials(Operation *op) {
   });
 }
 
-/// What makes the probabilities of `values` out of scores, where that is
-/// elementwise; null if it is not, as a softmax.
+/// Returns the op that makes the probabilities of `values` out of scores, if it
+/// is elementwise; null otherwise, as for a softmax.
 static Operation *findScores(ValuesOp values) {
   constexpr size_t kMaxVisited = 128;
   SetVector<Operation *> visited;
@@ -125,7 +128,8 @@ static Operation *findScores(ValuesOp values) {
   return nullptr;
 }
 
-/// Sizes of intermediate results must not be what keeps them alive.
+/// Resolves sizes of intermediate results, so that sizes alone do not keep
+/// these results alive.
 static void resolveSizes(Operation *root) {
   SmallVector<Operation *> dims;
   root->walk([&](tensor::DimOp op) { dims.push_back(op); });
@@ -180,15 +184,16 @@ private:
     return parent ? parent.getName().str() : "";
   }
 
-  /// Whether `op` belongs to a function with its gradients. What that had of
-  /// softmaxes was remarked on before it was differentiated, and quotients and
-  /// products of its backward pass only look like those of attention.
+  /// Returns true if `op` belongs to a function with its gradients. The
+  /// softmaxes of that function had their remarks before it was differentiated,
+  /// and quotients and products of its backward pass only look like those of
+  /// attention.
   static bool isOfGradients(Operation *op) {
     auto parent = op->getParentOfType<FunctionOpInterface>();
     return parent && parent->hasAttr(kJointAttrName);
   }
 
-  /// Says what attention is none for lack of a softmax.
+  /// Remarks that an op is not attention because it has no softmax.
   void remarkOnValues(ValuesOp values) {
     Operation *probabilities = findScores(values);
     if (!probabilities || isOfGradients(values))
@@ -229,8 +234,8 @@ private:
                "is proven to be kept in every row";
       SmallVector<Operation *> gone, made;
       plan->build(gone, made);
-      // Memory of an erased op may be that of a later one, so that `created` is
-      // kept to ops that live.
+      // A later op may reuse the memory of an erased one, so `created` is
+      // limited to ops that exist.
       created.insert(made.begin(), made.end());
       for (Operation *op : gone) {
         created.remove(op);
@@ -241,7 +246,7 @@ private:
       return;
     }
     ++numRejected;
-    // What saved these probabilities has said why.
+    // The pass that saved these probabilities has already given the reason.
     if (isOfGradients(softmax) ||
         llvm::any_of(softmax->getUses(), [](OpOperand &use) {
           auto backward = dyn_cast<AttentionBackwardOp>(use.getOwner());
@@ -259,7 +264,7 @@ private:
         << "softmax is not fused into attention: " + firstWhy;
   }
 
-  /// Softmaxes that went with another's attention.
+  /// Softmaxes that were erased with the attention of another softmax.
   DenseSet<Operation *> erased;
   SetVector<Operation *> created;
 };

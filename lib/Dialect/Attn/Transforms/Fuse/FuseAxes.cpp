@@ -118,8 +118,8 @@ std::optional<SmallVector<Axes>> AxisTable::cut(ArrayRef<Axis> axes,
   if (llvm::is_contained(sizes, 0) ||
       llvm::any_of(rest, [&](Axis axis) { return size(axis) == 0; }))
     return std::nullopt;
-  // Pieces [first, last) have no axes yet. From the innermost outwards as far
-  // as sizes are static.
+  // Pieces [first, last) have no axes yet. They get axes from the innermost
+  // outwards as long as sizes are static.
   unsigned first = 0, last = sizes.size();
   for (; last > 0 && !ShapedType::isDynamic(sizes[last - 1]); --last) {
     Axes &piece = pieces[last - 1];
@@ -131,8 +131,8 @@ std::optional<SmallVector<Axes>> AxisTable::cut(ArrayRef<Axis> axes,
       Axis axis = rest.pop_back_val();
       int64_t count = size(axis);
       if (ShapedType::isDynamic(count)) {
-        // As the whole product is the same on both sides, the outermost axis
-        // is divisible by what is left.
+        // As the whole product is the same on both sides, the outermost axis is
+        // divisible by the remaining size.
         if (!rest.empty())
           return std::nullopt;
         bool whole = llvm::all_of(sizes.take_front(last - 1),
@@ -159,7 +159,7 @@ std::optional<SmallVector<Axes>> AxisTable::cut(ArrayRef<Axis> axes,
       piece.insert(piece.begin(), axis);
     }
   }
-  // From the outermost inwards.
+  // Then from the outermost inwards.
   std::reverse(rest.begin(), rest.end());
   for (; first < last && !ShapedType::isDynamic(sizes[first]); ++first) {
     for (int64_t left = sizes[first]; left != 1;) {

@@ -8,9 +8,9 @@
 // attn-fuse sees through reshapes, transposes and broadcasts by giving every
 // dimension of every tensor a list of axes. An axis is one factor of the
 // iteration space of the last contraction; a dimension's index is the mixed
-// radix number that its axes make, the outermost first; a dimension without
-// axes is read at 0. Collapsing concatenates lists, expanding cuts them, where
-// needed by splitting an axis into factors.
+// radix number of its axes, the outermost first; a dimension without axes is
+// read at 0. Collapsing concatenates lists; expanding cuts them, where needed
+// by splitting an axis into factors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,27 +28,27 @@
 namespace fovea::attn::fuse {
 
 using Axis = unsigned;
-/// Axes of one dimension, outermost first.
+/// The axes of one dimension, outermost first.
 using Axes = llvm::SmallVector<Axis, 2>;
-/// Axes of every dimension of a tensor: where it is read.
+/// The axes of every dimension of a tensor, which say where the tensor is read.
 using Access = llvm::SmallVector<Axes, 4>;
-/// Axes of the loops of a structured op, as far as they are known.
+/// The axes of the loops of a structured op, as far as they are known.
 using Loops = llvm::SmallVector<std::optional<Axes>, 6>;
 
 class AxisTable {
 public:
-  /// The axis of a loop of `op`; the same one at every call.
+  /// Returns the axis of a loop of `op`; the same one at every call.
   Axis getLoop(mlir::Operation *op, unsigned loop, int64_t size);
 
-  /// The KV head that query head `head` reads where the number of query heads
-  /// per KV head is known at run time only; the same one at every call.
+  /// Returns the KV head that query head `head` reads where the number of query
+  /// heads per KV head is known only at run time; the same one at every call.
   Axis getKVHead(Axis head);
-  /// What getKVHead made for `head`, if anything.
+  /// Returns the axis that getKVHead made for `head`, if any.
   std::optional<Axis> lookupKVHead(Axis head) const;
 
-  /// The number of values of `axis`, or ShapedType::kDynamic.
+  /// Returns the number of values of `axis`, or ShapedType::kDynamic.
   int64_t size(Axis axis) const { return entries[axis].size; }
-  /// The product of the sizes of `axes`, or ShapedType::kDynamic.
+  /// Returns the product of the sizes of `axes`, or ShapedType::kDynamic.
   int64_t size(llvm::ArrayRef<Axis> axes) const;
 
   /// States that the product of the sizes of `axes` is `size`.
@@ -56,26 +56,27 @@ public:
   /// States that a tensor of type `type` is read at `access`.
   void learn(mlir::RankedTensorType type, const Access &access);
 
-  /// Lists `axes` even if they turn out to have size one.
+  /// Keeps `axes` in lists even if they turn out to have size one.
   void keep(llvm::ArrayRef<Axis> axes);
 
-  /// `axes` in terms of unsplit axes, those of size one left out unless kept.
+  /// Returns `axes` in terms of unsplit axes, without those of size one unless
+  /// kept.
   Axes flatten(llvm::ArrayRef<Axis> axes) const;
   Access flatten(const Access &access) const;
 
   /// Cuts `axes` into consecutive lists whose sizes have the products `sizes`,
-  /// splitting axes where needed. Nothing where sizes that are not known
-  /// statically leave more than one way, or where factors do not nest.
+  /// splitting axes where needed. Returns nullopt where sizes that are not
+  /// known statically allow more than one way, or where factors do not nest.
   std::optional<llvm::SmallVector<Axes>> cut(llvm::ArrayRef<Axis> axes,
                                              llvm::ArrayRef<int64_t> sizes);
 
-  /// The axes of an indexing expression of the loops `loops`: a loop, zero, or
-  /// a factor or product of loops (`d0 floordiv 4`, `d0 * 4 + d1`).
+  /// Returns the axes of an indexing expression of the loops `loops`: a loop,
+  /// zero, or a factor or product of loops (`d0 floordiv 4`, `d0 * 4 + d1`).
   std::optional<Axes> apply(mlir::AffineExpr expr, const Loops &loops);
   std::optional<Access> apply(mlir::AffineMap map, const Loops &loops);
 
-  /// Whether an axis was split or learnt a size since the last call. What was
-  /// derived before then names axes in more than one way.
+  /// Returns true if an axis was split or learnt a size since the last call.
+  /// Results from before that name axes in more than one way.
   bool takeChanged() { return std::exchange(changed, false); }
 
 private:

@@ -21,8 +21,9 @@ static bool isFloatTensor(Value value) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-/// The op of a payload that combines the running value `out` with something
-/// to yield `yielded`, and that something; null where it is something else.
+/// Returns the op of a payload that combines the running value `out` with
+/// another value to yield `yielded`, and that value; null for any other
+/// payload.
 static std::pair<Operation *, Value> getCombiner(Value yielded,
                                                  BlockArgument out) {
   Operation *op = stripCasts(yielded).getDefiningOp();
@@ -58,8 +59,8 @@ bool isContractionLike(Operation *op) {
   return (lhs == first && rhs == second) || (lhs == second && rhs == first);
 }
 
-/// The heads of keys or values that query heads `head` read, in a graph op with
-/// `queryHeads` and `kvHeads` heads.
+/// Returns the heads of keys or values that query heads `head` read, in a graph
+/// op with `queryHeads` and `kvHeads` heads.
 static std::optional<Axes> getKVHead(AxisTable &axes, const Axes &head,
                                      int64_t queryHeads, int64_t kvHeads) {
   if (kvHeads == 1)
@@ -78,8 +79,8 @@ static std::optional<Axes> getKVHead(AxisTable &axes, const Axes &head,
   return Axes{axes.getKVHead(flat.front())};
 }
 
-/// attn.scores (`[b, h, i, d] x [b, kv, j, d] -> [b, h, i, j]`) or attn.values
-/// (`[b, h, i, j] x [b, kv, j, d] -> [b, h, i, d]`).
+/// Matches attn.scores (`[b, h, i, d] x [b, kv, j, d] -> [b, h, i, j]`) or
+/// attn.values (`[b, h, i, j] x [b, kv, j, d] -> [b, h, i, d]`).
 static std::optional<Contraction>
 matchGraphOp(ScalarGraph &graph, Operation *op, const Access &access) {
   AxisTable &axes = graph.getAxes();
@@ -134,7 +135,7 @@ std::optional<Contraction> matchContraction(ScalarGraph &graph, Value value,
   for (auto [index, loop] : llvm::enumerate(*loops)) {
     if (loop)
       continue;
-    // What is summed over is in both inputs: else it is a sum of one of them.
+    // A summed loop must index both inputs: otherwise the op sums one of them.
     if (!maps[0].isFunctionOfDim(index) || !maps[1].isFunctionOfDim(index))
       return std::nullopt;
     loop = Axes{axes.getLoop(op, index, ranges[index])};

@@ -19,20 +19,20 @@ struct Contraction {
   /// The two tensors, and where they are read for the result's element.
   std::array<mlir::Value, 2> inputs;
   std::array<Access, 2> accesses;
-  /// Where the result is read.
+  /// The access at which the result is read.
   Access resultAccess;
   /// The axes that are summed over.
   Axes reduced;
-  /// What the sum starts from; null in attn ops.
+  /// The value that the sum starts from; null in attn ops.
   mlir::Value init;
   Access initAccess;
   bool startsAtZero;
 };
 
-/// Whether `op` could be a contraction, without looking further.
+/// Returns true if `op` could be a contraction, without a closer look.
 bool isContractionLike(mlir::Operation *op);
 
-/// The contraction whose result is `result`, read at `access`.
+/// Returns the contraction whose result is `result`, read at `access`.
 std::optional<Contraction>
 matchContraction(ScalarGraph &graph, mlir::Value result, const Access &access);
 
@@ -40,18 +40,19 @@ matchContraction(ScalarGraph &graph, mlir::Value result, const Access &access);
 struct Reduction {
   /// The op of the payload that combines, such as arith.addf.
   mlir::Operation *combiner;
-  /// What it starts from, and the element that is combined.
+  /// The value that the reduction starts from, and the element that is
+  /// combined.
   mlir::Value init, element;
 };
 
-/// The reduction whose result is `result`, read at `access`, with `along` in
-/// place of the loop that is reduced over.
+/// Returns the reduction whose result is `result`, read at `access`, with
+/// `along` in place of the loop that is reduced over.
 std::optional<Reduction> matchReduction(ScalarGraph &graph, mlir::Value result,
                                         const Access &access,
                                         llvm::ArrayRef<Axis> along);
 
-/// Whether `op` is a structured op with a loop that is not parallel, other than
-/// a contraction.
+/// Returns true if `op` is a structured op with a loop that is not parallel,
+/// other than a contraction.
 bool isReduction(mlir::Operation *op);
 
 } // namespace fovea::attn::fuse

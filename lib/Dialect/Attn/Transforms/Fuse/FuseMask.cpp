@@ -32,8 +32,8 @@ public:
   Value keep() const { return condition; }
   bool hasFinite() const { return sawFinite; }
 
-  /// `score` without its masks, which are collected. It is multiplied by
-  /// `factor`, a positive constant, before the softmax.
+  /// Returns `score` without its masks, which are collected. `factor` is the
+  /// positive constant by which the score is multiplied before the softmax.
   Value split(Value score, double factor = 1.0) {
     Operation *op = score.getDefiningOp();
     if (!op || !tainted.contains(score))
@@ -84,8 +84,8 @@ public:
   }
 
 private:
-  /// An added term that does not depend on the product, without its masks, or
-  /// null for nothing.
+  /// Returns an added term that does not depend on the product, without its
+  /// masks, or null if nothing is left.
   Value splitTerm(Value term, double factor) {
     Operation *op = term.getDefiningOp();
     if (!op)
@@ -124,8 +124,9 @@ private:
     return term;
   }
 
-  /// The condition under which `indicator * constant` is the negative constant
-  /// and not 0: of a condition as a number, one less it, or it less one.
+  /// Returns the condition under which `indicator * constant` is the negative
+  /// constant and not 0. `indicator` is a condition as a number, one less it,
+  /// or it less one.
   Value getIndicator(Value indicator, double constant) {
     auto asCondition = [](Value number) -> Value {
       auto cast = stripCasts(number).getDefiningOp<arith::UIToFPOp>();
@@ -211,7 +212,7 @@ private:
 // A key that every row keeps
 //===----------------------------------------------------------------------===//
 
-/// Stands for infinity, in both directions: beyond every position.
+/// Stands for infinity in both directions: it is beyond every position.
 constexpr int64_t kFar = int64_t(1) << 40;
 
 /// `slope * row + [low, high]`.
@@ -285,7 +286,7 @@ private:
     Operation *op = value.getDefiningOp();
     if (!op)
       return kAnything;
-    // Positions are far below what an i32 holds.
+    // Positions are far below the limit of an i32.
     bool isWide = value.getType().isIndex() ||
                   value.getType().getIntOrFloatBitWidth() >= 32;
     if (isWide &&
@@ -315,7 +316,7 @@ private:
 
   std::optional<bool> compare(arith::CmpIOp cmp) {
     Range lhs = get(cmp.getLhs()), rhs = get(cmp.getRhs());
-    // Unsigned order is the signed one where both sides are positions.
+    // The unsigned order equals the signed one where both sides are positions.
     auto isPosition = [](const Range &range) {
       return range.slope >= 0 && range.low >= 0;
     };
@@ -383,7 +384,7 @@ bool keepsSomeKey(ScalarGraph &graph, Value keep, const Layout &layout) {
 // The whole score
 //===----------------------------------------------------------------------===//
 
-/// Takes constant factors on `product` alone into `score.scale`.
+/// Moves constant factors of only `product` into `score.scale`.
 static void takeScale(ScalarGraph &graph, Value product, Score &score) {
   score.base = product;
   DenseSet<Value> used;
@@ -428,8 +429,8 @@ Score takeApart(ScalarGraph &graph, Value value, Value product,
   score.value = all.split(value);
   score.keep = all.keep();
   if (all.hasFinite() && !keepsSomeKey(graph, score.keep, layout)) {
-    // Where a row is masked by a finite constant as a whole, its values are
-    // averaged; in a mask region it would give zeros.
+    // If a finite constant masks a whole row, its values are averaged; in a
+    // mask region the row would give zeros.
     MaskSplitter infinite(graph, product, /*allowFinite=*/false);
     score.value = infinite.split(value);
     score.keep = infinite.keep();

@@ -20,8 +20,8 @@ namespace fovea::attn::fuse {
 // Where an operand comes from
 //===----------------------------------------------------------------------===//
 
-/// The leaf that `scalar` is a widening or a constant multiple of. Other leaves
-/// are looked into in search of constants.
+/// Returns the leaf of which `scalar` is a widening or a constant multiple.
+/// Other leaves are searched for constants.
 static std::optional<Source> getFactors(ScalarGraph &graph, Value scalar) {
   auto constant = [&](Value value) -> std::optional<double> {
     if (const Leaf *leaf = graph.lookupLeaf(value)) {
@@ -38,7 +38,7 @@ static std::optional<Source> getFactors(ScalarGraph &graph, Value scalar) {
     Operation *op = scalar.getDefiningOp();
     if (!op)
       return std::nullopt;
-    // What is wider than an accumulator must stay as wide.
+    // A value that is wider than an accumulator must stay as wide.
     if (isa<arith::ExtFOp>(op) && !scalar.getType().isF64()) {
       scalar = op->getOperand(0);
     } else if (isa<arith::NegFOp>(op)) {
@@ -110,8 +110,8 @@ static Axes concat(ArrayRef<Axes> lists) {
   return result;
 }
 
-/// Whether a dimension of axes `list` can be expanded, which infers at most one
-/// size.
+/// Returns true if a dimension of axes `list` can be expanded, which infers at
+/// most one size.
 static bool isExpandable(AxisTable &axes, const Axes &list) {
   return llvm::count_if(list, [&](Axis axis) {
            return ShapedType::isDynamic(axes.size(axis));
@@ -123,8 +123,8 @@ static bool isExpandable(AxisTable &axes, const Axes &list) {
 using Run = Axes;
 using Runs = SmallVector<Run, 2>;
 
-/// The dimensions `lists` in runs of axes: axes that are neighbours in one
-/// dimension of both `lists` and `others`.
+/// Returns the dimensions `lists` in runs of axes: axes that are neighbours in
+/// one dimension of both `lists` and `others`.
 static SmallVector<Runs> getRuns(ArrayRef<Axes> lists, ArrayRef<Axes> others) {
   auto areNeighbours = [&](Axis first, Axis second) {
     return llvm::any_of(others, [&](const Axes &list) {
@@ -166,9 +166,9 @@ static Value castTo(OpBuilder &builder, Location loc, Value value,
   return tensor::CastOp::create(builder, loc, type, value);
 }
 
-/// Groups dimensions of which those marked true have size one: each goes to the
-/// next other dimension, the last ones to the one before. Without any other
-/// dimension, there are no groups.
+/// Groups dimensions of which those marked true have size one: each of these
+/// joins the next other dimension, the last ones the one before. Without any
+/// other dimension, there are no groups.
 static SmallVector<ReassociationIndices> groupUnits(ArrayRef<bool> isUnit) {
   SmallVector<ReassociationIndices> groups;
   ReassociationIndices pending;
@@ -184,8 +184,8 @@ static SmallVector<ReassociationIndices> groupUnits(ArrayRef<bool> isUnit) {
   return groups;
 }
 
-/// `value` with dimensions `dims` to one dimension for each run, or, if
-/// `reverse`, from that to dimensions `dims`.
+/// Reshapes `value` from dimensions `dims` to one dimension for each run, or,
+/// if `reverse`, from runs to dimensions `dims`.
 static Value toRuns(OpBuilder &builder, Location loc, AxisTable &axes,
                     Value value, ArrayRef<Runs> dims, bool reverse) {
   Type element = getElementTypeOrSelf(value.getType());
@@ -230,7 +230,7 @@ static Value toRuns(OpBuilder &builder, Location loc, AxisTable &axes,
   return hasProducts ? expand(value, single, runGroups) : value;
 }
 
-/// `value` with one dimension for each run of `from`, transposed to `to`.
+/// Transposes `value`, with one dimension for each run of `from`, to `to`.
 static Value transpose(OpBuilder &builder, Location loc, Value value,
                        const Runs &from, const Runs &to) {
   if (from == to)
@@ -251,7 +251,8 @@ static Value transpose(OpBuilder &builder, Location loc, Value value,
 // Operands and results
 //===----------------------------------------------------------------------===//
 
-/// A tensor one of whose dimensions is exactly `axis`, and that dimension.
+/// Returns a tensor one of whose dimensions is exactly `axis`, and that
+/// dimension.
 static std::optional<std::pair<Value, int64_t>>
 findSize(AxisTable &axes, Axis axis, ArrayRef<Source> sizes) {
   for (const Source &source : sizes)
@@ -268,7 +269,7 @@ std::optional<Source> chooseSource(AxisTable &axes, ArrayRef<Source> sources,
   const Source *best = nullptr;
   unsigned bestCost = 0;
   // A broadcast that must be made costs most, then an operand that is wider
-  // than need be, then passes over memory, then a reshape.
+  // than needed, then passes over memory, then a reshape.
   for (const Source &source : sources) {
     Axes present = concat(source.access);
     auto isTarget = [&](Axis axis) { return llvm::is_contained(target, axis); };
@@ -289,14 +290,14 @@ std::optional<Source> chooseSource(AxisTable &axes, ArrayRef<Source> sources,
       isBuildable &= !ShapedType::isDynamic(axes.size(axis)) ||
                      findSize(axes, axis, sizes).has_value();
     }
-    // A duplicate (a diagonal) is no view.
+    // A duplicate (a diagonal) is not a view.
     if (!isBuildable || order.size() != present.size())
       continue;
     cost +=
         getElementTypeOrSelf(source.tensor.getType()).getIntOrFloatBitWidth();
     cost += 4 * (source.passes + (order != present));
     cost += source.access != Access(layout.begin(), layout.end()) ? 1 : 0;
-    // The same cost further back means work in between that is not needed.
+    // An equal cost further back means that the work in between is not needed.
     if (best && cost > bestCost)
       continue;
     best = &source;
@@ -322,8 +323,7 @@ Value buildOperand(OpBuilder &builder, Location loc, AxisTable &axes,
     if (!llvm::is_contained(order, run))
       missing.push_back(run);
   if (!missing.empty()) {
-    // The new dimensions come first; a run of axes that are not there is one
-    // axis.
+    // The new dimensions come first; a run of missing axes is one axis.
     SmallVector<OpFoldResult> shape;
     for (const Run &run : missing) {
       if (!ShapedType::isDynamic(axes.size(run))) {

@@ -17,45 +17,47 @@ namespace fovea::attn::fuse {
 /// The axes of `[batch, head, position, feature]`.
 using Layout = std::array<Axes, 4>;
 
-/// A tensor that a contraction's operand is a view, a broadcast, a widening or
-/// a constant multiple of.
+/// A tensor of which a contraction's operand is a view, a broadcast, a widening
+/// or a constant multiple.
 struct Source {
   mlir::Value tensor;
   Access access;
   double factor = 1.0;
-  /// How many passes over memory it takes to make `tensor` from the last of all
+  /// The number of passes over memory that make `tensor` from the last of all
   /// sources.
   unsigned passes = 0;
 };
 
-/// All tensors that operand `operand`, read at `access`, comes from, itself
-/// first. Constant factors are seen through only if `allowFactor`.
+/// Returns all tensors that operand `operand`, read at `access`, comes from,
+/// itself first. Looks through constant factors only if `allowFactor`.
 llvm::SmallVector<Source> getSources(ScalarGraph &graph, mlir::Value operand,
                                      const Access &access, bool allowFactor);
 
-/// Whether `access` has `axis`.
+/// Returns true if `access` has `axis`.
 bool hasAxis(const Access &access, Axis axis);
 
-/// Chooses of `sources` the one that is cheapest to bring to `layout`, without
-/// axes that the layout lacks. `sizes` are tensors that sizes of axes can be
-/// taken from at run time, for axes that must be broadcast, if that is allowed.
-/// Nothing where none can be brought there.
+/// Returns the one of `sources` that is cheapest to bring to `layout`, without
+/// axes that the layout lacks. `sizes` are tensors that give sizes of axes at
+/// run time, for axes that must be broadcast, if that is allowed. Returns
+/// nullopt if none can be brought to the layout.
 std::optional<Source> chooseSource(AxisTable &axes,
                                    llvm::ArrayRef<Source> sources,
                                    const Layout &layout,
                                    llvm::ArrayRef<Source> sizes,
                                    bool mayBroadcast);
 
-/// `source` as a 4-D tensor of layout `layout`.
+/// Returns `source` as a 4-D tensor of layout `layout`.
 mlir::Value buildOperand(mlir::OpBuilder &builder, mlir::Location loc,
                          AxisTable &axes, const Source &source,
                          const Layout &layout, llvm::ArrayRef<Source> sizes);
 
-/// Whether a result with dimensions `layout` can be brought to `access`.
+/// Returns true if a result with dimensions `layout` can be brought to
+/// `access`.
 bool canBuildResult(AxisTable &axes, llvm::ArrayRef<Axes> layout,
                     const Access &access);
 
-/// `result` with dimensions `layout`, read at `access` and of type `type`.
+/// Returns `result` with dimensions `layout`, read at `access` and of type
+/// `type`.
 mlir::Value buildResult(mlir::OpBuilder &builder, mlir::Location loc,
                         AxisTable &axes, mlir::Value result,
                         llvm::ArrayRef<Axes> layout, const Access &access,

@@ -39,8 +39,8 @@ static Axes flattenAccess(const Access &access) {
 std::unique_ptr<Plan> Plan::create(Operation *op, unsigned probabilities,
                                    std::string &why) {
   std::unique_ptr<Plan> plan(new Plan(op, probabilities));
-  // Each round may learn more about the axes; what was found before is then
-  // stated in axes that have been split since.
+  // Each round may learn more about the axes; earlier findings are then
+  // restated in the axes that have been split since.
   constexpr unsigned kMaxRounds = 32;
   for (unsigned round = 0; round < kMaxRounds; ++round) {
     why.clear();
@@ -102,8 +102,8 @@ bool Plan::matchValues(std::string &why) {
   return true;
 }
 
-/// Where `tensor`, read at `access`, is used by one view or elementwise op
-/// only, that op's result, and where it is read.
+/// If only one view or elementwise op uses `tensor`, read at `access`, returns
+/// that op's result, and where it is read.
 static std::optional<std::pair<Value, Access>>
 getOnlyUse(AxisTable &axes, Value tensor, const Access &access) {
   Operation *user = nullptr;
@@ -162,16 +162,16 @@ getOnlyUse(AxisTable &axes, Value tensor, const Access &access) {
   return std::pair(result, *place);
 }
 
-/// Whether `scalar` is the result of the contraction with values, or a cast of
-/// it.
+/// Returns true if `scalar` is the result of the contraction with values, or a
+/// cast of it.
 bool Plan::passesOn(Value scalar) const {
   const Leaf *leaf = graph->lookupLeaf(stripCasts(scalar));
   return leaf && leaf->tensor == valuesOp->getResult(0) &&
          leaf->access == axes.flatten(values.resultAccess);
 }
 
-/// A narrowing that is the only use of the contraction with values, but for
-/// views, belongs to the attention.
+/// Includes a narrowing in the attention if it is the only use of the
+/// contraction with values, except for views.
 void Plan::findResult() {
   result = valuesOp->getResult(0);
   resultAccess = axes.flatten(values.resultAccess);
@@ -191,7 +191,8 @@ void Plan::findResult() {
   }
 }
 
-/// `(exp(z) * values) / sum exp(z)`: the division comes after the contraction.
+/// Matches `(exp(z) * values) / sum exp(z)`, where the division comes after the
+/// contraction.
 bool Plan::matchDivisionAfter(Value p, std::string &why) {
   Value current = valuesOp->getResult(0);
   Access access = axes.flatten(values.resultAccess);
@@ -217,7 +218,7 @@ bool Plan::matchDivisionAfter(Value p, std::string &why) {
   return false;
 }
 
-/// Finds the contraction of queries with keys among what the score is made of.
+/// Finds the contraction of queries with keys among the operands of the score.
 bool Plan::matchProduct(std::string &why) {
   Operation *obstacle = nullptr;
   for (Value scalar : getIngredients(*graph, softmax.score, nullptr)) {
@@ -274,7 +275,8 @@ bool Plan::assignRoles(std::string &why) {
   features = axes.flatten(product.reduced);
 
   // An axis that keys or values have, directly or as the group of heads that
-  // share one, is a batch or a head; one that neither has belongs to queries.
+  // share one, is a batch or a head; an axis that neither has belongs to
+  // queries.
   auto isShared = [&](Axis axis) {
     std::optional<Axis> kvHead = axes.lookupKVHead(axis);
     return hasAxis(keyRoot, axis) || hasAxis(valueRoot, axis) ||
@@ -288,7 +290,7 @@ bool Plan::assignRoles(std::string &why) {
     else if (list != keys)
       return reject(why, "keys are mixed with other dimensions");
 
-  // The last dimension with an axis of queries alone holds the rows.
+  // The last dimension with an axis that only queries have holds the rows.
   std::optional<size_t> rowDim;
   Axes own;
   for (auto [index, list] : llvm::enumerate(dims))
@@ -299,8 +301,8 @@ bool Plan::assignRoles(std::string &why) {
       }
   rows.clear();
   if (rowDim) {
-    // Heads of a group that are folded into the rows stand in another
-    // dimension of the query.
+    // Heads of a group that are folded into the rows are in another dimension
+    // of the query.
     const Axes *home = llvm::find_if(queryRoot, [&](const Axes &list) {
       return contains(list, own.back());
     });
@@ -344,7 +346,7 @@ bool Plan::assignRoles(std::string &why) {
   heads = kvHeads;
   heads.append(groups);
 
-  // Where the number of heads per KV head is known at run time only, the heads
+  // Where the number of heads per KV head is known only at run time, the heads
   // are one axis.
   for (Axis &axis : kvHeads)
     if (std::optional<Axis> kvHead = axes.lookupKVHead(axis)) {
@@ -379,9 +381,9 @@ bool Plan::chooseSources(std::string &why) {
     ArrayRef<Source> sources;
     Layout layout;
     Source &chosen;
-    // Queries may be shared by a whole batch, as learnt ones are. Keys or
-    // values that the others have no counterpart of belong to another
-    // contraction, such as one of scores over heads.
+    // A whole batch may share queries, as it does learnt ones. Keys or values
+    // without a counterpart among the others belong to another contraction,
+    // such as one of scores over heads.
     bool mayBroadcast;
   } operands[] = {
       {"queries", querySources, {batch, heads, rows, features}, query, true},
@@ -470,7 +472,8 @@ bool Plan::checkDropout(std::string &why) {
   return true;
 }
 
-/// What the attention reads must not be computed from its own product.
+/// Checks that the operands of the attention are not computed from its own
+/// product.
 bool Plan::checkDependences(std::string &why) {
   SmallVector<Value> roots = {score.value};
   if (score.keep)
@@ -504,7 +507,7 @@ bool Plan::checkDependences(std::string &why) {
   return true;
 }
 
-/// Finds what attention's second result replaces.
+/// Finds the ops that attention's second result replaces.
 void Plan::findLogSums() {
   logSums.clear();
   if (!softmax.input)
@@ -524,11 +527,11 @@ void Plan::findLogSums() {
       logSums.push_back(op);
 }
 
-/// Fusion pays, and is asked for, only if no score-sized tensor remains.
+/// Checks that no score-sized tensor remains: only then does fusion pay.
 bool Plan::checkUses(std::string &why) {
   Block *block = valuesOp->getBlock();
   dead.clear();
-  // What attention's results replace.
+  // The ops that attention's results replace.
   SmallPtrSet<Operation *, 4> replaced(logSums.begin(), logSums.end());
   replaced.insert(result.getDefiningOp());
   auto isDead = [&](Operation *op) {
@@ -558,7 +561,7 @@ bool Plan::checkUses(std::string &why) {
   if (dead.contains(product.op))
     return true;
   // An op that reads scores or probabilities, and on which the attention's
-  // result does not depend, is what keeps them.
+  // result does not depend, keeps them alive.
   DenseSet<Operation *> needed;
   worklist.assign(replaced.begin(), replaced.end());
   while (!worklist.empty()) {
@@ -666,11 +669,11 @@ void Plan::build(SmallVectorImpl<Operation *> &erased,
            last->getIterator()))
     created.push_back(&op);
 
-  // The scratch graph must not be seen as a user of what is erased.
+  // The scratch graph must not count as a user of erased ops.
   graph.reset();
   llvm::append_range(created, result.getUsers());
   result.replaceAllUsesWith(replacement);
-  // What reads the logarithms may stand before the values.
+  // Readers of the logarithms may come before the values.
   bool isInOrder = true;
   for (auto [op, sum] : llvm::zip_equal(logSums, logSumReplacements)) {
     for (Operation *user : op->getUsers()) {
@@ -682,7 +685,7 @@ void Plan::build(SmallVectorImpl<Operation *> &erased,
   }
   if (!isInOrder)
     sortTopologically(block);
-  // An op is listed before those that it uses, but for detours.
+  // An op is listed before those that it uses, except for detours.
   SetVector<Operation *> rest = std::move(dead);
   for (bool changed = true; changed;) {
     changed = rest.remove_if([&](Operation *op) {

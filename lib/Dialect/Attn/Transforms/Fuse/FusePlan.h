@@ -15,23 +15,24 @@
 
 namespace fovea::attn::fuse {
 
-/// What is known about an attention whose values are contracted by one op. It
-/// is found without changing the IR, then built at once.
+/// The facts about an attention whose values one op contracts. They are found
+/// without changing the IR; then the attention is built at once.
 class Plan {
 public:
   /// Plans for the contraction with values `op`, whose input number
   /// `probabilities` is the result of a softmax. Null if that is not attention
-  /// that can be fused; `why` then says what is in the way.
+  /// that can be fused; `why` then gives the reason.
   static std::unique_ptr<Plan> create(mlir::Operation *op,
                                       unsigned probabilities, std::string &why);
 
   /// Builds the attention in place of the last op of the graph and erases all
-  /// that has no use left. Where erased ops were is added to `erased`, ops that
-  /// a canonicalization could simplify to `created`.
+  /// ops that have no use left. Adds the addresses of erased ops to `erased`,
+  /// and ops that a canonicalization could simplify to `created`.
   void build(llvm::SmallVectorImpl<mlir::Operation *> &erased,
              llvm::SmallVectorImpl<mlir::Operation *> &created);
 
-  /// Whether a selection of a large negative constant could not become a mask.
+  /// Returns true if a selection of a large negative constant could not become
+  /// a mask.
   bool hasFiniteMask() const { return score.hasFiniteMask; }
 
 private:
@@ -66,12 +67,12 @@ private:
   Axes batch, kvHeads, heads, rows, keys, features, valueFeatures;
   Source query, key, value;
   Score score;
-  /// What the attention's output replaces: the contraction's result, or a
-  /// narrowing of it.
+  /// The value that the attention's output replaces: the contraction's result,
+  /// or a narrowing of it.
   mlir::Value result;
   Access resultAccess;
-  /// Logarithms of the softmax's sums, which attention has as a result, and
-  /// where they are.
+  /// Logarithms of the softmax's sums, which attention returns as a result, and
+  /// where they are read.
   llvm::SmallVector<LogSumExpOp> logSums;
   Access logSumAccess;
   llvm::SetVector<mlir::Operation *> dead;

@@ -17,7 +17,8 @@ using namespace mlir;
 
 namespace fovea::attn::fuse {
 
-/// The coordinate whose axes are a prefix of `list` from `start` on, or none.
+/// Returns the coordinate whose axes are a prefix of `list` from `start` on, or
+/// nullopt.
 static std::optional<unsigned> findCoordinate(ArrayRef<Axis> rest,
                                               const Layout &layout) {
   for (auto [index, group] : llvm::enumerate(layout))
@@ -46,7 +47,7 @@ bool canIndex(AxisTable &axes, const Axes &list, const Layout &layout) {
       if (!isStatic(inner) || (place != group->begin() && !isStatic(*place)))
         return false;
     }
-    // All but the outermost part are multiplied past.
+    // All parts except the outermost are multiplied past.
     if (rest.size() < list.size() && !isStatic(rest.take_front(used)))
       return false;
     rest = rest.drop_front(used);
@@ -83,7 +84,7 @@ public:
     alongKeys = graph.varying(layout[3]);
   }
 
-  /// The argument that stands for the scalar `base`.
+  /// Adds the argument that stands for the scalar `base`.
   void addBase(Value base, FloatType type) {
     wide = type;
     emitted[base] = builder.getBlock()->addArgument(type, loc);
@@ -135,8 +136,8 @@ private:
     return value;
   }
 
-  /// Whether an element of a tensor of fewer dimensions than the scores is
-  /// better read than computed for every score.
+  /// Returns true if reading an element of a tensor with fewer dimensions than
+  /// the scores is better than computing it for every score.
   bool isWorthReading(Value scalar) {
     Operation *op = scalar.getDefiningOp();
     if (!isa_and_nonnull<math::ExpOp, math::Exp2Op, math::LogOp, math::PowFOp,
@@ -151,8 +152,8 @@ private:
            });
   }
 
-  /// What depends on the product, or is narrower, is computed in the
-  /// accumulation type, as the rounding of no intermediate tensor happens.
+  /// Values that depend on the product, or are narrower, are computed in the
+  /// accumulation type, as intermediate tensors are not rounded.
   Value emitOp(Operation *op) {
     SmallVector<Value> operands = llvm::map_to_vector(
         op->getOperands(), [&](Value operand) { return emit(operand); });
@@ -192,7 +193,8 @@ private:
     return wide && narrow && narrow.getWidth() < wide.getWidth();
   }
 
-  /// Whether all float operands and results of `op` may have another type.
+  /// Returns true if all float operands and results of `op` may have another
+  /// type.
   static bool canWiden(Operation *op) {
     if (isa<arith::CmpFOp, arith::SelectOp, arith::SIToFPOp, arith::UIToFPOp>(
             op))

@@ -14,37 +14,37 @@ namespace fovea::attn::fuse {
 
 /// A score, taken apart.
 struct Score {
-  /// The constant that products are multiplied with before all else.
+  /// The constant that products are multiplied by before all else.
   double scale = 1.0;
   /// The scalar that is the scaled product.
   mlir::Value base;
   /// The score as a function of `base`, without masks.
   mlir::Value value;
-  /// Holds where the key is kept; null where all are.
+  /// The condition under which the key is kept; null where all keys are.
   mlir::Value keep;
-  /// A selection of a large negative constant stayed in `value`, as no key is
-  /// proven to be kept in every row.
+  /// True if a selection of a large negative constant stayed in `value`, as no
+  /// key is proven to be kept in every row.
   bool hasFiniteMask = false;
 };
 
-/// Takes `score` apart, which depends on `product`, in the coordinates
-/// `layout` (batch, head, row, key).
+/// Takes apart `score`, which depends on `product`, in the coordinates `layout`
+/// (batch, head, row, key).
 Score takeApart(ScalarGraph &graph, mlir::Value score, mlir::Value product,
                 const Layout &layout);
 
-/// Whether a row surely has a key for which `keep` holds.
+/// Returns true if every row is proven to have a key for which `keep` holds.
 bool keepsSomeKey(ScalarGraph &graph, mlir::Value keep, const Layout &layout);
 
-/// Whether every index of `list` can be computed from coordinates `layout`
-/// without sizes that are known at run time only.
+/// Returns true if every index of `list` can be computed from coordinates
+/// `layout` without sizes that are known only at run time.
 bool canIndex(AxisTable &axes, const Axes &list, const Layout &layout);
 
-/// All that `roots` are made of, up to and without `base`: leaves, indices and
-/// values from outside of the graph.
+/// Returns all values that `roots` are made of, up to and without `base`:
+/// leaves, indices and values from outside of the graph.
 llvm::SmallVector<mlir::Value>
 getIngredients(ScalarGraph &graph, mlir::ValueRange roots, mlir::Value base);
 
-/// Builds the region of `score`'s value or of its keep condition, with
+/// Build the region of `score`'s value or of its keep condition, with
 /// coordinates `layout` and accumulation type `type`.
 void buildScoreRegion(ScalarGraph &graph, const Score &score,
                       const Layout &layout, mlir::FloatType type,

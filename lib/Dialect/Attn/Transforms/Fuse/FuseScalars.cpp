@@ -21,7 +21,7 @@ using linalg::LinalgOp;
 
 namespace fovea::attn::fuse {
 
-/// Beyond this, elements are leaves: a graph this deep or large is not the
+/// Elements beyond this depth are leaves: so deep or large a graph is not the
 /// elementwise work around attention.
 static constexpr unsigned kMaxDepth = 256;
 static constexpr unsigned kMaxScalars = 8192;
@@ -88,7 +88,8 @@ const Axes *ScalarGraph::lookupIndex(Value scalar) const {
   return it == indices.end() ? nullptr : &it->second;
 }
 
-/// Takes over `op`, the last op of the scratch block.
+/// Takes over `op`, the last op of the scratch block, or finds the equal op
+/// that exists.
 Value ScalarGraph::intern(Operation *op) {
   SmallVector<OpFoldResult, 1> folded;
   if (!op->hasTrait<OpTrait::ConstantLike>()) {
@@ -112,7 +113,7 @@ Value ScalarGraph::intern(Operation *op) {
       op, OperationEquivalence::directHashValue,
       OperationEquivalence::ignoreHashValue,
       OperationEquivalence::IgnoreLocations);
-  // Shifted, as the largest values are keys that the map keeps for itself.
+  // The hash is shifted, as the map reserves the largest values as keys.
   SmallVector<Operation *, 1> &candidates = interned[hash >> 1];
   for (Operation *other : candidates) {
     if (OperationEquivalence::isEquivalentTo(
@@ -150,12 +151,12 @@ Value ScalarGraph::cast(Location loc, Value scalar, Type type) {
     return create<arith::ExtFOp>(loc, to, scalar);
   if (from.getWidth() > to.getWidth())
     return create<arith::TruncFOp>(loc, to, scalar);
-  // Between f16 and bf16.
+  // A cast between f16 and bf16 goes through f32.
   return cast(loc, cast(loc, scalar, builder.getF32Type()), type);
 }
 
-/// A scalar that is defined outside of all payloads; a constant comes into the
-/// graph.
+/// Returns a scalar that is defined outside of all payloads; a constant is
+/// copied into the graph.
 Value ScalarGraph::getOutside(Value scalar) {
   Operation *def = scalar.getDefiningOp();
   if (!def || isa<ShapedType>(scalar.getType()))
@@ -163,8 +164,8 @@ Value ScalarGraph::getOutside(Value scalar) {
   Attribute attr;
   if (!matchPattern(scalar, m_Constant(&attr))) {
     SmallVector<OpFoldResult, 1> folded;
-    // tensor.extract of a constant; nothing is changed, as a fold to an
-    // attribute is asked for only where all operands are constants.
+    // This folds a tensor.extract of a constant. The fold changes no op, since
+    // it is tried only where all operands are constants.
     bool constantOperands = def->getNumOperands() > 0 &&
                             def->getNumRegions() == 0 &&
                             def->getNumResults() == 1 &&
@@ -313,7 +314,7 @@ Value ScalarGraph::expand(Value tensor, const Access &access, Reader read) {
       });
 }
 
-/// An elementwise op of arith or math on whole tensors.
+/// Expands an elementwise op of arith or math on whole tensors.
 Value ScalarGraph::expandElementwise(Operation *op, const Access &access,
                                      Reader read) {
   if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1 ||
@@ -339,7 +340,7 @@ Value ScalarGraph::expandAttn(Operation *op, const Access &access,
   auto none = [](Value) { return Value(); };
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](ScaleOp scale) -> Value {
-        // In f64, so that the factor stays exact.
+        // The product is in f64, so that the factor stays exact.
         Value input = read(scale.getInput(), access);
         Type f64 = builder.getF64Type();
         Value product =
@@ -418,7 +419,7 @@ Value ScalarGraph::expandLinalg(LinalgOp op, unsigned result,
           matchContraction(*this, op->getResult(result), access)) {
     if (contraction->startsAtZero)
       return nullptr;
-    // The sum of the product and what it starts from.
+    // The sum of the product and its initial value.
     Value product = getLeaf({op->getResult(result), access, true});
     return create<arith::AddFOp>(
         op->getLoc(), product,
@@ -450,7 +451,7 @@ Value ScalarGraph::readArgument(LinalgOp op, BlockArgument argument,
                ? nullptr
                : getOutside(operand->get());
   AffineMap map = op.getMatchingIndexingMap(operand);
-  // What a reduction has summed up so far is no element of a tensor.
+  // The partial sum of a reduction is not an element of a tensor.
   if (op.isDpsInit(operand) && map.getNumResults() < op.getNumLoops() &&
       op.getNumReductionLoops() > 0)
     return nullptr;
@@ -474,14 +475,15 @@ Value ScalarGraph::readPayload(LinalgOp op, Value value, const Loops &loops,
   });
 }
 
-/// Copies what computes `value` in `body`. `missing` is asked for arguments and
-/// ops that `mapping` does not know.
+/// Copies the ops that compute `value` in `body`. Calls `missing` for arguments
+/// and ops that are not in `mapping`.
 Value ScalarGraph::cloneBody(Block &body, Value value, IRMapping &mapping,
                              function_ref<Value(Value)> missing) {
   if (Value mapped = mapping.lookupOrNull(value))
     return mapped;
   if (value.getParentBlock() != &body) {
-    // Inside of an op of the body there is no scalar of the body's own level.
+    // A region nested in an op of the body has no scalars of the body's own
+    // level.
     if (body.getParent()->isAncestor(value.getParentRegion()))
       return nullptr;
     return getOutside(value);

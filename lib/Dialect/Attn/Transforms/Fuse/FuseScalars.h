@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// attn-fuse asks what one element of a tensor is made of. The answer is a graph
+// attn-fuse builds the expression of one element of a tensor. This is a graph
 // of scalar ops in a scratch block, in which equal values are one value: every
 // elementwise op on the way, of whatever dialect, contributes its payload, and
-// views contribute nothing but another place to read.
+// views only change the place to read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ namespace fovea::attn::fuse {
 struct Leaf {
   mlir::Value tensor;
   Access access;
-  /// The tensor is a contraction, and its initial value is not counted.
+  /// True if the tensor is a contraction whose initial value is not counted.
   bool productOnly = false;
 };
 
@@ -40,42 +40,43 @@ public:
   AxisTable &getAxes() { return axes; }
   mlir::Block &getBlock() { return scratch; }
 
-  /// The element of `tensor` at `access`, looked into as deep as possible.
+  /// Returns the element of `tensor` at `access`, expanded as deep as possible.
   mlir::Value read(mlir::Value tensor, const Access &access);
 
-  /// The same through one op only, or null where that op is opaque.
+  /// Returns the element expanded through one op only, or null where that op is
+  /// opaque.
   mlir::Value readOnce(mlir::Value tensor, const Access &access);
 
-  /// The element as a leaf.
+  /// Returns the element as a leaf.
   mlir::Value getLeaf(const Leaf &leaf);
 
-  /// The index that `axes` make.
+  /// Returns the index that `axes` make.
   mlir::Value getIndex(llvm::ArrayRef<Axis> axes);
 
-  /// A tensor of which `scalar`, the result of an op, is an element; null if
-  /// there is none.
+  /// Returns a tensor of which `scalar`, the result of an op, is an element;
+  /// null if there is none.
   const Leaf *lookupOrigin(mlir::Value scalar) const;
 
-  /// The op in the body of what makes `tensor` that kept the graph from looking
-  /// into it, for it is no scalar op; null if there is none.
+  /// Returns the op, in the body of the op that makes `tensor`, that ended the
+  /// expansion because it is not a scalar op; null if there is none.
   mlir::Operation *lookupObstacle(mlir::Value tensor) const;
 
-  /// What stands behind an argument of the scratch block.
+  /// Returns the leaf that an argument of the scratch block stands for.
   const Leaf *lookupLeaf(mlir::Value scalar) const;
   const Axes *lookupIndex(mlir::Value scalar) const;
 
-  /// The value `value` of `op`'s payload in the loops `loops`; `argument` says
-  /// what the payload's arguments are. Null where the payload is not scalar
-  /// arithmetic.
+  /// Returns the value `value` of `op`'s payload in the loops `loops`;
+  /// `argument` gives the payload's arguments. Null where the payload is not
+  /// scalar arithmetic.
   mlir::Value
   readPayload(mlir::linalg::LinalgOp op, mlir::Value value, const Loops &loops,
               llvm::function_ref<mlir::Value(mlir::BlockArgument)> argument);
 
-  /// The value of `argument`, an input's element in `op`'s payload.
+  /// Returns the value of `argument`, an input's element in `op`'s payload.
   mlir::Value readArgument(mlir::linalg::LinalgOp op,
                            mlir::BlockArgument argument, const Loops &loops);
 
-  /// A scalar op, folded, or the equal one that is there already.
+  /// Returns a scalar op, folded, or the equal op that exists already.
   template <typename OpT, typename... Args>
   mlir::Value create(mlir::Location loc, Args &&...args) {
     return intern(
@@ -83,16 +84,17 @@ public:
   }
   mlir::Value createConstant(mlir::Location loc, mlir::TypedAttr value);
   mlir::Value createFloat(mlir::Location loc, mlir::Type type, double value);
-  /// A copy of `op` with other operands and, for a float op whose types must
-  /// follow those, another result type.
+  /// Returns a copy of `op` with other operands and, for a float op whose types
+  /// must follow those, another result type.
   mlir::Value createLike(mlir::Operation *op, mlir::ValueRange operands,
                          mlir::Type result);
 
-  /// All scalars that depend on a scratch argument for which `isSource` holds.
+  /// Returns all scalars that depend on a scratch argument for which `isSource`
+  /// holds.
   llvm::DenseSet<mlir::Value>
   dependents(llvm::function_ref<bool(mlir::BlockArgument)> isSource);
 
-  /// All scalars that vary along one of `along`.
+  /// Returns all scalars that vary along one of `along`.
   llvm::DenseSet<mlir::Value> varying(llvm::ArrayRef<Axis> along);
 
 private:
@@ -130,16 +132,16 @@ private:
   unsigned depth = 0;
 };
 
-/// The loops that reading a result at `access` fixes, through the map of that
-/// result; others have no axes. Nothing where the map is not a projected
-/// permutation.
+/// Returns the loops that reading a result at `access` fixes, through the map
+/// of that result; others have no axes. Returns nullopt where the map is not a
+/// projected permutation.
 std::optional<Loops> bindLoops(AxisTable &axes, mlir::linalg::LinalgOp op,
                                mlir::AffineMap resultMap, const Access &access);
 
-/// The value of a scalar constant that is a float.
+/// Returns the value of a scalar constant that is a float.
 std::optional<double> getConstantFloat(mlir::Value scalar);
 
-/// `scalar` before casts between float types.
+/// Returns `scalar` before casts between float types.
 mlir::Value stripCasts(mlir::Value scalar);
 
 } // namespace fovea::attn::fuse

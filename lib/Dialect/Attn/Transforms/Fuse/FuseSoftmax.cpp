@@ -17,7 +17,7 @@ using namespace mlir;
 
 namespace fovea::attn::fuse {
 
-/// What `1 / x` and `x ^ -1` divide by, or null.
+/// Returns the divisor of `1 / x` or `x ^ -1`, or null.
 static Value getReciprocal(Value factor) {
   factor = stripCasts(factor);
   if (auto division = factor.getDefiningOp<arith::DivFOp>())
@@ -49,7 +49,7 @@ public:
       : graph(graph), keys(graph.getAxes().flatten(keys)), result(result),
         why(why) {}
 
-  /// The score behind probability `p`, or null.
+  /// Returns the score behind probability `p`, or null.
   Value match(Value p) {
     p = stripCasts(p);
     if (const Leaf *leaf = graph.lookupLeaf(p)) {
@@ -73,7 +73,7 @@ public:
     return nullptr;
   }
 
-  /// The score behind `exp(z) / sum exp(z)`, or null.
+  /// Returns the score behind `exp(z) / sum exp(z)`, or null.
   Value match(Value numerator, Value denominator) {
     Value sum = getSum(denominator);
     if (!sum)
@@ -100,8 +100,8 @@ private:
     return graph.read(input, access);
   }
 
-  /// Probabilities that are 0 in rows of which every key is masked: that is
-  /// what attention defines.
+  /// Matches probabilities that are 0 in rows of which every key is masked, as
+  /// attention defines them.
   Value matchGuarded(arith::SelectOp select) {
     for (unsigned side : {0, 1}) {
       Value zero = select->getOperand(1 + side),
@@ -117,8 +117,8 @@ private:
     return reject("the probabilities are selected by a condition");
   }
 
-  /// Whether `condition` holds only if all (or, without `isMasked`, if not all)
-  /// keys of a row have the score minus infinity.
+  /// Returns true if `condition` holds only if all (or, without `isMasked`, if
+  /// not all) keys of a row have the score minus infinity.
   bool isRowMasked(Value condition, Value score, bool isMasked) {
     if (Value inverse = getInverse(condition))
       return isRowMasked(inverse, score, !isMasked);
@@ -154,7 +154,7 @@ private:
            -std::numeric_limits<double>::infinity();
   }
 
-  /// `x == -inf`, or, without `isEqual`, `x != -inf` or `x > -inf`.
+  /// Matches `x == -inf`, or, without `isEqual`, `x != -inf` or `x > -inf`.
   static bool isCompareToMasked(arith::CmpFOp cmp, bool isEqual) {
     if (!isMaskedConstant(cmp.getRhs()))
       return false;
@@ -173,7 +173,7 @@ private:
     }
   }
 
-  /// What `condition` is the negation of, or null.
+  /// Returns the value that `condition` negates, or null.
   static Value getInverse(Value condition) {
     Operation *op = condition.getDefiningOp();
     if (isa_and_nonnull<arith::XOrIOp>(op) &&
@@ -189,7 +189,8 @@ private:
     return isInverse ? cmp.getLhs() : nullptr;
   }
 
-  /// `exp(z - log(sum exp(z)))`, or `exp(x - (m + log(sum exp(x - m))))`.
+  /// Matches `exp(z - log(sum exp(z)))`, or `exp(x - (m + log(sum exp(x -
+  /// m))))`.
   Value matchLogarithm(Value p) {
     auto exp = p.getDefiningOp<math::ExpOp>();
     auto difference =
@@ -225,7 +226,7 @@ private:
     return nullptr;
   }
 
-  /// The reduction along the keys that `scalar` is an element of.
+  /// Returns the reduction along the keys of which `scalar` is an element.
   std::optional<Reduction> getReduction(Value scalar) {
     const Leaf *leaf = graph.lookupLeaf(stripCasts(scalar));
     if (!leaf || !isReduction(leaf->tensor.getDefiningOp()))
@@ -241,7 +242,7 @@ private:
     return matchReduction(graph, copy.tensor, copy.access, keys);
   }
 
-  /// What `denominator` sums along the keys, or null.
+  /// Returns the value that `denominator` sums along the keys, or null.
   Value getSum(Value denominator) {
     std::optional<Reduction> reduction = getReduction(denominator);
     if (!reduction || !isa<arith::AddFOp>(reduction->combiner) ||
@@ -250,7 +251,7 @@ private:
     return stripCasts(reduction->element);
   }
 
-  /// The exponent of `exponential`, less the row's maximum.
+  /// Returns the exponent of `exponential` without the subtracted row maximum.
   Value getScore(Value exponential) {
     Operation *op = exponential.getDefiningOp();
     if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(op))
@@ -271,7 +272,8 @@ private:
     return score;
   }
 
-  /// Softmax does not change by what is added to a whole row.
+  /// Drops terms that are added to a whole row, which do not change the
+  /// softmax.
   Value dropRowTerms(Value x, function_ref<bool(Value)> isRowTerm) {
     Operation *op = x.getDefiningOp();
     if (!op)
@@ -366,7 +368,7 @@ bool isSoftmaxLike(Operation *op) {
     return true;
   return llvm::any_of(linalg.getDpsInputs(), [&](Value input) {
     Operation *def = input.getDefiningOp();
-    // Through a cast or a view.
+    // Looks through a cast or a view.
     for (unsigned steps = 0; def && !hasExponential(def) && steps < 4;
          ++steps) {
       if (def->getNumOperands() == 0)

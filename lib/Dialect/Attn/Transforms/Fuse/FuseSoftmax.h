@@ -18,36 +18,36 @@ namespace fovea::attn::fuse {
 struct Softmax {
   /// What is exponentiated, less the row's maximum, in any float type.
   mlir::Value score;
-  /// The dropout after it, if any, and where that is read.
+  /// The dropout after the softmax, if any, and where it is read.
   DropoutOp dropout;
   Access dropoutAccess;
-  /// What the softmax is of, if that is one op along the last dimension, and
+  /// The input of the softmax, if that is one op along the last dimension, and
   /// where it is read.
   mlir::Value input;
   Access inputAccess;
 };
 
-/// Explains probability `p`, read for the values that are contracted along
+/// Matches probability `p`, read for the values that are contracted along
 /// `keys`, as a softmax along `keys`: attn.softmax, linalg.softmax, or
-/// exponentials divided by their sum, less any term that is the same for a
-/// whole row. `why` says what is in the way otherwise.
+/// exponentials divided by their sum, without any term that is the same for a
+/// whole row. Otherwise `why` gives the reason.
 std::optional<Softmax> matchSoftmax(ScalarGraph &graph, mlir::Value p,
                                     llvm::ArrayRef<Axis> keys,
                                     std::string &why);
 
-/// The same where the contraction with values comes before the division by the
-/// sum: `p` is an exponential, and `denominator` what its row's result is
-/// divided by.
+/// Matches the same where the contraction with values comes before the division
+/// by the sum: `p` is an exponential, and `denominator` divides its row's
+/// result.
 std::optional<Softmax> matchSoftmax(ScalarGraph &graph, mlir::Value p,
                                     mlir::Value denominator,
                                     llvm::ArrayRef<Axis> keys,
                                     std::string &why);
 
-/// If `quotient` divides a scalar by another, or multiplies it with the
-/// reciprocal of another, those two; both null otherwise.
+/// Returns both scalars if `quotient` divides one by the other, or multiplies
+/// one by the reciprocal of the other; else two nulls.
 std::pair<mlir::Value, mlir::Value> matchQuotient(mlir::Value quotient);
 
-/// Whether `op` is a softmax, or sums exponentials along a row.
+/// Returns true if `op` is a softmax, or sums exponentials along a row.
 bool isSoftmaxLike(mlir::Operation *op);
 
 } // namespace fovea::attn::fuse

@@ -43,7 +43,8 @@ namespace fovea::attn {
 using namespace fovea;
 using namespace fovea::attn;
 
-/// The passes over keys that `finalize` ends, each after those that read it.
+/// Returns the passes over keys that `finalize` ends, each after those that
+/// read it.
 static SmallVector<OnlineAttentionOp> passesOf(FinalizeOp finalize) {
   SetVector<Operation *> passes;
   SmallVector<Value> work(finalize->getOperands().take_front(3));
@@ -59,16 +60,16 @@ static SmallVector<OnlineAttentionOp> passesOf(FinalizeOp finalize) {
   });
 }
 
-/// Size `dim` of `value` if it is static, cut to at most it: so that a tile
-/// that covers a static dimension is static itself.
+/// Returns `wanted`, at most size `dim` of `value` where that is static, so
+/// that a tile that covers a static dimension is static itself.
 static int64_t tileOf(int64_t wanted, Value value, int64_t dim) {
   int64_t size = cast<ShapedType>(value.getType()).getDimSize(dim);
   return ShapedType::isDynamic(size) || size == 0 ? wanted
                                                   : std::min(wanted, size);
 }
 
-/// Whether `root` ends the work on one tile in a parallel loop: there is
-/// nothing to be cut.
+/// Returns true if `root` ends the work on one tile in a parallel loop: it is
+/// already tiled.
 static bool isTile(FinalizeOp root) {
   if (!root->getParentOfType<scf::ForallOp>())
     return false;
@@ -116,8 +117,9 @@ fusePass(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForallOp loop) {
   return tiled;
 }
 
-/// The tiles that the running values of `passes` start as, which nothing else
-/// reads: queries may be of what they are of, such as zeros.
+/// Returns the tiles of the initial running values of `passes`. Gives other
+/// readers copies of these slices: queries may be slices of the same tensor,
+/// such as zeros.
 static SmallVector<tensor::ExtractSliceOp>
 slicesOfRunningValues(RewriterBase &rewriter,
                       ArrayRef<OnlineAttentionOp> passes) {
@@ -143,8 +145,8 @@ slicesOfRunningValues(RewriterBase &rewriter,
   });
 }
 
-/// The tiles of queries that `passes` read. Those of keys and values are read
-/// by many tiles of queries.
+/// Returns the tiles of queries that `passes` read. Tiles of keys and values
+/// are not included, since many tiles of queries read them.
 static SmallVector<tensor::ExtractSliceOp>
 slicesOfQueries(ArrayRef<OnlineAttentionOp> passes) {
   SetVector<Operation *> slices;
@@ -201,7 +203,7 @@ struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
     if (failed(cleanUp(rewriter)))
       return signalPassFailure();
 
-    // What is loaded is a slice of a whole tensor by now.
+    // The loaded tiles are slices of whole tensors by now.
     unsigned count = 0;
     machine::TargetAttr target = machine::getTargetOrDefault(getOperation());
     for (const TiledLoop &tiled : std::exchange(loops, {}))
@@ -225,8 +227,8 @@ struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
 };
 } // namespace
 
-/// Moves collapsed heads behind what is elementwise on the output, and makes
-/// sizes those of what an op was made from.
+/// Moves collapsed heads behind elementwise ops on the output, and takes sizes
+/// from the operands of the ops that made a tensor.
 LogicalResult AttnTile::prepare() {
   RewritePatternSet patterns(&getContext());
   if (fuseConsumers)
@@ -246,8 +248,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   int64_t queryTile = tileOf(schedule.getQueryTile(), root.getOutput(), 2);
   int64_t keyTile = tileOf(schedule.getKeyTile(), last.getKey(), 2);
 
-  // The passes of one attention have one mask. Tables hold in the coordinates
-  // of the whole.
+  // The passes of one attention have the same mask. Tables hold in the
+  // coordinates of the whole.
   OnlineAttentionOp first = passes.back();
   rewriter.setInsertionPoint(first);
   fovea::MaskTables tables;
@@ -326,8 +328,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   return success();
 }
 
-/// Merges slices of slices. What a graph takes in steps stays a tensor of its
-/// own, of which tiles are consecutive rows.
+/// Merges slices of slices. A slice with strides stays a tensor of its own,
+/// whose tiles are consecutive rows.
 static LogicalResult mergeSlices(tensor::ExtractSliceOp slice,
                                  PatternRewriter &rewriter) {
   auto source = slice.getSource().getDefiningOp<tensor::ExtractSliceOp>();
@@ -343,7 +345,7 @@ static LogicalResult mergeSlices(tensor::ExtractSliceOp slice,
   return success();
 }
 
-/// Merges slices of slices, folds sizes, and drops what became unused.
+/// Merges slices of slices, folds sizes, and drops unused ops.
 LogicalResult AttnTile::cleanUp(RewriterBase &rewriter) {
   MLIRContext *context = &getContext();
   RewritePatternSet patterns(context);

@@ -10,10 +10,10 @@
 
 #include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Analysis/ScheduleModel.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
-#include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,11 +34,11 @@ using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 
-/// Work items for each core, of which some take longer than others.
+/// The number of work items for each core; some take longer than others.
 static constexpr int64_t kItemsPerCore = 2;
 
-/// The derivative of a score region by its score, as a region of the same
-/// arguments. Fails with an error where an op has none.
+/// Builds the derivative of a score region by its score, as a region with the
+/// same arguments. Fails with an error where an op has no derivative.
 static LogicalResult buildDerivative(Region &score, Region &derivative,
                                      Location loc) {
   Block &body = score.front();
@@ -72,8 +72,8 @@ class Tiling {
 public:
   struct Sizes {
     int64_t queryTile, keyTile;
-    int64_t lanes; ///< of the vectors that queries are packed for
-    int64_t items; ///< work items that are wanted
+    int64_t lanes; ///< Lanes of the vectors of packed queries.
+    int64_t items; ///< The wanted number of work items.
   };
 
   Tiling(RewriterBase &rewriter, AttentionBackwardOp op, const Sizes &sizes,
@@ -89,24 +89,25 @@ private:
   OpFoldResult findGroup();
   OpFoldResult countShares();
 
-  /// What a work item may be one of: a share, a batch, a head of keys.
+  /// The levels that divide the work into items: a share, a batch, a head of
+  /// keys.
   enum Level { Share, Batch, Head };
 
   /// Sums of one gradient.
   struct Sum {
     SmallVector<OpFoldResult> shape;
     FloatType type;
-    /// Levels of which each work item has sums of its own, since several add
-    /// to one element.
+    /// The levels at which each work item has its own sums, since several items
+    /// add to one element.
     SmallVector<Level> apart;
   };
   void addSums();
 
-  /// Where a work item begins, and its sizes.
+  /// The start of a work item, and its sizes.
   struct Item {
     OpFoldResult firstBatch, batches, firstHead, heads, firstRow, rows;
     OpFoldResult endRow;
-    OpFoldResult index[3]; ///< by level
+    OpFoldResult index[3]; ///< Indices by level.
   };
   Item getItem(ValueRange ivs);
   /// The part of one sum that belongs to a work item.
@@ -132,11 +133,12 @@ private:
   SmallVector<Value> branch(Value condition, ValueRange otherwise,
                             llvm::function_ref<SmallVector<Value>()> emit);
 
-  /// What all tiles of keys read of a tile of queries.
+  /// The values that all tiles of keys read of a tile of queries.
   struct Rows {
     Value batch, kvHead;
-    SmallVector<OpFoldResult> at; ///< in the whole; the key is 0
-    /// Batch, head of keys and query head, and row in the work item's sums.
+    SmallVector<OpFoldResult> at; ///< Coordinates in the whole; the key is 0.
+    /// The position of the batch, head of keys, query head and row in the work
+    /// item's sums.
     OpFoldResult batchPlace, headPlace, queryHeadPlace, rowPlace;
     OpFoldResult count;
     Value query, gradient, packedQuery, packedGradient, lse, delta;
@@ -161,9 +163,9 @@ private:
   Region derivative;
   SmallVector<OpFoldResult> querySizes, keySizes, valueSizes;
   OpFoldResult one, zero, group, shares;
-  /// Levels that work items are of.
+  /// The levels that divide the work into items.
   SmallVector<Level> levels;
-  /// Of queries, keys, values and captures.
+  /// The sums for queries, keys, values and captures.
   SmallVector<Sum> sums;
   bool hasFailed = false;
 };
@@ -178,7 +180,7 @@ Tiling::Tiling(RewriterBase &rewriter, AttentionBackwardOp op,
 // Work items
 //===----------------------------------------------------------------------===//
 
-/// Query heads of one head of keys.
+/// Returns the number of query heads that share one head of keys.
 OpFoldResult Tiling::findGroup() {
   auto heads = getConstantIntValue(querySizes[1]);
   auto kvHeads = getConstantIntValue(keySizes[1]);
@@ -190,8 +192,8 @@ OpFoldResult Tiling::findGroup() {
       .getResult();
 }
 
-/// Into how many shares the queries of a head are cut, so that there are enough
-/// work items; at most into as many as there are tiles.
+/// Returns the number of shares into which the queries of a head are cut, so
+/// that there are enough work items; at most the number of tiles.
 OpFoldResult Tiling::countShares() {
   if (sizes.items == 1)
     return one;
@@ -206,10 +208,10 @@ OpFoldResult Tiling::countShares() {
   return m.max(m.min(wanted, tiles), one);
 }
 
-/// Finds the levels of work items, and which sums they have apart.
+/// Finds the levels of work items, and the sums that each item has apart.
 void Tiling::addSums() {
-  // What is as large as the scores of a head is there once: work items that
-  // would add to one of its elements are one.
+  // A tensor as large as the scores of a head exists only once: work items that
+  // would add to the same element become one.
   auto isSplit = [&](Axis axis) {
     return llvm::all_of(captures, [&](const TiledCapture &capture) {
       return !capture.isLarge() || capture.has(axis);
@@ -362,10 +364,10 @@ LogicalResult Tiling::run() {
   return success();
 }
 
-/// All of one work item.
+/// Emits all tiles of one work item.
 FailureOr<SmallVector<Value>> Tiling::tileItem(const Item &item,
                                                ValueRange running) {
-  // A loop where the work item has several.
+  // Emits a loop where the work item has several.
   auto forLevel = [&](Level level, OpFoldResult count, ValueRange sums,
                       Body body) {
     if (llvm::is_contained(levels, level))
@@ -391,7 +393,8 @@ FailureOr<SmallVector<Value>> Tiling::tileItem(const Item &item,
   return results;
 }
 
-/// The sum of what work items have apart, in their order.
+/// Returns the sum of the parts that work items have apart, in the order of the
+/// items.
 Value Tiling::addApart(Value parts, const Sum &sum) {
   if (sum.apart.empty())
     return parts;
@@ -401,7 +404,7 @@ Value Tiling::addApart(Value parts, const Sum &sum) {
   for (Level level : sum.apart)
     count = outer.mul(count, levelSizes[level]);
   size_t rank = sum.shape.size();
-  // There may be no part at all: where there is no batch.
+  // Without batches there may be no part at all.
   Value zeros =
       fillZeros(tensor::EmptyOp::create(rewriter, loc, sum.shape, sum.type));
   return loop(zero, count, 1, zeros,
@@ -428,7 +431,8 @@ Value Tiling::addApart(Value parts, const Sum &sum) {
 // Tensors and loops
 //===----------------------------------------------------------------------===//
 
-/// A part of a tensor; leading dimensions are dropped, so that `rank` are left.
+/// Returns a part of a tensor; drops leading dimensions, so that `rank` are
+/// left.
 Value Tiling::slice(Value tensor, ArrayRef<OpFoldResult> offsets,
                     ArrayRef<OpFoldResult> sizes, size_t rank) {
   SmallVector<OpFoldResult> strides(offsets.size(), one);
@@ -454,7 +458,7 @@ Value Tiling::fillZeros(Value tensor) {
   return linalg::FillOp::create(rewriter, loc, number, tensor).getResult(0);
 }
 
-/// `sum` with `part` added, in its place.
+/// Returns `sum` with `part` added at its position.
 Value Tiling::accumulate(Value part, Value sum) {
   unsigned rank = cast<RankedTensorType>(sum.getType()).getRank();
   AffineMap identity = mapAll(rewriter, rank);
@@ -470,7 +474,7 @@ Value Tiling::accumulate(Value part, Value sum) {
       .getResult(0);
 }
 
-/// A loop whose body makes new running values.
+/// Emits a loop whose body makes new running values.
 SmallVector<Value> Tiling::loop(OpFoldResult lower, OpFoldResult upper,
                                 int64_t step, ValueRange inits, Body body) {
   auto loop = scf::ForOp::create(rewriter, loc, value(lower), value(upper),
@@ -483,7 +487,7 @@ SmallVector<Value> Tiling::loop(OpFoldResult lower, OpFoldResult upper,
   return SmallVector<Value>(loop.getResults());
 }
 
-/// What `emit` makes if `condition` holds, `otherwise` else.
+/// Returns the values that `emit` makes if `condition` holds, else `otherwise`.
 SmallVector<Value>
 Tiling::branch(Value condition, ValueRange otherwise,
                llvm::function_ref<SmallVector<Value>()> emit) {
@@ -502,7 +506,8 @@ Tiling::branch(Value condition, ValueRange otherwise,
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Columns of packed queries. A tile that covers few queries needs no more.
+/// Returns the number of columns of packed queries. A tile that covers few
+/// queries needs no more.
 int64_t Tiling::getColumns() {
   int64_t columns = sizes.queryTile;
   if (std::optional<int64_t> known = getConstantIntValue(querySizes[2]))
@@ -510,8 +515,9 @@ int64_t Tiling::getColumns() {
   return llvm::alignTo(columns, sizes.lanes);
 }
 
-/// Columns of a group of packed queries: vectors that share the numbers they
-/// are multiplied by, three best, which divide all of them.
+/// Returns the number of columns of a group of packed queries. The vectors of a
+/// group share the numbers by which they are multiplied; three vectors are
+/// best, if they divide all columns.
 int64_t Tiling::getGroupColumns() {
   int64_t vectors = getColumns() / sizes.lanes;
   for (int64_t candidate : {3, 4, 2})
@@ -520,7 +526,7 @@ int64_t Tiling::getGroupColumns() {
   return sizes.lanes;
 }
 
-/// `count` rows `[1, 1, n, D]` packed, one in a lane, group by group.
+/// Packs `count` rows `[1, 1, n, D]`, one in a lane, group by group.
 Value Tiling::pack(Value rows, OpFoldResult count, double factor) {
   int64_t columns = getGroupColumns();
   OpFoldResult groups = rewriter.getIndexAttr(getColumns() / columns);
@@ -544,7 +550,7 @@ Value Tiling::pack(Value rows, OpFoldResult count, double factor) {
   return loop(zero, math().ceilDiv(count, width), 1, empty, packGroup).front();
 }
 
-/// One tile of queries.
+/// Emits one tile of queries.
 SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
                                     Value member, Value row, ValueRange sums) {
   IndexMath m = math();
@@ -601,7 +607,7 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
     OpFoldResult step = m.constant(sizes.keyTile);
     lower = m.mul(m.floorDiv(bounds.lower, step), step);
     upper = bounds.upper;
-    // What is absent before the first key is not read either.
+    // Absent keys before the first one are not read either.
     present = evaluator->presentKeys().first;
   }
 
@@ -629,7 +635,7 @@ SmallVector<Value> Tiling::tileRows(const Item &item, Value batch, Value kvHead,
   return results;
 }
 
-/// One tile of scores, added to the running gradients.
+/// Emits one tile of scores and adds it to the running gradients.
 SmallVector<Value> Tiling::emitTile(const Rows &rows, Value key,
                                     OpFoldResult keys, const Truth &truth,
                                     ValueRange sums) {
@@ -689,8 +695,8 @@ SmallVector<Value> Tiling::emitTile(const Rows &rows, Value key,
   return results;
 }
 
-/// Adds what the scores of a tile, `[1, 1, keys, columns]`, send to captured
-/// tensors.
+/// Adds the contributions of a tile's scores, `[1, 1, keys, columns]`, to the
+/// gradients of captured tensors.
 void Tiling::emitCaptures(const Rows &rows, Value key, OpFoldResult keys,
                           ValueRange at, Value scores, Value gradients,
                           MutableArrayRef<Value> sums) {
@@ -707,7 +713,8 @@ void Tiling::emitCaptures(const Rows &rows, Value key, OpFoldResult keys,
                ArrayRef<int64_t>{0, 1, 3, 2})
         ->getResult(0);
   };
-  // In the captured tensor, and in the work item's sum of its gradient.
+  // Positions in the captured tensor, and in the work item's sum of its
+  // gradient.
   SmallVector<SmallVector<OpFoldResult>> places;
   SmallVector<Value> slices;
   for (auto [capture, sum] :
@@ -766,15 +773,16 @@ struct TileBackward final
 };
 } // namespace
 
-/// Queries of a tile: the most of which everything that the tiles of keys read
-/// again and again fits into three quarters of a core's near memory. Keys and
-/// their sums pass through the rest, once for each tile of queries.
+/// Returns the number of queries of a tile: the largest for which all data that
+/// the tiles of keys read repeatedly fits into three quarters of a core's near
+/// memory. Keys and their sums pass through the rest, once for each tile of
+/// queries.
 static int64_t chooseQueryTile(AttentionBackwardOp op, int64_t keyTile,
                                int64_t nearMemory) {
   constexpr int64_t kCandidates[] = {192, 96, 48};
   AttentionShape shape = AttentionShape::get(op);
-  // Both operands packed and as they are; the gradient; two blocks of scores,
-  // and the tile's own four times where captured tensors have gradients.
+  // Both operands, packed and unpacked; the gradient; two blocks of scores, and
+  // four times the tile's own where captured tensors have gradients.
   int64_t scores = op.getCaptures().empty() ? keyTile / 2 : 5 * keyTile;
   int64_t bytes = shape.accumulationBytes *
                   (3 * shape.headDim + 2 * shape.valueDim + scores);

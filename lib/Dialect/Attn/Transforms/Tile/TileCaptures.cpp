@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 
-/// The coordinate that `value`, an index in the score region, is.
+/// Returns the coordinate that `value`, an index in the score region, equals.
 static std::optional<Axis> getAxis(Block &score, Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getOwner() != &score || !argument.getArgNumber())
@@ -64,7 +64,7 @@ fovea::attn::findTiledCaptures(AttentionBackwardOp op) {
 }
 
 /// Copies the score region to `to`, a region of a tile's own coordinates.
-/// Captures are read of the tile's slices.
+/// Captures are read from the tile's slices.
 static void cloneOfTile(OpBuilder &builder, AttentionBackwardOp op,
                         ArrayRef<TiledCapture> captures, ValueRange slices,
                         ValueRange at, Region &to) {

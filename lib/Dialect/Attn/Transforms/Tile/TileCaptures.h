@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A score region reads captured tensors at places that it computes from the
-// coordinates of a score. A dimension that is always indexed by one coordinate
-// as it is, such as the heads of a table of slopes, is cut as the scores are:
-// what other tiles add to is then another part of the gradient.
+// A score region reads captured tensors at indices that it computes from the
+// coordinates of a score. A dimension that one coordinate always indexes
+// unchanged, such as the heads of a table of slopes, is cut as the scores are:
+// other tiles then add to another part of the gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,34 +19,35 @@
 
 namespace fovea::attn {
 
-/// Coordinates of a score, in the order of a region's arguments.
+/// The coordinates of a score, in the order of a region's arguments.
 enum class Axis { Batch, Head, Row, Key };
 
-/// A captured tensor whose gradient is asked for.
+/// A captured tensor whose gradient is requested.
 struct TiledCapture {
   mlir::Value tensor;
-  /// For each dimension the coordinate that indexes it, or nothing where it is
-  /// computed.
+  /// For each dimension, the coordinate that indexes it, or nullopt where the
+  /// index is computed.
   llvm::SmallVector<std::optional<Axis>> axes;
-  /// What sums are in. Those of many scores are in f64: they have terms of both
-  /// signs, of which little may be left.
+  /// The type of sums. Sums over many scores are in f64: they have terms of
+  /// both signs, which may nearly cancel.
   mlir::FloatType sumType;
 
   bool has(Axis axis) const { return llvm::is_contained(axes, axis); }
-  /// Whether it may be as large as the scores of a head.
+  /// Returns true if the tensor may be as large as the scores of a head.
   bool isLarge() const { return has(Axis::Row) && has(Axis::Key); }
 };
 
-/// The captures of `op`; nothing if one is read in a region within the score
-/// region.
+/// Returns the captures of `op`; nullopt if a region nested in the score region
+/// reads one.
 std::optional<llvm::SmallVector<TiledCapture>>
 findTiledCaptures(AttentionBackwardOp op);
 
-/// The gradients that a tile of scores at `at` sends to `slices` of captures,
-/// as the tile cuts them: of their shapes and types of sums, null where the
-/// region does not read one. `scores` and `gradients`, `[1, 1, Sq, Sk]`, are
-/// what the score region is given, and the gradients of what it yields. Fails
-/// with an error where an op has no derivative.
+/// Returns the gradients that a tile of scores at `at` sends to `slices` of
+/// captures, as the tile cuts them. They have the shapes of the slices and the
+/// types of sums; null where the region does not read a capture. `scores`, of
+/// shape `[1, 1, Sq, Sk]`, are the arguments of the score region; `gradients`,
+/// of the same shape, are the gradients of its results. Fails with an error
+/// where an op has no derivative.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildCaptureGradients(mlir::OpBuilder &builder, AttentionBackwardOp op,
                       llvm::ArrayRef<TiledCapture> captures,

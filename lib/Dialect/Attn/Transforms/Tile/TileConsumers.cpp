@@ -1,4 +1,4 @@
-//===- TileConsumers.cpp - What follows attention, per tile ---------------===//
+//===- TileConsumers.cpp - Consumers of attention, per tile ---------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,8 @@ using Fold = OpFoldResult;
 // Loops with other results
 //===----------------------------------------------------------------------===//
 
-/// Where result `number` of `loop` is inserted; null if not exactly once.
+/// Returns the op that inserts result `number` of `loop`; null if there is not
+/// exactly one.
 static tensor::ParallelInsertSliceOp insertionOf(scf::ForallOp loop,
                                                  unsigned number) {
   tensor::ParallelInsertSliceOp found;
@@ -38,8 +39,8 @@ static tensor::ParallelInsertSliceOp insertionOf(scf::ForallOp loop,
   return found;
 }
 
-/// Replaces `loop` by one with the results `kept` and further ones that are
-/// `added` at first.
+/// Replaces `loop` by one with the results `kept` and further results, whose
+/// initial values are `added`.
 static scf::ForallOp withResults(RewriterBase &rewriter, scf::ForallOp loop,
                                  ArrayRef<unsigned> kept, ValueRange added) {
   SmallVector<Value> inits;
@@ -68,7 +69,7 @@ static scf::ForallOp withResults(RewriterBase &rewriter, scf::ForallOp loop,
   return replacement;
 }
 
-/// Sizes of results are those of what the results are written to.
+/// Replaces sizes of the loop's results by those of its destinations.
 static void replaceSizes(RewriterBase &rewriter, scf::ForallOp loop) {
   for (auto [result, init] :
        llvm::zip_equal(loop.getResults(), loop.getOutputs()))
@@ -78,11 +79,11 @@ static void replaceSizes(RewriterBase &rewriter, scf::ForallOp loop) {
 }
 
 //===----------------------------------------------------------------------===//
-// Which ops are computed per tile
+// Choice of ops to compute per tile
 //===----------------------------------------------------------------------===//
 
-/// Whether `op` visits each element of something once (a contraction does not),
-/// and the places of its results are those of its parallel loops.
+/// Returns true if `op` visits each element of an operand once (a contraction
+/// does not), and its parallel loops alone give the positions in its results.
 static bool isElementwiseOrRowSum(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics())
     return false;
@@ -108,9 +109,10 @@ class Consumer {
 public:
   Consumer(scf::ForallOp loop, Operation *op);
 
-  /// Whether it can be computed per tile. May add IR that is not used.
+  /// Returns true if it can be computed per tile. May add IR that is not used.
   bool prepare(RewriterBase &rewriter);
-  /// Does it; returns the new loop. Appends slices of further operands.
+  /// Computes it per tile; returns the new loop. Appends slices of further
+  /// operands.
   scf::ForallOp fuse(RewriterBase &rewriter,
                      SmallVectorImpl<tensor::ExtractSliceOp> &slices);
 
@@ -122,12 +124,12 @@ private:
 
   scf::ForallOp loop;
   TilingInterface op;
-  /// The op on what the loop's results are before the loop.
+  /// The op on the initial values of the loop's results, before the loop.
   TilingInterface whole;
-  /// Operands that are results of the loop, and their tiles.
+  /// The operands that are results of the loop, and their tiles.
   SmallVector<unsigned> operands;
   SmallVector<Value> tiles;
-  /// The tile of its iteration domain, and where its results' tiles lie.
+  /// The tile of its iteration domain, and the positions of its results' tiles.
   SmallVector<Fold> offsets, sizes;
 };
 } // namespace
@@ -148,7 +150,7 @@ bool Consumer::prepare(RewriterBase &rewriter) {
          findTile(rewriter);
 }
 
-/// Writes to a new tensor instead of a result of the loop, of which only the
+/// Writes to a new tensor instead of a result of the loop of which only the
 /// shape matters.
 bool Consumer::freeDestinations(RewriterBase &rewriter) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(*op);
@@ -174,7 +176,7 @@ bool Consumer::freeDestinations(RewriterBase &rewriter) {
   return true;
 }
 
-/// Computes all else that the op reads before the loop.
+/// Computes all other operands of the op before the loop.
 bool Consumer::moveOperands(RewriterBase &rewriter) {
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -222,7 +224,7 @@ bool Consumer::findTile(RewriterBase &rewriter) {
   return false;
 }
 
-/// Whether each tile reads another part of an operand.
+/// Returns true if each tile reads another part of an operand.
 bool Consumer::isOfEachTile(unsigned operand) const {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(*op);
   if (!linalgOp)
@@ -239,7 +241,7 @@ bool Consumer::isOfEachTile(unsigned operand) const {
 scf::ForallOp Consumer::fuse(RewriterBase &rewriter,
                              SmallVectorImpl<tensor::ExtractSliceOp> &slices) {
   Location loc = op.getLoc();
-  // What the results are written to.
+  // The tensors that the results are written to.
   auto destination = dyn_cast<DestinationStyleOpInterface>(*op);
   SmallVector<Value> inits;
   rewriter.setInsertionPoint(loop);
@@ -276,7 +278,7 @@ scf::ForallOp Consumer::fuse(RewriterBase &rewriter,
   }
 
   SmallVector<tensor::ParallelInsertSliceOp> insertions;
-  // Insert into what the results are written to, for now.
+  // For now, insert into the tensors that the results are written to.
   for (auto [place, value, init] : llvm::enumerate(tiled->tiledValues, inits)) {
     SmallVector<Fold> at, extent;
     rewriter.setInsertionPoint(loop.getTerminator());
@@ -313,7 +315,7 @@ scf::ForallOp Consumer::fuse(RewriterBase &rewriter,
 // All of them
 //===----------------------------------------------------------------------===//
 
-/// Moves one reader of a result into the loop, if there is one that can be.
+/// Moves one reader of a result into the loop, if any can be moved.
 static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused) {
   replaceSizes(rewriter, fused.loop);
   for (OpResult result : fused.loop.getResults()) {
@@ -346,7 +348,8 @@ FusedConsumers fovea::attn::fuseConsumers(RewriterBase &rewriter,
   return fused;
 }
 
-/// Whether `value` is attention's output, or made of it element by element.
+/// Returns true if `value` is attention's output, or computed from it element
+/// by element.
 static bool isOfOutput(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || isa<FinalizeOp>(op))

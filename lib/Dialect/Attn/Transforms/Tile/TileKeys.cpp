@@ -20,13 +20,13 @@ static SmallVector<OpFoldResult> domainOf(OpBuilder &builder,
                              [](Range range) { return range.size; });
 }
 
-/// `size` coordinates from `first` on.
+/// Returns `size` coordinates from `first` on.
 static Span spanOf(IndexMath &math, OpFoldResult first, OpFoldResult size) {
   OpFoldResult last = math.sub(math.add(first, size), math.constant(1));
   return {first, IndexMath::constantOf(size) == 1 ? first : last};
 }
 
-/// The part of the score matrix that `pass` is.
+/// Returns the part of the score matrix that `pass` computes.
 static MaskBox boxOf(IndexMath &math, OnlineAttentionOp pass,
                      ArrayRef<OpFoldResult> sizes) {
   SmallVector<Span> spans;
@@ -39,13 +39,13 @@ static MaskBox boxOf(IndexMath &math, OnlineAttentionOp pass,
   return {spans[0], spans[1], spans[2], spans[3]};
 }
 
-/// Emits one tile of keys, `size` from `key` on, into the body of `loop`: on
+/// Emits one tile of keys, `size` from `key` on, into the body of `loop`, with
 /// the loop's running values as destinations.
 static FailureOr<SmallVector<Value>>
 emitTile(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForOp loop,
          OpFoldResult key, OpFoldResult size, const Truth &truth) {
-  // The destinations alone: queries of zeros may be the tensor that the sums
-  // start as, too.
+  // Replaces only the destinations: queries of zeros may be the same tensor as
+  // the initial sums.
   auto whole = cast<OnlineAttentionOp>(rewriter.clone(*pass.getOperation()));
   whole.getDpsInitsMutable().assign(loop.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(rewriter);
@@ -97,7 +97,7 @@ TileSpan fovea::attn::clipTile(OpBuilder &builder, Location loc, Value place,
         {OpFoldResult(place), end, skipped});
     return {offset, left};
   }
-  // The last tile has what is left.
+  // The last tile has the remaining keys.
   std::optional<int64_t> known = IndexMath::constantOf(end);
   if (known && *known % size == 0)
     return {place, builder.getIndexAttr(size)};
@@ -122,7 +122,7 @@ FailureOr<KeyLoopInfo> fovea::attn::tileKeys(RewriterBase &rewriter,
   IndexMath math(rewriter, loc);
   MaskBox box = boxOf(math, pass, sizes);
 
-  // Coordinates of the whole; the pass may begin at some key of it.
+  // Coordinates of the whole attention; the pass may begin at a later key.
   std::unique_ptr<MaskEvaluator> rows;
   OpFoldResult origin = box.key.first;
   OpFoldResult lower = math.constant(0), upper = sizes[3];
@@ -141,7 +141,7 @@ FailureOr<KeyLoopInfo> fovea::attn::tileKeys(RewriterBase &rewriter,
     OpFoldResult step = math.constant(keyTile);
     lower = math.mul(math.floorDiv(math.sub(bounds.lower, origin), step), step);
     upper = math.sub(bounds.upper, origin);
-    // What is absent before the first key is not read either.
+    // Absent keys before the first one are not read either.
     if ((present = rows->presentKeys().first))
       present = math.sub(*present, origin);
   }

@@ -15,29 +15,29 @@
 
 namespace fovea::attn {
 
-/// What became of the mask of a tiled pass.
+/// The effects of the mask on a tiled pass.
 struct KeyLoopInfo {
   bool hasMask = false;
-  /// The loop's bounds leave no tile to skip (MaskBounds::exact).
+  /// True if the loop's bounds leave no tile to skip (MaskBounds::exact).
   bool isExact = true;
 };
 
-/// Where a tile along a dimension begins, and how much of it there is.
+/// The start of a tile along a dimension, and its size.
 struct TileSpan {
   mlir::OpFoldResult offset, size;
 };
 
-/// The tile of `size` at `place`, without what lies before `first`, if that is
-/// given, and from `end` on. Some of it must be left.
+/// Returns the tile of `size` at `place`, without the part before `first`, if
+/// that is given, and the part from `end` on. The rest must not be empty.
 TileSpan clipTile(mlir::OpBuilder &builder, mlir::Location loc,
                   mlir::Value place, int64_t size,
                   std::optional<mlir::OpFoldResult> first,
                   mlir::OpFoldResult end);
 
 /// Cuts `pass`, already a tile of queries, into an `scf.for` over tiles of
-/// `keyTile` keys. From its mask come the bounds of the loop, the condition
-/// under which a tile is skipped, unless the bounds are exact, and the
-/// condition under which the mask is applied to it. Replaces and erases `pass`.
+/// `keyTile` keys. The mask gives the bounds of the loop, the condition under
+/// which a tile is skipped, unless the bounds are exact, and the condition
+/// under which the mask is applied to it. Replaces and erases `pass`.
 mlir::FailureOr<KeyLoopInfo> tileKeys(mlir::RewriterBase &rewriter,
                                       OnlineAttentionOp pass, int64_t keyTile,
                                       const MaskTables &tables);

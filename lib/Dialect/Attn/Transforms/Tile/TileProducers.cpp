@@ -1,4 +1,4 @@
-//===- TileProducers.cpp - What makes attention's operands, per tile ------===//
+//===- TileProducers.cpp - Producers of attention's operands, per tile ----===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,8 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Whether a tile of `op`'s one result depends on a tile of its operands.
+/// Returns true if a tile of `op`'s only result depends on a tile of its
+/// operands.
 static bool isTileable(Operation *op) {
   auto tileable = dyn_cast<TilingInterface>(op);
   return tileable && op->getNumResults() == 1 &&
@@ -36,9 +37,9 @@ static bool isTileable(Operation *op) {
 // Operands that each tile reads its own part of
 //===----------------------------------------------------------------------===//
 
-/// Whether `producer` is computed per tile rather than before the loops. Tiles
-/// do not overlap, so an op whose only reader is the slice, besides those in
-/// `fused`, is not computed twice.
+/// Returns true if `producer` is computed per tile rather than before the
+/// loops. Tiles do not overlap, so an op whose only reader is the slice,
+/// besides those in `fused`, is not computed twice.
 static bool isFusableProducer(Operation *producer,
                               const DenseSet<Operation *> &fused) {
   if (!isTileable(producer))
@@ -94,11 +95,11 @@ using Slice = tensor::ExtractSliceOp;
 /// The tiles of one tensor of keys or values in a loop.
 struct KeyTiles {
   SetVector<Operation *> read;
-  /// The values of passes that read no values.
+  /// The values of passes that do not read values.
   SetVector<Operation *> unread;
 };
 
-/// What makes the keys, or the values, of one attention.
+/// The ops that make the keys, or the values, of one attention.
 class KeyChain {
 public:
   KeyChain(Value source, const KeyTiles &tiles) : tiles(tiles) {
@@ -110,11 +111,12 @@ public:
   }
 
   ArrayRef<Operation *> getOps() const { return ops.getArrayRef(); }
-  /// An op that would belong to it but whose result others read too.
+  /// Returns an op that would belong to the chain but whose result other ops
+  /// also read.
   Operation *getShared() const { return shared; }
-  /// The work of it, for `reads` of each key by each tile.
+  /// Returns the work of the chain, for `reads` of each key by each tile.
   KeyProducer getWork(double reads) const;
-  /// Computes it for each tile that is read.
+  /// Computes the chain for each tile that is read.
   void fuse(RewriterBase &rewriter, scf::ForallOp loop);
 
 private:
@@ -143,7 +145,7 @@ void KeyChain::collect(Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     return type ? type.getRank() : 0;
   };
-  // What has fewer dimensions may be read by more tiles than one.
+  // Several tiles may read an operand with fewer dimensions.
   for (Value operand : op->getOperands())
     if (rankOf(operand) == rankOf(op->getResult(0)))
       collect(operand);
@@ -176,7 +178,8 @@ void KeyChain::fuse(RewriterBase &rewriter, scf::ForallOp loop) {
   }
 }
 
-/// The tiles of keys and values in `loop`, by the tensor that they are of.
+/// Returns the tiles of keys and values in `loop`, by the tensor that they
+/// belong to.
 static llvm::MapVector<Value, KeyTiles> findKeyTiles(scf::ForallOp loop) {
   llvm::MapVector<Value, KeyTiles> found;
   loop.walk([&](OnlineAttentionOp pass) {

@@ -1,4 +1,4 @@
-//===- TileProducers.h - What makes attention's operands, per tile -*- C++ -*-//
+//===- TileProducers.h - Producers of operands, per tile --------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,21 +18,22 @@
 namespace fovea::attn {
 
 /// Computes the producers of `slices` in `loop`, and their producers in turn,
-/// where they need not stand before it. Different iterations of the loop must
-/// read different parts: an op whose only readers are among the slices is then
-/// not computed twice. With `fillsOnly`, only those that fill a tensor.
+/// where they need not stand before the loop. Different iterations of the loop
+/// must read different parts: an op whose only readers are among the slices is
+/// then not computed twice. With `fillsOnly`, computes only the producers that
+/// fill a tensor.
 void fuseProducersOf(mlir::RewriterBase &rewriter,
                      mlir::ArrayRef<mlir::tensor::ExtractSliceOp> slices,
                      mlir::scf::ForallOp loop, bool fillsOnly);
 
-/// How often the loop over tiles of queries that `pass`, which is not tiled
-/// yet, becomes reads each key.
+/// Returns how often each key is read by the loop over tiles of queries that
+/// `pass`, which is not tiled yet, becomes.
 double countKeyReads(OnlineAttentionOp pass, int64_t queryTile);
 
-/// Computes what makes the keys and values that the passes in `loop` read where
-/// tiles of them are loaded, if `fusion` says so, or if it is `Auto` and the
-/// model of `target` does; `reads` is what `countKeyReads` returned. Says in a
-/// remark what was chosen. Returns the number of ops that it was done for.
+/// Computes the producers of the keys and values that the passes in `loop` read
+/// where tiles of them are loaded, if `fusion` says so, or if it is `Auto` and
+/// the model of `target` does; `reads` is the result of `countKeyReads`. A
+/// remark gives the choice. Returns the number of ops that were moved.
 unsigned fuseKeyProducers(mlir::RewriterBase &rewriter,
                           mlir::scf::ForallOp loop, double reads,
                           KeyFusion fusion, machine::TargetAttr target);

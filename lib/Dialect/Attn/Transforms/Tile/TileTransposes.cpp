@@ -49,7 +49,7 @@ std::optional<Transposition> Transposition::get(Operation *op) {
   return Transposition{op, generic.getInputs()[0], permutation};
 }
 
-/// The dimensions of `type` that are not one.
+/// Returns the dimensions of `type` whose size is not one.
 static SmallVector<int64_t> longDimensions(RankedTensorType type) {
   SmallVector<int64_t> dimensions;
   for (auto [dim, size] : llvm::enumerate(type.getShape()))
@@ -58,13 +58,14 @@ static SmallVector<int64_t> longDimensions(RankedTensorType type) {
   return dimensions;
 }
 
-/// Whether the long dimensions of a tile keep their order under `permutation`.
+/// Returns true if the long dimensions of a tile keep their order under
+/// `permutation`.
 static bool keepsOrder(RankedTensorType tile, ArrayRef<int64_t> permutation) {
   return llvm::is_sorted(llvm::map_to_vector(
       longDimensions(tile), [&](int64_t dim) { return permutation[dim]; }));
 }
 
-/// `tile` without the dimensions of size one.
+/// Returns `tile` without the dimensions of size one.
 static RankedTensorType shortened(RankedTensorType tile) {
   return RankedTensorType::get(
       llvm::map_to_vector(longDimensions(tile),
@@ -72,7 +73,8 @@ static RankedTensorType shortened(RankedTensorType tile) {
       tile.getElementType());
 }
 
-/// Groups of the dimensions of `tile`, each with one that is not one.
+/// Returns groups of the dimensions of `tile`, each with one whose size is not
+/// one.
 static SmallVector<ReassociationIndices> groupsOf(RankedTensorType tile) {
   SmallVector<int64_t> dimensions = longDimensions(tile);
   SmallVector<ReassociationIndices> groups(dimensions.size());
@@ -94,7 +96,7 @@ static SmallVector<Fold> permuted(ArrayRef<Fold> values,
   return result;
 }
 
-/// A tile of a transposed tensor, as a view of that tile of `source`.
+/// Returns a tile of a transposed tensor, as a view of that tile of `source`.
 static Value viewOf(OpBuilder &builder, Location loc, Value source,
                     RankedTensorType tile, ArrayRef<Fold> offsets,
                     ArrayRef<Fold> sizes, ArrayRef<int64_t> permutation) {
@@ -108,7 +110,7 @@ static Value viewOf(OpBuilder &builder, Location loc, Value source,
                                        groupsOf(tile), sizes);
 }
 
-/// The transposition that `slice` is a view of a tile of, if it is.
+/// Returns the transposition of which `slice` views a tile, if there is one.
 static std::optional<Transposition>
 viewedTransposition(tensor::ExtractSliceOp slice) {
   std::optional<Transposition> transposition =
@@ -172,10 +174,10 @@ bool fovea::attn::fuseTransposeOfResult(RewriterBase &rewriter,
   if (!transposition || transposition->input != result)
     return false;
 
-  // inverse[d] is where dimension d of the loop's result goes.
+  // inverse[d] is the position of dimension d of the loop's result.
   SmallVector<int64_t> inverse =
       invertPermutationVector(transposition->permutation);
-  // The slice that is written to, and its insertion.
+  // The slice of the destination, and its insertion.
   BlockArgument output = loop.getRegionIterArgs()[number];
   tensor::ExtractSliceOp slice;
   tensor::ParallelInsertSliceOp insertion;

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tile of one batch and one head of a tensor [B, S, H, D], seen as
-// [B, H, S, D], has the same elements in the same order: no data has to move
-// for it. So `transpose` and then `slice` becomes a slice that drops the
-// dimensions of size one, and a reshape that puts them elsewhere.
+// A tile of one batch and one head of a tensor [B, S, H, D], seen as [B, H, S,
+// D], has the same elements in the same order: no data has to move for it. So
+// `transpose` followed by `slice` becomes a slice that drops the dimensions of
+// size one, and a reshape that puts them elsewhere.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,24 +21,24 @@
 
 namespace fovea::attn {
 
-/// Whether `slice` is of a transposed tensor, and a view of a tile of the
+/// Returns true if `slice` reads a transposed tensor, and views a tile of the
 /// tensor itself.
 bool isViewOfTranspose(mlir::tensor::ExtractSliceOp slice);
 
-/// slice(transpose(x)) -> expand_shape(slice(x)), where the dimensions that are
-/// not one keep their order.
+/// Adds patterns for slice(transpose(x)) -> expand_shape(slice(x)), where the
+/// dimensions whose size is not one keep their order.
 void populateSliceOfTransposePatterns(mlir::RewritePatternSet &patterns);
 
-/// What `insertion` inserts, in the shape of the part that it is inserted into;
-/// null if it drops dimensions other than all of size one. Built at the
-/// rewriter's place.
+/// Returns the tile that `insertion` inserts, in the shape of the part that it
+/// is inserted into; null if it drops dimensions other than all of size one.
+/// Built at the rewriter's insertion point.
 mlir::Value getWholeTile(mlir::RewriterBase &rewriter,
                          mlir::tensor::ParallelInsertSliceOp insertion);
 
 /// If the only reader of result `number` of `loop` transposes it, and a tile's
-/// dimensions that are not one keep their order, lets the loop write the
+/// dimensions whose size is not one keep their order, lets the loop write the
 /// transposed tensor. The body must slice its output at most once, and insert
-/// once. True if it was done.
+/// once. Returns true if the loop was changed.
 bool fuseTransposeOfResult(mlir::RewriterBase &rewriter,
                            mlir::scf::ForallOp loop, unsigned number);
 
