@@ -1,4 +1,4 @@
-//===- HostUtils.cpp - Helpers shared by passes for the host --------------===//
+//===- Loops.cpp - Helpers shared by passes for the host ------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -64,7 +64,7 @@ Truth fovea::truthOr(IndexMath &math, const Truth &a, const Truth &b) {
 
 Truth fovea::truthSelect(IndexMath &math, const Truth &choice, const Truth &a,
                          const Truth &b) {
-  // Where the choice may be false, `b` decides.
+  // If the choice may be false, `b` decides.
   Fold mayBeFalse = math.logicalNot(choice.all);
   auto either = [&](Fold x, Fold y) {
     return math.logicalOr(math.logicalAnd(choice.any, x),

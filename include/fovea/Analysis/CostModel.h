@@ -15,7 +15,7 @@
 //   - a kernel of the unfused graph reads its operands from memory once and
 //     writes its result once;
 //   - a fused chain of normalisations and elementwise operations is one kernel:
-//     what is passed on within it moves no bytes;
+//     values that it passes on internally move no bytes;
 //   - fused attention reads the queries and writes the outputs once; it reads
 //     the keys and values of a head once where they fit the target's near
 //     memory, else once for every tile of queries. It skips what its mask

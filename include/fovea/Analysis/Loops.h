@@ -1,4 +1,4 @@
-//===- HostUtils.h - Helpers shared by passes for the host ------*- C++ -*-===//
+//===- Loops.h - Helpers shared by passes for the host ----------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -123,7 +123,7 @@ static LoopNest makeNest(const LoopProgram &program) {
 }
 
 //===----------------------------------------------------------------------===//
-// Where an element is read
+// Places of reads
 //===----------------------------------------------------------------------===//
 
 namespace {

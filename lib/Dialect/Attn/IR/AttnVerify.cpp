@@ -308,7 +308,7 @@ LogicalResult LogSumExpOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// What gradients need
+// Ops for gradients
 //===----------------------------------------------------------------------===//
 
 LogicalResult SoftmaxBackwardOp::verify() {

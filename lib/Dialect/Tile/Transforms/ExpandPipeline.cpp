@@ -1,4 +1,4 @@
-//===- ExpandPipeline.cpp - Skews loops as scheduled ----------------------===//
+//===- ExpandPipeline.cpp - Skewing of loops as scheduled -----------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Multibuffer.cpp - Turns loads into rings ---------------------------===//
+//===- Multibuffer.cpp - Rings for loads ----------------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

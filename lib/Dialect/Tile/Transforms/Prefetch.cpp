@@ -1,4 +1,4 @@
-//===- Prefetch.cpp - Starts copies iterations ahead ----------------------===//
+//===- Prefetch.cpp - Copies started iterations ahead ---------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -224,7 +224,7 @@ def LogSumExpOp : Attn_GraphOp<"log_sum_exp"> {
 }
 
 //===----------------------------------------------------------------------===//
-// What gradients need
+// Ops for gradients
 //===----------------------------------------------------------------------===//
 
 def SoftmaxBackwardOp : Attn_SameShapeOp<"softmax_backward"> {

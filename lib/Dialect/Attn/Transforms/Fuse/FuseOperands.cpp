@@ -17,7 +17,7 @@ using namespace mlir;
 namespace fovea::attn::fuse {
 
 //===----------------------------------------------------------------------===//
-// Where an operand comes from
+// Sources of operands
 //===----------------------------------------------------------------------===//
 
 /// Returns the leaf of which `scalar` is a widening or a constant multiple.

@@ -16,7 +16,7 @@
 namespace fovea::attn::fuse {
 
 struct Softmax {
-  /// What is exponentiated, less the row's maximum, in any float type.
+  /// The exponent without the row's maximum, in any float type.
   mlir::Value score;
   /// The dropout after the softmax, if any, and where it is read.
   DropoutOp dropout;
