@@ -14,9 +14,10 @@
 namespace fovea {
 
 /// Arithmetic on `index` and `i1` values that may be constants (attributes).
-/// Constants are computed at once and never become IR; identities such as `x +
-/// 0`, `min(x, x)` and `c and true` are folded; everything else becomes `arith`
-/// ops at the builder's insertion point. Arithmetic wraps as in `arith`.
+/// Constants are computed at once and never become IR; identities such as
+/// `x + 0`, `min(x, x)` and `c and true` are folded; everything else becomes
+/// `arith` ops at the builder's insertion point. Arithmetic wraps as in
+/// `arith`.
 ///
 /// Without a builder, all operands must be constants, and so are all results.
 class IndexMath {

@@ -162,8 +162,9 @@ static void pull(Backward &backward, MaskOp op, Value gradient) {
                }));
 }
 
-/// For `r = p * (g - sum(p * g))`: the gradient of `g` is `p * (dr - sum(p *
-/// dr))`, and that of `p` is `dr * (g - sum(p * g)) - g * sum(p * dr)`.
+/// For `r = p * (g - sum(p * g))`: the gradient of `g` is
+/// `p * (dr - sum(p * dr))`, and that of `p` is
+/// `dr * (g - sum(p * g)) - g * sum(p * dr)`.
 static void pull(Backward &backward, SoftmaxBackwardOp op, Value gradient) {
   OpBuilder &builder = backward.builder;
   Location loc = op.getLoc();

@@ -21,16 +21,17 @@ def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     by reverse-mode differentiation of its graph. There is one cotangent for
     each result of a floating-point type, with the type of that result, and one
     gradient for each operand that is a tensor of floating-point numbers, with
-    the type of that operand: the gradient of `sum over results of sum(result *
-    cotangent)`. Numbers count as constants, and so do values that depend only
-    on integers.
+    the type of that operand: the gradient of
+    `sum over results of sum(result * cotangent)`. Numbers count as constants,
+    and so do values that depend only on integers.
 
     This is the textbook's backward pass: it reads the values that the forward
     pass computed, including probabilities and scores, from memory.
 
-    - Graph ops have rules: `attn.scores` and `attn.values` are each other's,
-      and `attn.sum_queries` reaches keys and values; dropout draws the same
-      numbers again; norms and `attn.rope` have closed forms.
+    - Graph ops have rules: the gradients of `attn.scores` use `attn.values` and
+      vice versa, and `attn.sum_queries` computes those of keys and values;
+      dropout draws the same numbers again; norms and `attn.rope` have closed
+      forms.
     - `attn.attention` is written as graph ops, so that its probabilities are
       saved, and `attn.attention_backward` reads them.
       `attn-insert-recomputation` then decides whether they are saved.
@@ -150,9 +151,10 @@ def AttnPartitionGradient
     : Pass<"attn-partition-gradient", "::mlir::ModuleOp"> {
   let summary = "Splits a joint function into forward and backward";
   let description = [{
-    The pass splits each `@f_gradient(inputs, cotangents) -> (results,
-    gradients)`, as `attn-differentiate` makes it, into two functions that are
-    called at different times:
+    The pass splits each
+    `@f_gradient(inputs, cotangents) -> (results, gradients)`, as
+    `attn-differentiate` makes it, into two functions that are called at
+    different times:
 
         @f_forward(inputs) -> (results, saved)
         @f_backward(inputs, results, saved, cotangents) -> gradients

@@ -76,8 +76,8 @@ def Attn_Dialect : Dialect {
     **Dropout** is Philox-4x32-10 (Salmon et al., "Parallel random numbers: as
     easy as 1, 2, 3", SC 2011), keyed by element. For the element at column `c`
     (its last index) of row `r` (its leading indices, linearised) the 128-bit
-    counter is `c / 4 + 2^32 * r + 2^64 * offset` and the key is `seed`; word `c
-    mod 4` of the result is the element's random number `u`. The element is
+    counter is `c / 4 + 2^32 * r + 2^64 * offset` and the key is `seed`; word
+    `c mod 4` of the result is the element's random number `u`. The element is
     kept, and divided by `1 - p`, if `u >= floor(p * 2^32)`, else it becomes 0.
     So the mask depends neither on the target nor on the tile size.
   }];

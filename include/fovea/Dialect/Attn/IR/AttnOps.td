@@ -186,9 +186,9 @@ def ValuesOp : Attn_GraphOp<"values"> {
   let summary = "Values averaged by the probabilities";
   let description = [{
     `o[b, h, i, d] = sum over j of p[b, h, i, j] * v[b, h floordiv G, j, d]`
-    with `p: [B, H, Sq, Sk]`, `v: [B, Hkv, Sk, Dv]` and the result `[B, H, Sq,
-    Dv]`. The sum is in the accumulation type and rounded once. A key whose
-    probability is 0 contributes nothing, whatever its value holds.
+    with `p: [B, H, Sq, Sk]`, `v: [B, Hkv, Sk, Dv]` and the result
+    `[B, H, Sq, Dv]`. The sum is in the accumulation type and rounded once. A
+    key whose probability is 0 contributes nothing, whatever its value holds.
 
     ```mlir
     %o = attn.values %p, %v : tensor<2x16x?x?xf32>, tensor<2x4x?x64xf16>
@@ -258,8 +258,8 @@ def SumQueriesOp : Attn_GraphOp<"sum_queries"> {
   let description = [{
     `r[b, g, j, d] = sum over h in the group of g, and i, of w[b, h, i, j] *
     x[b, h, i, d]` with `w: [B, H, Sq, Sk]`, `x: [B, H, Sq, D]` and the result
-    `[B, Hkv, Sk, D]`; the group of `g` consists of the heads `h` with `h
-    floordiv (H / Hkv) = g`. The sum is in the accumulation type and rounded
+    `[B, Hkv, Sk, D]`; the group of `g` consists of the heads `h` with
+    `h floordiv (H / Hkv) = g`. The sum is in the accumulation type and rounded
     once.
 
     Gradients reach keys and values by this op: it sums over the reads of
@@ -440,16 +440,16 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
     and the undefined cases. The score region's score has the accumulation type.
     The optional `lse` result `[B, H, Sq]` has that type or f64: the `lse` of a
     row of `n` equal scores is their value plus `log(n)`, and where scores are
-    large, f32 has no room for both. The dropout acts on the element `[b, h, i,
-    j]` of a `[B, H, Sq, Sk]` tensor and not on `lse`.
+    large, f32 has no room for both. The dropout acts on the element
+    `[b, h, i, j]` of a `[B, H, Sq, Sk]` tensor and not on `lse`.
 
     A key that the mask removes contributes nothing, whatever its key and value
     hold: a cache may contain NaN behind a sequence's length. This holds, also
     for the gradients, of every key that comparisons on the key remove for all
     queries of its batch and head, if the comparisons do not depend on the
-    query, or if captured values take part in them: `j < length[b]`, `j >=
-    start[b]`, `j <= position[b] + i`, constants, and conjunctions (`and`) of
-    these with others (rule R7 in `MaskAnalysis.h`). A key must have finite
+    query, or if captured values take part in them: `j < length[b]`,
+    `j >= start[b]`, `j <= position[b] + i`, constants, and conjunctions (`and`)
+    of these with others (rule R7 in `MaskAnalysis.h`). A key must have finite
     values, and be finite where there are gradients, if it is masked for some
     queries only, or if only a diagonal of sizes or a tensor of booleans removes
     it.
@@ -523,14 +523,14 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
     - `probabilities(%p)` are read as the forward pass saved them, before the
       dropout; `delta[i] = sum over j of p[i, j] * dp[i, j] - dl[i]`, with `dl`
       from `lse_gradient` if that is given. This is the textbook's way;
-    - `statistics(%lse, %delta)`: probabilities are recomputed, `p = exp(s -
-      lse)`, from queries, keys and the log-sum-exp of every row; `delta` is
-      given, as `sum over d of do[i, d] * o[i, d] - dl[i]`, which is the same
-      number. `lse` has the accumulation type or f64. Its error multiplies the
-      row's probabilities by a factor, `exp(|lse| * 2^-24)` for an f32. Even f64
-      has no room for the logarithm of a sum beside scores beyond 1e15: where
-      several keys of a row share the largest score, each then has the
-      probability 1.
+    - `statistics(%lse, %delta)`: probabilities are recomputed,
+      `p = exp(s - lse)`, from queries, keys and the log-sum-exp of every row;
+      `delta` is given, as `sum over d of do[i, d] * o[i, d] - dl[i]`, which is
+      the same number. `lse` has the accumulation type or f64. Its error
+      multiplies the row's probabilities by a factor, `exp(|lse| * 2^-24)` for
+      an f32. Even f64 has no room for the logarithm of a sum beside scores
+      beyond 1e15: where several keys of a row share the largest score, each
+      then has the probability 1.
 
     A row without a key has gradients of zero. Results have any float type and
     are rounded once.
@@ -636,11 +636,11 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
     final, and a rescale by `exp(m - m')` does not occur.
 
     `at [b, h, i, j]` are the coordinates of the operands' first element in the
-    whole attention (absent: zeros), which regions and dropout see. `whole [H,
-    Sq]` are the numbers of heads and queries of the whole attention, which
-    dropout needs to number its rows (absent: the operands' own). `partial(%p)`:
-    the mask region is applied only where `%p` is true; otherwise the producer
-    has proven that it keeps all of this tile.
+    whole attention (absent: zeros), which regions and dropout see.
+    `whole [H, Sq]` are the numbers of heads and queries of the whole attention,
+    which dropout needs to number its rows (absent: the operands' own).
+    `partial(%p)`: the mask region is applied only where `%p` is true; otherwise
+    the producer has proven that it keeps all of this tile.
 
     Where `packed(%rows)` is given, the query is the result of
     `attn.pack_query`, `[B, H, D, Q]` in the accumulation type with the scale
@@ -711,11 +711,11 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
         dv[j] += sum over i of dropout(p[i, j]) * do[i]
 
     `query: [1, 1, Sq, D]` and `gradient: [1, 1, Sq, Dv]` come twice: unchanged,
-    and packed by `attn.pack_query` as `G` groups of `C` queries, `[1, G, D or
-    Dv, C]`: the query with the scale applied (and log2(e), if there is no score
-    region). Groups beyond `Sq` are not read. `lse`, `delta`: `[1, 1, Sq]`, of
-    the accumulation type; `lse` may be f64. The destinations have the
-    accumulation type and the shapes of query, key and value.
+    and packed by `attn.pack_query` as `G` groups of `C` queries,
+    `[1, G, D or Dv, C]`: the query with the scale applied (and log2(e), if
+    there is no score region). Groups beyond `Sq` are not read. `lse`, `delta`:
+    `[1, 1, Sq]`, of the accumulation type; `lse` may be f64. The destinations
+    have the accumulation type and the shapes of query, key and value.
 
     The `derivative` region has the score region's arguments and yields the
     derivative of that region's result by the score.

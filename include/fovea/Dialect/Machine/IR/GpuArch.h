@@ -110,8 +110,8 @@ struct GpuArch {
   /// there is none.
   static llvm::Expected<const GpuArch *> select(int major, int minor);
 
-  /// Returns the names of all archs, as a list for people: `sm_80, sm_89 or
-  /// sm_90a`. The list starts with `first`.
+  /// Returns the names of all archs, as a list for people:
+  /// `sm_80, sm_89 or sm_90a`. The list starts with `first`.
   static std::string listNames(llvm::ArrayRef<llvm::StringRef> first = {});
 
   /// Returns the chip to assemble PTX of this arch for, so that a device of

@@ -344,7 +344,7 @@ class Tile_TurnOp<string mnemonic> : Tile_Op<mnemonic, [
 def TakeTurnOp : Tile_TurnOp<"take_turn"> {
   let summary = "Waits until the block before this one is past a position";
   let description = [{
-    Blocks whose `indices` differ in the last one only add to the same memory in
+    Blocks whose `indices` differ only in the last one add to the same memory in
     turn, lower indices first, so that sums are the same, bit by bit, in every
     run. A block announces its position by `tile.pass_turn`: all adds at lower
     positions, by it and by the blocks before it, are complete. This op waits
@@ -642,8 +642,8 @@ def LoadAsyncOp : Tile_Op<"load_async", [
 
     TMA does not support `rows`. Where `rows` leaves out some rows of a tile,
     the thread that started the copy waits for it, writes the zeros, and only
-    then makes the slot full. All other tiles are copied as without `rows`,
-    including tiles from outside of the tensor, of which no row is left.
+    then makes the slot full. All other tiles are copied as without `rows`; a
+    tile of which no row is left is copied from outside of the tensor.
   }];
   let arguments = (ins Tile_Global:$source, Variadic<Index>:$indices,
                        Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use,

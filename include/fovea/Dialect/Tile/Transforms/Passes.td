@@ -14,8 +14,8 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
   let summary = "Lets blocks add to the same memory in a fixed order";
   let description = [{
     The pass changes every `tile.launch` with `tile.store add` to addresses that
-    do not depend on the first dimension of the grid. Blocks that differ in that
-    dimension only take turns (`tile.take_turn`, `tile.pass_turn`), so that
+    do not depend on the first dimension of the grid. Blocks that differ only in
+    that dimension take turns (`tile.take_turn`, `tile.pass_turn`), so that
     results are the same, bit by bit, in every run. A block takes and passes its
     turn in each iteration of the innermost loop, whether it adds or not; around
     that loop it takes the turns of positions before and after the loop's.
@@ -192,11 +192,11 @@ def TileSchedule : Pass<"tile-schedule"> {
     section 3.2).
 
     A loop with several products that depend on no other product of the
-    iteration has enough work for the tensor cores in one step, and no registers
-    for more: nothing moves later. Its order is: first the ops that lead to a
-    result that the step itself uses, as early as possible; then products that
-    add to values that the loop carries; then the wait for the oldest product,
-    and the ops that can run after it.
+    iteration has enough work for the tensor cores in one step, but not enough
+    registers for more: nothing moves later. Its order is: first the ops that
+    lead to a result that the step itself uses, as early as possible; then
+    products that add to values that the loop carries; then the wait for the
+    oldest product, and the ops that can run after it.
 
     The pass changes only attributes of the loop body's ops: `tile.stage`, 0 or
     1, and `tile.order`, the position in a step. `--tile-expand-pipeline` obeys

@@ -189,8 +189,8 @@ private:
     return isInverse ? cmp.getLhs() : nullptr;
   }
 
-  /// Matches `exp(z - log(sum exp(z)))`, or `exp(x - (m + log(sum exp(x -
-  /// m))))`.
+  /// Matches `exp(z - log(sum exp(z)))`, or
+  /// `exp(x - (m + log(sum exp(x - m))))`.
   Value matchLogarithm(Value p) {
     auto exp = p.getDefiningOp<math::ExpOp>();
     auto difference =
