@@ -112,8 +112,9 @@ private:
   /// Applies `rule` for a divisor of at least 1.
   Interval divide(Rule rule, const Interval &a, Interval divisor,
                   mlir::Value value);
-  /// Converts an ideal result to the type of `value`, or returns what is left
-  /// of it.
+  /// Returns an ideal result as a value of `value`'s type: where it may not
+  /// fit, it is sound only within the type's range, or unknown without a
+  /// builder.
   Interval fit(Interval ideal, mlir::Value value);
   /// Makes `interval` sound only where it lies in [low, high].
   void require(Interval &result, const Interval &interval, int64_t low,

@@ -98,7 +98,7 @@ public:
     int64_t index;
     Scalar value;
   };
-  /// Additions by block number; all under 0 where blocks take turns.
+  /// By block number; stores of blocks that take turns are all under 0.
   std::map<int64_t, std::vector<Addition>> additions;
   /// The missing values, by the op that failed to compute them.
   std::map<mlir::Operation *, Poison> poisons;

@@ -338,7 +338,7 @@ struct InsertRecomputation final
         rewriter.eraseOp(attention);
       ++numSaved;
       std::string what = "probabilities are saved, because " + decision.why;
-      // A policy that was requested needs no remark.
+      // A choice that was requested is not a missed optimization.
       if (policy == Recomputation::Never)
         remark::passed(loc, options) << what;
       else

@@ -513,7 +513,7 @@ static void schedule(scf::ForOp loop) {
   place([&](Operation *op) {
     return second.contains(op) && laterIssues.contains(op);
   });
-  // Values that do not need the later products of the iteration before.
+  // Ops that do not need the later products of the iteration before come next.
   DenseSet<Operation *> carried;
   for (auto [argument, yielded] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getYieldedValues()))

@@ -91,7 +91,7 @@ static bool sumsExponentials(Operation *op) {
     return true;
   return llvm::all_of(add->getOperands(), [&](Value term) {
     if (auto argument = dyn_cast<BlockArgument>(term)) {
-      // The sum so far, or an op in front of it.
+      // The term is the sum so far, or the result of an op in front.
       if (argument.getArgNumber() >= sum.getNumDpsInputs())
         return true;
       auto maker = sum.getDpsInputs()[argument.getArgNumber()]
