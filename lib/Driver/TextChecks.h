@@ -1,5 +1,4 @@
-//===- TextChecks.h - What no parser or verifier refuses ----------------*- C++
-//-*-===//
+//===- TextChecks.h - Checks beyond parser and verifier ---------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,8 +13,8 @@
 
 namespace fovea {
 
-/// An error if brackets nest deeper than any graph needs. The parser recurs
-/// with them, and so does most of what works on the ops.
+/// Returns an error if brackets nest deeper than any graph needs. The parser
+/// recurs with them, and so does most code that works on the ops.
 llvm::Error checkNesting(llvm::StringRef text, llvm::StringRef name);
 
 /// Emits an error where an integer is divided by a constant 0.

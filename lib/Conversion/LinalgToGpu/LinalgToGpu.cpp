@@ -313,7 +313,7 @@ private:
     return success();
   }
 
-  /// Erases what only kernels needed.
+  /// Erases ops that only kernels needed.
   static void eraseUnused(func::FuncOp function) {
     SmallVector<Operation *> ops;
     walkHost(function, [&](Operation *op) { ops.push_back(op); });
