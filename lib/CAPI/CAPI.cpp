@@ -29,7 +29,7 @@ struct fovea_buffer {
 };
 
 namespace {
-/// A result's memory, and where it is.
+/// A result's memory, and its address.
 struct Owner {
   Tensor tensor;
   /// The number of a GPU; negative for host memory.

@@ -223,7 +223,7 @@ class Function:
         self._pack_results = struct.Struct("".join(
             _library.tensor_format(result.rank) + "8x"
             for result in self.results)).pack_into
-        # Shapes of results by shapes of operands, as launches found them.
+        # Shapes of results by shapes of operands, as found by launches.
         self._known_shapes = {}
 
     def __call__(self, *operands):
@@ -235,7 +235,7 @@ class Function:
         write = _arrays.write_numpy
         words = []
         keepers = []
-        # Arrays of exactly the usual kinds and types take a short way.
+        # Arrays of exactly the usual kinds and types take a short path.
         for index, operand in enumerate(operands):
             number, rank = expected[index]
             kind = type(operand)
@@ -263,8 +263,8 @@ class Function:
                                       *operand.stride())
                             continue
                         except RuntimeError:
-                            # It has no memory of its own, as sparse ones have
-                            # not: what reads it says what it is.
+                            # It has no memory of its own, as a sparse tensor:
+                            # reading it raises an error that says what it is.
                             pass
             words += self._read(index, operand, torch, keepers)
         results = self._memory()

@@ -36,7 +36,7 @@ _NUMBERS.update({
     numpy.dtype(numpy.uint64): _library.I64,
 })
 
-# NumPy has no bf16: its bits.
+# NumPy has no bf16: use its bits.
 _TYPESTRS = tuple(dtype.str if dtype else "<u2" for dtype in NUMPY_DTYPES)
 
 

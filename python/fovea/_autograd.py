@@ -29,7 +29,7 @@ class Differentiable:
                 raise Error(f"operand {names[name]} (%{name}) of @{self.name}: "
                             "the name is one of those that the backward pass "
                             "uses; expected another")
-        # Where each operand of the backward pass comes from.
+        # The source of each operand of the backward pass.
         self._sources = []
         for operand in backward.operands:
             match = _PASSED_ON.fullmatch(operand.name)
@@ -86,8 +86,8 @@ class Differentiable:
 
             @staticmethod
             def backward(ctx, *cotangents):
-                # What this is for takes longer than finding that it is not
-                # needed.
+                # The work that this avoids takes longer than finding that it is
+                # not needed.
                 if torch.is_grad_enabled():
                     return backward_once(ctx, *cotangents)
                 return owner._find_gradients(ctx, cotangents)

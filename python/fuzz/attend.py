@@ -78,7 +78,7 @@ def _bounds_keys(node):
             for at in x.args)
 
     def is_position(x):
-        # Of sizes alone it is a diagonal.
+        # A bound made of sizes only is a diagonal.
         return x.op == "addi" and any(
             is_read(a) and is_leaf(b, "i") for a, b in (x.args, x.args[::-1]))
 
@@ -253,7 +253,7 @@ class Attention(Statement):
             env = Env({"s": s, **self._grid(s.shape)}, values, program.shapes(),
                       "f64")
             s = evaluate(self.score, env).expand(s.shape).to(s.dtype)
-        # What is minus infinity is as if it were masked.
+        # Scores of minus infinity are treated as masked.
         keep = keep & (s.detach() != -torch.inf)
         row = keep.any(-1, keepdim=True)
         s = torch.where(row, torch.where(keep, s, -torch.inf), 0.0)
@@ -274,7 +274,7 @@ class Attention(Statement):
         u = unit(self.accumulator(program))
         inner = self.accumulator(program)
         if self.form == "graph":
-            # Of f64 values alone, scores are not computed in f64.
+            # With f64 values only, scores are not computed in f64.
             u = max(u, unit(approx.wider(self.inner, *dtypes[:2])))
             inner = self.inner
         product = common(*dtypes) if target != "host" else inner
@@ -322,7 +322,7 @@ class Attention(Statement):
         log_p = torch.where(keep, s - lse, -torch.inf)
         # Not the exponential of `log_p`: its sum is 1 for any scores.
         p = torch.where(keep, torch.softmax(torch.where(row, low, 0.0), -1), 0.0)
-        # What the exponential is given.
+        # The error of the exponential's argument.
         e = torch.where(keep, e + u * (4 * s.abs() + 4 * top), 0.0)
         loss = (p * torch.expm1(-e)).sum(-1, keepdim=True)
         gain = -torch.log1p(loss.clamp_min(-1 + 1e-300))
@@ -413,8 +413,9 @@ class Attention(Statement):
         if self.form == "graph":
             d_error = d_error + 2 * unit(inner) * (size + d.abs())
         if z is not None and target != "host":
-            # A GPU knows what the dropout dropped by weights that are 0, and
-            # has rounded these: what is too small for their type is dropped.
+            # A GPU recognises elements that the dropout dropped by weights that
+            # are 0, and has rounded these: weights too small for their type
+            # count as dropped.
             gone = (p + delta) * one <= 2 * approx.least(product)
             d_error = d_error + torch.where(gone, (one * product_dv).abs(), 0.0)
         if dl is not None:

@@ -106,7 +106,7 @@ def _plant(case, found):
                 for _ in range(int(rng.integers(1, 4))):
                     at = int(rng.integers(values.numel()))
                     values[at] = torch.nan
-        # What nobody has written, all of it.
+        # Elements that nobody has written: those of absent keys, all of them.
         if a.k != a.q and rng.random() < 0.7:
             k, v = found[a.k], found[a.v]
             shape = (*found[a.q].shape[:3], k.shape[2])
@@ -460,7 +460,7 @@ def compare(case, reference, actual):
             continue
         got = got.double()
         same = (got == expected) | (got.isnan() & expected.isnan())
-        # What may overflow, or is not known at all, is not compared.
+        # Results that may overflow, or are unknown, are not compared.
         open_ = (expected.abs() + bound > approx.LARGEST[dtype]) \
             & expected.isfinite()
         error = torch.where(same | open_, 0.0, (got - expected).abs())

@@ -200,7 +200,7 @@ class Regions:
             if one:
                 same = self.capture("ids", (*lead, self.sq), dtype, ids)
                 names = [same.name, same.name]
-                # One size for both, where the text shows it.
+                # One size for both, if the text shows it.
             else:
                 names = [self.capture("ids", (*lead, dim), dtype, ids).name
                          for dim in (self.sq, self.sk)]
@@ -483,7 +483,7 @@ class Generator:
             op("f", "mulf", op("f", "maximumf", first, const("f", 0.0)), other),
             op("f", "subf", op("f", "mulf", first, const("f", 0.5)), other)])
         if tensor.dtype in ("f16", "bf16"):
-            # Functions of small types are not part of what is tried.
+            # Functions of small types are not tried.
             body = self.pick([op("f", "mulf", first, other),
                               op("f", "addf", first, other)])
         result = (self.pick([tensor.dtype, "f32"])
@@ -590,7 +590,7 @@ class Generator:
         if plain:
             o2 = self.around(o, int(rng.integers(0, 2)))
             results[0] = o2
-            # Errors of small types grow from one to the next.
+            # Errors of small types grow from one layer to the next.
             more = [7, 2.5, 0.5] if dtype in ("f32", "f64") else [9, 1, 0]
             for _ in range(self.pick([0, 1, 2], more)):
                 x = program.tensors[o2]

@@ -20,7 +20,8 @@ from .check import Outcome
 def _serve(connection, log, change):
     """A worker: a case comes, an outcome goes."""
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-    # Not the user's; it saves asking ptxas for its version each time.
+    # This folder is not the user's; it saves asking ptxas for its version each
+    # time.
     cache = pathlib.Path(log).with_suffix("")
     os.environ["FOVEA_CACHE_DIR"] = str(cache)
     os.environ.setdefault("FOVEA_NUM_THREADS", "2")
@@ -30,7 +31,7 @@ def _serve(connection, log, change):
     from .generate import generate
     for number in itertools.count():
         if number % 100 == 0:
-            # What was compiled does not come again.
+            # Compiled code is not needed again.
             shutil.rmtree(cache, ignore_errors=True)
             cache.mkdir()
         try:

@@ -166,7 +166,7 @@ def shrink(case, kind, fails, most=60):
                 _tidy(smaller.program)
                 smaller.program.text
             except Exception:
-                # What does not fit together is no candidate.
+                # Parts that do not fit together are no candidate.
                 continue
             tried += 1
             found = fails(smaller)

@@ -1,5 +1,5 @@
-# Shared by the scripts beside this folder: what Fovea needs, and how it is
-# built. Source it; it changes to the repository's root.
+# Code shared by the scripts beside this folder: Fovea's requirements, and its
+# build. Source it; it changes to the repository's root.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -17,7 +17,7 @@ die() {
   exit 1
 }
 
-# Installs what is missing of the Debian packages given.
+# Installs those of the given Debian packages that are missing.
 install_packages() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     check_tools
@@ -42,7 +42,7 @@ install_packages() {
     die "apt-get could not install: ${missing[*]}"
 }
 
-# Elsewhere than on Debian: says what is missing.
+# On other systems than Debian: prints what is missing.
 check_tools() {
   local tool missing=()
   for tool in cmake ninja python3 clang-22 clang++-22 ld.lld-22 llvm-config-22; do

@@ -14,10 +14,10 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
-# What no script can install.
+# Requirements that no script can install.
 ALLOWED = re.compile("needs (a GPU|a user who is not root"
                      "|a build without AddressSanitizer)")
-# Features of lit's tests that stand for one of these.
+# Features of lit's tests that stand for one of these requirements.
 FEATURES = {"no-sanitizer": "a build without AddressSanitizer"}
 
 
@@ -43,7 +43,7 @@ def junit(path):
         if test.get("status") == "notrun":
             skipped.append((test.get("name"), "disabled"))
         elif reason is not None:
-            # GoogleTest's message starts with the line in the source. Of a
+            # GoogleTest's message starts with the line in the source. For a
             # file that pytest skips as a whole, the reason is in the text.
             why = reason.get("message").split("\n", 1)[-1].strip()
             if why == "collection skipped":

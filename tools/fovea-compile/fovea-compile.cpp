@@ -34,7 +34,8 @@ static cl::opt<std::string> output("o", cl::desc("File to write (default: -)"),
                                    cl::value_desc("file"), cl::init("-"),
                                    cl::cat(category));
 
-/// Such as `computes attn.values of line 16: 256 blocks of 128 threads`.
+/// Prints a launch: `computes attn.values of line 16: 256 blocks of 128
+/// threads`.
 static void print(const KernelLaunch &launch) {
   auto show = [](std::optional<int64_t> number, const char *otherwise) {
     return number ? std::to_string(*number) : otherwise;
@@ -55,7 +56,7 @@ static void print(const KernelLaunch &launch) {
                << '\n';
 }
 
-/// Prints each kernel where it is started first.
+/// Prints each kernel where it is first started.
 static void print(const PtxasReport &report,
                   llvm::ArrayRef<KernelLaunch> launches) {
   llvm::StringSet<> done;
@@ -75,11 +76,11 @@ static void print(const PtxasReport &report,
     for (const KernelResources &kernel : report.kernels)
       if (launch.kernel == kernel.name)
         printOnce(kernel);
-  // Those that nothing starts, of a text that is no graph.
+  // Prints the kernels that nothing starts, if the text is no graph.
   llvm::for_each(report.kernels, printOnce);
 }
 
-/// What `--emit` asks for, of a program.
+/// Returns the output that `--emit` requests, from a program.
 static llvm::Expected<std::string> emitFrom(const Program &program,
                                             const CompileOptions &options,
                                             std::optional<Level> level) {
@@ -112,7 +113,7 @@ static llvm::Expected<std::string> emitFrom(const Program &program,
   return (*code)->getBuffer().str();
 }
 
-/// What `--emit` asks for.
+/// Returns the output that `--emit` requests.
 static llvm::Expected<std::string> compile() {
   auto options = flags.getOptions();
   if (!options)

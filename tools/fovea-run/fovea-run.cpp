@@ -126,12 +126,12 @@ struct Operands {
 
 } // namespace
 
-/// `1 result`, `2 results`.
+/// Formats a count: `1 result`, `2 results`.
 static std::string formatCount(size_t count, llvm::StringRef what) {
   return llvm::formatv("{0} {1}{2}", count, what, count == 1 ? "" : "s");
 }
 
-/// The operand `index` from the text of its `--input`.
+/// Reads the operand `index` from the text of its `--input`.
 static llvm::Expected<Tensor> readOperand(const Signature &function,
                                           size_t index) {
   const ValueType &type = function.operands[index];
@@ -150,7 +150,8 @@ static llvm::Expected<Tensor> readOperand(const Signature &function,
   return tensor;
 }
 
-/// The shapes of the cotangents of `function`, for operands of these shapes.
+/// Returns the shapes of the cotangents of `function`, for operands of these
+/// shapes.
 static llvm::SmallVector<std::optional<llvm::SmallVector<int64_t>>>
 inferCotangents(const Program &program, size_t function,
                 llvm::ArrayRef<llvm::SmallVector<int64_t, 4>> shapes) {
@@ -166,8 +167,8 @@ inferCotangents(const Program &program, size_t function,
   return cotangents;
 }
 
-/// The operands of `function`, which is `graph`'s of that number, or has its
-/// operands first and cotangents behind them.
+/// Returns the operands of `function`, which is the function of `graph` with
+/// that number, or has its operands first and cotangents after them.
 static llvm::Expected<Operands>
 makeOperands(const Signature &function, const Program &graph, size_t number) {
   size_t count = function.operands.size();
@@ -230,7 +231,8 @@ makeOperands(const Signature &function, const Program &graph, size_t number) {
   return operands;
 }
 
-/// The joint function of `function` and its gradients, as a program of its own.
+/// Returns the joint function of `function` and its gradients, as a program of
+/// its own.
 static llvm::Expected<std::unique_ptr<Program>>
 differentiate(const Program &program, size_t function,
               const GradientOptions &options) {
@@ -241,7 +243,7 @@ differentiate(const Program &program, size_t function,
   return Program::parse(*text, "<gradient>");
 }
 
-/// What the flags say of gradients; the textbook's are op by op.
+/// Returns the flags' options for gradients; the textbook's are op by op.
 static llvm::Expected<GradientOptions>
 getGradientOptions(bool textbook, const machine::GpuArch *gpu) {
   GradientOptions options;
@@ -256,8 +258,8 @@ getGradientOptions(bool textbook, const machine::GpuArch *gpu) {
   return options;
 }
 
-/// What the results of a joint function are: results of the function, then
-/// gradients of its operands.
+/// Returns descriptions of the results of a joint function: results of the
+/// function, then gradients of its operands.
 static llvm::SmallVector<std::string>
 describeResults(const Signature &function) {
   llvm::SmallVector<std::string> descriptions(function.results.size());
@@ -316,8 +318,8 @@ static llvm::Error checkAccesses(const Program &graph, size_t function,
   return run(**joint, 0);
 }
 
-/// Compares with the reference of `graph` or of the file that is given; an
-/// error says which result is beyond its bound.
+/// Compares with the reference of `graph` or of the given file; an error says
+/// which result is beyond its bound.
 static llvm::Error checkAgainstGraph(const Program &graph, size_t function,
                                      llvm::ArrayRef<TensorView> operands,
                                      llvm::ArrayRef<Tensor> results) {
@@ -367,8 +369,8 @@ static llvm::Error printTime(const Program &program,
   return llvm::Error::success();
 }
 
-/// Both passes, by what the backward pass has of the probabilities: those that
-/// the forward pass stored, or recomputed ones.
+/// Reports on both passes, for each source of the backward pass' probabilities:
+/// stored by the forward pass, or recomputed.
 static llvm::Expected<Report>
 reportGradients(const Program &program, size_t function,
                 llvm::ArrayRef<TensorView> operands,
@@ -392,7 +394,7 @@ reportGradients(const Program &program, size_t function,
   return makeReport(variants, /*baseline=*/1, operands, options);
 }
 
-/// An error if a flag is given that only means something with another one.
+/// Returns an error if a flag is given without the flag that it needs.
 static llvm::Error checkFlags() {
   struct Need {
     const cl::Option &flag;
@@ -434,7 +436,7 @@ static llvm::Error run() {
   auto function = findFunction((*program)->getFunctions(), entry);
   if (!function)
     return function.takeError();
-  // What is run: the program, or the one with its gradients.
+  // The program that is run: the input, or the one with its gradients.
   const Program *runs = program->get();
   size_t number = *function;
   llvm::SmallVector<std::string> descriptions =
@@ -501,7 +503,7 @@ static llvm::Error run() {
     if (llvm::Error error = writeNpy(path, results[index]))
       return error;
   if (check) {
-    // This can take far longer than what it checks.
+    // The reference can take far longer than the program that it checks.
     llvm::errs() << "fovea-run: checking: evaluating the graph unfused, op by "
                     "op, in float64\n";
     CompiledCodeScope scope;

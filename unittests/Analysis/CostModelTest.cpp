@@ -85,7 +85,7 @@ SmallVector<SmallVector<int64_t>> attentionShapes(int64_t queries,
   return {{2, 4, queries, 64}, {2, 2, keys, 64}, {2, 2, keys, 32}};
 }
 
-/// `kSmall` with a head dim.
+/// Returns `kSmall` with a head dim.
 std::string makeSmall(int64_t dim) {
   std::string text = kSmall.str();
   for (size_t at; (at = text.find("xDx")) != std::string::npos;)

@@ -27,7 +27,7 @@ struct Sizes {
   int64_t batches, heads, rows, keys, rowTile, keyTile;
 };
 
-/// What visiting the tiles by the analysis came to.
+/// Counts of visiting the tiles by the analysis.
 struct Visits {
   int64_t visited = 0;    ///< Tiles that are visited,
   int64_t empty = 0;      ///< and have nothing kept;
@@ -40,8 +40,8 @@ struct Visits {
 /// the interpreter, beside the region itself.
 class MaskUnderTest {
 public:
-  /// Blocks of rows and their tiles of keys if `along` is the key, blocks of
-  /// keys and their tiles of rows if it is the row.
+  /// Visits blocks of rows and their tiles of keys if `along` is the key,
+  /// blocks of keys and their tiles of rows if it is the row.
   MaskUnderTest(Region &mask, MaskInterpreter &machine, Coordinate along)
       : mask(mask), machine(machine), along(along),
         across(along == Coordinate::Key ? Coordinate::Row : Coordinate::Key) {
@@ -85,7 +85,7 @@ public:
     truth = tile.evaluate();
   }
 
-  /// The region itself.
+  /// Evaluates the region itself.
   bool keeps(int64_t b, int64_t h, int64_t i, int64_t j) {
     return valueAt(mask.front().getTerminator()->getOperand(0), b, h, i, j);
   }
@@ -200,7 +200,7 @@ private:
       if (all)
         ASSERT_TRUE(isFull) << "across " << first << " along " << start << "\n"
                             << print();
-      // An exact loop asks no tile.
+      // An exact loop tests no tile.
       if (bounds.exact || any) {
         ++visits.visited;
         visits.empty += count == 0;
@@ -265,7 +265,8 @@ protected:
   }
 
   /// Every visited tile has something kept, and mask code is where it is
-  /// needed. `exact`: whether bounds of keys are; those of rows may differ.
+  /// needed. `exact`: true if bounds of keys are exact; those of rows may
+  /// differ.
   void expectTight(Region &mask, bool exact) {
     for (Coordinate along : {Coordinate::Key, Coordinate::Row}) {
       Visits visits = checkAll(mask, along);
@@ -284,7 +285,7 @@ protected:
 };
 
 //===----------------------------------------------------------------------===//
-// The masks that have names
+// Named masks
 //===----------------------------------------------------------------------===//
 
 constexpr StringLiteral kCausal = R"(
@@ -344,8 +345,8 @@ TEST_F(MaskAnalysisTest, CausalAtAnyOffset) {
     EXPECT_EQ(visits.maskedFull, 0);
     EXPECT_TRUE(visits.exact);
   }
-  // The sum wraps: no row keeps a key, or every row keeps all. What the
-  // analysis may not be is wrong.
+  // The sum wraps: no row keeps a key, or every row keeps all. The analysis
+  // must not be wrong.
   for (int64_t offset : {INT64_MAX, INT64_MAX - 3, INT64_MIN, INT64_MIN + 5}) {
     machine.set(argument(0), offset);
     checkAll(mask);
@@ -412,7 +413,8 @@ TEST_F(MaskAnalysisTest, Prefix) {
 }
 
 TEST_F(MaskAnalysisTest, SinksAndWindow) {
-  // A gap between the two, which only a test of each tile can leave out.
+  // There is a gap between the two, which only a test of each tile can leave
+  // out.
   expectTight(parse("", (kCausal + R"(
     %d = arith.subi %i, %j : index
     %w = arith.constant 4 : index
@@ -563,7 +565,7 @@ TEST_F(MaskAnalysisTest, PresentKeys) {
   auto span = [&](int64_t first, int64_t last) {
     return Span{math.constant(first), math.constant(last)};
   };
-  // What constants bound is known without IR.
+  // Bounds by constants are known without IR.
   auto present = [&](StringRef body) {
     MaskBox box{span(0, 0), span(0, 0), span(0, 9), span(0, 99)};
     return MaskEvaluator(parse(", %n: index, %t: tensor<2x30xi1>", body), box)
@@ -626,7 +628,7 @@ TEST_F(MaskAnalysisTest, PresentKeys) {
     EXPECT_FALSE(keys.first || keys.end) << body.str();
   }
 
-  // A captured position bounds what the last row sees.
+  // A captured position bounds the keys that the last row sees.
   Region &mask = parse(", %n: index", R"(
     %last = arith.addi %i, %n : index
     %keep = arith.cmpi sge, %last, %j : index
@@ -909,7 +911,7 @@ TEST_P(RandomMasks, AgreeWithBruteForce) {
     }
   }
   decided += tiles;
-  // Not by deciding nothing.
+  // The analysis must also decide something.
   EXPECT_GT(decided, tiles / 20);
 }
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Executes scalar integer ops as `arith` defines them, with wrapping: what the
-// mask analysis is compared with.
+// Executes scalar integer ops as `arith` defines them, with wrapping: the mask
+// analysis is compared with it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -37,8 +37,8 @@ struct Place {
   int64_t batch, head, query, key;
 };
 
-/// One attention on random data: sizes, and what its regions say, as text and
-/// as functions.
+/// One attention on random data: sizes, and its regions, as text and as
+/// functions.
 struct Attention {
   std::string name;
   std::string element = "f16";
@@ -122,7 +122,7 @@ public:
     return values;
   }
 
-  /// The relative rounding error of one operation.
+  /// Returns the relative rounding error of one operation.
   double epsilon() const {
     return std::ldexp(1.0, -int(APFloat::semanticsPrecision(semantics)));
   }

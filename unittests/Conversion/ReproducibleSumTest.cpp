@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks add a term each, and a loop behind rounds the sum, in the interpreter.
-// What is expected is summed in an integer of thousands of bits.
+// Blocks add a term each, and a loop after them rounds the sum, in the
+// interpreter. The expected result is summed in an integer of thousands of
+// bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +42,8 @@ constexpr int64_t kBits = 4096;
 /// The value of an exact sum's last bit is 2 to the power of minus this.
 constexpr int64_t kPoint = 1074;
 
-/// The float of `precision` bits next to an exact sum, ties to even, whose last
-/// bit is not below 2^`lowest`.
+/// Returns the float of `precision` bits next to an exact sum, ties to even,
+/// whose last bit is not below 2^`lowest`.
 double roundExact(APInt sum, int64_t precision, int64_t lowest) {
   bool isNegative = sum.isNegative();
   APInt magnitude = sum.abs();
@@ -67,8 +68,8 @@ protected:
                         tile::TileDialect>();
   }
 
-  /// The sum of floats, each of which a block adds, in integers for up to
-  /// `terms`, a number that the program knows, or finds in an operand.
+  /// Returns the sum of floats, each of which a block adds, in integers for up
+  /// to `terms`, a number that the program knows, or finds in an operand.
   template <typename Float>
   double sum(const std::vector<Float> &values, int64_t terms,
              bool isKnown = true) {
@@ -160,7 +161,7 @@ func.func @sum(%x: memref<?x{0}, strided<[1], offset: ?>>, %terms: index) -> mem
   MLIRContext context;
 };
 
-/// Numbers of all exponents, or of few, or subnormal ones.
+/// Returns numbers of all exponents, or of few, or subnormal ones.
 float getFloat(std::mt19937_64 &random, int kind) {
   uint32_t bits = uint32_t(random());
   if (kind == 1)
@@ -234,7 +235,7 @@ TEST_F(ReproducibleSumTest, AddsDoubles) {
       std::vector<double> values;
       for (int i = 0; i < 40; ++i) {
         uint64_t bits = random();
-        // Or around 1.
+        // Other numbers are around 1.
         if (areNear)
           bits = (bits & 0x800fffffffffffff) | ((1000 + random() % 50) << 52);
         double value = llvm::bit_cast<double>(bits);

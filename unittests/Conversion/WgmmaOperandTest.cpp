@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the hardware reads by a descriptor, restated from the canonical layouts
-// of PTX ISA 9.7.15.5.1, must be what the tile's type says of every element.
+// The elements that the hardware reads by a descriptor, restated from the
+// canonical layouts of PTX ISA 9.7.15.5.1, must be where the tile's type puts
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@ using namespace fovea::tile;
 
 namespace {
 
-/// Reads the fields of a descriptor and computes addresses as the hardware.
+/// Reads the fields of a descriptor and computes addresses as the hardware
+/// does.
 struct Reader {
   explicit Reader(uint64_t descriptor, bool isKMajor)
       : start((descriptor & 0x3fff) << 4),
@@ -31,7 +33,8 @@ struct Reader {
     swizzle = swizzles[descriptor >> 62];
   }
 
-  /// Byte address of the element at (`outer`, `k`) of one instruction.
+  /// Returns the byte address of the element at (`outer`, `k`) of one
+  /// instruction.
   int64_t getAddress(int64_t outer, int64_t k) const {
     int64_t address = start;
     if (isKMajor) {
@@ -81,7 +84,7 @@ protected:
   /// Checks every element that instructions on `outerSize` of the outer
   /// dimension, starting at each multiple of it, read.
   void check(SharedType tile, bool isKMajor, int64_t outerSize) {
-    // As in the kernel: descriptors have 14 bits of address / 16.
+    // Descriptors have 14 bits of address / 16, as in the kernel.
     constexpr int64_t base = 3 * 1024;
     FailureOr<WgmmaOperand> operand = getOperand(tile, isKMajor);
     ASSERT_TRUE(succeeded(operand));

@@ -1,4 +1,4 @@
-//===- CheckTest.cpp - What checks let pass, and what they do not ---------===//
+//===- CheckTest.cpp - Checks that pass, and checks that fail -------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -77,15 +77,15 @@ TEST(CompareRounded, AllowsWhatItsRowMoves) {
   EXPECT_FALSE(passes({kNaN, 2, 3, 4}));
   rounded.all.push_back(makeTensor(DType::F32, {1, 2, 3.1, 4}, {2, 2}));
   EXPECT_TRUE(passes({1, 2, 3, 4.1}));
-  // What changes everything excuses nothing.
+  // A change of everything excuses nothing.
   rounded.all.push_back(makeTensor(DType::F32, {1, 2, 3.5, 4}, {2, 2}));
   EXPECT_FALSE(passes({1, 2, 3, 4.1}));
 }
 
-/// A function with operands and what the host computes of them.
+/// A function with operands and the host's results.
 struct Case {
   std::unique_ptr<Program> program;
-  /// Views are of their shapes, so that they must not move.
+  /// Views refer to their shapes, so that these must not move.
   std::deque<Tensor> tensors;
   llvm::SmallVector<TensorView> operands;
   llvm::SmallVector<Tensor, 0> results;
@@ -159,7 +159,8 @@ TEST(CheckResults, TakesTheGraphInItsOwnTypesWhereThatIsFarOff) {
 }
 
 TEST(CheckResults, ExcusesNoWrongKernel) {
-  // In a row whose f64 value is far off as well, and in one where it is not.
+  // One element is in a row whose f64 value is also far off, and one in a row
+  // where it is not.
   for (int64_t element : {int64_t(5), int64_t(20 * 16)})
     for (double masked : {-1e4, -1e9}) {
       Case made = makeBiased(masked);
@@ -197,7 +198,7 @@ func.func @f(%q: !t, %k: !t, %v: !t) -> !t {
   }
 }
 
-/// Checks gradients after `change` has had its way with them.
+/// Checks gradients after `change` has altered them.
 std::string checkGradients(llvm::StringRef text, Case &made,
                            llvm::function_ref<void(Tensor &)> change) {
   GradientOptions textbook;
@@ -257,7 +258,7 @@ func.func @f(%x: tensor<1000xf32>) -> tensor<1000xf32> {
 })";
 
 TEST(CheckGradients, PassesOverWhatIsNotSmooth) {
-  // At 0 every step sees a kink in the middle, near it some see one.
+  // At 0 every step sees a kink in the middle; near 0 some steps see one.
   for (double near : {0.0, 2e-6, 4e-6}) {
     Case made = parse(kKinked);
     std::vector<double> values(1000, near);

@@ -1,4 +1,4 @@
-//===- CompiledCodeTest.cpp - All that a compilation yields ---------------===//
+//===- CompiledCodeTest.cpp - Results of a compilation --------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -65,7 +65,7 @@ TEST(CompiledCode, RejectsWhatIsSomethingElse) {
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(deserialize(llvm::StringRef(bytes).take_front(size))) << size;
   EXPECT_FALSE(deserialize(bytes + "x"));
-  // Lengths beyond the end and element types that there are not.
+  // Lengths beyond the end and element types that do not exist.
   for (size_t at = 0; at < bytes.size(); ++at) {
     std::string changed = bytes;
     changed[at] = '\xff';

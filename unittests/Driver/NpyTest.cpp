@@ -16,7 +16,7 @@ using namespace fovea;
 
 namespace {
 
-/// A file of version 1 with this header and these bytes of elements.
+/// Returns a file of version 1 with this header and these bytes of elements.
 std::string makeFile(llvm::StringRef header, llvm::StringRef elements,
                      char major = 1) {
   std::string file("\x93NUMPY", 6);
@@ -169,7 +169,7 @@ TEST(Npy, RejectsSizesThatOverflow) {
   EXPECT_EQ(
       getError(makeFile(makeHeader("<f8", "(0, 4611686018427387904)"), "")),
       "its shape 0x4611686018427387904 overflows");
-  // Not allocated: the file is too short for it.
+  // The array is not allocated: the file is too short for it.
   EXPECT_EQ(getError(makeFile(makeHeader("<f8", "(1099511627776,)"), "")),
             "it holds 0 bytes of elements; its shape (1099511627776) of f64 "
             "needs 8796093022208");

@@ -21,7 +21,8 @@ using Vector = std::vector<float>;
 
 class InterpreterTest : public SimulationTest {
 protected:
-  /// The value of an expression: the ops in `body` on index %n, f32 result %r.
+  /// Returns the value of an expression: the ops in `body` on index %n, f32
+  /// result %r.
   float evaluate(const std::string &body, int64_t n = 0) {
     std::string text = "func.func @f(%n: index) -> memref<1xf32> {\n"
                        "  %zero = arith.constant 0 : index\n" +
@@ -34,7 +35,7 @@ protected:
     return results.empty() ? NAN : results[0][0];
   }
 
-  /// The same for an integer expression of a type.
+  /// Returns the same for an integer expression of a type.
   int64_t evaluateInt(const std::string &body, const std::string &type) {
     return std::llround(
         evaluate(body + "\n  %f64 = arith.sitofp %i : " + type +
@@ -203,7 +204,7 @@ TEST_F(InterpreterTest, UsesOfWhatHasNoValue) {
               {0});
     EXPECT_EQ(errors, std::string(message) + " | used here");
   };
-  // What is computed of such a number has no value either.
+  // A number computed from such a number also has no value.
   auto expectErrorAt = [&](const char *body, const char *type,
                            const char *message) {
     expectError(std::string(body) + "\n%same = arith.cmpi eq, %a, %a : " +
@@ -234,7 +235,8 @@ TEST_F(InterpreterTest, UsesOfWhatHasNoValue) {
   expectError(division + "%c = arith.constant 1 : index\n"
                          "scf.for %i = %n to %a step %c {}",
               "'arith.divsi' op divides by 0");
-  // By way of a select that chooses it, or has it for its condition.
+  // The number goes through a select that chooses it, or has it for its
+  // condition.
   expectErrorAt((division + "%t = arith.cmpi eq, %n, %n : index\n"
                             "%b = arith.select %t, %a, %n : index")
                     .c_str(),
@@ -246,8 +248,8 @@ TEST_F(InterpreterTest, UsesOfWhatHasNoValue) {
 }
 
 TEST_F(InterpreterTest, WhatHasNoValueMayBeDiscarded) {
-  // By a select, after arithmetic, carried by a loop or yielded by a branch;
-  // and the same ops have a value later on.
+  // The number goes through a select, after arithmetic, is carried by a loop or
+  // yielded by a branch; and the same ops have a value later on.
   EXPECT_EQ(evaluate(R"(
     %c1 = arith.constant 1 : index
     %c3 = arith.constant 3 : index
@@ -403,7 +405,8 @@ TEST_F(InterpreterTest, PlainAttention) {
     }
 }
 
-/// A launch of `grid` blocks with `body`, on %I: ?x8 and %O: ?x8, 32 threads.
+/// Returns a launch of `grid` blocks with `body`, on %I: ?x8 and %O: ?x8, 32
+/// threads.
 std::string makeLaunch(const std::string &body, const char *warps = "1") {
   return llvm::formatv(R"(
 !m = memref<?x8xf32, strided<[?, 1], offset: ?>>
@@ -539,7 +542,7 @@ TEST_F(FaultTest, ElementOfTwoBlocks) {
     } else {
       %t = tile.load %O[%c0, %c0] dims [0, 1] : !m -> !f
     })";
-  // Blocks in another order: it is found all the same.
+  // In another order of blocks, the fault is also found.
   std::set<std::string> found;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     runFloats(makeLaunch(body), {{{16, 8}, Vector(128, 1)}}, {3}, {seed});

@@ -80,7 +80,8 @@ func.func @f(%i: memref<?x16xf16>, %n: index) -> memref<?x16xf32> {
     }
   }
 
-  /// Expects an error for every seed, and the same: it does not depend on luck.
+  /// Expects an error for every seed, and the same one: it does not depend on
+  /// luck.
   void expectError(const std::string &load, const std::string &compute,
                    const std::string &message) {
     for (uint64_t seed = 0; seed < 20; ++seed) {

@@ -48,7 +48,7 @@ std::mutex mutex;
 
 char contexts[8];
 thread_local std::vector<CUcontext> contextStack;
-/// Global, as a thread starts with it.
+/// The mode is global, with which a thread starts.
 thread_local int captureMode = 0;
 
 struct Function {

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A library that looks like libcuda.so.1: it does what is asked, but for
-// running kernels, in host memory, writes down what that was, and fails on
-// demand.
+// A library that looks like libcuda.so.1: it executes calls in host memory,
+// except for running kernels, records them, and fails on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@ struct FakeCuda {
     unsigned block[3];
     unsigned sharedBytes;
     CUstream stream;
-    /// May start before what is in front of it on the stream is done.
+    /// The kernel may start before earlier work on the stream is done.
     bool startsEarly;
   };
   struct TensorMap {
@@ -46,17 +45,17 @@ struct FakeCuda {
     CUcontext context = nullptr;
   };
 
-  // What to be. The environment variable FAKE_CUDA may say `no-device` or
-  // `old-driver` from the start.
+  // Properties to report. The environment variable FAKE_CUDA may say
+  // `no-device` or `old-driver` from the start.
   int driverVersion = 13000;
   int numDevices = 2;
   int major = 9;
   int minor = 0;
   size_t memoryBytes = size_t(64) << 20;
-  /// What there is none of in a module.
+  /// The name of a kernel that modules lack.
   std::string missingKernel;
 
-  // What to answer.
+  // Answers to give.
   CUresult initResult = CUDA_SUCCESS;
   CUresult cubinResult = CUDA_SUCCESS;
   CUresult ptxResult = CUDA_SUCCESS;
@@ -64,7 +63,7 @@ struct FakeCuda {
   CUresult launchResult = CUDA_SUCCESS;
   CUresult synchronizeResult = CUDA_SUCCESS;
 
-  // What happened.
+  // Records of calls.
   std::vector<std::string> images;
   std::map<std::string, int> dynamicSharedBytes;
   std::vector<Launch> launches;
@@ -79,11 +78,11 @@ struct FakeCuda {
   std::map<CUstream, StreamState> streams;
   unsigned long long nextStream = 1;
 
-  /// What is left to allocate.
+  /// Returns the bytes that are left to allocate.
   size_t getFreeBytes() const { return memoryBytes - liveBytes; }
 };
 
-/// As it is when the library is loaded.
+/// Restores the state at the time when the library is loaded.
 void resetFakeCuda();
 FakeCuda &getFakeCuda();
 

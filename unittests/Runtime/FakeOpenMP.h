@@ -12,7 +12,7 @@
 
 namespace fovea::test {
 
-/// What the library did, and what it shall answer.
+/// Records of the library's calls, and its answers.
 struct FakeOpenMP {
   std::atomic<int> regions = 0;
   std::atomic<unsigned> lastThreads = 0;

@@ -22,7 +22,7 @@ protected:
     module = load({"kernel"});
   }
 
-  /// A call that allocates one temporary; its address.
+  /// Makes a call that allocates one temporary; returns its address.
   void *allocate(int64_t bytes, StreamHandle stream) {
     void *pointer = nullptr;
     LaunchContext context(*module, stream, {});

@@ -214,7 +214,7 @@ TEST_F(GpuModule, LoadsKernels) {
   EXPECT_EQ(kernel.attributes.localBytes, 16);
   EXPECT_EQ(kernel.attributes.staticSharedBytes, 1024);
   EXPECT_EQ(kernel.attributes.maxThreadsPerBlock, 384);
-  // All that the device has may be asked for.
+  // A kernel may ask for everything that the device has.
   EXPECT_EQ(kernel.maxDynamicSharedBytes, 232448 - 1024);
   EXPECT_EQ(getFakeCuda().dynamicSharedBytes["first"], 232448 - 1024);
   EXPECT_EQ(getFakeCuda().liveModules, 1);
@@ -273,7 +273,7 @@ TEST_F(GpuModule, SaysWhyItCannotBeLoaded) {
             "compute capability 9.0): line 7: syntax error: "
             "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX (as the test wants "
             "it)");
-  // It is not the form of the code that is wrong here.
+  // The form of the code is not wrong here.
   getFakeCuda().cubinResult = CUDA_ERROR_OUT_OF_MEMORY;
   getFakeCuda().images.clear();
   EXPECT_NE(getMessage(Module::load(open(), {"cubin", "PTX"}, {"first"}))
@@ -293,7 +293,7 @@ TEST_F(GpuModule, IsNotCompiledByADriverThatMiscompiles) {
                   formatCudaVersion(version) +
                   ") is known to miscompile code for sm_90a: install ptxas "
                   "12.9.1 or newer, or a driver for CUDA 13.0 or newer");
-    // What ptxas made is not touched by it, nor is simpler code.
+    // Code made by ptxas is not affected, and simpler code is not either.
     EXPECT_TRUE(bool(Module::load(open(), {"cubin", hopper}, {"first"})));
     EXPECT_TRUE(
         bool(Module::load(open(), {"", "PTX\n.target sm_80\n"}, {"first"})));

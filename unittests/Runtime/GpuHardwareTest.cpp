@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Skipped where there is none. Kernels are compiled by the driver.
+// These tests are skipped if there is no GPU. The driver compiles the kernels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- GpuLaunchTest.cpp - What compiled host code calls ------------------===//
+//===- GpuLaunchTest.cpp - Functions that compiled host code calls --------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 using namespace fovea::cuda;
 
-// Counts what this thread allocates, for the warm path.
+// Counts this thread's allocations, for the warm path.
 static thread_local int numHostAllocations = 0;
 
 void *operator new(size_t size) {
@@ -198,7 +198,7 @@ TEST_F(GpuLaunch, ReadsMemory) {
   char read[] = {1, 2, 3};
   EXPECT_EQ(run([&] { fovea_gpu_read(read, buffer.getData(), 2); }), "success");
   EXPECT_EQ(std::memcmp(read, "\7\7\3", 3), 0);
-  // After a failure there are zeros, by which loops are short.
+  // After a failure there are zeros, which make loops short.
   EXPECT_EQ(run([&] {
               fovea_gpu_launch(5, 1, 1, 1, 32, 1, 1, 0, nullptr);
               fovea_gpu_read(read, buffer.getData(), 2);
@@ -241,7 +241,7 @@ TEST_F(GpuLaunch, ChecksResults) {
                 .find("result 0: expected a buffer at a multiple of 16 bytes, "
                       "got 0x"),
             0U);
-  // What had been allocated is gone again.
+  // Memory that had been allocated is freed again.
   EXPECT_EQ(results[0].data, nullptr);
   EXPECT_EQ(getFakeCuda().liveBytes, before);
   EXPECT_EQ(run([] { fovea_gpu_result(2, 1); }, results),
@@ -268,7 +268,8 @@ TEST_F(GpuLaunch, NeedsAContext) {
                "fovea: fovea_gpu_allocate is called outside of a launch");
 }
 
-/// As generated code does: two kernels, a temporary, three maps, one result.
+/// Calls as generated code does: two kernels, a temporary, three maps, one
+/// result.
 void callTwoKernels(void *operand) {
   alignas(64) char maps[3][128];
   int64_t sizes[] = {64, 1000, 16, 2}, strides[] = {2048, 128, 2048000},

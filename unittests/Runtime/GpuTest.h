@@ -15,7 +15,7 @@
 
 namespace fovea::cuda {
 
-/// The message of an error, or `success`.
+/// Returns the message of an error, or `success`.
 inline std::string getMessage(llvm::Error error) {
   return error ? llvm::toString(std::move(error)) : "success";
 }

@@ -28,7 +28,7 @@ using namespace fovea::test;
 
 namespace {
 
-/// A loop that notes how often each item runs, and where.
+/// A loop that records how often each item runs, and on which thread.
 struct Loop {
   explicit Loop(int64_t items) : counts(items) {}
 

@@ -201,7 +201,7 @@ TEST(Invocation, AllocatesBlocksOfAllSizesAgainAndAgain) {
             memset(buffer, int(buffers.size()), size);
             buffers.push_back({buffer, size});
           }
-          // Nobody's memory is somebody else's.
+          // No two buffers share memory.
           for (auto [index, buffer] : llvm::enumerate(buffers)) {
             EXPECT_EQ(buffer.first[0], char(index));
             EXPECT_EQ(buffer.first[buffer.second - 1], char(index));
@@ -239,7 +239,7 @@ TEST(Invocation, MayBeNested) {
   EXPECT_EQ(outer.getPeakBytes(), 10u);
 }
 
-/// What a check says, or nothing where it passes.
+/// Returns the message of a check, or nothing if it passes.
 static std::string runCheck(std::function<void()> check) {
   Invocation invocation;
   bool passes = invocation.run(
@@ -257,7 +257,7 @@ TEST(Checks, Indices) {
             "here is out of bounds: index -1 of dimension 0, whose size is 8");
   EXPECT_EQ(runCheck([] { fovea_check_index("here", 0, 0, 0); }),
             "here is out of bounds: index 0 of dimension 0, whose size is 0");
-  // Of a long name the end stays, and all of what is wrong.
+  // The end of a long name stays, and the whole message.
   std::string name(1000, 'x');
   name += ".mlir:3:4: 'tensor.extract'";
   std::string message =

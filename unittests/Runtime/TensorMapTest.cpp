@@ -72,7 +72,7 @@ TEST_F(TensorMap, IsRememberedByItsArguments) {
   EXPECT_EQ(encode(arguments), "success");
   EXPECT_EQ(getFakeCuda().tensorMaps.size(), 4u);
   EXPECT_EQ(map.opaque[0], 0x31000u);
-  // A refused one is not remembered.
+  // A refused map is not remembered.
   arguments.base = reinterpret_cast<void *>(uintptr_t(0x31008));
   EXPECT_NE(encode(arguments), "success");
   EXPECT_NE(encode(arguments), "success");

@@ -123,7 +123,7 @@ TEST(DiskCache, IgnoresDamagedEntries) {
     damage(changed);
     EXPECT_EQ(read(cache, makeKey(1)), "(none)") << at;
   }
-  // Another entry under this one's name is not this one.
+  // Another entry under this one's name is not taken for it.
   cache.store(makeKey(2), content);
   for (const std::string &other : listFiles(folder.getPath()))
     if (other != file)
@@ -192,7 +192,7 @@ TEST(DiskCache, PrunesWhatWasUnusedLongest) {
         ASSERT_EQ(utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
     }
   }
-  // To be read is to be used.
+  // Reading counts as use.
   EXPECT_NE(read(cache, makeKey(0)), "(none)");
   cache.prune();
   EXPECT_NE(read(cache, makeKey(0)), "(none)");

@@ -78,8 +78,8 @@ TEST(NVPTX, OptimisesAsAsked) {
   }
 }
 
-/// What LLVM computes in f16 although the program does so in f32, and what the
-/// program computes in f16.
+/// Code that LLVM computes in f16 although the program computes it in f32, and
+/// code that the program computes in f16.
 constexpr llvm::StringLiteral kHalves = R"(
 define ptx_kernel void @halves(ptr addrspace(1) %p, ptr addrspace(1) %q) #0 {
   %x = load half, ptr addrspace(1) %p

@@ -1,4 +1,4 @@
-//===- PtxasLogTest.cpp - Read what ptxas says ----------------------------===//
+//===- PtxasLogTest.cpp - Parsing of ptxas's output -----------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

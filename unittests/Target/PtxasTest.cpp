@@ -18,8 +18,8 @@ using namespace fovea;
 
 namespace {
 
-/// A program that says it is this version of ptxas, writes down that it was
-/// called, and makes a cubin of the chip's name and the input.
+/// Writes a program that reports this version of ptxas, records its calls, and
+/// makes a cubin of the chip's name and the input.
 std::string makeScript(llvm::StringRef version, const std::string &calls) {
   return "#!/bin/sh\n"
          "echo \"$@\" >> " +
@@ -46,14 +46,14 @@ protected:
                         /*executable=*/true);
   }
 
-  /// How often a ptxas was run.
+  /// Returns the number of runs of a ptxas.
   size_t countCalls() {
     auto buffer = llvm::MemoryBuffer::getFile(folder.getPath("calls"));
     return buffer ? (*buffer)->getBuffer().count('\n') : 0;
   }
 
   TemporaryFolder folder;
-  // Nothing of this machine.
+  // Nothing of this machine is used.
   ScopedVariable path{"PATH", folder.getPath("bin") + ":/bin:/usr/bin"};
   ScopedVariable ptxas{"FOVEA_PTXAS", std::nullopt};
   ScopedVariable cudaHome{"CUDA_HOME", std::nullopt};
@@ -119,7 +119,7 @@ TEST_F(PtxasTest, IsNotOneThatMiscompiles) {
                    : "no ptxas is fit for sm_90a:\n  " + file + " (" + version +
                          "): 12.8.0 up to 12.9.0 are known to miscompile code "
                          "for sm_90a");
-    // Nothing is known against it for others.
+    // Nothing is known against it for other targets.
     EXPECT_EQ(getMessage(findPtxas("sm_90", nullptr)), "success");
   }
 }
@@ -161,7 +161,7 @@ TEST_F(PtxasTest, IsAskedForItsVersionOnce) {
     EXPECT_EQ(formatVersion(take(findPtxas("sm_90a", &cache)).version),
               "12.6.20");
   EXPECT_EQ(countCalls(), 1u);
-  // Another program under the same name is another one.
+  // Another program under the same name is not taken for the first.
   addPtxas("ptxas", "13.0.888");
   EXPECT_EQ(formatVersion(take(findPtxas("sm_90a", &cache)).version),
             "13.0.888");

@@ -20,7 +20,7 @@
 
 namespace fovea {
 
-/// The message of an error, or `success`.
+/// Returns the message of an error, or `success`.
 template <typename T>
 std::string getMessage(llvm::Expected<T> value) {
   return value ? "success" : llvm::toString(value.takeError());
@@ -37,7 +37,7 @@ T take(llvm::Expected<T> value) {
   std::abort();
 }
 
-/// A folder that is removed in the end.
+/// A folder that is removed at the end.
 class TemporaryFolder {
 public:
   TemporaryFolder() {
@@ -71,7 +71,7 @@ private:
   llvm::SmallString<128> path;
 };
 
-/// Sets an environment variable, or removes it, while this lives.
+/// Sets an environment variable, or removes it, while this object lives.
 class ScopedVariable {
 public:
   ScopedVariable(const char *name, std::optional<std::string> value)
