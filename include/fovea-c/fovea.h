@@ -45,21 +45,22 @@ typedef enum fovea_code {
 
 FOVEA_API fovea_code fovea_status_get_code(const fovea_status *status);
 
-/** Lives as long as the status. */
+/** Returns the message, which lives as long as the status. */
 FOVEA_API const char *fovea_status_get_message(const fovea_status *status);
 
-/** Null is allowed, here and in all functions that destroy. */
+/** Destroys a status. Null is allowed, as in all functions that destroy. */
 FOVEA_API void fovea_status_destroy(fovea_status *status);
 
 /*===- The library --------------------------------------------------------===*/
 
-/** Such as "0.1.0". */
+/** Returns a version such as "0.1.0". */
 FOVEA_API const char *fovea_get_version(void);
 
-/** Threads, the caller among them, that a call of compiled code uses. */
+/** Returns the number of threads, including the caller, that a call of compiled
+    code uses. */
 FOVEA_API int fovea_get_num_threads(void);
 
-/** Sets the above for the whole process; less than 1 means the default: the
+/** Sets this number for the whole process; less than 1 means the default: the
     environment variable FOVEA_NUM_THREADS; or, in a process with an OpenMP
     runtime that is visible to all (as PyTorch's is), as many threads as that
     gives the calling thread; or one for each core that the process may use.
@@ -70,26 +71,27 @@ FOVEA_API void fovea_set_num_threads(int threads);
 
 typedef struct fovea_buffer fovea_buffer;
 
-/** The bytes, and a zero behind them. */
+/** Returns the bytes, followed by a zero. */
 FOVEA_API const char *fovea_buffer_get_data(const fovea_buffer *buffer);
 FOVEA_API size_t fovea_buffer_get_size(const fovea_buffer *buffer);
 FOVEA_API void fovea_buffer_destroy(fovea_buffer *buffer);
 
 /*===- Contexts and modules -----------------------------------------------===*/
 
-/** Where modules are compiled. Modules of one context with the same text and
+/** A context compiles modules. Modules of one context with the same text and
     options share their code while one of them lives. */
 typedef struct fovea_context fovea_context;
 
 FOVEA_API fovea_status *fovea_context_create(fovea_context **context);
 
-/** Its modules stay usable. */
+/** Destroys a context; its modules stay usable. */
 FOVEA_API void fovea_context_destroy(fovea_context *context);
 
 /** Null and zero members mean the default. */
 typedef struct fovea_options {
-  /** "host" (default), a GPU such as "sm_90a", or "gpu": what suits the GPU
-      that is here. Code for a GPU can only be compiled where there is one. */
+  /** "host" (default), a GPU such as "sm_90a", or "gpu": the target that
+      suits this machine's GPU. Code for a GPU can only be compiled on a machine
+      with one. */
   const char *target;
   /** "fused" (default), "two-pass", "three-pass" or "unfused". */
   const char *strategy;
@@ -99,14 +101,15 @@ typedef struct fovea_options {
   const char *cpu;
   /** Effort of code generation, 1 to 4 for `--opt-level` 0 to 3. */
   int opt_level;
-  /** Not 0: results are the same bits in every run. A host's always are; on a
+  /** Not 0: results have the same bits in every run. A host's always do; on a
       GPU gradients of attention then take longer, and those of captured tensors
       whose elements scores share more memory. */
   int deterministic;
   /** Not 0: every call first runs the graph as it is written, on the host, with
       a check of every index into a tensor and every divisor of integers that it
-      computes, and fails where one is out of bounds or 0. Slow; without it such
-      operands lead to wrong results or end the process. */
+      computes, and fails where an index is out of bounds or a divisor is 0.
+      Slow; without this check such operands lead to wrong results or end the
+      process. */
   int check_bounds;
 } fovea_options;
 
@@ -114,22 +117,22 @@ typedef struct fovea_options {
 typedef struct fovea_gradient_options {
   /** The function to differentiate; may be null where there is only one. */
   const char *function;
-  /** Where the backward pass recomputes probabilities instead of reading what
-      the forward pass saved: "auto" (default: where that is predicted to be
-      faster), "always" or "never". */
+  /** Policy of recomputing probabilities in the backward pass, instead of
+      reading those that the forward pass saved: "auto" (default: where
+      recomputing is predicted to be faster), "always" or "never". */
   const char *recompute;
   /** Not 0: op by op, as the graph is written, with nothing fused and nothing
       recomputed. */
   int textbook;
   /** Not 0: forward and backward pass as two functions. */
   int partition;
-  /** What the text will be compiled for, see `fovea_options`: that decides what
-      is recomputed. */
+  /** The target that the text will be compiled for, see `fovea_options`: it
+      decides what is recomputed. */
   const char *target;
 } fovea_gradient_options;
 
-/** The text of a module with the gradients of a function `@f`, to be compiled
-   as any other. It has one function,
+/** Returns the text of a module with the gradients of a function `@f`, to be
+    compiled as any other. It has one function,
 
       @f_gradient(operands, cotangents) -> (results, gradients)
 
@@ -139,7 +142,7 @@ typedef struct fovea_gradient_options {
       @f_forward(operands) -> (results, saved)
       @f_backward(operands, results, saved, cotangents) -> gradients
 
-    The second takes what it reads only, under the names of the operands (argN
+    The second takes only what it reads, under the names of the operands (argN
     where the text has none), resultN, savedN and cotangentN. */
 FOVEA_API fovea_status *
 fovea_differentiate(const char *text, size_t length,
@@ -158,20 +161,20 @@ FOVEA_API fovea_status *fovea_compile(fovea_context *context, const char *text,
 
 FOVEA_API void fovea_module_destroy(fovea_module *module);
 
-/** The module at a level: "attn", "fused", "tiled", "llvm"; of the host "asm"
-    or "obj", of a GPU "tile", "gpu", "nvvm", "ptx" or "cubin". */
+/** Returns the module at a level: "attn", "fused", "tiled", "llvm"; for the
+    host "asm" or "obj", for a GPU "tile", "gpu", "nvvm", "ptx" or "cubin". */
 FOVEA_API fovea_status *fovea_module_emit(const fovea_module *module,
                                           const char *level,
                                           fovea_buffer **buffer);
 
-/** What is not as good as it could be, a line each: what the compiler gave up,
-    and what is amiss on this machine, such as a disk cache that cannot be
-    written. Empty if all is well. */
+/** Returns remarks on what could be better, a line each: optimisations that the
+    compiler gave up, and problems of this machine, such as a disk cache that
+    cannot be written. Empty if all is well. */
 FOVEA_API fovea_status *fovea_module_get_remarks(const fovea_module *module,
                                                  fovea_buffer **buffer);
 
-/** What each kernel of a module for a GPU needs, from ptxas (or the driver, if
-    that compiled), as a JSON array:
+/** Returns the resources that each kernel of a module for a GPU needs, from
+    ptxas (or the driver, if the driver compiled), as a JSON array:
     "name", "registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes",
     "static_shared_bytes", "barriers". */
 FOVEA_API fovea_status *fovea_module_get_resources(const fovea_module *module,
@@ -179,14 +182,15 @@ FOVEA_API fovea_status *fovea_module_get_resources(const fovea_module *module,
 
 /*===- Functions ----------------------------------------------------------===*/
 
-/** Numbers of the public functions are 0 to this, in the order of the text. */
+/** Returns the number of public functions; they are numbered from 0, in the
+    order of the text. */
 FOVEA_API size_t fovea_module_get_num_functions(const fovea_module *module);
 
-/** Null if there is no such function. */
+/** Returns the name of a function; null if there is no such function. */
 FOVEA_API const char *fovea_module_get_function_name(const fovea_module *module,
                                                      size_t function);
 
-/** The number of a function; `name` may be null where there is only one. */
+/** Finds the number of a function; `name` may be null if there is only one. */
 FOVEA_API fovea_status *fovea_module_find_function(const fovea_module *module,
                                                    const char *name,
                                                    size_t *function);
@@ -215,7 +219,7 @@ typedef struct fovea_type {
   int32_t reserved;
   /** Negative where dynamic. */
   int64_t shape[FOVEA_MAX_RANK];
-  /** As the text names it, without the %, or empty; lives as long as the
+  /** The name in the text, without the %, or empty; lives as long as the
       module. */
   const char *name;
 } fovea_type;
@@ -242,15 +246,16 @@ typedef struct fovea_tensor {
   int32_t rank;
   int64_t shape[FOVEA_MAX_RANK];
   int64_t strides[FOVEA_MAX_RANK];
-  /** Of a result: what fovea_tensor_release needs. Not read of an operand. */
+  /** For a result: data for fovea_tensor_release. Not read for an operand. */
   void *owner;
 } fovea_tensor;
 
-/** Calls a function. Operands are only read; one whose elements are not
-    neighbours along the last dimension is copied first, any other is used where
-    it is, whatever its strides. A number is a tensor of rank 0. `results` has
-    room for all results; each belongs to the caller, lies in row-major order
-    and is released by fovea_tensor_release. On failure there are none. */
+/** Calls a function. Operands are only read. An operand whose elements
+    are not neighbours along the last dimension is copied first; any other is
+    used where it is, whatever its strides. A number is a tensor of rank 0.
+    `results` has room for all results; each belongs to the caller, lies in
+   row-major order and is released by fovea_tensor_release. On failure there are
+    no results. */
 FOVEA_API fovea_status *
 fovea_module_call(const fovea_module *module, size_t function,
                   const fovea_tensor *operands, size_t num_operands,
@@ -259,13 +264,13 @@ fovea_module_call(const fovea_module *module, size_t function,
 /** Calls a function of a module for a GPU on tensors in the GPU's memory, in
     the order of `stream` (a CUstream of the device's primary context; null is
     the legacy default stream), and does not wait. Numbers are in host memory. A
-    result whose `data` is not null goes there, which must be a multiple of 16
-    bytes: its `shape` says how much room there is. For one whose `data` is null
-   memory is allocated; it belongs to the caller and is released by
-   fovea_tensor_release, which waits for the device. Shapes and strides of all
-   results are set. Operands must have elements that are neighbours along the
-   last dimension. With memory given for all results nothing is allocated once a
-   function is warm, so that calls can be captured in a CUDA graph. */
+    result whose `data` is not null is stored there, at a multiple of 16 bytes:
+    its `shape` says how much room there is. For a result whose `data` is null
+    memory is allocated; it belongs to the caller and is released by
+    fovea_tensor_release, which waits for the device. Shapes and strides of all
+    results are set. Operands must have elements that are neighbours along the
+    last dimension. With memory given for all results nothing is allocated once
+    a function is warm, so that calls can be captured in a CUDA graph. */
 FOVEA_API fovea_status *
 fovea_module_launch(const fovea_module *module, size_t function,
                     const fovea_tensor *operands, size_t num_operands,
@@ -273,9 +278,9 @@ fovea_module_launch(const fovea_module *module, size_t function,
 
 /** Compiles and runs a function with every strategy on these operands, for some
     seconds, and compares them as JSON: FLOPs, bytes moved and allocated, the
-    roofline's bound, predicted and measured times; member "text" is a table of
-    it for people. With no operands, random ones are made if all sizes are
-    static. */
+    roofline's bound, predicted and measured times; the member "text" is a
+    table of them for people. With no operands, random ones are made if all
+    sizes are static. */
 FOVEA_API fovea_status *fovea_module_report(const fovea_module *module,
                                             size_t function,
                                             const fovea_tensor *operands,
@@ -285,10 +290,11 @@ FOVEA_API fovea_status *fovea_module_report(const fovea_module *module,
 /** Frees a result's memory. */
 FOVEA_API void fovea_tensor_release(fovea_tensor *tensor);
 
-/** The same, by the tensor's owner. */
+/** Frees a result's memory by the tensor's owner. */
 FOVEA_API void fovea_owner_release(void *owner);
 
-/** A result as a DLManagedTensor of DLPack 0.8, whose deleter releases it. */
+/** Returns a result as a DLManagedTensor of DLPack 0.8, whose deleter releases
+    it. */
 FOVEA_API void *fovea_owner_to_dlpack(void *owner);
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@ struct Owner {
   int32_t device = -1;
 };
 
-/// What modules of equal text and options share.
+/// The code that modules of equal text and options share.
 struct Compiled {
   std::string text;
   CompileOptions options;
@@ -55,7 +55,7 @@ struct Compiled {
     return *program;
   }
 
-  /// What errors call the text.
+  /// The name of the text in errors.
   static constexpr llvm::StringLiteral kTextName = "<text>";
 
 private:

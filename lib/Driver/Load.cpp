@@ -1,4 +1,4 @@
-//===- Load.cpp - Link compiled code and load its kernels -----------------===//
+//===- Load.cpp - Linking and loading of compiled code --------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Output.cpp - Writes files that a user names ------------------------===//
+//===- Output.cpp - Writing of files that a user names --------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

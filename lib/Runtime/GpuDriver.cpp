@@ -1,4 +1,4 @@
-//===- GpuDriver.cpp - Find the CUDA driver and its devices ---------------===//
+//===- GpuDriver.cpp - The CUDA driver and its devices --------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- GpuModule.cpp - Load kernels ---------------------------------------===//
+//===- GpuModule.cpp - Loading of kernels ---------------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

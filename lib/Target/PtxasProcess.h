@@ -1,4 +1,4 @@
-//===- PtxasProcess.h - Run ptxas -------------------------------*- C++ -*-===//
+//===- PtxasProcess.h - Runs of ptxas ---------------------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

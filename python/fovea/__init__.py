@@ -35,13 +35,14 @@ _context = create(lib.fovea_context_create)
 
 
 def get_num_threads():
-    """How many threads a call uses."""
+    """Returns the number of threads that a call uses."""
     return lib.fovea_get_num_threads()
 
 
 def set_num_threads(threads):
-    """Sets how many threads a call uses. 0 means the default: FOVEA_NUM_THREADS,
-    or what PyTorch uses where it is imported, or one for each core."""
+    """Sets the number of threads that a call uses. 0 means the default:
+    FOVEA_NUM_THREADS, or what PyTorch uses where it is imported, or one for
+    each core."""
     threads = operator.index(threads)
     if not 0 <= threads < 1 << 31:
         raise ValueError(f"expected 0 threads or more, got {threads}")
@@ -284,8 +285,8 @@ class Function:
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _launch(self, operands, torch, device):
-        """A call on a GPU's memory; operands of rank 0 that are numbers come
-        from the host."""
+        """Calls the function on a GPU's memory; operands of rank 0 that are
+        numbers come from the host."""
         words = []
         keepers = []
         shapes = []
@@ -349,7 +350,7 @@ class Function:
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _read(self, index, operand, torch, keepers):
-        """An operand of any kind, as the words that describe it."""
+        """Reads an operand of any kind as the words that describe it."""
         expected = self.operands[index]
         try:
             data, number, shape, strides, keeper = _arrays.read(
@@ -405,8 +406,8 @@ class Function:
 
     @property
     def resources(self):
-        """What each kernel needs, from ptxas: a list of dictionaries with
-        `name`, `registers`, `spill_store_bytes`, ..."""
+        """The resources that each kernel needs, from ptxas: a list of
+        dictionaries with `name`, `registers`, `spill_store_bytes`, ..."""
         return json.loads(take_text(lib.fovea_module_get_resources,
                                     self._module.handle))
 

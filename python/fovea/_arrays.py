@@ -41,7 +41,7 @@ _TYPESTRS = tuple(dtype.str if dtype else "<u2" for dtype in NUMPY_DTYPES)
 
 
 def has_whole_strides(array):
-    """Whether the array's strides are multiples of its element."""
+    """Returns True if the array's strides are multiples of its element."""
     size = array.itemsize
     return all(stride % size == 0 for stride in array.strides)
 
@@ -106,7 +106,7 @@ class _Torch:
         self.empty = torch.empty
 
     def get_stream(self, device):
-        """The current stream of a GPU, as the driver knows it."""
+        """Returns the current stream of a GPU, as the driver knows it."""
         return sys.modules["torch"].cuda.current_stream(device).cuda_stream
 
     def read_on_gpu(self, tensor, device):

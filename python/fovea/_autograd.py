@@ -99,7 +99,7 @@ class Differentiable:
         return Call
 
     def _find_gradients(self, ctx, cotangents):
-        """Of all operands, where no gradient of them is asked for."""
+        """Computes gradients of all operands; none of theirs are requested."""
         values = []
         for (kind, index), tensor, number in zip(
                 self._sources, ctx.saved_tensors, ctx.numbers):

@@ -15,8 +15,8 @@ DTYPE_NAMES = ("f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64")
 
 
 class Error(Exception):
-    """What Fovea reports: the message names the operation or the operand, what
-    was expected and what came."""
+    """An error that Fovea reports: the message names the operation or the
+    operand, what was expected and what came."""
 
 
 class Options(ctypes.Structure):
@@ -146,7 +146,7 @@ def check(status):
 
 
 def take_text(function, *arguments):
-    """The bytes of the buffer that a function makes."""
+    """Returns the bytes of the buffer that a function makes."""
     buffer = create(function, *arguments)
     try:
         return ctypes.string_at(lib.fovea_buffer_get_data(buffer),

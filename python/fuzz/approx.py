@@ -30,7 +30,7 @@ import torch
 
 #: Units of rounding of a function (exp, tanh, ...): four ulps.
 FUNCTION = 8
-#: Of a quotient or a square root: GPUs have them to two ulps.
+#: Units of a quotient or a square root: GPUs have them to two ulps.
 QUOTIENT = 4
 
 TORCH = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
@@ -45,7 +45,7 @@ LARGEST = {name: torch.finfo(dtype).max for name, dtype in TORCH.items()}
 
 
 def unit(dtype):
-    """Of a rounding to `dtype`, with the reference's own."""
+    """The unit of a rounding to `dtype`, with the reference's own."""
     return _UNITS[dtype] + _UNITS["f64"]
 
 
@@ -121,12 +121,12 @@ def mul(a, b, u):
 
 
 def times(a, factor):
-    """By a number that is exact, without rounding."""
+    """Multiplies by a number that is exact, without rounding."""
     return Approx(a.value * factor, a.error * abs(factor))
 
 
 def divide(a, b, u):
-    """Where b may be 0 within its error, anything may come."""
+    """Divides; if b may be 0 within its error, the result may be anything."""
     size = b.value.abs() - b.error
     value = a.value / b.value
     error = torch.where(

@@ -101,9 +101,9 @@ class Attention(Statement):
     lse: str = None
     #: "op", "graph" or "linalg".
     form: str = "op"
-    #: Of the graph: the type of scores.
+    #: For a graph: the type of scores.
     inner: str = "f32"
-    #: Of linalg: whether heads come before positions; softmax in one or four.
+    #: For linalg: True if heads come before positions; softmax in one or four.
     heads_first: bool = True
     one_softmax: bool = False
 
@@ -212,7 +212,7 @@ class Attention(Statement):
                 for at, (name, size) in enumerate(zip(names, shape))}
 
     def keep(self, program, values, shape):
-        """Which scores the mask keeps, and the dropout's factors."""
+        """Returns the scores that the mask keeps, and the dropout's factors."""
         keep = torch.ones(shape, dtype=torch.bool)
         if self.mask and keep.numel():
             env = Env(self._grid(shape), values, program.shapes(), "f64")
@@ -402,7 +402,7 @@ class Attention(Statement):
                   - 2 * one * ((do.error * o.value) @ vt.value)
                   + (do.error * o.value**2).sum(-1, keepdim=True)).clamp_min(0)
         spread = (spread * do.error.sum(-1, keepdim=True)).sqrt()
-        # Of an operand as it comes: where the exact one is 0, its error counts.
+        # For an operand as it comes: where the exact one is 0, its error counts.
         most = lambda x: x.value.abs() + x.error
         size = (one * (most(do) @ most(vt))
                 + (most(do) * most(o)).sum(-1, keepdim=True))
@@ -456,7 +456,7 @@ class Attention(Statement):
         self._add_reads(program, values, gradients, reads, u)
 
     def _add_reads(self, program, values, gradients, reads, u):
-        """What reads add to captured tensors: sums of unknown order."""
+        """Adds reads' gradients to captured tensors: sums of unknown order."""
         sums = {}
         for name, indices, term in reads:
             tensor = program.tensors[name]
@@ -481,7 +481,7 @@ class Attention(Statement):
 
 
 def times_scale(a, factor, u):
-    """By the scale, and by log2(e) as a part of it."""
+    """Multiplies by the scale, and by log2(e) as a part of it."""
     value = a.value * factor
     return Approx(value, a.error * abs(factor) + 4 * u * value.abs()
                   + approx.lost(u))

@@ -40,7 +40,7 @@ class Outcome:
     message: str = ""
     #: Largest error as a part of its bound, by result.
     ratios: dict = dataclasses.field(default_factory=dict)
-    #: Of each result: the median bound relative to the largest magnitude.
+    #: For each result: the median bound relative to the largest magnitude.
     widths: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -92,7 +92,7 @@ def plain(operands):
 
 
 def _plant(case, found):
-    """What the modes put into queries, keys and values."""
+    """Puts the modes' numbers into queries, keys and values."""
     rng = _random(case, "mode")
     if case.mode == "huge":
         name = case.program.operands[0].name
@@ -355,7 +355,7 @@ def from_numpy(array, dtype):
 
 
 def save_operands(case, operands, cotangents, folder):
-    """As .npy files, and the inputs of fovea-run that name them."""
+    """Saves operands as .npy files; returns inputs of fovea-run for them."""
     inputs = []
     for tensor in case.program.operands:
         value = operands[tensor.name]
@@ -373,7 +373,7 @@ def save_operands(case, operands, cotangents, folder):
 
 
 def command(case):
-    """Options of fovea-run for a case."""
+    """Returns options of fovea-run for a case."""
     words = ["--bf16-bits"]
     if case.target != "host":
         words.append(f"--target={case.target}")
@@ -391,7 +391,7 @@ def command(case):
 
 
 def find_tool(name):
-    """Beside the library that is tested, or on the path."""
+    """Finds a tool beside the library that is tested, or on the path."""
     library = os.environ.get("FOVEA_LIBRARY")
     if library:
         tool = pathlib.Path(library).resolve().parents[1] / "bin" / name
@@ -410,7 +410,7 @@ def run_tool(command, **options):
 
 
 def compile_only(case):
-    """Down to machine code, if there is a ptxas."""
+    """Compiles down to machine code, if there is a ptxas."""
     import fovea
     text = case.program.text
     if case.gradients:

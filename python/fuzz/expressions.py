@@ -21,7 +21,7 @@ class Node:
     kind: str
     op: str
     args: tuple = ()
-    #: Of constants the value; of captures the name; of casts the type.
+    #: The value of constants, the name of captures, the type of casts.
     data: object = None
 
     def order(self, seen=None):
@@ -201,7 +201,7 @@ def _integer(op, a, b):
 
 
 def _discrete(node, args, env):
-    """What is the same in any arithmetic; None for others."""
+    """Returns values that are the same in any arithmetic; None for others."""
     op = node.op
     if op == "leaf":
         return env.leaves[node.data]
@@ -241,7 +241,7 @@ class Env:
 
 
 def evaluate(root, env):
-    """In float64, through which autograd goes."""
+    """Evaluates in float64, through which autograd goes."""
     found = {}
     for node in root.order():
         args = [found[id(arg)] for arg in node.args]

@@ -258,7 +258,7 @@ class Regions:
         return self.pick(["f32", "f16", "bf16"], [4, 1, 1])
 
     def number(self, depth):
-        """Of the region's type, of moderate size."""
+        """Makes a number of the region's type, of moderate size."""
         one = const("f", 1.0)
         if depth == 0:
             kind = self.pick(["s", "const", "read", "place", "scalar"],

@@ -105,7 +105,7 @@ class Program:
                 + "".join(f"  {line}\n" for line in lines) + "}\n")
 
     def evaluate(self, values):
-        """All tensors by name, from those of the operands."""
+        """Computes all tensors by name, from those of the operands."""
         values = dict(values)
         for statement in self.body:
             statement.evaluate(self, values)
@@ -119,7 +119,7 @@ class Program:
         return values
 
     def pull(self, values, gradients, target):
-        """From the results' gradients those of the operands."""
+        """Computes the operands' gradients from those of the results."""
         sums = Gradients(self)
         # Cotangents are numbers of their types.
         sums.update(gradients)
@@ -146,7 +146,7 @@ class Gradients(dict):
         self[name] = term
 
     def take(self, name):
-        """Of a statement's result, or None where nothing depends on it."""
+        """Takes the gradient of a result, or None if nothing depends on it."""
         return self.get(name)
 
 
@@ -246,7 +246,7 @@ class Norm(Statement):
 
 
 def times_rounded(a, factor, u):
-    """By a number that is rounded, as is the product."""
+    """Multiplies by a number that is rounded, as is the product."""
     value = a.value * factor
     return Approx(value, a.error * abs(factor) + 2 * u * value.abs()
                   + approx.lost(u))

@@ -45,7 +45,7 @@ def attention_text(attention, program):
                          f"{kind}) -> {kind}")
 
     def generic(name, maps, kinds, ins, outs, arguments, body, reductions=1):
-        """Of parallel loops, with the last ones reductions."""
+        """Prints a generic of parallel loops, with the last ones reductions."""
         count = maps[0].count("d", 0, maps[0].index("->"))
         types = ['"parallel"'] * (count - reductions)
         types += ['"reduction"'] * reductions

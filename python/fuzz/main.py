@@ -52,8 +52,8 @@ def parse(arguments):
 
 
 class Distribution:
-    """Of errors relative to their bounds, and of bounds relative to what they
-    bound."""
+    """Distribution of errors relative to their bounds, and of bounds relative
+    to what they bound."""
 
     def __init__(self):
         self.ratios = collections.defaultdict(list)
@@ -84,7 +84,7 @@ class Distribution:
 
 
 def save(case, outcome, folder, arguments):
-    """A folder with all that it takes to see the failure again."""
+    """Saves a folder with everything needed to see the failure again."""
     from . import check
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "case.mlir").write_text(case.program.text)
@@ -118,7 +118,7 @@ def save(case, outcome, folder, arguments):
 
 
 def one_line(text, width=200):
-    """What says most."""
+    """Returns the line that says most."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error: " in line]
     return (errors or lines or [""])[0][:width]
@@ -181,7 +181,7 @@ def main(arguments=None):
 
 
 def _shrink(pool, failures, make, arguments):
-    """The first of each kind of failure, for some minutes."""
+    """Shrinks the first of each kind of failure, for some minutes."""
     from .check import Outcome
     from .shrink import shrink
     seen = set()

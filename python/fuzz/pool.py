@@ -18,7 +18,7 @@ from .check import Outcome
 
 
 def _serve(connection, log, change):
-    """A worker: a case comes, an outcome goes."""
+    """Runs a worker: it receives cases and sends outcomes."""
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     # This folder is not the user's; it saves asking ptxas for its version each
     # time.

@@ -24,7 +24,7 @@ def _all(body):
 
 
 def _tidy(program):
-    """Without what no result needs; with types as statements now have them."""
+    """Removes what no result needs; sets types as statements now have them."""
     needed = set(program.results)
     kept = []
     for statement in reversed(program.body):
@@ -40,7 +40,7 @@ def _tidy(program):
 
 
 def _replace(case, old, new):
-    """Uses of one tensor become those of another."""
+    """Replaces uses of one tensor by those of another."""
     for statement in _all(case.program.body):
         for field in ("x", "y", "q", "k", "v", "start", "following"):
             if getattr(statement, field, None) == old:
@@ -161,7 +161,7 @@ def shrink(case, kind, fails, most=60):
                 break
             smaller = copy.deepcopy(best)
             try:
-                # Of the copy, as `changes` are functions of any case.
+                # Changes of the copy, as `changes` are functions of any case.
                 changes[number](smaller)
                 _tidy(smaller.program)
                 smaller.program.text

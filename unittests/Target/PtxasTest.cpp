@@ -1,4 +1,4 @@
-//===- PtxasTest.cpp - Find and run ptxas ---------------------------------===//
+//===- PtxasTest.cpp - Search for and runs of ptxas -----------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Output.h - Writes files that a user names ----------------*- C++ -*-===//
+//===- Output.h - Writing of files that a user names ------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -25,7 +25,7 @@ public:
 
   /// The query coordinates of one vector.
   struct Queries {
-    Value coordinates; ///< of each lane; the last query's beyond it
+    Value coordinates; ///< of each lane; those of the last query beyond it
     Value first, last; ///< scalars: of the first and of the last lane
     Value mask;        ///< lanes whose query exists
   };
