@@ -97,9 +97,10 @@ LogicalResult BackwardBuilder::checkSizes() {
   return success();
 }
 
-/// Minus the log-sum-exp, what its rounding leaves and minus delta of every
-/// query, up to whole tiles: a query without a key and one that does not exist
-/// have minus infinity, so that their probabilities are 0, and 0.
+/// Creates minus the log-sum-exp, its rounding error and minus delta of every
+/// query, up to whole tiles. For a query without a key and for one that does
+/// not exist these are minus infinity, so that their probabilities are 0, and
+/// 0.
 void BackwardBuilder::createStatistics() {
   querySizes = tensor::getMixedSizes(rewriter, loc, op.getQuery());
   keySizes = tensor::getMixedSizes(rewriter, loc, op.getKey());
