@@ -163,12 +163,12 @@ def ConvertAttnToVector
     a register tile's queries are skipped.
 
     The backward pass has five products for each block of keys, each of which
-    multiplies single elements of one operand with vectors of the other: `P = K
-    Q^T` and `S = V dO^T` with packed queries and gradients, and, after the
-    probabilities and the scores' gradients have been taken in the lanes, `dV +=
-    P dO`, `dK += S Q` and `dQ += S^T K` in place. Register tiles are those that
-    take the least time by a count of multiply-adds and loads; rows beyond the
-    last one repeat the last one.
+    multiplies single elements of one operand with vectors of the other:
+    `P = K Q^T` and `S = V dO^T` with packed queries and gradients, and, after
+    the probabilities and the scores' gradients have been taken in the lanes,
+    `dV += P dO`, `dK += S Q` and `dQ += S^T K` in place. Register tiles are
+    those that take the least time by a count of multiply-adds and loads; rows
+    beyond the last one repeat the last one.
 
     Keys and values of another element type, or without contiguous features, are
     converted block by block into scratch. Scratch of fixed size is on the stack of

@@ -384,12 +384,12 @@ def AttachGpuTarget : Pass<"attach-gpu-target", "::mlir::ModuleOp"> {
 def GpuOutlineKernels : Pass<"gpu-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Moves the bodies of launches into one module of kernels";
   let description = [{
-    Every `gpu.launch` becomes a `gpu.launch_func` of a kernel in `gpu.module
-    @kernels`, which gets the NVVM target, the triple and the data layout of the
-    module's `machine.target`, if that is a GPU. The kernel of the n-th launch
-    of function `@f` is `@f_n`; launches with equal bodies share a kernel.
-    Constants, and sizes of memrefs that are passed anyway, move into the
-    kernels, and constants in memory are copied into `@kernels`.
+    Every `gpu.launch` becomes a `gpu.launch_func` of a kernel in
+    `gpu.module @kernels`, which gets the NVVM target, the triple and the data
+    layout of the module's `machine.target`, if that is a GPU. The kernel of the
+    n-th launch of function `@f` is `@f_n`; launches with equal bodies share a
+    kernel. Constants, and sizes of memrefs that are passed anyway, move into
+    the kernels, and constants in memory are copied into `@kernels`.
   }];
   let dependentDialects = [
     "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
