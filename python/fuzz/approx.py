@@ -14,6 +14,7 @@ from it (`error`), element by element. Each operation adds
 - a sum of n terms in any order: gamma_n = n u / (1 - n u), times the sum of the
   terms' magnitudes (Higham, "Accuracy and Stability of Numerical Algorithms",
   chapter 4);
+- what is stored in a type whose largest number it may exceed is not known;
 - what a result that is too small for a normal number loses: fl(a op b) =
   (a op b)(1 + d) + h with |d| <= u and |h| <= `least` (the same, chapter 2). h is
   absolute, and what follows may multiply it: two small factors whose product is 0
@@ -97,6 +98,16 @@ class Approx:
     def round(self, dtype):
         return Approx(self.value, self.error + unit(dtype) * self.value.abs()
                       + least(dtype))
+
+    def store(self, dtype):
+        """As an element of a tensor. One that may be beyond the largest number may
+        become infinite, or be that number, and then anything comes of it. (Scores
+        may not be what is stored: what hides one is near the largest.)"""
+        over = self.value.abs() + self.error > LARGEST[dtype]
+        stored = self.round(dtype)
+        stored.error = torch.where(over & self.value.isfinite(), math.inf,
+                                   stored.error)
+        return stored
 
 
 def expand(a, shape):

@@ -296,7 +296,7 @@ class Attention(Statement):
         raw = times_scale(approx.matmul(
             q, k.map(lambda t: t.transpose(2, 3)), u), self.scale, u)
         if self.form == "graph":
-            raw = raw.round(inner).round(inner)
+            raw = raw.store(inner).store(inner)
         shape = raw.shape
         plain = {n: x.value if isinstance(x, Approx) else x
                  for n, x in values.items()}
@@ -347,7 +347,7 @@ class Attention(Statement):
         if self.form == "graph":
             error = error + 2 * unit(inner) * size
         o = Approx(torch.where(row, o, 0.0), torch.where(row, error, 0.0))
-        o = o.round(self.dtype)
+        o = o.store(self.dtype)
         grown = torch.log1p((p * torch.expm1(e.clamp_max(700.0))).sum(
             -1, keepdim=True)) if keys else torch.zeros_like(lse)
         l_error = (torch.minimum(grown, e.amax(-1, keepdim=True) if keys
@@ -379,7 +379,7 @@ class Attention(Statement):
                 and wide != "f16"):
             # It is rounded to the type of products, but for f16, whose range is
             # too narrow.
-            do = do.round(wide)
+            do = do.store(wide)
         t = unit(product)
         # Recomputed probabilities: score, log-sum-exp, their difference.
         r = step["e"] + step["l"].error + u * (
@@ -426,17 +426,17 @@ class Attention(Statement):
         ds = Approx(p * d, delta * (d.abs() + d_error) + p * d_error
                     + 4 * u * p * (d.abs() + d_error))
         if self.form == "graph":
-            ds = ds.round(inner)
+            ds = ds.store(inner)
         reads = []
         if self.score and ds.value.numel():
             arguments, reads = step["region"].pull_back(ds)
             ds = arguments.get("s", Approx.exact(torch.zeros_like(ds.value)))
-        rounded = ds.round(product)
+        rounded = ds.store(product)
         error = torch.where(keep, rounded.error, 0.0)
         # Rounding does not reach scores that have no gradient at all.
         ds = Approx(torch.where(keep, ds.value, 0.0), error)
         if self.form == "graph":
-            ds = ds.round(inner)
+            ds = ds.store(inner)
         grouped = lambda x: x.unflatten(1, (-1, step["group"])) if x.shape[1] \
             else x.unsqueeze(2)
         turned = ds.map(lambda x: x.transpose(2, 3))

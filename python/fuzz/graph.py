@@ -139,10 +139,10 @@ class Gradients(dict):
         tensor = self.program.tensors[name]
         if tensor.dtype not in FLOATS or getattr(tensor, "scalar", False):
             return
-        term = term.round(tensor.dtype)
+        term = term.store(tensor.dtype)
         known = self.get(name)
         if known is not None:
-            term = approx.add(known, term, 0).round(tensor.dtype)
+            term = approx.add(known, term, 0).store(tensor.dtype)
         self[name] = term
 
     def take(self, name):
@@ -224,7 +224,7 @@ class Norm(Statement):
             y = approx.mul(y, values[self.weight], u)
         if self.bias:
             y = approx.add(y, values[self.bias], u)
-        values[self.out] = y.round(dtype)
+        values[self.out] = y.store(dtype)
 
     def pull(self, program, values, gradients, target):
         g = gradients.take(self.out)
@@ -303,7 +303,7 @@ class Rope(Statement):
         second = approx.add(approx.mul(b, c, u), approx.mul(a, s, u), u)
         values[self.out] = Approx(
             self._join(first.value, second.value),
-            self._join(first.error, second.error)).round(dtype)
+            self._join(first.error, second.error)).store(dtype)
 
     def pull(self, program, values, gradients, target):
         g = gradients.take(self.out)
@@ -349,7 +349,7 @@ class Residual(Statement):
         dtypes = [program.tensors[n].dtype for n in self.inputs()]
         values[self.out] = approx.add(
             values[self.x], values[self.y],
-            approx.unit(approx.wider(*dtypes))).round(dtypes[0])
+            approx.unit(approx.wider(*dtypes))).store(dtypes[0])
 
     def pull(self, program, values, gradients, target):
         g = gradients.take(self.out)
@@ -381,7 +381,7 @@ class Scale(Statement):
     def _times(self, program, a):
         # The factor may be rounded to the type, too.
         dtype = program.tensors[self.x].dtype
-        return times_rounded(a, self.factor, approx.unit(dtype)).round(dtype)
+        return times_rounded(a, self.factor, approx.unit(dtype)).store(dtype)
 
     def track(self, program, values, target):
         values[self.out] = self._times(program, values[self.x])
@@ -439,13 +439,13 @@ class Elementwise(Statement):
     def track(self, program, values, target):
         result = approx.expand(self._tracked(values).result,
                                values[self.xs[0]].shape)
-        values[self.out] = result.round(self.result)
+        values[self.out] = result.store(self.result)
 
     def pull(self, program, values, gradients, target):
         g = gradients.take(self.out)
         if g is None:
             return
-        arguments, _ = self._tracked(values).pull_back(g.round(self.dtype))
+        arguments, _ = self._tracked(values).pull_back(g.store(self.dtype))
         for name, gradient in arguments.items():
             gradients.add(self.xs[int(name[1:])], gradient)
 

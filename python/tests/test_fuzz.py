@@ -18,8 +18,9 @@ from fuzz import approx, check, main  # noqa: E402
 from fuzz.approx import TORCH  # noqa: E402
 from fuzz.check import (Outcome, compare, make_cotangents, make_operands,
                         make_reference)  # noqa: E402
-from fuzz.generate import generate  # noqa: E402
-from fuzz.graph import FLOATS, Residual  # noqa: E402
+from fuzz.generate import Case, generate  # noqa: E402
+from fuzz.graph import (FLOATS, Norm, Operand, Program, Residual,
+                        Scale)  # noqa: E402
 from fuzz.pool import Pool  # noqa: E402
 from fuzz.shrink import shrink  # noqa: E402
 
@@ -310,6 +311,30 @@ def test_bounds_hold_for_products_that_are_lost(flushed):
         assert bool((error <= tracked.error).all()), name
         lost += int(((got == 0) & (tracked.value != 0)).sum())
     assert lost > 100
+
+
+def test_gradients_beyond_the_largest_number_are_not_known():
+    """That of an f16 tensor on the way may be infinite, where those before it
+    would be of moderate size."""
+    dims = (1, 1, 2, 4)
+    program = Program({}, set(), [Operand("x", dims, "f16")], [], ["y"])
+    for statement in (Scale("t", "x", 2.0**-10),
+                      Norm("y", "t", None, None, 1e-2, False)):
+        statement.declare(program)
+        program.body.append(statement)
+    case = Case(1, 0, program, gradients=True)
+    operands, cotangents = make_operands(case), make_cotangents(case)
+    cotangents["y"][0, 0, 0] *= 2.0**14
+    reference = make_reference(case, operands, cotangents)
+    name = "gradient of x"
+    assert reference.values[name].abs().max() < 1000
+    assert bool(reference.bounds[name][0, 0, 0].isinf().all())
+    assert bool(reference.bounds[name][0, 0, 1].isfinite().all())
+    actual = check.run(case, operands, cotangents)
+    for row, kind in ((0, "passed"), (1, "wrong")):
+        assert compare(case, reference, actual).kind == "passed"
+        actual[name][0, 0, row] = torch.inf
+        assert compare(case, reference, actual).kind == kind
 
 
 def test_bounds_hold_for_stored_probabilities():
