@@ -324,6 +324,8 @@ class Attention(Statement):
         p = torch.where(keep, torch.softmax(torch.where(row, low, 0.0), -1), 0.0)
         # The error of the exponential's argument.
         e = torch.where(keep, e + u * (4 * s.abs() + 4 * top), 0.0)
+        # A score that may be infinite may make its row NaN, masked keys too.
+        unknown = e.isinf().any(-1, keepdim=True)
         loss = (p * torch.expm1(-e)).sum(-1, keepdim=True)
         gain = -torch.log1p(loss.clamp_min(-1 + 1e-300))
         up = torch.minimum(log_p + e + gain, torch.zeros(()))
@@ -346,6 +348,7 @@ class Attention(Statement):
                                                1 / (1 - self.dropout))))
         if self.form == "graph":
             error = error + 2 * unit(inner) * size
+        error = torch.where(unknown, torch.inf, error)
         o = Approx(torch.where(row, o, 0.0), torch.where(row, error, 0.0))
         o = o.store(self.dtype)
         grown = torch.log1p((p * torch.expm1(e.clamp_max(700.0))).sum(
@@ -353,12 +356,13 @@ class Attention(Statement):
         l_error = (torch.minimum(grown, e.amax(-1, keepdim=True) if keys
                                  else grown)
                    + gamma(2 * keys + 24, u) + u * 6 * (lse.abs() + top))
+        l_error = torch.where(unknown, torch.inf, l_error)
         l = Approx(torch.where(row, lse, -torch.inf),
                    torch.where(row, l_error, 0.0))
         return dict(q=q, k=k, v=v, raw=raw, keep=keep, z=z, p=p, delta=delta,
                     o=o, l=l, e=e, lse=lse, region=region,
                     score=Approx(s, e),
-                    units=(u, inner, product), group=group, row=row, top=top)
+                    units=(u, inner, product), group=group, row=row, unknown=unknown)
 
     def pull(self, program, values, gradients, target):
         do = gradients.take(self.out)
@@ -433,6 +437,7 @@ class Attention(Statement):
             ds = arguments.get("s", Approx.exact(torch.zeros_like(ds.value)))
         rounded = ds.store(product)
         error = torch.where(keep, rounded.error, 0.0)
+        error = torch.where(step["unknown"], torch.inf, error)
         # Rounding does not reach scores that have no gradient at all.
         ds = Approx(torch.where(keep, ds.value, 0.0), error)
         if self.form == "graph":
@@ -444,7 +449,8 @@ class Attention(Statement):
                          self.scale, u)
         dk = times_scale(approx.matmul(turned, q, u, extra=8), self.scale, u)
         kept = Approx(weight, few + t * weight + approx.least(product) * one)
-        kept = Approx(kept.value, torch.where(keep, kept.error, 0.0))
+        kept = Approx(kept.value, torch.where(step["unknown"], torch.inf,
+                                              torch.where(keep, kept.error, 0.0)))
         if self.form == "graph":
             kept = kept.round(inner)
         dv = approx.matmul(kept.map(lambda x: x.transpose(2, 3)), do, u,

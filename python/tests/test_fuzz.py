@@ -16,11 +16,13 @@ torch = pytest.importorskip("torch")
 
 from fuzz import approx, check, main  # noqa: E402
 from fuzz.approx import TORCH  # noqa: E402
+from fuzz.attend import Attention  # noqa: E402
 from fuzz.check import (Outcome, compare, make_cotangents, make_operands,
                         make_reference)  # noqa: E402
+from fuzz.expressions import Node  # noqa: E402
 from fuzz.generate import Case, generate  # noqa: E402
-from fuzz.graph import (FLOATS, Norm, Operand, Program, Residual,
-                        Scale)  # noqa: E402
+from fuzz.graph import (FLOATS, Elementwise, Norm, Operand, Program,
+                        Residual, Scale)  # noqa: E402
 from fuzz.pool import Pool  # noqa: E402
 from fuzz.shrink import shrink  # noqa: E402
 
@@ -313,16 +315,20 @@ def test_bounds_hold_for_products_that_are_lost(flushed):
     assert lost > 100
 
 
+def build(operands, results, statements):
+    program = Program({}, set(), operands, [], results)
+    for statement in statements:
+        statement.declare(program)
+        program.body.append(statement)
+    return program
+
+
 def test_gradients_beyond_the_largest_number_are_not_known():
     """That of an f16 tensor on the way may be infinite, where those before it
     would be of moderate size."""
-    dims = (1, 1, 2, 4)
-    program = Program({}, set(), [Operand("x", dims, "f16")], [], ["y"])
-    for statement in (Scale("t", "x", 2.0**-10),
-                      Norm("y", "t", None, None, 1e-2, False)):
-        statement.declare(program)
-        program.body.append(statement)
-    case = Case(1, 0, program, gradients=True)
+    case = Case(1, 0, build([Operand("x", (1, 1, 2, 4), "f16")], ["y"], [
+        Scale("t", "x", 2.0**-10), Norm("y", "t", None, None, 1e-2, False)]),
+        gradients=True)
     operands, cotangents = make_operands(case), make_cotangents(case)
     cotangents["y"][0, 0, 0] *= 2.0**14
     reference = make_reference(case, operands, cotangents)
@@ -335,6 +341,40 @@ def test_gradients_beyond_the_largest_number_are_not_known():
         assert compare(case, reference, actual).kind == "passed"
         actual[name][0, 0, row] = torch.inf
         assert compare(case, reference, actual).kind == kind
+
+
+def test_rows_of_infinite_scores_are_not_known():
+    """A query that overflows when it is stored may make its row NaN, whatever is
+    between the least and the largest value, and with it all gradients."""
+    kinds = [Operand(n, (1, 1, 2, 4), "f16") for n in "qkv"]
+    case = Case(1, 0, build(kinds, ["o", "l"], [
+        Scale("t", "q", 100.0),
+        Attention("o", "t", "k", "v", 0.01, "f16", lse="l")]), gradients=True)
+    operands, cotangents = make_operands(case), make_cotangents(case)
+    operands["q"][0, 0, 0] = 1000
+    bounds = make_reference(case, operands, cotangents).bounds
+    for name in ("o", "l", "gradient of q"):
+        assert bool(bounds[name][0, 0, 0].isinf().all()), name
+        assert bool(bounds[name][0, 0, 1].isfinite().all()), name
+    for name in ("k", "v"):
+        assert bool(bounds[f"gradient of {name}"].isinf().all())
+
+
+@pytest.mark.parametrize("target, outcome", [("sm_90a", "passed"),
+                                             ("host", "wrong")])
+def test_gpus_read_small_numbers_as_zero(target, outcome):
+    x0, x1 = (Node("f", "leaf", (), n) for n in ("x0", "x1"))
+    case = Case(1, 0, build(
+        [Operand("x", (8,), "f32", ("normal", 1e-39)),
+         Operand("z", (8,), "f32", ("normal", 1e30))], ["y"],
+        [Elementwise("y", ("x", "z"), Node("f", "mulf", (x0, x1)), "f32",
+                     "f32")]), target=target)
+    operands, cotangents = make_operands(case), make_cotangents(case)
+    reference = make_reference(case, operands, cotangents)
+    assert reference.values["y"].abs().max() > 1e-10
+    actual = {"y": torch.where(operands["x"].abs() < approx.least("f32"), 0.0,
+                               operands["x"] * operands["z"])}
+    assert compare(case, reference, actual).kind == outcome
 
 
 def test_bounds_hold_for_stored_probabilities():
