@@ -449,9 +449,9 @@ void StepOrder::assign() {
 static bool writesTiles(scf::ForOp loop) {
   return loop
       ->walk([](Operation *op) {
-        bool isTile = isa<ToSharedOp>(op) ||
-                      (isa<LoadOp>(op) &&
-                       isa<SharedType>(op->getResult(0).getType()));
+        bool isTile =
+            isa<ToSharedOp>(op) ||
+            (isa<LoadOp>(op) && isa<SharedType>(op->getResult(0).getType()));
         return isTile ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();

@@ -10,10 +10,10 @@
 
 #include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Analysis/ScheduleModel.h"
-#include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
-#include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
