@@ -1,5 +1,6 @@
 // Precompiled for every library: MLIR headers that nearly all files read, and
-// those that take seconds where they are read (NVVM's a third of a file's time).
+// those that take seconds where they are read (NVVM's a third of a file's
+// time).
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

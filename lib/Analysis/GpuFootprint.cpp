@@ -39,9 +39,10 @@ static GpuFootprint getThreads(ScheduleAttr schedule,
   GpuFootprint footprint;
   // With roles, another warp group copies, and gives up the registers that it
   // does not need.
-  int64_t threads = warps * 32;
-  int64_t copyThreads =
-      target.getGpuArch().hasBulkCopies ? machine::kGroupWarps * 32 : 0;
+  int64_t threads = warps * machine::kWarpSize;
+  int64_t copyThreads = target.getGpuArch().hasBulkCopies
+                            ? machine::kGroupWarps * machine::kWarpSize
+                            : 0;
   footprint.threads = threads + copyThreads;
   int64_t registers = target.getRegistersPerCore();
   footprint.registerLimit =
@@ -73,7 +74,7 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
                               getSharedBytes(keys, valueDim, bytes)) +
       kSharedAlignment;
 
-  int64_t threads = schedule.getWarps() * 32;
+  int64_t threads = schedule.getWarps() * machine::kWarpSize;
   // Words of a thread for each element of a row of scores or outputs.
   int64_t rowWords = bytes == 8 ? 2 : 1;
   int64_t perThread = queries * rowWords;
@@ -119,7 +120,7 @@ GpuFootprint fovea::getBackwardGpuFootprint(ScheduleAttr schedule,
   if (arch.hasBulkCopies)
     footprint.sharedBytes += getSharedBytes(queries, headDim, accumulatorBytes);
 
-  int64_t threads = schedule.getWarps() * 32;
+  int64_t threads = schedule.getWarps() * machine::kWarpSize;
   int64_t words = accumulatorBytes / 4;
   // Needed in every step: the sums of keys and values.
   int64_t sums = keys * (headDim + valueDim) * words;

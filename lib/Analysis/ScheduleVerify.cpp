@@ -25,8 +25,7 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
       return success();
     return op->emitOpError()
            << "has a schedule whose tile must have a multiple of 16 queries "
-              "for "
-              "each of "
+              "for each of "
            << warps << " warps, but has " << schedule.getQueryTile();
   }
   // Dynamic dims cannot be checked.
@@ -111,6 +110,8 @@ static LogicalResult verify(OpTy op) {
 }
 
 LogicalResult fovea::verifySchedule(AttentionOp op) { return verify(op); }
+
+LogicalResult fovea::verifySchedule(OnlineAttentionOp op) { return verify(op); }
 
 LogicalResult fovea::verifySchedule(AttentionBackwardOp op) {
   return verify(op);

@@ -108,6 +108,7 @@ attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
 /// tile fits its memory and registers. Emits an error on `op` that names the
 /// part that does not fit.
 mlir::LogicalResult verifySchedule(attn::AttentionOp op);
+mlir::LogicalResult verifySchedule(attn::OnlineAttentionOp op);
 mlir::LogicalResult verifySchedule(attn::AttentionBackwardOp op);
 
 /// Returns the bytes of one tile's working set on a host under `schedule`:

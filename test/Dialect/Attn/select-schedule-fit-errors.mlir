@@ -77,3 +77,16 @@ module attributes {machine.target = #sm90} {
     return %o : tensor<1x2x8x128xf16>
   }
 }
+
+// -----
+
+func.func @schedule_of_online(%q: tensor<1x1x8x64xf16>, %acc: tensor<1x1x8x64xf32>, %m: tensor<1x1x8xf32>, %i: index) -> tensor<1x1x8x64xf32> {
+  // expected-error@+1 {{has a schedule whose tile must have a multiple of 16 queries for each of 4 warps, but has 80}}
+  %0:3 = attn.online_attention scale(1.0) update(all)
+    ins(%q, %q, %q : tensor<1x1x8x64xf16>, tensor<1x1x8x64xf16>, tensor<1x1x8x64xf16>)
+    outs(%acc, %m, %m : tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+    at [%i, %i, %i, %i] whole [%i, %i]
+    {schedule = #attn.schedule<tile = 80x64, order = linear, warps = 4, stages = 2>}
+    -> tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
+  return %0#0 : tensor<1x1x8x64xf32>
+}

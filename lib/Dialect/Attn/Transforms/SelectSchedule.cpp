@@ -53,6 +53,9 @@ struct SelectSchedule
                backward && backward.getLse() &&
                (target.isGpu() || backward.getSchedule()))
         isValid = select(backward, target, "the backward pass");
+      else if (auto online = dyn_cast<OnlineAttentionOp>(op);
+               online && online.getSchedule())
+        isValid = verifySchedule(online);
       return failed(isValid) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (result.wasInterrupted())

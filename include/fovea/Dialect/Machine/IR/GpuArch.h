@@ -67,22 +67,22 @@ struct GpuArch {
   /// unless it `isExclusive` (the `a` in NVIDIA's names).
   int major;
   int minor;
-  bool isExclusive;
+  bool isExclusive = false;
   /// The version of PTX that kernels are written in, such as 80 for 8.0: the
   /// oldest that knows this GPU, and no older than the version that the oldest
   /// driver which the runtime accepts understands.
-  int ptxVersion;
+  int ptxVersion = 80;
 
   /// Products by warp groups, and redistribution of registers among roles
   /// (`wgmma`, PTX ISA 9.7.15; `setmaxnreg`, 9.7.19.5).
-  bool hasWarpGroups;
+  bool hasWarpGroups = false;
   /// Copies of whole tiles that count bytes at barriers (the tensor memory
   /// accelerator: `cp.async.bulk.tensor`, PTX ISA 9.7.9.27.1; `mbarrier`).
-  bool hasBulkCopies;
+  bool hasBulkCopies = false;
 
   /// The number of threads that a multiprocessor can run at once.
   int64_t threadsPerCore;
-  int64_t registersPerCore;
+  int64_t registersPerCore = 65536;
   /// The most bytes of shared memory of a block, and of a multiprocessor.
   int64_t sharedPerBlock;
   int64_t sharedPerCore;
