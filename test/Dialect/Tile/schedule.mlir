@@ -2,6 +2,7 @@
 // step writes them: nothing of such a loop runs a step later. Its ops are put in
 // another order within the step.
 // RUN: fovea-opt %s --tile-assign-layouts --tile-multibuffer --tile-specialize-warps --tile-schedule | FileCheck %s
+// RUN: fovea-opt %s --tile-assign-layouts --tile-multibuffer --tile-specialize-warps --tile-schedule | FileCheck %s --check-prefix=ORDER
 // RUN: fovea-opt %s --tile-assign-layouts --tile-multibuffer --tile-specialize-warps --tile-schedule --tile-expand-pipeline | FileCheck %s --check-prefix=EXPAND
 
 !g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
@@ -19,6 +20,21 @@
 // CHECK: tile.mma_async wgmma {{.*}} into {{.*}}tile.stage = 0
 // CHECK-NOT: tile.stage = 1
 // CHECK: tile.store
+
+// The ops stay in the program's order, although the step has another one: the
+// slot of the values is waited for third. Only --tile-expand-pipeline moves them.
+// ORDER-LABEL: func.func @written(
+// ORDER: tile.role "compute"
+// ORDER: scf.for
+// ORDER-NEXT: tile.wait %{{.*}}tile.order = 0 : i64
+// ORDER-NEXT: tile.mma_async wgmma %{{.*}}tile.order = 1 : i64
+// ORDER-NEXT: tile.wait_mma %{{.*}}tile.order = 3 : i64
+// ORDER-NEXT: tile.release %{{.*}}tile.order = 4 : i64
+// ORDER-NEXT: tile.map {{.*}}tile.order = 5 : i64
+// ORDER: tile.to_shared %{{.*}}tile.order = 6 : i64
+// ORDER-NEXT: tile.wait %{{.*}}tile.order = 2 : i64
+// ORDER-NEXT: tile.mma_async wgmma %{{.*}}tile.order = 7 : i64
+// ORDER-NEXT: tile.wait_mma %{{.*}}tile.order = 8 : i64
 
 // One op writes the tile: no copy of it before the loop has memory of its own.
 // EXPAND-LABEL: func.func @written(

@@ -57,6 +57,7 @@ private:
 
   int64_t getStage(Value value);
   LogicalResult verifyUse(const Scheduled &user, Value value);
+  LogicalResult addCrossing(const Scheduled &user, Value value);
   /// Returns true if the loop carries this value from its last stage.
   bool isLate(size_t argument) {
     return getStage(loop.getYieldedValues()[argument]) == 1;
@@ -88,9 +89,9 @@ LogicalResult SkewedLoop::analyze() {
   for (Operation &op : loop.getBody()->without_terminator()) {
     auto stage = op.getAttrOfType<IntegerAttr>(kStageAttrName);
     auto order = op.getAttrOfType<IntegerAttr>(kOrderAttrName);
-    if (!stage || !order || stage.getInt() < 0 || stage.getInt() > 1)
+    if (!stage)
       return op.emitOpError("in a scheduled loop must have a ")
-             << kStageAttrName << " of 0 or 1 and a " << kOrderAttrName;
+             << kStageAttrName << " and a " << kOrderAttrName;
     schedule.push_back({&op, stage.getInt(), order.getInt()});
   }
   llvm::sort(schedule, [](const Scheduled &a, const Scheduled &b) {
@@ -117,9 +118,7 @@ LogicalResult SkewedLoop::verifyUse(const Scheduled &user, Value value) {
     bool isLateValue =
         argument.getArgNumber() && isLate(argument.getArgNumber() - 1);
     if (user.stage == 1) {
-      if (!isLateValue)
-        crossing.insert(value);
-      return success();
+      return isLateValue ? success() : addCrossing(user, value);
     }
     if (!isLateValue)
       return success();
@@ -133,8 +132,7 @@ LogicalResult SkewedLoop::verifyUse(const Scheduled &user, Value value) {
       return user.op->emitOpError(
           "of stage 0 must not depend on stage 1 of the "
           "same iteration");
-    crossing.insert(value);
-    return success();
+    return addCrossing(user, value);
   }
   if (places[producer] < places[user.op])
     return success();
@@ -142,6 +140,34 @@ LogicalResult SkewedLoop::verifyUse(const Scheduled &user, Value value) {
       user.op->emitOpError("is ordered before an op that it depends on");
   error.attachNote(producer->getLoc()) << "this one";
   return error;
+}
+
+/// Lets `value` cross from stage 0 to its use in stage 1. Fails if the use then
+/// reads a tile that its op overwrites in between: memory of an op's own holds
+/// one tile, and a product in flight still reads its operands.
+LogicalResult SkewedLoop::addCrossing(const Scheduled &user, Value value) {
+  crossing.insert(value);
+  if (auto argument = dyn_cast<BlockArgument>(value);
+      argument && argument.getArgNumber())
+    value = loop.getYieldedValues()[argument.getArgNumber() - 1];
+  SmallVector<Value> read = {value};
+  for (auto product = value.getDefiningOp<MmaAsyncOp>(); product;) {
+    llvm::append_values(read, product.getA(), product.getB());
+    Value acc = product.getAcc();
+    product = acc ? acc.getDefiningOp<MmaAsyncOp>() : MmaAsyncOp();
+  }
+  for (Value tile : read) {
+    Operation *writer = tile.getDefiningOp();
+    if (!isa<SharedType>(tile.getType()) || !writer ||
+        writer->getBlock() != loop.getBody() || isa<AcquireOp, WaitOp>(writer))
+      continue;
+    InFlightDiagnostic error = user.op->emitOpError(
+        "of stage 1 needs a tile of stage 0 that the next iteration "
+        "overwrites");
+    error.attachNote(writer->getLoc()) << "has memory for one iteration's tile";
+    return error;
+  }
+  return success();
 }
 
 /// Clones the ops of the given stages in order: those of stage 0 with `first`,

@@ -183,26 +183,29 @@ def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
 def TileSchedule : Pass<"tile-schedule"> {
   let summary = "Chooses how products and other work of a loop overlap";
   let description = [{
-    The pass changes every innermost `scf.for` with `wgmma` products, which
-    become asynchronous (`tile.mma_async` and `tile.wait_mma`). A product that
-    depends on another product of the same iteration moves one iteration later,
-    together with the ops that only it needs or that depend on it. In a step of
-    the loop, the tensor cores then work on the next scores and on the last
-    values while the softmax is computed (FlashAttention-3, arXiv 2407.08608,
-    section 3.2).
+    The pass makes all `wgmma` products asynchronous: a `tile.mma` becomes a
+    `tile.mma_async` and, right behind it, a `tile.wait_mma`. It then chooses a
+    stage and a place in the step for each op of every innermost `scf.for` with
+    such products, and writes them down: `tile.stage`, 0 or 1, and `tile.order`.
+    The ops stay where they are; `--tile-expand-pipeline` moves them. Both
+    attributes can also be written by hand.
+
+    A product that depends on another product of the same iteration moves one
+    iteration later, together with the ops that only it needs or that depend on
+    it. In a step of the loop, the tensor cores then work on the next scores and
+    on the last values while the softmax is computed (FlashAttention-3, arXiv
+    2407.08608, section 3.2). The order of such a step is: issue the products of
+    stage 0, then those of stage 1; then the ops that need only the first; then
+    the wait for the second and the rest.
 
     A loop with several products that depend on no other product of the
     iteration has enough work for the tensor cores in one step, but not enough
     registers for more: nothing moves later. Its order is: first the ops that
     lead to a result that the step itself uses, as early as possible; then
     products that add to values that the loop carries; then the wait for the
-    oldest product, and the ops that can run after it.
-
-    The pass changes only attributes of the loop body's ops: `tile.stage`, 0 or
-    1, and `tile.order`, the position in a step. `--tile-expand-pipeline` obeys
-    them; they can also be written by hand. With two stages the order is: issue
-    the products of stage 0, then those of stage 1; then the ops that need only
-    the first; then the wait for the second and the rest.
+    oldest product, and the ops that can run after it. A product that adds to
+    such a value from registers can become two, each over a part of the inner
+    dimension, so that there is work for the tensor cores at two places.
 
     Tiles that a step writes to memory of an op's own (`tile.to_shared`, and a
     `tile.load` that is not a ring) are gone in the next step, and the first
@@ -226,8 +229,11 @@ def TileExpandPipeline : Pass<"tile-expand-pipeline"> {
     only reordered. The `pending` of each `tile.wait_mma` is set to the number
     of products issued between the product and the wait.
 
-    It is an error if the order puts an op before one that it depends on, or if
-    a stage 0 op depends on stage 1 of the same iteration.
+    It is an error if the order puts an op before one that it depends on, if a
+    stage 0 op depends on stage 1 of the same iteration, or if a stage 1 op
+    needs a tile of `tile.load` or `tile.to_shared` of stage 0: stage 0 of the
+    next iteration overwrites it. An op needs a tile that it reads, or that a
+    product reads whose end it waits for.
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
