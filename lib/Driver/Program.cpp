@@ -474,10 +474,10 @@ Program::State::finish(mlir::ModuleOp lowered, const CompileOptions &options,
     function.signature = signature;
     mlir::Operation *check =
         lowered.lookupSymbol(getShapeCheckName(signature.name));
-    if (!check || !check->hasAttr(kShapeCheckMessages))
+    if (!check || !check->hasAttr(machine::kMessagesAttrName))
       continue;
     for (mlir::Attribute message :
-         check->getAttrOfType<mlir::ArrayAttr>(kShapeCheckMessages))
+         check->getAttrOfType<mlir::ArrayAttr>(machine::kMessagesAttrName))
       function.messages.push_back(
           mlir::cast<mlir::StringAttr>(message).getValue().str());
   }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Transforms/GpuKernels.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Transforms/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -33,7 +33,7 @@ namespace {
 struct GpuStartEarly final : impl::GpuStartEarlyBase<GpuStartEarly> {
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>()) {
-      if (!kernel.isKernel() || kernel->hasAttr(kStartsEarly))
+      if (!kernel.isKernel() || kernel->hasAttr(machine::kStartsEarlyAttrName))
         continue;
       ImplicitLocOpBuilder builder(kernel.getLoc(), &getContext());
       builder.setInsertionPointToStart(&kernel.front());
@@ -42,7 +42,7 @@ struct GpuStartEarly final : impl::GpuStartEarlyBase<GpuStartEarly> {
       emitWait(builder);
       NVVM::GriddepcontrolOp::create(
           builder, NVVM::GridDepActionKind::launch_dependents);
-      kernel->setAttr(kStartsEarly, builder.getUnitAttr());
+      kernel->setAttr(machine::kStartsEarlyAttrName, builder.getUnitAttr());
       ++numKernels;
     }
   }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Analysis/Loops.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Support/DebugLog.h"
 #include "fovea/Transforms/Passes.h"
 
@@ -31,7 +32,6 @@ namespace fovea {
 #include "fovea/Transforms/Passes.h.inc"
 
 /// The attribute with the number of the graph op that an op was made from.
-static constexpr llvm::StringLiteral kKernel = "fovea.kernel";
 /// Elements of the largest row.
 static constexpr int64_t kLargestRow = 65536;
 
@@ -227,7 +227,8 @@ public:
 
     auto forall =
         scf::ForallOp::create(rewriter, loc, bounds, inits, std::nullopt);
-    forall->setAttr("fovea.grain", rewriter.getI64IntegerAttr(getGrain()));
+    forall->setAttr(machine::kGrainAttrName,
+                    rewriter.getI64IntegerAttr(getGrain()));
     rewriter.setInsertionPointToStart(forall.getBody());
     llvm::append_range(ivs, forall.getInductionVars());
     for (auto [operand, output] :
@@ -461,8 +462,9 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
           own = builder.clone(*fill);
           use->set(own->getResult(0));
         }
-        if (Attribute kernel = use->getOwner()->getAttr(kKernel))
-          own->setAttr(kKernel, kernel);
+        if (Attribute kernel =
+                use->getOwner()->getAttr(machine::kKernelAttrName))
+          own->setAttr(machine::kKernelAttrName, kernel);
       }
     }
   }
@@ -470,8 +472,8 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
   bool mayJoin(linalg::LinalgOp op, linalg::LinalgOp root) {
     if (scope == "graph")
       return true;
-    Attribute kernel = root->getAttr(kKernel);
-    return kernel && op->getAttr(kKernel) == kernel;
+    Attribute kernel = root->getAttr(machine::kKernelAttrName);
+    return kernel && op->getAttr(machine::kKernelAttrName) == kernel;
   }
 
   LogicalResult fuse(Block &block) {

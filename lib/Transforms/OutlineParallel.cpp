@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Transforms/Passes.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -126,7 +127,7 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
     for (Value count : counts)
       items = index.mul(items, count);
     int64_t grain = 1;
-    if (auto attr = op->getAttrOfType<IntegerAttr>("fovea.grain"))
+    if (auto attr = op->getAttrOfType<IntegerAttr>(machine::kGrainAttrName))
       grain = std::max<int64_t>(1, attr.getInt());
     Value calls = index.ceilDiv(items, index.constant(grain));
 

@@ -87,18 +87,16 @@ struct PromoteToF64 final : impl::PromoteToF64Base<PromoteToF64> {
     for (auto function : module.getOps<func::FuncOp>())
       promote(function, replacer);
     // Conversions whose two types are now the same.
-    module.walk([](Operation *op) {
-      if (!isa<arith::ExtFOp, arith::TruncFOp>(op) || op->hasAttr(kEntry))
+    module.walk([&](Operation *op) {
+      if (!isa<arith::ExtFOp, arith::TruncFOp>(op) || entries.contains(op))
         return;
       op->getResult(0).replaceAllUsesWith(op->getOperand(0));
       op->erase();
     });
-    module.walk([](Operation *op) { op->removeAttr(kEntry); });
+    entries.clear();
   }
 
 private:
-  static constexpr llvm::StringLiteral kEntry = "fovea.entry";
-
   static LogicalResult checkPromotable(ModuleOp module) {
     for (auto function : module.getOps<func::FuncOp>())
       if (function.isDeclaration())
@@ -131,13 +129,13 @@ private:
   }
 
   /// Returns `argument` extended to f64 at the start of its function.
-  static Value extend(OpBuilder &builder, BlockArgument argument) {
+  Value extend(OpBuilder &builder, BlockArgument argument) {
     Location loc = argument.getLoc();
     Type f64 = builder.getF64Type();
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type) {
       auto op = arith::ExtFOp::create(builder, loc, f64, argument);
-      op->setAttr(kEntry, builder.getUnitAttr());
+      entries.insert(op);
       return op;
     }
     Value init = tensor::EmptyOp::create(
@@ -150,13 +148,13 @@ private:
                ArrayRef{identity, identity}, iterators,
                [&](OpBuilder &b, Location l, ValueRange in) {
                  auto op = arith::ExtFOp::create(b, l, f64, in[0]);
-                 op->setAttr(kEntry, b.getUnitAttr());
+                 entries.insert(op);
                  linalg::YieldOp::create(b, l, op.getResult());
                })
         .getResult(0);
   }
 
-  static void promote(func::FuncOp function, AttrTypeReplacer &replacer) {
+  void promote(func::FuncOp function, AttrTypeReplacer &replacer) {
     Block &entry = function.getBody().front();
     SmallVector<Type> argumentTypes(function.getArgumentTypes());
     // Ops of the body are converted first, so that ops added at the entry stay.
@@ -194,6 +192,9 @@ private:
       resultTypes.push_back(replacer.replace(type));
     function.setType(builder.getFunctionType(argumentTypes, resultTypes));
   }
+
+  /// The conversions of arguments to f64.
+  DenseSet<Operation *> entries;
 };
 } // namespace
 } // namespace fovea

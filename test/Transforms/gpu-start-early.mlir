@@ -5,7 +5,7 @@ gpu.module @kernels {
   // Before anything else, so that nothing is read or written too early. The next
   // kernel comes when this one no longer waits.
   // CHECK-LABEL: gpu.func @scale(
-  // CHECK-SAME:    kernel attributes {fovea.starts_early}
+  // CHECK-SAME:    kernel attributes {machine.starts_early}
   // CHECK-NEXT:    llvm.inline_asm has_side_effects "griddepcontrol.wait;", "~{memory}" : () -> ()
   // CHECK-NEXT:    nvvm.griddepcontrol launch_dependents
   // CHECK-NEXT:    gpu.thread_id

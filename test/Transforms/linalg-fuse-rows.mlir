@@ -17,7 +17,7 @@
 // CHECK:   arith.mului_extended
 // CHECK:   arith.addf
 // CHECK: tensor.parallel_insert_slice
-// CHECK: fovea.grain = 32
+// CHECK: machine.grain = 32
 // CHECK-NOT: linalg.generic
 // CHECK: return
 // OP-LABEL: func.func @layer_norm_dropout_add

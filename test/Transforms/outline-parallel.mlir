@@ -31,7 +31,7 @@ func.func @fill(%x: memref<?x8xf32>, %n: index) {
 
 // -----
 
-// A call does `fovea.grain` iterations; buffers of static size are the call's.
+// A call does `machine.grain` iterations; buffers of static size are the call's.
 // CHECK-LABEL: func.func private @grain_parallel
 // CHECK: memref.alloca() : memref<4xf32>
 // CHECK: scf.for
@@ -42,7 +42,7 @@ func.func @grain(%n: index, %x: f32) {
   scf.forall (%i) in (%n) {
     %t = memref.alloca() : memref<4xf32>
     memref.store %x, %t[%c0] : memref<4xf32>
-  } {fovea.grain = 16 : i64}
+  } {machine.grain = 16 : i64}
   return
 }
 
@@ -81,7 +81,7 @@ func.func @heap(%n: index, %x: f32) {
     %t = memref.alloc(%n) : memref<?xf32>
     memref.store %x, %t[%c0] : memref<?xf32>
     memref.dealloc %t : memref<?xf32>
-  } {fovea.grain = 16 : i64}
+  } {machine.grain = 16 : i64}
   return
 }
 

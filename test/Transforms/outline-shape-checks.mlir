@@ -6,7 +6,7 @@
 // CHECK:         attn.values
 // CHECK-LABEL: func.func @values.shapes(
 // CHECK-SAME:    %[[P:.*]]: tensor<2x4x8x?xf32>, %[[V:.*]]: tensor<2x4x?x16xf32>) -> (index, index, index)
-// CHECK-SAME:    fovea.messages = ["dimension 3 of $0 is {0}, expected {1}, which is dimension 2 of $1, for 'attn.values' at line [[#]]"]
+// CHECK-SAME:    machine.messages = ["dimension 3 of $0 is {0}, expected {1}, which is dimension 2 of $1, for 'attn.values' at line [[#]]"]
 // CHECK-NOT:     attn.values
 // CHECK-DAG:     %[[KEYS:.*]] = tensor.dim %[[P]], %{{.*}}
 // CHECK-DAG:     %[[ROWS:.*]] = tensor.dim %[[V]], %{{.*}}
@@ -55,7 +55,7 @@ func.func @heads(%q: tensor<1x?x?x16xf32>, %k: tensor<1x?x?x16xf32>, %v: tensor<
 // not bounded.
 
 // CHECK-LABEL: func.func @table.shapes(
-// CHECK-SAME:    fovea.messages = ["dimension 0 of $1 is {0}, expected at least {1}, which is what its indices in 'tensor.extract' need, for 'attn.modify' at line [[#]]"]
+// CHECK-SAME:    machine.messages = ["dimension 0 of $1 is {0}, expected at least {1}, which is what its indices in 'tensor.extract' need, for 'attn.modify' at line [[#]]"]
 // CHECK-NOT:     tensor.extract %
 func.func @table(%s: tensor<1x1x8x?xf32>, %table: tensor<?xf32>, %ids: tensor<8xindex>) -> tensor<1x1x8x?xf32> {
   %r = attn.modify %s {

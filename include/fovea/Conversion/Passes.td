@@ -21,7 +21,7 @@ def AttnToLinalg : Pass<"convert-attn-to-linalg"> {
     sums and norms in the accumulation type and one rounding at the end.
     `attn.attention` is decomposed to the graph ops that it stands for first.
     The ops that replace one graph op carry the same number in the attribute
-    `fovea.kernel`, so that the graph can be run kernel by kernel
+    `machine.kernel`, so that the graph can be run kernel by kernel
     (`linalg-fuse-rows{scope=op}`).
 
     `attn.online_attention` and the ops around it stay. With
@@ -259,7 +259,7 @@ def LinalgToVector : Pass<"convert-linalg-to-vector"> {
     becomes scalar loops.
 
     An op outside of a parallel loop that does enough work gets one: its
-    parallel loops become an `scf.forall` with a `fovea.grain` (see
+    parallel loops become an `scf.forall` with a `machine.grain` (see
     `outline-parallel`).
 
     `memref.copy` is converted as the equivalent `linalg.generic`; a copy from a
@@ -271,9 +271,10 @@ def LinalgToVector : Pass<"convert-linalg-to-vector"> {
            "scalars only">
   ];
   let dependentDialects = [
-    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+    "::fovea::machine::MachineDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
   ];
   let statistics = [
     Statistic<"numVector", "num-vector", "Number of ops cut into vectors">,
@@ -397,10 +398,10 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
     numbers that four of them have in common (Philox counters by place).
   }];
   let dependentDialects = [
-    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect"
+    "::fovea::machine::MachineDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
   ];
   let options = [
     Option<"deterministic", "deterministic", "bool", /*default=*/"false",
@@ -434,7 +435,7 @@ def GpuKernelsToNVVM
     No library is called: only those `math` ops are converted for which the GPU
     has instructions (`expand-math` writes the rest as arithmetic); any other is
     an error. `memref.prefetch` brings a line into the L2 cache. Pointers of a
-    kernel with `fovea.distinct_memory` do not alias.
+    kernel with `machine.distinct_memory` do not alias.
 
     Denormal f32 numbers become 0, except in kernels that compute with f16
     numbers: PTX is generated with one such rule for both types.

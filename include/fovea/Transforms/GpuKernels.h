@@ -22,14 +22,6 @@ namespace fovea {
 /// The name of the `gpu.module` with all kernels.
 inline constexpr llvm::StringLiteral kKernelModule = "kernels";
 
-/// An attribute of launches and kernels: a memref operand that is written
-/// shares no memory with the others.
-inline constexpr llvm::StringLiteral kDistinctMemory = "fovea.distinct_memory";
-
-/// An attribute of kernels whose threads themselves wait for earlier kernels,
-/// so that blocks may start before these end.
-inline constexpr llvm::StringLiteral kStartsEarly = "fovea.starts_early";
-
 /// Returns the module with the kernels of `module`, or null if it has none.
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 

@@ -139,7 +139,7 @@ def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
     a group elementwise ops are fused into their one consumer, and values that
     are rounded to a narrower type and widened again in between no longer are.
 
-    With `scope=op` only ops that replace the same graph op (`fovea.kernel`) are
+    With `scope=op` only ops that replace the same graph op (`machine.kernel`) are
     fused: the unfused baseline, kernel by kernel.
   }];
   let options = [
@@ -147,9 +147,9 @@ def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
            "What is fused: `graph`, or `op` for the ops of one graph op">
   ];
   let dependentDialects = [
-    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect"
+    "::fovea::machine::MachineDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numGroups", "num-groups", "Number of kernels made by fusion">,
@@ -258,8 +258,8 @@ def OutlineParallel : Pass<"outline-parallel", "::mlir::ModuleOp"> {
     The context is a struct on the caller's stack with the values that the body
     uses; constants are copied into the body.
 
-    The loop's `fovea.grain` (an integer, default 1) is the number of iterations
-    that one call executes. Iterations are numbered with the last dimension
+    The loop's `machine.grain` (an integer, default 1) is the number of
+    iterations that one call executes. Iterations are numbered with the last dimension
     fastest. Buffers of a size that is the same in all iterations are allocated
     once a call. Parallel loops within the body become sequential.
   }];
@@ -306,7 +306,7 @@ def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
     something of dynamic sizes, this pass adds `@f.shapes`, with the same
     operands, for the caller to call first. It returns the number of the first
     demand that is not met and the two sizes that are compared, or -1. The
-    attribute `fovea.messages` has a message for each demand, in which `{0}` and
+    attribute `machine.messages` has a message for each demand, in which `{0}` and
     `{1}` stand for the sizes and `$N` for operand N of the function.
 
     Demands are: equal sizes where an op relates two (keys and values, norms and
@@ -322,8 +322,9 @@ def OutlineShapeChecks : Pass<"outline-shape-checks", "::mlir::ModuleOp"> {
     left out. The function itself does not change.
   }];
   let dependentDialects = [
-    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::func::FuncDialect", "::mlir::tensor::TensorDialect"
+    "::fovea::machine::MachineDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numChecks", "num-checks", "Number of demands to check">
@@ -415,11 +416,12 @@ def GpuStartEarly : Pass<"gpu-start-early", "::mlir::gpu::GPUModuleOp"> {
     (`griddepcontrol.launch_dependents`), whose blocks take the places of those
     that end. The order matters: when a kernel can start, all kernels are
     complete except the one right in front of it. Kernels get the attribute
-    `fovea.starts_early`, which tells `convert-gpu-to-runtime` to launch them in
-    this way.
+    `machine.starts_early`, which tells `convert-gpu-to-runtime` to launch them
+    in this way.
   }];
   let dependentDialects = [
-    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"
+    "::fovea::machine::MachineDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect"
   ];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Number of kernels">

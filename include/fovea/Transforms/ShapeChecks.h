@@ -14,10 +14,6 @@
 
 namespace fovea {
 
-/// The attribute of a checking function with its messages, see
-/// `outline-shape-checks`.
-inline constexpr llvm::StringLiteral kShapeCheckMessages = "fovea.messages";
-
 /// Returns the name of the function that checks the sizes of a function's
 /// operands.
 inline std::string getShapeCheckName(llvm::StringRef function) {

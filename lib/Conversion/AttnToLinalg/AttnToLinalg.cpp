@@ -155,7 +155,7 @@ public:
 
 private:
   Operation *tag(Operation *op) {
-    op->setAttr("fovea.kernel", kernelAttr);
+    op->setAttr(machine::kKernelAttrName, kernelAttr);
     return op;
   }
 
@@ -818,7 +818,8 @@ struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
                               LogSumExpOp, SoftmaxBackwardOp, SumQueriesOp,
                               LayerNormOp, RMSNormOp, RopeOp>(op))
         graph.push_back(op);
-      if (auto number = op->getAttrOfType<IntegerAttr>("fovea.kernel"))
+      if (auto number =
+              op->getAttrOfType<IntegerAttr>(machine::kKernelAttrName))
         kernel = std::max(kernel, number.getInt() + 1);
     });
     for (AttentionOp op : attentions) {

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Transforms/GpuKernels.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -245,7 +246,7 @@ struct GpuKernelsToNVVM final : impl::GpuKernelsToNVVMBase<GpuKernelsToNVVM> {
         function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
       if (!halfKernels.contains(function.getName()))
         function.setDenormalFpMathF32("preserve-sign,preserve-sign");
-      if (function->removeAttr(kDistinctMemory))
+      if (function->removeAttr(machine::kDistinctMemoryAttrName))
         setNoAlias(function);
     }
     // These arguments are not written, so that no thread needs a copy.

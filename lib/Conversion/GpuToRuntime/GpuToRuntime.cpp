@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Conversion/Passes.h"
+#include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Transforms/GpuKernels.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
@@ -177,7 +178,8 @@ LogicalResult RuntimeCaller::launch(gpu::LaunchFuncOp op) {
   Value shared = op.getDynamicSharedMemorySize();
   operands.push_back(shared ? toInt(builder, shared) : constant(builder, 0));
   operands.push_back(storage);
-  call(builder, kernel->hasAttr(kStartsEarly) ? kLaunchEarly : kLaunch,
+  call(builder,
+       kernel->hasAttr(machine::kStartsEarlyAttrName) ? kLaunchEarly : kLaunch,
        operands);
   op.erase();
   return success();

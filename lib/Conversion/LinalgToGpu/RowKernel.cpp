@@ -638,7 +638,7 @@ fovea::emitRowKernel(OpBuilder &builder, scf::ForallOp forall,
   // ensures. Where rows are in registers, loads that go past stores would take
   // more registers.
   if (plan.preloaded.empty())
-    launch->setAttr(kDistinctMemory, builder.getUnitAttr());
+    launch->setAttr(machine::kDistinctMemoryAttrName, builder.getUnitAttr());
   if (plan.residentBlocks > 1)
     launch->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     builder.getI32IntegerAttr(plan.residentBlocks));

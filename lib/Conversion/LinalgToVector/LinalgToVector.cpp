@@ -128,8 +128,9 @@ private:
     }
     auto forall = scf::ForallOp::create(builder, loc, lower, upper, step,
                                         ValueRange(), std::nullopt);
-    forall->setAttr("fovea.grain", builder.getI64IntegerAttr(std::max<int64_t>(
-                                       1, kWorkPerCall / inner)));
+    forall->setAttr(
+        machine::kGrainAttrName,
+        builder.getI64IntegerAttr(std::max<int64_t>(1, kWorkPerCall / inner)));
     builder.setInsertionPoint(forall.getBody()->getTerminator());
     for (auto [i, dim] : llvm::enumerate(outer))
       ivs[dim] = forall.getInductionVar(i);

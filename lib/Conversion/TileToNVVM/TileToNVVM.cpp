@@ -85,12 +85,7 @@ private:
         op->emitOpError("stands in a kernel without a known block size");
         return WalkResult::interrupt();
       }
-      bool isShared =
-          llvm::any_of(op->getResultTypes(), llvm::IsaPred<SharedType>);
-      auto write = dyn_cast<ToSharedOp>(op);
-      bool needsPlace = (isa<LoadOp>(op) && isShared) || isa<RingOp>(op) ||
-                        (write && !write.getRing());
-      if (needsPlace && !op->hasAttr(kSharedOffsetAttrName)) {
+      if (hasOwnTiles(op) && !op->hasAttr(kSharedOffsetAttrName)) {
         op->emitOpError("has no place in shared memory; see "
                         "convert-tile-launch-to-gpu");
         return WalkResult::interrupt();

@@ -266,7 +266,7 @@ LogicalResult OutlineShapeChecks::outline(func::FuncOp function) {
     messages.push_back(builder.getStringAttr(makeMessage(
         checks[number], ops[number], terminator->getOperand(2 * number),
         terminator->getOperand(2 * number + 1))));
-  checker->setAttr(kShapeCheckMessages, builder.getArrayAttr(messages));
+  checker->setAttr(machine::kMessagesAttrName, builder.getArrayAttr(messages));
   Block *body = checker.addEntryBlock();
   builder.setInsertionPointToStart(body);
   IRMapping mapping;

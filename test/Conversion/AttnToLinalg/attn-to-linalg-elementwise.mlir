@@ -8,13 +8,13 @@
 // CHECK-LABEL: func @mixed
 // CHECK:       attn.rms_norm
 // CHECK:       attn.softmax
-// CHECK:       linalg.generic {{.*}} {fovea.kernel = 0 : i64}
+// CHECK:       linalg.generic {{.*}} {machine.kernel = 0 : i64}
 // CHECK:         arith.mulf
-// CHECK:       linalg.generic {{.*}} {fovea.kernel = 1 : i64}
+// CHECK:       linalg.generic {{.*}} {machine.kernel = 1 : i64}
 // CHECK:         linalg.index 0{{ }}
-// CHECK:       linalg.generic {{.*}} {fovea.kernel = 2 : i64}
+// CHECK:       linalg.generic {{.*}} {machine.kernel = 2 : i64}
 // CHECK:         arith.addf
-// CHECK:       linalg.generic {{.*}} {fovea.kernel = 3 : i64}
+// CHECK:       linalg.generic {{.*}} {machine.kernel = 3 : i64}
 // CHECK:         math.tanh
 // CHECK-NOT:   linalg.generic
 func.func @mixed(%x: tensor<8x16xf32>, %seed: i64, %offset: i64) -> tensor<8x16xf32> {

@@ -4,7 +4,7 @@
 // A row that is all minus infinity subtracts 0 and divides by nothing.
 // CHECK-LABEL: func.func @softmax
 func.func @softmax(%x: tensor<3x?xf16>) -> tensor<3x?xf32> {
-  // CHECK: linalg.fill {fovea.kernel = 0 : i64} ins(%{{.*}} : f32)
+  // CHECK: linalg.fill {machine.kernel = 0 : i64} ins(%{{.*}} : f32)
   // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]
   // CHECK:   arith.extf
   // CHECK:   arith.maxnumf
@@ -17,7 +17,7 @@ func.func @softmax(%x: tensor<3x?xf16>) -> tensor<3x?xf32> {
   // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]
   // CHECK:   arith.addf
   // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]
-  // CHECK-SAME: fovea.kernel = 0
+  // CHECK-SAME: machine.kernel = 0
   // CHECK:   arith.cmpf oeq
   // CHECK:   arith.divf
   // CHECK:   arith.select
@@ -75,7 +75,7 @@ func.func @values(%p: tensor<1x2x3x5xf32>, %v: tensor<1x2x5x4xf32>)
 func.func @regions(%s: tensor<1x4x8x8xf32>, %table: tensor<4xf32>)
     -> tensor<1x4x8x8xf32> {
   // CHECK: linalg.generic
-  // CHECK-SAME: fovea.kernel = 0
+  // CHECK-SAME: machine.kernel = 0
   // CHECK:   %[[H:.*]] = linalg.index 1{{ }}
   // CHECK:   tensor.extract %[[TABLE]][%[[H]]]
   %a = attn.modify %s {
@@ -85,7 +85,7 @@ func.func @regions(%s: tensor<1x4x8x8xf32>, %table: tensor<4xf32>)
     attn.yield %r : f32
   } : tensor<1x4x8x8xf32>
   // CHECK: linalg.generic
-  // CHECK-SAME: fovea.kernel = 1
+  // CHECK-SAME: machine.kernel = 1
   // CHECK-DAG: %[[I:.*]] = linalg.index 2{{ }}
   // CHECK-DAG: %[[J:.*]] = linalg.index 3{{ }}
   // CHECK:   %[[KEEP:.*]] = arith.cmpi sge, %[[I]], %[[J]]

@@ -55,11 +55,11 @@ gpu.module @kernels {
   // Memory that is apart: its pointers do not alias. A prefetch goes to the L2
   // cache.
   // CHECK: llvm.func @distinct(%{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.noalias}, %{{.*}}: i64
-  // CHECK-NOT: fovea.distinct_memory
+  // CHECK-NOT: machine.distinct_memory
   // CHECK: %[[PLACE:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}]
   // CHECK: %[[GLOBAL:.*]] = llvm.addrspacecast %[[PLACE]] : !llvm.ptr to !llvm.ptr<1>
   // CHECK: nvvm.prefetch level = L2, %[[GLOBAL]]
-  gpu.func @distinct(%x: memref<?xbf16>) kernel attributes {fovea.distinct_memory} {
+  gpu.func @distinct(%x: memref<?xbf16>) kernel attributes {machine.distinct_memory} {
     %t = gpu.thread_id x
     memref.prefetch %x[%t], read, locality<2>, data : memref<?xbf16>
     gpu.return

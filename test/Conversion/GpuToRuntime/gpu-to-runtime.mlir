@@ -8,7 +8,7 @@ module attributes {gpu.container_module} {
     llvm.func @helper() {
       llvm.return
     }
-    llvm.func @early() attributes {gpu.kernel, nvvm.kernel, fovea.starts_early} {
+    llvm.func @early() attributes {gpu.kernel, nvvm.kernel, machine.starts_early} {
       llvm.return
     }
     llvm.func @second(%p: !llvm.ptr, %q: !llvm.ptr, %o: i64, %s: i64, %t: i64, %v: f32, %m: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>}) attributes {gpu.kernel, nvvm.kernel} {

@@ -176,7 +176,7 @@ func.func @ahead(%x: memref<999x4096xf32>, %r: memref<999x4096xf32>, %y: memref<
 // CHECK:           memref.subview %{{.*}}[%{{.*}}, %[[OTHER]], 0] [1, 1, 64]
 // CHECK-COUNT-2:   vector.load {{.*}}, vector<8xbf16>
 // CHECK:           vector.store {{.*}}, vector<8xbf16>
-// CHECK:         fovea.distinct_memory
+// CHECK:         machine.distinct_memory
 func.func @pairs(%x: memref<?x2x64xbf16>, %y: memref<?x2x64xbf16>) {
   linalg.generic {indexing_maps = [affine_map<(i, m, j) -> (i, m, j)>, affine_map<(i, m, j) -> (i, 1 - m, j)>, affine_map<(i, m, j) -> (i, m, j)>], iterator_types = ["parallel", "parallel", "parallel"]}
     ins(%x, %x : memref<?x2x64xbf16>, memref<?x2x64xbf16>) outs(%y : memref<?x2x64xbf16>) {

@@ -14,7 +14,7 @@
 // CHECK:     memref.load
 // CHECK:     math.exp %{{.*}} : f32
 // CHECK:     memref.store
-// CHECK: fovea.grain = 64
+// CHECK: machine.grain = 64
 // SCALAR-LABEL: func.func @elementwise
 // SCALAR: scf.forall
 // SCALAR-NOT: vector

@@ -22,3 +22,8 @@ func.func private @f_gradient() attributes {attn.joint = array<i64: 1, 0>}
 
 // expected-error@+1 {{expects 'attn.joint' only on a function}}
 module attributes {attn.joint = array<i64: 1, 0>} {}
+
+// -----
+
+// expected-error@+1 {{has the attribute "attn.joints", which the attn dialect does not know}}
+func.func private @f_gradient() attributes {attn.joints = array<i64: 1, 0>}

@@ -225,7 +225,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == kJointAttrName)
     return verifyJoint(op, attribute.getValue());
-  return success();
+  return op->emitOpError() << "has the attribute " << attribute.getName()
+                           << ", which the attn dialect does not know";
 }
 
 //===----------------------------------------------------------------------===//

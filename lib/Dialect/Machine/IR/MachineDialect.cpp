@@ -7,8 +7,12 @@
 
 #include "fovea/Dialect/Machine/IR/Machine.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -25,14 +29,73 @@ void MachineDialect::initialize() {
       >();
 }
 
+/// Returns true if `attribute` is an i64 of at least `least`.
+static bool isInteger(Attribute attribute, int64_t least) {
+  auto integer = dyn_cast<IntegerAttr>(attribute);
+  return integer && integer.getType().isSignlessInteger(64) &&
+         integer.getInt() >= least;
+}
+
+template <typename T>
+static bool isAttribute(Attribute attribute) {
+  return isa<T>(attribute);
+}
+
+template <typename... T>
+static bool isOp(Operation *op) {
+  return isa<T...>(op);
+}
+
+static bool isStrings(Attribute attribute) {
+  auto array = dyn_cast<ArrayAttr>(attribute);
+  return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
+}
+
+namespace {
+/// The rules of one of the dialect's attributes of ops.
+struct OpAttribute {
+  StringRef name;
+  StringRef value;
+  bool (*hasValue)(Attribute);
+  StringRef place;
+  bool (*hasPlace)(Operation *);
+};
+} // namespace
+
+static const OpAttribute kOpAttributes[] = {
+    {kTargetAttrName, "a #machine.target", isAttribute<TargetAttr>, "a module",
+     isOp<ModuleOp>},
+    {kKernelAttrName, "an i64 of at least 0",
+     [](Attribute attribute) { return isInteger(attribute, 0); },
+     "an op with destinations", isOp<DestinationStyleOpInterface>},
+    {kGrainAttrName, "an i64 of at least 1",
+     [](Attribute attribute) { return isInteger(attribute, 1); }, "a loop",
+     isOp<LoopLikeOpInterface>},
+    {kDistinctMemoryAttrName, "a unit", isAttribute<UnitAttr>,
+     "a launch or a function", isOp<gpu::LaunchOp, FunctionOpInterface>},
+    {kStartsEarlyAttrName, "a unit", isAttribute<UnitAttr>, "a function",
+     isOp<FunctionOpInterface>},
+    {kMessagesAttrName, "an array of strings", isStrings, "a function",
+     isOp<FunctionOpInterface>},
+};
+
 LogicalResult
 MachineDialect::verifyOperationAttribute(Operation *op,
                                          NamedAttribute attribute) {
-  if (attribute.getName() == kTargetAttrName &&
-      !isa<TargetAttr>(attribute.getValue()))
+  const auto *rules =
+      llvm::find_if(kOpAttributes, [&](const OpAttribute &known) {
+        return known.name == attribute.getName().getValue();
+      });
+  if (rules == std::end(kOpAttributes))
+    return op->emitOpError() << "has the attribute " << attribute.getName()
+                             << ", which the machine dialect does not know";
+  if (!rules->hasValue(attribute.getValue()))
     return op->emitOpError()
-           << "expects '" << kTargetAttrName
-           << "' to be a #machine.target, but it is " << attribute.getValue();
+           << "expects '" << rules->name << "' to be " << rules->value
+           << ", but it is " << attribute.getValue();
+  if (!rules->hasPlace(op))
+    return op->emitOpError()
+           << "expects '" << rules->name << "' only on " << rules->place;
   return success();
 }
 

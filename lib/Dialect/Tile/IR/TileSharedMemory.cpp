@@ -45,6 +45,8 @@ static int64_t getTileBytes(Operation *op) {
   return tile ? tile.getSizeInBytes() : 0;
 }
 
+bool fovea::tile::hasOwnTiles(Operation *op) { return getTileBytes(op) != 0; }
+
 int64_t fovea::tile::getSharedMemoryLimit(Operation *op) {
   return machine::getGpuOrDefault(op).getFastMemory();
 }

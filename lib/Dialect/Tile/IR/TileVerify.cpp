@@ -5,10 +5,76 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Dialect/Tile/IR/SharedMemory.h"
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
 using namespace mlir;
 using namespace fovea::tile;
+
+//===----------------------------------------------------------------------===//
+// Attributes of ops
+//===----------------------------------------------------------------------===//
+
+/// Checks that an attribute is an i64 from 0 up, below `end` if that is given,
+/// and a multiple of `factor`.
+static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute,
+                                  int64_t factor,
+                                  std::optional<int64_t> end = std::nullopt) {
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (number && number.getType().isSignlessInteger(64) &&
+      number.getInt() >= 0 && (!end || number.getInt() < *end) &&
+      number.getInt() % factor == 0)
+    return success();
+  InFlightDiagnostic error = op->emitOpError()
+                             << "expects '" << attribute.getName().getValue()
+                             << "' to be an i64 of at least 0";
+  if (end)
+    error << " and below " << *end;
+  if (factor > 1)
+    error << ", a multiple of " << factor;
+  return error << ", but it is " << attribute.getValue();
+}
+
+/// Checks that an op with the attribute `name` also has the attribute `other`.
+static LogicalResult verifyPair(Operation *op, StringRef name,
+                                StringRef other) {
+  if (op->hasAttr(other))
+    return success();
+  return op->emitOpError() << "has '" << name << "', so it needs '" << other
+                           << "'";
+}
+
+static LogicalResult verifyPlace(Operation *op, StringRef name, bool isPlace,
+                                 StringRef places) {
+  if (isPlace)
+    return success();
+  return op->emitOpError() << "expects '" << name << "' only on " << places;
+}
+
+LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == kStageAttrName)
+    return failure(failed(verifyNumber(op, attribute, 1, /*end=*/2)) ||
+                   failed(verifyPair(op, name, kOrderAttrName)));
+  if (name == kOrderAttrName)
+    return failure(failed(verifyNumber(op, attribute, 1)) ||
+                   failed(verifyPair(op, name, kStageAttrName)));
+  if (name == kSharedOffsetAttrName)
+    return failure(
+        failed(verifyNumber(op, attribute, kSharedAlignment)) ||
+        failed(verifyPlace(op, name, hasOwnTiles(op),
+                           "an op with memory of its own for tiles")) ||
+        (isa<RingOp>(op) &&
+         failed(verifyPair(op, name, kBarrierOffsetAttrName))));
+  if (name == kBarrierOffsetAttrName)
+    return failure(
+        failed(verifyNumber(op, attribute, kBarrierBytes)) ||
+        failed(verifyPlace(op, name, isa<RingOp>(op), "a tile.ring")) ||
+        failed(verifyPair(op, name, kSharedOffsetAttrName)));
+  return op->emitOpError() << "has the attribute " << attribute.getName()
+                           << ", which the tile dialect does not know";
+}
 
 //===----------------------------------------------------------------------===//
 // Structure

@@ -16,11 +16,6 @@
 
 namespace fovea::tile {
 
-/// On an op of a loop body: the number of iterations by which it runs late.
-inline constexpr llvm::StringLiteral kStageAttrName = "tile.stage";
-/// On the same op: its position in a step of the skewed loop.
-inline constexpr llvm::StringLiteral kOrderAttrName = "tile.order";
-
 /// Returns the operands of `op` and the values from above that its regions use.
 llvm::SmallVector<mlir::Value> getUsedValues(mlir::Operation *op);
 

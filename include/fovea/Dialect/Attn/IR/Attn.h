@@ -31,9 +31,8 @@
 
 namespace fovea::attn {
 
-/// The name of an attribute of a function with gradients, as
-/// `attn-differentiate` makes it: the numbers of operands and of results that
-/// belong to the function that was differentiated. They come first.
+/// The name of the dialect's attribute of functions, which its description
+/// explains.
 inline constexpr llvm::StringLiteral kJointAttrName = "attn.joint";
 
 /// Returns the type in which values of element type `type` are accumulated.

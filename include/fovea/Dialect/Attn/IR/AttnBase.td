@@ -80,6 +80,11 @@ def Attn_Dialect : Dialect {
     `c mod 4` of the result is the element's random number `u`. The element is
     kept, and divided by `1 - p`, if `u >= floor(p * 2^32)`, else it becomes 0.
     So the mask depends neither on the target nor on the tile size.
+
+    **Attributes of functions.** `attn.joint`, an array of two i64 on a function
+    with gradients, holds the numbers of operands and of results that belong to
+    the function that was differentiated. They come first
+    (`--attn-differentiate`, `--attn-partition-gradient`).
   }];
   let dependentDialects = [
     "::fovea::machine::MachineDialect", "::mlir::arith::ArithDialect",

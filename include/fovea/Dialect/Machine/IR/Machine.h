@@ -19,8 +19,15 @@
 
 namespace fovea::machine {
 
-/// The name of the module attribute that holds the `#machine.target`.
+/// The names of the dialect's attributes of ops, which its description lists.
 inline constexpr llvm::StringLiteral kTargetAttrName = "machine.target";
+inline constexpr llvm::StringLiteral kKernelAttrName = "machine.kernel";
+inline constexpr llvm::StringLiteral kGrainAttrName = "machine.grain";
+inline constexpr llvm::StringLiteral kDistinctMemoryAttrName =
+    "machine.distinct_memory";
+inline constexpr llvm::StringLiteral kStartsEarlyAttrName =
+    "machine.starts_early";
+inline constexpr llvm::StringLiteral kMessagesAttrName = "machine.messages";
 
 /// Returns the target of the module around `op`, or null.
 TargetAttr getTarget(mlir::Operation *op);

@@ -16,10 +16,28 @@ def Machine_Dialect : Dialect {
   let cppNamespace = "::fovea::machine";
   let summary = "The machine that code is for";
   let description = [{
-    The dialect has one attribute, `#machine.target`, the model of a machine. A
-    module holds it as `machine.target`. Passes that choose between alternatives
-    read its sizes and rates. Passes that may use an instruction query it for
-    that instruction. No pass compares names of machines.
+    The dialect has no ops. Its `#machine.target` is the model of a machine.
+    Passes that choose between alternatives read its sizes and rates. Passes
+    that may use an instruction query it for that instruction. No pass compares
+    names of machines.
+
+    These attributes of ops tell later passes what the machine is to run:
+
+    - `machine.target`, a `#machine.target` on a module, is the machine that its
+      code is for.
+    - `machine.kernel`, an i64 on ops with destinations, is the number of the
+      kernel that computes the op if each op of the graph has its own
+      (`--convert-attn-to-linalg`, `--linalg-fuse-rows`).
+    - `machine.grain`, an i64 on a parallel loop of the host, is the number of
+      iterations that one call executes (`--outline-parallel`).
+    - `machine.distinct_memory`, a unit on a launch or kernel, says that a
+      memref operand that is written shares no memory with the others
+      (`--convert-gpu-kernels-to-nvvm`).
+    - `machine.starts_early`, a unit on a kernel, says that its threads wait for
+      earlier kernels, so that its blocks may start before these end
+      (`--gpu-start-early`, `--convert-gpu-to-runtime`).
+    - `machine.messages`, an array of strings on a function, holds a message for
+      each number that the function may return (`--outline-shape-checks`).
 
     The GPUs that code can be made for are the entries of one table
     (`lib/Dialect/Machine/IR/GpuArch.cpp`): the features of their instruction

@@ -46,19 +46,13 @@ int64_t getSharedMemoryLimit(mlir::Operation *op);
 /// Assigns offsets to every tile and ring of `launch`.
 SharedMemoryPlan planSharedMemory(LaunchOp launch);
 
-/// On a `tile.load` into shared memory, a `tile.to_shared` with memory of its
-/// own and a `tile.ring`: the offset of its tile or first slot, in bytes from
-/// the start of the block's dynamic shared memory.
-inline constexpr llvm::StringLiteral kSharedOffsetAttrName =
-    "tile.shared_offset";
-/// On a `tile.ring`: the offset of its mbarriers: `stages` that signal a full
-/// slot and then `stages` that signal an empty slot, of 8 bytes each.
-inline constexpr llvm::StringLiteral kBarrierOffsetAttrName =
-    "tile.barrier_offset";
+/// Returns true if `op` has memory of its own for tiles: a `tile.load` into
+/// shared memory, a `tile.to_shared` without a ring, or a `tile.ring`.
+bool hasOwnTiles(mlir::Operation *op);
 
-/// Assigns offsets to every tile and ring of `launch` and writes them into the
-/// two attributes above. Returns the total bytes, or fails with an error on
-/// `launch` where they exceed `limit`.
+/// Assigns offsets to every tile and ring of `launch` and writes them into
+/// `tile.shared_offset` and `tile.barrier_offset`. Returns the total bytes, or
+/// fails with an error on `launch` where they exceed `limit`.
 mlir::FailureOr<int64_t> placeSharedMemory(LaunchOp launch, int64_t limit);
 
 /// Return the values of the attributes, which must be present.

@@ -40,6 +40,14 @@ struct Digit {
 using machine::kGroupWarps;
 using machine::kWarpSize;
 
+/// The names of the dialect's attributes of ops, which its description lists.
+inline constexpr llvm::StringLiteral kStageAttrName = "tile.stage";
+inline constexpr llvm::StringLiteral kOrderAttrName = "tile.order";
+inline constexpr llvm::StringLiteral kSharedOffsetAttrName =
+    "tile.shared_offset";
+inline constexpr llvm::StringLiteral kBarrierOffsetAttrName =
+    "tile.barrier_offset";
+
 llvm::hash_code hash_value(const Digit &digit);
 
 /// The shared memory of a block, as a resource of effects.

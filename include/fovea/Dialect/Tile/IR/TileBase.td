@@ -48,8 +48,22 @@ def Tile_Dialect : Dialect {
        its accumulator is not read, before a wait that covers it.
     6. The memory that `tile.store_async` reads is not overwritten before a
        `tile.wait_stores` that covers it, and one follows every store.
+
+    Passes hand results to later passes in these attributes of ops:
+
+    - `tile.stage` and `tile.order`, i64s on an op of a loop's body, are the
+      number of iterations by which the op runs late, 0 or 1, and its position
+      in a step of the loop (`--tile-schedule`, `--tile-expand-pipeline`).
+    - `tile.shared_offset`, an i64 on a `tile.load` into shared memory, a
+      `tile.to_shared` with memory of its own or a `tile.ring`, is the place of
+      its tile or first slot, in bytes from the start of the block's dynamic
+      shared memory, a multiple of 1024 (`--convert-tile-launch-to-gpu`).
+    - `tile.barrier_offset`, an i64 on a `tile.ring` with a place, is that of
+      its mbarriers of 8 bytes each: one for each slot that signals that the
+      slot is full, then one for each slot that signals that it is empty.
   }];
   let dependentDialects = ["::fovea::machine::MachineDialect"];
+  let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{
