@@ -158,17 +158,13 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
   if (!gpu)
     return gpu.takeError();
   result.gpu = *gpu;
-  std::optional<Strategy> parsedStrategy = parseStrategy(strategy);
+  auto parsedStrategy = getStrategyChoices().parse(strategy);
   if (!parsedStrategy)
-    return llvm::createStringError(
-        "unknown strategy '" + strategy +
-        "'; expected unfused, three-pass, two-pass or fused");
+    return parsedStrategy.takeError();
   result.strategy = *parsedStrategy;
-  std::optional<HostArch> parsedArch = parseHostArch(arch);
+  auto parsedArch = getHostArchChoices().parse(arch);
   if (!parsedArch)
-    return llvm::createStringError(
-        "unknown arch '" + arch +
-        "'; expected native, avx512, avx2 or generic");
+    return parsedArch.takeError();
   result.arch = *parsedArch;
   if (result.optLevel < 0 || result.optLevel > 3)
     return llvm::createStringError("opt_level is " +
@@ -255,12 +251,10 @@ fovea_status *fovea_differentiate(const char *text, size_t length,
   *buffer = nullptr;
   fovea_gradient_options given = options ? *options : fovea_gradient_options();
   GradientOptions gradient;
-  llvm::StringRef policy = given.recompute ? given.recompute : "auto";
-  auto recomputation = parseRecomputation(policy);
+  auto recomputation = attn::getRecomputationChoices().parse(
+      given.recompute ? given.recompute : "auto");
   if (!recomputation)
-    return fail(FOVEA_INVALID_ARGUMENT,
-                "unknown policy of recomputation '" + policy +
-                    "'; expected auto, always or never");
+    return fail(FOVEA_INVALID_ARGUMENT, recomputation.takeError());
   gradient.recomputation = *recomputation;
   gradient.textbook = given.textbook;
   gradient.partition = given.partition;
@@ -319,12 +313,6 @@ fovea_status *fovea_module_emit(const fovea_module *module, const char *level,
   auto parsed = parseLevel(name, compiled.options);
   if (!parsed)
     return fail(FOVEA_INVALID_ARGUMENT, parsed.takeError());
-  if (!*parsed && !llvm::is_contained<llvm::StringRef>(
-                      {"asm", "obj", "ptx", "cubin"}, name))
-    return fail(FOVEA_INVALID_ARGUMENT,
-                "unknown level '" + name +
-                    "'; expected attn, fused, tiled, tile, gpu, nvvm, llvm, "
-                    "asm, obj, ptx or cubin");
   auto text = emit(compiled, name, *parsed);
   if (!text)
     return fail(FOVEA_COMPILE_ERROR, text.takeError());

@@ -16,7 +16,9 @@ CacheKey fovea::getCodeKey(llvm::StringRef text,
                            const CompileOptions &options) {
   HostProcessor processor = getHostProcessor(options.arch, options.cpu);
   CacheKey key("code");
-  key.add(getBuildIdentity()).add(text).add(getName(options.strategy));
+  key.add(getBuildIdentity())
+      .add(text)
+      .add(getStrategyChoices().getName(options.strategy));
   key.add(processor.triple).add(processor.cpu).add(processor.features);
   key.add(options.optLevel).add(options.deterministic);
   // For a GPU, the numbers are the typical ones that code is made for, not

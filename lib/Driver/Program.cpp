@@ -31,7 +31,6 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SourceMgr.h"
@@ -213,24 +212,6 @@ std::string fovea::formatOperand(const Signature &function, size_t index) {
                        name.empty() ? "" : " (%" + name + ")", function.name);
 }
 
-std::optional<Strategy> fovea::parseStrategy(llvm::StringRef name) {
-  return llvm::StringSwitch<std::optional<Strategy>>(name)
-      .Case("unfused", Strategy::Unfused)
-      .Case("three-pass", Strategy::ThreePass)
-      .Case("two-pass", Strategy::TwoPass)
-      .Case("fused", Strategy::Fused)
-      .Default(std::nullopt);
-}
-
-std::optional<attn::Recomputation>
-fovea::parseRecomputation(llvm::StringRef name) {
-  return llvm::StringSwitch<std::optional<attn::Recomputation>>(name)
-      .Case("auto", attn::Recomputation::Auto)
-      .Case("always", attn::Recomputation::Always)
-      .Case("never", attn::Recomputation::Never)
-      .Default(std::nullopt);
-}
-
 llvm::Expected<const machine::GpuArch *>
 fovea::parseTarget(llvm::StringRef name) {
   if (name == "host")
@@ -250,42 +231,17 @@ fovea::parseTarget(llvm::StringRef name) {
 
 llvm::Expected<std::optional<Level>>
 fovea::parseLevel(llvm::StringRef name, const CompileOptions &options) {
-  auto level = llvm::StringSwitch<std::optional<Level>>(name)
-                   .Case("attn", Level::Attn)
-                   .Case("fused", Level::Fused)
-                   .Case("tiled", Level::Tiled)
-                   .Case("tile", Level::Tile)
-                   .Case("gpu", Level::Gpu)
-                   .Case("nvvm", Level::NVVM)
-                   .Case("llvm", Level::LLVM)
-                   .Default(std::nullopt);
-  bool isOfGpu = level == Level::Tile || level == Level::Gpu ||
-                 level == Level::NVVM || name == "ptx" || name == "cubin";
-  if (isOfGpu && !options.gpu)
-    return llvm::createStringError("level '" + name +
-                                   "' is of a GPU, and the target is host; "
-                                   "expected attn, fused, tiled, llvm, asm or "
-                                   "obj");
-  if (options.gpu && (name == "asm" || name == "obj"))
-    return llvm::createStringError(
-        "level '" + name +
-        "' is of the host, and the target is a GPU; expected attn, fused, "
-        "tiled, tile, gpu, nvvm, llvm, ptx or cubin");
-  return level;
-}
-
-llvm::StringRef fovea::getName(Strategy strategy) {
-  switch (strategy) {
-  case Strategy::Unfused:
-    return "unfused";
-  case Strategy::ThreePass:
-    return "three-pass";
-  case Strategy::TwoPass:
-    return "two-pass";
-  case Strategy::Fused:
-    return "fused";
-  }
-  llvm_unreachable("unknown strategy");
+  Choices<Level> levels = getLevelChoices(/*isGpu=*/options.gpu);
+  if (std::optional<Level> level = levels.find(name))
+    return level;
+  llvm::SmallVector<llvm::StringRef> codes = {"asm", "obj"};
+  if (options.gpu)
+    codes = {"ptx", "cubin"};
+  if (llvm::is_contained(codes, name))
+    return std::nullopt;
+  return llvm::createStringError("unknown level '" + name + "' of " +
+                                 (options.gpu ? "a GPU" : "a host") +
+                                 "; expected " + levels.listNames(codes));
 }
 
 llvm::Expected<size_t> fovea::findFunction(llvm::ArrayRef<Signature> functions,
@@ -742,15 +698,12 @@ llvm::Expected<Cost> Program::estimate(
   auto op = (*module)->lookupSymbol<mlir::func::FuncOp>(
       state->signatures[function].name);
   bool unfused = options.strategy == Strategy::Unfused;
-  int64_t passes = options.strategy == Strategy::ThreePass ? 3
-                   : options.strategy == Strategy::TwoPass ? 2
-                                                           : 1;
   llvm::DenseSet<mlir::Operation *> tiled;
   if (!unfused && !options.gpu)
     tiled = findTiledOps(**module, options.strategy);
   auto cost = estimateCost(op, shapes, machine::getTarget(op),
                            unfused ? KernelForm::Unfused : KernelForm::Fused,
-                           passes, tiled);
+                           getPasses(options.strategy), tiled);
   if (mlir::failed(cost))
     return errors.take("the cost of the function cannot be estimated");
   return *cost;

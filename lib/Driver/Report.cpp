@@ -81,9 +81,8 @@ double fovea::getRoofline(const Cost &cost, const Signature &function,
 llvm::SmallVector<ReportVariant> fovea::getStrategies(const Program &program,
                                                       size_t function) {
   llvm::SmallVector<ReportVariant> variants;
-  for (Strategy strategy : {Strategy::Unfused, Strategy::ThreePass,
-                            Strategy::TwoPass, Strategy::Fused})
-    variants.push_back({getName(strategy).str(), &program, function, strategy});
+  for (const Choice<Strategy> &choice : getStrategyChoices())
+    variants.push_back({choice.name.str(), &program, function, choice.value});
   return variants;
 }
 

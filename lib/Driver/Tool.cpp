@@ -25,20 +25,28 @@ static llvm::StringRef getTargetHelp() {
   return text;
 }
 
+static llvm::StringRef getStrategyHelp() {
+  static const std::string text =
+      "How attention is computed (default: fused): " +
+      getStrategyChoices().describe();
+  return text;
+}
+
+static llvm::StringRef getArchHelp() {
+  static const std::string text = "Instructions to use (default: native): " +
+                                  getHostArchChoices().describe();
+  return text;
+}
+
 CompileFlags::CompileFlags(cl::OptionCategory &category)
     : input(cl::Positional, cl::desc("IN.mlir"), cl::init("-"),
             cl::cat(category)),
       target("target", cl::desc(getTargetHelp()), cl::value_desc("name"),
              cl::init("host"), cl::cat(category)),
-      strategy("strategy",
-               cl::desc("How attention is computed: fused (default: over the "
-                        "keys once), two-pass, three-pass, unfused (the graph "
-                        "as written)"),
-               cl::value_desc("name"), cl::init("fused"), cl::cat(category)),
-      arch("arch",
-           cl::desc("Instructions to use: native (default), avx512, avx2, "
-                    "generic"),
-           cl::value_desc("name"), cl::init("native"), cl::cat(category)),
+      strategy("strategy", cl::desc(getStrategyHelp()), cl::value_desc("name"),
+               cl::init("fused"), cl::cat(category)),
+      arch("arch", cl::desc(getArchHelp()), cl::value_desc("name"),
+           cl::init("native"), cl::cat(category)),
       cpu("cpu", cl::desc("Processor to generate code for, by LLVM's name"),
           cl::value_desc("name"), cl::cat(category)),
       optLevel("opt-level",
@@ -59,17 +67,15 @@ llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
     return llvm::createStringError("--target=" + target + ": " +
                                    llvm::toString(gpu.takeError()));
   options.gpu = *gpu;
-  std::optional<Strategy> parsedStrategy = parseStrategy(strategy);
+  auto parsedStrategy = getStrategyChoices().parse(strategy);
   if (!parsedStrategy)
-    return llvm::createStringError(
-        "--strategy=" + strategy +
-        ": unknown strategy; expected unfused, three-pass, two-pass or fused");
+    return llvm::createStringError("--strategy=" + strategy + ": " +
+                                   llvm::toString(parsedStrategy.takeError()));
   options.strategy = *parsedStrategy;
-  std::optional<HostArch> parsedArch = parseHostArch(arch);
+  auto parsedArch = getHostArchChoices().parse(arch);
   if (!parsedArch)
-    return llvm::createStringError(
-        "--arch=" + arch +
-        ": unknown arch; expected native, avx512, avx2 or generic");
+    return llvm::createStringError("--arch=" + arch + ": " +
+                                   llvm::toString(parsedArch.takeError()));
   options.arch = *parsedArch;
   options.cpu = cpu;
   if (optLevel > 3)

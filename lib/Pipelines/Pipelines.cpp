@@ -109,6 +109,32 @@ void fovea::addBufferization(OpPassManager &manager, bool useStack) {
   manager.addPass(createPlaceBuffers(placement));
 }
 
+fovea::Choices<fovea::Strategy> fovea::getStrategyChoices() {
+  static const Choice<Strategy> all[] = {
+      {Strategy::Unfused, "unfused", "the graph as written, kernel by kernel"},
+      {Strategy::ThreePass, "three-pass", "fused, over the keys three times"},
+      {Strategy::TwoPass, "two-pass", "fused, over the keys twice"},
+      {Strategy::Fused, "fused", "over the keys once"}};
+  return {"strategy", all};
+}
+
+fovea::Choices<fovea::Level> fovea::getLevelChoices(bool isGpu) {
+  static const Choice<Level> host[] = {
+      {Level::Attn, "attn", "the graph"},
+      {Level::Fused, "fused", "attention with its schedule"},
+      {Level::Tiled, "tiled", "loops over tiles"},
+      {Level::LLVM, "llvm", "the LLVM dialect"}};
+  static const Choice<Level> gpu[] = {
+      {Level::Attn, "attn", "the graph"},
+      {Level::Fused, "fused", "attention with its schedule"},
+      {Level::Tiled, "tiled", "loops over tiles"},
+      {Level::Tile, "tile", "programs of thread blocks, on buffers"},
+      {Level::Gpu, "gpu", "kernels in the gpu dialect"},
+      {Level::NVVM, "nvvm", "kernels in the NVVM and LLVM dialects"},
+      {Level::LLVM, "llvm", "the LLVM dialect, on the host too"}};
+  return {"level", isGpu ? llvm::ArrayRef(gpu) : llvm::ArrayRef(host)};
+}
+
 int fovea::getPasses(Strategy strategy) {
   switch (strategy) {
   case Strategy::ThreePass:

@@ -118,31 +118,17 @@ void fovea::registerAllDialects(DialectRegistry &registry) {
 }
 
 namespace {
-using llvm::cl::values;
-
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<fovea::Strategy> strategy{
       *this, "strategy", llvm::cl::desc("How attention is computed"),
-      llvm::cl::init(fovea::Strategy::Fused),
-      values(clEnumValN(fovea::Strategy::Unfused, "unfused",
-                        "the graph as written, kernel by kernel"),
-             clEnumValN(fovea::Strategy::ThreePass, "three-pass",
-                        "fused, over the keys three times"),
-             clEnumValN(fovea::Strategy::TwoPass, "two-pass",
-                        "fused, over the keys twice"),
-             clEnumValN(fovea::Strategy::Fused, "fused",
-                        "fused, over the keys once"))};
+      llvm::cl::init(fovea::Strategy::Fused), fovea::getStrategyChoices()};
 };
 
 struct HostPipelineOptions : PipelineOptions {
-  Option<fovea::Level> level{
-      *this, "level", llvm::cl::desc("Where the pipeline stops"),
-      llvm::cl::init(fovea::Level::LLVM),
-      values(clEnumValN(fovea::Level::Attn, "attn", "the graph"),
-             clEnumValN(fovea::Level::Fused, "fused",
-                        "attn.attention, with its schedule"),
-             clEnumValN(fovea::Level::Tiled, "tiled", "loops over tiles"),
-             clEnumValN(fovea::Level::LLVM, "llvm", "the LLVM dialect"))};
+  Option<fovea::Level> level{*this, "level",
+                             llvm::cl::desc("Where the pipeline stops"),
+                             llvm::cl::init(fovea::Level::LLVM),
+                             fovea::getLevelChoices(/*isGpu=*/false)};
 };
 
 struct GpuPipelineOptions : PipelineOptions {
@@ -153,20 +139,10 @@ struct GpuPipelineOptions : PipelineOptions {
   Option<std::string> target{
       *this, "target", llvm::cl::desc("The GPU that code is for, by its name"),
       llvm::cl::init("sm_90a")};
-  Option<fovea::Level> level{
-      *this, "level", llvm::cl::desc("Where the pipeline stops"),
-      llvm::cl::init(fovea::Level::LLVM),
-      values(clEnumValN(fovea::Level::Attn, "attn", "the graph"),
-             clEnumValN(fovea::Level::Fused, "fused",
-                        "attn.attention, with its schedule"),
-             clEnumValN(fovea::Level::Tiled, "tiled", "loops over tiles"),
-             clEnumValN(fovea::Level::Tile, "tile",
-                        "programs of thread blocks, on buffers"),
-             clEnumValN(fovea::Level::Gpu, "gpu", "kernels in the gpu dialect"),
-             clEnumValN(fovea::Level::NVVM, "nvvm",
-                        "kernels in the NVVM and LLVM dialects"),
-             clEnumValN(fovea::Level::LLVM, "llvm",
-                        "the LLVM dialect, on the host too"))};
+  Option<fovea::Level> level{*this, "level",
+                             llvm::cl::desc("Where the pipeline stops"),
+                             llvm::cl::init(fovea::Level::LLVM),
+                             fovea::getLevelChoices(/*isGpu=*/true)};
 };
 
 struct GradientPipelineOptions : PassPipelineOptions<GradientPipelineOptions> {
@@ -182,12 +158,7 @@ struct GradientPipelineOptions : PassPipelineOptions<GradientPipelineOptions> {
       *this, "recompute",
       llvm::cl::desc("Where probabilities of fused attention are recomputed"),
       llvm::cl::init(fovea::attn::Recomputation::Auto),
-      values(
-          clEnumValN(fovea::attn::Recomputation::Auto, "auto",
-                     "where memory is the bound"),
-          clEnumValN(fovea::attn::Recomputation::Always, "always",
-                     "everywhere"),
-          clEnumValN(fovea::attn::Recomputation::Never, "never", "nowhere"))};
+      fovea::attn::getRecomputationChoices()};
   Option<bool> partition{
       *this, "partition",
       llvm::cl::desc("Split forward and backward pass into two functions"),

@@ -12,9 +12,6 @@
 
 namespace fovea {
 
-/// Returns the number of passes of fused attention over the keys.
-int getPasses(Strategy strategy);
-
 void addCleanup(mlir::OpPassManager &manager);
 
 /// Appends the passes that every pipeline begins with: no recursion, and few

@@ -9,7 +9,6 @@
 #include "fovea/Runtime/HostRuntime.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
@@ -110,13 +109,13 @@ static HostArch resolve(HostArch arch) {
   return arch == HostArch::Native ? Host::get().best : arch;
 }
 
-std::optional<HostArch> fovea::parseHostArch(llvm::StringRef name) {
-  return llvm::StringSwitch<std::optional<HostArch>>(name)
-      .Case("native", HostArch::Native)
-      .Case("avx512", HostArch::AVX512)
-      .Case("avx2", HostArch::AVX2)
-      .Case("generic", HostArch::Generic)
-      .Default(std::nullopt);
+Choices<HostArch> fovea::getHostArchChoices() {
+  static const Choice<HostArch> all[] = {
+      {HostArch::Native, "native", "the best of the others that runs here"},
+      {HostArch::AVX512, "avx512", "vectors of 64 bytes"},
+      {HostArch::AVX2, "avx2", "vectors of 32 bytes"},
+      {HostArch::Generic, "generic", "what every x86-64 processor has"}};
+  return {"arch", all};
 }
 
 bool fovea::isSupportedHere(HostArch arch) {

@@ -25,11 +25,14 @@ from . import _arrays, _library
 from ._autograd import Differentiable
 from ._library import Error, check, create, lib, take_text
 
-__all__ = ["Differentiable", "Error", "Function", "Report", "compile",
-           "differentiable", "differentiate", "get_num_threads",
+__all__ = ["Differentiable", "Error", "Function", "Report", "STRATEGIES",
+           "compile", "differentiable", "differentiate", "get_num_threads",
            "set_num_threads"]
 
 __version__ = lib.fovea_get_version().decode()
+
+# The ways to compute attention, see `compile`.
+STRATEGIES = ("fused", "two-pass", "three-pass", "unfused")
 
 _context = create(lib.fovea_context_create)
 

@@ -21,6 +21,8 @@ LENGTHS = [1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 17, 23, 31, 32, 33, 37, 48, 53,
            63, 64, 65, 71, 77, 97, 100, 127, 128, 129, 160, 191, 200, 257]
 #: Most multiply-adds of one attention.
 WORK = {"host": 4e6, "simulate": 4e5, "gpu": 2e7}
+#: How often each strategy is tried.
+STRATEGIES = {"fused": 6, "unfused": 2, "two-pass": 1, "three-pass": 1}
 
 
 @dataclasses.dataclass
@@ -653,8 +655,7 @@ class Generator:
                         case.program.sizes["Sk"] = 1
 
     def options(self, case):
-        case.strategy = self.pick(["fused", "unfused", "two-pass", "three-pass"],
-                                  [6, 2, 1, 1])
+        case.strategy = self.pick(list(STRATEGIES), list(STRATEGIES.values()))
         if case.gradients:
             case.recompute = self.pick(["auto", "always", "never"], [1, 2, 1])
             if self.chance(0.15):

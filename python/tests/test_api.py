@@ -5,6 +5,8 @@
 import ctypes
 import gc
 import os
+import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -55,7 +57,7 @@ def test_levels(attend):
 def test_report(attend, operands):
     report = attend.report(*operands)
     strategies = report["strategies"]
-    assert list(strategies) == ["unfused", "three-pass", "two-pass", "fused"]
+    assert tuple(reversed(strategies)) == fovea.STRATEGIES
     assert strategies["fused"]["bytes"] < strategies["unfused"]["bytes"]
     assert strategies["fused"]["measured_seconds"] > 0
     assert "fused against unfused" in str(report)
@@ -63,6 +65,16 @@ def test_report(attend, operands):
         attend.report()
     static = fovea.compile(Case(static=(1, 8, 8)).text)
     assert static.report()["strategies"]["fused"]["flops"] > 0
+
+
+@pytest.mark.parametrize("place", ["compile", "include/fovea-c/fovea.h"])
+def test_strategies_are_described(place):
+    """A report has those that the library knows, and equals fovea.STRATEGIES
+    (test_report); what people read lists the same."""
+    text = fovea.compile.__doc__ if place == "compile" else (
+        pathlib.Path(__file__).parents[2] / place).read_text()
+    named = re.findall(r'"((?:two-|three-|un)?(?:pass|fused))"', text)
+    assert sorted(set(named)) == sorted(fovea.STRATEGIES)
 
 
 def test_results_own_their_memory(attend, operands):

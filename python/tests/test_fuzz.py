@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import fovea
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -20,7 +21,7 @@ from fuzz.attend import Attention  # noqa: E402
 from fuzz.check import (Outcome, compare, make_cotangents, make_operands,
                         make_reference)  # noqa: E402
 from fuzz.expressions import Node  # noqa: E402
-from fuzz.generate import Case, generate  # noqa: E402
+from fuzz.generate import STRATEGIES, Case, generate  # noqa: E402
 from fuzz.graph import (FLOATS, Elementwise, Norm, Operand, Program,
                         Residual, Scale)  # noqa: E402
 from fuzz.pool import Pool  # noqa: E402
@@ -128,6 +129,7 @@ def test_cases_are_of_all_kinds():
     for name in ("gradients", "strategy", "recompute", "textbook", "partition",
                  "deterministic", "arch", "mode"):
         assert len({getattr(case, name) for case in found}) > 1, name
+    assert set(STRATEGIES) == set(fovea.STRATEGIES)
     text = "".join(case.program.text for case in found)
     for op in ("attn.attention", "attn.scores", "attn.mask", "attn.modify",
                "attn.softmax", "attn.dropout", "attn.log_sum_exp",

@@ -79,7 +79,7 @@ def test_dtypes(case, shape):
     run(case, shape)
 
 
-@pytest.mark.parametrize("strategy", ["unfused", "three-pass", "two-pass"])
+@pytest.mark.parametrize("strategy", fovea.STRATEGIES[1:])
 @pytest.mark.parametrize("case, shape", expand(
     [Case(), Case(mask="causal"), Case(mask="padding", modification="alibi"),
      Case(mask="nothing"), Case(dtype="f16", mask="causal"),
@@ -91,8 +91,7 @@ def test_strategies(case, shape, strategy):
     run(case, shape, strategy)
 
 
-@pytest.mark.parametrize("strategy",
-                         ["fused", "unfused", "three-pass", "two-pass"])
+@pytest.mark.parametrize("strategy", fovea.STRATEGIES)
 @pytest.mark.parametrize("value", [np.nan, np.inf], ids=str)
 @pytest.mark.parametrize("case, shape", expand(
     [Case(mask="padding"), Case(mask="left_padding", dtype="f64"),
@@ -217,10 +216,7 @@ def test_biased_scores(shape):
     assert np.abs(output - expected).max() <= 2e-6 * np.abs(expected).max()
 
 
-STRATEGIES = ["fused", "two-pass", "three-pass", "unfused"]
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", fovea.STRATEGIES)
 @pytest.mark.parametrize("case", [
     Case(mask="causal", lse=True), Case(mask="causal", dtype="bf16"),
     Case(mask="causal", dtype="f16", modification="soft_cap"),
@@ -250,7 +246,7 @@ def test_nan_rows(case, strategy):
         assert np.isnan(widen(results[0], case.dtype)[:, :, rows]).all()
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", fovea.STRATEGIES)
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 @pytest.mark.parametrize("lowest", [
     -1e4, -1e9, -1e30, np.finfo(np.float32).min, -np.inf], ids=str)
@@ -278,7 +274,7 @@ def test_additive_masks(lowest, dtype, strategy):
     check(output, expected, dtype, 1e4 if lowest == -1e4 else 10)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", fovea.STRATEGIES)
 @pytest.mark.parametrize("case", [
     Case(dim=16), Case(dim=16, dtype="bf16"), Case(dim=16, dtype="f16"),
     Case(dim=16, dtype="f64"), Case(dim=16, dtype="bf16", mask="causal"),

@@ -122,13 +122,6 @@ static llvm::Expected<std::string> compile() {
   if (!level)
     return llvm::createStringError("--emit=" + emit + ": " +
                                    llvm::toString(level.takeError()));
-  bool isCode =
-      emit == "asm" || emit == "obj" || emit == "ptx" || emit == "cubin";
-  if (!*level && !isCode)
-    return llvm::createStringError(
-        "--emit=" + emit +
-        ": unknown level; expected attn, fused, tiled, tile, gpu, nvvm, llvm, "
-        "asm, obj, ptx or cubin");
   if (printResources && !options->gpu)
     return llvm::createStringError(
         "--print-resources: the host has no kernels; expected --target=gpu, " +

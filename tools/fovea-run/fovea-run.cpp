@@ -249,11 +249,10 @@ getGradientOptions(bool textbook, const machine::GpuArch *gpu) {
   GradientOptions options;
   options.textbook = textbook;
   options.gpu = gpu;
-  std::optional<attn::Recomputation> policy = parseRecomputation(recompute);
+  auto policy = attn::getRecomputationChoices().parse(recompute);
   if (!policy)
-    return llvm::createStringError(
-        "--recompute=" + recompute +
-        ": unknown policy; expected auto, always or never");
+    return llvm::createStringError("--recompute=" + recompute + ": " +
+                                   llvm::toString(policy.takeError()));
   options.recomputation = *policy;
   return options;
 }

@@ -53,14 +53,6 @@ std::string formatOperand(const Signature &function, size_t index);
 llvm::Expected<size_t> findFunction(llvm::ArrayRef<Signature> functions,
                                     llvm::StringRef name);
 
-/// Returns the strategy named `unfused`, `three-pass`, `two-pass` or `fused`,
-/// or none.
-std::optional<Strategy> parseStrategy(llvm::StringRef name);
-llvm::StringRef getName(Strategy strategy);
-
-/// Returns the policy named `auto`, `always` or `never`, or none.
-std::optional<attn::Recomputation> parseRecomputation(llvm::StringRef name);
-
 /// Returns the GPU that a target names, such as `sm_80`; null for `host`; for
 /// `gpu` the best one for this machine's GPU, or an error if it has none.
 llvm::Expected<const machine::GpuArch *> parseTarget(llvm::StringRef name);
@@ -90,9 +82,8 @@ struct SimulateOptions {
   uint64_t seeds = 1;
 };
 
-/// Returns the level of the text named `attn`, `fused`, `tiled`, `tile`, `gpu`,
-/// `nvvm` or `llvm`; an error if the target has no such level. None for other
-/// names.
+/// Returns the level named `name`; none for code: `asm` and `obj` of a host,
+/// `ptx` and `cubin` of a GPU. An error if the target has no such level.
 llvm::Expected<std::optional<Level>> parseLevel(llvm::StringRef name,
                                                 const CompileOptions &options);
 

@@ -32,6 +32,7 @@
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Dialect/Machine/IR/GpuArch.h"
+#include "fovea/Support/Choices.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -56,6 +57,11 @@ enum class Strategy {
   Fused,
 };
 
+Choices<Strategy> getStrategyChoices();
+
+/// Returns the number of passes of fused attention over the keys.
+int getPasses(Strategy strategy);
+
 /// The places where a pipeline stops.
 enum class Level {
   /// The graph as it was written, private functions inlined.
@@ -74,6 +80,9 @@ enum class Level {
   /// The LLVM dialect.
   LLVM,
 };
+
+/// Returns the levels of the pipeline for a GPU, or of that for the host.
+Choices<Level> getLevelChoices(bool isGpu);
 
 struct HostOptions {
   Strategy strategy = Strategy::Fused;

@@ -9,6 +9,7 @@
 #define FOVEA_TARGET_HOSTTARGET_H
 
 #include "fovea/Dialect/Machine/IR/Machine.h"
+#include "fovea/Support/Choices.h"
 
 #include <optional>
 #include <string>
@@ -27,8 +28,7 @@ enum class HostArch {
   Generic,
 };
 
-/// Returns the arch named `native`, `avx512`, `avx2` or `generic`, or none.
-std::optional<HostArch> parseHostArch(llvm::StringRef name);
+Choices<HostArch> getHostArchChoices();
 
 /// LLVM's name of a processor, and the features that code may use beside its
 /// own (or may not use).

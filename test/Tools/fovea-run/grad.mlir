@@ -42,7 +42,7 @@
 // REPORT-NEXT: measured, GFLOP/s
 // REPORT:      recomputed against stored: {{.*}} x the FLOPs, {{[1-9].*}} times {{less|more}} traffic, {{[1-9].*}} times {{faster|slower}}
 
-// POLICY: fovea-run: --recompute=sometimes: unknown policy; expected auto, always or never
+// POLICY: fovea-run: --recompute=sometimes: unknown policy of recomputation 'sometimes'; expected auto, always or never
 
 func.func @attend(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>,
                   %v: tensor<1x2x?x8xf16>, %slopes: tensor<4xf32>)

@@ -290,6 +290,14 @@ static Decision decide(AttentionBackwardOp op, AttentionOp attention) {
                         formatBytes(bytes))};
 }
 
+fovea::Choices<Recomputation> fovea::attn::getRecomputationChoices() {
+  static const Choice<Recomputation> all[] = {
+      {Recomputation::Auto, "auto", "where that is predicted to be faster"},
+      {Recomputation::Always, "always", "everywhere"},
+      {Recomputation::Never, "never", "nowhere"}};
+  return {"policy of recomputation", all};
+}
+
 namespace {
 struct InsertRecomputation final
     : fovea::attn::impl::AttnInsertRecomputationBase<InsertRecomputation> {

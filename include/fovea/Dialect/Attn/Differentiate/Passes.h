@@ -8,6 +8,8 @@
 #ifndef FOVEA_DIALECT_ATTN_DIFFERENTIATE_PASSES_H
 #define FOVEA_DIALECT_ATTN_DIFFERENTIATE_PASSES_H
 
+#include "fovea/Support/Choices.h"
+
 #include "mlir/Pass/Pass.h"
 
 namespace fovea::attn {
@@ -19,6 +21,8 @@ enum class Recomputation {
   Always,
   Never,
 };
+
+Choices<Recomputation> getRecomputationChoices();
 
 /// Returns the name of the function that `attn-differentiate` adds for
 /// `function`.

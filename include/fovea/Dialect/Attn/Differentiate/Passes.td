@@ -101,15 +101,8 @@ def AttnInsertRecomputation : Pass<"attn-insert-recomputation"> {
   let options = [
     Option<"policy", "policy", "::fovea::attn::Recomputation",
            /*default=*/"::fovea::attn::Recomputation::Auto",
-           "Where probabilities are recomputed", [{
-             ::llvm::cl::values(
-               clEnumValN(::fovea::attn::Recomputation::Auto, "auto",
-                          "Where that is predicted to be faster"),
-               clEnumValN(::fovea::attn::Recomputation::Always, "always",
-                          "Everywhere"),
-               clEnumValN(::fovea::attn::Recomputation::Never, "never",
-                          "Nowhere"))
-           }]>
+           "Where probabilities are recomputed",
+           "::fovea::attn::getRecomputationChoices()">
   ];
   let statistics = [
     Statistic<"numRecomputed", "num-recomputed",
