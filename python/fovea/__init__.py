@@ -14,6 +14,7 @@ several threads at once.
 """
 
 import ctypes
+import importlib
 import json
 import operator
 import struct
@@ -23,11 +24,32 @@ from numpy import ndarray
 
 from . import _arrays, _library
 from ._autograd import Differentiable
+from ._explain import Explanation, Kernel, explain
 from ._library import Error, check, create, lib, take_text
 
-__all__ = ["Differentiable", "Error", "Function", "Report", "STRATEGIES",
-           "compile", "differentiable", "differentiate", "get_num_threads",
-           "set_num_threads"]
+__all__ = ["Differentiable", "Error", "Explanation", "Function", "Kernel",
+           "Report", "STRATEGIES", "compile", "differentiable", "differentiate",
+           "explain", "get_num_threads", "set_num_threads"]
+
+# Functions of PyTorch tensors import PyTorch, when they are first used.
+_NEEDS_TORCH = {
+    "flex_attention": "_flex", "trace": "_flex", "AuxOutput": "_flex",
+    "AuxRequest": "_flex", "and_masks": "_flex", "create_mask": "_flex",
+    "noop_mask": "_flex", "or_masks": "_flex", "TraceError": "_values",
+}
+
+
+def __getattr__(name):
+    module = _NEEDS_TORCH.get(name)
+    if module is None:
+        raise AttributeError(f"module 'fovea' has no attribute '{name}'")
+    found = getattr(importlib.import_module(f".{module}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *_NEEDS_TORCH})
 
 __version__ = lib.fovea_get_version().decode()
 

@@ -104,6 +104,10 @@ class _Torch:
         self.is_grad_enabled = torch.is_grad_enabled
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         self.empty = torch.empty
+        # Private, but what PyTorch's own Python kernels ask.
+        self._get_excluded = torch._C._dispatch_tls_local_exclude_set
+        self._autograd_key = (
+            torch._C.DispatchKey.AutogradFunctionality)
 
     def get_stream(self, device):
         """Returns the current stream of a GPU, as the driver knows it."""
@@ -117,13 +121,20 @@ class _Torch:
         if tensor.device != device or tensor.layout is not self._strided:
             raise Error(f"expected a dense tensor on {device}, got a "
                         f"{tensor.layout} one on {tensor.device}")
-        if tensor.requires_grad and self.is_grad_enabled():
+        if self._wants_gradient(tensor):
             raise Error(
                 "the tensor requires a gradient, which is not computed; "
                 "detach it or call within torch.no_grad()")
         if tensor.dim() and tensor.shape[-1] > 1 and tensor.stride(-1) != 1:
             tensor = tensor.contiguous()
         return tensor.data_ptr(), number, tensor.shape, tensor.stride(), tensor
+
+    def _wants_gradient(self, tensor):
+        """Returns True if autograd expects to follow what is computed from a
+        tensor; an operator's kernel runs below autograd, which follows the
+        operator."""
+        return (tensor.requires_grad and self.is_grad_enabled()
+                and not self._get_excluded().has(self._autograd_key))
 
     def read(self, tensor):
         number = self._numbers.get(tensor.dtype)
@@ -132,7 +143,7 @@ class _Torch:
         if not tensor.is_cpu or tensor.layout is not self._strided:
             raise Error(f"expected a dense tensor on the CPU, got a "
                         f"{tensor.layout} one on {tensor.device}")
-        if tensor.requires_grad and self.is_grad_enabled():
+        if self._wants_gradient(tensor):
             raise Error(
                 "the tensor requires a gradient, which is not computed; "
                 "detach it or call within torch.no_grad()")

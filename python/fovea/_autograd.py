@@ -29,18 +29,19 @@ class Differentiable:
                 raise Error(f"operand {names[name]} (%{name}) of @{self.name}: "
                             "the name is one of those that the backward pass "
                             "uses; expected another")
-        # The source of each operand of the backward pass.
-        self._sources = []
+        #: The source of each operand of the backward pass: its kind ("operand",
+        #: "result", "saved" or "cotangent") and its number.
+        self.sources = []
         for operand in backward.operands:
             match = _PASSED_ON.fullmatch(operand.name)
             if match:
-                self._sources.append((match[1], int(match[2])))
+                self.sources.append((match[1], int(match[2])))
             else:
-                self._sources.append(("operand", names[operand.name]))
-        saved = sum(kind == "saved" for kind, _ in self._sources)
+                self.sources.append(("operand", names[operand.name]))
+        saved = sum(kind == "saved" for kind, _ in self.sources)
         self.results = forward.results[:len(forward.results) - saved]
-        # Operands that are given a gradient, in order.
-        self._variables = [
+        #: Operands that are given a gradient, in order.
+        self.variables = [
             index for index, operand in enumerate(forward.operands)
             if not operand.is_scalar
             and operand.dtype in ("f16", "bf16", "f32", "f64")]
@@ -73,7 +74,7 @@ class Differentiable:
                         "saved": results[count:]}
                 # Tensors go through autograd, which finds changes in place.
                 tensors, ctx.numbers = [], []
-                for kind, index in owner._sources:
+                for kind, index in owner.sources:
                     value = None if kind == "cotangent" else kept[kind][index]
                     is_tensor = isinstance(value, torch.Tensor)
                     tensors.append(value if is_tensor else None)
@@ -102,7 +103,7 @@ class Differentiable:
         """Computes gradients of all operands; none of theirs are requested."""
         values = []
         for (kind, index), tensor, number in zip(
-                self._sources, ctx.saved_tensors, ctx.numbers):
+                self.sources, ctx.saved_tensors, ctx.numbers):
             if kind == "cotangent":
                 values.append(cotangents[index])
             else:
@@ -111,7 +112,7 @@ class Differentiable:
         if not isinstance(gradients, tuple):
             gradients = (gradients,)
         results = [None] * len(self.operands)
-        for index, gradient in zip(self._variables, gradients):
+        for index, gradient in zip(self.variables, gradients):
             results[index] = gradient
         return tuple(results)
 

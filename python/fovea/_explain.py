@@ -1,0 +1,97 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Looking inside: the kernels that a call has run."""
+
+import threading
+
+_lock = threading.Lock()
+_open = []
+
+
+class Kernel:
+    """A compiled function that a call has run, and its operands.
+
+    Whatever a `fovea.Function` has can be asked of it: `mlir(level)`, `asm`,
+    `ptx`, `cubin`, `resources`, `remarks`, `operands`, `results`.
+    """
+
+    def __init__(self, kind, function, operands):
+        #: "forward" or "backward".
+        self.kind = kind
+        #: The `fovea.Function`.
+        self.function = function
+        self._operands = operands
+
+    def __getattr__(self, name):
+        return getattr(self.function, name)
+
+    def report(self):
+        """Runs every strategy on the operands of the call and compares them, as
+        a `fovea.Report`."""
+        return self.function.report(*[
+            x.detach() if hasattr(x, "detach") else x for x in self._operands])
+
+    def __repr__(self):
+        return f"<{self.kind}: {self.function!r}>"
+
+
+class Explanation:
+    """What a call has run. The kernels of the forward pass come first."""
+
+    def __init__(self, result, kernels):
+        #: What the call returned.
+        self.result = result
+        #: A `Kernel` for each kernel that ran, in order, each once.
+        self.kernels = kernels
+
+    def _first(self):
+        if not self.kernels:
+            from ._library import Error
+            raise Error("the call ran no kernel of Fovea's")
+        return self.kernels[0]
+
+    def mlir(self, level="fused"):
+        """The first kernel's text at a level; see `fovea.Function.mlir`."""
+        return self._first().mlir(level)
+
+    def report(self):
+        """Compares the first kernel's strategies; see `fovea.Function.report`."""
+        return self._first().report()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._first(), name)
+
+    def __repr__(self):
+        return "\n".join(map(repr, self.kernels)) or "<no kernels>"
+
+
+def record(kind, function, operands):
+    """Notes that a kernel runs, where somebody asks."""
+    for kernels in _open:
+        if all(kernel.function is not function for kernel in kernels):
+            kernels.append(Kernel(kind, function, operands))
+
+
+def explain(function, *args, **kwargs):
+    """Calls a function and returns what Fovea ran for it.
+
+        found = fovea.explain(fovea.flex_attention, q, k, v, score_mod)
+        print(found.mlir("tiled"))      # any level; found.ptx on a GPU
+        print(found.report())           # strategies, times, memory
+        found.result                    # what the call returned
+
+    `function` may be any: a model, a training step. Kernels of the backward pass
+    are found if it calls `backward()`. Calls from other threads at the same time
+    are found as well.
+    """
+    kernels = []
+    with _lock:
+        _open.append(kernels)
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        with _lock:
+            _open[:] = [other for other in _open if other is not kernels]
+    return Explanation(result, kernels)

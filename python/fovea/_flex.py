@@ -1,0 +1,356 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""PyTorch's FlexAttention, by Fovea: the same arguments, results and errors."""
+
+import math
+import typing
+import weakref
+
+import torch
+from torch.nn.attention import flex_attention as _theirs
+from torch.nn.attention.flex_attention import (AuxOutput, AuxRequest, BlockMask,
+                                               and_masks, create_mask, noop_mask,
+                                               or_masks)
+
+from . import _operator
+from ._library import Error
+from ._trace import Tracer
+from ._values import ELEMENTS
+
+__all__ = ["AuxOutput", "AuxRequest", "and_masks", "create_mask",
+           "flex_attention", "noop_mask", "or_masks", "trace"]
+
+#: Sizes of blocks from which on a BlockMask stands for no mask.
+_LARGE_BLOCK = 1 << 30
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def flex_attention(query, key, value, score_mod=None, block_mask=None,
+                   scale=None, enable_gqa=False, return_lse=False,
+                   kernel_options=None, *, return_aux=None, mask_mod=None,
+                   dropout_p=0.0, generator=None, deterministic=None):
+    """Attention with a modification of scores and a mask, in one kernel.
+
+    Takes what `torch.nn.attention.flex_attention.flex_attention` takes, computes
+    the same, and raises its errors; no `torch.compile` around it, and no
+    BlockMask, is needed. On the CPU and on CUDA devices, with gradients.
+
+        score = scale * (query[b, h, q] . key[b, h // group, kv])
+        score = score_mod(score, b, h, q, kv)   where mask_mod(b, h, q, kv)
+        output = softmax(score) @ value
+
+    query: `[B, Hq, L, E]`, of f16, bf16, f32 or f64, in any layout; used without
+        a copy if elements are neighbours along the last dimension.
+    key: `[B, Hkv, S, E]`, value: `[B, Hkv, S, Ev]`; B may be 1.
+    score_mod: `(score, b, h, q_idx, kv_idx) -> score`, a function of 0-d tensors
+        as for PyTorch. The score is f32 (f64 if an operand is), coordinates are
+        integers of 64 bits. Tensors that it closes over may require gradients.
+        It is traced at every call; docs/python.md lists what it may use. A
+        captured tensor is indexed as PyTorch does it, with negative indices from
+        the end; an index that data decide is clamped to the tensor.
+    block_mask: a BlockMask, of which the `mask_mod` is used, or the table of
+        blocks if it has no `mask_mod`; or a `mask_mod` itself.
+    scale: a number, 1 / sqrt(E) if None.
+    enable_gqa: allows Hkv < Hq; Hkv divides Hq.
+    return_lse: also returns the natural logarithm of the sum of exponentials,
+        `[B, Hq, L]`, in f32 (f64 if an operand is). PyTorch deprecates it for
+        `return_aux`.
+    kernel_options: accepted and checked; Fovea chooses tiles itself.
+    return_aux: an `AuxRequest` (lse, max_scores); also returns an `AuxOutput`.
+        `max_scores`, the largest score of each row, `[B, Hq, L]`, takes a second
+        pass, which keeps the scores of some queries in memory; it has no gradient.
+    mask_mod: `(b, h, q_idx, kv_idx) -> bool`, of the scores that count; if there
+        is a block_mask too, both must hold.
+    dropout_p: the share of probabilities that become 0; others are divided by
+        `1 - dropout_p`. Drawn by Philox, from a seed that `generator`, or
+        PyTorch's default generator of the CPU, gives.
+    deterministic: gradients with the same bits in every run on a GPU; if None,
+        as `torch.use_deterministic_algorithms` says.
+
+    Returns the output, `[B, Hq, L, Ev]`, of the query's type and order of strides;
+    then what was asked for. A row whose scores are all masked is 0, with an lse
+    of minus infinity. Gradients have their tensors' types and orders of strides;
+    there are none of gradients.
+
+    Raises PyTorch's errors for operands that do not fit; `fovea.TraceError`, with
+    file and line, for a mod that cannot be traced.
+    """
+    _check_inputs(query, key, value, enable_gqa, block_mask)
+    _check_options(kernel_options, return_lse, return_aux)
+    mask_mod = _find_mask(query, key, block_mask, mask_mod)
+    if not 0.0 <= dropout_p < 1.0:
+        raise ValueError("dropout_p: expected a probability from 0 to below 1, "
+                         f"got {dropout_p}")
+    wants_max = return_aux is not None and return_aux.max_scores
+    wants_lse = return_aux.lse if return_aux is not None else return_lse
+    output, lse, max_scores = attend(
+        query, key, value, score_mod, mask_mod, scale, wants_lse=wants_lse,
+        wants_max=wants_max, dropout_p=dropout_p, generator=generator,
+        deterministic=deterministic)
+    if return_aux is not None:
+        return output, AuxOutput(lse=lse, max_scores=max_scores)
+    return (output, lse) if return_lse else output
+
+
+def trace(score_mod=None, mask_mod=None, *, query, key, value, scale=None):
+    """Returns the text of the graph that two mods become for tensors of these
+    types and shapes: one `attn.attention`, with the mods as its regions, to be
+    read, edited and given to `fovea.compile`. Operands are query, key, value,
+    then the captured tensors in the order in which the mods read them.
+
+        print(fovea.trace(None, lambda b, h, q, kv: q >= kv, query=q, key=q, value=q))
+    """
+    tracer = Tracer(query, key, value)
+    return tracer.write(_find_scale(query, scale), tracer.score(score_mod),
+                        tracer.mask(mask_mod))
+
+
+def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
+           wants_max=False, dropout_p=0.0, generator=None, deterministic=None):
+    """Computes attention on operands that have been checked. Returns the output,
+    the log-sum-exp and the largest scores, None for what is not wanted."""
+    query, key, value = _cast_as_autocast(query, key, value)
+    if key.shape[0] != query.shape[0]:
+        key, value = (x.expand(query.shape[0], *x.shape[1:])
+                      for x in (key, value))
+    tracer = Tracer(query, key, value)
+    score, mask = tracer.score(score_mod), tracer.mask(mask_mod)
+    captures = [_move(x, query.device) for x in tracer.captures]
+    tensors = (query, key, value, *captures)
+    grows = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    lse_type = None
+    if wants_lse or grows:
+        lse_type = "f64" if grows or any(
+            x.dtype == torch.float64 for x in tensors[:3]) else "f32"
+    scale = _find_scale(query, scale)
+    text = tracer.write(scale, score, mask, lse_type, dropout_p)
+    numbers = [int(x) for x in tracer.numbers]
+    if dropout_p:
+        numbers += _draw_seed(generator)
+    if deterministic is None:
+        deterministic = torch.are_deterministic_algorithms_enabled()
+    if grows:
+        # Compiles both passes at once.
+        _operator.get_pair(text, query.device, bool(deterministic))
+    output, lse = _operator.attention(query, key, value, captures, numbers, text,
+                                      bool(deterministic))
+    if not wants_lse:
+        lse = None
+    elif lse.dtype == torch.float64 and query.dtype != torch.float64:
+        lse = lse.float()
+    return output, lse, (_find_max_scores(
+        query, key, value, score_mod, mask_mod, scale) if wants_max else None)
+
+
+def _find_scale(query, scale):
+    if scale is None:
+        return 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
+    return float(scale)
+
+
+def _move(capture, device):
+    """A number that is a tensor of the CPU goes to the device."""
+    return capture if capture.device == device else capture.to(device)
+
+
+def _draw_seed(generator):
+    """Returns Philox's seed and offset for one dropout."""
+    if generator is not None and generator.device.type != "cpu":
+        seed = torch.empty(2, dtype=torch.int64, device=generator.device)
+    else:
+        seed = torch.empty(2, dtype=torch.int64)
+    return seed.random_(generator=generator).tolist()
+
+
+def _cast_as_autocast(*tensors):
+    """Returns tensors as autocast wants operands of attention: in its type, if
+    they are f32 or smaller."""
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    return [x if x.dtype == torch.float64 else x.to(dtype) for x in tensors]
+
+
+#--- Checks -------------------------------------------------------------------
+
+
+def _check_inputs(query, key, value, enable_gqa, block_mask):
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name}: expected a tensor, got {type(x).__name__}")
+        if x.is_nested:
+            raise NotImplementedError(
+                "flex_attention does not support NestedTensor inputs; convert "
+                "inputs to dense tensors before calling flex_attention.")
+    if query.device != key.device or query.device != value.device:
+        raise ValueError(
+            "Expected query, key, and value to have the same device type, "
+            f"but got query.device: {query.device}, key.device: {key.device}, "
+            f"and value.device: {value.device} instead.")
+    if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
+        raise NotImplementedError(
+            "NYI: query, key, and value must be 4D tensors")
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if x.dtype not in _FLOATS:
+            raise ValueError(
+                f"{name}: expected float16, bfloat16, float32 or float64, got "
+                f"{x.dtype}")
+        if x.layout is not torch.strided:
+            raise ValueError(f"{name}: expected a dense tensor, got one of layout "
+                             f"{x.layout}")
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            "Expect query and key/value to have the same embedding dimension "
+            f"but got E={query.shape[-1]} and E={key.shape[-1]}.")
+    if key.shape[:3] != value.shape[:3]:
+        raise ValueError(
+            "Expect key and value to have the same batch size, heads and length "
+            f"but got key.shape={tuple(key.shape)} and "
+            f"value.shape={tuple(value.shape)}.")
+    heads, kv_heads = query.shape[1], key.shape[1]
+    if not enable_gqa and heads != kv_heads:
+        raise ValueError(
+            "Expect query and key/value to have the same number of heads "
+            f"but got Hq={heads} and Hkv={kv_heads}. "
+            "Try setting enable_gqa=True for GQA.")
+    if enable_gqa and (not kv_heads or heads % kv_heads):
+        raise ValueError(
+            "Expect number of query heads to be a multiple of kv heads for GQA "
+            f"but got Hq={heads} and Hkv={kv_heads}.")
+    batch, kv_batch = query.shape[0], key.shape[0]
+    if batch != kv_batch:
+        if block_mask is None:
+            raise ValueError(
+                "Expect query and key/value to have the same batch size, "
+                "or non-none block_mask, "
+                f"but got block_mask=None, Bq={batch}, and Bkv={kv_batch}.")
+        blocks = getattr(block_mask, "kv_num_blocks", None)
+        if blocks is not None and blocks.shape[0] != batch:
+            raise ValueError(
+                "Expect query and key/value to have the same batch size, "
+                "or block_mask and query to have the same batch size, "
+                f"but got Bq={batch}, Bkv={kv_batch}, "
+                f"B_block_mask={blocks.shape[0]}.")
+        if kv_batch != 1:
+            raise RuntimeError("Bq and Bkv must broadcast. "
+                               f"Got Bq={batch} and Bkv={kv_batch}")
+
+
+def _check_options(kernel_options, return_lse, return_aux):
+    options = kernel_options or {}
+    if "BACKEND" in options:
+        if options.get("FORCE_USE_FLEX_ATTENTION", False):
+            raise RuntimeError(
+                "BACKEND cannot be combined with legacy FORCE_USE_FLEX_ATTENTION. "
+                "BACKEND supersedes the legacy knob; please drop "
+                "FORCE_USE_FLEX_ATTENTION and only specify the desired BACKEND.")
+        valid = typing.get_args(_theirs._Backend)
+        if options["BACKEND"] not in valid:
+            raise ValueError(f"Invalid BACKEND value '{options['BACKEND']}'. "
+                             f"Must be one of {valid}")
+    if return_lse and return_aux is not None:
+        raise ValueError(
+            "Cannot specify both return_lse and return_aux. return_lse is "
+            "deprecated, please use return_aux=AuxRequest(lse=True) instead.")
+
+
+#--- Masks --------------------------------------------------------------------
+
+
+def _find_mask(query, key, block_mask, mask_mod):
+    """Returns the one mask_mod that a call has, None if there is no mask."""
+    if block_mask is None:
+        found = None
+    elif isinstance(block_mask, BlockMask):
+        found = _read_block_mask(query, key, block_mask)
+    elif callable(block_mask):
+        found = block_mask
+    else:
+        raise TypeError("block_mask: expected a BlockMask or a mask_mod, got "
+                        f"{type(block_mask).__name__}")
+    if found is None or found is noop_mask:
+        found = mask_mod
+    elif mask_mod is not None:
+        found = and_masks(found, mask_mod)
+    return None if found is noop_mask else found
+
+
+def _read_block_mask(query, key, block_mask):
+    if block_mask.mask_mod is _theirs._sliced_mask_mod_error:
+        raise RuntimeError("Cannot use mask_mod from a sliced BlockMask")
+    rows, columns = block_mask.BLOCK_SIZE
+    if rows == columns == _LARGE_BLOCK:
+        return block_mask.mask_mod
+    length, kv_length = query.shape[2], key.shape[2]
+    whole, kv_whole = block_mask.shape[-2:]
+    start = (f"block_mask was created for block_mask.shape={block_mask.shape} but "
+             f"got q_len={length} and kv_len={kv_length}. As the block mask was "
+             "created for a ")
+    if length > whole or kv_length > kv_whole:
+        raise ValueError(start + "smaller length than you're using it for, you "
+                         "likely need to create a new block mask.")
+    if length < whole or kv_length < kv_whole:
+        raise ValueError(
+            start + "larger length than you're using it for, you can either 1. "
+            "create a new block mask with the correct length, or 2. 'adjust' the "
+            "existing block mask to the correct length by calling "
+            "block_mask._adjust(q_len, kv_len). This essentially 'crops' the "
+            "block mask to the upper left corner, which does not work for all "
+            "mask_mods!")
+    if query.device != block_mask.kv_num_blocks.device:
+        raise RuntimeError(
+            "Expect q/k/v and block_mask to be on the same device but got "
+            f"{query.device} and {block_mask.kv_num_blocks.device}.")
+    if block_mask.mask_mod in (None, noop_mask):
+        return _make_table_mod(block_mask)
+    return block_mask.mask_mod
+
+
+_tables = weakref.WeakKeyDictionary()
+
+
+def _make_table_mod(block_mask):
+    """Returns the mask_mod of a BlockMask that has none: its table of blocks."""
+    blocks = _tables.get(block_mask)
+    if blocks is None:
+        blocks = _tables[block_mask] = block_mask.to_dense().bool()
+    if bool(blocks.all()):
+        return None
+    rows, columns = block_mask.BLOCK_SIZE
+    one_batch, one_head = (size == 1 for size in blocks.shape[:2])
+
+    def mask_mod(b, h, q_idx, kv_idx):
+        return blocks[0 if one_batch else b, 0 if one_head else h,
+                      q_idx // rows, kv_idx // columns]
+
+    return mask_mod
+
+
+#--- The largest scores -------------------------------------------------------
+
+#: The scores that are in memory at once.
+_MAX_SCORES = 1 << 26
+
+
+def _find_max_scores(query, key, value, score_mod, mask_mod, scale):
+    """Returns the largest score of each row, some queries at a time."""
+    with torch.no_grad():
+        batch, heads, length, _ = query.shape
+        kv_length = key.shape[2]
+        rows = max(_MAX_SCORES // max(batch * heads * kv_length, 1), 1)
+        parts = []
+        for start in range(0, length, rows):
+            part = query[:, :, start:start + rows].detach()
+            tracer = Tracer(part, key, value, start=start, length=length)
+            text = tracer.write_max(scale, tracer.score(score_mod),
+                                    tracer.mask(mask_mod))
+            captures = [_move(x, query.device) for x in tracer.captures]
+            parts.append(_operator.get_forward(text, query.device)(
+                part, key.detach(), *(x.detach() for x in captures),
+                *map(int, tracer.numbers)))
+        if len(parts) == 1:
+            return parts[0]
+        return torch.cat(parts, 2) if parts else query.new_empty(
+            query.shape[:3], dtype=torch.float32)

@@ -1,0 +1,331 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tracing `score_mod` and `mask_mod` to the text of a graph.
+
+A mod is called once with values that stand for the score and its coordinates; what
+it computes with them becomes a region of one `attn.attention`. Tensors that it
+closes over become operands, each once. Batch and lengths are dynamic in the text,
+heads and head sizes static, so that other lengths need no other kernel.
+
+Tracing takes some tens of microseconds, and so happens at every call: nothing is
+assumed about closures, globals or defaults, and kernels are cached by text.
+"""
+
+import keyword
+import re
+
+import torch
+
+from . import _functions  # noqa: F401, fills in FUNCTIONS
+from ._values import (ELEMENTS, FUNCTIONS, NOWHERE, Array, Number, Region, Row,
+                      TraceError, Traced, Value, check_capture)
+
+_RESERVED = {"query", "key", "value", "score", "b", "h", "q", "kv", "output",
+             "lse", "seed", "offset", "index", "tensor", "vector", "memref",
+             "none", "complex", "tuple"}
+_NAME = re.compile(r"(?!(result|saved|cotangent|capture|number)\d*$|[fiu]\d+$)"
+                   r"[A-Za-z_][A-Za-z0-9_]*$", re.ASCII)
+
+#: The last place of a dimension whose size is unknown.
+_ANYWHERE = 2**31 - 1
+
+
+
+
+class _Operand:
+    """A captured tensor as an operand of the function."""
+
+    def __init__(self, name, tensor):
+        self.name = name
+        self.tensor = tensor
+        self._fixed = [None] * tensor.dim()
+
+    def note(self, dim, is_fixed):
+        """Notes an index into a dimension: its size is static if all indices are
+        heads or constants."""
+        if self._fixed[dim] is not False:
+            self._fixed[dim] = is_fixed
+
+    @property
+    def type(self):
+        sizes = [f"{size}x" if is_fixed and isinstance(size, int) else "?x"
+                 for size, is_fixed in zip(self.tensor.shape, self._fixed)]
+        return f"tensor<{''.join(sizes)}{ELEMENTS[self.tensor.dtype]}>"
+
+
+class Tracer:
+    """Traces the mods of one attention. Sizes are integers, or symbolic.
+
+    With a `length`, the queries are those from `start` of so many, and their
+    coordinates are those of the whole.
+    """
+
+    def __init__(self, query, key, value, start=None, length=None):
+        self._inputs = {"query": query, "key": key, "value": value}
+        self.device = query.device
+        self._start = None if length is None else Number(start)
+        self._sizes = (query.shape[0], query.shape[1],
+                       query.shape[2] if length is None else length,
+                       key.shape[2])
+        #: Whether there is any score, as far as is known.
+        self.runs = all(isinstance(size, int) and size for size in self._sizes)
+        self._is_wide = any(x.dtype == torch.float64
+                            for x in (query, key, value))
+        self._operands = {}
+        self._names = {}
+        self._numbers = []
+        self._known_names = None
+        self._mods = []
+        self._kept = []
+
+    #--- Operands ------------------------------------------------------------
+
+    def check(self, tensor):
+        check_capture(tensor, self.device)
+
+    def capture(self, tensor):
+        """Returns the operand of a captured tensor: one for each, and one for
+        views of the same memory that need no gradient."""
+        identity = id(tensor)
+        operand = self._operands.get(identity)
+        if operand is not None:
+            return operand
+        place = None
+        if not tensor.requires_grad and type(tensor) is torch.Tensor:
+            place = (tensor.data_ptr(), tensor.shape, tensor.stride(),
+                     tensor.dtype)
+            operand = self._operands.get(place)
+        if operand is None:
+            operand = _Operand(self._name(identity), tensor)
+            self._names[operand.name] = operand
+        self._operands[identity] = operand
+        if place is not None:
+            self._operands[place] = operand
+        # Holds the tensor, so that its identity stays its own.
+        self._kept.append(tensor)
+        return operand
+
+    def number(self, region, number):
+        """Returns a number that is an operand, as a value of a region."""
+        for at, other in enumerate(self._numbers):
+            if other is number or other == number:
+                break
+        else:
+            at = len(self._numbers)
+            self._numbers.append(number)
+        low, high = (number, number) if isinstance(number, int) else (
+            -_ANYWHERE, _ANYWHERE)
+        return Value(region, f"%number{at}", "index", low, high, NOWHERE)
+
+    def _name(self, identity):
+        """Returns a name for a captured tensor: that which its mod has for it, if
+        that can be found."""
+        name = self._find_names().get(identity)
+        if name is None or name in self._names:
+            count = sum(known.startswith("capture") for known in self._names)
+            name = f"capture{count}"
+        return name
+
+    def _find_names(self):
+        if self._known_names is None:
+            self._known_names = {}
+            for function in self._mods:
+                code = getattr(function, "__code__", None)
+                if code is None:
+                    continue
+                for cell, name in zip(getattr(function, "__closure__", None) or
+                                      (), code.co_freevars):
+                    try:
+                        self._note_name(cell.cell_contents, name)
+                    except ValueError:
+                        pass  # The cell is empty.
+                scope = function.__globals__
+                for name in code.co_names:
+                    if name in scope:
+                        self._note_name(scope[name], name)
+        return self._known_names
+
+    def _note_name(self, value, name):
+        if isinstance(value, torch.Tensor) and _NAME.match(name) and (
+                name not in _RESERVED and not keyword.iskeyword(name)):
+            self._known_names.setdefault(id(value), name)
+
+    #--- Regions -------------------------------------------------------------
+
+    def _call(self, mod, is_score):
+        """Returns the region of a mod and what the mod returns."""
+        region = Region(self, self.device)
+        coordinates = []
+        for name, size in zip(("b", "h", "q", "kv"), self._sizes):
+            last = max(size - 1, 0) if isinstance(size, int) else _ANYWHERE
+            coordinates.append(Value(region, f"%{name}", "index", 0, last,
+                                     frozenset(name)))
+        self._mods.append(mod)
+        self._known_names = None
+        if self._start is not None:
+            place = coordinates[2] + self._start
+            coordinates[2] = Value(region, place.name, "index", 0,
+                                   coordinates[2].high, frozenset(("q",)))
+        if not is_score:
+            return region, mod(*coordinates)
+        score = Value(region, "%score", "f64" if self._is_wide else "f32")
+        return region, mod(score, *coordinates)
+
+    def _read_result(self, region, mod, kind, result):
+        if isinstance(result, torch.Tensor) and not result.dim():
+            self.check(result)
+            result = Row(region, result)[()]
+        if isinstance(result, Array) and not result.shape:
+            result = result.items[0]
+        if isinstance(result, Value):
+            return result
+        what = type(result).__name__
+        if isinstance(result, (Traced, torch.Tensor)):
+            what = f"a tensor of shape {tuple(result.shape)}"
+        raise TraceError(f"{_locate(mod)}: {kind} returns {what}; expected a 0-d "
+                         f"tensor, a {'number' if kind == 'score_mod' else 'boolean'} "
+                         "for each score")
+
+    def score(self, mod):
+        """Returns the text of the score region; "" if it changes nothing."""
+        if mod is None:
+            return ""
+        region, result = self._call(mod, True)
+        result = self._read_result(region, mod, "score_mod", result)
+        type = "f64" if self._is_wide else "f32"
+        dtype = torch.float64 if self._is_wide else torch.float32
+        result = FUNCTIONS["to"](result, dtype)
+        if result.name == "%score":
+            return ""
+        return _write_region("score", f"%score: {type}, ", region, result)
+
+    def mask(self, mod):
+        """Returns the text of the mask region; "" if it keeps everything."""
+        if mod is None:
+            return ""
+        region, result = self._call(mod, False)
+        result = self._read_result(region, mod, "mask_mod", result)
+        if result.type != "i1":
+            raise TraceError(f"{_locate(mod)}: mask_mod returns a number of "
+                             f"{result.dtype}; expected torch.bool")
+        if result.low == 1:
+            return ""
+        return _write_region("mask", "", region, result)
+
+    #--- The module ----------------------------------------------------------
+
+    def write(self, scale, score, mask, lse=None, dropout=0.0):
+        """Returns the text of the function, with the log-sum-exp as a second
+        result of type `lse` if that is given."""
+        inputs = {name: self._write_input(x)
+                  for name, x in self._inputs.items()}
+        query, value = self._inputs["query"], self._inputs["value"]
+        types = dict(inputs)
+        types.update((name, operand.type)
+                     for name, operand in self._names.items())
+        types["output"] = (f"tensor<?x{query.shape[1]}x?x{value.shape[3]}x"
+                           f"{ELEMENTS[query.dtype]}>")
+        results = ["output"]
+        if lse:
+            types["lse"] = f"tensor<?x{query.shape[1]}x?x{lse}>"
+            results.append("lse")
+        operands = [f"%{name}: !{name}" for name in (*inputs, *self._names)]
+        operands += [f"%number{at}: index" for at in range(len(self._numbers))]
+        draw = ""
+        if dropout:
+            operands += ["%seed: i64", "%offset: i64"]
+            draw = f" dropout({float(dropout)!r}, %seed, %offset)"
+        names = ", ".join(f"%{name}" for name in results)
+        values = ", ".join(f"!{name}" for name in results)
+        return "".join([
+            *(f"!{name} = {type}\n" for name, type in types.items()),
+            f"func.func @attention({', '.join(operands)}) -> ({values}) {{\n",
+            f"  {names} = attn.attention %query, %key, %value "
+            f"scale({_write_scale(scale)}){draw}\n",
+            score, mask,
+            f"    : !query, !key, !value -> {values}\n",
+            f"  return {names} : {values}\n}}\n"])
+
+    def write_max(self, scale, score, mask):
+        """Returns the text of a function of query, key, the captured tensors and
+        the numbers: the largest score of each row. It keeps all scores."""
+        query, key = self._inputs["query"], self._inputs["key"]
+        wide = "f64" if self._is_wide else "f32"
+        heads = query.shape[1]
+        lowest = "0xFFF0000000000000" if self._is_wide else "0xFF800000"
+        types = {name: self._write_input(x)
+                 for name, x in (("query", query), ("key", key))}
+        types.update((name, operand.type)
+                     for name, operand in self._names.items())
+        types["scores"] = f"tensor<?x{heads}x?x?x{wide}>"
+        types["most"] = f"tensor<?x{heads}x?x{wide}>"
+        operands = [f"%{name}: !{name}" for name in
+                    ("query", "key", *self._names)]
+        operands += [f"%number{at}: index" for at in range(len(self._numbers))]
+        steps = [f"  %s0 = attn.scores %query, %key : !query, !key -> !scores\n"
+                 f"  %s1 = attn.scale %s0 by {_write_scale(scale)} : !scores\n"]
+        last = "%s1"
+        for name, operation, text in (("%s2", "modify", score),
+                                      ("%s3", "mask", mask)):
+            if text:
+                body = text[text.index("{"):].rstrip()
+                steps.append(f"  {name} = attn.{operation} {last} {body} "
+                             ": !scores\n")
+                last = name
+        return "".join([
+            "#all = affine_map<(b, h, i, j) -> (b, h, i, j)>\n"
+            "#row = affine_map<(b, h, i, j) -> (b, h, i)>\n",
+            *(f"!{name} = {type}\n" for name, type in types.items()),
+            f"func.func @max_scores({', '.join(operands)}) -> !most {{\n",
+            *steps,
+            f"""  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %batch = tensor.dim %query, %c0 : !query
+  %length = tensor.dim %query, %c2 : !query
+  %lowest = arith.constant {lowest} : {wide}
+  %empty = tensor.empty(%batch, %length) : !most
+  %start = linalg.fill ins(%lowest : {wide}) outs(%empty : !most) -> !most
+  %most = linalg.generic {{indexing_maps = [#all, #row],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+    ins({last} : !scores) outs(%start : !most) {{
+  ^bb0(%x: {wide}, %y: {wide}):
+    %z = arith.maximumf %x, %y : {wide}
+    linalg.yield %z : {wide}
+  }} -> !most
+  return %most : !most
+}}
+"""])
+
+    def _write_input(self, tensor):
+        return (f"tensor<?x{tensor.shape[1]}x?x{tensor.shape[3]}x"
+                f"{ELEMENTS[tensor.dtype]}>")
+
+    @property
+    def captures(self):
+        return [operand.tensor for operand in self._names.values()]
+
+    @property
+    def numbers(self):
+        return list(self._numbers)
+
+
+def _write_scale(scale):
+    text = repr(float(scale))
+    if "." not in text:
+        mantissa, _, exponent = text.partition("e")
+        text = f"{mantissa}.0" + (f"e{exponent}" if exponent else "")
+    return text
+
+
+def _write_region(keyword_, arguments, region, result):
+    lines = [*region.lines, f"attn.yield {result.name} : {result.type}"]
+    return (f"    {keyword_} {{\n    ^bb0({arguments}%b: index, %h: index, "
+            "%q: index, %kv: index):\n" +
+            "".join(f"      {line}\n" for line in lines) + "    }\n")
+
+
+def _locate(mod):
+    code = getattr(mod, "__code__", None)
+    if code is None:
+        return getattr(mod, "__name__", type(mod).__name__)
+    return f"{code.co_filename}:{code.co_firstlineno}"
