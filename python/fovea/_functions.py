@@ -19,7 +19,7 @@ from ._values import (DTYPES, FUNCTIONS, MAX, METHODS, MIN, NOWHERE, Array,
 #--- Elements and types ------------------------------------------------------
 
 
-def _public(*names):
+def public(*names):
     """Enters a function into FUNCTIONS, under its own name without underscore
     and under others."""
     def enter(function):
@@ -29,18 +29,18 @@ def _public(*names):
     return enter
 
 
-def _find_region(args):
+def find_region(args):
     for arg in args:
         if isinstance(arg, Traced):
             return arg.region
         if isinstance(arg, (tuple, list)):
-            region = _find_region(arg)
+            region = find_region(arg)
             if region is not None:
                 return region
     return None
 
 
-def _read(region, arg):
+def read(region, arg):
     """Returns an operand as a `Value`, an `Array` or a number of Python."""
     if isinstance(arg, Row):
         return arg.unroll()
@@ -60,13 +60,13 @@ def _read(region, arg):
     fail(f"an operand of type {type(arg).__name__}; expected tensors and numbers")
 
 
-def _elementwise(function):
+def elementwise(function):
     """Makes a function of values and numbers one of arrays as well, whose shapes
     are broadcast."""
     @functools.wraps(function)
     def apply(*args, **options):
-        region = _find_region(args)
-        args = [_read(region, arg) for arg in args]
+        region = find_region(args)
+        args = [read(region, arg) for arg in args]
         arrays = [arg for arg in args if isinstance(arg, Array)]
         if not arrays:
             return function(region, *args, **options)
@@ -93,7 +93,7 @@ def _expand(array, shape):
 _RANKS = {"i1": 0, "index": 1, "f32": 2, "f64": 3}
 
 
-def _default_float():
+def default_float():
     return "f64" if torch.get_default_dtype() is torch.float64 else "f32"
 
 
@@ -106,7 +106,7 @@ def _common_type(*args, least="i1"):
             type = arg.type
     for arg in args:
         if isinstance(arg, float) and _RANKS[type] < _RANKS["f32"]:
-            type = _default_float()
+            type = default_float()
         elif type == "i1" and isinstance(arg, int) and (
                 not isinstance(arg, bool)):
             type = "index"
@@ -115,10 +115,10 @@ def _common_type(*args, least="i1"):
 
 def _float_type(*args):
     type = _common_type(*args)
-    return type if _RANKS[type] >= _RANKS["f32"] else _default_float()
+    return type if _RANKS[type] >= _RANKS["f32"] else default_float()
 
 
-def _convert(region, arg, type):
+def convert(region, arg, type):
     """Returns a value or a number as a value of a type."""
     if not isinstance(arg, Value):
         return region.constant(arg, type)
@@ -182,7 +182,7 @@ def _add(region, a, b, *, alpha=1):
     type = _common_type(a, b)
     if type == "i1":
         return _logic("ori", region, a, b)
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     if type != "index":
         return _emit(region, "arith.addf", (a, b), type)
     if _is(a, 0):
@@ -198,7 +198,7 @@ def _sub(region, a, b, *, alpha=1):
     type = _common_type(a, b)
     if type == "i1":
         fail("subtraction of booleans; use ^ or ~", RuntimeError)
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     if type != "index":
         return _emit(region, "arith.subf", (a, b), type)
     if _is(b, 0):
@@ -211,7 +211,7 @@ def _mul(region, a, b):
     type = _common_type(a, b)
     if type == "i1":
         return _logic("andi", region, a, b)
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     if type != "index":
         return _emit(region, "arith.mulf", (a, b), type)
     if _is(a, 1):
@@ -236,7 +236,7 @@ def _guard(region, b):
 
 def _select(region, condition, a, b, span=None):
     type = _common_type(a, b)
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     low, high = span or (min(a.low, b.low), max(a.high, b.high))
     return region.emit(f"arith.select {condition.name}, {a.name}, {b.name} : "
                        f"{type}", type, low, high)
@@ -267,7 +267,7 @@ def _divide_integers(operation, region, a, b):
 
 def _floor_divide(region, a, b):
     type = _common_type(a, b, least="index")
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     if type == "index":
         return _divide_integers("floordivsi", region, a, b)
     return _emit(region, "math.floor", (_emit(region, "arith.divf", (a, b),
@@ -278,10 +278,10 @@ def _div(region, a, b, *, rounding_mode=None):
     if rounding_mode == "floor":
         return _floor_divide(region, a, b)
     if rounding_mode == "trunc" and _common_type(a, b, least="index") == "index":
-        return _divide_integers("divsi", region, _convert(region, a, "index"),
-                                _convert(region, b, "index"))
+        return _divide_integers("divsi", region, convert(region, a, "index"),
+                                convert(region, b, "index"))
     type = _float_type(a, b)
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     quotient = _emit(region, "arith.divf", (a, b), type)
     if rounding_mode == "trunc":
         return _emit(region, "math.trunc", (quotient,), type)
@@ -291,7 +291,7 @@ def _div(region, a, b, *, rounding_mode=None):
 def _remainder(region, a, b):
     """The remainder with the divisor's sign, as Python's."""
     type = _common_type(a, b, least="index")
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     if type != "index":
         rest = _emit(region, "arith.remf", (a, b), type)
         below = _compare("lt", region, rest, 0.0)
@@ -318,7 +318,7 @@ def _remainder(region, a, b):
 def _fmod(region, a, b):
     """The remainder with the dividend's sign, as C's."""
     type = _common_type(a, b, least="index")
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     if type != "index":
         return _emit(region, "arith.remf", (a, b), type)
     quotient = _divide_integers("divsi", region, a, b)
@@ -329,28 +329,28 @@ def _pow(region, a, b):
     type = _common_type(a, b)
     if isinstance(b, (int, float)) and float(b).is_integer() and 1 <= b <= 16 or (
             type == "index" and isinstance(b, int) and 0 <= b <= 64):
-        power = _convert(region, a, type) if b else 1
+        power = convert(region, a, type) if b else 1
         for bit in bin(int(b))[3:]:
             power = _mul(region, power, power)
             if bit == "1":
                 power = _mul(region, power, a)
-        return _convert(region, power, type)
+        return convert(region, power, type)
     if type == "index":
         if _is(a, 2):
             return _shift("shli", region, 1, b)
         fail("an integer to a power that is traced or negative; convert it to "
              "float")
     if isinstance(b, Value):
-        return _emit(region, "math.powf", (_convert(region, a, type),
-                                           _convert(region, b, type)), type)
+        return _emit(region, "math.powf", (convert(region, a, type),
+                                           convert(region, b, type)), type)
     if b == 0.5:
-        return _emit(region, "math.sqrt", (_convert(region, a, type),), type)
+        return _emit(region, "math.sqrt", (convert(region, a, type),), type)
     if b == -1:
         return _div(region, 1.0, a)
     if b == -0.5:
-        return _emit(region, "math.rsqrt", (_convert(region, a, type),), type)
-    return _emit(region, "math.powf", (_convert(region, a, type),
-                                       _convert(region, b, type)), type)
+        return _emit(region, "math.rsqrt", (convert(region, a, type),), type)
+    return _emit(region, "math.powf", (convert(region, a, type),
+                                       convert(region, b, type)), type)
 
 
 def _neg(region, a):
@@ -376,7 +376,7 @@ def _extreme(operation, pick, region, a, b):
     type = _common_type(a, b)
     if type == "i1":
         return _logic("ori" if operation == "max" else "andi", region, a, b)
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     if type != "index":
         return _emit(region, f"arith.{operation}imumf", (a, b), type)
     for x, y in ((a, b), (b, a)):
@@ -404,13 +404,13 @@ def _clamp(region, a, low=None, high=None):
     return a if high is None else _least(region, a, high)
 
 
-@_public("clip")
+@public("clip")
 def clamp(self, min=None, max=None):
     if min is None:
-        return _elementwise(lambda r, a, y: _clamp(r, a, None, y))(self, max)
+        return elementwise(lambda r, a, y: _clamp(r, a, None, y))(self, max)
     if max is None:
-        return _elementwise(lambda r, a, x: _clamp(r, a, x))(self, min)
-    return _elementwise(_clamp)(self, min, max)
+        return elementwise(lambda r, a, x: _clamp(r, a, x))(self, min)
+    return elementwise(_clamp)(self, min, max)
 
 
 for _name, _function in (
@@ -418,7 +418,7 @@ for _name, _function in (
         ("floor_divide", _floor_divide), ("remainder", _remainder),
         ("fmod", _fmod), ("pow", _pow), ("neg", _neg), ("abs", _abs),
         ("maximum", _largest), ("minimum", _least)):
-    FUNCTIONS[_name] = _elementwise(_function)
+    FUNCTIONS[_name] = elementwise(_function)
 for _name, _known in (
         ("subtract", "sub"), ("multiply", "mul"), ("divide", "div"),
         ("true_divide", "div"), ("truediv", "div"), ("float_power", "pow"),
@@ -443,7 +443,7 @@ def _compare(name, region, a, b):
     type = _common_type(a, b)
     if type == "i1" and name not in ("eq", "ne"):
         type = "index"
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     predicate = _PREDICATES[name][type in ("f32", "f64")]
     operation = "cmpf" if type in ("f32", "f64") else "cmpi"
     return region.emit(f"arith.{operation} {predicate}, {a.name}, {b.name} : "
@@ -460,10 +460,10 @@ def _logic(operation, region, a, b):
                           "xori": (0, None)}[operation]
         for x, y in ((a, b), (b, a)):
             if _is(x, neutral):
-                return _convert(region, y, type)
+                return convert(region, y, type)
             if final is not None and _is(x, final):
                 return region.constant(final, type)
-    a, b = _convert(region, a, type), _convert(region, b, type)
+    a, b = convert(region, a, type), convert(region, b, type)
     low, high = MIN, MAX
     if type == "i1":
         low, high = 0, 1
@@ -486,7 +486,7 @@ def _not(region, a):
 
 
 def _shift(operation, region, a, b):
-    a, b = _convert(region, a, "index"), _convert(region, b, "index")
+    a, b = convert(region, a, "index"), convert(region, b, "index")
     if b.low == b.high and not 0 <= b.low < 64:
         fail(f"a shift by {b.low} bits; expected 0 to 63", ValueError)
     low, high = MIN, MAX
@@ -502,56 +502,56 @@ def _shift(operation, region, a, b):
 
 
 def _where(region, condition, a, b):
-    condition = _convert(region, condition, "i1")
+    condition = convert(region, condition, "i1")
     if condition.low == condition.high:
         type = _common_type(a, b)
-        return _convert(region, a if condition.low else b, type)
+        return convert(region, a if condition.low else b, type)
     return _select(region, condition, a, b)
 
 
-@_public()
+@public()
 def where(condition, input=None, other=None):
     if input is None or other is None:
         fail("where: expected a value for true and one for false")
-    return _elementwise(_where)(condition, input, other)
+    return elementwise(_where)(condition, input, other)
 
 
 METHODS["where"] = lambda self, condition, other: where(condition, self, other)
 for _name in _PREDICATES:
-    FUNCTIONS[_name] = _elementwise(functools.partial(_compare, _name))
+    FUNCTIONS[_name] = elementwise(functools.partial(_compare, _name))
 for _name, _known in (("less", "lt"), ("less_equal", "le"), ("greater", "gt"),
                       ("greater_equal", "ge"), ("not_equal", "ne")):
     FUNCTIONS[_name] = FUNCTIONS[_known]
 for _name, _operation in (("and", "andi"), ("or", "ori"), ("xor", "xori")):
     _function = functools.partial(_logic, _operation)
     for _form in (_name, f"r{_name}", f"bitwise_{_name}"):
-        FUNCTIONS[_form] = _elementwise(_function)
-    FUNCTIONS[f"logical_{_name}"] = _elementwise(
+        FUNCTIONS[_form] = elementwise(_function)
+    FUNCTIONS[f"logical_{_name}"] = elementwise(
         lambda region, a, b, function=_function: function(
-            region, _convert(region, a, "i1"), _convert(region, b, "i1")))
+            region, convert(region, a, "i1"), convert(region, b, "i1")))
 for _name, _operation in (("lshift", "shli"), ("rshift", "shrsi")):
     _function = functools.partial(_shift, _operation)
-    FUNCTIONS[_name] = _elementwise(_function)
-    FUNCTIONS[f"r{_name}"] = _elementwise(
+    FUNCTIONS[_name] = elementwise(_function)
+    FUNCTIONS[f"r{_name}"] = elementwise(
         lambda region, a, b, function=_function: function(region, b, a))
 FUNCTIONS["bitwise_left_shift"] = FUNCTIONS["lshift"]
 FUNCTIONS["bitwise_right_shift"] = FUNCTIONS["rshift"]
-FUNCTIONS["bitwise_not"] = FUNCTIONS["invert"] = _elementwise(_not)
-FUNCTIONS["logical_not"] = _elementwise(
-    lambda region, a: _not(region, _convert(region, a, "i1")))
+FUNCTIONS["bitwise_not"] = FUNCTIONS["invert"] = elementwise(_not)
+FUNCTIONS["logical_not"] = elementwise(
+    lambda region, a: _not(region, convert(region, a, "i1")))
 
 #--- Functions of one float --------------------------------------------------
 
 
 def _call_math(operation, region, a):
     type = _float_type(a)
-    return _emit(region, f"math.{operation}", (_convert(region, a, type),), type)
+    return _emit(region, f"math.{operation}", (convert(region, a, type),), type)
 
 
 for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt",
               "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
               "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc"):
-    FUNCTIONS[_name] = _elementwise(functools.partial(_call_math, _name))
+    FUNCTIONS[_name] = elementwise(functools.partial(_call_math, _name))
 for _name, _known in (("arcsin", "asin"), ("arccos", "acos"),
                       ("arctan", "atan"), ("arcsinh", "asinh"),
                       ("arccosh", "acosh"), ("arctanh", "atanh"),
@@ -570,7 +570,7 @@ def _round_to(operation, region, a):
 for _name, _operation in (("floor", "floor"), ("ceil", "ceil"),
                           ("trunc", "trunc"), ("fix", "trunc"),
                           ("round", "roundeven")):
-    FUNCTIONS[_name] = _elementwise(functools.partial(_round_to, _operation))
+    FUNCTIONS[_name] = elementwise(functools.partial(_round_to, _operation))
 
 
 def _classify(operation, answer, region, a):
@@ -580,21 +580,21 @@ def _classify(operation, answer, region, a):
 
 
 for _name, _answer in (("isnan", 0), ("isinf", 0), ("isfinite", 1)):
-    FUNCTIONS[_name] = _elementwise(
+    FUNCTIONS[_name] = elementwise(
         functools.partial(_classify, _name, _answer))
 
 
 def _call_binary(operation, region, a, b):
     type = _float_type(a, b)
-    return _emit(region, operation, (_convert(region, a, type),
-                                     _convert(region, b, type)), type)
+    return _emit(region, operation, (convert(region, a, type),
+                                     convert(region, b, type)), type)
 
 
 for _name, _operation in (("atan2", "math.atan2"), ("arctan2", "math.atan2"),
                           ("copysign", "math.copysign"),
                           ("fmax", "arith.maxnumf"),
                           ("fmin", "arith.minnumf")):
-    FUNCTIONS[_name] = _elementwise(
+    FUNCTIONS[_name] = elementwise(
         functools.partial(_call_binary, _operation))
 
 
@@ -602,21 +602,22 @@ def _f(name):
     return lambda *args: FUNCTIONS[name](*args)
 
 
-_exp, _log1p, _tanh, _erf, _maximum, _minimum = map(
-    _f, ("exp", "log1p", "tanh", "erf", "maximum", "minimum"))
+_exp, _log1p, _tanh, _erf = map(_f, ("exp", "log1p", "tanh", "erf"))
+add, mul, maximum, minimum, bitwise_and, bitwise_or = map(
+    _f, ("add", "mul", "maximum", "minimum", "bitwise_and", "bitwise_or"))
 
 
-@_public("special_expit")
+@public("special_expit")
 def sigmoid(input):
     return 1.0 / (1.0 + _exp(-input))
 
 
-@_public()
+@public()
 def silu(input, inplace=False):
     return input * sigmoid(input)
 
 
-@_public()
+@public()
 def gelu(input, *, approximate="none"):
     if approximate == "tanh":
         cubic = input + 0.044715 * (input * input * input)
@@ -624,406 +625,167 @@ def gelu(input, *, approximate="none"):
     return 0.5 * input * (1.0 + _erf(input * math.sqrt(0.5)))
 
 
-@_public()
+@public()
 def relu(input, inplace=False):
-    return _maximum(input, 0)
+    return maximum(input, 0)
 
 
-@_public()
+@public()
 def relu6(input, inplace=False):
-    return _minimum(_maximum(input, 0), 6)
+    return minimum(maximum(input, 0), 6)
 
 
-@_public()
+@public()
 def leaky_relu(input, negative_slope=0.01, inplace=False):
     return where(input > 0, input, input * negative_slope)
 
 
-@_public()
+@public()
 def elu(input, alpha=1.0, inplace=False):
     return where(input > 0, input, alpha * FUNCTIONS["expm1"](
-        _minimum(input, 0)))
+        minimum(input, 0)))
 
 
-@_public()
+@public()
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     return clamp(input, min_val, max_val)
 
 
-@_public()
+@public()
 def hardsigmoid(input, inplace=False):
     return relu6(input + 3.0) / 6.0
 
 
-@_public()
+@public()
 def hardswish(input, inplace=False):
     return input * hardsigmoid(input)
 
 
-@_public()
+@public()
 def softplus(input, beta=1.0, threshold=20.0):
     scaled = input * beta
-    smooth = (_maximum(scaled, 0) + _log1p(_exp(-abs(scaled)))) / beta
+    smooth = (maximum(scaled, 0) + _log1p(_exp(-abs(scaled)))) / beta
     return where(scaled > threshold, input, smooth)
 
 
-@_public("log_sigmoid")
+@public("log_sigmoid")
 def logsigmoid(input):
-    return _minimum(input, 0) - _log1p(_exp(-abs(input)))
+    return minimum(input, 0) - _log1p(_exp(-abs(input)))
 
 
-@_public()
+@public()
 def mish(input, inplace=False):
     return input * _tanh(softplus(input))
 
 
-@_public()
+@public()
 def logaddexp(input, other):
-    largest = _maximum(input, other)
+    largest = maximum(input, other)
     return largest + _log1p(_exp(-abs(input - other)))
 
 
-@_public()
+@public()
 def softsign(input):
     return input / (1.0 + abs(input))
 
 
-@_public()
+@public()
 def square(input):
     return input * input
 
 
-@_public()
+@public()
 def reciprocal(input):
     return 1.0 / input
 
 
-@_public("sgn")
+@public("sgn")
 def sign(input):
     """Minus 1, 0 or 1, of the input's type."""
     return where(input > 0, 1, where(input < 0, -1, 0)).to(input.dtype)
 
 
-@_public()
+@public()
 def frac(input):
     return input - FUNCTIONS["trunc"](input)
 
 
-@_public()
+@public()
 def lerp(input, end, weight):
     return input + weight * (end - input)
 
 
-@_public()
+@public()
 def addcmul(input, tensor1, tensor2, *, value=1):
     return input + value * tensor1 * tensor2
 
 
-@_public()
+@public()
 def addcdiv(input, tensor1, tensor2, *, value=1):
     return input + value * tensor1 / tensor2
 
 
-@_public()
+@public()
 def hypot(input, other):
     return FUNCTIONS["sqrt"](input * input + other * other)
 
 
-@_public("xlogy")
+@public("xlogy")
 def special_xlogy(input, other):
     return where(other == 0, 0.0, input * FUNCTIONS["log"](other))
 
 
-@_public("rad2deg")
+@public("rad2deg")
 def _rad2deg(input):
     return input * (180.0 / math.pi)
 
 
-@_public("deg2rad")
+@public("deg2rad")
 def _deg2rad(input):
     return input * (math.pi / 180.0)
 
-#--- Conversions and new tensors ---------------------------------------------
+#--- Conversions -------------------------------------------------------------
 
-_TYPES = {dtype: type for type, dtype in DTYPES.items()}
+TYPES = {dtype: type for type, dtype in DTYPES.items()}
 
 
 def _to_dtype(region, a, *, dtype):
-    type = _TYPES.get(dtype)
+    type = TYPES.get(dtype)
     if type is not None:
-        return _convert(region, a, type)
+        return convert(region, a, type)
     if dtype in (torch.float16, torch.bfloat16):
-        return _convert(region, a, "f32")
+        return convert(region, a, "f32")
     if dtype.is_floating_point or dtype.is_complex:
         fail(f"a conversion to {dtype}, which a region does not have")
-    return _convert(region, a, "index")
+    return convert(region, a, "index")
 
 
-def _cast(input, dtype):
-    return _elementwise(functools.partial(_to_dtype, dtype=dtype))(input)
+def cast(input, dtype):
+    return elementwise(functools.partial(_to_dtype, dtype=dtype))(input)
 
 
-@_public("_to_copy", "to_copy")
+@public("_to_copy", "to_copy")
 def to(self, *args, dtype=None, **_):
     for arg in args:
         if isinstance(arg, torch.dtype):
             dtype = arg
         elif isinstance(arg, (torch.Tensor, Traced)):
             dtype = arg.dtype
-    return self if dtype is None else _cast(self, dtype)
+    return self if dtype is None else cast(self, dtype)
 
 
-@_public("type_as")
+@public("type_as")
 def _type_as(self, other):
-    return _cast(self, other.dtype)
+    return cast(self, other.dtype)
 
 
-@_public("type")
+@public("type")
 def _type(self, dtype):
-    return _cast(self, dtype)
+    return cast(self, dtype)
 
 
 for _name, _dtype in (("float", torch.float32), ("double", torch.float64),
                       ("half", torch.float16), ("bfloat16", torch.bfloat16),
                       ("int", torch.int32), ("long", torch.int64),
                       ("short", torch.int16), ("bool", torch.bool)):
-    FUNCTIONS[_name] = (lambda self, dtype=_dtype, **_: _cast(self, dtype))
-
-
-def _fill(like, shape, number, dtype):
-    """A tensor of one number; `like` gives what is not given."""
-    dtype = like.dtype if dtype is None else dtype
-    region = like.region
-    item = _cast(_convert(region, number, _TYPES.get(dtype) or (
-        "f32" if dtype.is_floating_point else "index")), dtype)
-    if isinstance(shape, int):
-        shape = (shape,)
-    shape = tuple(shape)
-    if not shape:
-        return item
-    return Array(shape, [item] * torch.Size(shape).numel())
-
-
-def _shape_of(size, sizes):
-    if size is not None:
-        return size
-    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
-        return sizes[0]
-    return sizes
-
-
-def _make_new(number):
-    def make(self, *sizes, size=None, dtype=None, **_):
-        return _fill(self, _shape_of(size, sizes), number, dtype)
-    return make
-
-
-for _name, _number in (("new_ones", 1), ("new_zeros", 0), ("new_empty", 0)):
-    FUNCTIONS[_name] = _make_new(_number)
-for _name, _number in (("ones_like", 1), ("zeros_like", 0), ("empty_like", 0)):
-    FUNCTIONS[_name] = (lambda input, *, dtype=None, number=_number, **_:
-                        _fill(input, input.shape, number, dtype))
-
-
-@_public()
-def new_full(self, size, fill_value, *, dtype=None, **_):
-    return _fill(self, size, fill_value, dtype)
-
-
-@_public()
-def full_like(input, fill_value, *, dtype=None, **_):
-    return _fill(input, input.shape, fill_value, dtype)
-
-
-@_public("scalar_tensor")
-def new_tensor(self, data, *, dtype=None, **_):
-    if isinstance(data, (list, tuple)):
-        fail("new_tensor: expected a number; capture a tensor made outside of "
-             "the mod")
-    if dtype is None:
-        dtype = DTYPES["i1" if isinstance(data, bool) else
-                       "index" if isinstance(data, int) else _default_float()]
-    return _fill(self, (), data, dtype)
-
-
-#--- Small tensors -----------------------------------------------------------
-
-
-def _unroll(input):
-    if isinstance(input, Value):
-        return Array((), [input])
-    return _read(_find_region([input]), input)
-
-
-def _reshape_by(function):
-    """Makes a function that moves elements about from one on tensors of their
-    numbers."""
-    def apply(self, *args, **kwargs):
-        array = _unroll(self)
-        numbers = torch.arange(len(array.items)).reshape(array.shape)
-        return array.pick(function(numbers, *args, **kwargs))
-    return apply
-
-
-for _name in ("unsqueeze", "squeeze", "view", "reshape", "expand", "flatten",
-              "transpose", "permute", "t", "flip", "roll", "ravel", "select",
-              "narrow", "diagonal", "broadcast_to", "expand_as", "view_as",
-              "reshape_as"):
-    FUNCTIONS[_name] = _reshape_by(getattr(torch.Tensor, _name))
-for _name in ("detach", "clone", "contiguous", "positive", "alias",
-              "lift_fresh_copy", "lift_fresh", "cpu", "cuda",
-              "requires_grad_"):
-    FUNCTIONS[_name] = lambda self, *_, **__: self
-FUNCTIONS["dim"] = FUNCTIONS["ndimension"] = lambda self: len(self.shape)
-FUNCTIONS["numel"] = FUNCTIONS["nelement"] = lambda self: self.shape.numel()
-FUNCTIONS["size"] = lambda self, dim=None: (
-    self.shape if dim is None else self.shape[dim])
-FUNCTIONS["is_floating_point"] = lambda self: self.dtype.is_floating_point
-FUNCTIONS["is_complex"] = lambda self: False
-FUNCTIONS["len"] = len
-
-
-@_public("getitem")
-def _getitem(self, index):
-    if isinstance(self, Traced):
-        return self[index]
-    region = _find_region(index if isinstance(index, tuple) else (index,))
-    region.tracer.check(self)
-    return Row(region, self)[index]
-
-
-@_public("index")
-def _index(self, indices):
-    return _getitem(self, tuple(
-        slice(None) if index is None else index for index in indices))
-
-
-@_public()
-def index_select(input, dim, index):
-    return _getitem(input, (slice(None),) * (dim % len(input.shape)) + (index,))
-
-
-@_public()
-def take(input, index):
-    return _getitem(input.flatten(), index)
-
-
-def _reduce(combine, initial=None):
-    """Makes a reduction, by adding one element after another."""
-    def apply(self, dim=None, keepdim=False, *, dtype=None):
-        array = _unroll(self)
-        if dtype is not None:
-            array = _unroll(_cast(array, dtype))
-        if initial is not None:
-            array = _unroll(initial(array))
-        rank = len(array.shape)
-        dims = range(rank) if dim is None else (
-            (dim,) if isinstance(dim, int) else dim)
-        dims = sorted({d % rank for d in dims}) if rank else []
-        numbers = torch.arange(len(array.items)).reshape(array.shape)
-        kept = [d for d in range(rank) if d not in dims]
-        lists = numbers.permute(*kept, *dims).reshape(
-            [array.shape[d] for d in kept] + [-1]) if rank else numbers[None]
-        items = []
-        for row in lists.reshape(-1, lists.shape[-1]).tolist():
-            items.append(functools.reduce(combine, (array.items[at]
-                                                    for at in row)))
-        shape = [array.shape[d] if d in kept else 1 for d in range(rank)
-                 if keepdim or d in kept]
-        return items[0] if not shape else Array(shape, items)
-    return apply
-
-
-def _integer_of(array):
-    return array.to(torch.int64) if array.type == "i1" else array
-
-
-_sum = FUNCTIONS["sum"] = _reduce(_f("add"), _integer_of)
-FUNCTIONS["prod"] = _reduce(_f("mul"), _integer_of)
-FUNCTIONS["any"] = _reduce(_f("bitwise_or"), lambda a: _cast(a, torch.bool))
-FUNCTIONS["all"] = _reduce(_f("bitwise_and"), lambda a: _cast(a, torch.bool))
-FUNCTIONS["amax"] = _reduce(_maximum)
-FUNCTIONS["amin"] = _reduce(_minimum)
-
-
-@_public()
-def mean(input, dim=None, keepdim=False, *, dtype=None):
-    total = _sum(input, dim, keepdim, dtype=dtype)
-    count = torch.Size(input.shape).numel()
-    return total / (count // torch.Size(getattr(total, "shape", ())).numel())
-
-
-def _make_extreme(name, pair):
-    def apply(input, *args, **kwargs):
-        other = args[0] if args else kwargs.get("other", kwargs.get("dim"))
-        if other is None:
-            return FUNCTIONS["a" + name](input)
-        if isinstance(other, (Traced, torch.Tensor)):
-            return pair(input, other)
-        fail(f"{name} along a dimension has two results; use a{name}")
-    return apply
-
-
-FUNCTIONS["max"] = _make_extreme("max", _maximum)
-FUNCTIONS["min"] = _make_extreme("min", _minimum)
-
-
-@_public("inner", "vdot")
-def dot(input, other):
-    return _sum(input * other, -1)
-
-
-@_public("mv", "linalg_vecdot")
-def matmul(input, other):
-    if len(input.shape) > 2 or len(other.shape) > 2:
-        fail("matmul of tensors of more than two dimensions")
-    region = _find_region((input, other))
-    input, other = (_unroll(_read(region, x)) for x in (input, other))
-    if len(other.shape) == 2:
-        other = FUNCTIONS["t"](other)
-        if len(input.shape) == 2:
-            input = FUNCTIONS["unsqueeze"](input, 1)
-    return _sum(input * other, -1)
-
-
-FUNCTIONS["rmatmul"] = lambda a, b: matmul(b, a)
-
-
-def _linear_norm(input, p=2, dim=None, keepdim=False, **_):
-    if p not in (2, 2.0, None, "fro"):
-        fail("a norm other than the Euclidean one")
-    return FUNCTIONS["sqrt"](_sum(input * input, dim, keepdim))
-
-
-FUNCTIONS["norm"] = _linear_norm
-FUNCTIONS["linalg_vector_norm"] = FUNCTIONS["linalg_norm"] = _linear_norm
-
-
-@_public()
-def stack(tensors, dim=0):
-    region = _find_region(tensors)
-    arrays = [_unroll(_read(region, x)) if not isinstance(x, Value) else
-              Array((), [x]) for x in tensors]
-    numbers = torch.arange(sum(len(a.items) for a in arrays)).split(
-        [len(a.items) for a in arrays])
-    joined = Array((), [item for a in arrays for item in a.items])
-    return joined.pick(torch.stack([n.reshape(a.shape) for n, a in zip(
-        numbers, arrays)], dim))
-
-
-@_public("concat")
-def cat(tensors, dim=0):
-    region = _find_region(tensors)
-    arrays = [_unroll(_read(region, x)) for x in tensors]
-    numbers = torch.arange(sum(len(a.items) for a in arrays)).split(
-        [len(a.items) for a in arrays])
-    joined = Array((), [item for a in arrays for item in a.items])
-    return joined.pick(torch.cat([n.reshape(a.shape) for n, a in zip(
-        numbers, arrays)], dim))
-
-
-@_public()
-def unbind(input, dim=0):
-    array = _unroll(input)
-    numbers = torch.arange(len(array.items)).reshape(array.shape)
-    return tuple(array.pick(part) for part in numbers.unbind(dim))
+    FUNCTIONS[_name] = (lambda self, dtype=_dtype, **_: cast(self, dtype))

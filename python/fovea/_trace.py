@@ -16,7 +16,7 @@ import re
 
 import torch
 
-from . import _functions  # noqa: F401, fills in FUNCTIONS
+from . import _vectors  # noqa: F401, with _functions fills in FUNCTIONS
 from ._values import (ELEMENTS, FUNCTIONS, NOWHERE, Array, Number, Region, Row,
                       TraceError, Traced, Value, check_capture)
 
