@@ -9,6 +9,7 @@
 
 #include "FragmentMath.h"
 
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -74,16 +75,6 @@ static Value isEqualTo(OpBuilder &builder, Location loc, Value value,
   return arith::CmpFOp::create(
       builder, loc, arith::CmpFPredicate::OEQ, value,
       createConstant(builder, loc, value.getType(), constant));
-}
-
-static Value convertFloat(OpBuilder &builder, Location loc, Value value,
-                          FloatType type) {
-  unsigned from = value.getType().getIntOrFloatBitWidth(), to = type.getWidth();
-  if (value.getType() == type)
-    return value;
-  if (from < to)
-    return arith::ExtFOp::create(builder, loc, type, value);
-  return arith::TruncFOp::create(builder, loc, type, value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -260,7 +251,7 @@ Value StepEmitter::weights(Value probabilities) {
                           body, loc, kept, scaled,
                           createConstant(body, loc, sizes.accumulation, 0.0));
                     }
-                    return convertFloat(body, loc, weight, sizes.element);
+                    return convertFloats(body, loc, weight, sizes.element);
                   });
 }
 
@@ -356,7 +347,7 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
         Value output = arith::SelectOp::create(
             body, loc, isEqualTo(body, loc, elements[1], 0.0),
             constant(body, 0.0), product);
-        return convertFloat(body, loc, output, type);
+        return convertFloats(body, loc, output, type);
       });
 }
 
@@ -371,11 +362,11 @@ Value fovea::emitLogSumExp(OpBuilder &builder, Location loc,
           return createConstant(body, loc, type, value);
         };
         Value log = math::Log2Op::create(body, loc, elements[1]);
-        log =
-            arith::MulFOp::create(body, loc, convertFloat(body, loc, log, type),
-                                  constant(std::numbers::ln2));
+        log = arith::MulFOp::create(body, loc,
+                                    convertFloats(body, loc, log, type),
+                                    constant(std::numbers::ln2));
         Value lse = math::FmaOp::create(
-            body, loc, convertFloat(body, loc, elements[0], type),
+            body, loc, convertFloats(body, loc, elements[0], type),
             constant(unit.unit), log);
         return arith::SelectOp::create(body, loc,
                                        isEqualTo(body, loc, elements[1], 0.0),

@@ -7,6 +7,8 @@
 
 #include "KernelBuilder.h"
 
+#include "fovea/Analysis/Formula.h"
+
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -109,18 +111,7 @@ Value KernelBuilder::splat(VectorType type, Value scalar) {
 }
 
 Value KernelBuilder::convert(Value value, Type element) {
-  Type from = getElementTypeOrSelf(value.getType());
-  if (from == element)
-    return value;
-  Type type = element;
-  if (auto vector = dyn_cast<VectorType>(value.getType()))
-    type = vector.clone(element);
-  if (element.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth())
-    return arith::ExtFOp::create(*this, type, value);
-  if (element.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth())
-    return arith::TruncFOp::create(*this, type, value);
-  // f16 and bf16 are converted by way of f32.
-  return convert(convert(value, getF32Type()), element);
+  return fovea::convertFloats(*this, getLoc(), value, element);
 }
 
 Value KernelBuilder::maxOrSecond(Value a, Value b) {

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/Loops.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -353,16 +354,6 @@ private:
                               });
   }
 
-  static Value convert(OpBuilder &b, Location l, Value value, Type type) {
-    unsigned from = value.getType().getIntOrFloatBitWidth();
-    unsigned to = type.getIntOrFloatBitWidth();
-    if (value.getType() == type)
-      return value;
-    if (from < to)
-      return arith::ExtFOp::create(b, l, type, value);
-    return arith::TruncFOp::create(b, l, type, value);
-  }
-
   AffineMap identity() { return builder.getMultiDimIdentityMap(2); }
 
   /// Emits the block of the result that begins at `rowBegin`, `columnBegin`.
@@ -453,7 +444,7 @@ private:
     Value packed = getBufferPart(buffer, {}, constant(0), rows, sums);
     emitMap(part, packed, {map, identity()},
             [&](OpBuilder &b, Location l, ValueRange in) {
-              return convert(b, l, in[0], c.type);
+              return convertFloats(b, l, in[0], c.type);
             });
   }
 
@@ -468,7 +459,7 @@ private:
           getBufferPart(buffer, getPanel(column), constant(0), sums, width);
       emitMap(part, packed, {map, identity()},
               [&](OpBuilder &b, Location l, ValueRange in) {
-                return convert(b, l, in[0], c.type);
+                return convertFloats(b, l, in[0], c.type);
               });
     });
   }
@@ -559,9 +550,9 @@ private:
     Type element = getElementTypeOrSelf(part);
     emitMap(valid, part, {identity(), map},
             [&](OpBuilder &b, Location l, ValueRange in) {
-              Value sum = arith::AddFOp::create(b, l, in[0],
-                                                convert(b, l, in[1], c.type));
-              return convert(b, l, sum, element);
+              Value sum = arith::AddFOp::create(
+                  b, l, in[0], convertFloats(b, l, in[1], c.type));
+              return convertFloats(b, l, sum, element);
             });
   }
 

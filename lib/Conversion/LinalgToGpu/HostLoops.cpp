@@ -16,6 +16,7 @@
 #include "Launch.h"
 #include "Memory.h"
 #include "PointLoops.h"
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Conversion/Utils/ReproducibleSum.h"
 
 #include "fovea/Dialect/Machine/IR/Machine.h"
@@ -253,16 +254,10 @@ linalg::GenericOp ScatterEmitter::emitSums(const ReproducibleSum &integers,
               place.front() = number;
               return memref::LoadOp::create(b, l, sums, place);
             });
-        Value before = old.front();
-        Type exact = body.getF64Type();
-        bool isNarrow = before.getType() != exact;
-        if (isNarrow)
-          before = arith::ExtFOp::create(body, loc, exact, before);
-        Value after = arith::AddFOp::create(body, loc, before, sum);
-        if (isNarrow)
-          after =
-              arith::TruncFOp::create(body, loc, type.getElementType(), after);
-        linalg::YieldOp::create(body, loc, after);
+        Formula exact = {body, loc, body.getF64Type()};
+        Value after = exact.add(exact.convert(old.front()), sum);
+        linalg::YieldOp::create(
+            body, loc, convertFloats(body, loc, after, type.getElementType()));
       });
 }
 
@@ -291,9 +286,8 @@ LogicalResult ScatterEmitter::emitIntegers(
   Value zero = arith::ConstantIntOp::create(builder, loc, 0, /*width=*/64);
   auto fill = linalg::FillOp::create(builder, loc, zero, sums);
   emitTerms(term, [&](OpBuilder &body, Value value, Value, ValueRange place) {
-    if (value.getType() != added)
-      value = arith::ExtFOp::create(body, loc, added, value);
-    integers.add(body, loc, value, sums, place);
+    integers.add(body, loc, convertFloats(body, loc, value, added), sums,
+                 place);
   });
   linalg::GenericOp all = emitSums(integers, sums);
   memref::DeallocOp::create(builder, loc, sums);

@@ -90,9 +90,7 @@ static Value convert(OpBuilder &builder, Location loc, Value value, Type type) {
     return value;
   if (from.isInteger())
     return arith::SIToFPOp::create(builder, loc, type, value);
-  if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
-    return arith::ExtFOp::create(builder, loc, type, value);
-  return arith::TruncFOp::create(builder, loc, type, value);
+  return convertFloats(builder, loc, value, to);
 }
 
 static Value expand(Operation *op, const Expansion &expansion) {

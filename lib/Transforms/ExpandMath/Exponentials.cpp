@@ -46,17 +46,17 @@ Value MathBuilder::exp2(Value x) {
   auto [whole, n] = round(x);
   Value f = sub(x, whole);
   Value p = polynomial(f, isF64() ? ArrayRef(kExp2F64) : ArrayRef(kExp2F32));
-  return scaleByPowerOfTwo(mulAdd(f, p, constant(1.0)), n);
+  return scaleByPowerOfTwo(mulAdd(f, p, number(1.0)), n);
 }
 
 Value MathBuilder::exp(Value x) {
   x = isF64() ? clamp(x, -746.0, 710.0) : clamp(x, -104.5, 89.0);
-  auto [whole, n] = round(mul(x, constant(1.4426950408889634)));
-  Value high = constant(isF64() ? -0x1.62e42feep-1 : -0x1.62e4p-1);
+  auto [whole, n] = round(mul(x, number(1.4426950408889634)));
+  Value high = number(isF64() ? -0x1.62e42feep-1 : -0x1.62e4p-1);
   Value low =
-      constant(isF64() ? -1.9082149292705877e-10 : -1.4286068203094172e-6);
+      number(isF64() ? -1.9082149292705877e-10 : -1.4286068203094172e-6);
   Value r = mulAdd(whole, low, mulAdd(whole, high, x));
   Value p = polynomial(r, isF64() ? ArrayRef(kExpF64) : ArrayRef(kExpF32));
   Value tail = mulAdd(mul(r, r), p, r);
-  return scaleByPowerOfTwo(add(tail, constant(1.0)), n);
+  return scaleByPowerOfTwo(add(tail, number(1.0)), n);
 }

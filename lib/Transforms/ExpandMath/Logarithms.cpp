@@ -38,20 +38,20 @@ MathBuilder::Logarithm MathBuilder::decompose(Value x) {
                             : std::numeric_limits<float>::min();
   int64_t shift = significandBits() + 2;
   Value isSmall = compare(arith::CmpFPredicate::OLT, x, smallest);
-  x = select(isSmall, mul(x, constant(double(int64_t(1) << shift))), x);
-  Value offset = select(isSmall, constant(-double(shift)), constant(0.0));
+  x = select(isSmall, mul(x, number(double(int64_t(1) << shift))), x);
+  Value offset = select(isSmall, number(-double(shift)), number(0.0));
 
   Value bits = toBits(x);
-  Value sqrtHalf = toBits(constant(0.70710678118654752));
+  Value sqrtHalf = toBits(number(0.70710678118654752));
   Value e = shiftRightSigned(subInt(bits, sqrtHalf), significandBits());
   Value m = fromBits(subInt(bits, shiftLeft(e, significandBits())));
 
-  Value t = sub(m, constant(1.0));
-  Value s = div(t, add(t, constant(2.0)));
+  Value t = sub(m, number(1.0));
+  Value s = div(t, add(t, number(2.0)));
   Value z = mul(s, s);
   Value r =
       mul(z, polynomial(z, isF64() ? ArrayRef(kLogF64) : ArrayRef(kLogF32)));
-  Value half = mul(mul(t, constant(0.5)), t);
+  Value half = mul(mul(t, number(0.5)), t);
   Value correction = sub(half, mul(s, add(half, r)));
   return {add(intToFloat(e), offset), t, correction};
 }
@@ -59,19 +59,18 @@ MathBuilder::Logarithm MathBuilder::decompose(Value x) {
 /// Handles the logarithm of 0, of negative numbers, of infinity and of NaN.
 Value MathBuilder::finishLog(Value x, Value result) {
   result = select(compare(arith::CmpFPredicate::OEQ, x, infinity()),
-                  constant(infinity()), result);
+                  number(infinity()), result);
   result = select(compare(arith::CmpFPredicate::OEQ, x, 0.0),
-                  constant(-infinity()), result);
+                  number(-infinity()), result);
   // The comparison is unordered: it holds for NaN also.
   return select(compare(arith::CmpFPredicate::ULT, x, 0.0),
-                constant(std::numeric_limits<double>::quiet_NaN()), result);
+                number(std::numeric_limits<double>::quiet_NaN()), result);
 }
 
 Value MathBuilder::log(Value x) {
   Logarithm parts = decompose(x);
-  Value high = constant(isF64() ? 0x1.62e42feep-1 : 0x1.62e4p-1);
-  Value low =
-      constant(isF64() ? 1.9082149292705877e-10 : 1.4286068203094172e-6);
+  Value high = number(isF64() ? 0x1.62e42feep-1 : 0x1.62e4p-1);
+  Value low = number(isF64() ? 1.9082149292705877e-10 : 1.4286068203094172e-6);
   Value small = sub(mul(parts.exponent, low), parts.correction);
   return finishLog(x, mulAdd(parts.exponent, high, add(parts.t, small)));
 }
@@ -79,23 +78,23 @@ Value MathBuilder::log(Value x) {
 Value MathBuilder::log2(Value x) {
   Logarithm parts = decompose(x);
   Value natural = sub(parts.t, parts.correction);
-  return finishLog(
-      x, mulAdd(natural, constant(1.4426950408889634), parts.exponent));
+  return finishLog(x,
+                   mulAdd(natural, number(1.4426950408889634), parts.exponent));
 }
 
 Value MathBuilder::log10(Value x) {
   Logarithm parts = decompose(x);
   Value natural =
-      mul(sub(parts.t, parts.correction), constant(0.43429448190325182));
+      mul(sub(parts.t, parts.correction), number(0.43429448190325182));
   return finishLog(
-      x, mulAdd(parts.exponent, constant(0.30102999566398120), natural));
+      x, mulAdd(parts.exponent, number(0.30102999566398120), natural));
 }
 
 // log(1 + x) = log(u) + d / u, where u is the rounded sum and d its rounding
 // error.
 Value MathBuilder::log1p(Value x) {
-  Value u = add(x, constant(1.0));
-  Value lost = sub(x, sub(u, constant(1.0)));
+  Value u = add(x, number(1.0));
+  Value lost = sub(x, sub(u, number(1.0)));
   Value result = log(u);
   Value isFinite = compare(arith::CmpFPredicate::OLT, abs(result), infinity());
   return select(isFinite, add(result, div(lost, u)), result);

@@ -8,16 +8,13 @@
 #ifndef FOVEA_LIB_TRANSFORMS_EXPANDMATH_MATHBUILDER_H
 #define FOVEA_LIB_TRANSFORMS_EXPANDMATH_MATHBUILDER_H
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "fovea/Analysis/Formula.h"
 
 namespace fovea {
 
-/// Builds arithmetic on one type: f32, f64, or a vector of either.
-class MathBuilder {
+/// Builds elementary functions on one type: f32, f64, or a vector of either.
+class MathBuilder : public Formula {
 public:
-  using Value = mlir::Value;
-
   MathBuilder(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
 
   bool isF64() const { return width == 64; }
@@ -26,21 +23,12 @@ public:
   int64_t exponentBias() const { return isF64() ? 1023 : 127; }
   double infinity() const;
 
-  Value constant(double value);
   Value constantInt(int64_t value);
-  Value add(Value a, Value b);
-  Value sub(Value a, Value b);
-  Value mul(Value a, Value b);
-  Value div(Value a, Value b);
-  Value neg(Value a);
   Value abs(Value a);
   Value copySign(Value magnitude, Value sign);
   /// Returns `a * b + c`, rounded once where the target has such an
   /// instruction.
   Value mulAdd(Value a, Value b, Value c);
-  Value select(Value condition, Value a, Value b);
-  Value compare(mlir::arith::CmpFPredicate predicate, Value a, double b);
-  Value isEqual(Value a, Value b);
   /// Returns the conjunction of two conditions.
   Value both(Value a, Value b);
   Value sqrt(Value a);
@@ -108,13 +96,8 @@ private:
   struct Logarithm;
   Logarithm decompose(Value x);
   Value finishLog(Value x, Value result);
-  template <typename OpTy>
-  Value binary(Value a, Value b) {
-    return OpTy::create(builder, a, b);
-  }
 
-  mlir::ImplicitLocOpBuilder builder;
-  mlir::Type type, intType;
+  mlir::Type intType;
   int64_t width;
 };
 

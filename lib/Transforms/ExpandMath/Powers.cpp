@@ -25,27 +25,26 @@ static constexpr double kLog2 = 0.69314718055994530942;
 Value MathBuilder::pow(Value x, Value y) {
   Value power = exp2(mul(y, log2(abs(x))));
   // A negative number has whole powers only; the odd ones are negative.
-  Value half = mul(y, constant(0.5));
+  Value half = mul(y, number(0.5));
   Value isWhole = isEqual(y, trunc(y));
   Value isOdd = both(
       isWhole, compare(arith::CmpFPredicate::ONE, sub(half, trunc(half)), 0.0));
   Value isNegative = both(compare(arith::CmpFPredicate::OLT, x, 0.0),
                           compare(arith::CmpFPredicate::OGT, x, -infinity()));
   power = select(isOdd, copySign(power, x), power);
-  power = select(isNegative,
-                 select(isWhole, power,
-                        constant(std::numeric_limits<double>::quiet_NaN())),
-                 power);
+  power = select(
+      isNegative,
+      select(isWhole, power, number(std::numeric_limits<double>::quiet_NaN())),
+      power);
   // This holds also where the other operand is not a number.
   power =
-      select(compare(arith::CmpFPredicate::OEQ, x, 1.0), constant(1.0), power);
-  return select(compare(arith::CmpFPredicate::OEQ, y, 0.0), constant(1.0),
-                power);
+      select(compare(arith::CmpFPredicate::OEQ, x, 1.0), number(1.0), power);
+  return select(compare(arith::CmpFPredicate::OEQ, y, 0.0), number(1.0), power);
 }
 
 Value MathBuilder::cbrt(Value x) {
   Value a = abs(x);
-  Value third = constant(1.0 / 3.0);
+  Value third = number(1.0 / 3.0);
   Value root = exp2(mul(log2(a), third));
   // One step of Newton's method.
   Value error = sub(root, div(a, mul(root, root)));
@@ -62,12 +61,12 @@ Value MathBuilder::rem(Value x, Value y) {
   constexpr int64_t kBits = 52, kSteps = 6;
   Value rest = abs(x), divisor = abs(y);
   auto isLess = [&](Value a, Value b) -> Value {
-    return arith::CmpFOp::create(builder, arith::CmpFPredicate::OLT, a, b);
+    return compare(arith::CmpFPredicate::OLT, a, b);
   };
   for (int64_t step = kSteps; step-- > 0;) {
-    Value scaled = mul(divisor, constant(std::ldexp(1.0, kBits * step)));
+    Value scaled = mul(divisor, number(std::ldexp(1.0, kBits * step)));
     Value count = trunc(div(rest, scaled));
-    Value next = math::FmaOp::create(builder, neg(count), scaled, rest);
+    Value next = make<math::FmaOp>(neg(count), scaled, rest);
     next = select(compare(arith::CmpFPredicate::OLT, next, 0.0),
                   add(next, scaled), next);
     // Comparisons with NaN are false, so that it is passed on.
@@ -78,7 +77,7 @@ Value MathBuilder::rem(Value x, Value y) {
 
 Value MathBuilder::expm1(Value x) {
   Value u = exp(x);
-  Value rest = sub(u, constant(1.0));
+  Value rest = sub(u, number(1.0));
   Value result = div(mul(rest, x), log(u));
   result =
       select(compare(arith::CmpFPredicate::OGT, abs(x), 40.0), rest, result);
@@ -88,36 +87,36 @@ Value MathBuilder::expm1(Value x) {
 Value MathBuilder::sinh(Value x) {
   Value a = abs(x);
   Value e = expm1(a);
-  Value small = mul(constant(0.5), add(e, div(e, add(e, constant(1.0)))));
-  Value large = exp(sub(a, constant(kLog2)));
+  Value small = mul(number(0.5), add(e, div(e, add(e, number(1.0)))));
+  Value large = exp(sub(a, number(kLog2)));
   return copySign(
       select(compare(arith::CmpFPredicate::OGT, a, 40.0), large, small), x);
 }
 
 Value MathBuilder::cosh(Value x) {
-  Value half = exp(sub(abs(x), constant(kLog2)));
-  return add(half, div(constant(0.25), half));
+  Value half = exp(sub(abs(x), number(kLog2)));
+  return add(half, div(number(0.25), half));
 }
 
 Value MathBuilder::asinh(Value x) {
-  Value one = constant(1.0);
+  Value one = number(1.0);
   Value a = abs(x);
   Value z = mul(a, a);
   Value small = log1p(add(a, div(z, add(one, sqrt(add(z, one))))));
-  Value large = add(log(a), constant(kLog2));
+  Value large = add(log(a), number(kLog2));
   return copySign(
       select(compare(arith::CmpFPredicate::OGT, a, 1e150), large, small), x);
 }
 
 Value MathBuilder::acosh(Value x) {
-  Value t = sub(x, constant(1.0));
-  Value small = log1p(add(t, sqrt(mul(t, add(t, constant(2.0))))));
-  Value large = add(log(x), constant(kLog2));
+  Value t = sub(x, number(1.0));
+  Value small = log1p(add(t, sqrt(mul(t, add(t, number(2.0))))));
+  Value large = add(log(x), number(kLog2));
   return select(compare(arith::CmpFPredicate::OGT, x, 1e150), large, small);
 }
 
 Value MathBuilder::atanh(Value x) {
   Value a = abs(x);
-  Value quotient = div(add(a, a), sub(constant(1.0), a));
-  return copySign(mul(constant(0.5), log1p(quotient)), x);
+  Value quotient = div(add(a, a), sub(number(1.0), a));
+  return copySign(mul(number(0.5), log1p(quotient)), x);
 }

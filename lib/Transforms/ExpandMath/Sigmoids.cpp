@@ -57,9 +57,8 @@ Value MathBuilder::tanh(Value x) {
   Value z = mul(x, x);
   Value small = mulAdd(mul(x, z), polynomial(z, kTanhF64), x);
   // tanh|x| = 1 - 2 / (e^(2|x|) + 1), also where that is infinite.
-  Value power = exp(mul(abs(x), constant(2.0)));
-  Value large =
-      sub(constant(1.0), div(constant(2.0), add(power, constant(1.0))));
+  Value power = exp(mul(abs(x), number(2.0)));
+  Value large = sub(number(1.0), div(number(2.0), add(power, number(1.0))));
   return select(compare(arith::CmpFPredicate::OLT, abs(x), 0.6), small,
                 copySign(large, x));
 }
@@ -87,9 +86,9 @@ static constexpr double kErfcF64[] = {
 /// arguments.
 static Value emitErfcTail(MathBuilder &b, Value a) {
   a = b.clamp(a, 0.5, 28.0);
-  Value two = b.constant(2.0);
+  Value two = b.number(2.0);
   Value t = b.div(two, b.add(two, a));
-  Value p = b.polynomial(b.sub(t, b.constant(0.4375)), kErfcF64);
+  Value p = b.polynomial(b.sub(t, b.number(0.4375)), kErfcF64);
   return b.mul(t, b.exp(b.sub(p, b.mul(a, a))));
 }
 
@@ -98,16 +97,16 @@ Value MathBuilder::erf(Value x) {
     return emitRational(*this, x, {kErfP, kErfQ, 3.925});
   Value small = mul(x, polynomial(mul(x, x), kErfF64));
   Value tail = emitErfcTail(*this, abs(x));
-  Value large = copySign(sub(constant(1.0), tail), x);
+  Value large = copySign(sub(number(1.0), tail), x);
   // This does not hold for NaN, which the first select keeps.
   return select(compare(arith::CmpFPredicate::OGE, abs(x), 0.5), large, small);
 }
 
 Value MathBuilder::erfc(Value x) {
-  Value one = constant(1.0);
+  Value one = number(1.0);
   Value near = sub(one, mul(x, polynomial(mul(x, x), kErfF64)));
   Value tail = emitErfcTail(*this, abs(x));
   Value isNegative = compare(arith::CmpFPredicate::OLT, x, 0.0);
-  Value far = select(isNegative, sub(constant(2.0), tail), tail);
+  Value far = select(isNegative, sub(number(2.0), tail), tail);
   return select(compare(arith::CmpFPredicate::OGE, abs(x), 0.5), far, near);
 }

@@ -47,15 +47,15 @@ struct MathBuilder::Angle {
 };
 
 MathBuilder::Angle MathBuilder::reduceAngle(Value x) {
-  auto [whole, n] = round(mul(x, constant(2.0 / kPi)));
+  auto [whole, n] = round(mul(x, number(2.0 / kPi)));
   Value r = x;
   // The first two parts have 33 bits.
   for (double part :
        {-0x1.921fb544p0, -0x1.0b4611a6p-34, -0x1.3198a2e037073p-69})
-    r = math::FmaOp::create(builder, whole, constant(part), r);
+    r = make<math::FmaOp>(whole, number(part), r);
   Value z = mul(r, r);
   Value sin = mulAdd(mul(r, z), polynomial(z, kSin), r);
-  Value cos = add(mulAdd(z, constant(-0.5), constant(1.0)),
+  Value cos = add(mulAdd(z, number(-0.5), number(1.0)),
                   mul(mul(z, z), polynomial(z, kCos)));
   return {sin, cos, n};
 }
@@ -76,7 +76,7 @@ Value MathBuilder::tan(Value x) {
 }
 
 Value MathBuilder::atan(Value x) {
-  Value one = constant(1.0);
+  Value one = number(1.0);
   Value a = abs(x);
   Value isLarge = compare(arith::CmpFPredicate::OGT, a, 1.0);
   Value t = select(isLarge, div(one, a), a);
@@ -85,8 +85,8 @@ Value MathBuilder::atan(Value x) {
       div(select(isMiddle, sub(t, one), t), select(isMiddle, add(t, one), one));
   Value z = mul(u, u);
   Value result = mulAdd(mul(u, z), polynomial(z, kAtan), u);
-  result = select(isMiddle, add(result, constant(kPi / 4)), result);
-  result = select(isLarge, sub(constant(kPi / 2), result), result);
+  result = select(isMiddle, add(result, number(kPi / 4)), result);
+  result = select(isLarge, sub(number(kPi / 2), result), result);
   return copySign(result, x);
 }
 
@@ -98,22 +98,22 @@ Value MathBuilder::atan2(Value y, Value x) {
   Value isBoth =
       both(isInfinite, compare(arith::CmpFPredicate::OEQ, abs(y), infinity()));
   ratio = select(both(isZero, compare(arith::CmpFPredicate::OEQ, x, 0.0)),
-                 constant(0.0), ratio);
-  Value result = atan(select(isBoth, constant(1.0), ratio));
+                 number(0.0), ratio);
+  Value result = atan(select(isBoth, number(1.0), ratio));
   Value isLeft =
-      compare(arith::CmpFPredicate::OLT, copySign(constant(1.0), x), 0.0);
-  result = select(isLeft, sub(constant(kPi), result), result);
+      compare(arith::CmpFPredicate::OLT, copySign(number(1.0), x), 0.0);
+  result = select(isLeft, sub(number(kPi), result), result);
   return copySign(result, y);
 }
 
 Value MathBuilder::asin(Value x) {
-  Value one = constant(1.0);
+  Value one = number(1.0);
   Value square = mul(sub(one, x), add(one, x));
   return atan(div(x, sqrt(square)));
 }
 
 Value MathBuilder::acos(Value x) {
-  Value one = constant(1.0);
+  Value one = number(1.0);
   Value half = atan(sqrt(div(sub(one, x), add(one, x))));
-  return mul(constant(2.0), half);
+  return mul(number(2.0), half);
 }

@@ -7,9 +7,9 @@
 
 #include "fovea/Dialect/Attn/Differentiate/DecomposeBackward.h"
 
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -26,6 +26,7 @@ namespace fovea::attn {
 } // namespace fovea::attn
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -19,6 +19,7 @@
 #include <limits>
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Analysis/CostModel.h"
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/ScheduleModel.h"
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"

@@ -7,7 +7,7 @@
 
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 

@@ -7,7 +7,7 @@
 
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,6 +17,7 @@
 #include <numbers>
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 

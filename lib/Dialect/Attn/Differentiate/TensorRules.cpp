@@ -5,15 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "fovea/Analysis/ScheduleModel.h"
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -55,8 +55,7 @@ private:
              << op->getName() << " at " << op.getLoc() << " is "
              << getElementTypeOrSelf(operand->get())
              << ", products are in the join of all, " << type;
-      operand->set(differentiate::convertFloats(builder, op.getLoc(),
-                                                operand->get(), type));
+      operand->set(convertFloats(builder, op.getLoc(), operand->get(), type));
       ++numConverted;
       isConverted = true;
     }

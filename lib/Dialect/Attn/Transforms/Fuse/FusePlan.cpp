@@ -6,8 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FusePlan.h"
-
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Analysis/Formula.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -661,7 +660,7 @@ void Plan::build(SmallVectorImpl<Operation *> &erased,
     Axes layout[] = {batch, heads, rows};
     Value sum = buildResult(builder, loc, axes, attention.getLse(), layout,
                             logSumAccess, type.clone(lseType.getElementType()));
-    logSumReplacements.push_back(differentiate::convertFloats(
+    logSumReplacements.push_back(convertFloats(
         builder, loc, sum, cast<FloatType>(type.getElementType())));
   }
   for (Operation &op : llvm::make_range(
