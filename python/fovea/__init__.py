@@ -36,6 +36,7 @@ _NEEDS_TORCH = {
     "flex_attention": "_flex", "trace": "_flex", "AuxOutput": "_flex",
     "AuxRequest": "_flex", "and_masks": "_flex", "create_mask": "_flex",
     "noop_mask": "_flex", "or_masks": "_flex", "TraceError": "_values",
+    "attention": "_attention", "scaled_dot_product_attention": "_attention",
 }
 
 

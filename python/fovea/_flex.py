@@ -106,6 +106,8 @@ def trace(score_mod=None, mask_mod=None, *, query, key, value, scale=None):
                         tracer.mask(mask_mod))
 
 
+# Mods and their closures are no operands of a graph that Dynamo could hold.
+@torch._dynamo.disable
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
            wants_max=False, dropout_p=0.0, generator=None, deterministic=None):
     """Computes attention on operands that have been checked. Returns the output,
@@ -134,7 +136,7 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
         # Compiles both passes at once.
         _operator.get_pair(text, query.device, bool(deterministic))
     output, lse = _operator.attention(query, key, value, captures, numbers, text,
-                                      bool(deterministic))
+                                      bool(deterministic), grows)
     if not wants_lse:
         lse = None
     elif lse.dtype == torch.float64 and query.dtype != torch.float64:

@@ -153,9 +153,13 @@ def _differentiate(ctx, output_gradient, lse_gradient):
     if lse.dtype != torch.float64:
         raise Error("fovea::attention: expected a text with a second result of "
                     "f64 where there are gradients")
-    gradients = iter(torch.ops.fovea.attention_backward(
-        query, key, value, captures, numbers, text, deterministic, output, lse,
-        output_gradient, lse_gradient))
+    operands = (query, key, value, captures, numbers, text, deterministic, output,
+                lse, output_gradient, lse_gradient)
+    if is_transformed():
+        gradients = iter(_AttentionBackward.apply(len(captures), *_flatten(
+            operands)))
+    else:
+        gradients = iter(torch.ops.fovea.attention_backward(*operands))
     found = [next(gradients) if x.is_floating_point() else None
              for x in (query, key, value, *captures)]
     # PyTorch wants a list without elements for one without elements.
@@ -213,7 +217,75 @@ def _define():
 _library = _define()
 
 
-def attention(query, key, value, captures, numbers, text, deterministic):
-    """Calls `fovea::attention`."""
+def _flatten(operands):
+    """Puts the captured tensors, which are a list, last."""
+    return (*operands[:3], *operands[4:], *operands[3])
+
+
+class _AttentionBackward(torch.autograd.Function):
+    """The operator of the backward pass for `torch.func`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(count, *operands):
+        split = len(operands) - count
+        return tuple(torch.ops.fovea.attention_backward(
+            *operands[:3], operands[split:], *operands[3:split]))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    backward = staticmethod(_refuse_second_order)
+
+
+class _Attention(torch.autograd.Function):
+    """The operator with gradients for `torch.func`, which does not follow those
+    that torch.library registers."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(numbers, text, deterministic, query, key, value, *captures):
+        return torch.ops.fovea.attention(query, key, value, captures, numbers,
+                                         text, deterministic)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        numbers, text, deterministic, query, key, value, *captures = inputs
+        _set_up(ctx, (query, key, value, captures, numbers, text, deterministic),
+                output)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        query, key, value, captures, *_ = _differentiate(ctx, *gradients)
+        return (None, None, None, query, key, value, *captures)
+
+
+def _is_plain(tensors):
+    """Returns True if nothing but the kernel looks at a call: no subclass, mode
+    or transform."""
+    return (all(type(x) in (torch.Tensor, torch.nn.Parameter) for x in tensors)
+            and not torch._C._len_torch_dispatch_stack())
+
+
+def is_transformed():
+    """Returns True within a transform of `torch.func`."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def attention(query, key, value, captures, numbers, text, deterministic, grows):
+    """Computes attention, with gradients if it `grows` autograd's graph."""
+    if is_transformed():
+        if not grows:
+            return torch.ops.fovea.attention(query, key, value, captures,
+                                             numbers, text, deterministic)
+        return _Attention.apply(numbers, text, deterministic, query, key, value,
+                                *captures)
+    if not grows and _is_plain((query, key, value, *captures)):
+        # What the operator comes to, without the dispatcher.
+        return run_forward(query, key, value, captures, numbers, text,
+                           deterministic)
     return torch.ops.fovea.attention(query, key, value, captures, numbers, text,
                                      deterministic)

@@ -71,6 +71,9 @@ class Tracer:
         self.runs = all(isinstance(size, int) and size for size in self._sizes)
         self._is_wide = any(x.dtype == torch.float64
                             for x in (query, key, value))
+        # The tensors of torch.func have no memory of their own.
+        self._is_transformed = (
+            torch._C._functorch.peek_interpreter_stack() is not None)
         self._operands = {}
         self._names = {}
         self._numbers = []
@@ -91,7 +94,8 @@ class Tracer:
         if operand is not None:
             return operand
         place = None
-        if not tensor.requires_grad and type(tensor) is torch.Tensor:
+        if (not tensor.requires_grad and type(tensor) is torch.Tensor
+                and not self._is_transformed):
             place = (tensor.data_ptr(), tensor.shape, tensor.stride(),
                      tensor.dtype)
             operand = self._operands.get(place)

@@ -1,0 +1,294 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention with the usual options, and PyTorch's scaled_dot_product_attention:
+mods put together from arguments, for what _flex.py does with mods."""
+
+import operator
+
+import torch
+
+from . import _flex
+from ._values import Number
+
+__all__ = ["attention", "scaled_dot_product_attention"]
+
+
+def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None,
+              sinks=None, bias=None, score_mod=None, mask_mod=None, q_offset=0,
+              kv_lengths=None, layout="bhsd", return_lse=False):
+    """Attention with what models ask for, in one kernel, with gradients.
+
+        fovea.attention(q, k, v, causal=True, window=1024, softcap=50.0)
+
+    q: `[B, H, Sq, D]` by layout "bhsd", `[B, Sq, H, D]` by "bshd"; f16, bf16, f32
+        or f64, with any strides. k, v: as q, with Sk positions, a number of heads
+        that divides H, and for v any head size.
+    scale: multiplies products, 1 / sqrt(D) if None.
+    causal: query i sees keys up to its position, i + q_offset.
+    window: a number w: keys nearer than w positions, those ahead only if not
+        causal (Hugging Face's `sliding_window`); or a pair (left, right): keys
+        from `left` behind to `right` ahead, -1 for any (flash-attn's
+        `window_size`).
+    softcap: c makes a scaled score s `c * tanh(s / c)`.
+    bias: a tensor that broadcasts to `[B, H, Sq, Sk]` whatever the layout: floats
+        are added to scores after the cap, booleans are a mask, True for what
+        counts.
+    score_mod, mask_mod: as those of `flex_attention`, after the bias; their
+        q_idx does not include q_offset.
+    sinks: `[H]`, for each head the score of one more key whose value is 0.
+    q_offset: the position of the first query, as in a cache: an integer, or a
+        tensor of integers, of no dimensions or `[B]`. Another offset needs no
+        other kernel.
+    kv_lengths: `[B]`, integers: the keys that each sequence has. What lies behind
+        is not read.
+    return_lse: also returns the natural logarithm of the sum of exponentials,
+        sinks included, `[B, H, Sq]`, f32 (f64 if an operand is).
+
+    Returns the output in the layout and the order of strides of q. Tensors may
+    require gradients: q, k, v, sinks, a bias of floats, and what mods close over.
+    """
+    if layout not in ("bhsd", "bshd"):
+        raise ValueError(f"layout: expected 'bhsd' or 'bshd', got {layout!r}")
+    if layout == "bshd":
+        for name, x in (("q", q), ("k", k), ("v", v)):
+            if not isinstance(x, torch.Tensor) or x.dim() != 4:
+                raise ValueError(f"{name}: expected a tensor of rank 4, got "
+                                 f"{getattr(x, 'shape', x)}")
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    _flex._check_inputs(q, k, v, True, None)
+    batch, heads, length = q.shape[:3]
+    kv_length = k.shape[2]
+    _check_shape("sinks", sinks, (heads,), False)
+    _check_shape("kv_lengths", kv_lengths, (batch,), True)
+    scores, masks = [], []
+    if kv_lengths is not None:
+        masks.append(lambda b, h, i, j: j < kv_lengths[b])
+    masks += _make_window(causal, window, _make_position(q_offset, batch))
+    if softcap is not None:
+        cap = float(softcap)
+        if not cap > 0:
+            raise ValueError(f"softcap: expected a number above 0, got {softcap}")
+        scores.append(lambda s, b, h, i, j: cap * torch.tanh(s / cap))
+    if bias is not None:
+        mod = _make_bias("bias", bias, (batch, heads, length, kv_length))
+        (masks if bias.dtype == torch.bool else scores).append(mod)
+    if score_mod is not None:
+        scores.append(score_mod)
+    if mask_mod is not None:
+        masks.append(mask_mod)
+    output, lse, _ = _flex.attend(
+        q, k, v, _chain(scores), _flex.and_masks(*masks) if masks else None,
+        scale, wants_lse=return_lse or sinks is not None)
+    if sinks is not None:
+        sinks = sinks.to(lse.dtype)[:, None]
+        # The share of the probabilities that the sink leaves.
+        output = (output * torch.sigmoid(lse - sinks)[..., None]).to(output.dtype)
+        if return_lse:
+            lse = torch.logaddexp(lse, sinks)
+    if layout == "bshd":
+        output = output.transpose(1, 2)
+    return (output, lse) if return_lse else output
+
+
+def _check_shape(name, tensor, shape, is_integer):
+    if tensor is None:
+        return
+    wrong = None
+    if not isinstance(tensor, torch.Tensor):
+        wrong = type(tensor).__name__
+    elif tensor.shape != shape or is_integer != (
+            not tensor.is_floating_point() and tensor.dtype != torch.bool):
+        wrong = f"one of {tensor.dtype} of shape {tuple(tensor.shape)}"
+    if wrong:
+        kind = "integers" if is_integer else "floats"
+        raise ValueError(f"{name}: expected a tensor of {kind} of shape {shape}, "
+                         f"got {wrong}")
+
+
+def _make_position(offset, batch):
+    """Returns a function of a sequence and a query that gives its position."""
+    if isinstance(offset, torch.Tensor):
+        _check_shape("q_offset", offset, () if not offset.dim() else (batch,),
+                     True)
+        if offset.dim():
+            return lambda b, i: i + offset[b]
+        return lambda b, i: i + offset
+    offset = operator.index(offset)
+    if not offset:
+        return lambda b, i: i
+    number = Number(offset)
+    return lambda b, i: i + number
+
+
+def _make_window(causal, window, position):
+    """Returns the masks of a causal mask and a window."""
+    left = right = -1
+    if window is not None:
+        if isinstance(window, (tuple, list)):
+            if len(window) != 2:
+                raise ValueError("window: expected a number or (left, right), got "
+                                 f"{window}")
+            left, right = map(operator.index, window)
+        else:
+            left = right = operator.index(window) - 1
+            if left < 0:
+                raise ValueError(f"window: expected 1 or more, got {window}")
+    if causal:
+        right = 0
+    masks = []
+    if right == 0:
+        masks.append(lambda b, h, i, j: position(b, i) >= j)
+    elif right > 0:
+        masks.append(lambda b, h, i, j: j - position(b, i) <= right)
+    if left >= 0:
+        masks.append(lambda b, h, i, j: position(b, i) - j <= left)
+    return masks
+
+
+def _make_bias(name, bias, shape):
+    """Returns a mod that adds a tensor which broadcasts to the scores' shape, or
+    a mask of booleans."""
+    if not isinstance(bias, torch.Tensor):
+        raise TypeError(f"{name}: expected a tensor, got {type(bias).__name__}")
+    try:
+        fits = torch.broadcast_shapes(bias.shape, shape) == torch.Size(shape)
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise RuntimeError(f"{name}: expected a shape that broadcasts to {shape}, "
+                           f"got {tuple(bias.shape)}")
+
+    def read(*place):
+        place = place[len(place) - bias.dim():]
+        return bias[tuple(0 if size == 1 else index
+                          for size, index in zip(bias.shape, place))]
+
+    if bias.dtype == torch.bool:
+        return read
+    return lambda s, *place: s + read(*place)
+
+
+def _chain(mods):
+    if len(mods) < 2:
+        return mods[0] if mods else None
+
+    def score_mod(score, *place):
+        for mod in mods:
+            score = mod(score, *place)
+        return score
+
+    return score_mod
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None,
+                                 dropout_p=0.0, is_causal=False, scale=None,
+                                 enable_gqa=False):
+    """`torch.nn.functional.scaled_dot_product_attention`, by Fovea: its arguments,
+    results and errors.
+
+    query: `[..., Hq, L, E]`, key: `[..., H, S, E]`, value: `[..., H, S, Ev]`, of
+        the same type: f16, bf16, f32 or f64. Ranks from 2; leading dimensions are
+        broadcast.
+    attn_mask: a tensor that broadcasts to `[..., Hq, L, S]`: booleans, True for
+        what counts, or floats, which are added to the scores.
+    dropout_p: the share of probabilities that become 0, drawn from PyTorch's
+        default generator of the CPU; as in PyTorch, whatever the mode of a module.
+    is_causal: query i sees keys 0 to i; with a mask, where both hold.
+    scale: 1 / sqrt(E) if None.
+    enable_gqa: H divides Hq, and each key serves Hq / H queries.
+
+    A row whose scores are all masked is 0. Scores are f32 (f64 of f64) and never
+    in memory, whatever the mask.
+    """
+    _check_sdpa(query, key, value, attn_mask)
+    if not 0.0 <= dropout_p <= 1.0:
+        raise RuntimeError("dropout probability has to be between 0 and 1, but got "
+                           f"{dropout_p}")
+    rank = max(x.dim() for x in (query, key, value))
+    has_heads = rank > 3 or enable_gqa
+    lead = -3 if has_heads else -2
+    batch = torch.broadcast_shapes(*(x.shape[:lead] for x in (query, key, value)))
+    heads = query.shape[-3] if has_heads else 1
+    if has_heads and not enable_gqa:
+        heads, = torch.broadcast_shapes(*(x.shape[-3:-2]
+                                          for x in (query, key, value)))
+        query, key, value = (_expand_heads(x, heads)
+                             for x in (query, key, value))
+    query, key, value = (_flatten_batch(x, batch, lead)
+                         for x in (query, key, value))
+    score_mod, masks = None, []
+    if is_causal:
+        masks.append(lambda b, h, i, j: i >= j)
+    if attn_mask is not None:
+        shape = (*batch, heads, query.shape[2], key.shape[2]) if has_heads else (
+            *batch, query.shape[2], key.shape[2])
+        mask = _flatten_mask(attn_mask, batch, shape, has_heads)
+        mod = _make_bias("attn_mask", mask, (query.shape[0], heads, *shape[-2:]))
+        if attn_mask.dtype == torch.bool:
+            masks.append(mod)
+        else:
+            score_mod = mod
+    if dropout_p == 1.0:
+        # Everything is dropped.
+        output = query.new_zeros((*query.shape[:3], value.shape[3]))
+    else:
+        _flex._check_inputs(query, key, value, True, None)
+        output, _, _ = _flex.attend(
+            query, key, value, score_mod,
+            _flex.and_masks(*masks) if masks else None, scale,
+            dropout_p=dropout_p)
+    if has_heads:
+        return output.reshape(*batch, *output.shape[1:])
+    return output.reshape(*batch, *output.shape[2:])
+
+
+def _check_sdpa(query, key, value, attn_mask):
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError("scaled_dot_product_attention(): argument "
+                            f"'{name}' must be Tensor, not {type(x).__name__}")
+    if not query.dtype == key.dtype == value.dtype:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got "
+            f"query.dtype: {query.dtype} key.dtype: {key.dtype} and value.dtype: "
+            f"{value.dtype} instead.")
+    if not query.device == key.device == value.device:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same device type, but got "
+            f"query.device: {query.device} key.device: {key.device} and "
+            f"value.device: {value.device} instead.")
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but "
+            f"got query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: "
+            f"{value.dim()} instead.")
+    if attn_mask is not None and attn_mask.dtype not in (
+            torch.bool, torch.float32, query.dtype):
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, "
+            f"but got attn_mask.dtype: {attn_mask.dtype} and  query.dtype: "
+            f"{query.dtype} instead.")
+
+
+def _expand_heads(x, heads):
+    if x.dim() < 3:
+        x = x[None]
+    return x.expand(*x.shape[:-3], heads, *x.shape[-2:])
+
+
+def _flatten_batch(x, batch, lead):
+    """Returns a tensor of rank 4, whose first dimension is all leading ones."""
+    tail = x.shape[lead:]
+    x = x.expand(*batch, *tail).reshape(batch.numel(), *tail)
+    return x if lead == -3 else x[:, None]
+
+
+def _flatten_mask(mask, batch, shape, has_heads):
+    """Returns a mask of rank 4 or less, sizes of 1 where it is broadcast."""
+    if not has_heads:
+        mask = mask[..., None, :, :] if mask.dim() > 2 else mask
+        shape = (*shape[:-2], 1, *shape[-2:])
+    if mask.dim() <= 4 and len(batch) == 1 or mask.dim() <= 3:
+        return mask
+    mask = mask.expand(*batch, *mask.shape[-3:])
+    return mask.reshape(batch.numel(), *mask.shape[-3:])

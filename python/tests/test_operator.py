@@ -1,0 +1,168 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The operator fovea::attention: PyTorch's checks of operators, fake tensors,
+torch.func, torch.compile, and calls below autograd."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import fovea
+from fovea import _operator
+from fovea._trace import Tracer
+from mods import causal_mask, make_qkv, reference
+from test_flex import compare
+
+
+def make_operands(lse="f64", transposed=False):
+    q, k, v = make_qkv(9, 12, grad=True)
+    if transposed:
+        q = q.detach().transpose(1, 2).contiguous().transpose(1, 2)
+        q.requires_grad_()
+    bias = torch.linspace(-1, 1, 12).requires_grad_()
+    ids = torch.arange(12)
+    tracer = Tracer(q, k, v)
+    score = tracer.score(lambda s, b, h, i, j: s + bias[ids[j]])
+    mask = tracer.mask(causal_mask)
+    text = tracer.write(0.25, score, mask, lse)
+    assert tracer.captures[0] is ids and tracer.captures[1] is bias
+    return q, k, v, tracer.captures, [], text, False
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_opcheck(transposed):
+    operands = make_operands(transposed=transposed)
+    results = torch.library.opcheck(torch.ops.fovea.attention.default, operands)
+    assert set(results.values()) == {"SUCCESS"}
+
+
+def test_opcheck_of_the_backward_pass():
+    q, k, v, captures, *rest = make_operands()
+    with torch.no_grad():
+        output, lse = torch.ops.fovea.attention(q, k, v, captures, *rest)
+    results = torch.library.opcheck(
+        torch.ops.fovea.attention_backward.default,
+        (q.detach(), k.detach(), v.detach(), [x.detach() for x in captures], *rest,
+         output, lse, torch.randn_like(output), torch.randn_like(lse)))
+    assert set(results.values()) == {"SUCCESS"}
+
+
+def test_gradients_need_the_log_sum_exp():
+    output, lse = torch.ops.fovea.attention(*make_operands(lse=None))
+    assert lse.numel() == 0
+    with pytest.raises(fovea.Error, match="a second result of f64"):
+        output.sum().backward()
+
+
+def test_fake_tensors():
+    """Shapes, types and strides without data; nothing is compiled."""
+    from torch._subclasses import FakeTensorMode
+    before = len(_operator._forwards)
+    with FakeTensorMode():
+        q = torch.empty(3, 11, 4, 16, dtype=torch.bfloat16).transpose(1, 2)
+        k, v = torch.empty(3, 2, 7, 16), torch.empty(3, 2, 7, 24)
+        output, lse = fovea.flex_attention(q, k, v, enable_gqa=True,
+                                           return_lse=True)
+    assert output.shape == (3, 4, 11, 24) and output.dtype == torch.bfloat16
+    assert output.transpose(1, 2).is_contiguous()
+    assert lse.shape == (3, 4, 11) and lse.dtype == torch.float32
+    assert len(_operator._forwards) == before
+
+
+def test_function_below_autograd():
+    """A Function is called in an operator's kernel, on tensors that require
+    gradients, as by an operator of PyTorch's own."""
+    q, k, v = make_qkv(5, 5, grad=True)
+    attend = fovea.compile(fovea.trace(None, causal_mask, query=q, key=k, value=v))
+    with pytest.raises(fovea.Error, match="requires a gradient"):
+        attend(q, k, v)
+    with torch.library._scoped_library("fovea_test", "DEF") as library:
+        library.define("attend(Tensor q, Tensor k, Tensor v) -> Tensor")
+        library.impl("attend", attend, "CPU")
+
+        def without_autograd(*operands):
+            with torch._C._AutoDispatchBelowAutograd():
+                return torch.ops.fovea_test.attend(*operands)
+
+        library.impl("attend", without_autograd, "AutogradCPU")
+        actual = torch.ops.fovea_test.attend(q, k, v)
+    compare(actual, reference(q, k, v, None, causal_mask)[0])
+
+
+def test_func():
+    """grad, vmap, and one in the other."""
+    q, k, v = make_qkv(6, 6)
+    bias = torch.linspace(-1, 1, 6)
+
+    def attend(q, bias):
+        return fovea.flex_attention(q, k, v, lambda s, b, h, i, j: s + bias[j],
+                                    mask_mod=causal_mask)
+
+    def loss(q, bias):
+        return (attend(q, bias)**2).sum()
+
+    qs = torch.stack([q, q * 2, q - 1])
+    biases = torch.stack([bias, bias * 2, -bias])
+    compare(torch.func.vmap(attend)(qs, biases), torch.stack(
+        [attend(*x) for x in zip(qs, biases)]).double())
+    expected = []
+    for pair in zip(qs, biases):
+        pair = [x.clone().requires_grad_() for x in pair]
+        expected.append(torch.autograd.grad(loss(*pair), pair))
+    found = torch.func.grad(loss, (0, 1))(q, bias)
+    for one, other in zip(found, expected[0]):
+        compare(one, other.double())
+    found = torch.func.vmap(torch.func.grad(loss, (0, 1)))(qs, biases)
+    for one, other in zip(found, zip(*expected)):
+        compare(one, torch.stack(other).double())
+    with pytest.raises(NotImplementedError, match="gradients of gradients"):
+        torch.func.grad(lambda q: torch.func.grad(loss)(q, bias).sum())(q)
+
+
+def test_compiled_code():
+    """Within torch.compile the call is made as it is, between two graphs."""
+    q, k, v = make_qkv(6, 6, grad=True)
+
+    @torch.compile(backend="aot_eager")
+    def model(q, k, v):
+        output = fovea.flex_attention(q * 2, k, v, mask_mod=causal_mask)
+        return output.sin()
+
+    actual = model(q, k, v)
+    expected = reference(q * 2, k, v, None, causal_mask)[0].sin()
+    compare(actual, expected)
+    compare(torch.autograd.grad(actual.sum(), q)[0],
+            torch.autograd.grad(expected.sum(), q)[0].double(), 2e-5)
+
+
+def test_lengths_do_not_recompile():
+    """The operator in a graph of dynamic sizes: one graph, one kernel."""
+    text = make_operands()[5]
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+
+    @torch.compile(backend=counter, dynamic=True, fullgraph=True)
+    def attend(q, k, v, ids, bias):
+        return torch.ops.fovea.attention(q, k, v, [ids, bias], [], text,
+                                         False)[0]
+
+    for length in (12, 20, 31):
+        q, k, v = make_qkv(length, length)
+        bias = torch.linspace(-1, 1, length)
+        compare(attend(q, k, v, torch.arange(length), bias), reference(
+            q, k, v, lambda s, b, h, i, j: s + bias[j], causal_mask)[0])
+    assert counter.frame_count == 1
+
+
+def test_checkpoint_draws_the_same_dropout():
+    q, k, v = make_qkv(20, 20, grad=True)
+    from torch.utils.checkpoint import checkpoint
+
+    def attend(q):
+        return fovea.flex_attention(q, k, v, dropout_p=0.5)
+
+    torch.manual_seed(0)
+    expected, = torch.autograd.grad(attend(q).sum(), q)
+    torch.manual_seed(0)
+    actual, = torch.autograd.grad(
+        checkpoint(attend, q, use_reentrant=False).sum(), q)
+    assert torch.equal(actual, expected)

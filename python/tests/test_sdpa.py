@@ -1,0 +1,261 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""attention and scaled_dot_product_attention, against PyTorch in f64."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import fovea
+from mods import make_qkv
+from test_flex import check_gradients, compare
+from torch.nn.functional import scaled_dot_product_attention as theirs
+from torch.testing._internal.common_methods_invocations import op_db
+
+
+def expect(q, k, v, keep=None, bias=None, softcap=None, sinks=None, scale=None,
+           score_mod=None):
+    """The output and log-sum-exp of operands [B, H, S, D], in f64."""
+    q, k, v = (x.double() for x in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    k, v = (x.repeat_interleave(group, 1) for x in (k, v))
+    scores = q @ k.mT * (q.shape[-1]**-0.5 if scale is None else scale)
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    if bias is not None:
+        scores = scores + bias.double()
+    if score_mod is not None:
+        scores = score_mod(scores)
+    if keep is not None:
+        scores = torch.where(keep, scores, -math.inf)
+    if sinks is not None:
+        column = sinks.double()[:, None, None].expand(*scores.shape[:3], 1)
+        scores = torch.cat([scores, column], -1)
+    lse = torch.logsumexp(scores, -1)
+    weights = torch.where(torch.isfinite(lse)[..., None],
+                          torch.exp(scores - lse.nan_to_num()[..., None]), 0)
+    return weights[..., :k.shape[2]] @ v, lse
+
+
+QUERIES, KEYS = 9, 14
+I = torch.arange(QUERIES)[:, None]
+J = torch.arange(KEYS)[None]
+
+
+@pytest.mark.parametrize("options, keep", [
+    ({"causal": True}, I >= J),
+    ({"causal": True, "q_offset": 5}, I + 5 >= J),
+    ({"causal": True, "window": 3}, (I >= J) & (I - J < 3)),
+    ({"window": 3}, (I - J).abs() < 3),
+    ({"window": (4, 2)}, (I - J <= 4) & (J - I <= 2)),
+    ({"window": (-1, 2), "q_offset": 1}, J - I - 1 <= 2),
+    ({"window": [2, -1]}, I - J <= 2),
+    ({"causal": True, "q_offset": torch.tensor([2, 5])},
+     I + torch.tensor([2, 5])[:, None, None, None] >= J),
+    ({"causal": True, "q_offset": torch.tensor(4)}, I + 4 >= J),
+    ({"kv_lengths": torch.tensor([3, 0])},
+     J < torch.tensor([3, 0])[:, None, None, None]),
+    ({"mask_mod": lambda b, h, i, j: (i + j) % 2 == 0, "causal": True},
+     (I >= J) & ((I + J) % 2 == 0)),
+], ids=lambda x: ",".join(x) if isinstance(x, dict) else "")
+def test_masks(options, keep):
+    q, k, v = make_qkv(QUERIES, KEYS, kv_heads=2)
+    output, lse = fovea.attention(q, k, v, **options, return_lse=True)
+    expected = expect(q, k, v, keep)
+    compare(output, expected[0])
+    compare(lse, expected[1])
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_everything(layout):
+    """All options at once, with gradients, in both layouts."""
+    q, k, v = (x.requires_grad_() for x in make_qkv(QUERIES, KEYS, kv_heads=2))
+    random = torch.Generator().manual_seed(1)
+    bias = torch.randn(4, 1, KEYS, generator=random).requires_grad_()
+    sinks = torch.randn(4, generator=random).requires_grad_()
+    gain = torch.tensor(0.7).requires_grad_()
+    lengths = torch.tensor([KEYS, 6])
+    given = [q, k, v] if layout == "bhsd" else [
+        x.transpose(1, 2) for x in (q, k, v)]
+    output, lse = fovea.attention(
+        *given, scale=0.4, causal=True, window=6, softcap=2.0, sinks=sinks,
+        bias=bias, score_mod=lambda s, b, h, i, j: s * gain, q_offset=3,
+        kv_lengths=lengths, layout=layout, return_lse=True)
+    assert output.shape == given[0].shape
+    assert output.stride() == given[0].stride()
+    if layout == "bshd":
+        output = output.transpose(1, 2)
+    keep = (I + 3 >= J) & (I + 3 - J < 6) & (J < lengths[:, None, None, None])
+    expected = expect(q, k, v, keep, bias, 2.0, sinks, 0.4, lambda s: s * gain)
+    compare(output, expected[0])
+    compare(lse, expected[1])
+    check_gradients([q, k, v, bias, sinks, gain], (output, lse), expected)
+
+
+def test_offsets_need_no_other_kernel():
+    from fovea import _operator
+    q, k, v = make_qkv(1, 50)
+    fovea.attention(q, k, v, causal=True, q_offset=7)
+    before = len(_operator._forwards)
+    for offset in (8, 20, 49):
+        output = fovea.attention(q, k, v, causal=True, q_offset=offset)
+        compare(output, expect(q, k, v, torch.arange(50) <= offset)[0])
+    assert len(_operator._forwards) == before
+
+
+def test_bias_of_booleans():
+    q, k, v = make_qkv(QUERIES, KEYS)
+    keep = torch.rand(2, 1, 1, KEYS, generator=torch.Generator().manual_seed(0)
+                      ) < 0.5
+    compare(fovea.attention(q, k, v, bias=keep), expect(q, k, v, keep)[0])
+
+
+def test_keys_behind_the_length_are_not_read():
+    q, k, v = make_qkv(1, 20)
+    expected = expect(q, k, v, torch.arange(20) < 7)[0]
+    k[:, :, 7:] = v[:, :, 7:] = math.nan
+    compare(fovea.attention(q, k, v, kv_lengths=torch.tensor([7, 7])), expected)
+
+
+@pytest.mark.parametrize("options, kind, message", [
+    ({"layout": "sbhd"}, ValueError, "layout: expected 'bhsd' or 'bshd', got 'sb"),
+    ({"window": 0}, ValueError, "window: expected 1 or more, got 0"),
+    ({"window": (1, 2, 3)}, ValueError, r"expected a number or \(left, right\)"),
+    ({"window": 1.5}, TypeError, "float"),
+    ({"softcap": 0}, ValueError, "softcap: expected a number above 0, got 0"),
+    ({"sinks": torch.zeros(3)}, ValueError,
+     r"sinks: expected a tensor of floats of shape \(4,\), got one of "
+     r"torch.float32 of shape \(3,\)"),
+    ({"kv_lengths": torch.zeros(2)}, ValueError,
+     "kv_lengths: expected a tensor of integers of shape"),
+    ({"kv_lengths": [3, 4]}, ValueError, "of shape .2,., got list"),
+    ({"q_offset": torch.zeros(3).long()}, ValueError, "q_offset: expected a"),
+    ({"bias": torch.zeros(5, 5)}, RuntimeError,
+     r"bias: expected a shape that broadcasts to \(2, 4, 9, 14\), got \(5, 5\)"),
+    ({"bias": 3.0}, TypeError, "bias: expected a tensor, got float"),
+])
+def test_errors(options, kind, message):
+    q, k, v = make_qkv(QUERIES, KEYS)
+    with pytest.raises(kind, match=message):
+        fovea.attention(q, k, v, **options)
+
+
+#--- scaled_dot_product_attention ----------------------------------------------
+
+OPERATION = next(op for op in op_db
+                 if op.name == "nn.functional.scaled_dot_product_attention")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_samples(dtype):
+    """PyTorch's own samples, forward and backward."""
+    count = 0
+    for sample in OPERATION.sample_inputs("cpu", dtype, requires_grad=True):
+        inputs = [sample.input, *sample.args]
+        if sample.kwargs.get("dropout_p"):
+            # Which ones are dropped is another draw: the shape only.
+            assert fovea.scaled_dot_product_attention(
+                *inputs, **sample.kwargs).shape == theirs(
+                    *inputs, **sample.kwargs).shape
+            continue
+        count += 1
+        output = fovea.scaled_dot_product_attention(*inputs, **sample.kwargs)
+        wide = [x.detach().double().requires_grad_() for x in inputs]
+        options = dict(sample.kwargs)
+        if torch.is_tensor(options.get("attn_mask")) and (
+                options["attn_mask"].is_floating_point()):
+            options["attn_mask"] = options["attn_mask"].double()
+        expected = theirs(*wide, **options)
+        bound = 1e-5 if dtype == torch.float32 else 1e-12
+        compare(output, expected, bound)
+        weight = torch.randn(output.shape, dtype=torch.float64)
+        for one, other in zip(
+                torch.autograd.grad((output * weight).sum(), inputs),
+                torch.autograd.grad((expected * weight).sum(), wide)):
+            assert one.dtype == dtype
+            compare(one, other, 4 * bound)
+    assert count > 10
+
+
+def pick(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+@pytest.mark.parametrize("query, key, mask, options", [
+    ((5, 8), (7, 8), (5, 7), {}),
+    ((3, 5, 8), (3, 7, 8), (3, 1, 7), {}),
+    ((3, 5, 8), (1, 7, 8), None, {"is_causal": True}),
+    ((2, 4, 5, 8), (4, 7, 8), (4, 1, 1), {}),
+    ((4, 5, 8), (2, 4, 7, 8), (2, 1, 5, 7), {"scale": 0.1}),
+    ((2, 4, 5, 8), (2, 1, 7, 8), (1, 7), {}),
+    ((1, 4, 5, 8), (3, 4, 7, 8), (3, 1, 5, 1), {"is_causal": True}),
+    ((2, 3, 4, 5, 8), (3, 4, 7, 8), (2, 1, 4, 5, 7), {}),
+    ((2, 3, 4, 5, 8), (2, 1, 4, 7, 8), (3, 1, 5, 7), {}),
+    ((2, 6, 5, 8), (2, 3, 7, 8), (2, 6, 5, 7), {"enable_gqa": True}),
+    ((6, 5, 8), (2, 7, 8), (6, 1, 7), {"enable_gqa": True}),
+    ((2, 4, 5, 8), (2, 4, 0, 8), None, {}),
+], ids=str)
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_shapes(query, key, mask, options, kind):
+    q, k, v = pick(*query), pick(*key), pick(*key[:-1], 6)
+    if mask is not None:
+        mask = pick(*mask)
+        mask = mask > -0.5 if kind == "bool" else mask
+    elif kind == "bool":
+        return
+    tensors = [q, k, v] + ([mask] if kind == "float" and mask is not None else [])
+    for x in tensors:
+        x.requires_grad_()
+    actual = fovea.scaled_dot_product_attention(q, k, v, mask, **options)
+    wide = mask.double() if mask is not None and kind == "float" else mask
+    if wide is not None and options.get("is_causal"):
+        # PyTorch's reference has one or the other.
+        options = {**options, "is_causal": False}
+        causal = torch.ones(query[-2], key[-2]).tril().bool()
+        wide = wide & causal if kind == "bool" else torch.where(
+            causal, wide, -math.inf)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        expected = theirs(q.double(), k.double(), v.double(), wide, **options)
+    compare(actual, expected)
+    if expected.numel() and key[-2]:
+        check_gradients(tensors, (actual,), (expected,))
+
+
+def test_dropout():
+    q, k, _ = make_qkv(20, 30)
+    identity = torch.eye(30).expand(2, 4, 30, 30)
+    torch.manual_seed(4)
+    kept = fovea.scaled_dot_product_attention(q, k, identity, dropout_p=0.5)
+    torch.manual_seed(4)
+    assert torch.equal(kept, fovea.scaled_dot_product_attention(
+        q, k, identity, dropout_p=0.5))
+    weights = expect(q, k, identity)[0]
+    compare(kept, torch.where(kept == 0, 0, weights * 2))
+    assert 0.4 < (kept == 0).float().mean() < 0.6
+    assert not fovea.scaled_dot_product_attention(q, k, identity,
+                                                  dropout_p=1.0).any()
+
+
+@pytest.mark.parametrize("change", [
+    {"key": torch.zeros(2, 4, 5, 8).double()},
+    {"attn_mask": torch.ones(5, 5).long()},
+    {"attn_mask": torch.ones(5, 5).half()},
+    {"key": torch.zeros(2, 4, 5, 8, device="meta")},
+    {"query": torch.zeros(8)},
+    {"dropout_p": 1.5},
+    {"value": [1]},
+    {"key": torch.zeros(2, 2, 5, 8), "value": torch.zeros(2, 2, 5, 8)},
+    {"attn_mask": torch.ones(4, 5).bool()},
+], ids=str)
+def test_errors_are_those_of_pytorch(change):
+    """The kind of the error, and the first words of its message."""
+    arguments = {name: torch.zeros(2, 4, 5, 8) for name in
+                 ("query", "key", "value")} | change
+    with pytest.raises((RuntimeError, TypeError)) as expected:
+        theirs(**arguments)
+    with pytest.raises(type(expected.value)) as actual:
+        fovea.scaled_dot_product_attention(**arguments)
+    if "size of tensor" not in str(expected.value):
+        assert str(actual.value)[:40] == str(expected.value)[:40]
