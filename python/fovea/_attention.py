@@ -15,7 +15,8 @@ __all__ = ["attention", "scaled_dot_product_attention"]
 
 def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None,
               sinks=None, bias=None, score_mod=None, mask_mod=None, q_offset=0,
-              kv_lengths=None, layout="bhsd", return_lse=False):
+              kv_lengths=None, layout="bhsd", return_lse=False, dropout_p=0.0,
+              generator=None):
     """Attention with what models ask for, in one kernel, with gradients.
 
         fovea.attention(q, k, v, causal=True, window=1024, softcap=50.0)
@@ -43,6 +44,7 @@ def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None,
         is not read.
     return_lse: also returns the natural logarithm of the sum of exponentials,
         sinks included, `[B, H, Sq]`, f32 (f64 if an operand is).
+    dropout_p, generator: as those of `flex_attention`.
 
     Returns the output in the layout and the order of strides of q. Tensors may
     require gradients: q, k, v, sinks, a bias of floats, and what mods close over.
@@ -56,6 +58,7 @@ def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None,
                                  f"{getattr(x, 'shape', x)}")
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     _flex._check_inputs(q, k, v, True, None)
+    _flex._check_dropout(dropout_p)
     batch, heads, length = q.shape[:3]
     kv_length = k.shape[2]
     _check_shape("sinks", sinks, (heads,), False)
@@ -78,7 +81,8 @@ def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None,
         masks.append(mask_mod)
     output, lse, _ = _flex.attend(
         q, k, v, _chain(scores), _flex.and_masks(*masks) if masks else None,
-        scale, wants_lse=return_lse or sinks is not None)
+        scale, wants_lse=return_lse or sinks is not None, dropout_p=dropout_p,
+        generator=generator)
     if sinks is not None:
         sinks = sinks.to(lse.dtype)[:, None]
         # The share of the probabilities that the sink leaves.

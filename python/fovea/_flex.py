@@ -79,9 +79,7 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None,
     _check_inputs(query, key, value, enable_gqa, block_mask)
     _check_options(kernel_options, return_lse, return_aux)
     mask_mod = _find_mask(query, key, block_mask, mask_mod)
-    if not 0.0 <= dropout_p < 1.0:
-        raise ValueError("dropout_p: expected a probability from 0 to below 1, "
-                         f"got {dropout_p}")
+    _check_dropout(dropout_p)
     wants_max = return_aux is not None and return_aux.max_scores
     wants_lse = return_aux.lse if return_aux is not None else return_lse
     output, lse, max_scores = attend(
@@ -256,6 +254,12 @@ def _check_options(kernel_options, return_lse, return_aux):
         raise ValueError(
             "Cannot specify both return_lse and return_aux. return_lse is "
             "deprecated, please use return_aux=AuxRequest(lse=True) instead.")
+
+
+def _check_dropout(dropout_p):
+    if not 0.0 <= dropout_p < 1.0:
+        raise ValueError("dropout_p: expected a probability from 0 to below 1, "
+                         f"got {dropout_p}")
 
 
 #--- Masks --------------------------------------------------------------------

@@ -49,9 +49,7 @@ def read(region, arg):
     if isinstance(arg, torch.Tensor):
         region.tracer.check(arg)
         return Row(region, arg).unroll()
-    if isinstance(arg, Number):
-        return region.tracer.number(region, arg.number)
-    if isinstance(arg, torch.SymInt):
+    if isinstance(arg, (Number, torch.SymInt)):
         return region.tracer.number(region, arg)
     if isinstance(arg, torch.SymFloat):
         fail("a float that is symbolic; expected a number or a tensor")

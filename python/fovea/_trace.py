@@ -110,15 +110,17 @@ class Tracer:
         return operand
 
     def number(self, region, number):
-        """Returns a number that is an operand, as a value of a region."""
+        """Returns a `Number` or a symbolic integer as a value of a region. Each
+        is an operand of its own: which ones are equal must not shape the text."""
         for at, other in enumerate(self._numbers):
-            if other is number or other == number:
+            if other is number:
                 break
         else:
             at = len(self._numbers)
             self._numbers.append(number)
-        low, high = (number, number) if isinstance(number, int) else (
-            -_ANYWHERE, _ANYWHERE)
+        low, high = -_ANYWHERE, _ANYWHERE
+        if isinstance(number, Number) and isinstance(number.number, int):
+            low = high = number.number
         return Value(region, f"%number{at}", "index", low, high, NOWHERE)
 
     def _name(self, identity):
@@ -310,7 +312,7 @@ class Tracer:
 
     @property
     def numbers(self):
-        return list(self._numbers)
+        return [x.number if isinstance(x, Number) else x for x in self._numbers]
 
 
 def _write_scale(scale):

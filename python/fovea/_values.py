@@ -467,10 +467,8 @@ class Row(Traced):
             fail("an index that is a bool; expected an integer")
         if isinstance(index, (Value, Array)) and index.type != "index":
             fail(f"an index of type {DTYPES[index.type]}; expected an integer")
-        if isinstance(index, torch.SymInt):
+        if isinstance(index, (Number, torch.SymInt)):
             index = self.region.tracer.number(self.region, index)
-        if isinstance(index, Number):
-            index = self.region.tracer.number(self.region, index.number)
         if index is not None and not isinstance(index, (int, Value, Array,
                                                         slice)):
             fail(f"an index of type {type(index).__name__}; expected integers, "

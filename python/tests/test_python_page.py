@@ -5,6 +5,7 @@
 import fnmatch
 import pathlib
 import re
+from importlib.util import find_spec
 
 import pytest
 
@@ -21,6 +22,8 @@ def test_page(capsys, tmp_path):
     assert len(blocks) == PAGE.read_text().count("```python") >= 8
     scope = {}
     for number, (code, expected) in enumerate(blocks):
+        if "transformers" in code and not find_spec("transformers"):
+            continue
         # Errors name the file.
         file = tmp_path / f"block{number}.py"
         file.write_text(code)
