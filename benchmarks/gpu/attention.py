@@ -5,7 +5,7 @@
 
     benchmarks/gpu/attention.py [--target sm_90a] [--dim 64 128 256]
                                 [--length 1024 4096 16384] [--dtype bf16]
-                                [--rounds 5]
+                                [--rounds 5] [--schedule 128x128/8/2/stale ...]
 
 16k tokens, hidden size 2048: heads = 2048 / dim, batch = 16384 / length. Two
 protocols, for a card under load lowers its clock: *burst* sleeps 50 ms, warms up
@@ -13,10 +13,13 @@ three times and takes the median of launches timed by events for some 25 ms, in
 rounds interleaved over all kernels; *sustained* runs 1.2 s back to back and
 takes the mean of the second half. TFLOP/s count 4 * B * H * S * S * D, halved
 for causal. Errors are the largest ones against float64 on a part of the rows,
-relative to the largest magnitude.
+relative to the largest magnitude. With `--schedule`, schedules are compared with
+the one that the compiler chooses: the tile, warps, stages and, if it is not exact,
+the maximum (`#attn.schedule`).
 """
 
 import argparse
+import functools
 import math
 import pathlib
 import statistics
@@ -44,8 +47,28 @@ CAUSAL = """
   } : SCORES"""
 
 
-def graph(dtype, dim, causal):
+def scheduled(dtype, dim, causal, schedule):
+    """One attention of any batch and length with a schedule, as MLIR."""
+    t = f"tensor<?x{HIDDEN // dim}x?x{dim}x{dtype}>"
+    tile, warps, stages, *maximum = schedule.split("/")
+    text = (f"tile = {tile}, order = {'longest_first' if causal else 'linear'}, "
+            f"warps = {warps}, stages = {stages}")
+    if maximum:
+        text += f", maximum = {maximum[0]}"
+    mask = CAUSAL[CAUSAL.index("{"):CAUSAL.rindex(":")] if causal else ""
+    return f"""
+func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{
+  %o = attn.attention %q, %k, %v scale({1 / math.sqrt(dim)})
+    {"mask" if causal else ""} {mask} {{schedule = #attn.schedule<{text}>}}
+    : {t}, {t}, {t} -> {t}
+  return %o : {t}
+}}"""
+
+
+def graph(dtype, dim, causal, schedule=None):
     """The graph of one attention of any batch and length, as MLIR."""
+    if schedule:
+        return scheduled(dtype, dim, causal, schedule)
     heads = HIDDEN // dim
     t = f"tensor<?x{heads}x?x{dim}x{dtype}>"
     s = f"tensor<?x{heads}x?x?xf32>"
@@ -119,7 +142,7 @@ def cudnn(q, k, v, causal):
 
 
 def parse_options(description, dims, lengths=(1024, 4096, 16384), rounds=5,
-                  kinds=()):
+                  kinds=(), schedules=False):
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--target", default="gpu")
     parser.add_argument("--dim", type=int, nargs="+", default=dims)
@@ -131,27 +154,33 @@ def parse_options(description, dims, lengths=(1024, 4096, 16384), rounds=5,
         parser.add_argument("--no-peer", action="store_true")
     else:
         parser.add_argument("--no-sustained", action="store_true")
+    if schedules:
+        parser.add_argument("--schedule", nargs="+", default=[])
     return parser.parse_args()
 
 
 def main():
-    options = parse_options(__doc__, [64, 128, 256])
+    options = parse_options(__doc__, [64, 128, 256], schedules=True)
 
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
           f"cuDNN {torch.backends.cudnn.version()}, {options.dtype}, target "
           f"{options.target}; TFLOP/s burst/sustained")
-    print(f"{'':24}{'fovea':>14}{'cuDNN':>14}{'ratio':>14}"
-          f"{'error':>10}{'cuDNN':>10}")
+    schedules = [None, *options.schedule]
+    names = [schedule or "fovea" for schedule in schedules] + ["cuDNN"]
     torch.manual_seed(1)
     for dim in options.dim:
         functions = {}
         for causal in (False, True):
-            begin = time.perf_counter()
-            functions[causal] = fovea.compile(
-                graph(options.dtype, dim, causal), target=options.target)
-            elapsed = time.perf_counter() - begin
-            print(f"d={dim} {'causal' if causal else 'full'}: compiled in "
-                  f"{elapsed * 1e3:.0f} ms; {functions[causal].resources}")
+            for schedule in schedules:
+                begin = time.perf_counter()
+                function = fovea.compile(
+                    graph(options.dtype, dim, causal, schedule),
+                    target=options.target)
+                elapsed = time.perf_counter() - begin
+                functions.setdefault(causal, []).append(function)
+                print(f"d={dim} {'causal' if causal else 'full'} "
+                      f"{schedule or ''}: compiled in {elapsed * 1e3:.0f} ms; "
+                      f"{function.resources}")
         for length in options.length:
             shape = (TOKENS // length, HIDDEN // dim, length, dim)
             q, k, v = (torch.randn(shape, device="cuda",
@@ -159,23 +188,25 @@ def main():
                        for _ in range(3))
             for causal in (False, True):
                 flops = 4 * TOKENS * length * HIDDEN / (2 if causal else 1)
-                function = functions[causal]
-                peer = cudnn(q, k, v, causal)
-                ours = lambda: function(q, k, v)
-                errors = [reference_error(f(), q, k, v, causal)
-                          for f in (ours, peer)]
-                rounds = [[burst(ours), burst(peer)]
+                calls = [functools.partial(function, q, k, v)
+                         for function in functions[causal]]
+                calls.append(cudnn(q, k, v, causal))
+                errors = [reference_error(call(), q, k, v, causal)
+                          for call in calls]
+                rounds = [[burst(call) for call in calls]
                           for _ in range(options.rounds)]
                 rates = [[flops / statistics.median(times) / 1e12]
                          for times in zip(*rounds)]
                 if not options.no_sustained:
-                    for rate, call in zip(rates, (ours, peer)):
+                    for rate, call in zip(rates, calls):
                         rate.append(flops / sustained(call) / 1e12)
-                text = ["/".join(f"{x:.0f}" for x in rate) for rate in rates]
-                ratio = "/".join(f"{a / b:.2f}" for a, b in zip(*rates))
-                name = f"s={length} d={dim} {'causal' if causal else 'full'}"
-                print(f"{name:24}{text[0]:>14}{text[1]:>14}{ratio:>14}"
-                      f"{errors[0]:10.1e}{errors[1]:10.1e}", flush=True)
+                print(f"s={length} d={dim} {'causal' if causal else 'full'}")
+                for name, rate, error in zip(names, rates, errors):
+                    text = "/".join(f"{x:.0f}" for x in rate)
+                    ratio = "/".join(f"{a / b:.2f}"
+                                     for a, b in zip(rate, rates[-1]))
+                    print(f"  {name:24}{text:>14}{ratio:>14}{error:10.1e}",
+                          flush=True)
 
 
 if __name__ == "__main__":

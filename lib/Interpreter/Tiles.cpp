@@ -580,10 +580,17 @@ static Status reduce(Fiber &fiber, const Instruction &op) {
   result->elements = init->elements;
   bool isMax = reduceOp.getKind() == tile::Reduction::Max;
   bool isFloat = result->format.isFloat();
-  int64_t columns = input->shape[1];
+  int64_t dim = reduceOp.getDim(), columns = input->shape[1];
+  bool isPart = result->shape.size() == 2;
   for (auto [number, element] : llvm::enumerate(input->elements)) {
-    Scalar &sum = result->elements[reduceOp.getDim() == 1 ? number / columns
-                                                          : number % columns];
+    std::array<int64_t, 2> place = {int64_t(number) / columns,
+                                    int64_t(number) % columns};
+    int64_t target = place[1 - dim];
+    if (isPart) {
+      place[dim] %= result->shape[dim];
+      target = place[0] * result->shape[1] + place[1];
+    }
+    Scalar &sum = result->elements[target];
     if (isFloat)
       sum.f = isMax ? std::fmax(sum.f, element.f) : sum.f + element.f;
     else

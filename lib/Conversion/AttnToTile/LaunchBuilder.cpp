@@ -317,6 +317,7 @@ LogicalResult LaunchBuilder::run() {
     return failure();
   for (OnlineAttentionOp pass : passes)
     findPresentKeys(pass);
+  findSums();
   Operation *before = forall->getPrevNode();
   createLaunch();
   if (succeeded(convertBlock(*forall.getBody()))) {
@@ -415,16 +416,43 @@ LogicalResult LaunchBuilder::convertOp(Operation &op) {
   return success(succeeded(cloneScalar(rewriter, op, mapping)));
 }
 
+void LaunchBuilder::findSums() {
+  auto unite = [&](ValueRange as, ValueRange bs) {
+    for (auto [a, b] : llvm::zip_equal(as, bs))
+      if (isa<TensorType>(a.getType()))
+        sums.unionSets(a, b);
+  };
+  forall.walk([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      unite(loop.getResults(), loop.getInitArgs());
+      unite(loop.getResults(), loop.getRegionIterArgs());
+      unite(loop.getResults(), loop.getYieldedValues());
+    } else if (auto branch = dyn_cast<scf::IfOp>(op);
+               branch && branch.getNumResults()) {
+      unite(branch.getResults(), branch.thenYield().getResults());
+      unite(branch.getResults(), branch.elseYield().getResults());
+    } else if (auto pass = dyn_cast<OnlineAttentionOp>(op)) {
+      unite(pass.getSum(), passes.front().getSum());
+      unite(pass.getSum(), pass.getResult(2));
+    }
+  });
+}
+
+FragmentType LaunchBuilder::getRunningType(Value value) {
+  if (cast<RankedTensorType>(value.getType()).getRank() == 4)
+    return sizes.getOutput();
+  return sums.isEquivalent(value, passes.front().getSum()) ? sizes.getSums()
+                                                           : sizes.getRows();
+}
+
 LogicalResult LaunchBuilder::convertFill(linalg::FillOp op) {
   auto type = dyn_cast<RankedTensorType>(op.getResultTypes().front());
   if (!type || type.getElementType() != sizes.accumulation ||
       (type.getRank() != 3 && type.getRank() != 4))
     return fail("a tensor is filled that is no running value");
-  FragmentType fragment =
-      type.getRank() == 4 ? sizes.getOutput() : sizes.getRows();
-  Value filled =
-      FillOp::create(rewriter, op.getLoc(), fragment,
-                     mapping.lookupOrDefault(op.getInputs().front()));
+  Value filled = FillOp::create(
+      rewriter, op.getLoc(), getRunningType(op.getResult(0)),
+      mapping.lookupOrDefault(op.getInputs().front()));
   mapping.map(op.getResult(0), filled);
   return success();
 }
@@ -476,13 +504,11 @@ LogicalResult LaunchBuilder::convertFor(scf::ForOp op) {
 LogicalResult LaunchBuilder::convertIf(scf::IfOp op) {
   // The types of running values follow from what a branch yields.
   SmallVector<Type> types;
-  for (Type type : op.getResultTypes()) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
+  for (Value result : op.getResults()) {
+    auto tensor = dyn_cast<RankedTensorType>(result.getType());
     if (tensor && tensor.getRank() != 3 && tensor.getRank() != 4)
       return fail("a branch yields a tensor that is no running value");
-    types.push_back(!tensor                 ? type
-                    : tensor.getRank() == 4 ? Type(sizes.getOutput())
-                                            : Type(sizes.getRows()));
+    types.push_back(tensor ? Type(getRunningType(result)) : result.getType());
   }
   auto branch = scf::IfOp::create(rewriter, op.getLoc(), types,
                                   mapping.lookupOrDefault(op.getCondition()),

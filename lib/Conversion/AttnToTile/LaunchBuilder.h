@@ -14,6 +14,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/EquivalenceClasses.h"
 
 namespace fovea {
 
@@ -35,6 +36,10 @@ private:
   void createLaunch();
   mlir::LogicalResult convertBlock(mlir::Block &block);
   mlir::LogicalResult convertOp(mlir::Operation &op);
+  /// Finds the values that hold sums.
+  void findSums();
+  /// Returns the fragment that a running value becomes.
+  tile::FragmentType getRunningType(mlir::Value value);
   mlir::LogicalResult convertFill(mlir::linalg::FillOp op);
   /// Returns the value that replaces `value`. A fill before the loop, which a
   /// tile that is all of a tensor shares with others, is emitted again.
@@ -82,6 +87,8 @@ private:
 
   mlir::SmallVector<attn::OnlineAttentionOp> passes;
   TileSizes sizes;
+  /// Tensors that are the same running value form one class.
+  llvm::EquivalenceClasses<mlir::Value> sums;
   tile::LaunchOp launch;
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;

@@ -32,6 +32,15 @@ static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// 2^-14, less than that of 16-bit probabilities.
 static constexpr double kLargestFused = 1024.0;
 
+/// The columns of an accumulator after which a thread's columns repeat.
+static constexpr int64_t kSumColumns = 8;
+
+/// The largest part of a sum, relative to a maximum of earlier steps, with
+/// which a step goes on. Probabilities, which are smaller, are then f16 numbers.
+/// Sums of half a million equal scores grow no larger; beyond that steps are
+/// slower.
+static constexpr double kLargestSum = 0x1p15;
+
 ScoreUnit ScoreUnit::get(const APFloat &scale, Region &score) {
   // Other factors could make f32 numbers zero or infinite.
   constexpr double kSmallest = 0x1p-96, kLargest = 0x1p96;
@@ -56,6 +65,11 @@ FragmentType TileSizes::getOutput() const {
 FragmentType TileSizes::getRows() const {
   return FragmentType::get(accumulation.getContext(), {queries}, accumulation,
                            LayoutAttr());
+}
+
+FragmentType TileSizes::getSums() const {
+  return FragmentType::get(accumulation.getContext(), {queries, kSumColumns},
+                           accumulation, LayoutAttr());
 }
 
 static Value createConstant(OpBuilder &builder, Location loc, Type type,
@@ -95,8 +109,27 @@ private:
   Value scores(Value query);
   Value modified(Value products);
   Value masked(Value scores);
+  bool isFused() const {
+    // Tensor cores leave time for one instruction a score.
+    return sizes.element.getIntOrFloatBitWidth() == 16;
+  }
+  bool isStale() {
+    return op.getScheduleAttr().getMaximum() == Maximum::Stale &&
+           op.updatesMax() && op.updatesSum() && op.updatesAcc();
+  }
+  Value subtracted(Value max);
+  Value getShift(Value subtracted);
   Value exponentials(Value scores, Value subtracted);
+  Value exactExponentials(Value scores, Value subtracted);
   Value fusedExponentials(Value scores, Value subtracted);
+  Value shiftedExponentials(Value scores, Value shift);
+  Value shrinkage(Value max, Value subtracted);
+  Value scaled(Value fragment, Value factors);
+  /// Returns the running values without the new accumulator; sets `left`, the
+  /// operand of its product.
+  RunningValues emitStale(Value scores, RunningValues running, Value &left);
+  RunningValues emitExact(Value scores, RunningValues running, Value &left);
+  Value isOutgrown(Value sums, Value max);
   Value weights(Value probabilities);
   Value constant(OpBuilder &body, double value) {
     return createConstant(body, loc, sizes.accumulation, value);
@@ -163,15 +196,30 @@ Value StepEmitter::masked(Value scores) {
 // Running values
 //===----------------------------------------------------------------------===//
 
-/// Returns exponentials of scores minus `subtracted`, which has one element for
-/// each row. The difference comes first: it is exact where it matters, however
-/// large both are.
-Value StepEmitter::exponentials(Value scores, Value subtracted) {
-  // Tensor cores leave time for one instruction a score.
-  if (sizes.element.getIntOrFloatBitWidth() == 16)
-    return fusedExponentials(scores, subtracted);
+/// Returns the maximum to subtract: 0 where it is minus infinity, so that masked
+/// scores give 0 and not NaN.
+Value StepEmitter::subtracted(Value max) {
   return math.map(
-      cast<FragmentType>(scores.getType()), scores, subtracted,
+      sizes.getRows(), max, {},
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        return arith::SelectOp::create(
+            body, loc, isEqualTo(body, loc, elements[0], -kInfinity),
+            constant(body, 0.0), elements[0]);
+      });
+}
+
+/// Returns exponentials of scores minus `subtracted`, which has one element for
+/// each row.
+Value StepEmitter::exponentials(Value scores, Value subtracted) {
+  return isFused() ? fusedExponentials(scores, subtracted)
+                   : exactExponentials(scores, subtracted);
+}
+
+/// Returns the same. The difference comes first: it is exact where it matters,
+/// however large both are.
+Value StepEmitter::exactExponentials(Value scores, Value subtracted) {
+  return math.map(
+      sizes.getScores(), scores, subtracted,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value difference =
             emitExactSum(body, loc, elements[0], elements[1], /*sign=*/-1.0);
@@ -181,23 +229,45 @@ Value StepEmitter::exponentials(Value scores, Value subtracted) {
       });
 }
 
-/// Returns the same by one multiply-add a score. Warps that have large maxima
-/// subtract these before.
+/// Returns what is added to scores in base 2 to subtract a maximum.
+Value StepEmitter::getShift(Value subtracted) {
+  return math.map(
+      sizes.getRows(), subtracted, {},
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        return arith::MulFOp::create(body, loc, elements[0],
+                                     constant(body, -unit.getBase2()));
+      });
+}
+
+Value StepEmitter::shiftedExponentials(Value scores, Value shift) {
+  return math.map(
+      sizes.getScores(), scores, shift,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value exponent = math::FmaOp::create(body, loc, elements[0],
+                                             constant(body, unit.getBase2()),
+                                             elements[1]);
+        return math::Exp2Op::create(body, loc, exponent);
+      });
+}
+
+/// Returns true if a maximum's shift is too large, or unknown, to be added to
+/// scores that were not rounded.
+static Value isLargeShift(OpBuilder &body, Location loc, Value shift) {
+  Value size = math::AbsFOp::create(body, loc, shift);
+  return arith::CmpFOp::create(
+      body, loc, arith::CmpFPredicate::UGT, size,
+      createConstant(body, loc, shift.getType(), kLargestFused));
+}
+
+/// Returns the exponentials by one multiply-add a score. Warps that have large
+/// maxima subtract these before.
 Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
   FragmentType rows = sizes.getRows();
-  double base2 = unit.getBase2();
-  Value shift =
-      math.map(rows, subtracted, {},
-               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-                 return arith::MulFOp::create(body, loc, elements[0],
-                                              constant(body, -base2));
-               });
+  Value shift = getShift(subtracted);
   Value tests = math.map(
       rows.cloneWith(builder.getI1Type()), shift, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value size = math::AbsFOp::create(body, loc, elements[0]);
-        return arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OGT, size,
-                                     constant(body, kLargestFused));
+        return isLargeShift(body, loc, elements[0]);
       });
   Value isLarge = AnyOp::create(builder, loc, builder.getI1Type(), tests);
   auto branch = scf::IfOp::create(builder, loc,
@@ -217,13 +287,31 @@ Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
     Value zeros = math.fill(rows, 0.0);
     scf::YieldOp::create(builder, loc, ValueRange{differences, zeros});
   }
+  return shiftedExponentials(branch.getResult(0), branch.getResult(1));
+}
+
+/// Returns the factor by which the sums so far shrink: 1 where the maximum
+/// stays.
+Value StepEmitter::shrinkage(Value max, Value subtracted) {
   return math.map(
-      sizes.getScores(), branch.getResult(0), branch.getResult(1),
+      sizes.getRows(), {max, subtracted}, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value exponent = math::FmaOp::create(
-            body, loc, elements[0], constant(body, base2), elements[1]);
+        Value difference =
+            arith::SubFOp::create(body, loc, elements[0], elements[1]);
+        Value exponent = arith::MulFOp::create(body, loc, difference,
+                                               constant(body, unit.getBase2()));
         return math::Exp2Op::create(body, loc, exponent);
       });
+}
+
+/// Returns the fragment times a factor for each row.
+Value StepEmitter::scaled(Value fragment, Value factors) {
+  return math.map(cast<FragmentType>(fragment.getType()), fragment, factors,
+                  [&](OpBuilder &body, ValueRange elements, ValueRange) {
+                    return arith::MulFOp::create(body, loc, elements[0],
+                                                 elements[1])
+                        .getResult();
+                  });
 }
 
 /// Returns probabilities as the left operand of the product with values.
@@ -255,57 +343,103 @@ Value StepEmitter::weights(Value probabilities) {
                   });
 }
 
-RunningValues StepEmitter::emit(Value query, RunningValues running) {
-  FragmentType rows = sizes.getRows();
-  Value scores = this->scores(query);
-
+RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
+                                     Value &left) {
   RunningValues next = running;
   if (op.updatesMax()) {
     next.max = math.reduce(Reduction::Max, scores, running.max);
     if (!op.updatesSum() && !op.updatesAcc())
       return next;
   }
-
-  // The maximum to subtract; 0 where it is minus infinity, so that masked
-  // scores give 0 and not NaN.
-  Value subtracted =
-      math.map(rows, next.max, {},
-               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-                 return arith::SelectOp::create(
-                     body, loc, isEqualTo(body, loc, elements[0], -kInfinity),
-                     constant(body, 0.0), elements[0]);
-               });
+  Value subtracted = this->subtracted(next.max);
   Value probabilities = exponentials(scores, subtracted);
-
-  // The factor by which the sums so far shrink: 1 where the maximum stays.
   Value alpha;
   if (op.updatesMax())
-    alpha = math.map(
-        rows, {running.max, subtracted}, {},
-        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-          Value difference =
-              arith::SubFOp::create(body, loc, elements[0], elements[1]);
-          Value exponent = arith::MulFOp::create(
-              body, loc, difference, constant(body, unit.getBase2()));
-          return math::Exp2Op::create(body, loc, exponent);
-        });
-  auto times = [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-    return arith::MulFOp::create(body, loc, elements[0], elements[1]);
-  };
-  if (op.updatesSum()) {
-    Value sum = running.sum;
-    if (alpha)
-      sum = math.map(rows, {sum, alpha}, {}, times);
-    next.sum = math.reduce(Reduction::Add, probabilities, sum);
-  }
+    alpha = shrinkage(running.max, subtracted);
+  if (op.updatesSum())
+    next.sum = math.reduce(Reduction::Add, probabilities,
+                           alpha ? scaled(running.sum, alpha) : running.sum);
   if (op.updatesAcc()) {
-    Value acc = running.acc;
     if (alpha)
-      acc = math.map(sizes.getOutput(), acc, alpha, times);
-    Value left = weights(probabilities);
+      next.acc = scaled(running.acc, alpha);
+    left = weights(probabilities);
+  }
+  return next;
+}
+
+/// Returns true if sums relative to a maximum of earlier steps are too large,
+/// or no numbers, as they are where that maximum is minus infinity; or if the
+/// maximum is too large.
+Value StepEmitter::isOutgrown(Value sums, Value max) {
+  Value shift = getShift(max);
+  Value tests = math.map(
+      sizes.getSums().cloneWith(builder.getI1Type()), sums, shift,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value isLarge =
+            arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT,
+                                  elements[0], constant(body, kLargestSum));
+        return arith::OrIOp::create(body, loc, isLarge,
+                                    isLargeShift(body, loc, elements[1]));
+      });
+  return AnyOp::create(builder, loc, builder.getI1Type(), tests);
+}
+
+/// Subtracts the maximum of earlier steps. Sums that are too large tell that
+/// scores have grown beyond it; then the scores, which are still there, are
+/// used again with their maximum. Nothing else needs the maximum in each step,
+/// nor sums and accumulators rescaled.
+RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
+                                     Value &left) {
+  Value probabilities =
+      isFused() ? shiftedExponentials(scores, getShift(running.max))
+                : exactExponentials(scores, running.max);
+  Value sums = math.reduce(Reduction::Add, probabilities, running.sum);
+  Value isOutgrown = this->isOutgrown(sums, running.max);
+  Value stale = weights(probabilities);
+  FragmentType rows = sizes.getRows();
+  auto again = scf::IfOp::create(
+      builder, loc, TypeRange{rows, sizes.getSums(), stale.getType(), rows},
+      isOutgrown, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(again.elseBlock());
+    Value ones = math.fill(rows, 1.0);
+    scf::YieldOp::create(builder, loc,
+                         ValueRange{running.max, sums, stale, ones});
+    builder.setInsertionPointToStart(again.thenBlock());
+    Value max = math.reduce(Reduction::Max, scores, running.max);
+    Value subtracted = this->subtracted(max);
+    probabilities = exactExponentials(scores, subtracted);
+    Value alpha = shrinkage(running.max, subtracted);
+    sums = math.reduce(Reduction::Add, probabilities,
+                       scaled(running.sum, alpha));
+    scf::YieldOp::create(builder, loc,
+                         ValueRange{max, sums, weights(probabilities), alpha});
+  }
+  // This waits for the accumulator, and the branch above does not.
+  auto rescaled =
+      scf::IfOp::create(builder, loc, TypeRange{running.acc.getType()},
+                        isOutgrown, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(rescaled.elseBlock());
+    scf::YieldOp::create(builder, loc, running.acc);
+    builder.setInsertionPointToStart(rescaled.thenBlock());
+    scf::YieldOp::create(builder, loc,
+                         scaled(running.acc, again.getResult(3)));
+  }
+  left = again.getResult(2);
+  return {rescaled.getResult(0), again.getResult(0), again.getResult(1)};
+}
+
+RunningValues StepEmitter::emit(Value query, RunningValues running) {
+  Value scores = this->scores(query), left;
+  RunningValues next = isStale() ? emitStale(scores, running, left)
+                                 : emitExact(scores, running, left);
+  if (op.updatesAcc()) {
     Value values = step.loadValues(builder);
-    next.acc = MmaOp::create(builder, loc, sizes.getOutput(), left, values, acc,
-                             /*transposeB=*/false, MmaKindAttr());
+    next.acc = MmaOp::create(builder, loc, sizes.getOutput(), left, values,
+                             next.acc, /*transposeB=*/false, MmaKindAttr());
   }
   return next;
 }
@@ -320,6 +454,13 @@ RunningValues fovea::emitOnlineStep(OpBuilder &builder, const TileSizes &sizes,
 // Results
 //===----------------------------------------------------------------------===//
 
+/// Returns the sum of each row.
+static Value emitSum(FragmentMath &math, const TileSizes &sizes,
+                     RunningValues running) {
+  return math.reduce(Reduction::Add, running.sum,
+                     math.fill(sizes.getRows(), 0.0));
+}
+
 Value fovea::emitOutput(OpBuilder &builder, Location loc,
                         const TileSizes &sizes, RunningValues running,
                         FloatType type) {
@@ -329,7 +470,7 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
   };
   // The sum is 0 only in rows without a key; otherwise it is finite.
   Value inverse = math.map(
-      sizes.getRows(), running.sum, {},
+      sizes.getRows(), emitSum(math, sizes, running), {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value quotient =
             arith::DivFOp::create(body, loc, constant(body, 1.0), elements[0]);
@@ -356,7 +497,8 @@ Value fovea::emitLogSumExp(OpBuilder &builder, Location loc,
                            ScoreUnit unit, FloatType type) {
   FragmentMath math(builder, loc);
   return math.map(
-      sizes.getRows().cloneWith(type), {running.max, running.sum}, {},
+      sizes.getRows().cloneWith(type),
+      {running.max, emitSum(math, sizes, running)}, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         auto constant = [&](double value) {
           return createConstant(body, loc, type, value);

@@ -34,6 +34,9 @@ struct TileSizes {
   tile::FragmentType getScores() const;
   tile::FragmentType getOutput() const;
   tile::FragmentType getRows() const;
+  /// Sums of rows in parts, of columns whose numbers are equal modulo 8: a
+  /// thread adds up its own columns, and warps exchange sums only at the end.
+  tile::FragmentType getSums() const;
 };
 
 /// The unit of the numbers `x` that fragments hold for scores: a score is `unit
@@ -51,8 +54,9 @@ struct ScoreUnit {
   double getBase2() const;
 };
 
-/// The running values as fragments: `queries x valueDim`, `queries`, `queries`.
-/// The maximum is in the units of fragments of scores.
+/// The running values as fragments: `queries x valueDim`, `queries`, and the
+/// sum in parts, `queries x 8`. The maximum is in the units of fragments of
+/// scores.
 struct RunningValues {
   mlir::Value acc;
   mlir::Value max;

@@ -135,6 +135,10 @@ struct ConvertReduce final : OpConversionPattern<ReduceOp> {
   matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     LayoutAttr layout = op.getInput().getType().getLayout();
+    if (op.getResult().getType().getRank() == 2) {
+      reduceInThreads(op, adaptor, rewriter);
+      return success();
+    }
     int64_t dim = op.getDim();
     LayoutAttr reduced = layout.dropDim(dim);
     SmallVector<int64_t> distances;
@@ -172,6 +176,22 @@ struct ConvertReduce final : OpConversionPattern<ReduceOp> {
   }
 
 private:
+  /// Combines elements in part: those of each register of the result.
+  static void reduceInThreads(ReduceOp op, OneToNOpAdaptor adaptor,
+                              ConversionPatternRewriter &rewriter) {
+    SmallVector<int64_t> wrapped =
+        *op.getInput().getType().getLayout().getWrappedRegisters(
+            op.getResult().getType().getLayout());
+    SmallVector<Value> results(adaptor.getInit().size());
+    for (auto [value, target] : llvm::zip_equal(adaptor.getInput(), wrapped))
+      results[target] = results[target]
+                            ? combine(rewriter, op, results[target], value)
+                            : Value(value);
+    for (auto [init, result] : llvm::zip_equal(adaptor.getInit(), results))
+      result = combine(rewriter, op, init, result);
+    rewriter.replaceOpWithMultiple(op, {results});
+  }
+
   static Value combine(OpBuilder &builder, ReduceOp op, Value a, Value b) {
     Location loc = op.getLoc();
     bool isFloat = isa<FloatType>(a.getType());

@@ -94,6 +94,48 @@ static void carryPairs(scf::ForOp loop, IRRewriter &rewriter) {
   }
 }
 
+/// Makes `branch` yield the pairs of the values that it yields.
+static void yieldPairs(scf::IfOp branch, IRRewriter &rewriter) {
+  std::map<Places, SmallVector<vector::FromElementsOp>> pairs;
+  for (OpResult result : branch.getResults())
+    for (Operation *user : result.getUsers()) {
+      auto op = dyn_cast<vector::FromElementsOp>(user);
+      if (!op || !isPair(op) || op.getElements()[0] != result)
+        continue;
+      auto high = dyn_cast<OpResult>(op.getElements()[1]);
+      if (high && high.getOwner() == branch)
+        pairs[{result.getResultNumber(), high.getResultNumber()}].push_back(op);
+    }
+  if (pairs.empty())
+    return;
+
+  unsigned numResults = branch.getNumResults();
+  SmallVector<Type> types(branch.getResultTypes());
+  for (auto &[places, ops] : pairs)
+    types.push_back(ops.front().getType());
+  rewriter.setInsertionPoint(branch);
+  auto replaced =
+      scf::IfOp::create(rewriter, branch.getLoc(), types, branch.getCondition(),
+                        /*addThenBlock=*/false, /*addElseBlock=*/false);
+  for (auto [from, to] :
+       llvm::zip_equal(branch->getRegions(), replaced->getRegions())) {
+    to.takeBody(from);
+    Operation *yield = to.front().getTerminator();
+    rewriter.setInsertionPoint(yield);
+    for (auto &[places, ops] : pairs)
+      yield->insertOperands(yield->getNumOperands(),
+                            vector::FromElementsOp::create(
+                                rewriter, branch.getLoc(), ops.front().getType(),
+                                ValueRange{yield->getOperand(places.first),
+                                           yield->getOperand(places.second)})
+                                .getResult());
+  }
+  for (auto [index, entry] : llvm::enumerate(pairs))
+    for (vector::FromElementsOp op : entry.second)
+      rewriter.replaceOp(op, replaced.getResult(numResults + index));
+  rewriter.replaceOp(branch, replaced.getResults().take_front(numResults));
+}
+
 /// Rounds two numbers by one instruction.
 static void roundPair(vector::FromElementsOp op, IRRewriter &rewriter) {
   auto low = op.getElements()[0].getDefiningOp<arith::TruncFOp>();
@@ -115,6 +157,12 @@ void fovea::tile::packPairs(Operation *root) {
   root->walk([&](scf::ForOp loop) { loops.push_back(loop); });
   for (scf::ForOp loop : loops)
     carryPairs(loop, rewriter);
+  // Outer branches come first: what they yield inner ones may have computed.
+  SmallVector<scf::IfOp> branches;
+  root->walk<WalkOrder::PreOrder>(
+      [&](scf::IfOp branch) { branches.push_back(branch); });
+  for (scf::IfOp branch : branches)
+    yieldPairs(branch, rewriter);
   SmallVector<vector::FromElementsOp> pairs;
   root->walk([&](vector::FromElementsOp op) {
     if (isPair(op))

@@ -57,7 +57,7 @@ void AttnDialect::registerAttributes() {
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t queryTile, int64_t keyTile,
                                    WorkOrder order, int64_t warps,
-                                   int64_t stages) {
+                                   int64_t stages, Maximum maximum) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;

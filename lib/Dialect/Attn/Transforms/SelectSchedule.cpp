@@ -103,7 +103,7 @@ private:
         [&] { return op->emitOpError("has an invalid schedule: "); },
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
-        chosen.getWarps(), chosen.getStages());
+        chosen.getWarps(), chosen.getStages(), chosen.getMaximum());
   }
 };
 } // namespace

@@ -94,6 +94,11 @@ struct FoldTrivialMap : OpRewritePattern<MapOp> {
 
 } // namespace
 
+OpFoldResult AnyOp::fold(FoldAdaptor) {
+  auto fill = getInput().getDefiningOp<FillOp>();
+  return fill ? fill.getValue() : Value();
+}
+
 void MapOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                         MLIRContext *context) {
   patterns.add<DropMapOperands, FoldTrivialMap>(context);

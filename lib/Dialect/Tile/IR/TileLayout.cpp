@@ -10,6 +10,8 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace fovea::tile;
 
@@ -118,6 +120,26 @@ static SmallVector<Digit> splitDigits(ArrayRef<Digit> digits) {
     if (digit.dim == Digit::kReplicated)
       digit.stride = 0;
   return split;
+}
+
+std::optional<SmallVector<int64_t>>
+LayoutAttr::getWrappedRegisters(LayoutAttr to) const {
+  if (splitDigits(getThreads()) != splitDigits(to.getThreads()))
+    return std::nullopt;
+  std::map<SmallVector<int64_t>, int64_t> places;
+  for (int64_t index = 0, e = to.getNumRegisters(); index < e; ++index)
+    places.emplace(to.getRegisterOffset(index), index);
+  SmallVector<int64_t> wrapped;
+  for (int64_t index = 0, e = getNumRegisters(); index < e; ++index) {
+    SmallVector<int64_t> offset = getRegisterOffset(index);
+    for (auto [place, size] : llvm::zip_equal(offset, to.getShape()))
+      place %= size;
+    auto found = places.find(offset);
+    if (found == places.end())
+      return std::nullopt;
+    wrapped.push_back(found->second);
+  }
+  return wrapped;
 }
 
 std::optional<SmallVector<int64_t>>

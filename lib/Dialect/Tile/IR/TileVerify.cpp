@@ -422,11 +422,22 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("expected a fragment of rank 2 and a dimension of it, "
                        "got ")
            << input << " and " << getDim();
-  if (result.getShape() != ArrayRef(input.getShape()[1 - getDim()]) ||
-      result.getElementType() != input.getElementType())
+  int64_t dim = getDim(), kept = input.getShape()[1 - dim];
+  bool isPart = result.getRank() == 2;
+  if (isPart) {
+    int64_t size = input.getShape()[dim], part = result.getShape()[dim];
+    if (result.getShape()[1 - dim] != kept || part >= size || size % part ||
+        result.getElementType() != input.getElementType())
+      return emitOpError("expected a result of ")
+             << kept << " elements of " << input.getElementType()
+             << ", or of rank 2 that is narrower along dimension " << dim
+             << " by a whole factor, got " << result;
+  } else if (result.getShape() != ArrayRef(kept) ||
+             result.getElementType() != input.getElementType()) {
     return emitOpError("expected a result of ")
-           << input.getShape()[1 - getDim()] << " elements of "
-           << input.getElementType() << ", got " << result;
+           << kept << " elements of " << input.getElementType() << ", got "
+           << result;
+  }
   LayoutAttr from = input.getLayout(), to = result.getLayout();
   if (!from != !to)
     return emitOpError("expected a result with a layout if and only if the "
@@ -434,6 +445,13 @@ LogicalResult ReduceOp::verify() {
            << result;
   if (!from)
     return success();
+  if (isPart) {
+    if (!from.getWrappedRegisters(to))
+      return emitOpError("expected a result whose threads hold the places of "
+                         "their elements modulo its size, got ")
+             << result << " of " << input;
+    return success();
+  }
   if (!to.getPermutationFrom(from.dropDim(getDim())))
     return emitOpError("expected a result whose threads hold the rows or "
                        "columns that remain, as in ")

@@ -74,7 +74,7 @@ private:
       unite(sums.getInput(), sums.getResult());
     } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
       unite(reduce.getInit(), reduce.getResult());
-      if (reduce.getDim() == 0)
+      if (reduce.getDim() == 0 && reduce.getResult().getType().getRank() == 1)
         add(reduce.getResult(), reduce.getInput());
     }
   }

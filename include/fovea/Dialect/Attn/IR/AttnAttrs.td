@@ -40,6 +40,19 @@ def Attn_OrderEnum : I32EnumAttr<"WorkOrder",
   let genSpecializedAttr = 0;
 }
 
+def Attn_MaximumEnum : I32EnumAttr<"Maximum",
+    "The maximum that a step on a tile of keys subtracts from its scores", [
+      I32EnumAttrCase<"Exact", 0, "exact">,
+      I32EnumAttrCase<"Stale", 1, "stale">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
+def DefaultValuedMaximum : EnumParameter<Attn_MaximumEnum> {
+  let defaultValue = "::fovea::attn::Maximum::Exact";
+}
+
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "How one attention is cut into tiles and handed out";
   let description = [{
@@ -53,11 +66,18 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       queries and keys are then multiples of 16. Attention's warps have 16 of
       its queries each; those of the backward pass have 16 of its keys, or a
       multiple. `stages`, 1 to 8, is the number of tiles of keys, or of queries,
-      that are in shared memory at once.
+      that are in shared memory at once;
+    - `maximum`, GPUs only: `exact` (the default), or `stale`, with which a step
+      on a tile of keys subtracts the maximum of earlier steps from its scores.
+      Its sums show where scores have grown so much that the step has to find
+      their maximum and start again. Results differ in rounding only.
+      Strategies that visit the keys more than once know the maximum.
 
     ```mlir
     #attn.schedule<tile = 48x64, order = longest_first>
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2>
+    #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2,
+                   maximum = stale>
     ```
   }];
   let parameters = (ins
@@ -65,12 +85,21 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     "int64_t":$keyTile,
     EnumParameter<Attn_OrderEnum>:$order,
     DefaultValuedParameter<"int64_t", "0">:$warps,
-    DefaultValuedParameter<"int64_t", "0">:$stages
+    DefaultValuedParameter<"int64_t", "0">:$stages,
+    DefaultValuedMaximum:$maximum
   );
+  let builders = [AttrBuilder<(ins "int64_t":$queryTile, "int64_t":$keyTile,
+      "::fovea::attn::WorkOrder":$order, "int64_t":$warps, "int64_t":$stages,
+      CArg<"::fovea::attn::Maximum", "::fovea::attn::Maximum::Exact">:$maximum),
+      [{
+        return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum);
+      }]>];
+  let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order
-    (`,` `warps` `=` $warps^ `,` `stages` `=` $stages)? `>`
+    (`,` `warps` `=` $warps^ `,` `stages` `=` $stages
+      (`,` `maximum` `=` $maximum^)?)? `>`
   }];
   let genVerifyDecl = 1;
 }

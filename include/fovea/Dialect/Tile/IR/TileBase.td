@@ -125,6 +125,11 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     /// Returns, for each register, the register that holds its element's
     /// reduction along `dim`, in the layout `dropDim(dim)`.
     ::llvm::SmallVector<int64_t> getReducedRegisters(int64_t dim) const;
+    /// Returns, for each register, the register of `to` in which every thread
+    /// holds the element at the same place modulo the shape of `to`; nullopt if
+    /// threads would have to exchange elements.
+    std::optional<::llvm::SmallVector<int64_t>>
+    getWrappedRegisters(LayoutAttr to) const;
     /// Returns, for each register of this layout, the register of `from` in
     /// which every thread holds the same element; nullopt if there is no such
     /// permutation.

@@ -447,9 +447,16 @@ def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
     threads by a butterfly, so the combined elements lie in one warp. `max` of
     NaN and a number is the number.
 
+    A result of rank 2 is narrower than the operand along the dimension, whose
+    elements it combines in part: those whose places differ by a multiple of the
+    result's size. With the 8 columns of an accumulator (`#tile.layout`) threads
+    exchange nothing.
+
     ```mlir
     %m1 = tile.reduce max %s, %m0 dim 1
         : !tile.fragment<128x64xf32> -> !tile.fragment<128xf32>
+    %l1 = tile.reduce add %p, %l0 dim 1
+        : !tile.fragment<128x64xf32> -> !tile.fragment<128x8xf32>
     ```
   }];
   let arguments = (ins Tile_ReductionEnum:$kind, Tile_AnyFragment:$input,
@@ -497,6 +504,7 @@ def AnyOp : Tile_Op<"any", [Pure]> {
   let arguments = (ins Tile_AnyFragment:$input);
   let results = (outs I1:$result);
   let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
+  let hasFolder = 1;
   let hasVerifier = 1;
 }
 
