@@ -255,6 +255,28 @@ TEST_F(TileLayoutAlgebraTest, DropDimKeepsTheOtherCoordinate) {
     }
 }
 
+TEST_F(TileLayoutAlgebraTest, WrappedRegistersAreInTheSameThread) {
+  LayoutAttr layout = LayoutAttr::getRowOwned(&context, 64, 48, 4);
+  LayoutAttr part = LayoutAttr::getRowOwned(&context, 64, 8, 4);
+  std::optional<SmallVector<int64_t>> wrapped =
+      layout.getWrappedRegisters(part);
+  ASSERT_TRUE(wrapped);
+  ASSERT_EQ(int64_t(wrapped->size()), layout.getNumRegisters());
+  for (int64_t thread = 0; thread < layout.getNumThreads(); ++thread)
+    for (int64_t index = 0; index < layout.getNumRegisters(); ++index) {
+      Coordinates element = getElement(layout, index, thread);
+      element[1] %= 8;
+      EXPECT_EQ(getElement(part, (*wrapped)[index], thread), element);
+    }
+  // Columns 0 and 4 are in different threads.
+  EXPECT_FALSE(layout.getWrappedRegisters(
+      parse("#tile.layout<64x4, registers = [2:1d1, 2:8d0], "
+            "threads = [2:2d1, 2:r, 8:1d0, 4:16d0]>")));
+  // Every register is in the same thread, but not at the same place.
+  EXPECT_FALSE(part.getWrappedRegisters(
+                   LayoutAttr::getRowOwned(&context, 64, 48, 4)) == wrapped);
+}
+
 TEST_F(TileLayoutAlgebraTest, DropDimOfRankOneKeepsNothing) {
   for (LayoutAttr layout : layouts) {
     LayoutAttr rows = layout.dropDim(1);

@@ -450,9 +450,9 @@ LogicalResult LaunchBuilder::convertFill(linalg::FillOp op) {
   if (!type || type.getElementType() != sizes.accumulation ||
       (type.getRank() != 3 && type.getRank() != 4))
     return fail("a tensor is filled that is no running value");
-  Value filled = FillOp::create(
-      rewriter, op.getLoc(), getRunningType(op.getResult(0)),
-      mapping.lookupOrDefault(op.getInputs().front()));
+  Value filled =
+      FillOp::create(rewriter, op.getLoc(), getRunningType(op.getResult(0)),
+                     mapping.lookupOrDefault(op.getInputs().front()));
   mapping.map(op.getResult(0), filled);
   return success();
 }

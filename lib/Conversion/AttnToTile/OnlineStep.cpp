@@ -36,9 +36,9 @@ static constexpr double kLargestFused = 1024.0;
 static constexpr int64_t kSumColumns = 8;
 
 /// The largest part of a sum, relative to a maximum of earlier steps, with
-/// which a step goes on. Probabilities, which are smaller, are then f16 numbers.
-/// Sums of half a million equal scores grow no larger; beyond that steps are
-/// slower.
+/// which a step goes on. Probabilities, which are smaller, are then f16
+/// numbers. Sums of half a million equal scores grow no larger; beyond that
+/// steps are slower.
 static constexpr double kLargestSum = 0x1p15;
 
 ScoreUnit ScoreUnit::get(const APFloat &scale, Region &score) {
@@ -57,6 +57,11 @@ FragmentType TileSizes::getScores() const {
                            accumulation, LayoutAttr());
 }
 
+FragmentType TileSizes::getWeights() const {
+  return FragmentType::get(accumulation.getContext(), {queries, keys}, element,
+                           LayoutAttr());
+}
+
 FragmentType TileSizes::getOutput() const {
   return FragmentType::get(accumulation.getContext(), {queries, valueDim},
                            accumulation, LayoutAttr());
@@ -68,6 +73,8 @@ FragmentType TileSizes::getRows() const {
 }
 
 FragmentType TileSizes::getSums() const {
+  if (!usesTensorCores())
+    return getRows();
   return FragmentType::get(accumulation.getContext(), {queries, kSumColumns},
                            accumulation, LayoutAttr());
 }
@@ -109,10 +116,8 @@ private:
   Value scores(Value query);
   Value modified(Value products);
   Value masked(Value scores);
-  bool isFused() const {
-    // Tensor cores leave time for one instruction a score.
-    return sizes.element.getIntOrFloatBitWidth() == 16;
-  }
+  // Tensor cores leave time for one instruction a score.
+  bool isFused() const { return sizes.usesTensorCores(); }
   bool isStale() {
     return op.getScheduleAttr().getMaximum() == Maximum::Stale &&
            op.updatesMax() && op.updatesSum() && op.updatesAcc();
@@ -123,6 +128,8 @@ private:
   Value exactExponentials(Value scores, Value subtracted);
   Value fusedExponentials(Value scores, Value subtracted);
   Value shiftedExponentials(Value scores, Value shift);
+  Value mapRows(FragmentType type, Value input, Value rows,
+                FragmentMath::Body body);
   Value shrinkage(Value max, Value subtracted);
   Value scaled(Value fragment, Value factors);
   /// Returns the running values without the new accumulator; sets `left`, the
@@ -196,8 +203,8 @@ Value StepEmitter::masked(Value scores) {
 // Running values
 //===----------------------------------------------------------------------===//
 
-/// Returns the maximum to subtract: 0 where it is minus infinity, so that masked
-/// scores give 0 and not NaN.
+/// Returns the maximum to subtract: 0 where it is minus infinity, so that
+/// masked scores give 0 and not NaN.
 Value StepEmitter::subtracted(Value max) {
   return math.map(
       sizes.getRows(), max, {},
@@ -243,9 +250,9 @@ Value StepEmitter::shiftedExponentials(Value scores, Value shift) {
   return math.map(
       sizes.getScores(), scores, shift,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value exponent = math::FmaOp::create(body, loc, elements[0],
-                                             constant(body, unit.getBase2()),
-                                             elements[1]);
+        Value exponent =
+            math::FmaOp::create(body, loc, elements[0],
+                                constant(body, unit.getBase2()), elements[1]);
         return math::Exp2Op::create(body, loc, exponent);
       });
 }
@@ -264,11 +271,11 @@ static Value isLargeShift(OpBuilder &body, Location loc, Value shift) {
 Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
   FragmentType rows = sizes.getRows();
   Value shift = getShift(subtracted);
-  Value tests = math.map(
-      rows.cloneWith(builder.getI1Type()), shift, {},
-      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        return isLargeShift(body, loc, elements[0]);
-      });
+  Value tests =
+      math.map(rows.cloneWith(builder.getI1Type()), shift, {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 return isLargeShift(body, loc, elements[0]);
+               });
   Value isLarge = AnyOp::create(builder, loc, builder.getI1Type(), tests);
   auto branch = scf::IfOp::create(builder, loc,
                                   TypeRange{scores.getType(), rows}, isLarge,
@@ -290,6 +297,15 @@ Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
   return shiftedExponentials(branch.getResult(0), branch.getResult(1));
 }
 
+/// Computes an element of `type` from one of `input`, of the same shape, and
+/// that of its row in `rows`.
+Value StepEmitter::mapRows(FragmentType type, Value input, Value rows,
+                           FragmentMath::Body body) {
+  if (type.getRank() == 1)
+    return math.map(type, {input, rows}, {}, body);
+  return math.map(type, input, rows, body);
+}
+
 /// Returns the factor by which the sums so far shrink: 1 where the maximum
 /// stays.
 Value StepEmitter::shrinkage(Value max, Value subtracted) {
@@ -306,12 +322,12 @@ Value StepEmitter::shrinkage(Value max, Value subtracted) {
 
 /// Returns the fragment times a factor for each row.
 Value StepEmitter::scaled(Value fragment, Value factors) {
-  return math.map(cast<FragmentType>(fragment.getType()), fragment, factors,
-                  [&](OpBuilder &body, ValueRange elements, ValueRange) {
-                    return arith::MulFOp::create(body, loc, elements[0],
-                                                 elements[1])
-                        .getResult();
-                  });
+  return mapRows(cast<FragmentType>(fragment.getType()), fragment, factors,
+                 [&](OpBuilder &body, ValueRange elements, ValueRange) {
+                   return arith::MulFOp::create(body, loc, elements[0],
+                                                elements[1])
+                       .getResult();
+                 });
 }
 
 /// Returns probabilities as the left operand of the product with values.
@@ -319,10 +335,7 @@ Value StepEmitter::weights(Value probabilities) {
   bool drops = op.getDropout() && op.getDropout()->convertToDouble() > 0;
   if (!drops && sizes.element == sizes.accumulation)
     return probabilities;
-  auto type =
-      FragmentType::get(builder.getContext(), {sizes.queries, sizes.keys},
-                        sizes.element, LayoutAttr());
-  return math.map(type, probabilities, {},
+  return math.map(sizes.getWeights(), probabilities, {},
                   [&](OpBuilder &body, ValueRange elements,
                       ValueRange coordinates) -> Value {
                     Value weight = elements[0];
@@ -372,7 +385,7 @@ RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
 /// maximum is too large.
 Value StepEmitter::isOutgrown(Value sums, Value max) {
   Value shift = getShift(max);
-  Value tests = math.map(
+  Value tests = mapRows(
       sizes.getSums().cloneWith(builder.getI1Type()), sums, shift,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value isLarge =
@@ -390,46 +403,34 @@ Value StepEmitter::isOutgrown(Value sums, Value max) {
 /// nor sums and accumulators rescaled.
 RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
                                      Value &left) {
-  Value probabilities =
-      isFused() ? shiftedExponentials(scores, getShift(running.max))
-                : exactExponentials(scores, running.max);
+  Value probabilities = isFused()
+                            ? shiftedExponentials(scores, getShift(running.max))
+                            : exactExponentials(scores, running.max);
   Value sums = math.reduce(Reduction::Add, probabilities, running.sum);
-  Value isOutgrown = this->isOutgrown(sums, running.max);
-  Value stale = weights(probabilities);
-  FragmentType rows = sizes.getRows();
-  auto again = scf::IfOp::create(
-      builder, loc, TypeRange{rows, sizes.getSums(), stale.getType(), rows},
-      isOutgrown, /*withElseRegion=*/true);
+  auto branch =
+      scf::IfOp::create(builder, loc,
+                        TypeRange{running.acc.getType(), running.max.getType(),
+                                  sums.getType(), sizes.getWeights()},
+                        isOutgrown(sums, running.max), /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(again.elseBlock());
-    Value ones = math.fill(rows, 1.0);
-    scf::YieldOp::create(builder, loc,
-                         ValueRange{running.max, sums, stale, ones});
-    builder.setInsertionPointToStart(again.thenBlock());
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(
+        builder, loc,
+        ValueRange{running.acc, running.max, sums, weights(probabilities)});
+    builder.setInsertionPointToStart(branch.thenBlock());
     Value max = math.reduce(Reduction::Max, scores, running.max);
     Value subtracted = this->subtracted(max);
     probabilities = exactExponentials(scores, subtracted);
     Value alpha = shrinkage(running.max, subtracted);
-    sums = math.reduce(Reduction::Add, probabilities,
-                       scaled(running.sum, alpha));
+    sums =
+        math.reduce(Reduction::Add, probabilities, scaled(running.sum, alpha));
     scf::YieldOp::create(builder, loc,
-                         ValueRange{max, sums, weights(probabilities), alpha});
+                         ValueRange{scaled(running.acc, alpha), max, sums,
+                                    weights(probabilities)});
   }
-  // This waits for the accumulator, and the branch above does not.
-  auto rescaled =
-      scf::IfOp::create(builder, loc, TypeRange{running.acc.getType()},
-                        isOutgrown, /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(rescaled.elseBlock());
-    scf::YieldOp::create(builder, loc, running.acc);
-    builder.setInsertionPointToStart(rescaled.thenBlock());
-    scf::YieldOp::create(builder, loc,
-                         scaled(running.acc, again.getResult(3)));
-  }
-  left = again.getResult(2);
-  return {rescaled.getResult(0), again.getResult(0), again.getResult(1)};
+  left = branch.getResult(3);
+  return {branch.getResult(0), branch.getResult(1), branch.getResult(2)};
 }
 
 RunningValues StepEmitter::emit(Value query, RunningValues running) {
@@ -457,6 +458,8 @@ RunningValues fovea::emitOnlineStep(OpBuilder &builder, const TileSizes &sizes,
 /// Returns the sum of each row.
 static Value emitSum(FragmentMath &math, const TileSizes &sizes,
                      RunningValues running) {
+  if (sizes.getSums() == sizes.getRows())
+    return running.sum;
   return math.reduce(Reduction::Add, running.sum,
                      math.fill(sizes.getRows(), 0.0));
 }

@@ -31,11 +31,15 @@ struct TileSizes {
   mlir::FloatType element;
   mlir::FloatType accumulation;
 
+  bool usesTensorCores() const { return element.getIntOrFloatBitWidth() == 16; }
   tile::FragmentType getScores() const;
+  /// Probabilities as the left operand of the product with values.
+  tile::FragmentType getWeights() const;
   tile::FragmentType getOutput() const;
   tile::FragmentType getRows() const;
-  /// Sums of rows in parts, of columns whose numbers are equal modulo 8: a
-  /// thread adds up its own columns, and warps exchange sums only at the end.
+  /// Sums of rows; for tensor cores, which leave no time to exchange them in
+  /// each step, in parts, of the columns whose numbers are equal modulo 8: a
+  /// thread adds up its own columns.
   tile::FragmentType getSums() const;
 };
 
@@ -54,9 +58,8 @@ struct ScoreUnit {
   double getBase2() const;
 };
 
-/// The running values as fragments: `queries x valueDim`, `queries`, and the
-/// sum in parts, `queries x 8`. The maximum is in the units of fragments of
-/// scores.
+/// The running values as fragments: of the types `getOutput`, `getRows` and
+/// `getSums`. The maximum is in the units of fragments of scores.
 struct RunningValues {
   mlir::Value acc;
   mlir::Value max;

@@ -125,7 +125,8 @@ static void yieldPairs(scf::IfOp branch, IRRewriter &rewriter) {
     for (auto &[places, ops] : pairs)
       yield->insertOperands(yield->getNumOperands(),
                             vector::FromElementsOp::create(
-                                rewriter, branch.getLoc(), ops.front().getType(),
+                                rewriter, branch.getLoc(),
+                                ops.front().getType(),
                                 ValueRange{yield->getOperand(places.first),
                                            yield->getOperand(places.second)})
                                 .getResult());

@@ -23,12 +23,13 @@
 // THREE:         %[[M:.*]] = scf.for
 // THREE:           tile.reduce max
 // THREE-NOT:       math.exp2
-// THREE:         %[[S:.*]] = scf.for %{{.*}} iter_args(%[[SUM:[^ ]*]] = %{{.*}}) -> (!tile.fragment<64xf32>)
+// THREE:         %[[S:.*]] = scf.for %{{.*}} iter_args(%[[SUM:[^ ]*]] = %{{.*}}) -> (!tile.fragment<64x8xf32>)
 // THREE:           tile.map ins(%[[M]] :
 // THREE:           tile.reduce add %{{.*}}, %[[SUM]]
 // THREE:         scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}) -> (!tile.fragment<64x16xf32>)
 // THREE:           tile.mma {{.*}} into %[[ACC]]
-// THREE:         tile.map ins(%[[S]] :
+// THREE:         %[[TOTAL:.*]] = tile.reduce add %[[S]],
+// THREE:         tile.map ins(%[[TOTAL]] :
 // THREE:         tile.store
 func.func @attend(%q: tensor<1x2x256x16xf16>) -> tensor<1x2x256x16xf16> {
   %o = attn.attention %q, %q, %q scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}

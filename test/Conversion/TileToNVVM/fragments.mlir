@@ -2,6 +2,7 @@
 
 #wide = #tile.layout<8x16, registers = [2:1d1, 2:8d1], threads = [4:2d1, 8:1d0]>
 #acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
+#two = #tile.layout<16x16, registers = [2:1d1, 2:8d0, 2:8d1], threads = [4:2d1, 8:1d0]>
 #swapped = #tile.layout<16x8, registers = [2:8d0, 2:1d1], threads = [4:2d1, 8:1d0]>
 #row = #tile.layout<16, registers = [2:8d0], threads = [4:r, 8:1d0]>
 #column = #tile.layout<8, registers = [2:1d0], threads = [4:2d0, 8:r]>
@@ -86,6 +87,29 @@ gpu.module @kernels {
       memref.store %q, %d[%i] : memref<?xf64>
       tile.yield %q : f64
     } -> !tile.fragment<16xf64, #row>
+    gpu.return
+  }
+
+  // Sums of columns whose numbers are equal modulo 8: a thread has them all, of
+  // registers 0 and 4, 1 and 5, and so on, and exchanges nothing.
+  // CHECK-LABEL: gpu.func @parts
+  // CHECK-COUNT-8: llvm.load
+  // CHECK-NOT:     shfl
+  // CHECK:         %[[S0:.*]] = arith.addf
+  // CHECK:         %[[S1:.*]] = arith.addf
+  // CHECK:         %[[S2:.*]] = arith.addf
+  // CHECK:         %[[S3:.*]] = arith.addf
+  // CHECK:         arith.addf %{{.*}}, %[[S0]] : f32
+  // CHECK:         arith.addf %{{.*}}, %[[S1]] : f32
+  // CHECK:         arith.addf %{{.*}}, %[[S2]] : f32
+  // CHECK:         arith.addf %{{.*}}, %[[S3]] : f32
+  // CHECK-NOT:     arith.addf
+  gpu.func @parts(%a: f32, %in: memref<16x16xf32>, %o: memref<16x8xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.load %in[%c0, %c0] dims [0, 1] : memref<16x16xf32> -> !tile.fragment<16x16xf32, #two>
+    %z = tile.fill %a : !tile.fragment<16x8xf32, #acc>
+    %s = tile.reduce add %x, %z dim 1 : !tile.fragment<16x16xf32, #two> -> !tile.fragment<16x8xf32, #acc>
+    tile.store %s, %o[%c0, %c0] dims [0, 1] : !tile.fragment<16x8xf32, #acc>, memref<16x8xf32>
     gpu.return
   }
 

@@ -150,6 +150,42 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Branches yield pairs as such, too.
+  // CHECK-LABEL: gpu.func @branches
+  // CHECK: scf.if %{{.*}} -> ({{.*}}vector<2xf16>, {{.*}}vector<2xf16>) {
+  // CHECK:   arith.truncf %{{.*}} : vector<2xf32> to vector<2xf16>
+  // CHECK: } else {
+  // CHECK:   arith.truncf %{{.*}} : vector<2xf32> to vector<2xf16>
+  // CHECK: }
+  // CHECK-NOT: vector.from_elements
+  // CHECK: wgmma.mma_async
+  gpu.func @branches(%x: f32, %c: i1) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %vs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
+    %acc = tile.fill %x : !o
+    %v = tile.wait %vs[%c0] : !ring
+    %p = scf.if %c -> (!p) {
+      %p0 = tile.map ins(%acc : !o) {
+      ^bb0(%y: f32, %i: index, %j: index):
+        %z = arith.truncf %y : f32 to f16
+        tile.yield %z : f16
+      } -> !p
+      scf.yield %p0 : !p
+    } else {
+      %p1 = tile.map ins(%acc : !o) {
+      ^bb0(%y: f32, %i: index, %j: index):
+        %n = arith.negf %y : f32
+        %z = arith.truncf %n : f32 to f16
+        tile.yield %z : f16
+      } -> !p
+      scf.yield %p1 : !p
+    }
+    %t = tile.mma_async wgmma %p, %v into %acc : !p, !v, !o -> !token
+    %s = tile.wait_mma %t : !token
+    tile.release %vs[%c0] : !ring
+    gpu.return
+  }
+
   // Two sequences for 128 rows of one warp group, in one group of instructions;
   // a swizzle of 32 bytes has 16 columns a panel, here 2048 bytes apart. What is
   // no product reads the slot, so the warp's lanes wait for each other.

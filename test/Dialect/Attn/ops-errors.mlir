@@ -231,6 +231,12 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
+// expected-error@+2 {{expected ::fovea::attn::Maximum to be one of: exact, stale}}
+// expected-error@+1 {{failed to parse}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = last>
+
+// -----
+
 // expected-error@+1 {{tile must have a multiple of 16 queries, but has 72}}
 #schedule = #attn.schedule<tile = 72x64, order = linear, warps = 4, stages = 2>
 

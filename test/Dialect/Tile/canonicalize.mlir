@@ -130,3 +130,17 @@ func.func @scatter(%x: !tile.fragment<16x16xf32>, %m: memref<31xf32>) {
   } -> !tile.fragment<16x16xf32>
   return
 }
+
+// -----
+
+// A test that is the same everywhere.
+// CHECK-LABEL: func @any_of_fill
+// CHECK-SAME:    (%[[C:.*]]: i1, %[[F:.*]]: !tile.fragment<16xi1>)
+// CHECK:         %[[ANY:.*]] = tile.any %[[F]]
+// CHECK:         return %[[C]], %[[ANY]]
+func.func @any_of_fill(%c: i1, %f: !tile.fragment<16xi1>) -> (i1, i1) {
+  %0 = tile.fill %c : !tile.fragment<16xi1>
+  %1 = tile.any %0 : !tile.fragment<16xi1>
+  %2 = tile.any %f : !tile.fragment<16xi1>
+  return %1, %2 : i1, i1
+}

@@ -432,6 +432,50 @@ func.func @reduce_element(%a: !tile.fragment<8x16xf16>, %z: !tile.fragment<8xf32
 
 // -----
 
+func.func @reduce_part_rows(%a: !tile.fragment<8x16xf32>, %z: !tile.fragment<4x8xf32>) {
+  // expected-error@+1 {{expected a result of 8 elements of 'f32', or of rank 2 that is narrower along dimension 1 by a whole factor, got '!tile.fragment<4x8xf32>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x16xf32> -> !tile.fragment<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_part_columns(%a: !tile.fragment<8x16xf32>, %z: !tile.fragment<8x6xf32>) {
+  // expected-error@+1 {{expected a result of 8 elements of 'f32', or of rank 2 that is narrower along dimension 1 by a whole factor, got '!tile.fragment<8x6xf32>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x16xf32> -> !tile.fragment<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_part_whole(%a: !tile.fragment<8x16xf32>, %z: !tile.fragment<8x16xf32>) {
+  // expected-error@+1 {{expected a result of 8 elements of 'f32', or of rank 2 that is narrower along dimension 1 by a whole factor, got '!tile.fragment<8x16xf32>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x16xf32> -> !tile.fragment<8x16xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_part_element(%a: !tile.fragment<8x16xf16>, %z: !tile.fragment<8x8xf32>) {
+  // expected-error@+1 {{expected a result of 8 elements of 'f16', or of rank 2 that is narrower along dimension 1 by a whole factor, got '!tile.fragment<8x8xf32>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x16xf16> -> !tile.fragment<8x8xf32>
+  return
+}
+
+// -----
+
+// Elements 0 and 4 of a row are in different threads.
+#by_row = #tile.layout<8x8, registers = [8:1d0], threads = [8:1d1]>
+#part = #tile.layout<8x4, registers = [8:1d0], threads = [4:1d1, 2:r]>
+
+func.func @reduce_part_layout(%a: !tile.fragment<8x8xf32, #by_row>, %z: !tile.fragment<8x4xf32, #part>) {
+  // expected-error@+1 {{expected a result whose threads hold the places of their elements modulo its size, got '!tile.fragment<8x4xf32, #tile.layout<8x4, registers = [8:1d0], threads = [4:1d1, 2:r]>>' of '!tile.fragment<8x8xf32, #tile.layout<8x8, registers = [8:1d0], threads = [8:1d1]>>'}}
+  %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x8xf32, #by_row> -> !tile.fragment<8x4xf32, #part>
+  return
+}
+
+// -----
+
 #by_row = #tile.layout<8x8, registers = [8:1d1], threads = [8:1d0]>
 #replicated = #tile.layout<8, registers = [8:1d0], threads = [8:r]>
 

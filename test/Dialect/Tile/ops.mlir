@@ -27,6 +27,9 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
     %z = tile.fill %zero : !tile.fragment<128xf32>
     // CHECK: tile.reduce max %{{.*}}, %{{.*}} dim 1{{ }}
     %m = tile.reduce max %s, %z dim 1 : !s -> !tile.fragment<128xf32>
+    // CHECK: tile.reduce add %{{.*}}, %{{.*}} dim 1 : !tile.fragment<128x64xf32> -> !tile.fragment<128x8xf32>
+    %parts = tile.fill %zero : !tile.fragment<128x8xf32>
+    %l = tile.reduce add %s, %parts dim 1 : !s -> !tile.fragment<128x8xf32>
     // CHECK: tile.sum_diagonals %{{.*}} : !tile.fragment<128x64xf32>
     %diagonals = tile.sum_diagonals %s : !s
     %tests = tile.map ins(%m : !tile.fragment<128xf32>) {

@@ -1,7 +1,8 @@
 """Numbers that break attention: NaN, the lowest float, scores of any size.
 
 Runs fovea-run on operands made here, with the arguments given, and compares with
-float64. Scores are exact in f32, so that no bound is for their rounding.
+float64. Scores are exact in f32, so that no bound is for their rounding. With
+`--schedule=...` attention gets this schedule.
 """
 
 import pathlib
@@ -32,14 +33,14 @@ def widen(array, dtype):
     return array.astype(np.float64)
 
 
-def graph(dtype, region, mask):
+def graph(dtype, region, mask, scale, schedule):
     """Attention with a bias, or of products alone."""
     q, k = (f"tensor<1x1x{size}x{DIM}x{dtype}>" for size in (QUERIES, KEYS))
     places = "%b: index, %h: index, %i: index, %j: index"
     text = f"func.func @f(%q: {q}, %k: {k}, %v: {k}"
     if region:
         text += f", %bias: tensor<{QUERIES}x{KEYS}xf32>"
-    text += f") -> {q} {{\n %o = attn.attention %q, %k, %v scale(0.25)"
+    text += f") -> {q} {{\n %o = attn.attention %q, %k, %v scale({scale})"
     if region:
         text += f""" score {{
   ^bb0(%s: f32, {places}):
@@ -53,6 +54,8 @@ def graph(dtype, region, mask):
     %keep = arith.cmpi sge, %i, %j : index
     attn.yield %keep : i1
   }}"""
+    if schedule:
+        text += f" {{schedule = #attn.schedule<{schedule}>}}"
     return text + f" : {q}, {k}, {k} -> {q}\n return %o : {q}\n}}\n"
 
 
@@ -74,11 +77,13 @@ class Case:
         self.bias = np.zeros((QUERIES, KEYS))
         # Whether several keys may have the largest score of a row.
         self.is_tied = False
+        self.scale = 0.25
 
-    def run(self, folder, arguments):
+    def run(self, folder, arguments, schedule):
         """The results that `--output` is for, as float64."""
         path = folder / "case.mlir"
-        path.write_text(graph(self.dtype, self.region, self.mask))
+        path.write_text(graph(self.dtype, self.region, self.mask, self.scale,
+                              schedule))
         operands = [narrow(x, self.dtype)[None, None]
                     for x in (self.q, self.k, self.v)]
         if self.region:
@@ -107,7 +112,7 @@ class Case:
 
     def get_scores(self):
         """As f32 has them."""
-        products = (self.q @ self.k.T * 0.25).astype(np.float32)
+        products = (self.q @ self.k.T * self.scale).astype(np.float32)
         scores = (products + self.bias.astype(np.float32)).astype(np.float64)
         if self.mask:
             later = np.arange(QUERIES)[:, None] < np.arange(KEYS)
@@ -135,7 +140,8 @@ class Case:
                 do = np.ones((QUERIES, DIM)) * self.v[0]
                 dp = do @ self.v.T
                 ds = p * (dp - (p * dp).sum(1, keepdims=True))
-                results += [ds @ self.k * 0.25, ds.T @ self.q * 0.25, p.T @ do]
+                results += [ds @ self.k * self.scale, ds.T @ self.q * self.scale,
+                            p.T @ do]
                 if self.region:
                     results.append(ds)
         return results
@@ -175,15 +181,40 @@ def cases():
             yield case, False
 
 
+        # Scores that grow along the keys, slowly, and too far for f16 and f32,
+        # behind keys that some rows do not see.
+        for factor, scale in ((8, 0.25), (30, 0.25), (30, -0.25), (512, 2.0)):
+            for region in (False, True):
+                case = Case(f"growing {factor} {scale}", dtype, region,
+                            mask=factor == 8)
+                case.k[KEYS // 3:] *= 8
+                case.k[KEYS // 2:] *= factor / 8
+                case.scale = scale
+                hidden = np.arange(QUERIES)[:, None] % 3 == 0
+                if region:
+                    case.bias[hidden & (np.arange(KEYS) < KEYS // 2)] = -np.inf
+                yield case, False
+        # Scores of one size, whose sums grow with each key.
+        case = Case("equal", dtype)
+        case.k[:] = 0
+        yield case, True
+
+
 def main():
     arguments = sys.argv[1:]
+    schedule = None
+    for argument in arguments:
+        if argument.startswith("--schedule="):
+            schedule = argument.removeprefix("--schedule=")
+            arguments.remove(argument)
+            break
     is_host = not any("--target" in argument for argument in arguments)
     failures = count = 0
     with tempfile.TemporaryDirectory() as name:
         for case, has_gradient in cases():
             if "--grad" in arguments and not has_gradient:
                 continue
-            results = case.run(pathlib.Path(name), arguments)
+            results = case.run(pathlib.Path(name), arguments, schedule)
             for number, (result, expected) in enumerate(
                     zip(results, case.expected("--grad" in arguments))):
                 if case.name.startswith("common") and not case.region:

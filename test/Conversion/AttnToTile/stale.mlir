@@ -1,0 +1,84 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse | FileCheck %s --check-prefixes=CHECK,ONE
+// RUN: fovea-opt %s --attn-online-softmax=passes=2 --attn-tile --convert-attn-to-tile --canonicalize --cse | FileCheck %s --check-prefix=TWO
+// RUN: fovea-opt %s --fovea-gpu-pipeline="target=sm_90a level=tile" | FileCheck %s --check-prefix=SKEWED
+
+// Steps subtract the maximum so far. Where sums, or the maximum, are too large,
+// the step finds its maximum and starts again; only then is anything rescaled.
+
+// CHECK-LABEL: func @plain
+// CHECK-DAG:   %[[MINUS:.*]] = arith.constant -0.180336878 : f32
+// CHECK-DAG:   %[[SCALE:.*]] = arith.constant 0.180336878 : f32
+// CHECK-DAG:   %[[MOST:.*]] = arith.constant 3.276800e+04 : f32
+// CHECK-DAG:   %[[LARGE:.*]] = arith.constant 1.024000e+03 : f32
+// CHECK:       %[[L:.*]]:3 = scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}, %[[MAX:[^ ]*]] = %{{.*}}, %[[SUM:[^ ]*]] = %{{.*}})
+// CHECK:         %[[S:.*]] = tile.mma {{.*}} transpose_b
+// CHECK-NOT:     tile.reduce
+// CHECK:         %[[SHIFT:.*]] = tile.map ins(%[[MAX]] :
+// CHECK:           arith.mulf %{{.*}}, %[[MINUS]]
+// CHECK:         %[[P:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[SHIFT]] :
+// CHECK:           math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
+// CHECK:           math.exp2
+// CHECK:         %[[SUMS:.*]] = tile.reduce add %[[P]], %[[SUM]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64x8xf32>
+// CHECK:         %[[TESTS:.*]] = tile.map ins(%[[SUMS]] : {{.*}}) rows(%[[SHIFT]] :
+// CHECK-DAG:       %[[A:.*]] = arith.cmpf ugt, %{{.*}}, %[[MOST]]
+// CHECK-DAG:       %[[B:.*]] = arith.cmpf ugt, %{{.*}}, %[[LARGE]]
+// CHECK:           arith.ori %[[A]], %[[B]]
+// CHECK:         %[[ANY:.*]] = tile.any %[[TESTS]]
+// CHECK:         %[[N:.*]]:4 = scf.if %[[ANY]] -> ({{.*}}) {
+// CHECK:           %[[MAX1:.*]] = tile.reduce max %[[S]], %[[MAX]] dim 1{{ }}
+// CHECK:           %[[FINITE:.*]] = tile.map ins(%[[MAX1]] :
+// CHECK:           %[[P1:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
+// CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[FINITE]] :
+// CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
+// CHECK:           %[[SUM1:.*]] = tile.reduce add %[[P1]], %[[SUMA]] dim 1{{ }}
+// CHECK-DAG:       %[[ACCA:.*]] = tile.map ins(%[[ACC]] : {{.*}}) rows(%[[ALPHA]] :
+// CHECK-DAG:       %[[Q16:.*]] = tile.map ins(%[[P1]] :
+// CHECK:           scf.yield %[[ACCA]], %[[MAX1]], %[[SUM1]], %[[Q16]]
+// CHECK:         } else {
+// CHECK:           %[[P16:.*]] = tile.map ins(%[[P]] :
+// CHECK:             arith.truncf
+// CHECK:           scf.yield %[[ACC]], %[[MAX]], %[[SUMS]], %[[P16]]
+// CHECK:         }
+// CHECK:         %[[ACC1:.*]] = tile.mma %[[N]]#3, %{{.*}} into %[[N]]#0
+// CHECK:         scf.yield %[[ACC1]], %[[N]]#1, %[[N]]#2
+
+// Two passes know the maximum.
+// TWO-LABEL: func @plain
+// TWO-NOT:   3.276800e+04
+// TWO:       func @wide
+
+// The first step of a skewed loop, in front of it, has no maximum to subtract,
+// and no test of that.
+// SKEWED-LABEL: func @plain
+// SKEWED:       tile.role "compute"
+// SKEWED-NOT:   tile.any
+// SKEWED:       tile.reduce max
+// SKEWED-NOT:   tile.any
+// SKEWED:       scf.for
+// SKEWED:         tile.any
+// SKEWED:         scf.if
+// SKEWED:           tile.reduce max
+// SKEWED:         scf.yield
+// SKEWED-NOT:   tile.any
+// SKEWED:       func @wide
+func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale>}
+    : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
+  return %o : tensor<1x2x256x64xf16>
+}
+
+// Elements that FMAs multiply: a difference first, and sums of whole rows, which
+// are too large or no numbers where the maximum is minus infinity.
+
+// ONE-LABEL: func @wide
+// ONE:       %{{.*}}:3 = scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}, %[[MAX:[^ ]*]] = %{{.*}}, %[[SUM:[^ ]*]] = %{{.*}})
+// ONE:         %[[S:.*]] = tile.mma {{.*}} transpose_b
+// ONE:         %[[P:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[MAX]] :
+// ONE:         %[[SUMS:.*]] = tile.reduce add %[[P]], %[[SUM]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64xf32>
+// ONE:         tile.map ins(%[[SUMS]], %{{.*}} : !tile.fragment<64xf32>, !tile.fragment<64xf32>)
+// ONE:         tile.any
+func.func @wide(%q: tensor<1x2x256x64xf32>) -> tensor<1x2x256x64xf32> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale>}
+    : tensor<1x2x256x64xf32>, tensor<1x2x256x64xf32>, tensor<1x2x256x64xf32> -> tensor<1x2x256x64xf32>
+  return %o : tensor<1x2x256x64xf32>
+}
