@@ -199,7 +199,7 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   if (options.level == Level::Tiled)
     return;
   addBufferization(manager);
-  manager.addPass(createConvertAttnToVector());
+  manager.addPass(createAttnToVector());
   manager.addPass(createContractionToVector());
   manager.addPass(createLinalgToVector());
   manager.addPass(createExpandMath());

@@ -138,8 +138,7 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
 // convert-attn-to-vector
 //===----------------------------------------------------------------------===//
 
-def ConvertAttnToVector
-    : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
+def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
   let summary = "Writes attn.online_attention on memrefs as loops over vectors";
   let description = [{
     `attn.online_attention`, `attn.online_backward`, `attn.finalize` and

@@ -12,7 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace fovea {
-#define GEN_PASS_DEF_CONVERTATTNTOVECTOR
+#define GEN_PASS_DEF_ATTNTOVECTOR
 #include "fovea/Conversion/Passes.h.inc"
 } // namespace fovea
 
@@ -66,9 +66,8 @@ static LogicalResult verifyOperands(Operation *op) {
 
 namespace {
 
-struct ConvertAttnToVector
-    : public fovea::impl::ConvertAttnToVectorBase<ConvertAttnToVector> {
-  using ConvertAttnToVectorBase::ConvertAttnToVectorBase;
+struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
+  using AttnToVectorBase::AttnToVectorBase;
 
   void runOnOperation() override {
     VectorUnit unit;
