@@ -422,20 +422,6 @@ Extent Solver::solve(const LinearForm &form, const Interval &bound) {
 // The public face
 //===----------------------------------------------------------------------===//
 
-const Span &MaskBox::operator[](Coordinate coordinate) const {
-  switch (coordinate) {
-  case Coordinate::Batch:
-    return batch;
-  case Coordinate::Head:
-    return head;
-  case Coordinate::Row:
-    return row;
-  case Coordinate::Key:
-    return key;
-  }
-  llvm_unreachable("four coordinates");
-}
-
 /// Returns an evaluator over every box.
 static Impl anywhere(Region &mask) {
   IndexMath constants(mask.getContext());

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Transforms/Passes.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -29,44 +29,6 @@ namespace fovea {
 static constexpr llvm::StringLiteral kRuntimeFunction = "fovea_parallel_for";
 
 namespace {
-/// Arithmetic on index values at one place.
-class IndexBuilder {
-public:
-  IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
-
-  Value constant(int64_t value) {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  }
-  Value of(OpFoldResult value) {
-    return getValueOrCreateConstantIndexOp(builder, loc, value);
-  }
-  Value add(Value a, Value b) { return fold<arith::AddIOp>(a, b, 0); }
-  Value mul(Value a, Value b) { return fold<arith::MulIOp>(a, b, 1); }
-  Value ceilDiv(Value a, Value b) {
-    if (matchPattern(b, m_One()))
-      return a;
-    return arith::CeilDivSIOp::create(builder, loc, a, b);
-  }
-  template <typename OpTy>
-  Value binary(Value a, Value b) {
-    return OpTy::create(builder, loc, a, b);
-  }
-
-private:
-  /// Returns `a op b`, where `unit` on either side gives the other side.
-  template <typename OpTy>
-  Value fold(Value a, Value b, int64_t unit) {
-    if (getConstantIntValue(a) == unit)
-      return b;
-    if (getConstantIntValue(b) == unit)
-      return a;
-    return OpTy::create(builder, loc, a, b);
-  }
-
-  OpBuilder &builder;
-  Location loc;
-};
-
 struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -108,28 +70,27 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
       return failure();
     Location loc = op.getLoc();
     OpBuilder builder(op);
-    IndexBuilder index(builder, loc);
+    IndexMath index(builder, loc);
 
     // Fields: the number of iterations, dimension by dimension, and of calls.
     SmallVector<Value> counts, lower, step;
     for (auto [lb, ub, st] :
          llvm::zip_equal(op.getMixedLowerBound(), op.getMixedUpperBound(),
                          op.getMixedStep())) {
-      lower.push_back(index.of(lb));
-      step.push_back(index.of(st));
-      Value span = index.of(ub);
-      if (!isConstantIntValue(lb, 0))
-        span = index.binary<arith::SubIOp>(span, lower.back());
-      Value count = index.ceilDiv(span, step.back());
-      counts.push_back(index.binary<arith::MaxSIOp>(count, index.constant(0)));
+      lower.push_back(index.materialize(lb));
+      step.push_back(index.materialize(st));
+      OpFoldResult count = index.ceilDiv(index.sub(ub, lb), st);
+      counts.push_back(index.materialize(index.max(count, index.constant(0))));
     }
-    Value items = index.constant(1);
+    OpFoldResult product = index.constant(1);
     for (Value count : counts)
-      items = index.mul(items, count);
+      product = index.mul(product, count);
+    Value items = index.materialize(product);
     int64_t grain = 1;
     if (auto attr = op->getAttrOfType<IntegerAttr>(machine::kGrainAttrName))
       grain = std::max<int64_t>(1, attr.getInt());
-    Value calls = index.ceilDiv(items, index.constant(grain));
+    Value calls =
+        index.materialize(index.ceilDiv(product, index.constant(grain)));
 
     // Fields: the values that the body uses.
     llvm::SetVector<Value> used;
@@ -216,33 +177,36 @@ struct OutlineParallel final : impl::OutlineParallelBase<OutlineParallel> {
       mapping.map(value, castTo(builder, loc, value.getType(), loaded));
     }
 
-    IndexBuilder index(builder, loc);
     Value call = arith::IndexCastOp::create(
         builder, loc, builder.getIndexType(), entry->getArgument(1));
     Value item = call;
     Operation *last = func::ReturnOp::create(builder, loc);
     builder.setInsertionPoint(last);
     if (grain > 1) {
-      Value size = index.constant(grain);
-      Value begin = index.mul(call, size);
-      Value end = index.binary<arith::MinSIOp>(index.add(begin, size),
-                                               mapping.lookup(items));
+      IndexMath index(builder, loc);
+      OpFoldResult size = index.constant(grain);
+      Value begin = index.materialize(index.mul(call, size));
+      OpFoldResult end =
+          index.min(index.add(begin, size), mapping.lookup(items));
       auto loop =
-          scf::ForOp::create(builder, loc, begin, end, index.constant(1));
+          scf::ForOp::create(builder, loc, begin, index.materialize(end),
+                             index.materialize(index.constant(1)));
       item = loop.getInductionVar();
       last = loop.getBody()->getTerminator();
       builder.setInsertionPoint(last);
     }
+    IndexMath index(builder, loc);
     SmallVector<Value> ivs(counts.size());
     for (int64_t dim = counts.size() - 1; dim >= 0; --dim) {
       Value position = item;
       if (dim > 0) {
         Value count = mapping.lookup(counts[dim]);
-        position = index.binary<arith::RemUIOp>(item, count);
-        item = index.binary<arith::DivUIOp>(item, count);
+        position = arith::RemUIOp::create(builder, loc, item, count);
+        item = arith::DivUIOp::create(builder, loc, item, count);
       }
-      Value scaled = index.mul(position, mapping.lookup(step[dim]));
-      ivs[dim] = index.add(scaled, mapping.lookup(lower[dim]));
+      OpFoldResult scaled = index.mul(position, mapping.lookup(step[dim]));
+      ivs[dim] =
+          index.materialize(index.add(scaled, mapping.lookup(lower[dim])));
     }
     mapping.map(op.getInductionVars(), ivs);
     for (Operation &nested : op.getBody()->without_terminator())

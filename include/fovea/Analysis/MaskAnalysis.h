@@ -57,6 +57,7 @@
 #define FOVEA_ANALYSIS_MASKANALYSIS_H
 
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Dialect/Attn/IR/Coordinates.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Region.h"
@@ -68,8 +69,7 @@
 
 namespace fovea {
 
-/// The coordinates of a score, in the order of the arguments of a mask region.
-enum class Coordinate { Batch, Head, Row, Key };
+using attn::Coordinate;
 
 /// Returns the bit of `coordinate` in a set of coordinates.
 constexpr unsigned bitOf(Coordinate coordinate) {
@@ -85,11 +85,7 @@ struct Span {
 };
 
 /// A box of scores; never empty.
-struct MaskBox {
-  Span batch, head, row, key;
-
-  const Span &operator[](Coordinate coordinate) const;
-};
+using MaskBox = attn::PerCoordinate<Span>;
 
 /// A condition over a box.
 struct Truth {

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/Formula.h"
+#include "fovea/Analysis/HeadGroups.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Conversion/Utils/Philox.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -28,7 +30,8 @@ namespace fovea {
 using namespace attn;
 
 namespace {
-using BodyFn = llvm::function_ref<Value(OpBuilder &, Location, ValueRange)>;
+/// Computes an element of a result in the type of the formula.
+using Body = llvm::function_ref<Value(const Formula &f, ValueRange in)>;
 
 /// Emits the linalg ops of one graph op.
 class Emitter {
@@ -82,46 +85,33 @@ public:
   }
 
   /// A generic over `rank` loops of which the last `reductions` are reductions.
+  /// The body computes in `type`; its result is converted to that of `init`.
   Value generic(unsigned rank, unsigned reductions, ValueRange inputs,
-                Value init, ArrayRef<AffineMap> maps, BodyFn body) {
+                Value init, ArrayRef<AffineMap> maps, Type type, Body body) {
     SmallVector<utils::IteratorType> iterators(rank - reductions,
                                                utils::IteratorType::parallel);
     iterators.append(reductions, utils::IteratorType::reduction);
     auto op = linalg::GenericOp::create(
         builder, loc, init.getType(), inputs, init, maps, iterators,
         [&](OpBuilder &b, Location l, ValueRange arguments) {
-          linalg::YieldOp::create(b, l, body(b, l, arguments));
+          Value result = body({b, l, type}, arguments);
+          linalg::YieldOp::create(
+              b, l, convertFloats(b, l, result, getElementTypeOrSelf(init)));
         });
     return tag(op)->getResult(0);
   }
 
   /// An elementwise generic; all inputs have `init`'s shape.
-  Value elementwise(ValueRange inputs, Value init, BodyFn body) {
+  Value elementwise(ValueRange inputs, Value init, Type type, Body body) {
     unsigned rank = cast<RankedTensorType>(init.getType()).getRank();
     SmallVector<AffineMap> maps(inputs.size() + 1, identity(rank));
-    return generic(rank, 0, inputs, init, maps, body);
-  }
-
-  /// `value`, a scalar, as a float of type `type`.
-  static Value convert(OpBuilder &b, Location l, Value value, FloatType type) {
-    auto from = cast<FloatType>(value.getType());
-    if (from == type)
-      return value;
-    if (from.getWidth() < type.getWidth())
-      return arith::ExtFOp::create(b, l, type, value);
-    if (from.getWidth() > type.getWidth())
-      return arith::TruncFOp::create(b, l, type, value);
-    // f16 and bf16 have no common subset: converted through f32.
-    Value wide = arith::ExtFOp::create(b, l, b.getF32Type(), value);
-    return arith::TruncFOp::create(b, l, type, wide);
+    return generic(rank, 0, inputs, init, maps, type, body);
   }
 
   /// `value`, or 0 where `weight`, of the same type, is 0.
-  Value unlessZero(OpBuilder &b, Location l, Value weight, Value value) {
-    Value zero = constant(weight.getType(), 0.0);
-    Value isZero =
-        arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, weight, zero);
-    return arith::SelectOp::create(b, l, isZero, zero, value);
+  Value unlessZero(const Formula &f, Value weight, Value value) {
+    Value zero = constant(f.type, 0.0);
+    return f.select(f.isEqual(weight, zero), zero, value);
   }
 
   /// `tensor` rounded to `type`, if it is not of that type.
@@ -130,9 +120,9 @@ public:
       return tensor;
     auto element = cast<FloatType>(type.getElementType());
     if (getElementTypeOrSelf(tensor) != element)
-      tensor = elementwise(tensor, empty(sizes(tensor), element),
-                           [&](OpBuilder &b, Location l, ValueRange in) {
-                             return convert(b, l, in[0], element);
+      tensor = elementwise(tensor, empty(sizes(tensor), element), element,
+                           [](const Formula &f, ValueRange in) -> Value {
+                             return f.convert(in[0]);
                            });
     return cast(tensor, type);
   }
@@ -193,10 +183,10 @@ static Value inlineBody(OpBuilder &builder, Region &region,
 }
 
 /// The loop indices of the generic that is being built.
-static SmallVector<Value> loopIndices(OpBuilder &b, Location l, unsigned rank) {
+static SmallVector<Value> loopIndices(const Formula &f, unsigned rank) {
   SmallVector<Value> indices;
   for (unsigned dim = 0; dim < rank; ++dim)
-    indices.push_back(linalg::IndexOp::create(b, l, dim));
+    indices.push_back(f.make<linalg::IndexOp>(dim));
   return indices;
 }
 
@@ -222,18 +212,9 @@ struct HeadGroups {
 
 static HeadGroups getHeadGroups(Emitter &e, OpFoldResult heads,
                                 OpFoldResult kvHeads) {
-  auto staticHeads = getConstantIntValue(heads);
-  auto staticKVHeads = getConstantIntValue(kvHeads);
-  if (staticHeads && staticKVHeads) {
-    int64_t group = *staticKVHeads == 0 ? 1 : *staticHeads / *staticKVHeads;
-    return {group == 1, kvHeads, e.builder.getIndexAttr(group)};
-  }
-  Value one = e.index(e.builder.getIndexAttr(1));
-  Value divisor =
-      arith::MaxSIOp::create(e.builder, e.loc, e.index(kvHeads), one);
-  Value group =
-      arith::DivUIOp::create(e.builder, e.loc, e.index(heads), divisor);
-  return {false, kvHeads, group};
+  IndexMath index(e.builder, e.loc);
+  OpFoldResult group = getHeadsPerKVHead(index, heads, kvHeads);
+  return {IndexMath::constantOf(group) == 1, kvHeads, group};
 }
 
 /// Splits dimension 1 of the 4-D `tensor` into KV heads and their query heads.
@@ -254,13 +235,13 @@ static Value repeatHeads(Emitter &e, Value tensor, OpFoldResult heads,
   sizes[1] = heads;
   Value one = e.index(e.builder.getIndexAttr(1));
   Value divisor = arith::MaxSIOp::create(e.builder, e.loc, group, one);
-  return e.generic(
-      4, 0, {}, e.empty(sizes, getElementTypeOrSelf(tensor)), {e.identity(4)},
-      [&](OpBuilder &b, Location l, ValueRange) -> Value {
-        SmallVector<Value> indices = loopIndices(b, l, 4);
-        indices[1] = arith::DivUIOp::create(b, l, indices[1], divisor);
-        return tensor::ExtractOp::create(b, l, tensor, indices);
-      });
+  Type element = getElementTypeOrSelf(tensor);
+  return e.generic(4, 0, {}, e.empty(sizes, element), {e.identity(4)}, element,
+                   [&](const Formula &f, ValueRange) -> Value {
+                     SmallVector<Value> indices = loopIndices(f, 4);
+                     indices[1] = f.make<arith::DivUIOp>(indices[1], divisor);
+                     return f.make<tensor::ExtractOp>(tensor, indices);
+                   });
 }
 
 /// `sum over the last loop of left[b, h, i, .] * right[b, h / G, ., .]`;
@@ -299,13 +280,12 @@ static Value emitContraction(Emitter &e, Value left, Value right,
       e.generic(rank, 1, {grouped, right}, e.filled(shape, accumulate, 0.0),
                 {e.project(rank, leftDims), e.project(rank, rightDims),
                  e.project(rank, resultDims)},
-                [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-                  Value weight = e.convert(b, l, in[0], accumulate);
-                  Value product = arith::MulFOp::create(
-                      b, l, weight, e.convert(b, l, in[1], accumulate));
+                accumulate, [&](const Formula &f, ValueRange in) -> Value {
+                  Value weight = f.convert(in[0]);
+                  Value product = f.mul(weight, f.convert(in[1]));
                   if (skipsZeros)
-                    product = e.unlessZero(b, l, weight, product);
-                  return arith::AddFOp::create(b, l, in[2], product);
+                    product = e.unlessZero(f, weight, product);
+                  return f.add(in[2], product);
                 });
   auto groupedType = cast<RankedTensorType>(result.getType());
   result = e.rounded(result, groupedType.clone(element));
@@ -329,11 +309,9 @@ static Value emitSumQueries(Emitter &e, SumQueriesOp op) {
   HeadGroups groups = getHeadGroups(e, shape[1], kvHeads);
   SmallVector<OpFoldResult> resultShape = {shape[0], kvHeads, shape[3],
                                            e.sizes(input)[3]};
-  auto multiply = [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-    Value product =
-        arith::MulFOp::create(b, l, e.convert(b, l, in[0], accumulate),
-                              e.convert(b, l, in[1], accumulate));
-    return arith::AddFOp::create(b, l, in.back(), product);
+  auto multiply = [](const Formula &f, ValueRange in) -> Value {
+    Value left = f.convert(in[0]);
+    return f.add(in.back(), f.mul(left, f.convert(in[1])));
   };
   Value result;
   if (groups.trivial) {
@@ -342,7 +320,7 @@ static Value emitSumQueries(Emitter &e, SumQueriesOp op) {
                        e.filled(resultShape, accumulate, 0.0),
                        {e.project(5, {0, 1, 4, 2}), e.project(5, {0, 1, 4, 3}),
                         e.project(5, {0, 1, 2, 3})},
-                       multiply);
+                       accumulate, multiply);
   } else if (groups.canSplit()) {
     // Loops: batch, KV head, key, feature, query head of it, query.
     result = e.generic(
@@ -350,7 +328,7 @@ static Value emitSumQueries(Emitter &e, SumQueriesOp op) {
         e.filled(resultShape, accumulate, 0.0),
         {e.project(6, {0, 1, 4, 5, 2}), e.project(6, {0, 1, 4, 5, 3}),
          e.project(6, {0, 1, 2, 3})},
-        multiply);
+        accumulate, multiply);
   } else {
     // Computes the sum for every head, then the sum over the heads of one KV
     // head, each found by its index.
@@ -360,21 +338,19 @@ static Value emitSumQueries(Emitter &e, SumQueriesOp op) {
         e.generic(5, 1, {weights, input}, e.filled(perHead, accumulate, 0.0),
                   {e.project(5, {0, 1, 4, 2}), e.project(5, {0, 1, 4, 3}),
                    e.project(5, {0, 1, 2, 3})},
-                  multiply);
+                  accumulate, multiply);
     Value members = e.empty({groups.group}, accumulate);
     Value group = e.index(groups.group);
-    result =
-        e.generic(5, 1, {members}, e.filled(resultShape, accumulate, 0.0),
-                  {e.project(5, {4}), e.project(5, {0, 1, 2, 3})},
-                  [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-                    SmallVector<Value> indices = loopIndices(b, l, 5);
-                    Value member = indices.pop_back_val();
-                    Value first =
-                        arith::MulIOp::create(b, l, indices[1], group);
-                    indices[1] = arith::AddIOp::create(b, l, first, member);
-                    Value read = tensor::ExtractOp::create(b, l, all, indices);
-                    return arith::AddFOp::create(b, l, in[1], read);
-                  });
+    result = e.generic(
+        5, 1, {members}, e.filled(resultShape, accumulate, 0.0),
+        {e.project(5, {4}), e.project(5, {0, 1, 2, 3})}, accumulate,
+        [&](const Formula &f, ValueRange in) -> Value {
+          SmallVector<Value> indices = loopIndices(f, 5);
+          Value member = indices.pop_back_val();
+          Value first = f.make<arith::MulIOp>(indices[1], group);
+          indices[1] = f.make<arith::AddIOp>(first, member);
+          return f.add(in[1], f.make<tensor::ExtractOp>(all, indices));
+        });
   }
   return e.rounded(result, type);
 }
@@ -386,7 +362,7 @@ static Value emitSumQueries(Emitter &e, SumQueriesOp op) {
 /// A reduction of the last dimension of `input` in `type`; `body` is given the
 /// element in that type, the loop operands after it, and the running value.
 static Value emitRowReduction(Emitter &e, Value input, ValueRange perRow,
-                              FloatType type, double start, BodyFn body) {
+                              FloatType type, double start, Body body) {
   SmallVector<OpFoldResult> shape = e.sizes(input);
   unsigned rank = shape.size();
   shape.pop_back();
@@ -397,11 +373,11 @@ static Value emitRowReduction(Emitter &e, Value input, ValueRange perRow,
   llvm::append_range(inputs, perRow);
   SmallVector<AffineMap> maps(inputs.size() + 1, rowMap);
   maps.front() = e.identity(rank);
-  return e.generic(rank, 1, inputs, e.filled(shape, type, start), maps,
-                   [&](OpBuilder &b, Location l, ValueRange in) {
+  return e.generic(rank, 1, inputs, e.filled(shape, type, start), maps, type,
+                   [&](const Formula &f, ValueRange in) -> Value {
                      SmallVector<Value> values(in);
-                     values[0] = e.convert(b, l, values[0], type);
-                     return body(b, l, values);
+                     values[0] = f.convert(values[0]);
+                     return body(f, values);
                    });
 }
 
@@ -409,7 +385,7 @@ static Value emitRowReduction(Emitter &e, Value input, ValueRange perRow,
 /// each of `perRow`, and of one value a column for each of `perColumn`.
 static Value emitRowMap(Emitter &e, Value input, ValueRange perRow,
                         ValueRange perColumn, FloatType type, Type element,
-                        BodyFn body) {
+                        Body body) {
   SmallVector<OpFoldResult> shape = e.sizes(input);
   unsigned rank = shape.size();
   SmallVector<unsigned> rowDims =
@@ -421,20 +397,19 @@ static Value emitRowMap(Emitter &e, Value input, ValueRange perRow,
   maps.append(perRow.size(), e.project(rank, rowDims));
   maps.append(perColumn.size(), e.project(rank, {rank - 1}));
   maps.push_back(e.identity(rank));
-  return e.generic(rank, 0, inputs, e.empty(shape, element), maps,
-                   [&](OpBuilder &b, Location l, ValueRange in) {
-                     SmallVector<Value> values;
-                     for (Value value : in.drop_back())
-                       values.push_back(e.convert(b, l, value, type));
-                     return e.convert(b, l, body(b, l, values),
-                                      cast<FloatType>(element));
-                   });
+  return e.generic(
+      rank, 0, inputs, e.empty(shape, element), maps, type,
+      [&](const Formula &f, ValueRange in) -> Value {
+        return body(f, llvm::map_to_vector(in.drop_back(), [&](Value value) {
+                      return f.convert(value);
+                    }));
+      });
 }
 
 static Value emitRowSum(Emitter &e, Value input, FloatType type) {
   return emitRowReduction(e, input, {}, type, 0.0,
-                          [](OpBuilder &b, Location l, ValueRange in) -> Value {
-                            return arith::AddFOp::create(b, l, in[1], in[0]);
+                          [](const Formula &f, ValueRange in) -> Value {
+                            return f.add(in[1], in[0]);
                           });
 }
 
@@ -443,26 +418,22 @@ static Value emitRowSum(Emitter &e, Value input, FloatType type) {
 static Value emitRowMaximum(Emitter &e, Value input, FloatType type) {
   Value maximum =
       emitRowReduction(e, input, {}, type, -kInfinity,
-                       [](OpBuilder &b, Location l, ValueRange in) -> Value {
-                         return arith::MaxNumFOp::create(b, l, in[1], in[0]);
+                       [](const Formula &f, ValueRange in) -> Value {
+                         return f.make<arith::MaxNumFOp>(in[1], in[0]);
                        });
-  return e.elementwise(maximum, e.empty(e.sizes(maximum), type),
-                       [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+  return e.elementwise(maximum, e.empty(e.sizes(maximum), type), type,
+                       [&](const Formula &f, ValueRange in) -> Value {
                          Value lowest = e.constant(type, -kInfinity);
                          Value zero = e.constant(type, 0.0);
-                         Value isEmpty = arith::CmpFOp::create(
-                             b, l, arith::CmpFPredicate::OEQ, in[0], lowest);
-                         return arith::SelectOp::create(b, l, isEmpty, zero,
-                                                        in[0]);
+                         return f.select(f.isEqual(in[0], lowest), zero, in[0]);
                        });
 }
 
 static Value emitRowExponentials(Emitter &e, Value input, Value maximum,
                                  FloatType type) {
   return emitRowMap(e, input, maximum, {}, type, type,
-                    [](OpBuilder &b, Location l, ValueRange in) -> Value {
-                      Value shifted = arith::SubFOp::create(b, l, in[0], in[1]);
-                      return math::ExpOp::create(b, l, shifted);
+                    [](const Formula &f, ValueRange in) -> Value {
+                      return f.make<math::ExpOp>(f.sub(in[0], in[1]));
                     });
 }
 
@@ -474,12 +445,10 @@ static Value emitSoftmax(Emitter &e, SoftmaxOp op) {
   Value sum = emitRowSum(e, exponentials, type);
   Value result = emitRowMap(
       e, exponentials, sum, {}, type, resultType(op).getElementType(),
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+      [&](const Formula &f, ValueRange in) -> Value {
         Value zero = e.constant(type, 0.0);
-        Value isEmpty =
-            arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, in[1], zero);
-        Value quotient = arith::DivFOp::create(b, l, in[0], in[1]);
-        return arith::SelectOp::create(b, l, isEmpty, zero, quotient);
+        Value isEmpty = f.isEqual(in[1], zero);
+        return f.select(isEmpty, zero, f.div(in[0], in[1]));
       });
   return e.cast(result, resultType(op));
 }
@@ -495,18 +464,12 @@ static Value emitLogSumExp(Emitter &e, LogSumExpOp op) {
   Value exponentials = emitRowExponentials(e, scores, maximum, type);
   Value sum = emitRowSum(e, exponentials, type);
   Value result = e.elementwise(
-      {sum, maximum}, e.empty(e.sizes(sum), element),
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value zero = e.constant(type, 0.0);
-        Value isEmpty =
-            arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, in[0], zero);
-        Value logarithm =
-            math::LogOp::create(b, l, e.convert(b, l, in[0], wide));
-        Value value = arith::AddFOp::create(b, l, logarithm,
-                                            e.convert(b, l, in[1], wide));
-        Value selected = arith::SelectOp::create(
-            b, l, isEmpty, e.constant(wide, -kInfinity), value);
-        return e.convert(b, l, selected, cast<FloatType>(element));
+      {sum, maximum}, e.empty(e.sizes(sum), element), wide,
+      [&](const Formula &f, ValueRange in) -> Value {
+        Value isEmpty = f.isEqual(in[0], e.constant(type, 0.0));
+        Value logarithm = f.make<math::LogOp>(f.convert(in[0]));
+        Value value = f.add(logarithm, f.convert(in[1]));
+        return f.select(isEmpty, e.constant(wide, -kInfinity), value);
       });
   return e.cast(result, resultType(op));
 }
@@ -518,56 +481,47 @@ static Value emitSoftmaxBackward(Emitter &e, SoftmaxBackwardOp op) {
   unsigned rank = shape.size();
   AffineMap rows =
       e.project(rank, llvm::to_vector(llvm::seq<unsigned>(0, rank - 1)));
-  Value sum = e.generic(
-      rank, 1, {p, g}, e.filled(ArrayRef(shape).drop_back(), type, 0.0),
-      {e.identity(rank), e.identity(rank), rows},
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value weight = e.convert(b, l, in[0], type);
-        Value product =
-            arith::MulFOp::create(b, l, weight, e.convert(b, l, in[1], type));
-        product = e.unlessZero(b, l, weight, product);
-        return arith::AddFOp::create(b, l, in[2], product);
-      });
+  Value sum = e.generic(rank, 1, {p, g},
+                        e.filled(ArrayRef(shape).drop_back(), type, 0.0),
+                        {e.identity(rank), e.identity(rank), rows}, type,
+                        [&](const Formula &f, ValueRange in) -> Value {
+                          Value weight = f.convert(in[0]);
+                          Value product = f.mul(weight, f.convert(in[1]));
+                          return f.add(in[2], e.unlessZero(f, weight, product));
+                        });
   auto element = cast<FloatType>(resultType(op).getElementType());
-  Value result = e.generic(
-      rank, 0, {p, g, sum}, e.empty(shape, element),
-      {e.identity(rank), e.identity(rank), rows, e.identity(rank)},
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value difference =
-            arith::SubFOp::create(b, l, e.convert(b, l, in[1], type), in[2]);
-        Value weight = e.convert(b, l, in[0], type);
-        Value product = arith::MulFOp::create(b, l, weight, difference);
-        product = e.unlessZero(b, l, weight, product);
-        return e.convert(b, l, product, element);
-      });
+  Value result =
+      e.generic(rank, 0, {p, g, sum}, e.empty(shape, element),
+                {e.identity(rank), e.identity(rank), rows, e.identity(rank)},
+                type, [&](const Formula &f, ValueRange in) -> Value {
+                  Value difference = f.sub(f.convert(in[1]), in[2]);
+                  Value weight = f.convert(in[0]);
+                  return e.unlessZero(f, weight, f.mul(weight, difference));
+                });
   return e.cast(result, resultType(op));
 }
 
 /// `1 / sqrt(sum / size + epsilon)` for every row's `sum`.
 static Value emitReciprocalDeviation(Emitter &e, Value sum, Value size,
                                      double epsilon, FloatType type) {
-  return e.elementwise(
-      sum, e.empty(e.sizes(sum), type),
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value mean = arith::DivFOp::create(b, l, in[0], size);
-        Value biased =
-            arith::AddFOp::create(b, l, mean, e.constant(type, epsilon));
-        Value root = math::SqrtOp::create(b, l, biased);
-        return arith::DivFOp::create(b, l, e.constant(type, 1.0), root);
-      });
+  return e.elementwise(sum, e.empty(e.sizes(sum), type), type,
+                       [&](const Formula &f, ValueRange in) -> Value {
+                         Value biased = f.add(f.div(in[0], size),
+                                              e.constant(type, epsilon));
+                         Value root = f.make<math::SqrtOp>(biased);
+                         return f.div(e.constant(type, 1.0), root);
+                       });
 }
 
 /// Returns `value * weight + bias`, where weight and bias, if present, are at
 /// the end of `in`.
-static Value emitAffine(OpBuilder &b, Location l, Value value, ValueRange in,
+static Value emitAffine(const Formula &f, Value value, ValueRange in,
                         bool weight, bool bias) {
   if (weight) {
-    value = arith::MulFOp::create(b, l, value, in.front());
+    value = f.mul(value, in.front());
     in = in.drop_front();
   }
-  if (bias)
-    value = arith::AddFOp::create(b, l, value, in.front());
-  return value;
+  return bias ? f.add(value, in.front()) : value;
 }
 
 static Value emitLayerNorm(Emitter &e, LayerNormOp op) {
@@ -583,26 +537,22 @@ static Value emitLayerNorm(Emitter &e, LayerNormOp op) {
   Value size = e.sizeAsFloat(e.sizes(input).back(), type);
 
   Value sum = emitRowSum(e, input, type);
-  Value mean =
-      e.elementwise(sum, e.empty(e.sizes(sum), type),
-                    [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-                      return arith::DivFOp::create(b, l, in[0], size);
-                    });
+  Value mean = e.elementwise(sum, e.empty(e.sizes(sum), type), type,
+                             [&](const Formula &f, ValueRange in) -> Value {
+                               return f.div(in[0], size);
+                             });
   Value squares = emitRowReduction(
-      e, input, mean, type, 0.0,
-      [](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value centred = arith::SubFOp::create(b, l, in[0], in[1]);
-        Value square = arith::MulFOp::create(b, l, centred, centred);
-        return arith::AddFOp::create(b, l, in[2], square);
+      e, input, mean, type, 0.0, [](const Formula &f, ValueRange in) -> Value {
+        Value centred = f.sub(in[0], in[1]);
+        return f.add(in[2], f.mul(centred, centred));
       });
   Value scale = emitReciprocalDeviation(
       e, squares, size, op.getEpsilon().convertToDouble(), type);
   Value result = emitRowMap(
       e, input, {mean, scale}, perColumn, type, resultType(op).getElementType(),
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value centred = arith::SubFOp::create(b, l, in[0], in[1]);
-        Value normal = arith::MulFOp::create(b, l, centred, in[2]);
-        return emitAffine(b, l, normal, in.drop_front(3), bool(op.getWeight()),
+      [&](const Formula &f, ValueRange in) -> Value {
+        Value normal = f.mul(f.sub(in[0], in[1]), in[2]);
+        return emitAffine(f, normal, in.drop_front(3), bool(op.getWeight()),
                           bool(op.getBias()));
       });
   return e.cast(result, resultType(op));
@@ -617,21 +567,17 @@ static Value emitRMSNorm(Emitter &e, RMSNormOp op) {
   llvm::append_range(operands, perColumn);
   FloatType type = accumulationType(operands);
   Value size = e.sizeAsFloat(e.sizes(input).back(), type);
-  Value squares =
-      emitRowReduction(e, input, {}, type, 0.0,
-                       [](OpBuilder &b, Location l, ValueRange in) -> Value {
-                         Value square =
-                             arith::MulFOp::create(b, l, in[0], in[0]);
-                         return arith::AddFOp::create(b, l, in[1], square);
-                       });
+  Value squares = emitRowReduction(
+      e, input, {}, type, 0.0, [](const Formula &f, ValueRange in) -> Value {
+        return f.add(in[1], f.mul(in[0], in[0]));
+      });
   Value scale = emitReciprocalDeviation(
       e, squares, size, op.getEpsilon().convertToDouble(), type);
   Value result = emitRowMap(
       e, input, scale, perColumn, type, resultType(op).getElementType(),
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value normal = arith::MulFOp::create(b, l, in[0], in[1]);
-        return emitAffine(b, l, normal, in.drop_front(2), bool(op.getWeight()),
-                          false);
+      [&](const Formula &f, ValueRange in) -> Value {
+        return emitAffine(f, f.mul(in[0], in[1]), in.drop_front(2),
+                          bool(op.getWeight()), false);
       });
   return e.cast(result, resultType(op));
 }
@@ -645,34 +591,31 @@ static Value emitScale(Emitter &e, ScaleOp op) {
   auto element = cast<FloatType>(resultTy.getElementType());
   FloatType type = getAccumulationType(element);
   return e.elementwise(op.getInput(), e.empty(e.sizes(op.getInput()), element),
-                       [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+                       type, [&](const Formula &f, ValueRange in) -> Value {
                          Value factor =
                              e.constant(type, op.getFactor().convertToDouble());
-                         Value product = arith::MulFOp::create(
-                             b, l, e.convert(b, l, in[0], type), factor);
-                         return e.convert(b, l, product, element);
+                         return f.mul(f.convert(in[0]), factor);
                        });
 }
 
 static Value emitModify(Emitter &e, ModifyOp op) {
   auto type = resultType(op);
-  return e.elementwise(op.getInput(),
-                       e.empty(e.sizes(op.getInput()), type.getElementType()),
-                       [&](OpBuilder &b, Location l, ValueRange in) {
-                         SmallVector<Value> arguments = {in[0]};
-                         llvm::append_range(arguments, loopIndices(b, l, 4));
-                         return inlineBody(b, op.getBody(), arguments);
-                       });
+  return e.elementwise(
+      op.getInput(), e.empty(e.sizes(op.getInput()), type.getElementType()),
+      type.getElementType(), [&](const Formula &f, ValueRange in) -> Value {
+        SmallVector<Value> arguments = {in[0]};
+        llvm::append_range(arguments, loopIndices(f, 4));
+        return inlineBody(f.builder, op.getBody(), arguments);
+      });
 }
 
 static Value emitMask(Emitter &e, MaskOp op) {
   auto element = cast<FloatType>(resultType(op).getElementType());
   return e.elementwise(
-      op.getInput(), e.empty(e.sizes(op.getInput()), element),
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        Value keep = inlineBody(b, op.getBody(), loopIndices(b, l, 4));
-        return arith::SelectOp::create(b, l, keep, in[0],
-                                       e.constant(element, -kInfinity));
+      op.getInput(), e.empty(e.sizes(op.getInput()), element), element,
+      [&](const Formula &f, ValueRange in) -> Value {
+        Value keep = inlineBody(f.builder, op.getBody(), loopIndices(f, 4));
+        return f.select(keep, in[0], e.constant(element, -kInfinity));
       });
 }
 
@@ -687,26 +630,23 @@ static Value emitDropout(Emitter &e, DropoutOp op) {
     sizes.push_back(e.index(size));
   unsigned rank = inputSizes.size();
   return e.elementwise(
-      input, e.empty(inputSizes, element),
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
-        SmallVector<Value> indices = loopIndices(b, l, rank);
-        Value row = e.index(b.getIndexAttr(0));
+      input, e.empty(inputSizes, element), type,
+      [&](const Formula &f, ValueRange in) -> Value {
+        SmallVector<Value> indices = loopIndices(f, rank);
+        Value row = e.index(e.builder.getIndexAttr(0));
         for (unsigned dim = 0; dim + 1 < rank; ++dim) {
           Value above = dim == 0 ? indices[0] : Value();
           if (dim > 0) {
-            Value product = arith::MulIOp::create(b, l, row, sizes[dim]);
-            above = arith::AddIOp::create(b, l, product, indices[dim]);
+            Value product = f.make<arith::MulIOp>(row, sizes[dim]);
+            above = f.make<arith::AddIOp>(product, indices[dim]);
           }
           row = above;
         }
-        Value keep = emitDropoutKeep(b, l, indices.back(), row, op.getSeed(),
-                                     op.getOffset(), probability);
-        Value scaled =
-            arith::MulFOp::create(b, l, e.convert(b, l, in[0], type),
-                                  e.constant(type, 1.0 / (1.0 - probability)));
-        Value kept =
-            arith::SelectOp::create(b, l, keep, scaled, e.constant(type, 0.0));
-        return e.convert(b, l, kept, element);
+        Value keep = emitDropoutKeep(f.builder, f.loc, indices.back(), row,
+                                     op.getSeed(), op.getOffset(), probability);
+        Value scaled = f.mul(f.convert(in[0]),
+                             e.constant(type, 1.0 / (1.0 - probability)));
+        return f.select(keep, scaled, e.constant(type, 0.0));
       });
 }
 
@@ -714,12 +654,10 @@ static Value emitResidualAdd(Emitter &e, ResidualAddOp op) {
   auto element = cast<FloatType>(resultType(op).getElementType());
   FloatType type = accumulationType({op.getInput(), op.getResidual()});
   Value result = e.elementwise({op.getInput(), op.getResidual()},
-                               e.empty(e.sizes(op.getInput()), element),
-                               [&](OpBuilder &b, Location l, ValueRange in) {
-                                 Value sum = arith::AddFOp::create(
-                                     b, l, e.convert(b, l, in[0], type),
-                                     e.convert(b, l, in[1], type));
-                                 return e.convert(b, l, sum, element);
+                               e.empty(e.sizes(op.getInput()), element), type,
+                               [](const Formula &f, ValueRange in) -> Value {
+                                 Value left = f.convert(in[0]);
+                                 return f.add(left, f.convert(in[1]));
                                });
   return e.cast(result, resultType(op));
 }
@@ -729,8 +667,8 @@ static Value emitElementwise(Emitter &e, ElementwiseOp op) {
   Value result = e.elementwise(
       op.getInputs(),
       e.empty(e.sizes(op.getInputs().front()), type.getElementType()),
-      [&](OpBuilder &b, Location l, ValueRange in) {
-        return inlineBody(b, op.getBody(), in.drop_back());
+      type.getElementType(), [&](const Formula &f, ValueRange in) -> Value {
+        return inlineBody(f.builder, op.getBody(), in.drop_back());
       });
   return e.cast(result, type);
 }
@@ -772,19 +710,16 @@ static Value emitRope(Emitter &e, RopeOp op) {
       5, 0, {viewed, viewed, op.getCos(), op.getSin()}, e.empty(sizes, element),
       {identity, AffineMap::get(5, 0, other, e.builder.getContext()), angles,
        angles, identity},
-      [&](OpBuilder &b, Location l, ValueRange in) -> Value {
+      type, [&](const Formula &f, ValueRange in) -> Value {
         SmallVector<Value> x;
         for (Value value : in.drop_back())
-          x.push_back(e.convert(b, l, value, type));
-        Value place = linalg::IndexOp::create(b, l, member);
-        Value isFirst = arith::CmpIOp::create(
-            b, l, arith::CmpIPredicate::eq, place, e.index(b.getIndexAttr(0)));
-        Value negative = arith::NegFOp::create(b, l, x[3]);
-        Value sine = arith::SelectOp::create(b, l, isFirst, negative, x[3]);
-        Value sum =
-            arith::AddFOp::create(b, l, arith::MulFOp::create(b, l, x[0], x[2]),
-                                  arith::MulFOp::create(b, l, x[1], sine));
-        return e.convert(b, l, sum, element);
+          x.push_back(f.convert(value));
+        Value isFirst = f.make<arith::CmpIOp>(
+            arith::CmpIPredicate::eq, f.make<linalg::IndexOp>(member),
+            e.index(e.builder.getIndexAttr(0)));
+        Value sine = f.select(isFirst, f.neg(x[3]), x[3]);
+        Value product = f.mul(x[0], x[2]);
+        return f.add(product, f.mul(x[1], sine));
       });
   result =
       tensor::CollapseShapeOp::create(e.builder, e.loc, result, reassociation);

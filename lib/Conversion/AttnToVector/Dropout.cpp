@@ -33,9 +33,9 @@ getCounters(ScoreBlock &block, const BlockDropout &dropout, Value column) {
   KernelBuilder &b = block.b;
   auto wide = VectorType::get({block.lanes()}, b.getI64Type());
   Value first =
-      b.add(b.mul(b.add(b.mul(block.at[0], dropout.heads), block.at[1]),
+      b.add(b.mul(b.add(b.mul(block.at.batch, dropout.heads), block.at.head),
                   dropout.queries),
-            b.add(block.at[2], column));
+            b.add(block.at.row, column));
   SmallVector<int64_t> order(block.lanes());
   std::iota(order.begin(), order.end(), 0);
   Value row = arith::AddIOp::create(
@@ -61,7 +61,7 @@ void fovea::attn::emitDropout(ScoreBlock &block, const BlockDropout &dropout) {
   Value factor = b.constant(block.vector, 1.0 / (1.0 - probability));
   std::array<Value, 2> seed = {b.splat(words, getWord(b, dropout.seed, 0)),
                                b.splat(words, getWord(b, dropout.seed, 1))};
-  Value firstKey = block.at[3];
+  Value firstKey = block.at.key;
   Value end = b.add(firstKey, block.keys);
 
   b.loop(b.index(0), block.rows, lanes, [&](Value column) {

@@ -7,6 +7,8 @@
 
 #include "OnlineKernel.h"
 
+#include "fovea/Analysis/HeadGroups.h"
+
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -217,14 +219,15 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
   if (at.empty())
     at.assign(4, zero);
   Value heads = b.dim(op.getQuery(), 1);
-  Value kvHeads = b.max(b.dim(op.getKey(), 1), b.index(1));
-  Value headsPerKvHead = b.fold<arith::DivUIOp>(heads, kvHeads);
+  IndexMath index(b, b.getLoc());
+  Value headsPerKVHead =
+      index.materialize(getHeadsPerKVHead(index, heads, b.dim(op.getKey(), 1)));
   Value keys = b.dim(op.getKey(), 2);
   b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
     b.loop(zero, heads, 1, [&](Value head) {
       kernel.batch = batch;
       kernel.head = head;
-      kernel.kvHead = b.fold<arith::DivUIOp>(head, headsPerKvHead);
+      kernel.kvHead = b.fold<arith::DivUIOp>(head, headsPerKVHead);
       b.loop(zero, keys, shape.blockKeys, [&](Value firstKey) {
         kernel.firstKey = firstKey;
         kernel.keys = b.min(b.index(shape.blockKeys), b.sub(keys, firstKey));

@@ -52,8 +52,8 @@ static LaneRegion::Queries getQueries(ScoreBlock &block, Value column,
 
   LaneRegion::Queries queries;
   Value row = b.add(column, v * lanes);
-  queries.first = b.add(block.at[2], row);
-  Value end = b.sub(b.add(block.at[2], block.rows), b.index(1));
+  queries.first = b.add(block.at.row, row);
+  Value end = b.sub(b.add(block.at.row, block.rows), b.index(1));
   queries.last = b.min(b.add(queries.first, lanes - 1), end);
   queries.coordinates = arith::MinSIOp::create(
       b, arith::AddIOp::create(b, b.splat(type, queries.first), iota),
@@ -93,10 +93,10 @@ static void emitPerElement(ScoreBlock &block, Region &region, Value target,
       IRMapping mapping;
       if (arguments.score)
         mapping.map(arguments.score, score);
-      mapping.map(arguments.b, block.at[0]);
-      mapping.map(arguments.h, block.at[1]);
-      mapping.map(arguments.i, b.add(block.at[2], row));
-      mapping.map(arguments.j, b.add(block.at[3], key));
+      mapping.map(arguments.b, block.at.batch);
+      mapping.map(arguments.h, block.at.head);
+      mapping.map(arguments.i, b.add(block.at.row, row));
+      mapping.map(arguments.j, b.add(block.at.key, key));
       for (Operation &op : region.front().without_terminator())
         b.clone(op, mapping);
       Value yielded = mapping.lookupOrDefault(
@@ -121,8 +121,8 @@ static void emitInLanes(ScoreBlock &block, Region &region, Value target,
 
   block.forGroups([&](Value column, IndexRange keys) {
     LaneRegion lanes(b, region, block.lanes(), groupVectors);
-    lanes.bindUniform(arguments.b, block.at[0]);
-    lanes.bindUniform(arguments.h, block.at[1]);
+    lanes.bindUniform(arguments.b, block.at.batch);
+    lanes.bindUniform(arguments.h, block.at.head);
     SmallVector<LaneRegion::Queries> queries;
     for (int64_t v = 0; v < groupVectors; ++v)
       queries.push_back(getQueries(block, column, v));
@@ -133,7 +133,7 @@ static void emitInLanes(ScoreBlock &block, Region &region, Value target,
         keys.first, keys.end, 1, inits, [&](Value key, ValueRange carried) {
           SmallVector<Value> scores =
               block.loadGroup(block.scores, key, column);
-          lanes.bindUniform(arguments.j, b.add(block.at[3], key));
+          lanes.bindUniform(arguments.j, b.add(block.at.key, key));
           if (arguments.score)
             lanes.bindLanes(arguments.score, scores);
           lanes.emitBound();

@@ -39,27 +39,31 @@ static IndexRange getInBlock(KernelBuilder &b, const MaskBounds &bounds,
 IndexRange ScoreBlock::getKeys(Value row, int64_t count) {
   if (!boundsKeys)
     return {b.index(0), keys};
-  Value firstRow = b.add(at[2], row);
+  Value firstRow = b.add(at.row, row);
   Value lastRow =
-      b.min(b.add(firstRow, count - 1), b.sub(b.add(at[2], rows), b.index(1)));
-  Value lastKey = b.sub(b.add(at[3], keys), b.index(1));
-  MaskBox box{
-      {at[0], at[0]}, {at[1], at[1]}, {firstRow, lastRow}, {at[3], lastKey}};
+      b.min(b.add(firstRow, count - 1), b.sub(b.add(at.row, rows), b.index(1)));
+  Value lastKey = b.sub(b.add(at.key, keys), b.index(1));
+  MaskBox box{{at.batch, at.batch},
+              {at.head, at.head},
+              {firstRow, lastRow},
+              {at.key, lastKey}};
   MaskEvaluator evaluator(mask, box, b, b.getLoc());
-  return getInBlock(b, evaluator.bounds(Coordinate::Key), at[3], keys);
+  return getInBlock(b, evaluator.bounds(Coordinate::Key), at.key, keys);
 }
 
 IndexRange ScoreBlock::getQueries(Value key, int64_t count) {
   if (!boundsKeys)
     return {b.index(0), rows};
-  Value firstKey = b.add(at[3], key);
+  Value firstKey = b.add(at.key, key);
   Value lastKey =
-      b.min(b.add(firstKey, count - 1), b.sub(b.add(at[3], keys), b.index(1)));
-  Value lastRow = b.sub(b.add(at[2], rows), b.index(1));
-  MaskBox box{
-      {at[0], at[0]}, {at[1], at[1]}, {at[2], lastRow}, {firstKey, lastKey}};
+      b.min(b.add(firstKey, count - 1), b.sub(b.add(at.key, keys), b.index(1)));
+  Value lastRow = b.sub(b.add(at.row, rows), b.index(1));
+  MaskBox box{{at.batch, at.batch},
+              {at.head, at.head},
+              {at.row, lastRow},
+              {firstKey, lastKey}};
   MaskEvaluator evaluator(mask, box, b, b.getLoc());
-  return getInBlock(b, evaluator.bounds(Coordinate::Row), at[2], rows);
+  return getInBlock(b, evaluator.bounds(Coordinate::Row), at.row, rows);
 }
 
 void ScoreBlock::forGroups(llvm::function_ref<void(Value, IndexRange)> body) {

@@ -16,6 +16,8 @@
 
 #include "KernelBuilder.h"
 
+#include "fovea/Dialect/Attn/IR/Coordinates.h"
+
 namespace fovea::attn {
 
 struct ScoreBlock {
@@ -29,8 +31,8 @@ struct ScoreBlock {
   mlir::Value rows = {};       ///< queries that exist, at least 1
   mlir::Value usedGroups = {}; ///< groups that hold them
   mlir::Value keys = {};       ///< keys of the block, at least 1
-  /// Coordinates (b, h, i, j) of the first query and the block's first key.
-  llvm::SmallVector<mlir::Value, 4> at = {};
+  /// The place of the first query and the block's first key.
+  PerCoordinate<mlir::Value> at = {};
 
   mlir::Value scores = {}; ///< [key][query]
   /// [query]: regions store the maximum of the block's scores here; or null.

@@ -7,6 +7,8 @@
 
 #include "OnlineKernel.h"
 
+#include "fovea/Analysis/HeadGroups.h"
+
 using namespace mlir;
 using namespace fovea::attn;
 
@@ -46,7 +48,7 @@ OnlineAttentionOp fovea::attn::packOperands(KernelBuilder &b,
                                             OnlineAttentionOp op,
                                             int64_t queries) {
   Type type = op.getAccumulationType();
-  Value zero = b.index(0), one = b.index(1);
+  Value zero = b.index(0);
   auto scratch = [&](ArrayRef<int64_t> shape, Value dynamicSize) {
     SmallVector<Value> sizes;
     if (llvm::is_contained(shape, ShapedType::kDynamic))
@@ -73,8 +75,9 @@ OnlineAttentionOp fovea::attn::packOperands(KernelBuilder &b,
   double factor = op.getScale().convertToDouble();
   if (op.getScore().empty())
     factor *= 1.4426950408889634;
-  Value headsPerKvHead =
-      b.fold<arith::DivUIOp>(heads, b.max(b.dim(op.getKey(), 1), one));
+  IndexMath index(b, b.getLoc());
+  Value headsPerKVHead =
+      index.materialize(getHeadsPerKVHead(index, heads, b.dim(op.getKey(), 1)));
 
   OnlineAttentionOp inner;
   b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
@@ -83,7 +86,7 @@ OnlineAttentionOp fovea::attn::packOperands(KernelBuilder &b,
         Value rows = b.min(b.index(queries), b.sub(total, row));
         SmallVector<Value> place = {batch, head};
         SmallVector<Value> kvPlace = {
-            batch, b.fold<arith::DivUIOp>(head, headsPerKvHead)};
+            batch, b.fold<arith::DivUIOp>(head, headsPerKVHead)};
         PackQueryOp::create(b, TypeRange(),
                             getRows(b, op.getQuery(), place, row, rows), packed,
                             b.getF64FloatAttr(factor));
