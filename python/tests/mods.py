@@ -8,13 +8,31 @@ uses vectors, which PyTorch does not differentiate, it has another with numbers.
 """
 
 import math
+import os
 
+import pytest
 import torch
 from torch._higher_order_ops.flex_attention import math_attention
 from torch.nn.attention.flex_attention import (_identity, and_masks, noop_mask,
                                                or_masks)
 
 BATCH, HEADS, LENGTH, DIM = 2, 4, 36, 16
+
+#: Where the tests that use this module run; factories of tensors take it, too.
+DEVICE = os.environ.get("FOVEA_TEST_DEVICE", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def on_device():
+    with torch.device(DEVICE):
+        yield
+
+
+def randn(*shape, seed=0, dtype=torch.float32):
+    """The same numbers on every device."""
+    random = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=random, dtype=torch.float64,
+                       device="cpu").to(DEVICE, dtype)
 
 
 def plain(mod):
@@ -34,22 +52,20 @@ def reference(query, key, value, score_mod=None, mask_mod=None, scale=None):
 
 def make_qkv(queries=LENGTH, keys=LENGTH, batch=BATCH, heads=HEADS, kv_heads=None,
              dim=DIM, value_dim=None, dtype=torch.float32, grad=False, seed=0):
-    random = torch.Generator().manual_seed(seed)
     kv_heads = heads if kv_heads is None else kv_heads
     shapes = [(batch, heads, queries, dim), (batch, kv_heads, keys, dim),
               (batch, kv_heads, keys, dim if value_dim is None else value_dim)]
-    return [torch.randn(shape, generator=random, dtype=torch.float64).to(
-        dtype).requires_grad_(grad) for shape in shapes]
+    return [randn(*shape, seed=3 * seed + at, dtype=dtype).requires_grad_(grad)
+            for at, shape in enumerate(shapes)]
 
 
 def _learned(*shape):
-    random = torch.Generator().manual_seed(sum(shape) + 1)
-    return torch.randn(shape, generator=random).requires_grad_()
+    return randn(*shape, seed=sum(shape) + 1).requires_grad_()
 
 
 def _fixed(end, *shape):
     random = torch.Generator().manual_seed(end + sum(shape))
-    return torch.randint(0, end, shape, generator=random)
+    return torch.randint(0, end, shape, generator=random, device="cpu").to(DEVICE)
 
 
 MASKS, SCORES = {}, {}
@@ -262,8 +278,8 @@ def sliding_tiles_3d():
 def top_blocks():
     """A query's block attends to some blocks, whose numbers are listed."""
     chosen = torch.stack([torch.randperm(9, generator=torch.Generator(
-    ).manual_seed(i))[:3] for i in range(BATCH * HEADS * 9)]).reshape(
-        BATCH, HEADS, 9, 3)
+    ).manual_seed(i), device="cpu")[:3] for i in range(BATCH * HEADS * 9)])
+    chosen = chosen.reshape(BATCH, HEADS, 9, 3).to(DEVICE)
 
     def mod(b, h, q, kv):
         row = chosen[b, h, q // 4]

@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 
 import fovea
 import mods
-from mods import BATCH, HEADS, LENGTH, make_qkv, reference
+from mods import (BATCH, DEVICE, HEADS, LENGTH, make_qkv, on_device, randn,
+                  reference)
 from torch.nn.attention.flex_attention import (BlockMask, create_block_mask,
                                                noop_mask)
 
@@ -40,8 +41,7 @@ def tensors_of(mod):
 
 def check_gradients(inputs, actual, expected, bound=2e-5):
     """Compares gradients of outputs and log-sum-exps."""
-    random = torch.Generator().manual_seed(3)
-    weights = [torch.randn(x.shape, generator=random) for x in actual]
+    weights = [randn(*x.shape, seed=at) for at, x in enumerate(actual)]
     found, wanted = (
         torch.autograd.grad(sum((torch.where(torch.isfinite(x), x, 0) * w).sum()
                                 for x, w in zip(results, weights)), inputs)
@@ -77,8 +77,7 @@ def test_score(name):
 
 
 def bias_and_window():
-    bias = torch.randn(HEADS, LENGTH, generator=torch.Generator().manual_seed(5)
-                       ).requires_grad_()
+    bias = randn(HEADS, LENGTH, seed=5).requires_grad_()
     return (lambda score, b, h, q, kv: score * 0.5 + bias[h, kv],
             lambda b, h, q, kv: (q >= kv) & (q - kv < 9) & (q != 4))
 
@@ -89,7 +88,7 @@ def test_masks_and_scores(form):
     score_mod, mask_mod = bias_and_window()
     arguments = {
         "block_mask": lambda: {"block_mask": create_block_mask(
-            mask_mod, None, None, LENGTH, LENGTH, device="cpu")},
+            mask_mod, None, None, LENGTH, LENGTH, device=DEVICE)},
         "mask_mod": lambda: {"mask_mod": mask_mod},
         "function": lambda: {"block_mask": mask_mod},
         "both": lambda: {"block_mask": mods.causal_mask, "mask_mod":
@@ -119,7 +118,7 @@ def test_block_table():
     compare(actual, reference(
         q, k, v, None, lambda b, h, q, kv: table[q // 16, kv // 16])[0])
     # No table where it is full.
-    full = create_block_mask(noop_mask, 1, 1, 40, 40, device="cpu",
+    full = create_block_mask(noop_mask, 1, 1, 40, 40, device=DEVICE,
                              BLOCK_SIZE=16)
     found = fovea.explain(fovea.flex_attention, q, k, v, block_mask=full)
     assert len(found.operands) == 3
@@ -143,7 +142,7 @@ def test_lengths(queries, keys):
 
 def test_lengths_compile_once():
     from fovea import _operator
-    bias = torch.randn(300)
+    bias = randn(300)
 
     def run(length):
         q, k, v = make_qkv(length, length + 1)
@@ -216,7 +215,7 @@ def test_one_batch_of_keys():
     q, _, _ = make_qkv(grad=True)
     _, k, v = make_qkv(batch=1, grad=True)
     block_mask = create_block_mask(mods.causal_mask, BATCH, None, LENGTH, LENGTH,
-                                   device="cpu")
+                                   device=DEVICE)
     actual = fovea.flex_attention(q, k, v, block_mask=block_mask)
     expected = reference(q, k, v, None, mods.causal_mask)[0]
     compare(actual, expected)
@@ -306,7 +305,7 @@ def test_changed_closures():
 
 def test_loaded_indices_are_clamped():
     """What data say is never read outside of a tensor."""
-    table = torch.randn(7)
+    table = randn(7)
     ids = torch.tensor([0, 6, 7, 99, 2_000_000_000, -1, -7, -8, -2**62])
     q, k, v = make_qkv(9, 9)
     actual = fovea.flex_attention(
@@ -361,7 +360,7 @@ def test_errors_of_operands(change, kind, message):
 
 def test_errors_of_masks():
     q, k, v = make_qkv(24, 24)
-    small, large = (create_block_mask(mods.causal_mask, 1, 1, n, n, device="cpu",
+    small, large = (create_block_mask(mods.causal_mask, 1, 1, n, n, device=DEVICE,
                                       BLOCK_SIZE=16) for n in (16, 32))
     with pytest.raises(ValueError, match="created for a smaller length"):
         fovea.flex_attention(q, k, v, block_mask=small)

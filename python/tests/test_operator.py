@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 import fovea
 from fovea import _operator
 from fovea._trace import Tracer
-from mods import causal_mask, make_qkv, reference
+from mods import causal_mask, make_qkv, on_device, reference
 from test_flex import compare
 
 

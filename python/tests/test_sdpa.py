@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import fovea
-from mods import make_qkv
+from mods import DEVICE, make_qkv, on_device, randn
 from test_flex import check_gradients, compare
 from torch.nn.functional import scaled_dot_product_attention as theirs
 from torch.testing._internal.common_methods_invocations import op_db
@@ -40,8 +40,10 @@ def expect(q, k, v, keep=None, bias=None, softcap=None, sinks=None, scale=None,
 
 
 QUERIES, KEYS = 9, 14
-I = torch.arange(QUERIES)[:, None]
-J = torch.arange(KEYS)[None]
+I = torch.arange(QUERIES, device=DEVICE)[:, None]
+J = torch.arange(KEYS, device=DEVICE)[None]
+START = torch.tensor([2, 5], device=DEVICE)
+LENGTHS = torch.tensor([3, 0], device=DEVICE)
 
 
 @pytest.mark.parametrize("options, keep", [
@@ -52,11 +54,10 @@ J = torch.arange(KEYS)[None]
     ({"window": (4, 2)}, (I - J <= 4) & (J - I <= 2)),
     ({"window": (-1, 2), "q_offset": 1}, J - I - 1 <= 2),
     ({"window": [2, -1]}, I - J <= 2),
-    ({"causal": True, "q_offset": torch.tensor([2, 5])},
-     I + torch.tensor([2, 5])[:, None, None, None] >= J),
+    ({"causal": True, "q_offset": START},
+     I + START[:, None, None, None] >= J),
     ({"causal": True, "q_offset": torch.tensor(4)}, I + 4 >= J),
-    ({"kv_lengths": torch.tensor([3, 0])},
-     J < torch.tensor([3, 0])[:, None, None, None]),
+    ({"kv_lengths": LENGTHS}, J < LENGTHS[:, None, None, None]),
     ({"mask_mod": lambda b, h, i, j: (i + j) % 2 == 0, "causal": True},
      (I >= J) & ((I + J) % 2 == 0)),
 ], ids=lambda x: ",".join(x) if isinstance(x, dict) else "")
@@ -72,9 +73,8 @@ def test_masks(options, keep):
 def test_everything(layout):
     """All options at once, with gradients, in both layouts."""
     q, k, v = (x.requires_grad_() for x in make_qkv(QUERIES, KEYS, kv_heads=2))
-    random = torch.Generator().manual_seed(1)
-    bias = torch.randn(4, 1, KEYS, generator=random).requires_grad_()
-    sinks = torch.randn(4, generator=random).requires_grad_()
+    bias = randn(4, 1, KEYS, seed=1).requires_grad_()
+    sinks = randn(4, seed=2).requires_grad_()
     gain = torch.tensor(0.7).requires_grad_()
     lengths = torch.tensor([KEYS, 6])
     given = [q, k, v] if layout == "bhsd" else [
@@ -107,8 +107,7 @@ def test_offsets_need_no_other_kernel():
 
 def test_bias_of_booleans():
     q, k, v = make_qkv(QUERIES, KEYS)
-    keep = torch.rand(2, 1, 1, KEYS, generator=torch.Generator().manual_seed(0)
-                      ) < 0.5
+    keep = randn(2, 1, 1, KEYS) < 0
     compare(fovea.attention(q, k, v, bias=keep), expect(q, k, v, keep)[0])
 
 
@@ -152,7 +151,7 @@ OPERATION = next(op for op in op_db
 def test_samples(dtype):
     """PyTorch's own samples, forward and backward."""
     count = 0
-    for sample in OPERATION.sample_inputs("cpu", dtype, requires_grad=True):
+    for sample in OPERATION.sample_inputs(DEVICE, dtype, requires_grad=True):
         inputs = [sample.input, *sample.args]
         if sample.kwargs.get("dropout_p"):
             # Which ones are dropped is another draw: the shape only.
@@ -170,7 +169,7 @@ def test_samples(dtype):
         expected = theirs(*wide, **options)
         bound = 1e-5 if dtype == torch.float32 else 1e-12
         compare(output, expected, bound)
-        weight = torch.randn(output.shape, dtype=torch.float64)
+        weight = randn(*output.shape, dtype=torch.float64)
         for one, other in zip(
                 torch.autograd.grad((output * weight).sum(), inputs),
                 torch.autograd.grad((expected * weight).sum(), wide)):
@@ -180,7 +179,7 @@ def test_samples(dtype):
 
 
 def pick(*shape):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+    return randn(*shape, seed=sum(shape))
 
 
 @pytest.mark.parametrize("query, key, mask, options", [

@@ -16,7 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import fovea
-from mods import HEADS, causal_mask, make_qkv
+from mods import HEADS, causal_mask, make_qkv, on_device
 
 Q, K, V = make_qkv(10, 12)
 
