@@ -117,10 +117,11 @@ def _make_position(offset, batch):
         if offset.dim():
             return lambda b, i: i + offset[b]
         return lambda b, i: i + offset
-    offset = operator.index(offset)
-    if not offset:
+    if isinstance(offset, int) and not offset:
         return lambda b, i: i
-    number = Number(offset)
+    # Dynamo has integers of its own that are operands.
+    number = offset if torch.compiler.is_dynamo_compiling() else Number(
+        operator.index(offset))
     return lambda b, i: i + number
 
 

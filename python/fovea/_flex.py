@@ -3,6 +3,7 @@
 """PyTorch's FlexAttention, by Fovea: the same arguments, results and errors."""
 
 import math
+import sys
 import typing
 import weakref
 
@@ -104,12 +105,45 @@ def trace(score_mod=None, mask_mod=None, *, query, key, value, scale=None):
                         tracer.mask(mask_mod))
 
 
-# Mods and their closures are no operands of a graph that Dynamo could hold.
-@torch._dynamo.disable
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
            wants_max=False, dropout_p=0.0, generator=None, deterministic=None):
     """Computes attention on operands that have been checked. Returns the output,
     the log-sum-exp and the largest scores, None for what is not wanted."""
+    if torch.compiler.is_dynamo_compiling() and _compiles_to_graph() and (
+            not dropout_p):
+        return _attend_in_graph(query, key, value, score_mod, mask_mod, scale,
+                                wants_lse, wants_max)
+    return _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
+                       wants_max, dropout_p, generator, deterministic)
+
+
+@torch._dynamo.assume_constant_result
+def _compiles_to_graph():
+    """Returns True if Dynamo traces for Fovea's backend."""
+    module = sys.modules.get("fovea.torch")
+    return module is not None and module.compiles_here()
+
+
+def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
+                     wants_max):
+    """Writes PyTorch's operator into Dynamo's graph, which traces the mods and
+    finds the tensors that they capture; the backend replaces it."""
+    for x in (query, key, value):
+        torch._dynamo.mark_static(x, -3)
+        torch._dynamo.mark_static(x, -1)
+    blocks = _theirs._create_empty_block_mask(query, key).as_tuple()
+    output, lse, most = _theirs.flex_attention_hop(
+        query, key, value, _theirs._identity if score_mod is None else score_mod,
+        (*blocks[:-1], noop_mask if mask_mod is None else mask_mod),
+        _find_scale(query, scale), {"OUTPUT_MAX": wants_max})
+    return (output, lse * math.log(2) if wants_lse else None,
+            most * math.log(2) if wants_max else None)
+
+
+# Mods and their closures are no operands of a graph that Dynamo could hold.
+@torch._dynamo.disable
+def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
+                wants_max, dropout_p, generator, deterministic):
     query, key, value = _cast_as_autocast(query, key, value)
     if key.shape[0] != query.shape[0]:
         key, value = (x.expand(query.shape[0], *x.shape[1:])

@@ -229,11 +229,12 @@ class Tracer:
         types = dict(inputs)
         types.update((name, operand.type)
                      for name, operand in self._names.items())
-        types["output"] = (f"tensor<?x{query.shape[1]}x?x{value.shape[3]}x"
+        heads = int(query.shape[1])
+        types["output"] = (f"tensor<?x{heads}x?x{int(value.shape[3])}x"
                            f"{ELEMENTS[query.dtype]}>")
         results = ["output"]
         if lse:
-            types["lse"] = f"tensor<?x{query.shape[1]}x?x{lse}>"
+            types["lse"] = f"tensor<?x{heads}x?x{lse}>"
             results.append("lse")
         operands = [f"%{name}: !{name}" for name in (*inputs, *self._names)]
         operands += [f"%number{at}: index" for at in range(len(self._numbers))]
@@ -257,7 +258,7 @@ class Tracer:
         the numbers: the largest score of each row. It keeps all scores."""
         query, key = self._inputs["query"], self._inputs["key"]
         wide = "f64" if self._is_wide else "f32"
-        heads = query.shape[1]
+        heads = int(query.shape[1])
         lowest = "0xFFF0000000000000" if self._is_wide else "0xFF800000"
         types = {name: self._write_input(x)
                  for name, x in (("query", query), ("key", key))}
@@ -303,8 +304,8 @@ class Tracer:
 """])
 
     def _write_input(self, tensor):
-        return (f"tensor<?x{tensor.shape[1]}x?x{tensor.shape[3]}x"
-                f"{ELEMENTS[tensor.dtype]}>")
+        heads, size = int(tensor.shape[1]), int(tensor.shape[3])
+        return f"tensor<?x{heads}x?x{size}x{ELEMENTS[tensor.dtype]}>"
 
     @property
     def captures(self):

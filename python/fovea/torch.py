@@ -1,0 +1,106 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fovea as a backend of torch.compile: attention by Fovea, the rest by inductor.
+
+    import fovea.torch                  # not needed where Fovea is installed
+    model = torch.compile(model, backend="fovea")
+
+Attention is found in the graph that Dynamo makes, before autograd: calls of
+`scaled_dot_product_attention` and of `flex_attention`, PyTorch's and Fovea's. They
+become calls of the operator `fovea::attention`, which has gradients of its own;
+everything else is compiled by inductor. Sizes may be dynamic.
+"""
+
+import math
+
+import torch
+from torch._inductor.compile_fx import compile_fx
+
+from . import _attention, _flex
+
+__all__ = ["backend", "rewrite"]
+
+_HOP = torch.ops.higher_order.flex_attention
+
+_SDPA = (torch.nn.functional.scaled_dot_product_attention,
+         torch._C._nn.scaled_dot_product_attention)
+
+_SDPA_ARGUMENTS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal",
+                   "scale", "enable_gqa")
+
+
+def backend(graph, inputs, **options):
+    """Compiles a graph of Dynamo; `torch.compile(backend="fovea")` calls it."""
+    rewrite(graph)
+    return compile_fx(graph, inputs, **options)
+
+
+def rewrite(graph):
+    """Replaces attention in a graph of Dynamo, an fx.GraphModule, by Fovea's.
+
+    Returns the number of replaced calls. A call with dropout is left to PyTorch.
+    """
+    count = 0
+    # No dead code is removed: Dynamo's graphs hold calls for their effects.
+    for node in list(graph.graph.nodes):
+        if node.op != "call_function":
+            continue
+        if node.target in _SDPA:
+            given = {**dict(zip(_SDPA_ARGUMENTS, node.args)), **node.kwargs}
+            dropout = given.get("dropout_p", 0.0)
+            if isinstance(dropout, torch.fx.Node) or dropout:
+                continue
+            node.target = _attention.scaled_dot_product_attention
+            node.args, node.kwargs = (), given
+            count += 1
+        elif node.target is _HOP:
+            node.target = _attend
+            count += 1
+    if count:
+        graph.recompile()
+    return count
+
+
+def _attend(query, key, value, score_graph, block_mask, scale, options,
+            score_buffers=(), mask_buffers=()):
+    """Computes what the operator of flex_attention does; its log-sum-exp and its
+    largest scores are logarithms to the base 2."""
+    def score_mod(*operands):
+        result = score_graph(*operands, *score_buffers)
+        return result[0] if isinstance(result, tuple) else result
+
+    def mask_mod(*operands):
+        result = block_mask[-1](*operands, *mask_buffers)
+        return result[0] if isinstance(result, tuple) else result
+
+    output, lse, most = _flex.attend(
+        query, key, value, score_mod, mask_mod, scale, wants_lse=True,
+        wants_max=bool(options.get("OUTPUT_MAX")))
+    if most is None:
+        most = lse.new_empty(0)
+    return output, lse / math.log(2), most / math.log(2)
+
+
+def _register():
+    """Makes the backend known by name, where no installed package has."""
+    if "fovea" not in torch._dynamo.list_backends():
+        torch._dynamo.register_backend(backend, name="fovea")
+
+
+_register()
+
+
+# Dynamo calls this while it traces.
+@torch._dynamo.assume_constant_result
+def compiles_here():
+    """Returns True if Dynamo traces for this backend."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    compiler = InstructionTranslator.current_tx().output.compiler_fn
+    while compiler is not backend:
+        inner = getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(
+            compiler, "compiler_fn", None) or getattr(
+                compiler, "__wrapped__", None)
+        if inner is None or inner is compiler:
+            return False
+        compiler = inner
+    return True
