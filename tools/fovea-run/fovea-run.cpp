@@ -80,13 +80,20 @@ static cl::opt<bool> gradients(
              "followed by a cotangent for each result of floating-point "
              "numbers, results by a gradient for each such operand"),
     cl::cat(category));
-static cl::opt<std::string> recompute(
-    "recompute",
-    cl::desc("With --grad, where the backward pass recomputes probabilities: "
-             "auto (default: where that is predicted to be faster), always, "
-             "never; the "
-             "strategy unfused reads what the graph saved, op by op"),
-    cl::value_desc("policy"), cl::init("auto"), cl::cat(category));
+
+/// The text lives as long as the flag that refers to it.
+static llvm::StringRef getRecomputeHelp() {
+  static const std::string text =
+      "With --grad, where the backward pass recomputes probabilities (default: "
+      "auto): " +
+      attn::getRecomputationChoices().describe() +
+      "; the strategy unfused reads what the graph saved, op by op";
+  return text;
+}
+
+static cl::opt<std::string> recompute("recompute", cl::desc(getRecomputeHelp()),
+                                      cl::value_desc("policy"),
+                                      cl::init("auto"), cl::cat(category));
 static cl::opt<bool> simulate(
     "simulate",
     cl::desc("Run the programs of a GPU's thread blocks (--target) in the tile "
