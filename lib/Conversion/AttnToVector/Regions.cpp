@@ -19,7 +19,8 @@ namespace {
 
 /// A region's block arguments: `(score?, b, h, i, j)`.
 struct Arguments {
-  Value score, b, h, i, j;
+  Value score;
+  PerCoordinate<Value> at;
 
   explicit Arguments(Region &region) {
     ValueRange all = region.getArguments();
@@ -27,10 +28,7 @@ struct Arguments {
       score = all.front();
       all = all.drop_front();
     }
-    b = all[0];
-    h = all[1];
-    i = all[2];
-    j = all[3];
+    at = {all[0], all[1], all[2], all[3]};
   }
 };
 
@@ -93,10 +91,10 @@ static void emitPerElement(ScoreBlock &block, Region &region, Value target,
       IRMapping mapping;
       if (arguments.score)
         mapping.map(arguments.score, score);
-      mapping.map(arguments.b, block.at.batch);
-      mapping.map(arguments.h, block.at.head);
-      mapping.map(arguments.i, b.add(block.at.row, row));
-      mapping.map(arguments.j, b.add(block.at.key, key));
+      mapping.map(arguments.at.batch, block.at.batch);
+      mapping.map(arguments.at.head, block.at.head);
+      mapping.map(arguments.at.row, b.add(block.at.row, row));
+      mapping.map(arguments.at.key, b.add(block.at.key, key));
       for (Operation &op : region.front().without_terminator())
         b.clone(op, mapping);
       Value yielded = mapping.lookupOrDefault(
@@ -121,19 +119,19 @@ static void emitInLanes(ScoreBlock &block, Region &region, Value target,
 
   block.forGroups([&](Value column, IndexRange keys) {
     LaneRegion lanes(b, region, block.lanes(), groupVectors);
-    lanes.bindUniform(arguments.b, block.at.batch);
-    lanes.bindUniform(arguments.h, block.at.head);
+    lanes.bindUniform(arguments.at.batch, block.at.batch);
+    lanes.bindUniform(arguments.at.head, block.at.head);
     SmallVector<LaneRegion::Queries> queries;
     for (int64_t v = 0; v < groupVectors; ++v)
       queries.push_back(getQueries(block, column, v));
-    lanes.bindQueries(arguments.i, queries);
+    lanes.bindQueries(arguments.at.row, queries);
     lanes.emitBound();
 
     SmallVector<Value> maxima = b.loop(
         keys.first, keys.end, 1, inits, [&](Value key, ValueRange carried) {
           SmallVector<Value> scores =
               block.loadGroup(block.scores, key, column);
-          lanes.bindUniform(arguments.j, b.add(block.at.key, key));
+          lanes.bindUniform(arguments.at.key, b.add(block.at.key, key));
           if (arguments.score)
             lanes.bindLanes(arguments.score, scores);
           lanes.emitBound();
@@ -152,7 +150,7 @@ static void emitInLanes(ScoreBlock &block, Region &region, Value target,
 static void emitRegion(ScoreBlock &block, Region &region, Value target,
                        Combine combine) {
   Arguments arguments(region);
-  SmallVector<Value> varying = {arguments.i};
+  SmallVector<Value> varying = {arguments.at.row};
   if (arguments.score)
     varying.push_back(arguments.score);
   if (LaneRegion::isVectorizable(region, varying))

@@ -9,6 +9,8 @@
 
 #include "fovea/Analysis/HeadGroups.h"
 
+#include <numbers>
+
 using namespace mlir;
 using namespace fovea::attn;
 
@@ -74,7 +76,7 @@ OnlineAttentionOp fovea::attn::packOperands(KernelBuilder &b,
     whole = {heads, total};
   double factor = op.getScale().convertToDouble();
   if (op.getScore().empty())
-    factor *= 1.4426950408889634;
+    factor *= std::numbers::log2e;
   IndexMath index(b, b.getLoc());
   Value headsPerKVHead =
       index.materialize(getHeadsPerKVHead(index, heads, b.dim(op.getKey(), 1)));

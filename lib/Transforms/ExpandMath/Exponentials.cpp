@@ -14,6 +14,8 @@
 
 #include "MathBuilder.h"
 
+#include <numbers>
+
 using namespace mlir;
 using namespace fovea;
 
@@ -51,7 +53,7 @@ Value MathBuilder::exp2(Value x) {
 
 Value MathBuilder::exp(Value x) {
   x = isF64() ? clamp(x, -746.0, 710.0) : clamp(x, -104.5, 89.0);
-  auto [whole, n] = round(mul(x, number(1.4426950408889634)));
+  auto [whole, n] = round(mul(x, number(std::numbers::log2e)));
   Value high = number(isF64() ? -0x1.62e42feep-1 : -0x1.62e4p-1);
   Value low =
       number(isF64() ? -1.9082149292705877e-10 : -1.4286068203094172e-6);

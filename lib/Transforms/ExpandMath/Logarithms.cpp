@@ -15,6 +15,7 @@
 #include "MathBuilder.h"
 
 #include <limits>
+#include <numbers>
 
 using namespace mlir;
 using namespace fovea;
@@ -78,8 +79,8 @@ Value MathBuilder::log(Value x) {
 Value MathBuilder::log2(Value x) {
   Logarithm parts = decompose(x);
   Value natural = sub(parts.t, parts.correction);
-  return finishLog(x,
-                   mulAdd(natural, number(1.4426950408889634), parts.exponent));
+  return finishLog(
+      x, mulAdd(natural, number(std::numbers::log2e), parts.exponent));
 }
 
 Value MathBuilder::log10(Value x) {

@@ -16,11 +16,10 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 using namespace mlir;
 using namespace fovea;
-
-static constexpr double kLog2 = 0.69314718055994530942;
 
 Value MathBuilder::pow(Value x, Value y) {
   Value power = exp2(mul(y, log2(abs(x))));
@@ -88,13 +87,13 @@ Value MathBuilder::sinh(Value x) {
   Value a = abs(x);
   Value e = expm1(a);
   Value small = mul(number(0.5), add(e, div(e, add(e, number(1.0)))));
-  Value large = exp(sub(a, number(kLog2)));
+  Value large = exp(sub(a, number(std::numbers::ln2)));
   return copySign(
       select(compare(arith::CmpFPredicate::OGT, a, 40.0), large, small), x);
 }
 
 Value MathBuilder::cosh(Value x) {
-  Value half = exp(sub(abs(x), number(kLog2)));
+  Value half = exp(sub(abs(x), number(std::numbers::ln2)));
   return add(half, div(number(0.25), half));
 }
 
@@ -103,7 +102,7 @@ Value MathBuilder::asinh(Value x) {
   Value a = abs(x);
   Value z = mul(a, a);
   Value small = log1p(add(a, div(z, add(one, sqrt(add(z, one))))));
-  Value large = add(log(a), number(kLog2));
+  Value large = add(log(a), number(std::numbers::ln2));
   return copySign(
       select(compare(arith::CmpFPredicate::OGT, a, 1e150), large, small), x);
 }
@@ -111,7 +110,7 @@ Value MathBuilder::asinh(Value x) {
 Value MathBuilder::acosh(Value x) {
   Value t = sub(x, number(1.0));
   Value small = log1p(add(t, sqrt(mul(t, add(t, number(2.0))))));
-  Value large = add(log(x), number(kLog2));
+  Value large = add(log(x), number(std::numbers::ln2));
   return select(compare(arith::CmpFPredicate::OGT, x, 1e150), large, small);
 }
 

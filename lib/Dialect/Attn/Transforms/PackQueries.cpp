@@ -17,6 +17,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
+#include <numbers>
 
 #define DEBUG_TYPE "attn-pack-queries"
 
@@ -265,7 +266,7 @@ static Value createPackedQuery(OnlineAttentionOp op, int64_t queries) {
       tensor::EmptyOp::create(builder, loc, sizes, op.getAccumulationType());
   double factor = op.getScale().convertToDouble();
   if (op.getScore().empty())
-    factor *= 1.4426950408889634;
+    factor *= std::numbers::log2e;
   return PackQueryOp::create(builder, loc, empty.getType(), query, empty,
                              builder.getF64FloatAttr(factor))
       .getResult(0);
