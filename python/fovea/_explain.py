@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Looking inside: the kernels that a call has run."""
 
+import contextlib
 import threading
 
 _lock = threading.Lock()
@@ -86,12 +87,19 @@ def explain(function, *args, **kwargs):
     are found if it calls `backward()`. Calls from other threads at the same time
     are found as well.
     """
+    with recording() as kernels:
+        result = function(*args, **kwargs)
+    return Explanation(result, kernels)
+
+
+@contextlib.contextmanager
+def recording():
+    """Gives the list of the kernels that run in its block, each once."""
     kernels = []
     with _lock:
         _open.append(kernels)
     try:
-        result = function(*args, **kwargs)
+        yield kernels
     finally:
         with _lock:
             _open[:] = [other for other in _open if other is not kernels]
-    return Explanation(result, kernels)
