@@ -1,0 +1,104 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs tests that others wrote for FlexAttention, with Fovea in its place.
+
+    python run_flex_suite.py FILE... [-- OPTION OF PYTEST...]
+
+FILE is a test of a checkout, such as PyTorch's test/inductor/test_flex_attention.py
+or a test of meta-pytorch/attention-gym (whose package must be importable). Such tests
+compare `torch.compile(flex_attention)` with the eager one. Here the first is
+`fovea.flex_attention`; the second stays PyTorch's, and is its reference. Without a
+GPU, "cuda" in a copy of the file becomes "cpu".
+"""
+
+import functools
+import pathlib
+import sys
+import tempfile
+
+import pytest
+import torch
+from torch.nn.attention import flex_attention as module
+
+import fovea
+from fovea import _explain
+
+_compile = torch.compile
+_theirs = module.flex_attention
+
+
+def _replace(function):
+    """Returns what a test compiles, with Fovea's attention in it."""
+    if function is _theirs:
+        return fovea.flex_attention
+    if isinstance(function, functools.partial):
+        return functools.partial(_replace(function.func), *function.args,
+                                 **function.keywords)
+    scope = getattr(function, "__globals__", {})
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        names = [name for name, value in scope.items() if value is _theirs]
+        scope.update(dict.fromkeys(names, fovea.flex_attention))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            scope.update(dict.fromkeys(names, _theirs))
+
+    return call
+
+
+def _fake_compile(model=None, **options):
+    if model is None:
+        return functools.partial(_fake_compile, **options)
+    if getattr(model, "__module__", None) == module.__name__ and (
+            model is not _theirs):
+        # The reference itself.
+        return _compile(model, **options)
+    return _replace(model)
+
+
+class _Plugin:
+    """Puts Fovea in place, and counts the tests that run it."""
+
+    def __init__(self):
+        self.used = 0
+
+    def pytest_sessionstart(self):
+        torch.compile = _fake_compile
+        # The reference has gradients on the CPU too, though it refuses them.
+        module._validate_device = lambda *_: None
+        if not torch.cuda.is_available():
+            torch.cuda.get_device_capability = lambda *_: (9, 0)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item):
+        with _explain.recording() as kernels:
+            result = yield
+        self.used += bool(kernels)
+        return result
+
+    def pytest_terminal_summary(self, terminalreporter):
+        terminalreporter.write_line(f"{self.used} tests ran Fovea's kernels")
+
+
+def main():
+    arguments = sys.argv[1:]
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        copies = []
+        for name in arguments[:split]:
+            source = pathlib.Path(name).read_text()
+            if not torch.cuda.is_available():
+                # Conditions for skipping see a function, which is true.
+                source = source.replace('"cuda"', '"cpu"').replace(
+                    "cuda.is_available()", "cuda.is_available")
+            copy = pathlib.Path(folder) / pathlib.Path(name).name
+            copy.write_text(source)
+            copies.append(str(copy))
+        sys.exit(pytest.main(["-p", "no:cacheprovider", "-q", *copies,
+                              *arguments[split + 1:]], [_Plugin()]))
+
+
+if __name__ == "__main__":
+    main()
