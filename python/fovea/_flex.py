@@ -101,8 +101,8 @@ def trace(score_mod=None, mask_mod=None, *, query, key, value, scale=None):
         print(fovea.trace(None, lambda b, h, q, kv: q >= kv, query=q, key=q, value=q))
     """
     tracer = Tracer(query, key, value)
-    return tracer.write(_find_scale(query, scale), tracer.score(score_mod),
-                        tracer.mask(mask_mod))
+    tracer.trace(score_mod, mask_mod)
+    return tracer.write(_find_scale(query, scale))
 
 
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
@@ -149,7 +149,8 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
         key, value = (x.expand(query.shape[0], *x.shape[1:])
                       for x in (key, value))
     tracer = Tracer(query, key, value)
-    score, mask = tracer.score(score_mod), tracer.mask(mask_mod)
+    tracer.trace(score_mod, mask_mod)
+    tracer.lift_integers()
     captures = [_move(x, query.device) for x in tracer.captures]
     tensors = (query, key, value, *captures)
     grows = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
@@ -158,8 +159,8 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
         lse_type = "f64" if grows or any(
             x.dtype == torch.float64 for x in tensors[:3]) else "f32"
     scale = _find_scale(query, scale)
-    text = tracer.write(scale, score, mask, lse_type, dropout_p)
-    numbers = [int(x) for x in tracer.numbers]
+    text = tracer.write(scale, lse_type, dropout_p)
+    numbers = tracer.numbers
     if dropout_p:
         numbers += _draw_seed(generator)
     if deterministic is None:
@@ -384,8 +385,9 @@ def _find_max_scores(query, key, value, score_mod, mask_mod, scale):
         for start in range(0, length, rows):
             part = query[:, :, start:start + rows].detach()
             tracer = Tracer(part, key, value, start=start, length=length)
-            text = tracer.write_max(scale, tracer.score(score_mod),
-                                    tracer.mask(mask_mod))
+            tracer.trace(score_mod, mask_mod)
+            tracer.lift_integers()
+            text = tracer.write_max(scale)
             captures = [_move(x, query.device) for x in tracer.captures]
             parts.append(_operator.get_forward(text, query.device)(
                 part, key.detach(), *(x.detach() for x in captures),

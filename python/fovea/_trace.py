@@ -13,6 +13,7 @@ assumed about closures, globals or defaults, and kernels are cached by text.
 
 import keyword
 import re
+import threading
 
 import torch
 
@@ -30,6 +31,30 @@ _NAME = re.compile(r"(?!(result|saved|cotangent|capture|number)\d*$|[fiu]\d+$)"
 _ANYWHERE = 2**31 - 1
 
 
+
+
+#: Texts that differ in integers only, before these become operands.
+_MAX_VARIANTS = 3
+
+# By text without its integers: the integers of the first texts, and the places of
+# those that change.
+_variants = {}
+_lock = threading.Lock()
+
+
+def _find_changing(text, numbers):
+    """Returns the places of the integers that shall be operands."""
+    with _lock:
+        variants, changing = _variants.setdefault(text, ([], set()))
+        if numbers in variants:
+            return ()
+        if len(variants) < _MAX_VARIANTS:
+            variants.append(numbers)
+            return ()
+        for other in variants:
+            changing.update(at for at, number in enumerate(numbers)
+                            if number != other[at])
+        return sorted(changing)
 
 
 class _Operand:
@@ -77,6 +102,9 @@ class Tracer:
         self._operands = {}
         self._names = {}
         self._numbers = []
+        # By "score" and "mask": the region, the name of its result, the text of
+        # its first argument and the result's type.
+        self._regions = {}
         self._known_names = None
         self._mods = []
         self._kept = []
@@ -192,35 +220,71 @@ class Tracer:
                          f"tensor, a {'number' if kind == 'score_mod' else 'boolean'} "
                          "for each score")
 
-    def score(self, mod):
-        """Returns the text of the score region; "" if it changes nothing."""
+    def trace(self, score_mod, mask_mod):
+        """Traces the mods; each may be None."""
+        self._trace_score(score_mod)
+        self._trace_mask(mask_mod)
+
+    def _trace_score(self, mod):
         if mod is None:
-            return ""
+            return
         region, result = self._call(mod, True)
         result = self._read_result(region, mod, "score_mod", result)
         type = "f64" if self._is_wide else "f32"
         dtype = torch.float64 if self._is_wide else torch.float32
         result = FUNCTIONS["to"](result, dtype)
         if result.name == "%score":
-            return ""
-        return _write_region("score", f"%score: {type}, ", region, result)
+            return  # It changes nothing.
+        self._regions["score"] = [region, result.name, f"%score: {type}, ", type]
 
-    def mask(self, mod):
-        """Returns the text of the mask region; "" if it keeps everything."""
+    def _trace_mask(self, mod):
         if mod is None:
-            return ""
+            return
         region, result = self._call(mod, False)
         result = self._read_result(region, mod, "mask_mod", result)
         if result.type != "i1":
             raise TraceError(f"{_locate(mod)}: mask_mod returns a number of "
                              f"{result.dtype}; expected torch.bool")
         if result.low == 1:
-            return ""
-        return _write_region("mask", "", region, result)
+            return  # It keeps everything.
+        self._regions["mask"] = [region, result.name, "", "i1"]
 
     #--- The module ----------------------------------------------------------
 
-    def write(self, scale, score, mask, lse=None, dropout=0.0):
+    def lift_integers(self):
+        """Makes operands of those constants of the mods that change from call to
+        call, such as a position or a length, so that calls with other numbers
+        need no other kernel. That they change shows when more than a few texts
+        differ in them only."""
+        integers = [(entry, line, number) for entry in self._regions.values()
+                    for line, number in entry[0].integers]
+        if not integers:
+            return
+        texts = []
+        for name, (region, result, *_) in self._regions.items():
+            lines = list(region.lines)
+            for line, _ in region.integers:
+                lines[line] = ""
+            texts += [name, result, *lines]
+        numbers = tuple(number for _, _, number in integers)
+        for at in _find_changing("\n".join(texts), numbers):
+            entry, line, number = integers[at]
+            name = f"%number{len(self._numbers)}"
+            self._numbers.append(Number(number))
+            if entry[0].replace(line, name) == entry[1]:
+                entry[1] = name
+
+    def _write_region(self, name):
+        """Returns the text of a region in braces, "" if there is none."""
+        if name not in self._regions:
+            return ""
+        region, result, arguments, type = self._regions[name]
+        lines = [*filter(None, region.lines), f"attn.yield {result} : {type}"]
+        return (f"{{\n    ^bb0({arguments}%b: index, %h: index, %q: index, "
+                "%kv: index):\n" +
+                "".join(f"      {line}\n" for line in lines) + "    }")
+
+    def write(self, scale, lse=None, dropout=0.0):
         """Returns the text of the function, with the log-sum-exp as a second
         result of type `lse` if that is given."""
         inputs = {name: self._write_input(x)
@@ -244,16 +308,18 @@ class Tracer:
             draw = f" dropout({float(dropout)!r}, %seed, %offset)"
         names = ", ".join(f"%{name}" for name in results)
         values = ", ".join(f"!{name}" for name in results)
+        regions = [f"    {name} {self._write_region(name)}\n"
+                   for name in self._regions]
         return "".join([
             *(f"!{name} = {type}\n" for name, type in types.items()),
             f"func.func @attention({', '.join(operands)}) -> ({values}) {{\n",
             f"  {names} = attn.attention %query, %key, %value "
             f"scale({_write_scale(scale)}){draw}\n",
-            score, mask,
+            *regions,
             f"    : !query, !key, !value -> {values}\n",
             f"  return {names} : {values}\n}}\n"])
 
-    def write_max(self, scale, score, mask):
+    def write_max(self, scale):
         """Returns the text of a function of query, key, the captured tensors and
         the numbers: the largest score of each row. It keeps all scores."""
         query, key = self._inputs["query"], self._inputs["key"]
@@ -272,10 +338,10 @@ class Tracer:
         steps = [f"  %s0 = attn.scores %query, %key : !query, !key -> !scores\n"
                  f"  %s1 = attn.scale %s0 by {_write_scale(scale)} : !scores\n"]
         last = "%s1"
-        for name, operation, text in (("%s2", "modify", score),
-                                      ("%s3", "mask", mask)):
-            if text:
-                body = text[text.index("{"):].rstrip()
+        for name, operation, kind in (("%s2", "modify", "score"),
+                                      ("%s3", "mask", "mask")):
+            body = self._write_region(kind)
+            if body:
                 steps.append(f"  {name} = attn.{operation} {last} {body} "
                              ": !scores\n")
                 last = name
@@ -322,13 +388,6 @@ def _write_scale(scale):
         mantissa, _, exponent = text.partition("e")
         text = f"{mantissa}.0" + (f"e{exponent}" if exponent else "")
     return text
-
-
-def _write_region(keyword_, arguments, region, result):
-    lines = [*region.lines, f"attn.yield {result.name} : {result.type}"]
-    return (f"    {keyword_} {{\n    ^bb0({arguments}%b: index, %h: index, "
-            "%q: index, %kv: index):\n" +
-            "".join(f"      {line}\n" for line in lines) + "    }\n")
 
 
 def _locate(mod):

@@ -15,6 +15,7 @@ so does the text that they shape; other sizes are traced again.
 
 import itertools
 import pathlib
+import re
 import struct
 import sys
 
@@ -84,6 +85,8 @@ class Region:
         self.tracer = tracer
         self.device = device
         self.lines = []
+        #: The lines of integers that a mod has as constants, and their numbers.
+        self.integers = []
         self._known = {}
 
     def emit(self, code, type, low=MIN, high=MAX, exact=None):
@@ -107,10 +110,21 @@ class Region:
             number = int(number)
             if not MIN <= number <= MAX:
                 fail(f"expected an integer of 64 bits, got {number}")
-            return self.emit(f"arith.constant {number} : index", type, number,
-                             number, NOWHERE)
+            code = f"arith.constant {number} : index"
+            if code not in self._known:
+                self.integers.append((len(self.lines), number))
+            return self.emit(code, type, number, number, NOWHERE)
         return self.emit(f"arith.constant {_write_float(number, type)} : "
                          f"{type}", type)
+
+    def replace(self, line, name):
+        """Replaces the value of a line by one from outside of the region, and
+        returns the value's old name."""
+        old, _, _ = self.lines[line].partition(" =")
+        self.lines[line] = ""
+        pattern = re.compile(rf"{old}(?!\d)")
+        self.lines = [pattern.sub(name, text) for text in self.lines]
+        return old
 
     def load(self, tensor, indices):
         """Returns the element of a captured tensor at a place, of which each
@@ -167,7 +181,7 @@ class Region:
                 wrong = high if high >= size else low
                 fail(f"index {wrong} is out of bounds for dimension {dim} with "
                      f"size {size}", IndexError)
-        number = self.constant(dim, "index")
+        number = self.emit(f"index.constant {dim}", "index")
         extent = self.emit(f"tensor.dim %{operand.name}, {number.name} : "
                            f"!{operand.name}", "index", 0, MAX)
         if low < 0:

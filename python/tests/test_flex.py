@@ -140,6 +140,32 @@ def test_lengths(queries, keys):
         check_gradients([q, k, v], actual, expected)
 
 
+def test_integers_that_change():
+    """A number of Python that changes from call to call becomes an operand, after
+    a few; one that does not stays a constant."""
+    from fovea import _operator
+
+    def run(position, stride):
+        q, k, v = make_qkv(5, 40)
+        score_mod = lambda score, b, h, q, kv: score + (kv - q) % stride
+        mask_mod = lambda b, h, q, kv: q + position >= kv
+        found = fovea.explain(fovea.flex_attention, q, k, v, score_mod,
+                              mask_mod=mask_mod)
+        compare(found.result, reference(q, k, v, score_mod, mask_mod)[0])
+        return found.kernels[0].operands[3:]
+
+    for position in range(10, 13):
+        assert not run(position, 7)
+    assert len(run(13, 7)) == 1
+    before = len(_operator._forwards)
+    for position in (14, 3, 39, 2**40, -3):
+        assert len(run(position, 7)) == 1
+    assert not run(11, 7)
+    assert len(_operator._forwards) == before
+    assert len(run(4, 5)) == len(run(4, 9)) == 2
+    assert len(_operator._forwards) == before + 1
+
+
 def test_lengths_compile_once():
     from fovea import _operator
     bias = randn(300)

@@ -22,9 +22,8 @@ def make_operands(lse="f64", transposed=False):
     bias = torch.linspace(-1, 1, 12).requires_grad_()
     ids = torch.arange(12)
     tracer = Tracer(q, k, v)
-    score = tracer.score(lambda s, b, h, i, j: s + bias[ids[j]])
-    mask = tracer.mask(causal_mask)
-    text = tracer.write(0.25, score, mask, lse)
+    tracer.trace(lambda s, b, h, i, j: s + bias[ids[j]], causal_mask)
+    text = tracer.write(0.25, lse)
     assert tracer.captures[0] is ids and tracer.captures[1] is bias
     return q, k, v, tracer.captures, [], text, False
 
