@@ -100,8 +100,9 @@ def trace(score_mod=None, mask_mod=None, *, query, key, value, scale=None):
 
         print(fovea.trace(None, lambda b, h, q, kv: q >= kv, query=q, key=q, value=q))
     """
-    tracer = Tracer(query, key, value)
-    tracer.trace(score_mod, mask_mod)
+    with torch.no_grad():
+        tracer = Tracer(query, key, value)
+        tracer.trace(score_mod, mask_mod)
     return tracer.write(_find_scale(query, scale))
 
 

@@ -36,6 +36,8 @@ _ANYWHERE = 2**31 - 1
 #: Texts that differ in integers only, before these become operands.
 _MAX_VARIANTS = 3
 
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
 # By text without its integers: the integers of the first texts, and the places of
 # those that change.
 _variants = {}
@@ -60,9 +62,14 @@ def _find_changing(text, numbers):
 class _Operand:
     """A captured tensor as an operand of the function."""
 
-    def __init__(self, name, tensor):
+    def __init__(self, name, tensor, is_constant):
         self.name = name
         self.tensor = tensor
+        #: The integers that the operand has in the place of floats, if it has: no
+        #: gradient is then computed for it.
+        self.bits = None
+        if is_constant and tensor.is_floating_point():
+            self.bits = _BITS[tensor.dtype.itemsize]
         self._fixed = [None] * tensor.dim()
 
     def note(self, dim, is_fixed):
@@ -75,7 +82,13 @@ class _Operand:
     def type(self):
         sizes = [f"{size}x" if is_fixed and isinstance(size, int) else "?x"
                  for size, is_fixed in zip(self.tensor.shape, self._fixed)]
-        return f"tensor<{''.join(sizes)}{ELEMENTS[self.tensor.dtype]}>"
+        return f"tensor<{''.join(sizes)}{ELEMENTS[self.bits or self.tensor.dtype]}>"
+
+    @property
+    def value(self):
+        """The tensor that the function takes."""
+        return (self.tensor if self.bits is None
+                else self.tensor.detach().view(self.bits))
 
 
 class Tracer:
@@ -99,6 +112,10 @@ class Tracer:
         # The tensors of torch.func have no memory of their own.
         self._is_transformed = (
             torch._C._functorch.peek_interpreter_stack() is not None)
+        # Of captured tensors only those that require a gradient shall get one.
+        self._has_gradients = (
+            torch.is_grad_enabled() and not self._is_transformed
+            and any(x.requires_grad for x in (query, key, value)))
         self._operands = {}
         self._names = {}
         self._numbers = []
@@ -128,7 +145,8 @@ class Tracer:
                      tensor.dtype)
             operand = self._operands.get(place)
         if operand is None:
-            operand = _Operand(self._name(identity), tensor)
+            operand = _Operand(self._name(identity), tensor,
+                               self._has_gradients and not tensor.requires_grad)
             self._names[operand.name] = operand
         self._operands[identity] = operand
         if place is not None:
@@ -375,7 +393,8 @@ class Tracer:
 
     @property
     def captures(self):
-        return [operand.tensor for operand in self._names.values()]
+        """The captured tensors, as the function takes them."""
+        return [operand.value for operand in self._names.values()]
 
     @property
     def numbers(self):

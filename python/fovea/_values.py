@@ -133,8 +133,15 @@ class Region:
         names = [self._place(tensor, operand, dim, index).name
                  for dim, index in enumerate(indices)]
         element = ELEMENTS[tensor.dtype]
-        value = self.emit(f"tensor.extract %{operand.name}"
-                          f"[{', '.join(names)}] : !{operand.name}", element)
+        read = f"tensor.extract %{operand.name}[{', '.join(names)}] : " \
+            f"!{operand.name}"
+        if operand.bits is None:
+            value = self.emit(read, element)
+        else:
+            bits = ELEMENTS[operand.bits]
+            value = self.emit(read, bits)
+            value = self.emit(f"arith.bitcast {value.name} : {bits} to "
+                              f"{element}", element)
         if element in ("f16", "bf16"):
             return self.emit(f"arith.extf {value.name} : {element} to f32",
                              "f32")

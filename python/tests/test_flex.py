@@ -316,6 +316,31 @@ def test_dropout():
         fovea.flex_attention(q, k, v, dropout_p=1.0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_gradients_of_what_requires_them(dtype):
+    """A captured tensor that does not require a gradient has none computed."""
+    q, k, v = make_qkv(grad=True)
+    learned = randn(HEADS, LENGTH).requires_grad_()
+    fixed = randn(LENGTH, LENGTH, seed=1).to(dtype)
+
+    def mod(score, b, h, q, kv):
+        return score * learned[h, kv] + fixed[q, kv]
+
+    def step():
+        output = fovea.flex_attention(q, k, v, mod)
+        check_gradients([q, k, v, learned], (output,),
+                        (reference(q, k, v, mod)[0],))
+        compare(output, reference(q, k, v, mod)[0])
+
+    forward, backward = fovea.explain(step).kernels
+    assert len(backward.results) == 4
+    # Without gradients the kernel reads floats.
+    with torch.no_grad():
+        found = fovea.explain(fovea.flex_attention, q, k, v, mod)
+    compare(found.result, reference(q, k, v, mod)[0])
+    assert found.kernels[0].operands[-1].dtype != forward.operands[-1].dtype
+
+
 def test_changed_closures():
     """A mod is read at every call: closures, globals and tensors in place."""
     q, k, v = make_qkv()
