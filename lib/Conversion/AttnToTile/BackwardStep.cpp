@@ -454,12 +454,11 @@ void BackwardEmitter::scatterDiagonals(ScatteredRead read, Value p,
              // A sum may lie where no score is; its distance is that of some
              // score.
              IndexMath index(body, loc);
-             SmallVector<Value> arguments{elements[0]};
-             llvm::append_range(arguments,
-                                ArrayRef(step.tile.at).take_front(2));
+             const PerCoordinate<Value> &at = step.tile.at;
+             SmallVector<Value> arguments{elements[0], at.batch, at.head};
              for (auto [first, coordinate] :
-                  {std::pair(step.tile.at[2], getQuery(coordinates)),
-                   {step.tile.at[3], getKey(coordinates)}})
+                  {std::pair(at.row, getQuery(coordinates)),
+                   {at.key, getKey(coordinates)}})
                arguments.push_back(index.materialize(
                    index.add(OpFoldResult(first), OpFoldResult(coordinate))));
              send(body, read, elements[0], arguments, /*matters=*/std::nullopt);

@@ -551,10 +551,13 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
   KeyStep step;
   step.op = op;
   ScoreTile &tile = step.tile;
-  for (Value coordinate : op.getAt())
-    tile.at.push_back(mapping.lookupOrDefault(coordinate));
-  while (tile.at.size() < 4)
-    tile.at.push_back(index.materialize(index.constant(0)));
+  SmallVector<Value> at =
+      llvm::map_to_vector(op.getAt(), [&](Value coordinate) {
+        return mapping.lookupOrDefault(coordinate);
+      });
+  while (at.size() < 4)
+    at.push_back(index.materialize(index.constant(0)));
+  tile.at = {at[0], at[1], at[2], at[3]};
   tile.queryTile = sizes.queries;
   tile.keyTile = sizes.keys;
   tile.queries = getTileSize(*queryView, 2);
@@ -595,7 +598,8 @@ LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
   for (std::optional<OpFoldResult> *bound : {&keys.first, &keys.end})
     if (*bound)
       *bound = getMapped(**bound);
-  SmallVector<Value> rows = getPresentRows(index, keys, tile.at[3], sizes.keys);
+  SmallVector<Value> rows =
+      getPresentRows(index, keys, tile.at.key, sizes.keys);
   step.loadValues = [&](OpBuilder &builder) {
     return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
   };

@@ -51,15 +51,15 @@ SmallVector<Value> ScoreTile::getPlace(OpBuilder &builder, Location loc,
                                        Region &region) const {
   IndexMath index(builder, loc);
   bool clamps = isPartial(region);
-  SmallVector<Value> place{at[0], at[1]};
+  SmallVector<Value> place{at.batch, at.head};
   auto add = [&](Value first, OpFoldResult coordinate, OpFoldResult count,
                  bool mayLack) {
     if (clamps && mayLack)
       coordinate = index.min(coordinate, index.sub(count, index.constant(1)));
     place.push_back(index.materialize(index.add(first, coordinate)));
   };
-  add(at[2], query, queries, mayLackQueries());
-  add(at[3], key, keys, mayLackKeys());
+  add(at.row, query, queries, mayLackQueries());
+  add(at.key, key, keys, mayLackKeys());
   return place;
 }
 
@@ -80,10 +80,11 @@ Value ScoreTile::isUndropped(OpBuilder &builder, Location loc,
                              OpFoldResult query, OpFoldResult key,
                              double probability) const {
   IndexMath index(builder, loc);
-  OpFoldResult row = index.add(at[2], query);
-  OpFoldResult head = index.add(index.mul(at[0], wholeHeads), at[1]);
+  OpFoldResult row = index.add(at.row, query);
+  OpFoldResult head = index.add(index.mul(at.batch, wholeHeads), at.head);
   row = index.add(index.mul(head, wholeQueries), row);
-  return emitDropoutKeep(builder, loc, index.materialize(index.add(at[3], key)),
+  return emitDropoutKeep(builder, loc,
+                         index.materialize(index.add(at.key, key)),
                          index.materialize(row), seed, offset, probability);
 }
 

@@ -21,8 +21,8 @@ namespace fovea {
 /// their query and key in the tile, whichever of the two a fragment has for its
 /// rows.
 struct ScoreTile {
-  /// Batch, head, query and key of the first element in the whole attention.
-  llvm::SmallVector<mlir::Value> at;
+  /// The place of the first element in the whole attention.
+  attn::PerCoordinate<mlir::Value> at;
   int64_t queryTile, keyTile;
   /// Queries and keys that exist, counted from the first on.
   mlir::OpFoldResult queries, keys;
