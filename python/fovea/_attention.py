@@ -21,9 +21,9 @@ def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None,
 
         fovea.attention(q, k, v, causal=True, window=1024, softcap=50.0)
 
-    q: `[B, H, Sq, D]` by layout "bhsd", `[B, Sq, H, D]` by "bshd"; f16, bf16, f32
-        or f64, with any strides. k, v: as q, with Sk positions, a number of heads
-        that divides H, and for v any head size.
+    q: `[B, H, Sq, D]` by layout "bhsd", `[B, Sq, H, D]` by "bshd"; f16, bf16,
+        f32 or f64, with any strides. k, v: as q, with Sk positions, a number
+        of heads that divides H, and for v any head size.
     scale: multiplies products, 1 / sqrt(D) if None.
     causal: query i sees keys up to its position, i + q_offset.
     window: a number w: keys nearer than w positions, those ahead only if not
@@ -31,23 +31,24 @@ def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None,
         from `left` behind to `right` ahead, -1 for any (flash-attn's
         `window_size`).
     softcap: c makes a scaled score s `c * tanh(s / c)`.
-    bias: a tensor that broadcasts to `[B, H, Sq, Sk]` whatever the layout: floats
-        are added to scores after the cap, booleans are a mask, True for what
-        counts.
+    bias: a tensor that broadcasts to `[B, H, Sq, Sk]` whatever the layout:
+        floats are added to scores after the cap, booleans are a mask, True for
+        what counts.
     score_mod, mask_mod: as those of `flex_attention`, after the bias; their
         q_idx does not include q_offset.
     sinks: `[H]`, for each head the score of one more key whose value is 0.
     q_offset: the position of the first query, as in a cache: an integer, or a
         tensor of integers, of no dimensions or `[B]`. Another offset needs no
         other kernel.
-    kv_lengths: `[B]`, integers: the keys that each sequence has. What lies behind
-        is not read.
+    kv_lengths: `[B]`, integers: the keys that each sequence has. What lies
+        behind is not read.
     return_lse: also returns the natural logarithm of the sum of exponentials,
         sinks included, `[B, H, Sq]`, f32 (f64 if an operand is).
     dropout_p, generator: as those of `flex_attention`.
 
     Returns the output in the layout and the order of strides of q. Tensors may
-    require gradients: q, k, v, sinks, a bias of floats, and what mods close over.
+    require gradients: q, k, v, sinks, a bias of floats, and what mods close
+    over.
     """
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout: expected 'bhsd' or 'bshd', got {layout!r}")
@@ -151,8 +152,8 @@ def _make_window(causal, window, position):
 
 
 def _make_bias(name, bias, shape):
-    """Returns a mod that adds a tensor which broadcasts to the scores' shape, or
-    a mask of booleans."""
+    """Returns a mod that adds a tensor which broadcasts to the scores' shape,
+    or a mask of booleans."""
     if not isinstance(bias, torch.Tensor):
         raise TypeError(f"{name}: expected a tensor, got {type(bias).__name__}")
     try:
@@ -188,22 +189,23 @@ def _chain(mods):
 def scaled_dot_product_attention(query, key, value, attn_mask=None,
                                  dropout_p=0.0, is_causal=False, scale=None,
                                  enable_gqa=False):
-    """`torch.nn.functional.scaled_dot_product_attention`, by Fovea: its arguments,
-    results and errors.
+    """`torch.nn.functional.scaled_dot_product_attention`, by Fovea: its
+    arguments, results and errors.
 
-    query: `[..., Hq, L, E]`, key: `[..., H, S, E]`, value: `[..., H, S, Ev]`, of
-        the same type: f16, bf16, f32 or f64. Ranks from 2; leading dimensions are
-        broadcast.
+    query: `[..., Hq, L, E]`, key: `[..., H, S, E]`, value: `[..., H, S, Ev]`,
+        of the same type: f16, bf16, f32 or f64. Ranks from 2; leading
+        dimensions are broadcast.
     attn_mask: a tensor that broadcasts to `[..., Hq, L, S]`: booleans, True for
         what counts, or floats, which are added to the scores.
     dropout_p: the share of probabilities that become 0, drawn from PyTorch's
-        default generator of the CPU; as in PyTorch, whatever the mode of a module.
+        default generator of the CPU; as in PyTorch, whatever the mode of a
+        module.
     is_causal: query i sees keys 0 to i; with a mask, where both hold.
     scale: 1 / sqrt(E) if None.
     enable_gqa: H divides Hq, and each key serves Hq / H queries.
 
-    A row whose scores are all masked is 0. Scores are f32 (f64 of f64) and never
-    in memory, whatever the mask.
+    A row whose scores are all masked is 0. Scores are f32 (f64 of f64) and
+    never in memory, whatever the mask.
     """
     _check_sdpa(query, key, value, attn_mask)
     if not 0.0 <= dropout_p <= 1.0:

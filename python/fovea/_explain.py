@@ -56,7 +56,8 @@ class Explanation:
         return self._first().mlir(level)
 
     def report(self):
-        """Compares the first kernel's strategies; see `fovea.Function.report`."""
+        """Compares the first kernel's strategies; see
+        `fovea.Function.report`."""
         return self._first().report()
 
     def __getattr__(self, name):
@@ -83,9 +84,9 @@ def explain(function, *args, **kwargs):
         print(found.report())           # strategies, times, memory
         found.result                    # what the call returned
 
-    `function` may be any: a model, a training step. Kernels of the backward pass
-    are found if it calls `backward()`. Calls from other threads at the same time
-    are found as well.
+    `function` may be any: a model, a training step. Kernels of the backward
+    pass are found if it calls `backward()`. Calls from other threads at the
+    same time are found as well.
     """
     with recording() as kernels:
         result = function(*args, **kwargs)

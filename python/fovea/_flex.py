@@ -33,23 +33,24 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None,
                    dropout_p=0.0, generator=None, deterministic=None):
     """Attention with a modification of scores and a mask, in one kernel.
 
-    Takes what `torch.nn.attention.flex_attention.flex_attention` takes, computes
-    the same, and raises its errors; no `torch.compile` around it, and no
-    BlockMask, is needed. On the CPU and on CUDA devices, with gradients.
+    Takes what `torch.nn.attention.flex_attention.flex_attention` takes,
+    computes the same, and raises its errors; no `torch.compile` around it, and
+    no BlockMask, is needed. On the CPU and on CUDA devices, with gradients.
 
         score = scale * (query[b, h, q] . key[b, h // group, kv])
         score = score_mod(score, b, h, q, kv)   where mask_mod(b, h, q, kv)
         output = softmax(score) @ value
 
-    query: `[B, Hq, L, E]`, of f16, bf16, f32 or f64, in any layout; used without
-        a copy if elements are neighbours along the last dimension.
+    query: `[B, Hq, L, E]`, of f16, bf16, f32 or f64, in any layout; used
+        without a copy if elements are neighbours along the last dimension.
     key: `[B, Hkv, S, E]`, value: `[B, Hkv, S, Ev]`; B may be 1.
-    score_mod: `(score, b, h, q_idx, kv_idx) -> score`, a function of 0-d tensors
-        as for PyTorch. The score is f32 (f64 if an operand is), coordinates are
-        integers of 64 bits. Tensors that it closes over may require gradients.
-        It is traced at every call; docs/python.md lists what it may use. A
-        captured tensor is indexed as PyTorch does it, with negative indices from
-        the end; an index that data decide is clamped to the tensor.
+    score_mod: `(score, b, h, q_idx, kv_idx) -> score`, a function of 0-d
+        tensors as for PyTorch. The score is f32 (f64 if an operand is),
+        coordinates are integers of 64 bits. Tensors that it closes over may
+        require gradients. It is traced at every call; docs/python.md lists
+        what it may use. A captured tensor is indexed as PyTorch does it, with
+        negative indices from the end; an index that data decide is clamped to
+        the tensor.
     block_mask: a BlockMask, of which the `mask_mod` is used, or the table of
         blocks if it has no `mask_mod`; or a `mask_mod` itself.
     scale: a number, 1 / sqrt(E) if None.
@@ -59,23 +60,24 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None,
         `return_aux`.
     kernel_options: accepted and checked; Fovea chooses tiles itself.
     return_aux: an `AuxRequest` (lse, max_scores); also returns an `AuxOutput`.
-        `max_scores`, the largest score of each row, `[B, Hq, L]`, takes a second
-        pass, which keeps the scores of some queries in memory; it has no gradient.
-    mask_mod: `(b, h, q_idx, kv_idx) -> bool`, of the scores that count; if there
-        is a block_mask too, both must hold.
+        `max_scores`, the largest score of each row, `[B, Hq, L]`, takes a
+        second pass, which keeps the scores of some queries in memory; it has
+        no gradient.
+    mask_mod: `(b, h, q_idx, kv_idx) -> bool`, of the scores that count; if
+        there is a block_mask too, both must hold.
     dropout_p: the share of probabilities that become 0; others are divided by
         `1 - dropout_p`. Drawn by Philox, from a seed that `generator`, or
         PyTorch's default generator of the CPU, gives.
     deterministic: gradients with the same bits in every run on a GPU; if None,
         as `torch.use_deterministic_algorithms` says.
 
-    Returns the output, `[B, Hq, L, Ev]`, of the query's type and order of strides;
-    then what was asked for. A row whose scores are all masked is 0, with an lse
-    of minus infinity. Gradients have their tensors' types and orders of strides;
-    there are none of gradients.
+    Returns the output, `[B, Hq, L, Ev]`, of the query's type and order of
+    strides; then what was asked for. A row whose scores are all masked is 0,
+    with an lse of minus infinity. Gradients have their tensors' types and
+    orders of strides; there are none of gradients.
 
-    Raises PyTorch's errors for operands that do not fit; `fovea.TraceError`, with
-    file and line, for a mod that cannot be traced.
+    Raises PyTorch's errors for operands that do not fit; `fovea.TraceError`,
+    with file and line, for a mod that cannot be traced.
     """
     _check_inputs(query, key, value, enable_gqa, block_mask)
     _check_options(kernel_options, return_lse, return_aux)
@@ -108,8 +110,9 @@ def trace(score_mod=None, mask_mod=None, *, query, key, value, scale=None):
 
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
            wants_max=False, dropout_p=0.0, generator=None, deterministic=None):
-    """Computes attention on operands that have been checked. Returns the output,
-    the log-sum-exp and the largest scores, None for what is not wanted."""
+    """Computes attention on operands that have been checked. Returns the
+    output, the log-sum-exp and the largest scores, None for what is not
+    wanted."""
     if torch.compiler.is_dynamo_compiling() and _compiles_to_graph() and (
             not dropout_p):
         return _attend_in_graph(query, key, value, score_mod, mask_mod, scale,
@@ -192,10 +195,8 @@ def _move(capture, device):
 
 def _draw_seed(generator):
     """Returns Philox's seed and offset for one dropout."""
-    if generator is not None and generator.device.type != "cpu":
-        seed = torch.empty(2, dtype=torch.int64, device=generator.device)
-    else:
-        seed = torch.empty(2, dtype=torch.int64)
+    device = "cpu" if generator is None else generator.device
+    seed = torch.empty(2, dtype=torch.int64, device=device)
     return seed.random_(generator=generator).tolist()
 
 
@@ -354,7 +355,8 @@ _tables = weakref.WeakKeyDictionary()
 
 
 def _make_table_mod(block_mask):
-    """Returns the mask_mod of a BlockMask that has none: its table of blocks."""
+    """Returns the mask_mod of a BlockMask that has none: its table of
+    blocks."""
     blocks = _tables.get(block_mask)
     if blocks is None:
         blocks = _tables[block_mask] = block_mask.to_dense().bool()

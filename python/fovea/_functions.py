@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Functions of PyTorch on traced values, as operations of a region.
 
-FUNCTIONS has one function for each name, whether PyTorch has it as a function, a
-method or an operator. Types promote as PyTorch's do, with two differences:
+FUNCTIONS has one function for each name, whether PyTorch has it as a function,
+a method or an operator. Types promote as PyTorch's do, with two differences:
 integers all have 64 bits, and what would be f16 or bf16 is f32, unrounded.
 """
 
@@ -14,7 +14,7 @@ import math
 import torch
 
 from ._values import (DTYPES, FUNCTIONS, MAX, METHODS, MIN, NOWHERE, Array,
-                      Number, Row, Traced, Value, fail)
+                      Number, Row, Traced, Value, fail, move)
 
 #--- Elements and types ------------------------------------------------------
 
@@ -59,8 +59,8 @@ def read(region, arg):
 
 
 def elementwise(function):
-    """Makes a function of values and numbers one of arrays as well, whose shapes
-    are broadcast."""
+    """Makes a function of values and numbers one of arrays as well, whose
+    shapes are broadcast."""
     @functools.wraps(function)
     def apply(*args, **options):
         region = find_region(args)
@@ -84,8 +84,9 @@ def elementwise(function):
 
 
 def _expand(array, shape):
-    numbers = torch.arange(len(array.items)).reshape(array.shape).expand(shape)
-    return array if array.shape == shape else array.pick(numbers)
+    if array.shape == shape:
+        return array
+    return move(lambda numbers: numbers.expand(shape), array)
 
 
 _RANKS = {"i1": 0, "index": 1, "f32": 2, "f64": 3}

@@ -10,11 +10,11 @@
         -> Tensor[]
 
 `text` is the MLIR text of a function of these operands, in this order, as
-_trace.py writes it. It is all that the kernel is made from, so that graphs which
-hold the operator, and caches of them, are self-contained. `lse` has no elements
-where the text has no second result; with gradients it must be of f64, which the
-backward pass reads. Results have the stride order of the query, gradients that of
-what they are gradients of.
+_trace.py writes it. It is all that the kernel is made from, so that graphs
+which hold the operator, and caches of them, are self-contained. `lse` has no
+elements where the text has no second result; with gradients it must be of f64,
+which the backward pass reads. Results have the stride order of the query,
+gradients that of what they are gradients of.
 
 Kernels are compiled at the first call with a text, kept for the life of the
 process, and found again in the disk cache.
@@ -56,7 +56,8 @@ def get_forward(text, device):
 
 
 def get_pair(text, device, deterministic):
-    """Returns the forward and the backward pass of a text, compiled together."""
+    """Returns the forward and the backward pass of a text, compiled
+    together."""
     key = (text, device.type, deterministic)
     pair = _pairs.get(key)
     if pair is None:

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tracing `score_mod` and `mask_mod` to the text of a graph.
 
-A mod is called once with values that stand for the score and its coordinates; what
-it computes with them becomes a region of one `attn.attention`. Tensors that it
-closes over become operands, each once. Batch and lengths are dynamic in the text,
-heads and head sizes static, so that other lengths need no other kernel.
+A mod is called once with values that stand for the score and its coordinates;
+what it computes with them becomes a region of one `attn.attention`. Tensors
+that it closes over become operands, each once. Batch and lengths are dynamic
+in the text, heads and head sizes static, so that other lengths need no other
+kernel.
 
-Tracing takes some tens of microseconds, and so happens at every call: nothing is
-assumed about closures, globals or defaults, and kernels are cached by text.
+Tracing takes some tens of microseconds, and so happens at every call: nothing
+is assumed about closures, globals or defaults, and kernels are cached by text.
 """
 
 import keyword
@@ -38,8 +39,8 @@ _MAX_VARIANTS = 3
 
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
-# By text without its integers: the integers of the first texts, and the places of
-# those that change.
+# By text without its integers: the integers of the first texts, and the places
+# of those that change.
 _variants = {}
 _lock = threading.Lock()
 
@@ -65,16 +66,16 @@ class _Operand:
     def __init__(self, name, tensor, is_constant):
         self.name = name
         self.tensor = tensor
-        #: The integers that the operand has in the place of floats, if it has: no
-        #: gradient is then computed for it.
+        #: The integers that the operand has in the place of floats, if it has:
+        #: no gradient is then computed for it.
         self.bits = None
         if is_constant and tensor.is_floating_point():
             self.bits = _BITS[tensor.dtype.itemsize]
         self._fixed = [None] * tensor.dim()
 
     def note(self, dim, is_fixed):
-        """Notes an index into a dimension: its size is static if all indices are
-        heads or constants."""
+        """Notes an index into a dimension: its size is static if all indices
+        are heads or constants."""
         if self._fixed[dim] is not False:
             self._fixed[dim] = is_fixed
 
@@ -82,7 +83,8 @@ class _Operand:
     def type(self):
         sizes = [f"{size}x" if is_fixed and isinstance(size, int) else "?x"
                  for size, is_fixed in zip(self.tensor.shape, self._fixed)]
-        return f"tensor<{''.join(sizes)}{ELEMENTS[self.bits or self.tensor.dtype]}>"
+        element = ELEMENTS[self.bits or self.tensor.dtype]
+        return f"tensor<{''.join(sizes)}{element}>"
 
     @property
     def value(self):
@@ -170,8 +172,8 @@ class Tracer:
         return Value(region, f"%number{at}", "index", low, high, NOWHERE)
 
     def _name(self, identity):
-        """Returns a name for a captured tensor: that which its mod has for it, if
-        that can be found."""
+        """Returns a name for a captured tensor: that which its mod has for it,
+        if that can be found."""
         name = self._find_names().get(identity)
         if name is None or name in self._names:
             count = sum(known.startswith("capture") for known in self._names)
@@ -234,9 +236,9 @@ class Tracer:
         what = type(result).__name__
         if isinstance(result, (Traced, torch.Tensor)):
             what = f"a tensor of shape {tuple(result.shape)}"
-        raise TraceError(f"{_locate(mod)}: {kind} returns {what}; expected a 0-d "
-                         f"tensor, a {'number' if kind == 'score_mod' else 'boolean'} "
-                         "for each score")
+        wanted = "number" if kind == "score_mod" else "boolean"
+        raise TraceError(f"{_locate(mod)}: {kind} returns {what}; expected a "
+                         f"0-d tensor, a {wanted} for each score")
 
     def trace(self, score_mod, mask_mod):
         """Traces the mods; each may be None."""
@@ -270,10 +272,10 @@ class Tracer:
     #--- The module ----------------------------------------------------------
 
     def lift_integers(self):
-        """Makes operands of those constants of the mods that change from call to
-        call, such as a position or a length, so that calls with other numbers
-        need no other kernel. That they change shows when more than a few texts
-        differ in them only."""
+        """Makes operands of those constants of the mods that change from call
+        to call, such as a position or a length, so that calls with other
+        numbers need no other kernel. That they change shows when more than a
+        few texts differ in them only."""
         integers = [(entry, line, number) for entry in self._regions.values()
                     for line, number in entry[0].integers]
         if not integers:
@@ -338,7 +340,8 @@ class Tracer:
             f"  return {names} : {values}\n}}\n"])
 
     def write_max(self, scale):
-        """Returns the text of a function of query, key, the captured tensors and
+        """Returns the text of a function of query, key, the captured tensors
+        and
         the numbers: the largest score of each row. It keeps all scores."""
         query, key = self._inputs["query"], self._inputs["key"]
         wide = "f64" if self._is_wide else "f32"

@@ -9,10 +9,11 @@ tensor of values, unrolled. They take the place of the 0-d tensors that PyTorch
 gives to `score_mod` and `mask_mod`, by the protocol `__torch_function__`.
 
 Types are "f32", "f64", "index" for every integer, and "i1". Tensors of f16 and
-bf16 are widened where they are read. Ranges hold for the sizes of this call, and
-so does the text that they shape; other sizes are traced again.
+bf16 are widened where they are read. Ranges hold for the sizes of this call,
+and so does the text that they shape; other sizes are traced again.
 """
 
+import contextlib
 import itertools
 import pathlib
 import re
@@ -20,11 +21,12 @@ import struct
 import sys
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ._library import MAX_RANK, Error
 
-#: The least and the largest integer of 64 bits: the range of an integer of which
-#: nothing is known.
+#: The least and the largest integer of 64 bits: the range of an integer of
+#: which nothing is known.
 MIN, MAX = -2**63, 2**63 - 1
 
 #: The largest number of elements of a tensor that is unrolled.
@@ -58,8 +60,8 @@ _INSIDE = tuple(str(pathlib.Path(file).parent) for file in (
 
 
 def fail(message, kind=TraceError):
-    """Raises an error at the line of the innermost function that belongs neither
-    to this package nor to PyTorch."""
+    """Raises an error at the line of the innermost function that belongs
+    neither to this package nor to PyTorch."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back
@@ -68,8 +70,8 @@ def fail(message, kind=TraceError):
 
 class Number:
     """An integer that becomes an operand of the kernel, not a constant of its
-    text, so that another number needs no other kernel. Valid as an operand of an
-    operation with a `Value`."""
+    text, so that another number needs no other kernel. Valid as an operand of
+    an operation with a `Value`."""
 
     __slots__ = ("number",)
 
@@ -202,9 +204,10 @@ class Region:
         one = self.constant(1, "index")
         last = self.emit(f"arith.subi {extent.name}, {one.name} : index",
                          "index")
-        # Unsigned: what is still negative is larger than everything. The compiler
-        # refuses indices that its intervals do not keep within the tensor, which
-        # know nothing of the comparison above; of this bound they need not.
+        # Unsigned: what is still negative is larger than everything. The
+        # compiler refuses indices that its intervals do not keep within the
+        # tensor, which know nothing of the comparison above; of this bound
+        # they need not.
         return self.emit(f"arith.minui {index.name}, {last.name} : index",
                          "index")
 
@@ -308,8 +311,8 @@ class Traced:
 
 
 def call(handler, name, args, kwargs):
-    """Calls a function of FUNCTIONS; arguments that it does not know are an error
-    that names it."""
+    """Calls a function of FUNCTIONS; arguments that it does not know are an
+    error that names it."""
     try:
         return handler(*args, **kwargs)
     except TypeError as error:
@@ -415,18 +418,35 @@ class Array(Traced):
         if any(isinstance(item, Traced) for item in index):
             fail("an index that is traced, into a tensor that is traced: index "
                  "the captured tensor itself")
-        numbers = torch.arange(len(self.items)).reshape(self.shape)[index]
-        return self.pick(numbers)
-
-    def pick(self, numbers):
-        """Returns the elements of these numbers, in their shape."""
-        if not numbers.dim():
-            return self.items[int(numbers)]
-        return Array(numbers.shape, [self.items[at]
-                                     for at in numbers.flatten().tolist()])
+        return move(lambda numbers: numbers[index], self)
 
     def __repr__(self):
         return f"<traced tensor of shape {tuple(self.shape)}>"
+
+
+def move(function, *arrays):
+    """Moves elements of arrays about, as a function does that takes and returns
+    tensors: they hold the elements' numbers."""
+    items, numbers = [], []
+    with outside_of_modes():
+        for array in arrays:
+            numbers.append(torch.arange(
+                len(items), len(items) + len(array.items),
+                device="cpu").reshape(array.shape))
+            items += array.items
+        found = function(*numbers)
+        parts = found if isinstance(found, tuple) else (found,)
+        results = tuple(
+            Array(part.shape, [items[at] for at in part.flatten().tolist()])
+            if part.dim() else items[int(part)] for part in parts)
+    return results if isinstance(found, tuple) else results[0]
+
+
+def outside_of_modes():
+    """A context in which tensors are real, also where others are fake."""
+    if torch._C._len_torch_dispatch_stack():
+        return _disable_current_modes()
+    return contextlib.nullcontext()
 
 
 class Row(Traced):
@@ -456,7 +476,9 @@ class Row(Traced):
     def __getitem__(self, index):
         index = index if isinstance(index, tuple) else (index,)
         if len(index) == 1 and isinstance(index[0], list):
-            index = (torch.tensor(index[0]),)
+            index = (Array((len(index[0]),), [
+                self.region.constant(at, "index") if isinstance(at, int) else at
+                for at in index[0]]),)
         rank = len(self.shape) + sum(item is None for item in index)
         if Ellipsis in [item for item in index
                         if not isinstance(item, (Traced, torch.Tensor))]:

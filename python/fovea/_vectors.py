@@ -4,13 +4,14 @@
 them. A tensor of which the shape is not () is unrolled into its elements."""
 
 import functools
+import math
 
 import torch
 
 from ._functions import (TYPES, add, bitwise_and, bitwise_or, cast, convert,
                          default_float, find_region, maximum, minimum, mul,
                          public, read)
-from ._values import DTYPES, FUNCTIONS, Array, Row, Traced, Value, fail
+from ._values import DTYPES, FUNCTIONS, Array, Row, Traced, Value, fail, move
 
 #--- New tensors -------------------------------------------------------------
 
@@ -84,9 +85,8 @@ def _reshape_by(function):
     """Makes a function that moves elements about from one on tensors of their
     numbers."""
     def apply(self, *args, **kwargs):
-        array = _unroll(self)
-        numbers = torch.arange(len(array.items)).reshape(array.shape)
-        return array.pick(function(numbers, *args, **kwargs))
+        return move(lambda numbers: function(numbers, *args, **kwargs),
+                    _unroll(self))
     return apply
 
 
@@ -145,14 +145,14 @@ def _reduce(combine, initial=None):
         dims = range(rank) if dim is None else (
             (dim,) if isinstance(dim, int) else dim)
         dims = sorted({d % rank for d in dims}) if rank else []
-        numbers = torch.arange(len(array.items)).reshape(array.shape)
         kept = [d for d in range(rank) if d not in dims]
-        lists = numbers.permute(*kept, *dims).reshape(
-            [array.shape[d] for d in kept] + [-1]) if rank else numbers[None]
-        items = []
-        for row in lists.reshape(-1, lists.shape[-1]).tolist():
-            items.append(functools.reduce(combine, (array.items[at]
-                                                    for at in row)))
+        count = math.prod(array.shape[d] for d in kept)
+        # One row for each result.
+        rows = move(lambda numbers: numbers.permute(*kept, *dims).reshape(
+            count, -1), array)
+        width = rows.shape[1]
+        items = [functools.reduce(combine, rows.items[at:at + width])
+                 for at in range(0, count * width, width)]
         shape = [array.shape[d] if d in kept else 1 for d in range(rank)
                  if keepdim or d in kept]
         return items[0] if not shape else Array(shape, items)
@@ -227,28 +227,17 @@ FUNCTIONS["linalg_vector_norm"] = FUNCTIONS["linalg_norm"] = _linear_norm
 @public()
 def stack(tensors, dim=0):
     region = find_region(tensors)
-    arrays = [_unroll(read(region, x)) if not isinstance(x, Value) else
-              Array((), [x]) for x in tensors]
-    numbers = torch.arange(sum(len(a.items) for a in arrays)).split(
-        [len(a.items) for a in arrays])
-    joined = Array((), [item for a in arrays for item in a.items])
-    return joined.pick(torch.stack([n.reshape(a.shape) for n, a in zip(
-        numbers, arrays)], dim))
+    return move(lambda *numbers: torch.stack(numbers, dim),
+                *(_unroll(read(region, x)) for x in tensors))
 
 
 @public("concat")
 def cat(tensors, dim=0):
     region = find_region(tensors)
-    arrays = [_unroll(read(region, x)) for x in tensors]
-    numbers = torch.arange(sum(len(a.items) for a in arrays)).split(
-        [len(a.items) for a in arrays])
-    joined = Array((), [item for a in arrays for item in a.items])
-    return joined.pick(torch.cat([n.reshape(a.shape) for n, a in zip(
-        numbers, arrays)], dim))
+    return move(lambda *numbers: torch.cat(numbers, dim),
+                *(_unroll(read(region, x)) for x in tensors))
 
 
 @public()
 def unbind(input, dim=0):
-    array = _unroll(input)
-    numbers = torch.arange(len(array.items)).reshape(array.shape)
-    return tuple(array.pick(part) for part in numbers.unbind(dim))
+    return move(lambda numbers: numbers.unbind(dim), _unroll(input))

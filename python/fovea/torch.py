@@ -1,14 +1,15 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fovea as a backend of torch.compile: attention by Fovea, the rest by inductor.
+"""Fovea as a backend of torch.compile: attention by Fovea, the rest by
+inductor.
 
     import fovea.torch                  # not needed where Fovea is installed
     model = torch.compile(model, backend="fovea")
 
 Attention is found in the graph that Dynamo makes, before autograd: calls of
-`scaled_dot_product_attention` and of `flex_attention`, PyTorch's and Fovea's. They
-become calls of the operator `fovea::attention`, which has gradients of its own;
-everything else is compiled by inductor. Sizes may be dynamic.
+`scaled_dot_product_attention` and of `flex_attention`, PyTorch's and Fovea's.
+They become calls of the operator `fovea::attention`, which has gradients of
+its own; everything else is compiled by inductor. Sizes may be dynamic.
 """
 
 import math
@@ -38,7 +39,8 @@ def backend(graph, inputs, **options):
 def rewrite(graph):
     """Replaces attention in a graph of Dynamo, an fx.GraphModule, by Fovea's.
 
-    Returns the number of replaced calls. A call with dropout is left to PyTorch.
+    Returns the number of replaced calls. A call with dropout is left to
+    PyTorch.
     """
     count = 0
     # No dead code is removed: Dynamo's graphs hold calls for their effects.
@@ -63,8 +65,8 @@ def rewrite(graph):
 
 def _attend(query, key, value, score_graph, block_mask, scale, options,
             score_buffers=(), mask_buffers=()):
-    """Computes what the operator of flex_attention does; its log-sum-exp and its
-    largest scores are logarithms to the base 2."""
+    """Computes what the operator of flex_attention does; its log-sum-exp and
+    its largest scores are logarithms to the base 2."""
     def score_mod(*operands):
         result = score_graph(*operands, *score_buffers)
         return result[0] if isinstance(result, tuple) else result

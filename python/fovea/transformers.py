@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fovea as an attention implementation of Hugging Face's transformers.
 
-    import fovea.transformers
-    model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="fovea")
+    import fovea.transformers model =
+    AutoModelForCausalLM.from_pretrained(name, attn_implementation="fovea")
 
-Importing this module registers two things under the name "fovea": attention, and the
-masks that models ask for. A mask arrives as a function of coordinates and is handed
-on as one: no mask of query x key is ever built, and one kernel serves all steps of
-`generate`. Soft caps, sinks, position biases, sliding and chunked windows, packed
-sequences, padding, dropout and gradients are what the models' eager attention
-computes. Models that do not use transformers' attention interface keep their own.
+Importing this module registers two things under the name "fovea": attention,
+and the masks that models ask for. A mask arrives as a function of coordinates
+and is handed on as one: no mask of query x key is ever built, and one kernel
+serves all steps of `generate`. Soft caps, sinks, position biases, sliding and
+chunked windows, packed sequences, padding, dropout and gradients are what the
+models' eager attention computes. Models that do not use transformers'
+attention interface keep their own.
 """
 
 import functools
@@ -31,8 +32,9 @@ __all__ = ["Mask", "attention_forward", "make_mask", "register"]
 
 
 class Mask(BlockMask):
-    """A mask as a function, on its way from `make_mask` to `attention_forward`.
-    It is a BlockMask only for the code of transformers that asks for its kind."""
+    """A mask as a function, on its way from `make_mask` to
+    `attention_forward`. It is a BlockMask only for the code of transformers
+    that asks for its kind."""
 
     def __init__(self, mask_mod, shape):
         # Not BlockMask's: there are no blocks.
@@ -59,10 +61,11 @@ class Mask(BlockMask):
 @torch._dynamo.disable
 def make_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0,
               mask_function=causal_mask_function, attention_mask=None, **_):
-    """Returns the `Mask` of an attention; transformers' mask interface calls it.
+    """Returns the `Mask` of an attention; transformers' mask interface calls
+    it.
 
-    q_offset, kv_offset: the positions of the first query and key: integers, which
-        become operands of the kernel, or tensors of no dimensions.
+    q_offset, kv_offset: the positions of the first query and key: integers,
+        which become operands of the kernel, or tensors of no dimensions.
     mask_function: `(batch, head, q_position, kv_position) -> bool`.
     attention_mask: `[batch, positions]`, booleans, False for padding.
     """
@@ -79,13 +82,14 @@ def make_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0,
 def attention_forward(module, query, key, value, attention_mask, dropout=0.0,
                       scaling=None, softcap=None, s_aux=None, position_bias=None,
                       is_causal=None, **_):
-    """Computes attention for a model; transformers' attention interface calls it.
+    """Computes attention for a model; transformers' attention interface calls
+    it.
 
     query: `[batch, heads, queries, size]`; key, value: with as many or fewer
-        heads. attention_mask: a `Mask`, a tensor that broadcasts to
-        `[batch, heads, queries, keys]` (floats are added, booleans are a mask), or
-        None. s_aux: `[heads]`, sinks. position_bias: floats that are added, which
-        may require a gradient.
+        heads. attention_mask: a `Mask`, a tensor that broadcasts to `[batch,
+        heads, queries, keys]` (floats are added, booleans are a mask), or
+        None. s_aux: `[heads]`, sinks. position_bias: floats that are added,
+        which may require a gradient.
 
     Returns the output `[batch, queries, heads, size]`, and None for the
     probabilities, which never exist.

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Mods as users of FlexAttention write them, and attention by PyTorch in f64.
 
-Each function makes a mod for BATCH sequences of LENGTH queries and keys and HEADS
-heads; `_learned` makes tensors that get gradients, `_fixed` others. Where a mod
-uses vectors, which PyTorch does not differentiate, it has another with numbers.
+Each function makes a mod for BATCH sequences of LENGTH queries and keys and
+HEADS heads; `_learned` makes tensors that get gradients, `_fixed` others.
+Where a mod uses vectors, which PyTorch does not differentiate, it has another
+with numbers.
 """
 
 import math

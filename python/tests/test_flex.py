@@ -1,7 +1,7 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""flex_attention against PyTorch's math in f64: mods, gradients, layouts, types,
-and PyTorch's errors."""
+"""flex_attention against PyTorch's math in f64: mods, gradients, layouts,
+types, and PyTorch's errors."""
 
 import math
 
@@ -141,8 +141,8 @@ def test_lengths(queries, keys):
 
 
 def test_integers_that_change():
-    """A number of Python that changes from call to call becomes an operand, after
-    a few; one that does not stays a constant."""
+    """A number of Python that changes from call to call becomes an operand,
+    after a few; one that does not stays a constant."""
     from fovea import _operator
 
     def run(position, stride):

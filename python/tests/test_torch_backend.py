@@ -104,6 +104,19 @@ def test_flex_attention(without_inductor, dynamic):
           dynamic=dynamic)
 
 
+def test_vectors(without_inductor):
+    """Unrolled while tensors are fake."""
+    points = randn(36, 3).requires_grad_()
+    chosen = torch.arange(36).reshape(9, 4)
+
+    def model(q, k, v):
+        return fovea.flex_attention(
+            q * 2, k, v, lambda s, b, h, i, j: s + (points[i] * points[j]).sum(),
+            mask_mod=lambda b, h, i, j: (chosen[i // 4] == j).any() | (j == 0))
+
+    check(model, *make_qkv(grad=True), others=[points], fullgraph=True)
+
+
 def test_attention(without_inductor):
     sinks = randn(4, seed=2).requires_grad_()
 
