@@ -7,9 +7,10 @@ inductor.
     model = torch.compile(model, backend="fovea")
 
 Attention is found in the graph that Dynamo makes, before autograd: calls of
-`scaled_dot_product_attention` and of `flex_attention`, PyTorch's and Fovea's.
-They become calls of the operator `fovea::attention`, which has gradients of
-its own; everything else is compiled by inductor. Sizes may be dynamic.
+`scaled_dot_product_attention` and of `flex_attention`, PyTorch's and Fovea's,
+and attention that is written out (_patterns.py). They become calls of the
+operator `fovea::attention`, which has gradients of its own; everything else is
+compiled by inductor. Sizes may be dynamic.
 """
 
 import math
@@ -17,7 +18,7 @@ import math
 import torch
 from torch._inductor.compile_fx import compile_fx
 
-from . import _attention, _flex
+from . import _attention, _flex, _patterns
 
 __all__ = ["backend", "rewrite"]
 
@@ -58,6 +59,10 @@ def rewrite(graph):
         elif node.target is _HOP:
             node.target = _attend
             count += 1
+    for match in _patterns.find(graph.graph):
+        _patterns.replace(graph.graph, match,
+                          _attention.scaled_dot_product_attention)
+        count += 1
     if count:
         graph.recompile()
     return count

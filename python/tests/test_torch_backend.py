@@ -1,7 +1,7 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""torch.compile(backend="fovea"): what becomes Fovea's, in one graph, with
-gradients and dynamic sizes."""
+"""torch.compile(backend="fovea"): what becomes Fovea's and what does not, in one
+graph, with gradients and dynamic sizes."""
 
 import pytest
 
@@ -152,3 +152,84 @@ def test_rewrite():
     q, k, _ = make_qkv()
     assert fovea.explain(graph, q, k).kernels
     assert fovea.torch.rewrite(graph) == 0
+
+
+def _group(x):
+    """As transformers repeats keys and values."""
+    return x[:, :, None].expand(2, 2, 2, *x.shape[2:]).reshape(2, 4, *x.shape[2:])
+
+
+def _mask(q, k):
+    i, j = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    return torch.where(i >= j, 0.0, torch.finfo(torch.float32).min)
+
+
+#: Attention written out, as models do it.
+WRITTEN = {
+    "plain": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), -1) @ v,
+    "scaled": lambda q, k, v: torch.matmul(torch.nn.functional.softmax(
+        torch.matmul(q, k.transpose(2, 3)) * 0.3, dim=-1,
+        dtype=torch.float32).to(q.dtype), v),
+    "masked": lambda q, k, v: torch.matmul(torch.nn.functional.dropout(
+        (torch.matmul(q, k.transpose(-1, -2)) / 4.0 + _mask(q, k)).softmax(
+            dim=-1), p=0.1, training=False), v),
+    "two masks": lambda q, k, v: torch.softmax(
+        _mask(q, k) + (q @ k.transpose(-2, -1) * 0.5 + q.mean()), -1) @ v,
+    "filled": lambda q, k, v: torch.softmax((q @ k.transpose(-1, -2)).masked_fill(
+        _mask(q, k) < 0, -1e9), -1) @ v,
+    "chosen": lambda q, k, v: torch.softmax(torch.where(
+        _mask(q, k) == 0, q @ k.transpose(-1, -2), float("-inf")), -1) @ v,
+    "grouped": lambda q, k, v: torch.softmax(
+        q @ _group(k[:, :2]).transpose(2, 3) * 0.25, -1) @ _group(v[:, :2]),
+    "three dimensions": lambda q, k, v: torch.bmm(torch.softmax(torch.baddbmm(
+        _mask(q, k)[None], q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2),
+        beta=1.0, alpha=0.25), -1), v.flatten(0, 1)).reshape(2, 4, *q.shape[2:]),
+}
+
+#: What attention does not compute.
+OTHER = {
+    "probabilities are read": lambda q, k, v: (lambda p: p @ v + p.sum())(
+        torch.softmax(q @ k.transpose(-1, -2), -1)),
+    "over queries": lambda q, k, v: torch.softmax(
+        q @ k.transpose(-1, -2), 2) @ v,
+    "masked, then scaled": lambda q, k, v: torch.softmax(
+        (q @ k.transpose(-1, -2) + _mask(q, k) * 1e-38) * 0.5, -1) @ v,
+    "filled with a small number": lambda q, k, v: torch.softmax(
+        (q @ k.transpose(-1, -2)).masked_fill(_mask(q, k) < 0, -1.0), -1) @ v,
+    "no transpose": lambda q, k, v: torch.softmax(q @ k[:, :, :16], -1) @ v[
+        :, :, :16],
+    "nothing but a softmax": lambda q, k, v: torch.softmax(q + k, -1) @ v[:, :, :16],
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_written_out(without_inductor, name):
+    found = check(WRITTEN[name], *make_qkv(grad=True), fullgraph=True)
+    if name == "grouped":
+        explained = fovea.explain(found, *make_qkv(grad=True, seed=1))
+        assert explained.operands[1].shape == (None, 2, None, 16)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_written_otherwise(without_inductor, name):
+    check(OTHER[name], *make_qkv(grad=True), kernels=0, fullgraph=True)
+
+
+def test_model_of_transformers(without_inductor):
+    """Its eager attention, both layers."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, attn_implementation="eager")
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).eval()
+    tokens = torch.arange(24).reshape(2, 12)
+    mask = torch.ones_like(tokens)
+    mask[1, :3] = 0
+    expected = model(tokens, attention_mask=mask).logits
+    compiled = torch.compile(model, backend="fovea")
+    found = fovea.explain(lambda: compiled(tokens, attention_mask=mask).logits)
+    assert len(found.kernels) == 1
+    assert found.operands[1].shape == (None, 2, None, 8)
+    keep = mask.bool()
+    compare(found.result[keep], expected[keep].double(), 2e-5)
