@@ -84,11 +84,14 @@ def explain(function, *args, **kwargs):
         print(found.report())           # strategies, times, memory
         found.result                    # what the call returned
 
-    `function` may be any: a model, a training step. Kernels of the backward
+    `function` may be any: a model, a training step, a `fovea.Function`. Kernels of the backward
     pass are found if it calls `backward()`. Calls from other threads at the
     same time are found as well.
     """
     with recording() as kernels:
+        if hasattr(function, "mlir"):
+            # A `fovea.Function` itself.
+            record("forward", function, args)
         result = function(*args, **kwargs)
     return Explanation(result, kernels)
 

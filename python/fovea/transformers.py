@@ -102,7 +102,7 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0,
         bias = attention_mask[..., :length]
     else:
         if is_causal is None:
-            is_causal = getattr(module, "is_causal", False)
+            is_causal = getattr(module, "is_causal", True)
         causal = bool(is_causal) and query.shape[2] > 1
     if position_bias is not None:
         score_mod = functools.partial(_add_bias, position_bias[..., :length])

@@ -445,5 +445,8 @@ def test_explain():
         found = fovea.explain(fovea.flex_attention, q, k, v)
     assert found.result.shape == q.shape
     assert "fused" in str(found.report())
+    attend = fovea.compile(fovea.trace(query=q, key=k, value=v))
+    found = fovea.explain(attend, *(x.detach() for x in (q, k, v)))
+    assert found.kernels[0].function is attend
     with pytest.raises(fovea.Error, match="ran no kernel"):
         fovea.explain(torch.add, q, k).mlir()

@@ -292,7 +292,11 @@ def test_numbers_of_numpy():
 
 
 def test_operators():
-    """An operator of PyTorch's registry, and one that a user registers."""
+    """Operators of PyTorch's registry, and one that a user registers."""
+    table = torch.zeros(10, 12)
+    assert "tensor.extract %table[%q, %kv] : !table" in lines_of(
+        lambda score, b, h, q, kv: score + torch.ops.aten.index(
+            table, [q, kv]))[0]
     with torch.library._scoped_library("fovea_test", "DEF") as library:
         library.define("tanh(Tensor x) -> Tensor")
         assert lines_of(lambda score, b, h, q, kv: torch.ops.fovea_test.tanh(

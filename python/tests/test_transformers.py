@@ -38,6 +38,17 @@ CONFIGS = {
         vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
         num_attention_heads=4, attention_probs_dropout_prob=0.0,
         hidden_dropout_prob=0.0, pad_token_id=0)),
+    "bart": ("Bart", dict(
+        vocab_size=97, d_model=32, encoder_layers=1, decoder_layers=2,
+        encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
+        decoder_ffn_dim=48, max_position_embeddings=64, dropout=0.0,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        decoder_start_token_id=2)),
+    "deepseek_v3": ("DeepseekV3", dict(
+        SMALL, num_key_value_heads=4, q_lora_rank=16, kv_lora_rank=8,
+        qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6, n_routed_experts=2,
+        num_experts_per_tok=1, n_group=1, topk_group=1, first_k_dense_replace=2,
+        moe_intermediate_size=16)),
     "t5": ("T5", dict(vocab_size=97, d_model=32, d_kv=8, d_ff=48, num_layers=2,
                       num_heads=4, dropout_rate=0.0, pad_token_id=0,
                       decoder_start_token_id=0, eos_token_id=None)),
@@ -49,7 +60,8 @@ def make_models(name):
     kind, options = CONFIGS[name]
     config = getattr(transformers, f"{kind}TextConfig" if kind == "Gemma3" else
                      f"{kind}Config")(**options)
-    head = {"T5": "ForConditionalGeneration", "GPT2": "LMHeadModel",
+    head = {"T5": "ForConditionalGeneration",
+            "Bart": "ForConditionalGeneration", "GPT2": "LMHeadModel",
             "Bert": "ForMaskedLM", "ModernBert": "ForMaskedLM"}.get(
                 kind, "ForCausalLM")
     cls = getattr(transformers, kind + head)
@@ -76,7 +88,7 @@ def make_inputs(name, padded):
         mask = torch.ones_like(ids)
         mask[1, :4] = 0
         inputs["attention_mask"] = mask
-    if name == "t5":
+    if name in ("t5", "bart"):
         inputs["decoder_input_ids"] = ids[:, :7]
     return inputs
 
@@ -86,7 +98,7 @@ def test_model(name):
     """With padding, and a gradient of each parameter."""
     inputs = make_inputs(name, True)
     keep = inputs["attention_mask"].bool()
-    if name == "t5":
+    if name in ("t5", "bart"):
         keep = keep[:, :7] | True
     results = []
     for model in make_models(name):
