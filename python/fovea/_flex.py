@@ -8,10 +8,15 @@ import typing
 import weakref
 
 import torch
-from torch.nn.attention import flex_attention as _theirs
-from torch.nn.attention.flex_attention import (AuxOutput, AuxRequest, BlockMask,
-                                               and_masks, create_mask, noop_mask,
-                                               or_masks)
+
+try:
+    from torch.nn.attention import flex_attention as _theirs
+    from torch.nn.attention.flex_attention import (
+        AuxOutput, AuxRequest, BlockMask, and_masks, create_mask, noop_mask,
+        or_masks)
+except ImportError:
+    raise ImportError("fovea.flex_attention and what is built on it need PyTorch "
+                      f"2.11 or later; this is {torch.__version__}") from None
 
 from . import _operator
 from ._library import Error

@@ -5,7 +5,7 @@ torch.func, torch.compile, and calls below autograd."""
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", "2.11")
 
 import fovea
 from fovea import _operator

@@ -9,12 +9,17 @@ from importlib.util import find_spec
 
 import pytest
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", "2.11")
+
+import fovea.torch
+from torch._dynamo.backends.debugging import aot_eager
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
 
 
-def test_page(capsys, tmp_path):
+def test_page(capsys, tmp_path, monkeypatch):
+    # test_torch_backend.py runs inductor, which takes its time.
+    monkeypatch.setattr("fovea.torch.compile_fx", aot_eager)
     if not PAGE.exists():
         pytest.fail(f"there is no {PAGE}")
     blocks = re.findall(r"```python\n(.*?)```\n(?:```(?:text|mlir)\n(.*?)```)?",

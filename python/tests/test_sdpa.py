@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", "2.11")
 
 import fovea
 from mods import DEVICE, make_qkv, on_device, randn
@@ -220,6 +220,14 @@ def test_shapes(query, key, mask, options, kind):
     compare(actual, expected)
     if expected.numel() and key[-2]:
         check_gradients(tensors, (actual,), (expected,))
+
+
+def test_autocast():
+    q, k, v = make_qkv()
+    with torch.autocast(DEVICE, torch.bfloat16):
+        output = fovea.scaled_dot_product_attention(q, k.bfloat16(), v)
+        assert output.dtype == theirs(q, k.bfloat16(), v).dtype
+    compare(output, expect(q, k, v)[0], 2e-2)
 
 
 def test_dropout():

@@ -3,9 +3,12 @@
 """torch.compile(backend="fovea"): what becomes Fovea's and what does not, in one
 graph, with gradients and dynamic sizes."""
 
+import os
+import shutil
+
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", "2.11")
 
 import fovea
 import fovea.torch
@@ -40,6 +43,8 @@ def check(model, *inputs, kernels=1, others=(), **options):
     return compiled
 
 
+@pytest.mark.skipif(not shutil.which(os.environ.get("CXX", "g++")),
+                    reason="needs a C++ compiler for inductor")
 def test_inductor():
     """With the real thing: the operator, and a kernel of inductor's."""
     def model(q, k, v):

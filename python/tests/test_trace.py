@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", "2.11")
 
 import fovea
 from mods import HEADS, causal_mask, make_qkv, on_device

@@ -7,7 +7,7 @@ import copy
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", "2.11")
 transformers = pytest.importorskip("transformers")
 
 import fovea
