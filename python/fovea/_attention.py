@@ -254,8 +254,8 @@ def _check_sdpa(query, key, value, attn_mask):
         if not isinstance(x, torch.Tensor):
             raise TypeError("scaled_dot_product_attention(): argument "
                             f"'{name}' must be Tensor, not {type(x).__name__}")
-    if not query.dtype == key.dtype == value.dtype and (
-            not torch.is_autocast_enabled(query.device.type)):
+    query, key, value = _flex.cast_as_autocast(query, key, value)
+    if not query.dtype == key.dtype == value.dtype:
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got "
             f"query.dtype: {query.dtype} key.dtype: {key.dtype} and value.dtype: "

@@ -153,7 +153,7 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
 @torch._dynamo.disable
 def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
                 wants_max, dropout_p, generator, deterministic):
-    query, key, value = _cast_as_autocast(query, key, value)
+    query, key, value = cast_as_autocast(query, key, value)
     if key.shape[0] != query.shape[0]:
         key, value = (x.expand(query.shape[0], *x.shape[1:])
                       for x in (key, value))
@@ -174,9 +174,6 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
         numbers += _draw_seed(generator)
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
-    if grows:
-        # Compiles both passes at once.
-        _operator.get_pair(text, query.device, bool(deterministic))
     output, lse = _operator.attention(query, key, value, captures, numbers, text,
                                       bool(deterministic), grows)
     if not wants_lse:
@@ -205,11 +202,12 @@ def _draw_seed(generator):
     return seed.random_(generator=generator).tolist()
 
 
-def _cast_as_autocast(*tensors):
+def cast_as_autocast(*tensors):
     """Returns tensors as autocast wants operands of attention: in its type, if
     they are f32 or smaller."""
     device = tensors[0].device.type
-    if not torch.is_autocast_enabled(device):
+    if not torch.amp.is_autocast_available(device) or (
+            not torch.is_autocast_enabled(device)):
         return tensors
     dtype = torch.get_autocast_dtype(device)
     return [x if x.dtype == torch.float64 else x.to(dtype) for x in tensors]

@@ -142,7 +142,7 @@ class Tracer:
             return operand
         place = None
         if (not tensor.requires_grad and type(tensor) is torch.Tensor
-                and not self._is_transformed):
+                and not self._is_transformed and tensor.data_ptr()):
             place = (tensor.data_ptr(), tensor.shape, tensor.stride(),
                      tensor.dtype)
             operand = self._operands.get(place)

@@ -65,6 +65,10 @@ def test_fake_tensors():
     assert output.shape == (3, 4, 11, 24) and output.dtype == torch.bfloat16
     assert output.transpose(1, 2).is_contiguous()
     assert lse.shape == (3, 4, 11) and lse.dtype == torch.float32
+    q, k, v = (x.to("meta").requires_grad_() for x in make_qkv(5, 5))
+    output = fovea.flex_attention(q, k, v, mask_mod=causal_mask)
+    assert output.shape == q.shape and output.requires_grad
+    assert torch.autograd.grad(output.sum(), q)[0].device.type == "meta"
     assert len(_operator._forwards) == before
 
 
