@@ -20,6 +20,7 @@ import json
 import operator
 import struct
 from ctypes import c_char
+from typing import TYPE_CHECKING
 
 from numpy import ndarray
 
@@ -31,6 +32,12 @@ from ._library import Error, check, create, lib, take_text
 __all__ = ["Differentiable", "Error", "Explanation", "Function", "Kernel",
            "Report", "STRATEGIES", "compile", "differentiable", "differentiate",
            "explain", "get_num_threads", "set_num_threads"]
+
+if TYPE_CHECKING:
+    from ._attention import attention, scaled_dot_product_attention
+    from ._flex import (AuxOutput, AuxRequest, and_masks, create_mask,
+                        flex_attention, noop_mask, or_masks, trace)
+    from ._values import TraceError
 
 # Functions of PyTorch tensors import PyTorch, when they are first used.
 _NEEDS_TORCH = {

@@ -3,9 +3,12 @@
 """Attention with the usual options, and PyTorch's scaled_dot_product_attention:
 mods put together from arguments, for what _flex.py does with mods."""
 
+from __future__ import annotations
+
 import operator
 
 import torch
+from torch import Tensor
 
 from . import _flex
 from ._values import Number
@@ -13,10 +16,26 @@ from ._values import Number
 __all__ = ["attention", "scaled_dot_product_attention"]
 
 
-def attention(q, k, v, *, scale=None, causal=False, window=None, softcap=None,
-              sinks=None, bias=None, score_mod=None, mask_mod=None, q_offset=0,
-              kv_lengths=None, layout="bhsd", return_lse=False, dropout_p=0.0,
-              generator=None):
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    scale: float | None = None,
+    causal: bool = False,
+    window: int | tuple[int, int] | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    bias: Tensor | None = None,
+    score_mod: _flex.ScoreMod | None = None,
+    mask_mod: _flex.MaskMod | None = None,
+    q_offset: int | Tensor = 0,
+    kv_lengths: Tensor | None = None,
+    layout: str = "bhsd",
+    return_lse: bool = False,
+    dropout_p: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
     """Attention with what models ask for, in one kernel, with gradients.
 
         fovea.attention(q, k, v, causal=True, window=1024, softcap=50.0)
@@ -186,9 +205,16 @@ def _chain(mods):
     return score_mod
 
 
-def scaled_dot_product_attention(query, key, value, attn_mask=None,
-                                 dropout_p=0.0, is_causal=False, scale=None,
-                                 enable_gqa=False):
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """`torch.nn.functional.scaled_dot_product_attention`, by Fovea: its
     arguments, results and errors.
 

@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch's FlexAttention, by Fovea: the same arguments, results and errors."""
 
+from __future__ import annotations
+
 import math
 import sys
 import typing
 import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
+from torch import Tensor
 
 try:
     from torch.nn.attention import flex_attention as _theirs
@@ -26,16 +31,35 @@ from ._values import ELEMENTS
 __all__ = ["AuxOutput", "AuxRequest", "and_masks", "create_mask",
            "flex_attention", "noop_mask", "or_masks", "trace"]
 
+#: `(score, b, h, q_idx, kv_idx) -> score`, of tensors of no dimensions.
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+#: `(b, h, q_idx, kv_idx) -> bool`, of tensors of no dimensions.
+MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
 #: Sizes of blocks from which on a BlockMask stands for no mask.
 _LARGE_BLOCK = 1 << 30
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def flex_attention(query, key, value, score_mod=None, block_mask=None,
-                   scale=None, enable_gqa=False, return_lse=False,
-                   kernel_options=None, *, return_aux=None, mask_mod=None,
-                   dropout_p=0.0, generator=None, deterministic=None):
+def flex_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: ScoreMod | None = None,
+    block_mask: BlockMask | MaskMod | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: Mapping[str, Any] | None = None,
+    *,
+    return_aux: AuxRequest | None = None,
+    mask_mod: MaskMod | None = None,
+    dropout_p: float = 0.0,
+    generator: torch.Generator | None = None,
+    deterministic: bool | None = None,
+) -> Tensor | tuple[Tensor, Tensor] | tuple[Tensor, AuxOutput]:
     """Attention with a modification of scores and a mask, in one kernel.
 
     Takes what `torch.nn.attention.flex_attention.flex_attention` takes,
@@ -99,7 +123,15 @@ def flex_attention(query, key, value, score_mod=None, block_mask=None,
     return (output, lse) if return_lse else output
 
 
-def trace(score_mod=None, mask_mod=None, *, query, key, value, scale=None):
+def trace(
+    score_mod: ScoreMod | None = None,
+    mask_mod: MaskMod | None = None,
+    *,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scale: float | None = None,
+) -> str:
     """Returns the text of the graph that two mods become for tensors of these
     types and shapes: one `attn.attention`, with the mods as its regions, to be
     read, edited and given to `fovea.compile`. Operands are query, key, value,

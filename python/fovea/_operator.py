@@ -58,6 +58,8 @@ def get_forward(text, device):
 def get_pair(text, device, deterministic):
     """Returns the forward and the backward pass of a text, compiled
     together."""
+    # A host's results always have the same bits.
+    deterministic = deterministic and device.type != "cpu"
     key = (text, device.type, deterministic)
     pair = _pairs.get(key)
     if pair is None:
