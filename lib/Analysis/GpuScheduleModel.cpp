@@ -99,21 +99,41 @@ std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
   return getUnfitOperands(op);
 }
 
+namespace {
+/// What a step takes beside its products.
+struct StepModel {
+  /// Instructions per score: scale and subtract, exponential (at an eighth of
+  /// the rate), maximum, sum, conversion, and the instructions between them.
+  double softmaxOps;
+  /// Seconds to pass the barriers and reductions of a step.
+  double latency;
+  /// The fraction of the shorter of products and softmax that does not overlap
+  /// the longer, for one, two and more groups of warps that alternate.
+  double exposed[3];
+};
+} // namespace
+
 double fovea::predictGpuSeconds(const AttentionShape &shape,
                                 machine::TargetAttr target,
                                 ScheduleAttr schedule) {
-  // Instructions per score: scale and subtract, exponential (at an eighth of
-  // the rate), maximum, sum, conversion, and the instructions between them.
-  constexpr double kSoftmaxOps = 14.5;
-  // The fraction of the shorter of products and softmax that does not overlap
-  // the longer, for one, two and more groups of warps that alternate. (This and
-  // the number of operations were fitted to full attention on the H200, head
-  // dims 64 to 256 at 16k: within 15% of the measured times.)
-  constexpr double kExposed[] = {1.0, 0.25, 0.2};
-  // Seconds to pass the barriers and reductions of a step; to wait for a copy
-  // that does not run ahead; to begin and end a block.
-  constexpr double kStepLatency = 1e-7, kCopyLatency = 8e-7,
-                   kBlockLatency = 2e-6;
+  // Fitted to attention on the H200, head dims 64 to 256 at 16k: within 15% of
+  // the measured times, and 6% with the maximum of earlier steps.
+  constexpr StepModel kExact = {14.5, 1e-7, {1.0, 0.25, 0.2}};
+  constexpr StepModel kStale = {12.0, 3e-8, {1.0, 0.3, 0.19}};
+  constexpr StepModel kMaskedStale = {12.0, 3e-8, {1.0, 0.33, 0.36}};
+  bool isStale = schedule.getMaximum() == Maximum::Stale;
+  const StepModel &model = !isStale ? kExact
+                           : schedule.getOrder() == WorkOrder::LongestFirst
+                               ? kMaskedStale
+                               : kStale;
+  // Seconds to wait for a copy that does not run ahead; to begin and end a
+  // block.
+  constexpr double kCopyLatency = 8e-7, kBlockLatency = 2e-6;
+  // Registers that are left where softmax takes longer than products, without
+  // which its instructions wait for each other, and the time that they then
+  // take.
+  constexpr int64_t kSpareRegisters = 16;
+  constexpr double kCrowded = 1.05;
   // The share of the peak rate that products by FMA, and by tensor cores,
   // reach.
   constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.9;
@@ -146,8 +166,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     products =
         std::max(products, double(schedule.getWarps()) * keys * features *
                                double(shape.elementBytes) / lanes);
-  double softmax = queries * keys * kSoftmaxOps / lanes;
-  double rescale = queries * double(shape.valueDim) / lanes;
+  double softmax = queries * keys * model.softmaxOps / lanes;
+  double rescale = isStale ? 0 : queries * double(shape.valueDim) / lanes;
 
   double copies = keys * features * double(shape.elementBytes) *
                   double(target.getCores()) /
@@ -161,8 +181,15 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
                    target.getGpuArch().threadsPerCore / footprint.threads}));
   int64_t groups =
       std::clamp<int64_t>(schedule.getWarps() * resident / kGroupWarps, 1, 3);
+  double exposed = model.exposed[groups - 1];
+  // Two groups do not keep each other's arithmetic busy.
+  if (isStale && softmax > products && groups == 2)
+    exposed *= 2;
   double step = std::max(products, softmax) +
-                std::min(products, softmax) * kExposed[groups - 1] + rescale;
+                std::min(products, softmax) * exposed + rescale;
+  if (isStale && softmax > products &&
+      footprint.registers + kSpareRegisters > footprint.registerLimit)
+    step *= kCrowded;
   step = std::max(step, copies);
 
   double steps =
@@ -176,7 +203,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double waves =
       std::max(1.0, double(blocks) / double(target.getCores() * resident));
   double latency =
-      steps * (kStepLatency + (schedule.getStages() == 1 ? kCopyLatency : 0)) +
+      steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0)) +
       kBlockLatency;
   return waves * (double(resident) * steps * step + latency);
 }
@@ -217,12 +244,21 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
         // Without roles, products of wide elements take far longer than a
         // copy.
         for (int64_t stages :
-             {hasRoles || shape.elementBytes == 2 ? 2 : 1, 1}) {
+             {4, hasRoles || shape.elementBytes == 2 ? 2 : 1, 1}) {
           auto candidate = ScheduleAttr::get(op.getContext(), warps * rows,
                                              keyTile, order, warps, stages);
           GpuFootprint footprint =
               getGpuFootprint(candidate, target, shape.elementBytes,
                               shape.headDim, shape.valueDim, passes);
+          // Steps with an earlier maximum are those that were measured, by
+          // WGMMA; they are short enough to need copies further ahead.
+          bool isStale = footprint.usesWgmma && passes == 1 && !op.getDropout();
+          if (isStale)
+            candidate =
+                ScheduleAttr::get(op.getContext(), warps * rows, keyTile, order,
+                                  warps, stages, Maximum::Stale);
+          else if (stages > 2)
+            continue;
           // A third group of warps pays off where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
           footprint.registers += spare;

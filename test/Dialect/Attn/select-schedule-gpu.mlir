@@ -3,19 +3,41 @@
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 // RUN: fovea-opt %s --attach-gpu-target=target=sm_80 --attn-select-schedule | FileCheck %s --check-prefix=SM80
 
-// Two warp groups, with K and V in two stages: 160 KiB of shared memory.
+// Three warp groups, with K and V in four stages: 176 KiB of shared memory. By
+// WGMMA, steps subtract an earlier maximum.
 // SM90-LABEL: func @d128
-// SM90: tile = 128x128, order = linear, warps = 8, stages = 2
+// SM90: tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale>
 // SM80-LABEL: func @d128
-// SM80: warps = 8, stages = 2
+// SM80: warps = 8, stages = 2>
 func.func @d128(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>
   return %o : tensor<2x16x?x128xbf16>
 }
 
-// The softmax takes longer than the products: a third warp group.
+// Under a mask two warp groups have longer steps.
+// SM90-LABEL: func @d128_masked
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale>
+func.func @d128_masked(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>
+  return %o : tensor<2x16x?x128xbf16>
+}
+
+// Dropout needs the registers.
+// SM90-LABEL: func @dropout
+// SM90: schedule =
+// SM90-NOT: maximum
 // SM90-LABEL: func @d64_masked
-// SM90: tile = 192x96, order = longest_first, warps = 12, stages = 2
+func.func @dropout(%q: tensor<2x16x?x128xbf16>, %seed: i64) -> tensor<2x16x?x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) dropout(0.1, %seed, %seed) : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>
+  return %o : tensor<2x16x?x128xbf16>
+}
+
+// The softmax takes longer than the products: a third warp group.
+// SM90: tile = 192x80, order = longest_first, warps = 12, stages = 4, maximum = stale>
 // SM80-LABEL: func @d64_masked
 // SM80: order = longest_first, warps = {{4|8}}, stages = 2
 func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
@@ -29,7 +51,7 @@ func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
 
 // The accumulator takes half of the registers.
 // SM90-LABEL: func @d256
-// SM90: tile = 128x80, order = linear, warps = 8, stages = 2
+// SM90: tile = 128x80, order = linear, warps = 8, stages = 2, maximum = stale>
 // SM80-LABEL: func @d256
 // SM80: warps = {{4|8}}, stages = 2
 func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {
