@@ -14,8 +14,8 @@ rounds interleaved over all kernels; *sustained* runs 1.2 s back to back and
 takes the mean of the second half. TFLOP/s count 4 * B * H * S * S * D, halved
 for causal. Errors are the largest ones against float64 on a part of the rows,
 relative to the largest magnitude. With `--schedule`, schedules are compared with
-the one that the compiler chooses: the tile, warps, stages and, if it is not exact,
-the maximum (`#attn.schedule`).
+the one that the compiler chooses: tile/warps/stages, then the maximum and blocks
+where they are not the default (`#attn.schedule`).
 """
 
 import argparse
@@ -50,11 +50,12 @@ CAUSAL = """
 def scheduled(dtype, dim, causal, schedule):
     """One attention of any batch and length with a schedule, as MLIR."""
     t = f"tensor<?x{HIDDEN // dim}x?x{dim}x{dtype}>"
-    tile, warps, stages, *maximum = schedule.split("/")
+    tile, warps, stages, *choices = schedule.split("/")
     text = (f"tile = {tile}, order = {'longest_first' if causal else 'linear'}, "
             f"warps = {warps}, stages = {stages}")
-    if maximum:
-        text += f", maximum = {maximum[0]}"
+    for choice in choices:
+        name = "maximum" if choice in ("exact", "stale") else "blocks"
+        text += f", {name} = {choice}"
     mask = CAUSAL[CAUSAL.index("{"):CAUSAL.rindex(":")] if causal else ""
     return f"""
 func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{

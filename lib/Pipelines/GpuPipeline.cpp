@@ -47,6 +47,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   addCleanup(manager);
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
+  manager.addPass(tile::createTilePersist());
   manager.addPass(tile::createTileAssignLayouts());
   if (options.arch->hasBulkCopies) {
     manager.addPass(tile::createTileMultibuffer());

@@ -226,6 +226,10 @@ void LaunchBuilder::createLaunch() {
                             rewriter.getI64IntegerAttr(schedule.getWarps()),
                             rewriter.getI64IntegerAttr(schedule.getStages()),
                             rewriter.getStringAttr("attention"));
+  if (schedule.getBlocks() == Blocks::Persistent)
+    launch.setPersistent(schedule.getOrder() == WorkOrder::LongestFirst
+                             ? ItemOrder::Paired
+                             : ItemOrder::Linear);
 
   launch.createProgram(rewriter);
   auto tied = [&](OpOperand &operand) {

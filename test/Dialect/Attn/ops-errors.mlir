@@ -231,9 +231,18 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+2 {{expected ::fovea::attn::Maximum to be one of: exact, stale}}
-// expected-error@+1 {{failed to parse}}
+// expected-error@+1 {{expected maximum to be one of: exact, stale}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = last>
+
+// -----
+
+// expected-error@+1 {{expected blocks to be one of: tiles, persistent}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, blocks = few>
+
+// -----
+
+// expected-error@+1 {{expected 'maximum' or 'blocks'}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----
 

@@ -400,6 +400,16 @@ func.func @diagonals_element(%a: !tile.fragment<8x8xi32>) {
 
 // -----
 
+func.func @launch_order(%o: memref<?x64xf32, strided<[?, 1], offset: ?>>, %n: index) {
+  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'persistent' [linear, paired]}}
+  tile.launch grid(%n) persistent random warps 4 outs(%o : memref<?x64xf32, strided<[?, 1], offset: ?>>) {
+  ^bb0(%i: index, %O: memref<?x64xf32, strided<[?, 1], offset: ?>>):
+  }
+  return
+}
+
+// -----
+
 func.func @reduce_rank(%a: !tile.fragment<8xf32>) {
   // expected-error@+1 {{expected a fragment of rank 2 and a dimension of it, got '!tile.fragment<8xf32>' and 0}}
   %r = tile.reduce max %a, %a dim 0 : !tile.fragment<8xf32> -> !tile.fragment<8xf32>

@@ -33,7 +33,7 @@ func.func @staged(%x: !x, %o: !x, %n: index) {
 // -----
 
 // What stays: a part of a tile, rows that are not whole for TMA, a ring that is
-// used later, a vector, and a store in a loop.
+// used later, a vector, also in a loop.
 
 !x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !tile = !tile.shared<128x64xbf16, swizzle = 128>
@@ -59,9 +59,65 @@ func.func @kept(%x: !x, %o: !x, %l: !r, %n: index) {
     tile.store %f, %O[%i, %c0, %j] dims [2, 1] : !tile.fragment<128x64xbf16>, !x
     tile.store %v, %L[%i] dims [0] : !tile.fragment<128xf32>, !r
     scf.for %k = %c0 to %n step %c1 {
-      tile.store %f, %O[%j, %k, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+      tile.store %v, %L[%k] dims [0] : !tile.fragment<128xf32>, !r
     }
     tile.store %g, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<256x72xbf16>, !x
+  }
+  return
+}
+
+// -----
+
+// In a loop a result goes out through a ring of its own, which the next iteration
+// may not write before TMA has read it.
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+
+// CHECK-LABEL: func @in_loop
+// CHECK:       %[[RING:.*]] = tile.ring : !tile.ring<1 x !tile.shared<128x64xbf16, swizzle = 128>>
+// CHECK:       %[[F:.*]] = tile.fill
+// CHECK:       scf.for %[[K:[^ ]*]] = {{.*}} iter_args(%[[USE:.*]] = %c0
+// CHECK:         %[[SLOT:.*]] = tile.acquire %[[RING]][%[[USE]]]
+// CHECK-NEXT:    tile.write %[[F]] into %[[SLOT]] signals %[[RING]][%[[USE]]]
+// CHECK-NEXT:    %[[FULL:.*]] = tile.wait %[[RING]][%[[USE]]]
+// CHECK-NEXT:    tile.store_async %[[FULL]], %{{.*}}[%{{.*}}, %[[K]], %c0{{.*}}] dims [1, 2] :
+// CHECK-NEXT:    tile.wait_stores
+// CHECK-NEXT:    tile.release %[[RING]][%[[USE]]]
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[USE]]
+// CHECK:         scf.yield %[[NEXT]]
+func.func @in_loop(%o: !x, %n: index) {
+  tile.launch grid(%n, %n) warps 8 outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    scf.for %k = %c0 to %n step %c1 {
+      tile.store %f, %O[%j, %k, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    }
+  }
+  return
+}
+
+// -----
+
+// Without memory for such a ring, it stays.
+
+!x = memref<?x?x256xf32, strided<[?, ?, 1], offset: ?>>
+
+// CHECK-LABEL: func @too_large
+// CHECK:       scf.for
+// CHECK-NEXT:    tile.store %
+func.func @too_large(%o: !x, %n: index) {
+  tile.launch grid(%n, %n) warps 8 outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %f = tile.fill %zero : !tile.fragment<256x256xf32>
+    scf.for %k = %c0 to %n step %c1 {
+      tile.store %f, %O[%j, %k, %c0] dims [1, 2] : !tile.fragment<256x256xf32>, !x
+    }
   }
   return
 }

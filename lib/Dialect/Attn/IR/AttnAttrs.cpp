@@ -43,6 +43,46 @@ static void printTileShape(AsmPrinter &printer, int64_t queryTile,
   printer << queryTile << "x" << keyTile;
 }
 
+/// Parses `= name`, one of an enum.
+template <typename EnumT>
+static ParseResult parseChoice(AsmParser &parser, StringRef choice,
+                               ArrayRef<StringRef> names, EnumT &value) {
+  StringRef name;
+  if (parser.parseEqual())
+    return failure();
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalKeyword(&name, names)))
+    return parser.emitError(loc, "expected ")
+           << choice << " to be one of: " << llvm::join(names, ", ");
+  value = *symbolizeEnum<EnumT>(name);
+  return success();
+}
+
+/// Parses choices that are not the default.
+static ParseResult parseChoices(AsmParser &parser, Maximum &maximum,
+                                Blocks &blocks) {
+  while (succeeded(parser.parseOptionalComma())) {
+    if (succeeded(parser.parseOptionalKeyword("maximum"))) {
+      if (parseChoice(parser, "maximum", {"exact", "stale"}, maximum))
+        return failure();
+    } else if (succeeded(parser.parseOptionalKeyword("blocks"))) {
+      if (parseChoice(parser, "blocks", {"tiles", "persistent"}, blocks))
+        return failure();
+    } else {
+      return parser.emitError(parser.getCurrentLocation(),
+                              "expected 'maximum' or 'blocks'");
+    }
+  }
+  return success();
+}
+
+static void printChoices(AsmPrinter &printer, Maximum maximum, Blocks blocks) {
+  if (maximum != Maximum::Exact)
+    printer << ", maximum = " << stringifyMaximum(maximum);
+  if (blocks != Blocks::Tiles)
+    printer << ", blocks = " << stringifyBlocks(blocks);
+}
+
 #include "fovea/Dialect/Attn/IR/AttnEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnAttrs.cpp.inc"
@@ -57,7 +97,8 @@ void AttnDialect::registerAttributes() {
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t queryTile, int64_t keyTile,
                                    WorkOrder order, int64_t warps,
-                                   int64_t stages, Maximum maximum) {
+                                   int64_t stages, Maximum maximum,
+                                   Blocks blocks) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;

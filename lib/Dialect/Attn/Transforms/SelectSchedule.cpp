@@ -103,7 +103,8 @@ private:
         [&] { return op->emitOpError("has an invalid schedule: "); },
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
-        chosen.getWarps(), chosen.getStages(), chosen.getMaximum());
+        chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
+        chosen.getBlocks());
   }
 };
 } // namespace

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Counters.h"
+#include "StagedTile.h"
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
@@ -30,6 +31,33 @@ using namespace fovea::tile;
 /// Returns the stages of rings in loops.
 static int64_t getStages(LaunchOp launch) {
   return launch.getStages().value_or(2);
+}
+
+/// Returns true if a loop in `block` has loads.
+static bool hasInnerLoads(Block *block) {
+  auto isLoad = [](Operation *op) {
+    return isa<LoadOp, LoadAsyncOp>(op) ? WalkResult::interrupt()
+                                        : WalkResult::advance();
+  };
+  return llvm::any_of(block->getOps<scf::ForOp>(), [&](scf::ForOp loop) {
+    return loop->walk(isLoad).wasInterrupted();
+  });
+}
+
+/// Returns the stages of the ring for a load in a loop. Loops around others
+/// load less often, and leave memory to the results that they store.
+static int64_t getStages(LoadOp load, SharedType tile, LaunchOp launch) {
+  if (!hasInnerLoads(load->getBlock()))
+    return getStages(launch);
+  int64_t bytes = planSharedMemory(launch).bytes + getSlotBytes(tile);
+  launch->walk([&](StoreOp store) {
+    if (isInLoop(store))
+      if (SharedType staged = getStagedTile(store))
+        bytes += getSlotBytes(staged);
+  });
+  // Barriers of rings to come.
+  bytes += kSharedAlignment;
+  return bytes <= getSharedMemoryLimit(launch) ? 2 : 1;
 }
 
 namespace {
@@ -118,9 +146,16 @@ void Multibuffer::convert(LaunchOp launch) {
     if (copied)
       blocks[load->getBlock()].push_back(*copied);
   });
+  // Loads of inner loops come first: what memory they leave others may take.
+  SmallVector<SmallVector<Copied>> ordered, outer;
   for (auto &[block, loads] : blocks) {
     if (loads.empty())
       continue;
+    bool isOuter = !isa<LaunchOp>(block->getParentOp()) && hasInnerLoads(block);
+    (isOuter ? outer : ordered).push_back(loads);
+  }
+  ordered.append(outer);
+  for (SmallVector<Copied> &loads : ordered) {
     Operation *first = loads.front().load;
     bool isInLaunch = isa<LaunchOp>(first->getParentOp());
     Value use;
@@ -131,7 +166,8 @@ void Multibuffer::convert(LaunchOp launch) {
         rewriter.setInsertionPoint(copied.load);
         use = arith::ConstantIndexOp::create(rewriter, copied.load.getLoc(), 0);
       }
-      convert(copied, launch, use, isInLaunch ? 1 : getStages(launch));
+      convert(copied, launch, use,
+              isInLaunch ? 1 : getStages(copied.load, copied.tile, launch));
     }
   }
   addSlots(launch);

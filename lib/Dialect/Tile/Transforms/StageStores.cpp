@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Counters.h"
+#include "StagedTile.h"
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
@@ -40,12 +41,20 @@ struct StageStores : fovea::tile::impl::TileStageStoresBase<StageStores> {
       for (StoreOp store : llvm::to_vector(body.getOps<StoreOp>()))
         if (!store.getAdd())
           stage(store);
+      SmallVector<StoreOp> others;
+      launch.walk([&](StoreOp store) {
+        if (!store.getAdd() && isInLoop(store))
+          others.push_back(store);
+      });
+      for (StoreOp store : others)
+        stageInLoop(store, launch);
     });
   }
 
 private:
   void stage(StoreOp store);
   void stageAdd(StoreOp store, LaunchOp launch);
+  void stageInLoop(StoreOp store, LaunchOp launch);
   void stageInRing(StoreOp store, SharedType tile, LaunchOp launch);
 };
 } // namespace
@@ -69,8 +78,7 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
   return {};
 }
 
-/// Returns the tile that `store` can go through; null if TMA cannot store it.
-static SharedType getStaged(StoreOp store) {
+SharedType fovea::tile::getStagedTile(StoreOp store) {
   FragmentType value = store.getValue().getType();
   if (value.getRank() != 2 || store.getValid())
     return {};
@@ -82,16 +90,21 @@ static SharedType getStaged(StoreOp store) {
              : SharedType();
 }
 
+/// Returns true if there is shared memory for a ring of one such tile.
+static bool hasRoom(SharedType tile, LaunchOp launch) {
+  return planSharedMemory(launch).bytes + getSlotBytes(tile) +
+             2 * kBarrierBytes <=
+         getSharedMemoryLimit(launch);
+}
+
 void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
-  SharedType tile = getStaged(store);
+  SharedType tile = getStagedTile(store);
   StringRef objection;
   if (!tile)
     objection = "TMA cannot store it";
   else if (!tile.getElementType().isF32())
     objection = "TMA adds f32 alone";
-  else if (planSharedMemory(launch).bytes + getSlotBytes(tile) +
-               2 * kBarrierBytes >
-           getSharedMemoryLimit(launch))
+  else if (!hasRoom(tile, launch))
     objection = "there is no shared memory left for it";
   LDBG() << "sum of " << store.getValue().getType() << " at " << store.getLoc()
          << ": "
@@ -124,15 +137,27 @@ void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch) {
   WriteOp::create(builder, loc, store.getValue(), slot, ring, use);
   Value staged = WaitOp::create(builder, loc, tile, ring, use);
   StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
-                       store.getIndices(), store.getDims(), /*add=*/true);
+                       store.getIndices(), store.getDims(), store.getAdd());
   WaitStoresOp::create(builder, loc);
   ReleaseOp::create(builder, loc, ring, use);
   store.erase();
   ++numStaged;
 }
 
+void StageStores::stageInLoop(StoreOp store, LaunchOp launch) {
+  SharedType tile = getStagedTile(store);
+  bool fits = tile && hasRoom(tile, launch);
+  LDBG() << "store of " << store.getValue().getType() << " at "
+         << store.getLoc() << ", in a loop: "
+         << (fits   ? "through a ring, by TMA"
+             : tile ? "from registers, for there is no shared memory left"
+                    : "from registers, for TMA cannot store it");
+  if (fits)
+    stageInRing(store, tile, launch);
+}
+
 void StageStores::stage(StoreOp store) {
-  SharedType tile = getStaged(store);
+  SharedType tile = getStagedTile(store);
   Value ring = tile ? findFreeRing(store, tile.getSizeInBytes()) : Value();
   LDBG() << "store of " << store.getValue().getType() << " at "
          << store.getLoc() << ": "

@@ -49,6 +49,19 @@ def Attn_MaximumEnum : I32EnumAttr<"Maximum",
   let genSpecializedAttr = 0;
 }
 
+def Attn_BlocksEnum : I32EnumAttr<"Blocks",
+    "How the tiles of queries are dealt to blocks", [
+      I32EnumAttrCase<"Tiles", 0, "tiles">,
+      I32EnumAttrCase<"Persistent", 1, "persistent">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
+def DefaultValuedBlocks : EnumParameter<Attn_BlocksEnum> {
+  let defaultValue = "::fovea::attn::Blocks::Tiles";
+}
+
 def DefaultValuedMaximum : EnumParameter<Attn_MaximumEnum> {
   let defaultValue = "::fovea::attn::Maximum::Exact";
 }
@@ -71,13 +84,19 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       on a tile of keys subtracts the maximum of earlier steps from its scores.
       Its sums show where scores have grown so much that the step has to find
       their maximum and start again. Results differ in rounding only.
-      Strategies that visit the keys more than once know the maximum.
+      Strategies that visit the keys more than once know the maximum;
+    - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
+      a block's, or `persistent`, where there is a block for each
+      multiprocessor, which computes one tile after another: copies run ahead
+      into the next tile. With `longest_first` a block takes the first and the
+      last tile of a head, the second and the last but one, and so on, so that
+      all have as much to do.
 
     ```mlir
     #attn.schedule<tile = 48x64, order = longest_first>
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2>
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2,
-                   maximum = stale>
+                   maximum = stale, blocks = persistent>
     ```
   }];
   let parameters = (ins
@@ -86,20 +105,22 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     EnumParameter<Attn_OrderEnum>:$order,
     DefaultValuedParameter<"int64_t", "0">:$warps,
     DefaultValuedParameter<"int64_t", "0">:$stages,
-    DefaultValuedMaximum:$maximum
+    DefaultValuedMaximum:$maximum,
+    DefaultValuedBlocks:$blocks
   );
   let builders = [AttrBuilder<(ins "int64_t":$queryTile, "int64_t":$keyTile,
       "::fovea::attn::WorkOrder":$order, "int64_t":$warps, "int64_t":$stages,
-      CArg<"::fovea::attn::Maximum", "::fovea::attn::Maximum::Exact">:$maximum),
-      [{
-        return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum);
+      CArg<"::fovea::attn::Maximum", "::fovea::attn::Maximum::Exact">:$maximum,
+      CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks), [{
+        return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
+                     blocks);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order
-    (`,` `warps` `=` $warps^ `,` `stages` `=` $stages
-      (`,` `maximum` `=` $maximum^)?)? `>`
+    (`,` `warps` `=` $warps^ `,` `stages` `=` $stages ``
+      custom<Choices>($maximum, $blocks) ``)? `>`
   }];
   let genVerifyDecl = 1;
 }

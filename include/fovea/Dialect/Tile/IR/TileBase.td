@@ -167,6 +167,14 @@ def Tile_MmaKindEnum : I32EnumAttr<"MmaKind", "The instruction of a product", [
   let cppNamespace = "::fovea::tile";
 }
 
+def Tile_ItemOrderEnum : I32EnumAttr<"ItemOrder",
+    "The order in which a persistent block runs programs", [
+      I32EnumAttrCase<"Linear", 0, "linear">,
+      I32EnumAttrCase<"Paired", 1, "paired">
+    ]> {
+  let cppNamespace = "::fovea::tile";
+}
+
 def Tile_ReductionEnum : I32EnumAttr<"Reduction", "What a reduction combines by", [
       I32EnumAttrCase<"Add", 0, "add">,
       I32EnumAttrCase<"Max", 1, "max">

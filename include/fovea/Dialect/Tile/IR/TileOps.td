@@ -60,6 +60,11 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     number of slots that `--tile-multibuffer` gives to a load in a loop (2 if
     absent). `kernel` names the kernel that the launch becomes.
 
+    With `persistent`, the programs of the grid may run in any order, one after
+    another in fewer blocks (`--tile-persist`): `linear`, or `paired`, the first
+    program along `x` with the last, the second with the last but one, and so
+    on, where programs along `x` take ever less time.
+
     ```mlir
     %o = tile.launch grid(%rows, %heads, %batch) warps 8
         ins(%q, %k, %v : tensor<...>, ...) outs(%init : tensor<...>) {
@@ -73,11 +78,21 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
                        Variadic<AnyTypeOf<[AnyRankedTensor, AnyMemRef]>>:$outputs,
                        ConfinedAttr<I64Attr, [IntPositive]>:$warps,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$stages,
-                       OptionalAttr<StrAttr>:$kernel);
+                       OptionalAttr<StrAttr>:$kernel,
+                       OptionalAttr<Tile_ItemOrderEnum>:$persistent);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
+  let builders = [
+    OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$grid,
+        "::mlir::ValueRange":$inputs, "::mlir::ValueRange":$outputs,
+        "::mlir::IntegerAttr":$warps, "::mlir::IntegerAttr":$stages,
+        "::mlir::StringAttr":$kernel), [{
+      build($_builder, $_state, results, grid, inputs, outputs, warps, stages,
+            kernel, /*persistent=*/ItemOrderAttr());
+    }]>];
   let assemblyFormat = [{
-    (`kernel` $kernel^)? `grid` `(` $grid `)` `warps` $warps
+    (`kernel` $kernel^)? `grid` `(` $grid `)` (`persistent` $persistent^)?
+    `warps` $warps
     (`stages` $stages^)? (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
     `outs` `(` $outputs `:` qualified(type($outputs)) `)`
     attr-dict-with-keyword $body (`->` qualified(type($results))^)?

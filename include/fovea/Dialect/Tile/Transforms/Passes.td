@@ -49,6 +49,27 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
   ];
 }
 
+def TilePersist : Pass<"tile-persist"> {
+  let summary = "Lets each block run several programs, one after another";
+  let description = [{
+    A `tile.launch` with `persistent` becomes a launch of at most one block for
+    each multiprocessor. A block runs every program whose number differs from
+    its own by a multiple of the number of blocks, or every pair of programs, in
+    a loop around the program. Later passes treat it like other loops: copies
+    run ahead into the next program, and results go out while it runs.
+
+    Launches without `persistent` stay unchanged.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numPersistent", "num-persistent",
+              "Number of launches that became persistent">
+  ];
+}
+
 def TileAssignLayouts : Pass<"tile-assign-layouts"> {
   let summary = "Gives fragments, shared tiles and products their form";
   let description = [{
@@ -81,7 +102,9 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
     start the copy, wait for it, and release the slot after the last op that
     reads the tile. The ring of a load in a loop gets the launch's `stages` (2
     if it has none) and counts its uses in a value that the loops carry and the
-    branches yield; any other ring gets one stage. Loads stay unchanged if their
+    branches yield; any other ring gets one stage. So does a load in a loop
+    around loops with loads, or two if the memory that results take on their way
+    out (`--tile-stage-stores`) leaves room for both. Loads stay unchanged if their
     tile leaves the block or if no tensor map can describe them.
 
     A `tile.load` of a fragment in a loop that maps use by columns also becomes
@@ -137,8 +160,8 @@ def TileStageStores : Pass<"tile-stage-stores"> {
     different rows, TMA writes whole rows.
 
     A `tile.store add` of f32 is changed in the same way, anywhere in a launch,
-    but through memory of its own. In loops that is a ring of one slot: acquire
-    a slot, write the fragment (`tile.write`), wait for it, store it, and
+    but through memory of its own, and so is any `tile.store` in a loop. In
+    loops that is a ring of one slot: acquire a slot, write the fragment (`tile.write`), wait for it, store it, and
     release it when TMA has read it.
 
     Stores of a part of a tile (`valid`), and stores for which there is not

@@ -1,0 +1,25 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile | FileCheck %s
+
+// Persistent blocks take tiles in linear order, or, where later ones have more
+// keys, the longest with the shortest.
+
+// CHECK-LABEL: func @full
+// CHECK:       tile.launch kernel "attention" grid({{.*}}) persistent linear warps 4 stages 2{{ }}
+func.func @full(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
+  return %o : tensor<1x2x256x64xf16>
+}
+
+// CHECK-LABEL: func @causal
+// CHECK:       tile.launch kernel "attention" grid({{.*}}) persistent paired warps 4 stages 2{{ }}
+func.func @causal(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
+  return %o : tensor<1x2x256x64xf16>
+}

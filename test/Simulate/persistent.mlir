@@ -1,0 +1,61 @@
+// Blocks that compute several tiles of queries, on a machine of 3 multiprocessors,
+// while copies run ahead into the next tile and results go out: in linear order,
+// and in pairs, with a tile in the middle and rows without a key; with the exact
+// maximum and an earlier one.
+//
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --convert-attn-to-tile --canonicalize --cse -o %t.plain
+// RUN: fovea-opt %t.plain --tile-persist --canonicalize -o %t.loops
+// RUN: fovea-opt %t.loops --tile-assign-layouts --tile-multibuffer --tile-stage-stores \
+// RUN:   --tile-specialize-warps --tile-schedule --tile-expand-pipeline --canonicalize --cse -o %t.roles
+// RUN: FileCheck %s --check-prefix=ROLES --input-file=%t.roles
+// RUN: fovea-run %t.loops --reference=%s --entry=linear --target=sm_90a --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.roles --reference=%s --entry=linear --target=sm_90a --simulate --seeds=6 --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.roles --reference=%s --entry=paired --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
+// RUN: fovea-run %t.roles --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
+//
+// CHECK: check: result 0: max error
+// CHECK-NOT: FAILED
+//
+// ROLES-LABEL: func @linear
+// ROLES:         tile.role "compute"
+// ROLES:           scf.for
+// ROLES:             scf.for
+// ROLES:             tile.write
+// ROLES:         tile.role "load"
+// ROLES:           scf.for
+// ROLES:             tile.acquire
+// ROLES:             scf.for
+// ROLES:         tile.role "store"
+// ROLES:           scf.for
+// ROLES:             tile.wait
+// ROLES-NEXT:        tile.store_async
+// ROLES-NEXT:        tile.wait_stores
+// ROLES-NEXT:        tile.release
+
+module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 3, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
+  func.func @linear(%q: tensor<2x2x150x64xbf16>, %k: tensor<2x2x100x64xbf16>) -> (tensor<2x2x150x64xbf16>, tensor<2x2x150xf32>) {
+    %o, %l = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, blocks = persistent>}
+      : tensor<2x2x150x64xbf16>, tensor<2x2x100x64xbf16>, tensor<2x2x100x64xbf16> -> tensor<2x2x150x64xbf16>, tensor<2x2x150xf32>
+    return %o, %l : tensor<2x2x150x64xbf16>, tensor<2x2x150xf32>
+  }
+
+  func.func @paired(%q: tensor<1x3x150x64xbf16>, %k: tensor<1x3x90x64xbf16>) -> tensor<1x3x150x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %c20 = arith.constant 20 : index
+        %last = arith.subi %i, %c20 : index
+        %keep = arith.cmpi sge, %last, %j : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, maximum = stale, blocks = persistent>}
+      : tensor<1x3x150x64xbf16>, tensor<1x3x90x64xbf16>, tensor<1x3x90x64xbf16> -> tensor<1x3x150x64xbf16>
+    return %o : tensor<1x3x150x64xbf16>
+  }
+
+  // Fewer tiles than multiprocessors.
+  func.func @single(%q: tensor<1x1x64x64xbf16>) -> tensor<1x1x64x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, blocks = persistent>}
+      : tensor<1x1x64x64xbf16>, tensor<1x1x64x64xbf16>, tensor<1x1x64x64xbf16> -> tensor<1x1x64x64xbf16>
+    return %o : tensor<1x1x64x64xbf16>
+  }
+}
