@@ -9,7 +9,11 @@
 
 #include "GpuScheduleModel.h"
 
+#include "fovea/Analysis/IntegerSum.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -109,14 +113,18 @@ std::optional<int64_t> Growth::find(Operation &op) const {
   return std::nullopt;
 }
 
-SmallVector<unsigned> fovea::getSharingCoordinates(AttentionBackwardOp op,
-                                                   tensor::ExtractOp read) {
+/// Returns the sizes of the scores: batches, heads, queries, keys.
+static SmallVector<int64_t> getScoreSizes(AttentionBackwardOp op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   auto key = cast<RankedTensorType>(op.getKey().getType());
+  return {query.getDimSize(0), query.getDimSize(1), query.getDimSize(2),
+          key.getDimSize(2)};
+}
+
+SmallVector<unsigned> fovea::getSharingCoordinates(tensor::ExtractOp read,
+                                                   ArrayRef<int64_t> sizes) {
   ArrayRef<BlockArgument> coordinates =
-      op.getScore().getArguments().drop_front();
-  int64_t sizes[] = {query.getDimSize(0), query.getDimSize(1),
-                     query.getDimSize(2), key.getDimSize(2)};
+      read->getBlock()->getArguments().drop_front();
   SmallVector<unsigned> sharing;
   for (auto [number, size] : llvm::enumerate(sizes))
     if (size != 1 &&
@@ -126,14 +134,15 @@ SmallVector<unsigned> fovea::getSharingCoordinates(AttentionBackwardOp op,
 }
 
 std::optional<SmallVector<CaptureRead>>
-fovea::findCaptureReads(AttentionBackwardOp op) {
+fovea::findCaptureReads(ValueRange captures, Region &score,
+                        ArrayRef<int64_t> sizes) {
   SmallVector<CaptureRead> reads;
-  if (op.getCaptures().empty())
+  if (captures.empty())
     return reads;
-  Block &body = op.getScore().front();
+  Block &body = score.front();
   Growth growth(body);
   WalkResult walked = body.walk([&](tensor::ExtractOp read) {
-    if (!llvm::is_contained(op.getCaptures(), read.getTensor()))
+    if (!llvm::is_contained(captures, read.getTensor()))
       return WalkResult::advance();
     if (read->getBlock() != &body)
       return WalkResult::interrupt();
@@ -160,10 +169,15 @@ fovea::findCaptureReads(AttentionBackwardOp op) {
     if (!dependsOn(ofQueries) &&
         (!dependsOn(ofKeys) || getIndexingCoordinates(read.op)))
       read.sum = CaptureSum::OverQueries;
-    else if (isOnly && getSharingCoordinates(op, read.op).empty())
-      read.sum = CaptureSum::None;
+    else if (isOnly && getSharingCoordinates(read.op, sizes).empty())
+      read.sum = CaptureSum::Own;
   }
   return reads;
+}
+
+std::optional<SmallVector<CaptureRead>>
+fovea::findCaptureReads(AttentionBackwardOp op) {
+  return findCaptureReads(op.getCaptures(), op.getScore(), getScoreSizes(op));
 }
 
 bool fovea::canSumCaptures(AttentionBackwardOp op, ScheduleAttr schedule) {
@@ -172,4 +186,171 @@ bool fovea::canSumCaptures(AttentionBackwardOp op, ScheduleAttr schedule) {
                 return read.sum == CaptureSum::OverQueries;
               });
   return !sums || schedule.getKeyTile() % (16 * schedule.getWarps()) == 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Choice of sums
+//===----------------------------------------------------------------------===//
+
+/// Returns true if a dimension of `tensor` is indexed by each of `coordinates`
+/// unchanged.
+static bool hasAxes(Value tensor, Region &score,
+                    ArrayRef<Coordinate> coordinates) {
+  SmallVector<std::optional<Coordinate>> axes = getCaptureAxes(tensor, score);
+  return llvm::all_of(coordinates, [&](Coordinate coordinate) {
+    return llvm::is_contained(axes, std::optional(coordinate));
+  });
+}
+
+FloatType fovea::getCaptureSumType(AttentionBackwardOp op, size_t number) {
+  auto exact = FloatType(Float64Type::get(op.getContext()));
+  FloatType accumulation = op.getAccumulationType();
+  Value capture = op.getCaptures()[number];
+  ScheduleAttr schedule = op.getScheduleAttr();
+  // A tensor that both query and key index may be as large as all scores.
+  bool isLarge =
+      hasAxes(capture, op.getScore(), {Coordinate::Row, Coordinate::Key});
+  if (!schedule.getWarps())
+    return isLarge ? accumulation : exact;
+  std::optional<SmallVector<CaptureRead>> reads = findCaptureReads(op);
+  bool isExact = getProductType(op).getWidth() >= 32;
+  FloatType type = accumulation;
+  for (auto [read, sum] :
+       llvm::zip_equal(*reads, schedule.getGradients().getCaptures())) {
+    if (read.op.getTensor() != capture)
+      continue;
+    if (sum == CaptureSum::Own)
+      return cast<FloatType>(
+          getElementTypeOrSelf(op.getCaptureGradients()[number]));
+    bool isOfPair =
+        llvm::is_contained(read.op.getIndices(),
+                           op.getScore().getArgument(3)) &&
+        llvm::is_contained(read.op.getIndices(), op.getScore().getArgument(4));
+    if (sum == CaptureSum::OverQueries || sum == CaptureSum::Integers ||
+        (isExact && !isOfPair))
+      type = exact;
+  }
+  return type;
+}
+
+/// Returns the number of a type's elements, if it is static.
+static std::optional<int64_t> getNumElements(Type type) {
+  auto shaped = cast<ShapedType>(type);
+  return shaped.hasStaticShape() ? std::optional(shaped.getNumElements())
+                                 : std::nullopt;
+}
+
+/// Returns the largest number of scores that may add to one element of
+/// `capture` by `reads`; nullopt if it is not known.
+static std::optional<int64_t> getNumTerms(AttentionBackwardOp op,
+                                          ArrayRef<CaptureRead> reads) {
+  SmallVector<int64_t> sizes = getScoreSizes(op);
+  int64_t terms = 0;
+  for (const CaptureRead &read : reads) {
+    int64_t ofRead = 1;
+    for (unsigned coordinate : getSharingCoordinates(read.op, sizes)) {
+      if (ShapedType::isDynamic(sizes[coordinate]))
+        return std::nullopt;
+      ofRead *= sizes[coordinate];
+    }
+    terms += ofRead;
+  }
+  return terms;
+}
+
+GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
+                                        bool deterministic,
+                                        SmallVectorImpl<std::string> &remarks) {
+  SmallVector<CaptureRead> reads = *findCaptureReads(op);
+  SmallVector<int64_t> sizes = getScoreSizes(op);
+  // f32 sums of few terms are as exact as 16-bit operands are.
+  bool isRounded = getProductType(op).getWidth() == 16;
+  for (CaptureRead &read : reads)
+    if (read.sum == CaptureSum::InMemory && read.isByDistance && isRounded)
+      read.sum = CaptureSum::Diagonals;
+  bool isParallel[] = {true, true};
+  auto isShared = [](const CaptureRead &read) {
+    return read.sum == CaptureSum::InMemory ||
+           read.sum == CaptureSum::Diagonals;
+  };
+  for (auto [number, capture] : llvm::enumerate(op.getCaptures())) {
+    if (!deterministic)
+      break;
+    SmallVector<CaptureRead *> shared;
+    SmallVector<CaptureRead> ofCapture;
+    for (CaptureRead &read : reads)
+      if (read.op.getTensor() == capture && isShared(read)) {
+        shared.push_back(&read);
+        ofCapture.push_back(read);
+      }
+    if (shared.empty())
+      continue;
+    // Integers, where these take no more memory than the sums of the queries'
+    // gradients do, or where there is no other way. If scores of one batch and
+    // head share no elements, successive launches, for the scores that do, add
+    // in a fixed order: a launch adds to an element once, or in the thread that
+    // has the same score of other heads.
+    bool canTakeTurns =
+        shared.size() == 1 &&
+        llvm::all_of(getSharingCoordinates(shared.front()->op, sizes),
+                     [](unsigned coordinate) { return coordinate < 2; });
+    std::optional<int64_t> elements = getNumElements(capture.getType()),
+                           ofQueries = getNumElements(op.getQuery().getType()),
+                           terms = getNumTerms(op, ofCapture), bytes;
+    if (elements && terms)
+      bytes =
+          *elements * 8 * IntegerSum(op.getAccumulationType()).getSize(*terms);
+    std::string memory =
+        bytes
+            ? llvm::formatv("{0} MiB", llvm::divideCeil(*bytes, 1 << 20)).str()
+            : "memory of unknown size";
+    bool isSmall =
+        bytes && ofQueries &&
+        *bytes <= *ofQueries * op.getAccumulationType().getWidth() / 8;
+    std::string text = llvm::formatv("captured tensor {0}: ", number);
+    if (canTakeTurns && !isSmall) {
+      for (unsigned coordinate :
+           getSharingCoordinates(shared.front()->op, sizes))
+        isParallel[coordinate] = false;
+      text += "launches in turn add to its gradient, for integers would take " +
+              memory;
+    } else {
+      for (CaptureRead *read : shared)
+        read->sum = CaptureSum::Integers;
+      text += "its gradient is added up in integers, which take " + memory;
+    }
+    remarks.push_back(text);
+  }
+  SmallVector<Coordinate> parallel;
+  for (Coordinate coordinate : {Coordinate::Batch, Coordinate::Head})
+    if (isParallel[static_cast<unsigned>(coordinate)])
+      parallel.push_back(coordinate);
+  parallel.push_back(Coordinate::Key);
+  return GradientsAttr::get(
+      op.getContext(), parallel, /*items=*/1,
+      llvm::map_to_vector(reads, [](CaptureRead read) { return read.sum; }));
+}
+
+GradientsAttr fovea::selectHostGradients(AttentionBackwardOp op,
+                                         machine::TargetAttr target) {
+  // The number of work items for each core; some take longer than others.
+  constexpr int64_t kItemsPerCore = 2;
+  // A tensor as large as the scores of a head exists only once: work items that
+  // would add to the same element become one.
+  auto isSplit = [&](Coordinate coordinate) {
+    return llvm::all_of(op.getCaptures(), [&](Value capture) {
+      return !hasAxes(capture, op.getScore(),
+                      {Coordinate::Row, Coordinate::Key}) ||
+             hasAxes(capture, op.getScore(), coordinate);
+    });
+  };
+  SmallVector<Coordinate> parallel;
+  for (Coordinate coordinate : {Coordinate::Batch, Coordinate::Head})
+    if (isSplit(coordinate))
+      parallel.push_back(coordinate);
+  int64_t cores = target.getCores();
+  return GradientsAttr::get(
+      op.getContext(), parallel, cores > 1 ? kItemsPerCore * cores : 1,
+      SmallVector<CaptureSum>(findCaptureReads(op)->size(),
+                              CaptureSum::ByTile));
 }

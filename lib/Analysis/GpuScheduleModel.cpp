@@ -91,12 +91,10 @@ bool fovea::usesAny(Operation &op, const llvm::SmallDenseSet<Value> &values) {
 
 std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
                                                  machine::TargetAttr target) {
-  if (!target.isGpu())
-    return "a host computes tiles of it one by one";
   if (!findCaptureReads(op))
     return "a captured tensor with a gradient is read in a region within the "
            "score region";
-  return getUnfitOperands(op);
+  return target.isGpu() ? getUnfitOperands(op) : std::nullopt;
 }
 
 namespace {

@@ -62,6 +62,14 @@ attn::ScheduleAttr selectGpuSchedule(attn::AttentionOp op,
 attn::ScheduleAttr selectGpuSchedule(attn::AttentionBackwardOp op,
                                      machine::TargetAttr target);
 
+/// Returns the same as `selectGradients`, for a GPU and for a host. The
+/// captured tensors are read in the score region itself.
+attn::GradientsAttr
+selectGpuGradients(attn::AttentionBackwardOp op, bool deterministic,
+                   llvm::SmallVectorImpl<std::string> &remarks);
+attn::GradientsAttr selectHostGradients(attn::AttentionBackwardOp op,
+                                        machine::TargetAttr target);
+
 } // namespace fovea
 
 #endif // FOVEA_LIB_ANALYSIS_GPUSCHEDULEMODEL_H

@@ -238,11 +238,46 @@ double fovea::predictGainInLoads(const KeyProducer &producer,
          (producer.reads - 1.0) * producer.operations / operationsPerSecond;
 }
 
+/// Returns a host's schedule of the backward pass, with the largest number of
+/// queries for which all data that the tiles of keys read repeatedly fits into
+/// three quarters of a core's near memory. Keys and their sums pass through the
+/// rest, once for each tile of queries.
+static ScheduleAttr selectHostSchedule(AttentionBackwardOp op,
+                                       machine::TargetAttr target) {
+  constexpr int64_t kCandidates[] = {192, 96, 48}, kKeys = 192;
+  AttentionShape shape = AttentionShape::get(op);
+  // Both operands, packed and unpacked; the gradient; two blocks of scores, and
+  // four times the tile's own where captured tensors have gradients.
+  int64_t scores = op.getCaptures().empty() ? kKeys / 2 : 5 * kKeys;
+  int64_t bytes = shape.accumulationBytes *
+                  (3 * shape.headDim + 2 * shape.valueDim + scores);
+  int64_t queries = kCandidates[2];
+  for (int64_t candidate : llvm::reverse(kCandidates)) {
+    LDBG() << candidate << " queries: " << candidate * bytes
+           << " bytes are read again and again, of a near memory of "
+           << target.getNearMemory();
+    if (candidate * bytes <= target.getNearMemory() / 4 * 3)
+      queries = candidate;
+  }
+  return ScheduleAttr::get(op.getContext(), queries, kKeys,
+                           getWorkOrder(op.getMask()));
+}
+
 ScheduleAttr fovea::selectSchedule(AttentionBackwardOp op,
                                    machine::TargetAttr target) {
-  if (!target.isGpu() || getUnfitReason(op, target))
+  if (getUnfitReason(op, target))
     return {};
-  return selectGpuSchedule(op, target);
+  return target.isGpu() ? selectGpuSchedule(op, target)
+                        : selectHostSchedule(op, target);
+}
+
+GradientsAttr fovea::selectGradients(AttentionBackwardOp op,
+                                     ScheduleAttr schedule,
+                                     machine::TargetAttr target,
+                                     bool deterministic,
+                                     SmallVectorImpl<std::string> &remarks) {
+  return schedule.getWarps() ? selectGpuGradients(op, deterministic, remarks)
+                             : selectHostGradients(op, target);
 }
 
 ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
@@ -264,8 +299,7 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
   for (int64_t vectors : {1, 2, 3, 6}) {
     for (int64_t keyTile : {16, 32, 64, 128}) {
       auto candidate =
-          ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order,
-                            /*warps=*/0, /*stages=*/0);
+          ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order);
       int64_t bytes = getTileBytes(candidate, op.getAccumulationType(),
                                    shape.headDim, shape.valueDim);
       if (bytes > target.getNearMemory()) {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/GpuFootprint.h"
 #include "fovea/Analysis/ScheduleModel.h"
 
@@ -86,6 +87,57 @@ static LogicalResult verifyHostSchedule(Operation *op, ScheduleAttr schedule,
                            << "\" has " << target.getNearMemory();
 }
 
+/// Checks that each read of a captured tensor can be added up as `gradients`
+/// says.
+static LogicalResult verifyGradients(AttentionBackwardOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  GradientsAttr gradients = schedule.getGradients();
+  std::optional<SmallVector<CaptureRead>> reads = findCaptureReads(op);
+  if (!reads)
+    return op.emitOpError("has a schedule, but reads a captured tensor that "
+                          "has a gradient in a region within its score region");
+  if (!gradients)
+    return op.emitOpError("has a schedule without gradients");
+  if (gradients.getCaptures().size() != reads->size())
+    return op.emitOpError()
+           << "has a schedule for " << gradients.getCaptures().size()
+           << " reads of captured tensors with gradients, but has "
+           << reads->size();
+  for (auto [read, sum] : llvm::zip_equal(*reads, gradients.getCaptures())) {
+    bool isPossible = sum == CaptureSum::Diagonals
+                          ? read.isByDistance
+                          : sum == read.sum || (sum != CaptureSum::Own &&
+                                                sum != CaptureSum::OverQueries);
+    if (!isPossible) {
+      InFlightDiagnostic error = op.emitOpError()
+                                 << "has a schedule that adds up gradients by "
+                                 << stringifyEnum(sum)
+                                 << ", which the indices of a read rule out";
+      error.attachNote(read.op.getLoc()) << "the read";
+      return error;
+    }
+    if (sum == CaptureSum::OverQueries && !canSumCaptures(op, schedule))
+      return op.emitOpError()
+             << "has a schedule whose " << schedule.getWarps()
+             << " warps share queries that gradients of captured tensors "
+                "are added up over: expects a multiple of 16 keys for each "
+                "warp, but has "
+             << schedule.getKeyTile();
+  }
+  return success();
+}
+
+/// Checks a host's schedule of the backward pass, whose queries are packed.
+static LogicalResult verifyPackedQueries(AttentionBackwardOp op,
+                                         ScheduleAttr schedule) {
+  constexpr int64_t kMostQueries = 1024;
+  if (schedule.getQueryTile() <= kMostQueries)
+    return success();
+  return op.emitOpError() << "has a schedule with " << schedule.getQueryTile()
+                          << " queries in a tile, but a host packs at most "
+                          << kMostQueries;
+}
+
 static int64_t getSize(Value tensor, int64_t dim) {
   return cast<ShapedType>(tensor.getType()).getDimSize(dim);
 }
@@ -114,6 +166,12 @@ LogicalResult fovea::verifySchedule(AttentionOp op) { return verify(op); }
 LogicalResult fovea::verifySchedule(OnlineAttentionOp op) { return verify(op); }
 
 LogicalResult fovea::verifySchedule(AttentionBackwardOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  if (failed(verifyGradients(op)))
+    return failure();
+  machine::TargetAttr target = machine::getTarget(op);
+  if (!schedule.getWarps() && !(target && target.isGpu()))
+    return verifyPackedQueries(op, schedule);
   return verify(op);
 }
 

@@ -16,6 +16,7 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -33,6 +34,8 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   online.scheduledOnly = true;
   manager.addPass(attn::createAttnOnlineSoftmax(online));
   addCleanup(manager);
+  // The rounding of gradients gets the form that is tiled with them.
+  manager.addPass(createConvertElementwiseToLinalgPass());
   attn::AttnTileOptions tiling;
   tiling.fuseProducers = false;
   tiling.fuseConsumers = false;
@@ -41,9 +44,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     return;
   // This comes before the canonicalizer, to which a loop of one iteration is no
   // loop.
-  AttnToTileOptions programs;
-  programs.deterministic = options.deterministic;
-  manager.addPass(createAttnToTile(programs));
+  manager.addPass(createAttnToTile());
   addCleanup(manager);
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
@@ -118,13 +119,14 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     manager.addPass(attn::createAttnMatchOperands());
     attn::AttnSelectScheduleOptions schedules;
     schedules.passes = getPasses(options.strategy);
+    schedules.deterministic = options.deterministic;
     manager.addPass(attn::createAttnSelectSchedule(schedules));
   }
   if (options.level == Level::Fused)
     return;
   if (options.strategy != Strategy::Unfused)
     addAttention(manager, options);
-  addBackward(manager, /*unscheduledOnly=*/options.level == Level::Tiled);
+  addBackward(manager);
   addLinalg(manager);
   LinalgFuseRowsOptions fusion;
   fusion.scope = options.strategy == Strategy::Unfused ? "op" : "graph";

@@ -89,10 +89,8 @@ void fovea::addLinalg(OpPassManager &manager) {
   addCleanup(manager);
 }
 
-void fovea::addBackward(OpPassManager &manager, bool unscheduledOnly) {
-  attn::AttnDecomposeBackwardOptions options;
-  options.unscheduledOnly = unscheduledOnly;
-  manager.addPass(attn::createAttnDecomposeBackward(options));
+void fovea::addBackward(OpPassManager &manager) {
+  manager.addPass(attn::createAttnDecomposeBackward());
   addCleanup(manager);
 }
 
@@ -173,8 +171,6 @@ static void addAttention(OpPassManager &manager,
   if (options.level == fovea::Level::Fused)
     return;
   fovea::addTiling(manager, options.strategy);
-  manager.addPass(fovea::attn::createAttnTileBackward());
-  fovea::addCleanup(manager);
 }
 
 void fovea::buildHostPipeline(OpPassManager &manager,

@@ -29,9 +29,8 @@ void addFoldingOfEmpty(mlir::OpPassManager &manager);
 /// Appends passes from fused attention to loops over its tiles, for the host.
 void addTiling(mlir::OpPassManager &manager, Strategy strategy);
 
-/// Appends passes that write the remaining fused backward passes as a graph:
-/// all of them, or only those that have no schedule.
-void addBackward(mlir::OpPassManager &manager, bool unscheduledOnly = false);
+/// Appends passes that write the remaining fused backward passes as a graph.
+void addBackward(mlir::OpPassManager &manager);
 
 /// Appends passes that compute numbers of types that hosts do not compute with
 /// in types that they do.

@@ -18,8 +18,10 @@
 // CHECK-NOT: attn.
 
 // TILED-LABEL: func.func @attend_gradient
-// TILED: attn.attention_backward {{.*}} statistics(
-// TILED: schedule = #attn.schedule<
+// TILED: attn.online_backward
+// TILED: schedule = #attn.schedule<{{.*}} gradients = <parallel = [batch, head, key]>>
+// TILED: scf.forall.in_parallel
+// TILED-NEXT: attn.parallel_add_slice
 func.func @attend(%q: tensor<1x2x512x64xbf16>, %k: tensor<1x2x512x64xbf16>, %v: tensor<1x2x512x64xbf16>) -> tensor<1x2x512x64xbf16> {
   %s = attn.scores %q, %k : tensor<1x2x512x64xbf16>, tensor<1x2x512x64xbf16> -> tensor<1x2x512x512xf32>
   %t = attn.scale %s by 0.125 : tensor<1x2x512x512xf32>

@@ -10,7 +10,7 @@
 // RUN: fovea-compile %s --target=sm_80 --emit=ptx --debug-only=tile-prefetch -o /dev/null 2>&1 | FileCheck %s --check-prefix=AMPERE
 // RUN: fovea-compile %s --arch=avx2 --emit=llvm --debug-only=attn-tile,mask-analysis,attn-pack-queries,place-buffers,convert-linalg-to-vector -o /dev/null 2>&1 | FileCheck %s --check-prefix=TILES
 // RUN: fovea-run %s --random=1 --grad --recompute=always
-// RUN: fovea-run %s --random=1 --grad --recompute=always --debug-only=attn-insert-recomputation,attn-tile-backward 2>&1 | FileCheck %s --check-prefix=GRADIENT
+// RUN: fovea-run %s --random=1 --grad --recompute=always --debug-only=attn-insert-recomputation,attn-select-schedule 2>&1 | FileCheck %s --check-prefix=GRADIENT
 // RUN: fovea-compile %examples/norm_dropout_add.mlir --emit=llvm --debug-only=linalg-fuse-rows -o /dev/null 2>&1 | FileCheck %s --check-prefix=ROWS
 // RUN: fovea-opt %s --attn-differentiate --attn-partition-gradient --debug-only=attn-partition-gradient -o /dev/null 2>&1 | FileCheck %s --check-prefix=SAVED
 
@@ -47,7 +47,7 @@
 // TILES: [convert-linalg-to-vector] op at loc({{.*}}), loop 0: {{costs [0-9]+|cannot be cut}}
 
 // GRADIENT: [attn-insert-recomputation] the backward pass at loc({{.*}}): probabilities are recomputed, because the policy says so
-// GRADIENT: [attn-tile-backward] 192 queries: [[#]] bytes are read again and again, of a near memory of [[#]]
+// GRADIENT: [attn-select-schedule] 192 queries: [[#]] bytes are read again and again, of a near memory of [[#]]
 
 // SAVED: [attn-partition-gradient] @attend: saved, tensor<1x2x256x256xf32> of attn.softmax at loc(
 

@@ -25,29 +25,33 @@
 
 namespace fovea {
 
-enum class CaptureSum {
-  /// The query does not affect which element is read: a block computes a sum
-  /// over queries for each of its keys, and later kernels add up these sums.
-  OverQueries,
-  /// Every score has an element of its own, to which it writes its gradient.
-  None,
-  /// Scores of several blocks add to the same elements in memory.
-  InMemory
-};
+using attn::CaptureSum;
 
 /// A read of a captured tensor that has a gradient.
 struct CaptureRead {
   mlir::tensor::ExtractOp op;
+  /// The simplest way to add up its gradients on a GPU: `OverQueries`, `Own` or
+  /// `InMemory`.
   CaptureSum sum;
   /// True if queries and keys that differ by the same distance read the same
   /// element.
   bool isByDistance;
 };
 
-/// Returns the reads of the captures of `op`, which has a gradient for each;
-/// nullopt if a read is in a region nested in the score region.
+/// Returns the reads of `captures` in the region `score`, in its order, of
+/// scores of static or dynamic `sizes` [batches, heads, queries, keys]; nullopt
+/// if a read is in a region nested in the score region.
+std::optional<llvm::SmallVector<CaptureRead>>
+findCaptureReads(mlir::ValueRange captures, mlir::Region &score,
+                 llvm::ArrayRef<int64_t> sizes);
 std::optional<llvm::SmallVector<CaptureRead>>
 findCaptureReads(attn::AttentionBackwardOp op);
+
+/// Returns the type in which gradients of capture `number` are added up: the
+/// type of its gradient where no two scores share an element on a GPU; else
+/// f64, for such sums have terms of both signs, of which little may be left,
+/// unless the rounding of the operands outweighs that of the sum.
+mlir::FloatType getCaptureSumType(attn::AttentionBackwardOp op, size_t number);
 
 /// Returns true if blocks under `schedule` can compute the sums over queries
 /// that `op` needs: one warp must have all queries of a key in a tile, so it
@@ -62,9 +66,11 @@ getIndexingCoordinates(mlir::tensor::ExtractOp read);
 
 /// Returns the coordinates, numbered as a score's dimensions, in which two
 /// scores that read the same element by `read` may differ: those that have
-/// several values and do not index a dimension unchanged.
-llvm::SmallVector<unsigned> getSharingCoordinates(attn::AttentionBackwardOp op,
-                                                  mlir::tensor::ExtractOp read);
+/// several values and do not index a dimension unchanged. `sizes` are as in
+/// `findCaptureReads`.
+llvm::SmallVector<unsigned>
+getSharingCoordinates(mlir::tensor::ExtractOp read,
+                      llvm::ArrayRef<int64_t> sizes);
 
 /// Returns `seeds` and all values computed from them in the block of a region.
 llvm::SmallDenseSet<mlir::Value> getDependents(mlir::Block &body,

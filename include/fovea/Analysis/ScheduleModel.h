@@ -98,10 +98,16 @@ double predictGainInLoads(const KeyProducer &producer,
 attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
                                   machine::TargetAttr target,
                                   int64_t passes = 1);
-/// Returns the same for the gradients of attention, which only GPUs have
-/// kernels for.
+/// Returns the same for the gradients of attention, without `gradients`.
 attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
                                   machine::TargetAttr target);
+/// Returns how work items under `schedule` divide the sums of `op`; with
+/// `deterministic`, sums in a GPU's memory have a fixed order. Appends a remark
+/// for each captured tensor for which that takes memory or launches of its own.
+attn::GradientsAttr
+selectGradients(attn::AttentionBackwardOp op, attn::ScheduleAttr schedule,
+                machine::TargetAttr target, bool deterministic,
+                llvm::SmallVectorImpl<std::string> &remarks);
 
 /// Succeeds if the schedule of `op`, which a person may have written, can be
 /// executed: warps can share its products and, if the module has a target, a

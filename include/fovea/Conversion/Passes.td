@@ -52,8 +52,8 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
   let summary = "Writes tiled attention as programs of thread blocks";
   let description = [{
     Each `scf.forall` that `attn-tile` makes becomes a `tile.launch` with one
-    block for each iteration. Its program is plain, one op after another: it loads the tile of queries, and for each tile of
-    keys loads the keys, multiplies, applies the score region and the mask,
+    block for each iteration. Its program is plain, one op after another: it
+    loads the tile of queries, and for each tile of keys loads the keys, multiplies, applies the score region and the mask,
     updates the running values, loads the values and multiplies again; in the
     end it divides by the sum and stores.
 
@@ -73,48 +73,35 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     `warps` and `stages` are those of `#attn.schedule`. All strategies of
     `attn-online-softmax` are converted.
 
-    A scheduled `attn.attention_backward` becomes a `tile.launch` with one block
+    The loop of an `attn.online_backward` becomes a `tile.launch` with one block
     for each tile of keys of a head. It loads its keys and values, and for each
     tile of queries of the heads of its group loads the queries and the output's
     gradients, computes scores and gradients of probabilities transposed, `keys x
     queries`, adds to the gradients of its keys and values, which stay in
     registers, and adds the gradients of the queries in memory
-    (`tile.store add`), in f32.
+    (`tile.store add`), in f32. Loops that only repeat this loop become loops of
+    launches.
 
-    - The mask analysis bounds the loop over tiles of queries and tests tiles, as
-      it does for keys in the forward pass.
     - A kernel before it computes the statistics of rows: minus the log-sum-exp
       in base 2 and minus delta, up to whole tiles. Rows without a key, and
       those that do not exist, have a probability of 0 everywhere.
-    - After the launch the queries' gradients are scaled and rounded.
-    - For elements of captured tensors that no query chooses (slopes,
-      temperatures, numbers of keys), a block gives a sum over its queries for
-      each of its keys; these sums are summed in f64 after the launch. Where no
-      two scores read the same element, each writes its gradient. Other elements
-      are added to in memory (`memref.atomic_rmw addf`), in f32, or in f64 if
-      operands are f32 or f64 and query and key do not both index a dimension;
-      gradients of zero are not added. Where the difference of query and key
-      determines the element, and operands have 16 bits, a warp's sums along
-      diagonals are added (`tile.sum_diagonals`).
+    - After the launch the queries' gradients are scaled.
+    - Gradients of captured tensors are added up as `captures` of the schedule's
+      `#attn.gradients` says: sums over queries, for each key, are summed in f64
+      after the launch; scores write to elements of their own, or add to those
+      that they share (`memref.atomic_rmw addf`), but do not add zero; sums along
+      diagonals are those of a warp (`tile.sum_diagonals`); sums in 64-bit
+      integers (`memref.atomic_rmw addi`) are rounded once, after the launch.
     - Elements that depend on query and key, but not on the score, are read
       before the products.
-    - `deterministic`: sums in memory have the same bits in every run, and a
-      remark names which of two ways is used. Either terms are added exactly, in
-      several 64-bit integers for each element (`memref.atomic_rmw addi`): for
-      f32 19 up to 2^23 terms, 35 up to 2^31, at most 130; for f64 264. The sum
-      is rounded once, after the launch. Or, where only batches or heads share
-      elements, and integers would take more memory than the sums of the
-      queries' gradients, a loop makes a launch for each batch or head, which
-      add in their order. (`--tile-order-adds` orders the blocks' additions to
-      queries' gradients.)
 
-    A loop stays, with a missed remark that says why, if its schedule has no
-    `warps`, if other ops are computed in it (run `attn-tile` with
-    `fuse-producers=false fuse-consumers=false`), if queries, keys and values
-    differ in their element type, or if a head dim is dynamic or above 256. A
-    backward pass stays if its operands differ in their element type, or if its
-    score region has no derivative or reads a captured tensor with a gradient in
-    a region of its own.
+    A loop of attention stays, with a missed remark that says why, if its
+    schedule has no `warps`, if other ops are computed in it (run `attn-tile`
+    with `fuse-producers=false fuse-consumers=false`), if queries, keys and
+    values differ in their element type, or if a head dim is dynamic or above
+    256. It is an error if a loop of the backward pass has operands of different
+    element types, a dynamic head dim, no `warps`, or a score region without a
+    derivative.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
@@ -122,15 +109,9 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
     "::fovea::tile::TileDialect"
   ];
-  let options = [
-    Option<"deterministic", "deterministic", "bool", /*default=*/"false",
-           "Whether sums of captured tensors' gradients do not depend on the "
-           "order in which blocks add">
-  ];
   let statistics = [
-    Statistic<"numConverted", "num-converted",
-              "Number of loops and backward passes converted">,
-    Statistic<"numKept", "num-kept", "Number of those that stay">
+    Statistic<"numConverted", "num-converted", "Number of loops converted">,
+    Statistic<"numKept", "num-kept", "Number of loops that stay">
   ];
 }
 

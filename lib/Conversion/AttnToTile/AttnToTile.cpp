@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionBuilder.h"
 #include "BackwardBuilder.h"
-#include "LaunchBuilder.h"
 
 #include "fovea/Conversion/Passes.h"
 
@@ -33,30 +33,37 @@ struct AttnToTile final : impl::AttnToTileBase<AttnToTile> {
       if (loop && op.hasPureTensorSemantics())
         loops.insert(loop);
     });
-    SmallVector<attn::AttentionBackwardOp> gradients;
-    getOperation()->walk([&](attn::AttentionBackwardOp op) {
-      if (op.getSchedule())
+    SmallVector<attn::OnlineBackwardOp> gradients;
+    getOperation()->walk([&](attn::OnlineBackwardOp op) {
+      if (op->getParentOfType<scf::ForallOp>() && op.hasPureTensorSemantics())
         gradients.push_back(op);
     });
     IRRewriter rewriter(&getContext());
-    for (scf::ForallOp loop : loops)
-      convert(LaunchBuilder(rewriter, loop), loop.getLoc(),
-              "attention stays a loop over tiles: ");
-    for (attn::AttentionBackwardOp op : gradients)
-      convert(BackwardBuilder(rewriter, op, deterministic), op.getLoc(),
-              "the backward pass is written out, kernel by kernel: ");
-  }
-
-  template <typename Builder>
-  void convert(Builder builder, Location loc, StringRef consequence) {
-    if (succeeded(builder.run())) {
-      ++numConverted;
-      return;
+    for (scf::ForallOp loop : loops) {
+      AttentionBuilder builder(rewriter, loop);
+      if (succeeded(builder.run())) {
+        ++numConverted;
+        continue;
+      }
+      ++numKept;
+      remark::missed(loop.getLoc(), remark::RemarkOpts::name("unfit").category(
+                                        "convert-attn-to-tile"))
+          << ("attention stays a loop over tiles: " + builder.getReason())
+                 .str();
     }
-    ++numKept;
-    remark::missed(
-        loc, remark::RemarkOpts::name("unfit").category("convert-attn-to-tile"))
-        << (consequence + builder.getReason()).str();
+    for (attn::OnlineBackwardOp op : gradients) {
+      BackwardBuilder builder(rewriter, op->getParentOfType<scf::ForallOp>(),
+                              op);
+      if (succeeded(builder.run())) {
+        ++numConverted;
+        continue;
+      }
+      // A score without a derivative has been reported.
+      if (!builder.getReason().empty())
+        op.emitOpError("is in a loop that cannot become a launch: ")
+            << builder.getReason();
+      signalPassFailure();
+    }
   }
 };
 } // namespace

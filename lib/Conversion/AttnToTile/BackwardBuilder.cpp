@@ -7,17 +7,15 @@
 
 #include "BackwardBuilder.h"
 
-#include "BlockId.h"
 #include "FragmentMath.h"
 
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Analysis/Formula.h"
 
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -26,67 +24,92 @@
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
-using namespace fovea::attn::differentiate;
 using namespace fovea::tile;
 
-/// The inner sizes of products are multiples of this number.
-static constexpr int64_t kProductMultiple = 16;
+/// The numbers of the op's destinations.
+enum Sum : unsigned { OfQueries, OfKeys, OfValues, OfCaptures };
 
-LogicalResult BackwardBuilder::fail(const Twine &why) {
-  reason = why.str();
-  return failure();
+/// Returns true if a block has all of sum `number` in registers.
+static bool isInRegisters(unsigned number) {
+  return number == OfKeys || number == OfValues;
 }
 
 LogicalResult BackwardBuilder::run() {
-  if (failed(checkSizes()))
-    return failure();
-  Operation *before = op->getPrevNode();
-  rewriter.setInsertionPoint(op);
-  createStatistics();
-  FailureOr<Values> results;
-  {
-    // A score without a derivative is reported where it is written out.
-    ScopedDiagnosticHandler silence(rewriter.getContext(),
-                                    [](Diagnostic &) { return success(); });
-    planSharedSums();
-    results = emitLaunches();
+  findLoops();
+  Operation *root = outer.empty() ? forall.getOperation() : outer.back();
+  Operation *before = root->getPrevNode();
+  rewriter.setInsertionPoint(root);
+  FailureOr<Values> results = failure();
+  if (succeeded(findOperands()) && succeeded(findOutputs()) &&
+      succeeded(findReads())) {
+    followSums();
+    findPresentKeys();
+    rewriter.setInsertionPoint(root);
+    results = emit();
   }
-  if (failed(results)) {
-    while (op->getPrevNode() != before)
-      rewriter.eraseOp(op->getPrevNode());
-    return failure();
+  if (succeeded(results)) {
+    rewriter.replaceOp(root, *results);
+    return success();
   }
-  rewriter.setInsertionPoint(op);
-  results->front() = roundQueryGradient(results->front());
-  Values sums(ArrayRef(*results).drop_front(3));
-  results->truncate(3);
-  for (auto [capture, gradient] :
-       llvm::zip_equal(op.getCaptures(), op.getCaptureGradients()))
-    results->push_back(sumReads(capture, sums, gradient.getType()));
-  for (const std::string &text : remarks)
-    remark::passed(
-        loc,
-        remark::RemarkOpts::name("captures").category("convert-attn-to-tile"))
-        << text;
-  rewriter.replaceOp(op, *results);
-  return success();
+  while (root->getPrevNode() != before)
+    rewriter.eraseOp(root->getPrevNode());
+  return failure();
 }
 
 //===----------------------------------------------------------------------===//
-// Around the launch
+// The loop to convert
 //===----------------------------------------------------------------------===//
 
-LogicalResult BackwardBuilder::checkSizes() {
+/// Finds the loops around the parallel one that only repeat it.
+void BackwardBuilder::findLoops() {
+  Operation *inner = forall;
+  while (auto loop = dyn_cast<scf::ForOp>(inner->getParentOp())) {
+    Operation *yield = loop.getBody()->getTerminator();
+    auto isOther = [&](Operation &each) {
+      return &each != inner && &each != yield &&
+             !(isMemoryEffectFree(&each) && each.getNumRegions() == 0);
+    };
+    if (llvm::any_of(*loop.getBody(), isOther) ||
+        !llvm::all_of(yield->getOperands(), [&](Value value) {
+          return value.getDefiningOp() == inner;
+        }))
+      return;
+    outer.push_back(loop);
+    inner = loop;
+  }
+}
+
+LogicalResult BackwardBuilder::findOperands() {
   ScheduleAttr schedule = op.getScheduleAttr();
+  if (!schedule || !schedule.getWarps() || !schedule.getGradients())
+    return fail("its schedule has no warps or no gradients");
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   auto value = cast<RankedTensorType>(op.getValue().getType());
   sizes.element = cast<FloatType>(query.getElementType());
   sizes.accumulation = op.getAccumulationType();
-  if (failed(findReads()))
-    return failure();
-  for (Value operand : {op.getKey(), op.getValue(), op.getGradient()})
+  for (Value operand :
+       {op.getQuery(), op.getGradient(), op.getKey(), op.getValue()}) {
     if (getElementTypeOrSelf(operand) != sizes.element)
       return fail("its operands have different element types");
+    auto view = TileView::getSource(operand, forall.getRegion());
+    if (!view || !isOutside(view->tensor))
+      return fail("an operand is no tile of a tensor");
+  }
+  for (Value statistic : {op.getLse(), op.getDelta()}) {
+    auto view = TileView::getSource(statistic, forall.getRegion());
+    if (!view || !isOutside(view->tensor) ||
+        view->dims != ArrayRef<int64_t>{0, 1, 2})
+      return fail("a statistic is no tile of a tensor");
+    if (view->offsets.empty())
+      view->offsets.assign(3, rewriter.getIndexAttr(0));
+    statisticViews.push_back(*view);
+  }
+  scoreSizes = tensor::getMixedSizes(rewriter, loc, statisticViews[0].tensor);
+  auto keys = TileView::getSource(op.getKey(), forall.getRegion());
+  if (keys->getDim(2) < 0)
+    return fail("an operand's rows do not run along a dimension of it");
+  scoreSizes.push_back(
+      tensor::getMixedSize(rewriter, loc, keys->tensor, keys->getDim(2)));
   for (int64_t dim : {query.getDimSize(3), value.getDimSize(3)})
     if (ShapedType::isDynamic(dim) || dim < 1)
       return fail("a head dim is not known");
@@ -97,24 +120,119 @@ LogicalResult BackwardBuilder::checkSizes() {
   return success();
 }
 
+/// Finds which sums the loop's results are, and where they are inserted.
+LogicalResult BackwardBuilder::findOutputs() {
+  outputs.resize(op->getNumResults());
+  for (Operation &each : forall.getTerminator().getYieldingOps()) {
+    Value source = each.getOperand(0);
+    auto destination =
+        cast<ParallelCombiningOpInterface>(each).getUpdatedDestinations();
+    auto argument = cast<BlockArgument>(destination[0].get());
+    Output output = {argument.getArgNumber() - unsigned(forall.getRank()), {}};
+    if (isa<tensor::ParallelInsertSliceOp>(each))
+      output.view = TileView::getTarget(source);
+    if (auto generic = source.getDefiningOp<linalg::GenericOp>())
+      source = generic.getDpsInputs().front();
+    std::optional<unsigned> number = getSum(source);
+    if (!number)
+      return fail("a result of the loop is no sum of the backward pass");
+    if (isInRegisters(*number) && (!output.view || output.view->getDim(2) < 0 ||
+                                   output.view->getDim(3) < 0))
+      return fail("gradients of keys or values are not inserted as they are");
+    outputs[*number] = output;
+  }
+  if (!outputs[OfQueries])
+    return fail("gradients of queries are no result of the loop");
+  return success();
+}
+
+/// Returns the block of `branch` that contains the step; the other has none.
+Block *BackwardBuilder::getBlockOfStep(scf::IfOp branch) {
+  return branch.getThenRegion().isAncestor(op->getParentRegion())
+             ? branch.thenBlock()
+             : branch.elseBlock();
+}
+
+/// Returns the number of the destination whose running value `value` is.
+std::optional<unsigned> BackwardBuilder::getSum(Value value) {
+  while (true) {
+    auto result = dyn_cast<OpResult>(value);
+    if (!result)
+      return std::nullopt;
+    Operation *owner = result.getOwner();
+    if (owner == op)
+      return result.getResultNumber();
+    if (auto loop = dyn_cast<scf::ForOp>(owner))
+      value = loop.getYieldedValues()[result.getResultNumber()];
+    else if (auto branch = dyn_cast<scf::IfOp>(owner))
+      value = getBlockOfStep(branch)->getTerminator()->getOperand(
+          result.getResultNumber());
+    else if (auto insert = dyn_cast<tensor::InsertSliceOp>(owner))
+      value = insert.getSource();
+    else
+      return std::nullopt;
+  }
+}
+
+/// Finds the numbers of the sums that loops and branches carry.
+void BackwardBuilder::followSums() {
+  forall.walk([&](Operation *nested) {
+    if (!isa<scf::ForOp, scf::IfOp>(nested))
+      return;
+    for (OpResult result : nested->getResults())
+      if (std::optional<unsigned> number = getSum(result))
+        carried[result] = *number;
+  });
+}
+
+/// Computes, in front of the loops over tiles, which keys are present for any
+/// of the queries.
+void BackwardBuilder::findPresentKeys() {
+  Region &mask = op.getMask();
+  if (mask.empty() || op.getAt().empty())
+    return;
+  Operation *place =
+      forall.getBody()->findAncestorOpInBlock(*op.getOperation());
+  auto isBefore = [&](Value value) {
+    return isOutside(value) ||
+           (value.getParentBlock() == place->getBlock() &&
+            (isa<BlockArgument>(value) ||
+             value.getDefiningOp()->isBeforeInBlock(place)));
+  };
+  rewriter.setInsertionPoint(place);
+  IndexMath index(rewriter, loc);
+  auto getAll = [&](OpFoldResult size) -> Span {
+    return {index.constant(0), index.sub(size, index.constant(1))};
+  };
+  auto getPoint = [&](Coordinate coordinate) -> Span {
+    auto number = static_cast<unsigned>(coordinate);
+    Value value = op.getAt()[number];
+    // A loop over the heads of a group: keys that any head keeps are present.
+    if (!isBefore(value))
+      return getAll(scoreSizes[number]);
+    return {value, value};
+  };
+  MaskBox box = {getPoint(Coordinate::Batch), getPoint(Coordinate::Head),
+                 getAll(scoreSizes[2]), getAll(scoreSizes[3])};
+  present =
+      dropWholeEnd(index, MaskEvaluator(mask, box, rewriter, loc).presentKeys(),
+                   scoreSizes[3]);
+}
+
+//===----------------------------------------------------------------------===//
+// Around the launch
+//===----------------------------------------------------------------------===//
+
 /// Creates minus the log-sum-exp, its rounding error and minus delta of every
 /// query, up to whole tiles. For a query without a key and for one that does
 /// not exist these are minus infinity, so that their probabilities are 0, and
 /// 0.
 void BackwardBuilder::createStatistics() {
-  querySizes = tensor::getMixedSizes(rewriter, loc, op.getQuery());
-  keySizes = tensor::getMixedSizes(rewriter, loc, op.getKey());
   IndexMath index(rewriter, loc);
-  auto heads = IndexMath::constantOf(querySizes[1]);
-  auto kvHeads = IndexMath::constantOf(keySizes[1]);
-  group = heads && kvHeads && *kvHeads
-              ? index.constant(*heads / *kvHeads)
-              : index.floorDiv(querySizes[1],
-                               index.max(keySizes[1], index.constant(1)));
   OpFoldResult tile = index.constant(sizes.queries);
   SmallVector<OpFoldResult> padded{
-      querySizes[0], querySizes[1],
-      index.mul(index.ceilDiv(querySizes[2], tile), tile)};
+      scoreSizes[0], scoreSizes[1],
+      index.mul(index.ceilDiv(scoreSizes[2], tile), tile)};
   ScoreUnit unit = ScoreUnit::get(op.getScale(), op.getScore());
   bool isFused = isFusedBackward(unit, sizes);
   // In f64, the log-sum-exp needs no second number.
@@ -126,7 +244,8 @@ void BackwardBuilder::createStatistics() {
         tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
   SmallVector<AffineMap> maps(inits.size(), rewriter.getMultiDimIdentityMap(3));
   SmallVector<utils::IteratorType> iterators(3, utils::IteratorType::parallel);
-  OpFoldResult queries = querySizes[2];
+  OpFoldResult queries = scoreSizes[2];
+  Value lse = statisticViews[0].tensor, delta = statisticViews[1].tensor;
   auto statistics = linalg::GenericOp::create(
       rewriter, loc, ValueRange(inits).getTypes(), ValueRange(), inits, maps,
       iterators, [&](OpBuilder &body, Location loc, ValueRange) {
@@ -139,17 +258,17 @@ void BackwardBuilder::createStatistics() {
         OpFoldResult exists = index.less(at[2], queries);
         at[2] = index.materialize(
             index.min(at[2], index.sub(queries, index.constant(1))));
-        Value lse = exact.convert(
-            exact.make<tensor::ExtractOp>(op.getLse(), ValueRange(at)));
-        Value delta = f.make<tensor::ExtractOp>(op.getDelta(), ValueRange(at));
+        Value sum =
+            exact.convert(exact.make<tensor::ExtractOp>(lse, ValueRange(at)));
+        Value rowDelta = f.make<tensor::ExtractOp>(delta, ValueRange(at));
         double infinity = std::numeric_limits<double>::infinity();
         // Unordered: a row of NaN has gradients of NaN.
         Value hasKeys = index.materialize(
             index.logicalAnd(exists,
-                             exact.compare(arith::CmpFPredicate::UNE, lse,
+                             exact.compare(arith::CmpFPredicate::UNE, sum,
                                            exact.number(-infinity))),
             /*isBoolean=*/true);
-        Value scaled = exact.mul(lse, -factor);
+        Value scaled = exact.mul(sum, -factor);
         Value rounded = f.convert(scaled);
         SmallVector<Value> results{
             f.select(hasKeys, rounded, f.number(-infinity))};
@@ -158,7 +277,7 @@ void BackwardBuilder::createStatistics() {
                                  unit.getBase2());
           results.push_back(f.select(hasKeys, f.convert(rest), f.number(0.0)));
         }
-        results.push_back(f.neg(delta));
+        results.push_back(f.neg(rowDelta));
         if (!IndexMath::isTrue(exists))
           results.back() =
               f.select(index.materialize(exists, /*isBoolean=*/true),
@@ -171,114 +290,114 @@ void BackwardBuilder::createStatistics() {
   negatedDelta = statistics->getResults().back();
 }
 
-/// The tensors that `regions` read elements of.
-static SetVector<Value> getTensorsRead(MutableArrayRef<Region> regions) {
-  SetVector<Value> tensors;
-  for (Region &region : regions)
-    region.walk([&](tensor::ExtractOp op) { tensors.insert(op.getTensor()); });
-  return tensors;
-}
-
-/// A tensor for a result, of another element type.
-Value BackwardBuilder::createResult(Value result, Value like,
-                                    FloatType element) {
-  auto type = cast<RankedTensorType>(result.getType()).clone(element);
-  SmallVector<Value> dynamic;
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    if (type.isDynamicDim(dim))
-      dynamic.push_back(tensor::DimOp::create(rewriter, loc, like, dim));
-  return tensor::EmptyOp::create(rewriter, loc, type, dynamic);
-}
-
-/// Creates a launch that reads the op's operands, and continues in its program.
-void BackwardBuilder::createLaunch(ArrayRef<OpFoldResult> grid,
-                                   ValueRange outputs) {
-  SetVector<Value> inputs;
-  for (Value input :
-       {Value(op.getQuery()), Value(op.getKey()), Value(op.getValue()),
-        Value(op.getGradient()), shift, rest, negatedDelta})
-    if (input)
-      inputs.insert(input);
-  inputs.insert_range(tables.getTensors());
-  inputs.insert_range(getTensorsRead(op->getRegions()));
-
-  IndexMath index(rewriter, loc);
-  SmallVector<Value> blocks;
-  for (OpFoldResult size : grid)
-    blocks.push_back(index.materialize(size));
-  ScheduleAttr schedule = op.getScheduleAttr();
-  launch = LaunchOp::create(rewriter, loc, outputs.getTypes(), blocks,
-                            inputs.getArrayRef(), outputs,
-                            rewriter.getI64IntegerAttr(schedule.getWarps()),
-                            rewriter.getI64IntegerAttr(schedule.getStages()),
-                            rewriter.getStringAttr("attention_backward"));
-  launch.createProgram(rewriter);
-  for (OpOperand &operand : launch.getInputsMutable())
-    memrefs[operand.get()] = launch.getTiedArgument(operand);
-}
-
-/// Makes ops that compute with tensors in the launch, as regions and the mask
-/// analysis do, read memrefs; sizes are found outside.
-LogicalResult BackwardBuilder::readInLaunch() {
-  SmallVector<Operation *> reads;
-  launch.walk([&](Operation *nested) {
-    if (nested != launch &&
-        llvm::any_of(nested->getOperandTypes(), llvm::IsaPred<TensorType>))
-      reads.push_back(nested);
-  });
-  for (Operation *read : reads) {
-    if (auto extract = dyn_cast<tensor::ExtractOp>(read)) {
-      if (Value memref = getMemRef(extract.getTensor())) {
-        rewriter.setInsertionPoint(read);
-        rewriter.replaceOpWithNewOp<memref::LoadOp>(read, memref,
-                                                    extract.getIndices());
-        continue;
-      }
-    }
-    auto dim = dyn_cast<tensor::DimOp>(read);
-    if (!dim || !dim.getConstantIndex())
-      return fail("'" + read->getName().getStringRef() +
-                  "' is computed for each score");
-    rewriter.setInsertionPoint(launch);
-    Value size = tensor::DimOp::create(rewriter, loc, dim.getSource(),
-                                       *dim.getConstantIndex());
-    rewriter.replaceOp(read, size);
+/// Returns the tensors that the launch writes: one for each result of the loop
+/// that has all of a sum, then one for each sum over queries, and one for each
+/// captured tensor whose gradient goes to memory.
+BackwardBuilder::Values BackwardBuilder::createOutputs() {
+  Values results;
+  auto getInit = [&](unsigned number) {
+    Value init = forall.getOutputs()[outputs[number]->result];
+    for (scf::ForOp loop : outer)
+      init = loop.getTiedLoopInit(cast<BlockArgument>(init))->get();
+    return init;
+  };
+  for (unsigned number : {OfQueries, OfKeys, OfValues}) {
+    places.push_back(results.size());
+    if (outputs[number])
+      results.push_back(getInit(number));
   }
-  return success();
+  // A number for each key, in whole tiles, of each query head.
+  IndexMath index(rewriter, loc);
+  OpFoldResult tile = index.constant(sizes.keys);
+  SmallVector<OpFoldResult> padded{
+      scoreSizes[0], scoreSizes[1],
+      index.mul(index.ceilDiv(scoreSizes[3], tile), tile)};
+  firstRead = results.size();
+  for (size_t number = 0; number < reads.size(); ++number)
+    results.push_back(
+        tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
+  createScatteredSums(
+      results, [&](size_t capture) { return getInit(OfCaptures + capture); });
+  return results;
 }
 
-/// Returns the scaled sums in the element type of the result.
-Value BackwardBuilder::roundQueryGradient(Value sums) {
-  auto type = cast<RankedTensorType>(op.getQueryGradient().getType());
+/// Emits everything that replaces the loops; returns their results.
+FailureOr<BackwardBuilder::Values> BackwardBuilder::emit() {
+  createStatistics();
+  planIntegers();
+  Values running = createOutputs();
+  SmallVector<scf::ForOp> loops;
+  for (scf::ForOp loop : llvm::reverse(outer)) {
+    loops.push_back(scf::ForOp::create(
+        rewriter, loc, mapping.lookupOrDefault(loop.getLowerBound()),
+        mapping.lookupOrDefault(loop.getUpperBound()),
+        mapping.lookupOrDefault(loop.getStep()), running));
+    mapping.map(loop.getInductionVar(), loops.back().getInductionVar());
+    running.assign(loops.back().getRegionIterArgs().begin(),
+                   loops.back().getRegionIterArgs().end());
+    rewriter.setInsertionPointToStart(loops.back().getBody());
+    for (Operation &each : loop.getBody()->without_terminator())
+      if (each.getNumRegions() == 0)
+        rewriter.clone(each, mapping);
+  }
+  if (failed(emitLaunch(running)))
+    return failure();
+  rewriter.setInsertionPointAfter(launch);
+  Values results(launch.getResults());
+  for (scf::ForOp loop : llvm::reverse(loops)) {
+    scf::YieldOp::create(rewriter, loc, results);
+    results = Values(loop.getResults());
+    rewriter.setInsertionPointAfter(loop);
+  }
+  return finish(results);
+}
+
+/// Returns the results of the loops from those of the launch.
+BackwardBuilder::Values BackwardBuilder::finish(ValueRange results) {
+  Values ofForall(forall.getNumResults());
+  auto set = [&](unsigned number, Value value) {
+    ofForall[outputs[number]->result] = value;
+  };
+  set(OfQueries, scaleQueryGradient(results[places[OfQueries]]));
+  for (unsigned number : {OfKeys, OfValues})
+    if (outputs[number])
+      set(number, results[places[number]]);
+  for (auto [number, capture] : llvm::enumerate(op.getCaptures()))
+    if (auto output = outputs[OfCaptures + number])
+      set(OfCaptures + number,
+          sumReads(capture, results.drop_front(firstRead),
+                   forall.getResult(output->result).getType()));
+  for (scf::ForOp loop : outer) {
+    Values ofLoop;
+    for (Value yielded : loop.getBody()->getTerminator()->getOperands())
+      ofLoop.push_back(ofForall[cast<OpResult>(yielded).getResultNumber()]);
+    ofForall = ofLoop;
+  }
+  return ofForall;
+}
+
+/// Returns the sums times the scale.
+Value BackwardBuilder::scaleQueryGradient(Value sums) {
+  double scale = op.getScale().convertToDouble();
+  if (scale == 1.0)
+    return sums;
   Value init = tensor::EmptyOp::create(
       rewriter, loc, tensor::getMixedSizes(rewriter, loc, sums),
-      type.getElementType());
+      sizes.accumulation);
   SmallVector<AffineMap> maps(2, rewriter.getMultiDimIdentityMap(4));
   SmallVector<utils::IteratorType> iterators(4, utils::IteratorType::parallel);
-  auto rounded = linalg::GenericOp::create(
+  auto scaled = linalg::GenericOp::create(
       rewriter, loc, init.getType(), sums, init, maps, iterators,
       [&](OpBuilder &body, Location loc, ValueRange in) {
         Formula f = {body, loc, sizes.accumulation};
-        Value scaled = f.mul(in[0], op.getScale().convertToDouble());
-        linalg::YieldOp::create(
-            body, loc,
-            convertFloats(body, loc, scaled,
-                          cast<FloatType>(type.getElementType())));
+        linalg::YieldOp::create(body, loc, f.mul(in[0], scale));
       });
-  return rounded.getResult(0);
+  return scaled.getResult(0);
 }
 
 //===----------------------------------------------------------------------===//
 // In the launch
 //===----------------------------------------------------------------------===//
-
-Value BackwardBuilder::load(Value tensor, ValueRange indices, int64_t rows,
-                            int64_t columns, ValueRange present) {
-  auto type = SharedType::get(rewriter.getContext(), {rows, columns},
-                              sizes.element, /*swizzle=*/0);
-  return LoadOp::create(rewriter, loc, type, getMemRef(tensor), indices,
-                        ArrayRef<int64_t>{2, 3}, present);
-}
 
 Value BackwardBuilder::loadStatistic(Value tensor, ValueRange indices) {
   auto type = FragmentType::get(rewriter.getContext(), {sizes.queries},
@@ -288,10 +407,10 @@ Value BackwardBuilder::loadStatistic(Value tensor, ValueRange indices) {
 }
 
 /// Stores `sum` times `factor` in the element type of `output`.
-void BackwardBuilder::store(Value sum, OpOperand &output, double factor,
-                            ValueRange indices) {
+void BackwardBuilder::store(Value sum, Value memref, double factor,
+                            const TileView &view) {
   auto type = cast<FragmentType>(sum.getType());
-  auto element = cast<FloatType>(getElementTypeOrSelf(output.get()));
+  auto element = cast<FloatType>(getElementTypeOrSelf(memref));
   Value rounded =
       FragmentMath(rewriter, loc)
           .map(type.cloneWith(element), sum, {},
@@ -301,8 +420,9 @@ void BackwardBuilder::store(Value sum, OpOperand &output, double factor,
                      factor == 1.0 ? elements[0] : f.mul(elements[0], factor);
                  return convertFloats(body, loc, scaled, element);
                });
-  StoreOp::create(rewriter, loc, rounded, launch.getTiedArgument(output),
-                  indices, /*valid=*/Value(), ArrayRef<int64_t>{2, 3});
+  StoreOp::create(rewriter, loc, rounded, memref, getIndices(rewriter, view),
+                  /*valid=*/Value(),
+                  ArrayRef<int64_t>{view.getDim(2), view.getDim(3)});
 }
 
 Value BackwardBuilder::fill(ArrayRef<int64_t> shape) {
@@ -312,319 +432,287 @@ Value BackwardBuilder::fill(ArrayRef<int64_t> shape) {
             0.0);
 }
 
-//===----------------------------------------------------------------------===//
-// Blocks
-//===----------------------------------------------------------------------===//
-
-/// Returns the number of rows of a tile of `size` at `first` that are before
-/// `end`.
-static OpFoldResult getCount(IndexMath &index, Value first, OpFoldResult end,
-                             int64_t size) {
-  OpFoldResult tile = index.constant(size);
-  auto known = IndexMath::constantOf(end);
-  if (known && *known % size == 0)
-    return tile;
-  return index.min(tile, index.sub(end, OpFoldResult(first)));
-}
-
-/// Emits the launch, or loops of launches, and all results.
-FailureOr<BackwardBuilder::Values> BackwardBuilder::emitLaunches() {
-  if (!op.getMask().empty())
-    tables =
-        MaskTables(rewriter, loc, op.getMask(),
-                   {querySizes[0], querySizes[1], querySizes[2], keySizes[2]},
-                   sizes.queries, sizes.keys);
-  IndexMath before(rewriter, loc);
-  // Sums that blocks add to start at zero.
-  Formula f = {rewriter, loc, sizes.accumulation};
-  Value queryGradient =
-      createResult(op.getQueryGradient(), op.getQuery(), sizes.accumulation);
-  SmallVector<Value> outputs{
-      linalg::FillOp::create(rewriter, loc, f.number(0.0), queryGradient)
-          .getResult(0)};
-  for (auto [result, like] :
-       {std::pair<Value, Value>(op.getKeyGradient(), op.getKey()),
-        {op.getValueGradient(), op.getValue()}})
-    outputs.push_back(createResult(
-        result, like, cast<FloatType>(getElementTypeOrSelf(result))));
-  // A number for each key, in whole tiles, of each query head.
-  OpFoldResult tile = before.constant(sizes.keys);
-  SmallVector<OpFoldResult> padded{
-      querySizes[0], querySizes[1],
-      before.mul(before.ceilDiv(keySizes[2], tile), tile)};
-  for (size_t number = 0; number < reads.size(); ++number)
-    outputs.push_back(
-        tensor::EmptyOp::create(rewriter, loc, padded, sizes.accumulation));
-  createScatteredSums(outputs);
-
-  SmallVector<scf::ForOp> loops;
-  Block block;
-  for (auto [dim, place] :
-       {std::pair<unsigned, Value *>(0, &block.batch), {1, &block.kvHead}}) {
-    if (!takesTurns[dim])
-      continue;
-    IndexMath index(rewriter, loc);
-    loops.push_back(
-        scf::ForOp::create(rewriter, loc, index.materialize(index.constant(0)),
-                           index.materialize(keySizes[dim]),
-                           index.materialize(index.constant(1)), outputs));
-    *place = loops.back().getInductionVar();
-    outputs.assign(loops.back().getRegionIterArgs().begin(),
-                   loops.back().getRegionIterArgs().end());
-    rewriter.setInsertionPointToStart(loops.back().getBody());
-  }
-  FailureOr<Values> results = emitLaunch(outputs, block);
-  if (failed(results))
-    return failure();
-  rewriter.setInsertionPointAfter(launch);
-  for (scf::ForOp loop : llvm::reverse(loops)) {
-    scf::YieldOp::create(rewriter, loc, *results);
-    results = Values(loop.getResults());
-    rewriter.setInsertionPointAfter(loop);
-  }
-  return results;
-}
-
-/// Emits one launch for all batches and heads of keys or, where `block` names
-/// one, for that one only.
-FailureOr<BackwardBuilder::Values>
-BackwardBuilder::emitLaunch(ValueRange outputs, Block block) {
-  IndexMath before(rewriter, loc);
-  OpFoldResult one = before.constant(1);
-  createLaunch({before.ceilDiv(keySizes[2], before.constant(sizes.keys)),
-                block.kvHead ? one : keySizes[1],
-                block.batch ? one : keySizes[0]},
-               outputs);
+/// Emits the launch, which writes to `running`.
+LogicalResult BackwardBuilder::emitLaunch(ValueRange running) {
+  SetVector<Value> inputs;
+  for (Value operand :
+       {op.getQuery(), op.getKey(), op.getValue(), op.getGradient()})
+    inputs.insert(TileView::getSource(operand, forall.getRegion())->tensor);
+  for (Value statistic : {shift, rest, negatedDelta})
+    if (statistic)
+      inputs.insert(statistic);
+  forall.walk([&](tensor::ExtractOp read) {
+    if (isOutside(read.getTensor()))
+      inputs.insert(read.getTensor());
+  });
+  createLaunch(op.getScheduleAttr(), "attention_backward", inputs.getArrayRef(),
+               running);
   tieScatteredSums();
-
-  IndexMath index(rewriter, loc);
-  if (!block.kvHead)
-    block.kvHead = index.materialize(getBlockId(index, launch, 1));
-  if (!block.batch)
-    block.batch = index.materialize(getBlockId(index, launch, 2));
-  block.first = index.materialize(
-      index.mul(getBlockId(index, launch, 0), index.constant(sizes.keys)));
-  block.count = getCount(index, block.first, keySizes[2], sizes.keys);
-  Value zero = index.materialize(index.constant(0));
-  SmallVector<Value> place{block.batch, block.kvHead, block.first, zero};
-  Values present = findPresentRows(block);
-  block.key = load(op.getKey(), place, sizes.keys, sizes.headDim, present);
-  block.value = load(op.getValue(), place, sizes.keys, sizes.valueDim, present);
-  SmallVector<Value> sums{fill({sizes.keys, sizes.headDim}),
-                          fill({sizes.keys, sizes.valueDim})};
-
-  auto emitTile = [&](Value at, const Truth &truth,
-                      ValueRange sums) -> FailureOr<Values> {
-    BackwardStep step = makeStep(block, at, truth);
-    BackwardGradients soFar = {Value(), sums[0], sums[1],
-                               Values(sums.drop_front(2))};
-    FailureOr<BackwardGradients> gradients =
-        emitBackwardStep(rewriter, sizes, step, soFar);
-    if (failed(gradients))
-      return fail("its score region has no derivative");
-    Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-    StoreOp::create(rewriter, loc, gradients->query,
-                    launch.getTiedArgument(launch.getOutputsMutable()[0]),
-                    ValueRange{block.batch, block.head, at, zero},
-                    /*valid=*/Value(), ArrayRef<int64_t>{2, 3},
-                    /*add=*/true);
-    Values next{gradients->key, gradients->value};
-    llvm::append_range(next, gradients->reads);
-    return next;
-  };
-  auto stored = launch.getOutputsMutable();
-  FailureOr<Values> results =
-      emitHeads(block, sums, [&](ValueRange sums) -> FailureOr<Values> {
-        SmallVector<Value> all(sums);
-        for (size_t read = 0; read < reads.size(); ++read)
-          all.push_back(fill(sizes.keys));
-        FailureOr<Values> next = emitTiles(block, all, emitTile);
-        if (failed(next))
-          return failure();
-        for (auto [read, sum] : llvm::enumerate(ArrayRef(*next).drop_front(2)))
-          StoreOp::create(rewriter, loc, sum,
-                          launch.getTiedArgument(stored[3 + read]),
-                          ValueRange{block.batch, block.head, block.first},
-                          /*valid=*/Value(), ArrayRef<int64_t>{2},
-                          /*add=*/false);
-        next->truncate(2);
-        return next;
-      });
-  if (failed(results))
+  if (failed(convertBlock(*forall.getBody())))
     return failure();
-  store((*results)[0], stored[1], op.getScale().convertToDouble(), place);
-  store((*results)[1], stored[2], 1.0, place);
+  for (auto [number, factor] :
+       {std::pair<unsigned, double>(OfKeys, op.getScale().convertToDouble()),
+        {OfValues, 1.0}})
+    if (outputs[number])
+      store(sums[number], getOutput(places[number]), factor,
+            *outputs[number]->view);
   ReturnOp::create(rewriter, loc);
-  if (failed(readInLaunch()))
-    return failure();
-  return Values(launch.getResults());
+  return readInLaunch();
 }
 
-/// The loop over the query heads of a head of keys.
-FailureOr<BackwardBuilder::Values> BackwardBuilder::emitHeads(
-    Block &block, ValueRange sums,
-    llvm::function_ref<FailureOr<Values>(ValueRange)> emit) {
-  IndexMath index(rewriter, loc);
-  OpFoldResult first = index.mul(OpFoldResult(block.kvHead), group);
-  if (IndexMath::constantOf(group) == 1) {
-    block.head = index.materialize(first);
-    return emit(sums);
-  }
-  auto loop = scf::ForOp::create(
-      rewriter, loc, index.materialize(index.constant(0)),
-      index.materialize(group), index.materialize(index.constant(1)), sums);
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPointToStart(loop.getBody());
-  IndexMath inner(rewriter, loc);
-  block.head =
-      inner.materialize(inner.add(first, OpFoldResult(loop.getInductionVar())));
-  FailureOr<Values> results = emit(loop.getRegionIterArgs());
-  if (failed(results))
-    return failure();
-  scf::YieldOp::create(rewriter, loc, *results);
-  return Values(loop.getResults());
-}
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
-/// `size` coordinates from `first` on.
-static Span getSpan(IndexMath &index, OpFoldResult first, OpFoldResult size) {
-  return {first, index.sub(index.add(first, size), index.constant(1))};
-}
-
-BackwardBuilder::Values BackwardBuilder::findPresentRows(const Block &block) {
-  Region &mask = op.getMask();
-  if (mask.empty())
-    return {};
-  IndexMath index(rewriter, loc);
-  OpFoldResult zero = index.constant(0);
-  MaskBox box = {
-      {block.batch, block.batch},
-      getSpan(index, index.mul(OpFoldResult(block.kvHead), group), group),
-      getSpan(index, zero, querySizes[2]),
-      getSpan(index, zero, keySizes[2])};
-  if (IndexMath::constantOf(group) == 1)
-    box.head.last = box.head.first;
-  PresentKeys keys = MaskEvaluator(mask, box, rewriter, loc).presentKeys();
-  keys = dropWholeEnd(index, keys, keySizes[2]);
-  return getPresentRows(index, keys, block.first, sizes.keys);
-}
-
-FailureOr<BackwardBuilder::Values>
-BackwardBuilder::emitTiles(const Block &block, ValueRange sums, TileFn emit) {
-  Region &mask = op.getMask();
-  OpFoldResult end = querySizes[2];
-  IndexMath index(rewriter, loc);
-  OpFoldResult tile = index.constant(sizes.queries);
-  OpFoldResult lower = index.constant(0), upper = end;
-  std::unique_ptr<MaskEvaluator> evaluator;
-  bool isExact = true;
-  // Returns values at the block's own keys, or at the rows of a tile at `at`.
-  auto lookUp = [&](Coordinate varying, OpFoldResult at) {
-    return [this, &mask, &block, varying,
-            at](Value value, IndexMath &math) -> std::optional<Span> {
-      if (!(coordinatesOf(mask, value) & bitOf(varying)))
-        return std::nullopt;
-      return tables.lookup(mask, value, math,
-                           {block.batch, block.head, at, at});
-    };
-  };
-  if (!mask.empty()) {
-    MaskBox box = {{block.batch, block.batch},
-                   {block.head, block.head},
-                   getSpan(index, lower, end),
-                   getSpan(index, block.first, block.count)};
-    evaluator = std::make_unique<MaskEvaluator>(mask, box, rewriter, loc);
-    evaluator->setLookup(lookUp(Coordinate::Key, block.first));
-    MaskBounds bounds = evaluator->bounds(Coordinate::Row);
-    isExact = bounds.exact;
-    lower = index.mul(index.floorDiv(bounds.lower, tile), tile);
-    upper = bounds.upper;
-  }
-
-  auto loop = scf::ForOp::create(rewriter, loc, index.materialize(lower),
-                                 index.materialize(upper),
-                                 index.materialize(tile), sums);
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPointToStart(loop.getBody());
-  Value at = loop.getInductionVar();
-  IndexMath inner(rewriter, loc);
-  Truth truth{inner.boolean(true), inner.boolean(true)};
-  if (evaluator) {
-    OpFoldResult count = getCount(inner, at, end, sizes.queries);
-    MaskEvaluator part(*evaluator, getSpan(inner, at, count), rewriter);
-    part.setLookup(lookUp(Coordinate::Row, at));
-    truth = part.evaluate();
-    if (isExact)
-      truth.any = inner.boolean(true);
-  }
-  ValueRange carried = loop.getRegionIterArgs();
-  FailureOr<Values> results;
-  if (IndexMath::isTrue(truth.any)) {
-    results = emit(at, truth, carried);
-  } else {
-    auto branch =
-        scf::IfOp::create(rewriter, loc, carried.getTypes(),
-                          inner.materialize(truth.any, /*isBoolean=*/true),
-                          /*withElseRegion=*/true);
-    rewriter.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(rewriter, loc, carried);
-    rewriter.setInsertionPointToStart(branch.thenBlock());
-    results = emit(at, truth, carried);
-    if (succeeded(results)) {
-      scf::YieldOp::create(rewriter, loc, *results);
-      results = Values(branch.getResults());
+/// Makes the derivatives of regions, which read tensors, read memrefs; sizes
+/// are found outside.
+LogicalResult BackwardBuilder::readInLaunch() {
+  SmallVector<Operation *> readers;
+  launch.walk([&](Operation *nested) {
+    if (nested != launch &&
+        llvm::any_of(nested->getOperandTypes(), llvm::IsaPred<TensorType>))
+      readers.push_back(nested);
+  });
+  for (Operation *reader : readers) {
+    rewriter.setInsertionPoint(reader);
+    if (auto read = dyn_cast<tensor::ExtractOp>(reader)) {
+      if (Value memref = getMemRef(read.getTensor())) {
+        rewriter.replaceOpWithNewOp<memref::LoadOp>(reader, memref,
+                                                    read.getIndices());
+        continue;
+      }
     }
-    rewriter.setInsertionPointAfter(branch);
+    auto dim = dyn_cast<tensor::DimOp>(reader);
+    if (!dim || !dim.getConstantIndex())
+      return fail("'" + reader->getName().getStringRef() +
+                  "' is computed for each score");
+    rewriter.replaceOp(reader,
+                       getSize(dim.getSource(), *dim.getConstantIndex()));
   }
-  if (failed(results))
-    return failure();
-  scf::YieldOp::create(rewriter, loc, *results);
-  return Values(loop.getResults());
+  return success();
 }
 
-BackwardStep BackwardBuilder::makeStep(const Block &block, Value at,
-                                       const Truth &truth) {
+LogicalResult BackwardBuilder::convertOp(Operation &each) {
+  // Views are converted where their readers are; the sums of a block begin at
+  // zero, in registers or in memory.
+  if (isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
+          tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
+          linalg::FillOp, linalg::GenericOp>(each))
+    return success();
+  if (auto loop = dyn_cast<scf::ForOp>(each))
+    return convertFor(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(each); branch && branch->isAncestor(op))
+    return convertIf(branch);
+  if (&each == op.getOperation())
+    return convertStep();
+  return success(succeeded(cloneScalar(rewriter, each, mapping)));
+}
+
+/// Returns the sums in registers, at their places in the lists of values that
+/// loops and branches carry.
+static SmallVector<unsigned>
+getSumsInRegisters(Operation *carrier,
+                   const llvm::DenseMap<Value, unsigned> &carried) {
+  SmallVector<unsigned> numbers;
+  for (OpResult result : carrier->getResults()) {
+    auto found = carried.find(result);
+    if (found != carried.end() && isInRegisters(found->second))
+      numbers.push_back(found->second);
+  }
+  return numbers;
+}
+
+LogicalResult BackwardBuilder::convertFor(scf::ForOp loop) {
+  if (!loop->isAncestor(op))
+    return fail("a loop of it does not contain its step");
+  bool isInnermost = op->getParentOfType<scf::ForOp>() == loop;
+  SmallVector<unsigned> numbers = getSumsInRegisters(loop, carried);
+  Values inits;
+  for (unsigned number : numbers)
+    inits.push_back(getSumSoFar(number));
+  if (isInnermost)
+    for (size_t read = 0; read < reads.size(); ++read)
+      inits.push_back(fill(sizes.keys));
+  auto converted = scf::ForOp::create(
+      rewriter, loc, mapping.lookupOrDefault(loop.getLowerBound()),
+      mapping.lookupOrDefault(loop.getUpperBound()),
+      mapping.lookupOrDefault(loop.getStep()), inits);
+  mapping.map(loop.getInductionVar(), converted.getInductionVar());
+  setSums(numbers, converted.getRegionIterArgs());
+  {
+    OpBuilder::InsertionGuard guard(rewriter);
+    // Without running values the builder has already made the terminator.
+    if (!converted.getBody()->empty())
+      rewriter.eraseOp(converted.getBody()->getTerminator());
+    rewriter.setInsertionPointToEnd(converted.getBody());
+    if (failed(convertBlock(*loop.getBody())))
+      return failure();
+    scf::YieldOp::create(rewriter, loc, getSums(numbers, isInnermost));
+  }
+  setSums(numbers, converted.getResults());
+  if (isInnermost)
+    storeReads();
+  return success();
+}
+
+LogicalResult BackwardBuilder::convertIf(scf::IfOp branch) {
+  SmallVector<unsigned> numbers = getSumsInRegisters(branch, carried);
+  Values before = getSums(numbers, /*withReads=*/true);
+  auto converted =
+      scf::IfOp::create(rewriter, loc, ValueRange(before).getTypes(),
+                        mapping.lookupOrDefault(branch.getCondition()),
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(rewriter);
+    Block *from = getBlockOfStep(branch);
+    bool isThen = from == branch.thenBlock();
+    Block *to = isThen ? converted.thenBlock() : converted.elseBlock(),
+          *other = isThen ? converted.elseBlock() : converted.thenBlock();
+    for (Block *block : {to, other})
+      if (!block->empty())
+        rewriter.eraseOp(block->getTerminator());
+    rewriter.setInsertionPointToEnd(other);
+    scf::YieldOp::create(rewriter, loc, before);
+    rewriter.setInsertionPointToEnd(to);
+    if (failed(convertBlock(*from)))
+      return failure();
+    scf::YieldOp::create(rewriter, loc, getSums(numbers, /*withReads=*/true));
+  }
+  setSums(numbers, converted.getResults());
+  return success();
+}
+
+/// Returns a sum in registers, which begins at zero.
+Value BackwardBuilder::getSumSoFar(unsigned number) {
+  if (!sums[number])
+    sums[number] =
+        fill({sizes.keys, number == OfKeys ? sizes.headDim : sizes.valueDim});
+  return sums[number];
+}
+
+BackwardBuilder::Values BackwardBuilder::getSums(ArrayRef<unsigned> numbers,
+                                                 bool withReads) {
+  Values values;
+  for (unsigned number : numbers)
+    values.push_back(getSumSoFar(number));
+  if (withReads)
+    llvm::append_range(values, readSums);
+  return values;
+}
+
+/// Continues with `values`: the sums `numbers`, and those of reads if there are
+/// more.
+void BackwardBuilder::setSums(ArrayRef<unsigned> numbers, ValueRange values) {
+  for (auto [number, value] : llvm::zip(numbers, values))
+    sums[number] = value;
+  values = values.drop_front(numbers.size());
+  if (!values.empty())
+    readSums.assign(values.begin(), values.end());
+}
+
+/// Stores what a block has summed over the queries of one head.
+void BackwardBuilder::storeReads() {
+  for (auto [number, sum] : llvm::enumerate(readSums))
+    StoreOp::create(rewriter, loc, sum, getOutput(firstRead + number),
+                    ValueRange{getCoordinate(Coordinate::Batch),
+                               getCoordinate(Coordinate::Head),
+                               getCoordinate(Coordinate::Key)},
+                    /*valid=*/Value(), ArrayRef<int64_t>{2},
+                    /*add=*/false);
+  readSums.clear();
+}
+
+Value BackwardBuilder::getCoordinate(Coordinate coordinate) {
+  return mapping.lookupOrDefault(op.getAt()[static_cast<unsigned>(coordinate)]);
+}
+
+LogicalResult BackwardBuilder::convertStep() {
+  TileView queryView = *TileView::getSource(op.getQuery(), forall.getRegion()),
+           keyView = *TileView::getSource(op.getKey(), forall.getRegion());
+  for (Value operand :
+       {op.getQuery(), op.getGradient(), op.getKey(), op.getValue()})
+    if (failed(getOperandView(operand)))
+      return failure();
   IndexMath index(rewriter, loc);
   BackwardStep step;
   step.op = op;
   step.reads = reads;
   step.scattered = scattered;
   ScoreTile &tile = step.tile;
-  tile.at = {block.batch, block.head, at, block.first};
+  tile.at = getPlace(op.getAt());
   tile.queryTile = sizes.queries;
   tile.keyTile = sizes.keys;
-  tile.queries = getCount(index, at, querySizes[2], sizes.queries);
-  tile.keys = block.count;
-  tile.emitRegion = [](OpBuilder &builder, Region &region,
-                       ValueRange arguments) {
-    IRMapping mapping;
-    mlir::Block &body = region.front();
-    mapping.map(body.getArguments(), arguments);
-    for (Operation &nested : body.without_terminator())
-      builder.clone(nested, mapping);
-    return mapping.lookupOrDefault(body.getTerminator()->getOperand(0));
+  tile.queries = getTileSize(queryView, 2);
+  tile.keys = getTileSize(keyView, 2);
+  bool isComplete = true;
+  tile.emitRegion = [&](OpBuilder &builder, Region &region,
+                        ValueRange arguments) {
+    Value result = emitRegion(builder, region, arguments);
+    if (result)
+      return result;
+    isComplete = false;
+    // Any value of the type will do: the program is thrown away.
+    Type type = region.front().getTerminator()->getOperand(0).getType();
+    return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type))
+        .getResult();
   };
   if (op.getDropout()) {
-    tile.wholeHeads = index.materialize(querySizes[1]);
-    tile.wholeQueries = index.materialize(querySizes[2]);
-    tile.seed = op.getSeed();
-    tile.offset = op.getOffset();
+    tile.wholeHeads = mapping.lookupOrDefault(op.getWhole()[0]);
+    tile.wholeQueries = mapping.lookupOrDefault(op.getWhole()[1]);
+    tile.seed = mapping.lookupOrDefault(op.getSeed());
+    tile.offset = mapping.lookupOrDefault(op.getOffset());
   }
-  step.partial =
-      op.getMask().empty() ? index.boolean(false) : index.logicalNot(truth.all);
-  Value zero = index.materialize(index.constant(0));
-  SmallVector<Value> place{block.batch, block.head, at, zero};
-  ValueRange rows = ValueRange(place).drop_back();
-  step.key = block.key;
-  step.value = block.value;
-  step.query = load(op.getQuery(), place, sizes.queries, sizes.headDim);
-  step.gradient = load(op.getGradient(), place, sizes.queries, sizes.valueDim);
+  step.partial = index.boolean(!op.getMask().empty());
+  if (op.getPartial())
+    step.partial = index.logicalAnd(step.partial,
+                                    mapping.lookupOrDefault(op.getPartial()));
+
+  // Absent rows, which a masked probability, 0, is multiplied by, become zeros.
+  auto getPresent = [&] {
+    IndexMath ahead(rewriter, loc);
+    PresentKeys keys = present;
+    for (std::optional<OpFoldResult> *bound : {&keys.first, &keys.end})
+      if (*bound)
+        *bound = getMapped(**bound);
+    return getPresentRows(ahead, keys, tile.at.key, sizes.keys);
+  };
+  FailureOr<Value> key =
+      loadAhead(op.getKey(), sizes.keys, sizes.headDim, getPresent);
+  FailureOr<Value> value =
+      loadAhead(op.getValue(), sizes.keys, sizes.valueDim, getPresent);
+  if (failed(key) || failed(value))
+    return failure();
+  step.key = *key;
+  step.value = *value;
+  step.query = loadTile(rewriter, queryView, sizes.queries, sizes.headDim);
+  step.gradient = loadTile(
+      rewriter, *TileView::getSource(op.getGradient(), forall.getRegion()),
+      sizes.queries, sizes.valueDim);
+  Values rows;
+  for (OpFoldResult offset : statisticViews.front().offsets)
+    rows.push_back(
+        getValueOrCreateConstantIndexOp(rewriter, loc, getMapped(offset)));
   step.shift = loadStatistic(shift, rows);
   if (rest)
     step.rest = loadStatistic(rest, rows);
   step.negatedDelta = loadStatistic(negatedDelta, rows);
-  return step;
+
+  bool isLoop = bool(op->getParentOfType<scf::ForOp>());
+  if (!isLoop)
+    for (size_t read = 0; read < reads.size(); ++read)
+      readSums.push_back(fill(sizes.keys));
+  BackwardGradients soFar = {Value(), getSumSoFar(OfKeys),
+                             getSumSoFar(OfValues), readSums};
+  FailureOr<BackwardGradients> next =
+      emitBackwardStep(rewriter, sizes, step, soFar);
+  if (failed(next))
+    return failure();
+  if (!isComplete)
+    return fail("its regions read tensors otherwise than by elements");
+  sums[OfKeys] = next->key;
+  sums[OfValues] = next->value;
+  readSums = next->reads;
+  rows.push_back(arith::ConstantIndexOp::create(rewriter, loc, 0));
+  StoreOp::create(rewriter, loc, next->query, getOutput(places[OfQueries]),
+                  rows, /*valid=*/Value(), ArrayRef<int64_t>{2, 3},
+                  /*add=*/true);
+  if (!isLoop)
+    storeReads();
+  return success();
 }

@@ -1,4 +1,4 @@
-//===- BackwardBuilder.h - Attention's gradients as a launch ----*- C++ -*-===//
+//===- BackwardBuilder.h - The backward pass as one launch ------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,65 +9,72 @@
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_BACKWARDBUILDER_H
 
 #include "BackwardStep.h"
-
-#include "fovea/Analysis/MaskAnalysis.h"
-#include "fovea/Analysis/MaskTables.h"
-
-#include "mlir/IR/PatternMatch.h"
+#include "LaunchBuilder.h"
 
 namespace fovea {
 
-/// Rewrites one scheduled `attn.attention_backward` to statistics of its rows,
-/// a launch whose blocks sum the gradients of their keys and values and add
-/// those of queries in memory, and the rounding of the latter. `deterministic`:
-/// where scores share elements of captured tensors, the gradients of these
-/// tensors are summed in integers, or by successive launches within which no
-/// scores share an element.
-class BackwardBuilder {
+/// Rewrites a loop over tiles of keys of the backward pass to statistics of the
+/// rows, a launch whose blocks sum the gradients of their keys and values in
+/// registers and add the other gradients in memory, and what makes results of
+/// the latter: scaling, and sums of captured tensors' gradients. Loops that
+/// only repeat the loop become loops of launches.
+class BackwardBuilder final : public LaunchBuilder {
 public:
-  BackwardBuilder(mlir::RewriterBase &rewriter, attn::AttentionBackwardOp op,
-                  bool deterministic)
-      : rewriter(rewriter), op(op), loc(op.getLoc()),
-        deterministic(deterministic) {}
+  BackwardBuilder(mlir::RewriterBase &rewriter, mlir::scf::ForallOp forall,
+                  attn::OnlineBackwardOp op)
+      : LaunchBuilder(rewriter, forall), op(op) {}
 
-  /// Replaces the op. On failure the IR is as it was and `getReason` says why.
-  mlir::LogicalResult run();
-  llvm::StringRef getReason() const { return reason; }
+  mlir::LogicalResult run() override;
 
 private:
-  /// The tile of keys that one block has of one head.
-  struct Block {
-    mlir::Value batch, head, kvHead;
-    /// The first row of the tile, and the number of its rows that exist.
-    mlir::Value first;
-    mlir::OpFoldResult count;
-    /// Keys and values in shared memory.
-    mlir::Value key, value;
-  };
   using Values = mlir::SmallVector<mlir::Value>;
-  /// Emits the step of a tile of queries.
-  using TileFn = llvm::function_ref<mlir::FailureOr<Values>(
-      mlir::Value at, const Truth &truth, mlir::ValueRange sums)>;
+  /// A result of the loop; if it is inserted, the place of a block's part.
+  struct Output {
+    unsigned result;
+    std::optional<TileView> view;
+  };
 
-  mlir::LogicalResult fail(const llvm::Twine &why);
-  mlir::LogicalResult checkSizes();
+  void findLoops();
+  mlir::LogicalResult findOperands();
+  mlir::LogicalResult findOutputs();
+  mlir::Block *getBlockOfStep(mlir::scf::IfOp branch);
+  std::optional<unsigned> getSum(mlir::Value value);
+  void followSums();
+  void findPresentKeys();
+
   void createStatistics();
-  mlir::Value createResult(mlir::Value result, mlir::Value like,
-                           mlir::FloatType element);
-  void createLaunch(mlir::ArrayRef<mlir::OpFoldResult> grid,
-                    mlir::ValueRange outputs);
-  mlir::FailureOr<Values> emitLaunches();
-  mlir::FailureOr<Values> emitLaunch(mlir::ValueRange outputs, Block block);
+  Values createOutputs();
+  mlir::FailureOr<Values> emit();
+  Values finish(mlir::ValueRange results);
+  mlir::Value scaleQueryGradient(mlir::Value sums);
+
+  mlir::LogicalResult emitLaunch(mlir::ValueRange running);
   mlir::LogicalResult readInLaunch();
-  mlir::Value roundQueryGradient(mlir::Value sums);
+  mlir::LogicalResult convertOp(mlir::Operation &op) override;
+  mlir::LogicalResult convertFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult convertIf(mlir::scf::IfOp branch);
+  mlir::LogicalResult convertStep();
+  mlir::Value getSumSoFar(unsigned number);
+  Values getSums(llvm::ArrayRef<unsigned> numbers, bool withReads);
+  void setSums(llvm::ArrayRef<unsigned> numbers, mlir::ValueRange values);
+  void storeReads();
+  mlir::Value getCoordinate(attn::Coordinate coordinate);
+  mlir::Value getOutput(unsigned place) {
+    return launch.getTiedArgument(launch.getOutputsMutable()[place]);
+  }
+  mlir::Value loadStatistic(mlir::Value tensor, mlir::ValueRange indices);
+  mlir::Value fill(mlir::ArrayRef<int64_t> shape);
+  void store(mlir::Value sum, mlir::Value memref, double factor,
+             const TileView &view);
 
   // Gradients of captured tensors, implemented in BackwardCaptures.cpp.
   mlir::LogicalResult findReads();
-  void planSharedSums();
-  bool canTakeTurns(mlir::Value capture);
+  bool visitsAll();
+  void planIntegers();
   mlir::OpFoldResult getNumTerms(mlir::Value capture);
   mlir::FloatType getSumType(mlir::Value capture);
-  void createScatteredSums(Values &outputs);
+  void createScatteredSums(Values &outputs,
+                           llvm::function_ref<mlir::Value(size_t)> getInit);
   void tieScatteredSums();
   mlir::Value sumKeys(mlir::tensor::ExtractOp read, mlir::Value sums);
   mlir::Value roundSums(mlir::Value capture, mlir::Value sums,
@@ -75,51 +82,35 @@ private:
   mlir::Value sumReads(mlir::Value capture, mlir::ValueRange sums,
                        mlir::Type type);
 
-  mlir::FailureOr<Values> emitHeads(
-      Block &block, mlir::ValueRange sums,
-      llvm::function_ref<mlir::FailureOr<Values>(mlir::ValueRange sums)> emit);
-  /// The loop over tiles of queries that the mask keeps for `block`.
-  mlir::FailureOr<Values> emitTiles(const Block &block, mlir::ValueRange sums,
-                                    TileFn emit);
-  BackwardStep makeStep(const Block &block, mlir::Value at, const Truth &truth);
+  attn::OnlineBackwardOp op;
+  /// Loops around the parallel loop that only repeat it, innermost first.
+  mlir::SmallVector<mlir::scf::ForOp> outer;
+  /// The results of the parallel loop, by the op's destinations.
+  mlir::SmallVector<std::optional<Output>> outputs;
+  /// The numbers of destinations that results of loops and branches stand for.
+  llvm::DenseMap<mlir::Value, unsigned> carried;
+  /// Batches, heads, queries and keys of the whole.
+  mlir::SmallVector<mlir::OpFoldResult> scoreSizes;
+  /// The log-sum-exp and delta.
+  mlir::SmallVector<TileView> statisticViews;
+  PresentKeys present;
 
-  mlir::Value getMemRef(mlir::Value tensor) { return memrefs.lookup(tensor); }
-  mlir::Value load(mlir::Value tensor, mlir::ValueRange indices, int64_t rows,
-                   int64_t columns, mlir::ValueRange present = {});
-  /// The rows of `block`'s keys and values that are not absent for all queries
-  /// of its heads, as operands of loads.
-  Values findPresentRows(const Block &block);
-  mlir::Value loadStatistic(mlir::Value tensor, mlir::ValueRange indices);
-  mlir::Value fill(mlir::ArrayRef<int64_t> shape);
-  void store(mlir::Value sum, mlir::OpOperand &output, double factor,
-             mlir::ValueRange indices);
-
-  mlir::RewriterBase &rewriter;
-  attn::AttentionBackwardOp op;
-  mlir::Location loc;
-  bool deterministic;
-  std::string reason;
-
-  TileSizes sizes;
   /// Reads of captured tensors that have gradients: first the reads whose
   /// gradients a block sums, then those whose gradients go to memory, by
   /// captured tensor.
   mlir::SmallVector<mlir::tensor::ExtractOp> reads;
   mlir::SmallVector<ScatteredRead> scattered;
-  /// True where each batch, or each head of keys, has a launch of its own, one
-  /// after another.
-  std::array<bool, 2> takesTurns = {false, false};
-  /// Remarks on how the sums of captured tensors' gradients get a fixed order,
-  /// or that they have none.
-  mlir::SmallVector<std::string> remarks;
-  mlir::SmallVector<mlir::OpFoldResult> querySizes, keySizes;
-  /// Query heads of one head of keys.
-  mlir::OpFoldResult group;
+  llvm::SmallSetVector<mlir::Value, 4> integerCaptures;
+
   /// As in `BackwardStep`, for all queries.
   mlir::Value shift, rest, negatedDelta;
-  MaskTables tables;
-  tile::LaunchOp launch;
-  llvm::DenseMap<mlir::Value, mlir::Value> memrefs;
+  /// The places of the first destinations among the launch's results, and of
+  /// the first read's sums.
+  mlir::SmallVector<unsigned> places;
+  unsigned firstRead = 0;
+  /// Sums in registers so far.
+  std::array<mlir::Value, 3> sums;
+  Values readSums;
 };
 
 } // namespace fovea

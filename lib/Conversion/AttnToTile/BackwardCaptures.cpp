@@ -9,7 +9,7 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 
@@ -23,17 +23,20 @@ using namespace fovea::attn;
 using namespace fovea::attn::differentiate;
 using namespace fovea::tile;
 
-/// Returns true if scores write to all elements of a tensor: no mask leaves out
-/// a tile, and the tensor's dimensions are those of the scores.
-static bool writesAll(AttentionBackwardOp op, tensor::ExtractOp read) {
+/// Returns the sizes of the whole scores, where they are static.
+static SmallVector<int64_t> getStaticSizes(ArrayRef<OpFoldResult> sizes) {
+  return llvm::map_to_vector(sizes, [](OpFoldResult size) {
+    return IndexMath::constantOf(size).value_or(ShapedType::kDynamic);
+  });
+}
+
+/// Returns true if scores of `sizes` write to all elements of a tensor, whose
+/// dimensions are those of the scores.
+static bool writesAll(ArrayRef<int64_t> sizes, tensor::ExtractOp read) {
   std::optional<SmallVector<unsigned>> coordinates =
       getIndexingCoordinates(read);
-  if (!op.getMask().empty() || !coordinates)
+  if (!coordinates)
     return false;
-  auto query = cast<RankedTensorType>(op.getQuery().getType());
-  auto key = cast<RankedTensorType>(op.getKey().getType());
-  int64_t sizes[] = {query.getDimSize(0), query.getDimSize(1),
-                     query.getDimSize(2), key.getDimSize(2)};
   ArrayRef<int64_t> shape = read.getTensor().getType().getShape();
   return llvm::all_of(llvm::zip_equal(*coordinates, shape), [&](auto pair) {
     auto [coordinate, size] = pair;
@@ -41,29 +44,39 @@ static bool writesAll(AttentionBackwardOp op, tensor::ExtractOp read) {
   });
 }
 
+/// Returns true if no mask leaves out a tile.
+bool BackwardBuilder::visitsAll() {
+  if (!op.getMask().empty() || op->getParentOfType<scf::IfOp>())
+    return false;
+  auto loop = op->getParentOfType<scf::ForOp>();
+  auto end = loop ? getConstantIntValue(loop.getUpperBound()) : std::nullopt;
+  return end && isZeroInteger(OpFoldResult(loop.getLowerBound())) &&
+         end == IndexMath::constantOf(scoreSizes[2]);
+}
+
 LogicalResult BackwardBuilder::findReads() {
-  std::optional<SmallVector<CaptureRead>> found = findCaptureReads(op);
-  if (!found)
-    return fail("a captured tensor with a gradient is read in a region within "
-                "the score region");
-  if (!canSumCaptures(op, op.getScheduleAttr()))
-    return fail(
-        "warps share the queries that gradients of captured tensors are "
-        "summed over");
-  // f32 sums of few terms are as exact as 16-bit operands are.
-  bool isRounded = sizes.element.getWidth() == 16;
-  for (Value capture : op.getCaptures())
-    for (CaptureRead &read : *found) {
-      if (read.op.getTensor() != capture)
+  std::optional<SmallVector<CaptureRead>> found = findCaptureReads(
+      op.getCaptures(), op.getScore(), getStaticSizes(scoreSizes));
+  ArrayRef<CaptureSum> sums = op.getScheduleAttr().getGradients().getCaptures();
+  if (!found || found->size() != sums.size())
+    return fail("its schedule does not say how the gradients of each read of a "
+                "captured tensor are added up");
+  for (auto [number, capture] : llvm::enumerate(op.getCaptures()))
+    for (auto [read, sum] : llvm::zip_equal(*found, sums)) {
+      // A gradient that nothing reads may be no result of the loop.
+      if (read.op.getTensor() != capture || !outputs[3 + number])
         continue;
-      bool isShared = read.sum == CaptureSum::InMemory;
-      if (read.sum == CaptureSum::OverQueries)
+      bool isShared = sum != CaptureSum::Own;
+      if (sum == CaptureSum::OverQueries)
         reads.push_back(read.op);
       else
         scattered.push_back(
             {read.op, isShared,
-             /*addsDiagonals=*/isShared && read.isByDistance && isRounded,
-             /*isZeroed=*/isShared || !writesAll(op, read.op)});
+             /*addsDiagonals=*/sum == CaptureSum::Diagonals,
+             /*isZeroed=*/isShared || !visitsAll() ||
+                 !writesAll(getStaticSizes(scoreSizes), read.op)});
+      if (sum == CaptureSum::Integers)
+        integerCaptures.insert(capture);
     }
   return success();
 }
@@ -76,88 +89,32 @@ static auto getReadsOf(Value capture, MutableArrayRef<ScatteredRead> reads) {
 }
 
 //===----------------------------------------------------------------------===//
-// The same bits in every run
+// Sums in integers
 //===----------------------------------------------------------------------===//
-
-/// Returns true if scores of one batch and head share no elements of `capture`.
-/// Then successive launches, for the scores that do share elements, add in a
-/// fixed order: a launch adds to an element once, or in the thread that has the
-/// same score of other heads.
-bool BackwardBuilder::canTakeTurns(Value capture) {
-  unsigned numReads = 0;
-  bool isOfHeads = true;
-  for (ScatteredRead &read : getReadsOf(capture, scattered)) {
-    ++numReads;
-    isOfHeads &=
-        llvm::all_of(getSharingCoordinates(op, read.op),
-                     [](unsigned coordinate) { return coordinate < 2; });
-  }
-  return numReads == 1 && isOfHeads;
-}
 
 /// Returns the largest number of scores that may add to one element of
 /// `capture`.
 OpFoldResult BackwardBuilder::getNumTerms(Value capture) {
   IndexMath index(rewriter, loc);
-  OpFoldResult scores[] = {querySizes[0], querySizes[1], querySizes[2],
-                           keySizes[2]};
   OpFoldResult terms = index.constant(0);
   for (ScatteredRead &read : getReadsOf(capture, scattered)) {
     OpFoldResult ofRead = index.constant(1);
-    for (unsigned coordinate : getSharingCoordinates(op, read.op))
-      ofRead = index.mul(ofRead, scores[coordinate]);
+    for (unsigned coordinate :
+         getSharingCoordinates(read.op, getStaticSizes(scoreSizes)))
+      ofRead = index.mul(ofRead, scoreSizes[coordinate]);
     terms = index.add(terms, ofRead);
   }
   return terms;
 }
 
-/// The number of a type's elements, if it is static.
-static std::optional<int64_t> getNumElements(Type type) {
-  auto shaped = cast<ShapedType>(type);
-  return shaped.hasStaticShape() ? std::optional(shaped.getNumElements())
-                                 : std::nullopt;
-}
-
-/// Chooses how to sum elements that scores share in the same way in every run:
-/// in integers where these take no more memory than the sums of the queries'
-/// gradients do, or where there is no other way.
-void BackwardBuilder::planSharedSums() {
-  if (!deterministic)
-    return;
-  for (auto [number, capture] : llvm::enumerate(op.getCaptures())) {
-    auto captureReads = getReadsOf(capture, scattered);
-    if (llvm::none_of(captureReads,
-                      [](ScatteredRead &read) { return read.isShared; }))
-      continue;
-    auto elements = getNumElements(capture.getType());
-    auto ofQueries = getNumElements(op.getQuery().getType());
+/// Finds the representations of sums in integers.
+void BackwardBuilder::planIntegers() {
+  for (Value capture : integerCaptures) {
     ReproducibleSum integers(rewriter, loc, sizes.accumulation,
                              getNumTerms(capture));
-    auto size = IndexMath::constantOf(integers.getSize());
-    std::string text = llvm::formatv("captured tensor {0}: ", number);
-    auto tellMemory = [&] {
-      if (elements && size)
-        text += llvm::formatv("{0} MiB",
-                              llvm::divideCeil(*elements * *size * 8, 1 << 20));
-      else
-        text += "memory of unknown size";
-    };
-    int64_t bytes = sizes.accumulation.getWidth() / 8;
-    bool isSmall = elements && ofQueries && size &&
-                   *elements * *size * 8 <= *ofQueries * bytes;
-    if (canTakeTurns(capture) && !isSmall) {
-      ScatteredRead &read = *captureReads.begin();
-      for (unsigned coordinate : getSharingCoordinates(op, read.op))
-        takesTurns[coordinate] = true;
-      text += "launches in turn add to its gradient, for integers would take ";
-      tellMemory();
-    } else {
-      for (ScatteredRead &read : captureReads)
+    for (ScatteredRead &read : getReadsOf(capture, scattered))
+      if (read.isShared)
         read.integers = integers;
-      text += "its gradient is added up in integers, which take ";
-      tellMemory();
-    }
-    remarks.push_back(text);
   }
 }
 
@@ -183,16 +140,17 @@ FloatType BackwardBuilder::getSumType(Value capture) {
 }
 
 /// Appends a tensor for each captured tensor whose gradient goes to memory.
-void BackwardBuilder::createScatteredSums(Values &outputs) {
-  for (auto [capture, gradient] :
-       llvm::zip_equal(op.getCaptures(), op.getCaptureGradients())) {
+void BackwardBuilder::createScatteredSums(
+    Values &outputs, llvm::function_ref<Value(size_t)> getInit) {
+  for (auto [number, capture] : llvm::enumerate(op.getCaptures())) {
     auto captureReads = getReadsOf(capture, scattered);
     if (captureReads.empty())
       continue;
     ScatteredRead *read = &*captureReads.begin();
+    SmallVector<OpFoldResult> shape =
+        tensor::getMixedSizes(rewriter, loc, capture);
     if (read->integers) {
-      SmallVector<OpFoldResult> shape{read->integers->getSize()};
-      llvm::append_range(shape, tensor::getMixedSizes(rewriter, loc, capture));
+      shape.insert(shape.begin(), read->integers->getSize());
       Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, /*width=*/64);
       Value empty =
           tensor::EmptyOp::create(rewriter, loc, shape, zero.getType());
@@ -200,12 +158,16 @@ void BackwardBuilder::createScatteredSums(Values &outputs) {
           linalg::FillOp::create(rewriter, loc, zero, empty).getResult(0));
       continue;
     }
+    // The loop's result begins as zeros.
+    Value init = getInit(number);
     FloatType element = read->isShared
                             ? getSumType(capture)
-                            : cast<FloatType>(getElementTypeOrSelf(gradient));
-    outputs.push_back(read->isZeroed
-                          ? buildZeros(rewriter, loc, capture, element)
-                          : createResult(capture, capture, element));
+                            : cast<FloatType>(getElementTypeOrSelf(init));
+    if (!read->isZeroed)
+      init = tensor::EmptyOp::create(rewriter, loc, shape, element);
+    else if (element != getElementTypeOrSelf(init))
+      init = buildZeros(rewriter, loc, capture, element);
+    outputs.push_back(init);
   }
 }
 
@@ -253,7 +215,7 @@ Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
       getIndexingCoordinates(read);
   LoopNest nest;
   if (coordinates && llvm::is_contained(*coordinates, 3u)) {
-    nest.sizes = {querySizes[0], querySizes[1], keySizes[2]};
+    nest.sizes = {scoreSizes[0], scoreSizes[1], scoreSizes[3]};
     SmallVector<OpFoldResult> offsets(3, rewriter.getIndexAttr(0)),
         strides(3, rewriter.getIndexAttr(1));
     nest.addInput(tensor::ExtractSliceOp::create(rewriter, loc, sums, offsets,

@@ -11,7 +11,7 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
-#include "fovea/Dialect/Attn/Differentiate/Formula.h"
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -87,7 +87,7 @@ private:
                         Value scores, Value weights);
 
   OpBuilder &builder;
-  AttentionBackwardOp op;
+  OnlineBackwardOp op;
   Location loc;
   FragmentMath math;
   const TileSizes &sizes;

@@ -32,7 +32,7 @@ struct ScatteredRead {
 
 /// One tile of queries and one tile of keys, in the values of the program.
 struct BackwardStep {
-  attn::AttentionBackwardOp op;
+  attn::OnlineBackwardOp op;
   ScoreTile tile;
   /// True if the mask region must be applied.
   mlir::OpFoldResult partial;

@@ -1,4 +1,4 @@
-//===- LaunchBuilder.cpp - Tiled attention as one launch ------------------===//
+//===- LaunchBuilder.cpp - A loop over tiles as one launch ----------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,12 +23,6 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 using namespace fovea::tile;
-
-/// Rows and columns of the tiles that products take are multiples of this
-/// number.
-static constexpr int64_t kProductMultiple = 16;
-/// The largest head dim whose accumulator fits the registers.
-static constexpr int64_t kLargestHeadDim = 256;
 
 LogicalResult LaunchBuilder::fail(const Twine &why) {
   reason = why.str();
@@ -64,6 +58,16 @@ OpFoldResult LaunchBuilder::getMapped(OpFoldResult value) {
   return value;
 }
 
+PerCoordinate<Value> LaunchBuilder::getPlace(ValueRange at) {
+  if (at.empty()) {
+    Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    return {zero, zero, zero, zero};
+  }
+  SmallVector<Value> place = llvm::map_to_vector(
+      at, [&](Value each) { return mapping.lookupOrDefault(each); });
+  return {place[0], place[1], place[2], place[3]};
+}
+
 OpFoldResult LaunchBuilder::getTileSize(const TileView &view, int64_t dim) {
   int64_t source = view.dims[dim];
   if (source < 0)
@@ -94,6 +98,28 @@ SmallVector<Value> LaunchBuilder::getIndices(OpBuilder &builder,
   return getValueOrCreateConstantIndexOp(builder, loc, offsets);
 }
 
+FailureOr<Value> LaunchBuilder::loadAhead(Value tile, int64_t rows,
+                                          int64_t columns,
+                                          PresentFn getPresent) {
+  if (Value loaded = ahead.lookup(tile))
+    return loaded;
+  FailureOr<TileView> view = getOperandView(tile);
+  if (failed(view))
+    return failure();
+  OpBuilder::InsertionGuard guard(rewriter);
+  bool isOfBlock = isOutside(tile) || tile.getParentBlock() == forall.getBody();
+  // The insertion point is in front of the innermost loop around it, if any.
+  Block *program = &launch.getBody().front();
+  if (isOfBlock && rewriter.getInsertionBlock() != program)
+    rewriter.setInsertionPoint(program->findAncestorOpInBlock(
+        *rewriter.getInsertionBlock()->getParentOp()));
+  Value loaded = loadTile(rewriter, *view, rows, columns,
+                          getPresent ? getPresent() : SmallVector<Value>());
+  if (isOfBlock)
+    ahead[tile] = loaded;
+  return loaded;
+}
+
 Value LaunchBuilder::loadTile(OpBuilder &builder, const TileView &view,
                               int64_t rows, int64_t columns,
                               ValueRange present) {
@@ -104,112 +130,24 @@ Value LaunchBuilder::loadTile(OpBuilder &builder, const TileView &view,
       ArrayRef<int64_t>{view.getDim(2), view.getDim(3)}, present);
 }
 
-FailureOr<Value> LaunchBuilder::getQuery(Value query) {
-  if (Value loaded = queries.lookup(query))
-    return loaded;
-  FailureOr<TileView> view = getOperandView(query);
-  if (failed(view))
-    return failure();
-  OpBuilder::InsertionGuard guard(rewriter);
-  if (isOutside(query) || query.getParentBlock() == forall.getBody()) {
-    // The insertion point is in front of the innermost loop around it, if any.
-    Block *program = &launch.getBody().front();
-    if (rewriter.getInsertionBlock() != program)
-      rewriter.setInsertionPoint(program->findAncestorOpInBlock(
-          *rewriter.getInsertionBlock()->getParentOp()));
-    Value loaded = loadTile(rewriter, *view, sizes.queries, sizes.headDim);
-    queries[query] = loaded;
-    return loaded;
-  }
-  return loadTile(rewriter, *view, sizes.queries, sizes.headDim);
-}
-
 //===----------------------------------------------------------------------===//
 // The launch
 //===----------------------------------------------------------------------===//
 
-/// A bound of dimension 2 of `tile`, as a multiple of `multiple`.
-static std::optional<int64_t> getPaddedBound(Value tile, int64_t multiple) {
-  FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
-      presburger::BoundType::UB, {tile, /*dim=*/2},
-      /*stopCondition=*/nullptr, /*closedUB=*/true);
-  if (failed(bound))
-    return std::nullopt;
-  return llvm::alignTo(std::max<int64_t>(*bound, 1), multiple);
-}
-
-LogicalResult LaunchBuilder::checkSizes() {
-  int64_t results = 0;
-  forall.walk([&](Operation *op) {
-    if (auto pass = dyn_cast<OnlineAttentionOp>(op))
-      passes.push_back(pass);
-    if (isa<FinalizeOp>(op))
-      ++results;
-  });
-  if (passes.empty() || results != 1)
-    return fail("its loop is not one attention");
-  OnlineAttentionOp first = passes.front();
-  ScheduleAttr schedule = first.getScheduleAttr();
-  if (!schedule || !schedule.getWarps())
-    return fail("its schedule has no warps");
-  if (forall.getRank() > 3)
-    return fail("its loop has more than 3 dimensions");
-
-  auto query = cast<RankedTensorType>(first.getQuery().getType());
-  auto value = cast<RankedTensorType>(first.getValue().getType());
-  int64_t headDim = query.getDimSize(3), valueDim = value.getDimSize(3);
-  sizes.element = cast<FloatType>(query.getElementType());
-  sizes.accumulation = first.getAccumulationType();
-  sizes.keys = sizes.queries = 0;
-  for (OnlineAttentionOp pass : passes) {
-    for (Value operand : {pass.getQuery(), pass.getKey(), pass.getValue()}) {
-      if (getElementTypeOrSelf(operand) != sizes.element)
-        return fail("queries, keys and values have different element types");
-      auto view = TileView::getSource(operand, forall.getRegion());
-      if (view && isOutside(view->tensor))
-        continue;
-      Operation *producer = view ? view->tensor.getDefiningOp() : nullptr;
-      if (!producer)
-        return fail("an operand is no tile of a tensor");
-      return fail("'" + producer->getName().getStringRef() +
-                  "' is computed within the loop");
-    }
-    if (pass.getRows())
-      return fail("its queries are packed");
-    std::optional<int64_t> queries =
-        getPaddedBound(pass.getQuery(), kProductMultiple * schedule.getWarps());
-    std::optional<int64_t> keys =
-        getPaddedBound(pass.getKey(), kProductMultiple);
-    if (!keys || !queries)
-      return fail("a tile has no known bound");
-    sizes.queries = std::max(sizes.queries, *queries);
-    sizes.keys = std::max(sizes.keys, *keys);
-  }
-  for (int64_t dim : {headDim, valueDim})
-    if (ShapedType::isDynamic(dim) || dim > kLargestHeadDim || dim < 1)
-      return fail("a head dim is dynamic or above " + Twine(kLargestHeadDim));
-  sizes.headDim = llvm::alignTo(headDim, kProductMultiple);
-  sizes.valueDim = llvm::alignTo(valueDim, kProductMultiple);
-  return success();
-}
-
-/// Returns the tensors from outside that `forall` reads elements of.
-static SetVector<Value> getTensorsRead(scf::ForallOp forall) {
+SetVector<Value> LaunchBuilder::getTensorsRead() {
   SetVector<Value> tensors;
   forall.walk([&](Operation *op) {
     if (op == forall || isa<tensor::DimOp>(op))
       return;
     for (Value operand : op->getOperands())
-      if (isa<RankedTensorType>(operand.getType()) &&
-          !forall->isAncestor(operand.getParentBlock()->getParentOp()))
+      if (isa<RankedTensorType>(operand.getType()) && isOutside(operand))
         tensors.insert(operand);
   });
   return tensors;
 }
 
-void LaunchBuilder::createLaunch() {
-  SetVector<Value> inputs = getTensorsRead(forall);
-  rewriter.setInsertionPoint(forall);
+void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
+                                 ArrayRef<Value> inputs, ValueRange outputs) {
   IndexMath index(rewriter, loc);
   SmallVector<OpFoldResult> lower = forall.getMixedLowerBound(),
                             upper = forall.getMixedUpperBound(),
@@ -220,26 +158,19 @@ void LaunchBuilder::createLaunch() {
   for (int64_t dim = rank - 1; dim >= 0; --dim)
     grid.push_back(index.materialize(
         index.ceilDiv(index.sub(upper[dim], lower[dim]), step[dim])));
-  ScheduleAttr schedule = passes.front().getScheduleAttr();
-  launch = LaunchOp::create(rewriter, loc, forall.getResultTypes(), grid,
-                            inputs.getArrayRef(), forall.getOutputs(),
-                            rewriter.getI64IntegerAttr(schedule.getWarps()),
-                            rewriter.getI64IntegerAttr(schedule.getStages()),
-                            rewriter.getStringAttr("attention"));
+  launch =
+      LaunchOp::create(rewriter, loc, outputs.getTypes(), grid, inputs, outputs,
+                       rewriter.getI64IntegerAttr(schedule.getWarps()),
+                       rewriter.getI64IntegerAttr(schedule.getStages()),
+                       rewriter.getStringAttr(name));
   if (schedule.getBlocks() == Blocks::Persistent)
     launch.setPersistent(schedule.getOrder() == WorkOrder::LongestFirst
                              ? ItemOrder::Paired
                              : ItemOrder::Linear);
 
   launch.createProgram(rewriter);
-  auto tied = [&](OpOperand &operand) {
-    return launch.getTiedArgument(operand);
-  };
   for (OpOperand &operand : launch.getInputsMutable())
-    memrefs[operand.get()] = tied(operand);
-  for (auto [argument, operand] :
-       llvm::zip_equal(forall.getRegionIterArgs(), launch.getOutputsMutable()))
-    memrefs[argument] = tied(operand);
+    memrefs[operand.get()] = launch.getTiedArgument(operand);
 
   IndexMath inside(rewriter, loc);
   for (int64_t dim = 0; dim < rank; ++dim) {
@@ -248,93 +179,6 @@ void LaunchBuilder::createLaunch() {
         forall.getInductionVar(dim),
         inside.materialize(inside.add(lower[dim], inside.mul(id, step[dim]))));
   }
-}
-
-/// Returns true if the rows of a tile are the rows from `first` on of its
-/// tensor.
-static bool isPartOfWhole(const TileView &view, OpFoldResult first) {
-  int64_t dim = view.dims[2];
-  if (dim < 0 || view.offsets.empty())
-    return dim >= 0 && isZeroInteger(first);
-  return isEqualConstantIntOrValue(view.offsets[dim], first);
-}
-
-void LaunchBuilder::findPresentKeys(OnlineAttentionOp pass) {
-  Region &mask = pass.getMask();
-  if (mask.empty() || !pass.updatesAcc())
-    return;
-  std::optional<TileView> query =
-      TileView::getSource(pass.getQuery(), forall.getRegion());
-  std::optional<TileView> key =
-      TileView::getSource(pass.getKey(), forall.getRegion());
-  SmallVector<OpFoldResult> at(4, rewriter.getIndexAttr(0));
-  if (!pass.getAt().empty())
-    at = getAsOpFoldResult(pass.getAt());
-
-  // Emitted before the loops, for all queries and keys, if the tensors are the
-  // whole; else for those of each tile.
-  bool isWhole = isPartOfWhole(*query, at[2]) && isPartOfWhole(*key, at[3]);
-  SetVector<Value> used;
-  getUsedValuesDefinedAbove(mask, used);
-  for (OpFoldResult coordinate : ArrayRef(at).take_front(2))
-    if (auto value = dyn_cast<Value>(coordinate))
-      used.insert(value);
-  Operation *place = pass;
-  auto isBefore = [](Operation *loop) {
-    return [loop](Value value) {
-      return !loop->isAncestor(value.getParentBlock()->getParentOp());
-    };
-  };
-  while (isWhole && place->getParentOp() != forall &&
-         llvm::all_of(used, isBefore(place->getParentOp())))
-    place = place->getParentOp();
-
-  emitted.emplace_back(place, place->getPrevNode());
-  rewriter.setInsertionPoint(place);
-  IndexMath index(rewriter, loc);
-  auto getSize = [&](const TileView &view) -> OpFoldResult {
-    int64_t dim = view.dims[2];
-    if (dim < 0)
-      return index.constant(1);
-    if (!isWhole && !view.sizes.empty())
-      return view.sizes[dim];
-    return tensor::getMixedSize(rewriter, loc, view.tensor, dim);
-  };
-  auto getSpan = [&](OpFoldResult first, const TileView &view) -> Span {
-    if (isWhole)
-      first = index.constant(0);
-    OpFoldResult end = index.add(first, getSize(view));
-    return {first, index.sub(end, index.constant(1))};
-  };
-  MaskBox box = {{at[0], at[0]},
-                 {at[1], at[1]},
-                 getSpan(at[2], *query),
-                 getSpan(at[3], *key)};
-  PresentKeys keys = MaskEvaluator(mask, box, rewriter, loc).presentKeys();
-  if (isWhole)
-    keys = dropWholeEnd(index, keys, getSize(*key));
-  present[pass] = keys;
-}
-
-LogicalResult LaunchBuilder::run() {
-  if (failed(checkSizes()))
-    return failure();
-  for (OnlineAttentionOp pass : passes)
-    findPresentKeys(pass);
-  findSums();
-  Operation *before = forall->getPrevNode();
-  createLaunch();
-  if (succeeded(convertBlock(*forall.getBody()))) {
-    ReturnOp::create(rewriter, loc);
-    rewriter.replaceOp(forall, launch);
-    return success();
-  }
-  while (forall->getPrevNode() != before)
-    rewriter.eraseOp(forall->getPrevNode());
-  for (auto [place, before] : llvm::reverse(emitted))
-    while (place->getPrevNode() != before)
-      rewriter.eraseOp(place->getPrevNode());
-  return failure();
 }
 
 //===----------------------------------------------------------------------===//
@@ -399,257 +243,5 @@ LogicalResult LaunchBuilder::convertBlock(Block &block) {
   for (Operation &op : block.without_terminator())
     if (failed(convertOp(op)))
       return failure();
-  return success();
-}
-
-LogicalResult LaunchBuilder::convertOp(Operation &op) {
-  // Views are converted where their readers are.
-  if (isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::ExpandShapeOp,
-          tensor::CollapseShapeOp, tensor::CastOp>(op))
-    return success();
-  if (auto fill = dyn_cast<linalg::FillOp>(op))
-    return convertFill(fill);
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return convertFor(loop);
-  if (auto branch = dyn_cast<scf::IfOp>(op))
-    return convertIf(branch);
-  if (auto pass = dyn_cast<OnlineAttentionOp>(op))
-    return convertOnline(pass);
-  if (auto end = dyn_cast<FinalizeOp>(op))
-    return convertFinalize(end);
-  return success(succeeded(cloneScalar(rewriter, op, mapping)));
-}
-
-void LaunchBuilder::findSums() {
-  auto unite = [&](ValueRange as, ValueRange bs) {
-    for (auto [a, b] : llvm::zip_equal(as, bs))
-      if (isa<TensorType>(a.getType()))
-        sums.unionSets(a, b);
-  };
-  forall.walk([&](Operation *op) {
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      unite(loop.getResults(), loop.getInitArgs());
-      unite(loop.getResults(), loop.getRegionIterArgs());
-      unite(loop.getResults(), loop.getYieldedValues());
-    } else if (auto branch = dyn_cast<scf::IfOp>(op);
-               branch && branch.getNumResults()) {
-      unite(branch.getResults(), branch.thenYield().getResults());
-      unite(branch.getResults(), branch.elseYield().getResults());
-    } else if (auto pass = dyn_cast<OnlineAttentionOp>(op)) {
-      unite(pass.getSum(), passes.front().getSum());
-      unite(pass.getSum(), pass.getResult(2));
-    }
-  });
-}
-
-FragmentType LaunchBuilder::getRunningType(Value value) {
-  if (cast<RankedTensorType>(value.getType()).getRank() == 4)
-    return sizes.getOutput();
-  return sums.isEquivalent(value, passes.front().getSum()) ? sizes.getSums()
-                                                           : sizes.getRows();
-}
-
-LogicalResult LaunchBuilder::convertFill(linalg::FillOp op) {
-  auto type = dyn_cast<RankedTensorType>(op.getResultTypes().front());
-  if (!type || type.getElementType() != sizes.accumulation ||
-      (type.getRank() != 3 && type.getRank() != 4))
-    return fail("a tensor is filled that is no running value");
-  Value filled =
-      FillOp::create(rewriter, op.getLoc(), getRunningType(op.getResult(0)),
-                     mapping.lookupOrDefault(op.getInputs().front()));
-  mapping.map(op.getResult(0), filled);
-  return success();
-}
-
-Value LaunchBuilder::getRunningValue(Value value) {
-  auto fill = value.getDefiningOp<linalg::FillOp>();
-  if (fill && isOutside(value) && !mapping.contains(value) &&
-      failed(convertFill(fill)))
-    return value;
-  return mapping.lookupOrDefault(value);
-}
-
-LogicalResult LaunchBuilder::convertYield(Operation *terminator) {
-  SmallVector<Value> values;
-  for (Value value : terminator->getOperands()) {
-    Value mapped = mapping.lookupOrDefault(value);
-    if (isa<TensorType>(mapped.getType()))
-      return fail("a loop carries a tensor that is no running value");
-    values.push_back(mapped);
-  }
-  scf::YieldOp::create(rewriter, terminator->getLoc(), values);
-  return success();
-}
-
-LogicalResult LaunchBuilder::convertFor(scf::ForOp op) {
-  SmallVector<Value> inits;
-  for (Value init : op.getInitArgs()) {
-    inits.push_back(getRunningValue(init));
-    if (isa<TensorType>(inits.back().getType()))
-      return fail("a running value does not begin as a linalg.fill");
-  }
-  auto loop = scf::ForOp::create(rewriter, op.getLoc(),
-                                 mapping.lookupOrDefault(op.getLowerBound()),
-                                 mapping.lookupOrDefault(op.getUpperBound()),
-                                 mapping.lookupOrDefault(op.getStep()), inits);
-  mapping.map(op.getInductionVar(), loop.getInductionVar());
-  mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
-  OpBuilder::InsertionGuard guard(rewriter);
-  // Without running values the builder has already made the terminator.
-  if (!loop.getBody()->empty())
-    rewriter.eraseOp(loop.getBody()->getTerminator());
-  rewriter.setInsertionPointToEnd(loop.getBody());
-  if (failed(convertBlock(*op.getBody())))
-    return failure();
-  mapping.map(op.getResults(), loop.getResults());
-  return convertYield(op.getBody()->getTerminator());
-}
-
-LogicalResult LaunchBuilder::convertIf(scf::IfOp op) {
-  // The types of running values follow from what a branch yields.
-  SmallVector<Type> types;
-  for (Value result : op.getResults()) {
-    auto tensor = dyn_cast<RankedTensorType>(result.getType());
-    if (tensor && tensor.getRank() != 3 && tensor.getRank() != 4)
-      return fail("a branch yields a tensor that is no running value");
-    types.push_back(tensor ? Type(getRunningType(result)) : result.getType());
-  }
-  auto branch = scf::IfOp::create(rewriter, op.getLoc(), types,
-                                  mapping.lookupOrDefault(op.getCondition()),
-                                  /*addThenBlock=*/true,
-                                  /*addElseBlock=*/bool(op.elseBlock()));
-  for (auto [from, to] :
-       llvm::zip_equal(op->getRegions(), branch->getRegions())) {
-    if (from.empty())
-      continue;
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPointToEnd(&to.front());
-    if (failed(convertBlock(from.front())) ||
-        failed(convertYield(from.front().getTerminator())))
-      return failure();
-  }
-  mapping.map(op.getResults(), branch.getResults());
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-LogicalResult LaunchBuilder::convertOnline(OnlineAttentionOp op) {
-  RunningValues running{getRunningValue(op.getAcc()),
-                        getRunningValue(op.getMax()),
-                        getRunningValue(op.getSum())};
-  for (Value value : {running.acc, running.max, running.sum})
-    if (!isa<FragmentType>(value.getType()))
-      return fail("a running value does not begin as a linalg.fill");
-  FailureOr<Value> query = getQuery(op.getQuery());
-  FailureOr<TileView> queryView = getOperandView(op.getQuery());
-  FailureOr<TileView> keyView = getOperandView(op.getKey());
-  FailureOr<TileView> valueView = getOperandView(op.getValue());
-  if (failed(query) || failed(queryView) || failed(keyView) ||
-      failed(valueView))
-    return failure();
-
-  IndexMath index(rewriter, op.getLoc());
-  KeyStep step;
-  step.op = op;
-  ScoreTile &tile = step.tile;
-  SmallVector<Value> at =
-      llvm::map_to_vector(op.getAt(), [&](Value coordinate) {
-        return mapping.lookupOrDefault(coordinate);
-      });
-  while (at.size() < 4)
-    at.push_back(index.materialize(index.constant(0)));
-  tile.at = {at[0], at[1], at[2], at[3]};
-  tile.queryTile = sizes.queries;
-  tile.keyTile = sizes.keys;
-  tile.queries = getTileSize(*queryView, 2);
-  tile.keys = getTileSize(*keyView, 2);
-  step.partial = index.boolean(!op.getMask().empty());
-  if (op.getPartial())
-    step.partial = index.logicalAnd(step.partial,
-                                    mapping.lookupOrDefault(op.getPartial()));
-  if (op.getDropout()) {
-    // Without `whole` the operands are the whole.
-    bool isPart = !op.getWhole().empty();
-    tile.wholeHeads = isPart ? mapping.lookupOrDefault(op.getWhole()[0])
-                             : index.materialize(getTileSize(*queryView, 1));
-    tile.wholeQueries = isPart ? mapping.lookupOrDefault(op.getWhole()[1])
-                               : index.materialize(tile.queries);
-    tile.seed = mapping.lookupOrDefault(op.getSeed());
-    tile.offset = mapping.lookupOrDefault(op.getOffset());
-  }
-  bool isComplete = true;
-  tile.emitRegion = [&](OpBuilder &builder, Region &region,
-                        ValueRange arguments) {
-    Value result = emitRegion(builder, region, arguments);
-    if (result)
-      return result;
-    isComplete = false;
-    // Any value of the type will do: the program is thrown away.
-    Type type = region.front().getTerminator()->getOperand(0).getType();
-    return arith::ConstantOp::create(builder, op.getLoc(),
-                                     builder.getZeroAttr(type))
-        .getResult();
-  };
-  step.loadKeys = [&](OpBuilder &builder) {
-    return loadTile(builder, *keyView, sizes.keys, sizes.headDim);
-  };
-  // Absent values, which a masked probability, 0, is multiplied by, become
-  // zeros.
-  PresentKeys keys = present.lookup(op);
-  for (std::optional<OpFoldResult> *bound : {&keys.first, &keys.end})
-    if (*bound)
-      *bound = getMapped(**bound);
-  SmallVector<Value> rows =
-      getPresentRows(index, keys, tile.at.key, sizes.keys);
-  step.loadValues = [&](OpBuilder &builder) {
-    return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
-  };
-  RunningValues next = emitOnlineStep(rewriter, sizes, step, *query, running);
-  mapping.map(op.getResults(), ValueRange{next.acc, next.max, next.sum});
-  return success(isComplete);
-}
-
-LogicalResult LaunchBuilder::convertFinalize(FinalizeOp op) {
-  RunningValues running{getRunningValue(op.getAcc()),
-                        getRunningValue(op.getMax()),
-                        getRunningValue(op.getSum())};
-  for (Value value : {running.acc, running.max, running.sum})
-    if (!isa<FragmentType>(value.getType()))
-      return fail("a running value does not begin as a linalg.fill");
-  auto type = cast<FloatType>(getElementTypeOrSelf(op.getOutput()));
-  Value output = emitOutput(rewriter, op.getLoc(), sizes, running, type);
-  if (failed(storeTile(output, op.getResult(0), {2, 3})))
-    return failure();
-  if (!op.getLse())
-    return success();
-  OnlineAttentionOp pass = passes.front();
-  Value lse = emitLogSumExp(rewriter, op.getLoc(), sizes, running,
-                            ScoreUnit::get(pass.getScale(), pass.getScore()),
-                            cast<FloatType>(getElementTypeOrSelf(op.getLse())));
-  return storeTile(lse, op.getResult(1), {2});
-}
-
-LogicalResult LaunchBuilder::storeTile(Value fragment, Value tile,
-                                       ArrayRef<int64_t> tileDims) {
-  std::optional<TileView> view = TileView::getTarget(tile);
-  Value memref = view ? getMemRef(view->tensor) : Value();
-  if (!memref)
-    return fail("a result is not inserted into a result of the loop as it is");
-  SmallVector<int64_t> dims;
-  for (int64_t dim : tileDims) {
-    dims.push_back(view->getDim(dim));
-    if (dims.back() < 0)
-      return fail("a result's rows do not run along a dimension of it");
-  }
-  // The store itself stops at the memref's end.
-  Value valid;
-  if (!view->isClipped(2, sizes.queries))
-    valid =
-        getValueOrCreateConstantIndexOp(rewriter, loc, getTileSize(*view, 2));
-  StoreOp::create(rewriter, loc, fragment, memref, getIndices(rewriter, *view),
-                  valid, dims);
   return success();
 }

@@ -1,4 +1,4 @@
-//===- LaunchBuilder.h - Tiled attention as one launch ----------*- C++ -*-===//
+//===- LaunchBuilder.h - A loop over tiles as one launch --------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,41 +14,34 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 
 namespace fovea {
 
-/// Rewrites one `scf.forall` that `attn-tile` has made to a `tile.launch`.
+/// Rewrites one `scf.forall` that `attn-tile` has made to a `tile.launch`: what
+/// the loops of attention and of its backward pass have in common.
 class LaunchBuilder {
 public:
   LaunchBuilder(mlir::RewriterBase &rewriter, mlir::scf::ForallOp forall)
       : rewriter(rewriter), forall(forall), loc(forall.getLoc()) {}
+  virtual ~LaunchBuilder() = default;
 
   /// Replaces the loop. On failure the IR is unchanged and `getReason` says
   /// why.
-  mlir::LogicalResult run();
+  virtual mlir::LogicalResult run() = 0;
   llvm::StringRef getReason() const { return reason; }
 
-private:
+protected:
   mlir::LogicalResult fail(const llvm::Twine &why);
 
-  mlir::LogicalResult checkSizes();
-  void createLaunch();
+  /// Returns the tensors from outside that the loop reads elements of.
+  mlir::SetVector<mlir::Value> getTensorsRead();
+  /// Creates the launch, with a block for each iteration, and continues in its
+  /// program.
+  void createLaunch(attn::ScheduleAttr schedule, llvm::StringRef name,
+                    llvm::ArrayRef<mlir::Value> inputs,
+                    mlir::ValueRange outputs);
   mlir::LogicalResult convertBlock(mlir::Block &block);
-  mlir::LogicalResult convertOp(mlir::Operation &op);
-  /// Finds the values that hold sums.
-  void findSums();
-  /// Returns the fragment that a running value becomes.
-  tile::FragmentType getRunningType(mlir::Value value);
-  mlir::LogicalResult convertFill(mlir::linalg::FillOp op);
-  /// Returns the value that replaces `value`. A fill before the loop, which a
-  /// tile that is all of a tensor shares with others, is emitted again.
-  mlir::Value getRunningValue(mlir::Value value);
-  mlir::LogicalResult convertFor(mlir::scf::ForOp op);
-  mlir::LogicalResult convertIf(mlir::scf::IfOp op);
-  mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
-  mlir::LogicalResult convertFinalize(attn::FinalizeOp op);
-  mlir::LogicalResult convertYield(mlir::Operation *terminator);
+  virtual mlir::LogicalResult convertOp(mlir::Operation &op) = 0;
 
   /// Clones an op on scalars, which may read tensors.
   mlir::FailureOr<mlir::Operation *> cloneScalar(mlir::OpBuilder &builder,
@@ -62,6 +55,8 @@ private:
   mlir::Value getSize(mlir::Value tensor, int64_t dim);
   bool isOutside(mlir::Value value);
   mlir::OpFoldResult getMapped(mlir::OpFoldResult value);
+  /// Returns the place of a tile whose first element is `at`; empty: the start.
+  attn::PerCoordinate<mlir::Value> getPlace(mlir::ValueRange at);
   mlir::OpFoldResult getTileSize(const TileView &view, int64_t dim);
   mlir::FailureOr<TileView> getOperandView(mlir::Value tile);
 
@@ -72,31 +67,24 @@ private:
   mlir::Value loadTile(mlir::OpBuilder &builder, const TileView &view,
                        int64_t rows, int64_t columns,
                        mlir::ValueRange present = {});
-  mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
-                                mlir::ArrayRef<int64_t> tileDims);
-  /// Returns the tile of queries in shared memory, loaded before the loops.
-  mlir::FailureOr<mlir::Value> getQuery(mlir::Value query);
-  /// Computes, in the loop that is to be converted, which keys are present for
-  /// `pass`.
-  void findPresentKeys(attn::OnlineAttentionOp pass);
+  /// Returns a tile in shared memory: one that loops do not change is loaded
+  /// once, before them. `getPresent` emits the rows that are present.
+  using PresentFn = llvm::function_ref<mlir::SmallVector<mlir::Value>()>;
+  mlir::FailureOr<mlir::Value> loadAhead(mlir::Value tile, int64_t rows,
+                                         int64_t columns,
+                                         PresentFn getPresent = nullptr);
 
   mlir::RewriterBase &rewriter;
   mlir::scf::ForallOp forall;
   mlir::Location loc;
   std::string reason;
 
-  mlir::SmallVector<attn::OnlineAttentionOp> passes;
   TileSizes sizes;
-  /// Tensors that are the same running value form one class.
-  llvm::EquivalenceClasses<mlir::Value> sums;
   tile::LaunchOp launch;
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;
-  llvm::DenseMap<mlir::Value, mlir::Value> queries;
-  llvm::DenseMap<mlir::Operation *, PresentKeys> present;
-  /// Ops in front of which others were inserted, each with the op that preceded
-  /// it before.
-  mlir::SmallVector<std::pair<mlir::Operation *, mlir::Operation *>> emitted;
+  /// Tiles that were loaded before the loops.
+  llvm::DenseMap<mlir::Value, mlir::Value> ahead;
 };
 
 } // namespace fovea

@@ -20,6 +20,10 @@
 
 namespace fovea {
 
+/// Rows and columns of the tiles that products take are multiples of this
+/// number.
+inline constexpr int64_t kProductMultiple = 16;
+
 /// The sizes of the tiles of an attention program, padded to what products
 /// take.
 struct TileSizes {

@@ -38,6 +38,9 @@ static LogicalResult verifyOperands(Operation *op) {
                              << memref.getType();
   };
   if (auto backward = dyn_cast<OnlineBackwardOp>(op)) {
+    if (!backward.getPackedQuery())
+      return op->emitOpError("has queries that are not packed: run "
+                             "attn-pack-queries on its tiles");
     SmallVector<std::pair<Value, StringRef>> operands = {
         {backward.getPackedQuery(), "the packed query"},
         {backward.getPackedGradient(), "the packed gradient"},

@@ -8,6 +8,7 @@
 #include "fovea/Conversion/Utils/ReproducibleSum.h"
 
 #include "fovea/Analysis/IndexMath.h"
+#include "fovea/Analysis/IntegerSum.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -18,37 +19,7 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Special values: infinity, minus infinity, NaN.
-static constexpr int64_t kNumSpecial = 3;
-
 namespace {
-/// The fields of a float: a sign, then the exponent, then the fraction; and the
-/// pieces of its mantissa that are added: `pieces` of `pieceBits` each.
-struct FloatFields {
-  explicit FloatFields(FloatType type)
-      : width(type.getWidth()), fractionBits(type.getFPMantissaWidth() - 1),
-        largestExponent((int64_t(1) << (width - fractionBits - 1)) - 1),
-        pieces(llvm::divideCeil(fractionBits + 1, kMostPieceBits)),
-        pieceBits(llvm::divideCeil(fractionBits + 1, pieces)) {}
-
-  /// Returns the exponent e such that a fraction's last bit has, at the
-  /// exponents 0 and 1, the value 2^e.
-  int64_t getLowestExponent() const {
-    return 1 - largestExponent / 2 - fractionBits;
-  }
-  /// Returns the number of exponents of pieces, which count from the lowest. No
-  /// finite number has the largest exponent, and 0 counts as 1.
-  int64_t getNumExponents() const {
-    return largestExponent - 1 + (pieces - 1) * pieceBits;
-  }
-
-  static constexpr int64_t kMostPieceBits = 24;
-  int64_t width, fractionBits;
-  /// The exponent of infinities and NaN.
-  int64_t largestExponent;
-  int64_t pieces, pieceBits;
-};
-
 /// Emits arithmetic on scalars as ops.
 struct Arithmetic {
   OpBuilder &builder;
@@ -99,23 +70,17 @@ ReproducibleSum::ReproducibleSum(OpBuilder &builder, Location loc,
     : type(type) {
   assert((type.isF32() || type.isF64()) && "no other type has sums");
   IndexMath index(builder, loc);
-  FloatFields fields(type);
-  // A piece at the largest of an integer's exponents, times the number of
-  // terms, is below 2^62, which leaves room for carries. The wider the
-  // integers, the fewer digits the sum's uppermost integer has, of which f64
-  // takes 53.
+  IntegerSum fields(type);
   logWidth = index.constant(0);
   width = index.constant(1);
-  int64_t widest = type.isF64() ? 3 : 4;
-  for (int64_t log = 1; log <= widest; ++log) {
-    int64_t room = 63 - fields.pieceBits - (int64_t(1) << log);
+  for (int64_t log = 1; log <= fields.getLargestLog(); ++log) {
     OpFoldResult fits =
-        index.lessEqual(terms, index.constant(int64_t(1) << room));
+        index.lessEqual(terms, index.constant(fields.getMostTerms(log)));
     logWidth = index.select(fits, index.constant(log), logWidth);
     width = index.select(fits, index.constant(int64_t(1) << log), width);
   }
   numFinite = index.ceilDiv(index.constant(fields.getNumExponents()), width);
-  size = index.add(numFinite, index.constant(kNumSpecial));
+  size = index.add(numFinite, index.constant(IntegerSum::kNumSpecial));
 }
 
 Value ReproducibleSum::getInteger(OpBuilder &builder, Location loc,
@@ -129,7 +94,7 @@ Value ReproducibleSum::getInteger(OpBuilder &builder, Location loc,
 void ReproducibleSum::add(OpBuilder &builder, Location loc, Value term,
                           Value sums, ValueRange place) const {
   Arithmetic a = {builder, loc};
-  FloatFields fields(type);
+  IntegerSum fields(type);
   Type bitsType = builder.getIntegerType(fields.width);
   Type wide = builder.getI64Type();
   auto constant = [&](int64_t value) { return a.integer(bitsType, value); };
@@ -254,7 +219,7 @@ Value ReproducibleSum::round(OpBuilder &builder, Location loc,
   Value magnitude =
       dropBits(a, digits.getResult(2), a.integer(wide, numDropped));
   Value after = a.make<arith::AddIOp>(digits.getResult(3), unit);
-  int64_t lowest = FloatFields(type).getLowestExponent() - 64 + numDropped;
+  int64_t lowest = IntegerSum(type).getLowestExponent() - 64 + numDropped;
   Value exponent = a.make<arith::AddIOp>(
       a.make<arith::MulIOp>(after, digitBits), a.integer(wide, lowest));
   // Scaling takes two steps, each with a factor that is a normal number.

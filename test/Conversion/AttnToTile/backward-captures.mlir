@@ -1,4 +1,5 @@
-// RUN: fovea-opt %s --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --attn-select-schedule --attn-online-softmax --convert-elementwise-to-linalg \
+// RUN:   --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
 
 // Gradients of captured tensors of which queries or keys choose elements.
 
@@ -7,7 +8,7 @@
 
 // CHECK-LABEL: func @shared_bias
 // CHECK:       %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<4x?x?xf32>
-// CHECK:       %[[R:.*]]:4 = tile.launch kernel "attention_backward"
+// CHECK:       %[[R:.*]]:2 = tile.launch kernel "attention_backward"
 // CHECK-SAME:    outs({{.*}}, %[[ZEROS]]
 // CHECK:       ^bb0({{.*}}, %[[BATCH:.*]]: index, %{{[^:]*}}: memref<2x4x?x16xbf16{{.*}}, %[[SUM:[^:]*]]: memref<4x?x?xf32, {{[^)]*}}):
 // CHECK:         scf.for
@@ -27,7 +28,7 @@
 // CHECK:             scf.if %[[MATTERS]] {
 // CHECK:               memref.atomic_rmw addf %[[G]], %[[SUM]][%{{.*}}, %{{.*}}, %{{.*}}] : (f32, memref<4x?x?xf32
 // CHECK:           tile.store add %[[DQ]]
-// CHECK:       return %[[R]]#3
+// CHECK:       return %[[R]]#1
 func.func @shared_bias(%q: tensor<2x4x?x16xbf16>, %lse: tensor<2x4x?xf32>, %bias: tensor<4x?x?xf32>) -> tensor<4x?x?xf32> {
   %dq, %dk, %dv, %db = attn.attention_backward %q, %q, %q, %q scale(0.25)
       statistics(%lse, %lse : tensor<2x4x?xf32>, tensor<2x4x?xf32>) captures(%bias : tensor<4x?x?xf32>)
@@ -54,13 +55,13 @@ func.func @shared_bias(%q: tensor<2x4x?x16xbf16>, %lse: tensor<2x4x?xf32>, %bias
 
 // CHECK-LABEL: func @own_bias
 // CHECK:       %[[EMPTY:.*]] = tensor.empty() : tensor<256x4x128xbf16>
-// CHECK:       %[[R:.*]]:4 = tile.launch
+// CHECK:       %[[R:.*]]:2 = tile.launch
 // CHECK-SAME:    %[[EMPTY]]
 // CHECK:           tile.to_shared
 // CHECK:           tile.map
 // CHECK:             %[[G:.*]] = arith.truncf %{{.*}} : f32 to bf16
 // CHECK-NEXT:        memref.store %[[G]], %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<256x4x128xbf16
-// CHECK:       return %[[R]]#3
+// CHECK:       return %[[R]]#1
 func.func @own_bias(%q: tensor<1x4x256x16xbf16>, %k: tensor<1x2x128x16xbf16>, %lse: tensor<1x4x256xf32>, %bias: tensor<256x4x128xbf16>) -> tensor<256x4x128xbf16> {
   %dq, %dk, %dv, %db = attn.attention_backward %q, %k, %k, %q scale(0.25)
       statistics(%lse, %lse : tensor<1x4x256xf32>, tensor<1x4x256xf32>) captures(%bias : tensor<256x4x128xbf16>)
@@ -127,7 +128,7 @@ func.func @own_odd(%q: tensor<2x2x70x16xf16>, %k: tensor<2x2x90x16xf16>, %lse: t
 
 // CHECK-LABEL: func @relative
 // CHECK:       linalg.fill {{.*}} -> tensor<?xf64>
-// CHECK:       %[[R:.*]]:4 = tile.launch
+// CHECK:       %[[R:.*]]:2 = tile.launch
 // CHECK:         %[[G:.*]] = arith.extf %{{.*}} : f32 to f64
 // CHECK-NEXT:    memref.atomic_rmw addf %[[G]]
 // CHECK:       arith.truncf
@@ -157,7 +158,7 @@ func.func @relative(%q: tensor<1x2x?x16xf32>, %lse: tensor<1x2x?xf32>, %table: t
 // and no atomic addition. Two reads of a tensor are two sums.
 
 // CHECK-LABEL: func @keys
-// CHECK:       %[[R:.*]]:5 = tile.launch
+// CHECK:       %[[R:.*]]:3 = tile.launch
 // CHECK:         scf.for
 // CHECK:           tile.reduce add
 // CHECK:         tile.store
@@ -296,7 +297,7 @@ func.func @multiples(%q: tensor<1x2x70x16xbf16>, %lse: tensor<1x2x70xf32>, %tabl
 // keys, and those of a table, are rounded once they are summed.
 
 // CHECK-LABEL: func @narrow_reads
-// CHECK:       %[[R:.*]]:5 = tile.launch
+// CHECK:       %[[R:.*]]:3 = tile.launch
 // CHECK-NOT:     arith.truncf
 // CHECK:         memref.atomic_rmw addf %{{.*}} : (f64, memref<4x
 // CHECK-NOT:     arith.truncf

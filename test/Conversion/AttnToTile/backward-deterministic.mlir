@@ -1,4 +1,6 @@
-// RUN: fovea-opt %s --convert-attn-to-tile=deterministic --canonicalize --cse --remarks-filter=convert-attn-to-tile 2>%t \
+// RUN: fovea-opt %s --attn-select-schedule=deterministic --attn-online-softmax \
+// RUN:   --convert-elementwise-to-linalg --attn-tile --convert-attn-to-tile --canonicalize --cse \
+// RUN:   --remarks-filter=attn-select-schedule 2>%t \
 // RUN:   | FileCheck %s --implicit-check-not=atomic_rmw
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 
@@ -26,7 +28,7 @@ func.func @own_elements(%q: tensor<1x2x?x16xf16>, %lse: tensor<1x2x?xf32>, %t: t
 // CHECK-LABEL: func @batches_share
 // CHECK:       %[[ZEROS:.*]] = linalg.fill {{.*}} outs(%{{.*}} : tensor<2x?x?xf32>)
 // CHECK:       %[[LOOP:.*]]:4 = scf.for %[[BATCH:.*]] = %c0{{.*}} to %c4{{.*}} iter_args(%[[DQ:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[SUM:.*]] = %[[ZEROS]])
-// CHECK:         %[[RESULT:.*]]:4 = tile.launch kernel "attention_backward" grid(%{{.*}}, %c2{{.*}}, %c1{{.*}}) {{.*}} outs(%[[DQ]], %{{.*}}, %{{.*}}, %[[SUM]] :
+// CHECK:         %[[RESULT:.*]]:4 = tile.launch kernel "attention_backward" grid(%{{.*}}, %c2{{.*}}) {{.*}} outs(%[[DQ]], %{{.*}}, %{{.*}}, %[[SUM]] :
 // CHECK:           tile.load %{{.*}}[%[[BATCH]], %{{.*}}, %{{.*}}, %{{.*}}]
 // CHECK:           memref.atomic_rmw addf
 // CHECK:         scf.yield %[[RESULT]]#0, %[[RESULT]]#1, %[[RESULT]]#2, %[[RESULT]]#3
@@ -49,7 +51,7 @@ func.func @batches_share(%q: tensor<4x2x?x16xf16>, %lse: tensor<4x2x?xf32>, %t: 
 // CHECK-LABEL: func @heads_share
 // CHECK:       scf.for %[[BATCH:.*]] = %c0{{.*}} to %c4{{ }}
 // CHECK:         scf.for %[[HEAD:.*]] = %c0{{.*}} to %c2{{ }}
-// CHECK:           tile.launch kernel "attention_backward" grid(%c4{{.*}}, %c1{{.*}}, %c1{{.*}})
+// CHECK:           tile.launch kernel "attention_backward" grid(%c4{{[_0-9]*}}) warps
 // CHECK:             tile.load %{{.*}}[%[[BATCH]], %[[HEAD]], %{{.*}}, %{{.*}}]
 // CHECK:             memref.atomic_rmw addf
 // CHECK:       return
@@ -73,7 +75,7 @@ func.func @heads_share(%q: tensor<4x2x512x16xf16>, %lse: tensor<4x2x512xf32>, %t
 // REMARK: captured tensor 0: its gradient is added up in integers, which take 1 MiB
 // CHECK-LABEL: func @small
 // CHECK:       %[[ZEROS:.*]] = linalg.fill {{.*}} outs(%{{.*}} : tensor<19x20x20xi64>)
-// CHECK:       %[[SUMS:.*]]:4 = tile.launch {{.*}} outs(%{{.*}}, %{{.*}}, %{{.*}}, %[[ZEROS]] :
+// CHECK:       %[[SUMS:.*]]:2 = tile.launch {{.*}} outs(%{{.*}}, %[[ZEROS]] :
 // CHECK:         scf.if
 // CHECK:           %[[BITS:.*]] = arith.bitcast %{{.*}} : f32 to i32
 // CHECK:           %[[UPPER:.*]] = arith.shrui %[[BITS]], %c23_i32
@@ -91,11 +93,11 @@ func.func @heads_share(%q: tensor<4x2x512x16xf16>, %lse: tensor<4x2x512xf32>, %t
 // CHECK:           memref.atomic_rmw addi %[[TERM]], %{{.*}}[%[[INTEGER]], %{{.*}}, %{{.*}}] : (i64, memref<19x20x20xi64
 // CHECK:       linalg.generic
 // CHECK:         scf.for %[[N:.*]] = %c0{{.*}} to %c16{{ }}
-// CHECK:           tensor.extract %[[SUMS]]#3[%[[N]], %{{.*}}, %{{.*}}]
+// CHECK:           tensor.extract %[[SUMS]]#1[%[[N]], %{{.*}}, %{{.*}}]
 // CHECK:         scf.for %{{.*}} = %c0{{.*}} to %c20{{ }}
-// CHECK:         tensor.extract %[[SUMS]]#3[%c16{{.*}}, %{{.*}}, %{{.*}}]
-// CHECK:         tensor.extract %[[SUMS]]#3[%c17{{.*}}, %{{.*}}, %{{.*}}]
-// CHECK:         tensor.extract %[[SUMS]]#3[%c18{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK:         tensor.extract %[[SUMS]]#1[%c16{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK:         tensor.extract %[[SUMS]]#1[%c17{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK:         tensor.extract %[[SUMS]]#1[%c18{{.*}}, %{{.*}}, %{{.*}}]
 // CHECK:       return
 func.func @small(%q: tensor<64x2x20x16xf16>, %lse: tensor<64x2x20xf32>, %t: tensor<20x20xf32>) -> (tensor<64x2x20x16xf16>, tensor<20x20xf32>) {
   %dq, %dk, %dv, %db = attn.attention_backward %q, %q, %q, %q scale(0.25)

@@ -1,4 +1,5 @@
-// RUN: fovea-opt %s --convert-attn-to-tile --canonicalize --cse --split-input-file \
+// RUN: fovea-opt %s --attn-select-schedule --attn-online-softmax \
+// RUN:   --convert-elementwise-to-linalg --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file \
 // RUN:   --mlir-print-local-scope | FileCheck %s
 
 // The plain program of the backward pass: a block adds up the gradients of a
@@ -10,6 +11,8 @@
 // CHECK-DAG:   %[[LOWEST:.*]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG:   %[[EMPTY:.*]] = arith.constant 0xFFF0000000000000 : f64
 // CHECK-DAG:   %[[C64:.*]] = arith.constant 64 : index
+// Queries' gradients are added to in f32, from zeros on.
+// CHECK:       %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<1x2x?x64xf32>
 // Statistics up to whole tiles of queries.
 // CHECK:       %[[STAT:.*]]:2 = linalg.generic
 // CHECK:         %[[L32:.*]] = tensor.extract %[[LSE]]
@@ -18,17 +21,15 @@
 // CHECK:         arith.cmpf une, %[[L]], %[[EMPTY]]
 // CHECK:         arith.mulf %[[L]], %[[LOG2E]]
 // CHECK:         arith.negf %[[D]]
-// Queries' gradients are added to in f32, from zeros on.
-// CHECK:       %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<1x2x?x64xf32>
 // CHECK:       %[[R:.*]]:3 = tile.launch kernel "attention_backward" grid(%{{.*}}, %{{.*}}, %{{.*}}) warps 8 stages 2{{ }}
 // CHECK-SAME:    ins(%[[Q]], %[[K]], %[[V]], %[[DO]], %[[STAT]]#0, %[[STAT]]#1
 // CHECK-SAME:    outs(%[[ZEROS]],
 // CHECK:       ^bb0(%[[TILE:.*]]: index, %[[HEAD:.*]]: index, %{{.*}}: index, %[[MQ:[^:]*]]: memref<1x2x?x64xbf16, {{.*}}>, %[[MK:[^:]*]]: memref{{.*}}, %[[MV:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MDO:[^:]*]]: memref<1x2x?x32{{.*}}>, %[[MSHIFT:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDELTA:[^:]*]]: memref<1x2x?xf32{{.*}}>, %[[MDQ:[^:]*]]: memref<1x2x?x64xf32{{.*}}>, %[[MDK:[^:]*]]: memref{{.*}}, %[[MDV:[^:]*]]: memref
 // CHECK:         %[[J:.*]] = arith.muli %[[TILE]], %{{.*}}
-// CHECK:         %[[KEY:.*]] = tile.load %[[MK]][%c0, %[[HEAD]], %[[J]], %{{.*}}] {{.*}} -> !tile.shared<128x64xbf16>
-// CHECK:         %[[VALUE:.*]] = tile.load %[[MV]]{{.*}} -> !tile.shared<128x32xbf16>
 // No query before the tile's first key keeps any.
 // CHECK:         %[[LOWER:.*]] = arith.muli %{{.*}}, %[[C64]]
+// CHECK:         %[[KEY:.*]] = tile.load %[[MK]][%c0, %[[HEAD]], %[[J]], %{{.*}}] {{.*}} -> !tile.shared<128x64xbf16>
+// CHECK:         %[[VALUE:.*]] = tile.load %[[MV]]{{.*}} -> !tile.shared<128x32xbf16>
 // CHECK:         %[[SUMS:.*]]:2 = scf.for %[[I:.*]] = %[[LOWER]] to %{{.*}} step %[[C64]] iter_args(%[[DK:.*]] = %{{.*}}, %[[DV:.*]] = %{{.*}}) -> (!tile.fragment<128x64xf32>, !tile.fragment<128x32xf32>)
 // CHECK:           %[[QUERY:.*]] = tile.load %[[MQ]][%c0, %[[HEAD]], %[[I]]
 // CHECK:           %[[GRADIENT:.*]] = tile.load %[[MDO]][%c0, %[[HEAD]], %[[I]]
@@ -57,6 +58,7 @@
 // CHECK:         tile.store %{{.*}}, %[[MDV]]
 // CHECK:       linalg.generic {{.*}} ins(%[[R]]#0 : tensor<1x2x?x64xf32>)
 // CHECK:         arith.mulf
+// CHECK:       linalg.generic
 // CHECK:         arith.truncf
 func.func @causal(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x32xbf16>, %do: tensor<1x2x?x32xbf16>, %lse: tensor<1x2x?xf32>, %delta: tensor<1x2x?xf32>) -> (tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16>) {
   %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %do scale(0.125)
@@ -82,13 +84,13 @@ func.func @causal(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tens
 // CHECK-DAG:   %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
 // CHECK-DAG:   %[[LOG2E64:.*]] = arith.constant 1.44269504088896{{.*}} : f64
 // CHECK-DAG:   %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK:       scf.forall
 // CHECK:       %[[STAT:.*]]:3 = linalg.generic
 // CHECK:         %[[ROUNDED:.*]] = arith.truncf %[[LSE:.*]] : f64 to f32
 // CHECK:         arith.select %{{.*}}, %[[ROUNDED]], %{{.*}} : f32
 // CHECK:         %[[BACK:.*]] = arith.extf %[[ROUNDED]] : f32 to f64
 // CHECK:         %[[LEFT:.*]] = arith.subf %[[LSE]], %[[BACK]] : f64
 // CHECK:         arith.mulf %[[LEFT]], %[[LOG2E64]] : f64
-// CHECK:       scf.forall
 // CHECK:       tile.launch kernel "attention_backward"
 // CHECK-SAME:    %[[STAT]]#0, %[[STAT]]#1, %[[STAT]]#2
 // CHECK-SAME:    tensor<4xf32>

@@ -1,7 +1,5 @@
 // RUN: fovea-opt --attn-decompose-backward --split-input-file \
 // RUN:   --mlir-print-local-scope %s | FileCheck %s
-// RUN: fovea-opt --attn-decompose-backward=unscheduled-only --split-input-file %s \
-// RUN:   | FileCheck %s --check-prefix=UNSCHEDULED --implicit-check-not=attn.attention_backward
 // RUN: fovea-opt --attn-decompose-backward=stored-only --split-input-file %s \
 // RUN:   | FileCheck %s --check-prefix=STORED
 
@@ -9,7 +7,7 @@
 // STORED:         attn.attention_backward
 // STORED-LABEL: func.func @saved
 // STORED-NOT:     attn.attention_backward
-// STORED-LABEL: func.func @scheduled
+// STORED-LABEL: func.func @unread
 
 // Probabilities from the log-sum-exp; the difference from delta.
 // CHECK-LABEL: func.func @recompute
@@ -68,21 +66,6 @@ func.func @saved(%q: tensor<1x1x8x16xf32>, %do: tensor<1x1x8x16xf32>,
         -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
   return %dq, %dk, %dv
       : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
-}
-
-// -----
-
-// A kernel computes what has a schedule.
-// CHECK-LABEL: func.func @scheduled
-// CHECK-NOT: attn.attention_backward
-// UNSCHEDULED-LABEL: func.func @scheduled
-// UNSCHEDULED: attn.attention_backward
-func.func @scheduled(%q: tensor<1x2x8x16xf16>, %l: tensor<1x2x8xf32>) -> tensor<1x2x8x16xf16> {
-  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
-      statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
-      {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
-      : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>
-  return %dq : tensor<1x2x8x16xf16>
 }
 
 // -----

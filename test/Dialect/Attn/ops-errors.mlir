@@ -241,7 +241,7 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+1 {{expected 'maximum' or 'blocks'}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----
@@ -540,7 +540,7 @@ func.func @online_backward_heads(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64
 // -----
 
 func.func @online_backward_keys(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x9x64xf32>) {
-  // expected-error@+1 {{expects key and the key's gradient to have the same number of keys, but they have 8 and 9}}
+  // expected-error@+1 {{expects key and the key's gradient to have the same shape, but they are 'memref<1x1x8x64xf32>' and 'memref<1x1x9x64xf32>'}}
   attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)
     ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
     outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x9x64xf32>, memref<1x1x9x64xf32>)
@@ -560,7 +560,7 @@ func.func @online_backward_type(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64x
 // -----
 
 func.func @online_backward_derivative(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x1x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x8x64xf32>) {
-  // expected-error@+1 {{expects a score region and its derivative, or neither, but has no derivative}}
+  // expected-error@+1 {{expects a derivative if packed queries have a score region, and only then, but has none}}
   attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)
     ins(%q, %q, %k, %k, %l, %l : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
     outs(%q, %dk, %dk : memref<1x1x8x64xf32>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
@@ -573,8 +573,119 @@ func.func @online_backward_derivative(%pq: memref<1x1x64x16xf32>, %q: memref<1x1
 
 // -----
 
+func.func @online_backward_groups(%q: tensor<1x3x8x64xf32>, %k: tensor<1x2x8x64xf32>, %l: tensor<1x3x8xf32>) {
+  // expected-error@+1 {{expects the number of query heads to be a multiple of the number of key and value heads, but they are 3 and 2}}
+  %0:3 = attn.online_backward scale(1.0) ins(%q, %q, %k, %k, %l, %l : tensor<1x3x8x64xf32>, tensor<1x3x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x3x8xf32>, tensor<1x3x8xf32>)
+    outs(%q, %k, %k : tensor<1x3x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>)
+    -> tensor<1x3x8x64xf32>, tensor<1x2x8x64xf32>, tensor<1x2x8x64xf32>
+  return
+}
+
+// -----
+
+func.func @online_backward_sums(%q: tensor<1x1x8x64xf32>, %l: tensor<1x1x8xf32>, %t: tensor<8xf32>, %s: tensor<1x8xf32>) {
+  // expected-error@+1 {{expects capture 0 and its sum to be tensors of floats of one rank, but got 'tensor<8xf32>' and 'tensor<1x8xf32>'}}
+  %0:4 = attn.online_backward scale(1.0) ins(%q, %q, %q, %q, %l, %l : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+    outs(%q, %q, %q : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>)
+    captures(%t : tensor<8xf32>) sums(%s : tensor<1x8xf32>)
+    -> tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x8xf32>
+  return
+}
+
+// -----
+
+func.func @online_backward_packed_captures(%pq: tensor<1x1x64x16xf32>, %q: tensor<1x1x8x64xf32>, %l: tensor<1x1x8xf32>, %t: tensor<8xf32>) {
+  // expected-error@+1 {{expects captures only without packed queries}}
+  %0:4 = attn.online_backward scale(1.0) packed(%pq, %pq : tensor<1x1x64x16xf32>, tensor<1x1x64x16xf32>)
+    ins(%q, %q, %q, %q, %l, %l : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+    outs(%q, %q, %q : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>)
+    captures(%t : tensor<8xf32>) sums(%t : tensor<8xf32>)
+    -> tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @online_backward_scores(%q: tensor<1x1x8x64xf32>, %l: tensor<1x1x8xf32>, %x: tensor<1x1x8x16xf32>) {
+  // expected-error@+1 {{expects scores only with packed queries}}
+  %0:5 = attn.online_backward scale(1.0) ins(%q, %q, %q, %q, %l, %l : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+    outs(%q, %q, %q : tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>)
+    scores(%x, %x : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>)
+    -> tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x64xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @parallel_add_type(%s: tensor<4xf32>, %x: tensor<8xf32>) -> tensor<8xf32> {
+  %r = scf.forall (%i) in (2) shared_outs(%o = %x) -> (tensor<8xf32>) {
+    scf.forall.in_parallel {
+      // expected-error@+1 {{expects to add floats of type 'tensor<2xf32>', but they are 'tensor<4xf32>'}}
+      attn.parallel_add_slice %s into %o[%i] [2] : tensor<4xf32> into tensor<8xf32>
+    }
+  }
+  return %r : tensor<8xf32>
+}
+
+// -----
+
+func.func @parallel_add_rank(%s: tensor<4xf32>, %x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %r = scf.forall (%i) in (2) shared_outs(%o = %x) -> (tensor<8x8xf32>) {
+    scf.forall.in_parallel {
+      // expected-error@+1 {{expects an offset and a size for each dimension of 'tensor<8x8xf32>'}}
+      attn.parallel_add_slice %s into %o[%i] [4] : tensor<4xf32> into tensor<8x8xf32>
+    }
+  }
+  return %r : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @parallel_add_place(%s: tensor<4xf32>, %x: tensor<8xf32>) {
+  // expected-error@+1 {{expects to be in the terminator of a parallel loop}}
+  attn.parallel_add_slice %s into %x[0] [4] : tensor<4xf32> into tensor<8xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{parallel must be of batch, head and key, but has row: items cut the queries of a head}}
+#rows = #attn.gradients<parallel = [batch, row]>
+
+// -----
+
+// expected-error@+1 {{parallel has head twice}}
+#twice = #attn.gradients<parallel = [head, head]>
+
+// -----
+
+// expected-error@+1 {{items must be at least 1, but are 0}}
+#items = #attn.gradients<parallel = [head], items = 0>
+
+// -----
+
+// expected-error@+1 {{items are of a host, which has no parallel `key`, but are 4}}
+#gpu_items = #attn.gradients<parallel = [head, key], items = 4>
+
+// -----
+
+// expected-error@+1 {{captures are added up by_tile on a host, but one is own}}
+#host_captures = #attn.gradients<parallel = [head], captures = [by_tile, own]>
+
+// -----
+
+// expected-error@+1 {{captures are added up otherwise than by_tile on a GPU, but one is by_tile}}
+#gpu_captures = #attn.gradients<parallel = [head, key], captures = [by_tile]>
+
+// -----
+
+// expected-error@+1 {{gradients must have `key` parallel on a GPU, and only there}}
+#no_warps = #attn.schedule<tile = 64x64, order = linear, gradients = <parallel = [head, key]>>
+
+// -----
+
 func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) {
-  // expected-error@+1 {{expects a schedule only with warps, stages and statistics}}
+  // expected-error@+1 {{expects a schedule only with statistics}}
   %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) probabilities(%p : tensor<1x2x8x8xf32>)
     {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
     : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>

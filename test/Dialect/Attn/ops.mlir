@@ -197,6 +197,49 @@ func.func @wide_lse(%x: tensor<1x1x8x16xf32>, %acc: memref<1x1x8x16xf32>, %row: 
   return %l : tensor<1x1x8xf64>
 }
 
+// Grouped heads, and a captured tensor with a gradient.
+// CHECK-LABEL: func @online_backward_heads
+func.func @online_backward_heads(%q: tensor<2x4x?x64xf16>, %k: tensor<2x2x?x64xf16>, %l: tensor<2x4x?xf32>, %dq: tensor<2x4x?x64xf32>, %dk: tensor<2x2x?x64xf32>,
+                                 %t: tensor<4xf16>, %dt: tensor<4xf64>) -> tensor<4xf64> {
+  // CHECK: attn.online_backward scale(1.250000e-01) ins({{.*}}) outs({{.*}}) captures(%{{.*}} : tensor<4xf16>) sums(%{{.*}} : tensor<4xf64>) score {
+  // CHECK: {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key], captures = [over_queries]>>} ->
+  %0:4 = attn.online_backward scale(0.125)
+    ins(%q, %q, %k, %k, %l, %l : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16>, tensor<2x4x?xf32>, tensor<2x4x?xf32>)
+    outs(%dq, %dk, %dk : tensor<2x4x?x64xf32>, tensor<2x2x?x64xf32>, tensor<2x2x?x64xf32>)
+    captures(%t : tensor<4xf16>) sums(%dt : tensor<4xf64>)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %t[%h] : tensor<4xf16>
+      %y = arith.extf %x : f16 to f32
+      %r = arith.mulf %s, %y : f32
+      attn.yield %r : f32
+    } {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key], captures = [over_queries]>>}
+    -> tensor<2x4x?x64xf32>, tensor<2x2x?x64xf32>, tensor<2x2x?x64xf32>, tensor<4xf64>
+  return %0#3 : tensor<4xf64>
+}
+
+// CHECK-LABEL: func @parallel_add_slice
+func.func @parallel_add_slice(%s: tensor<1x?xf32>, %x: tensor<8x?xf32>, %n: index) -> tensor<8x?xf32> {
+  %r = scf.forall (%i) in (8) shared_outs(%o = %x) -> (tensor<8x?xf32>) {
+    scf.forall.in_parallel {
+      // CHECK: attn.parallel_add_slice %{{.*}} into %{{.*}}[%{{.*}}, 0] [1, %{{.*}}] : tensor<1x?xf32> into tensor<8x?xf32>
+      attn.parallel_add_slice %s into %o[%i, 0] [1, %n] : tensor<1x?xf32> into tensor<8x?xf32>
+    }
+  }
+  return %r : tensor<8x?xf32>
+}
+
+// A host's work items.
+// CHECK: schedule = #attn.schedule<tile = 96x192, order = linear, gradients = <parallel = [batch, head], items = 4>>
+func.func @host_gradients(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>) -> tensor<1x1x8x16xf32> {
+  %0:3 = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+      {schedule = #attn.schedule<tile = 96x192, order = linear, gradients = <parallel = [batch, head], items = 4>>}
+      : tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+        -> tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>
+  return %0#0 : tensor<1x1x8x16xf32>
+}
+
 // CHECK-LABEL: func @online_backward
 func.func @online_backward(%pq: tensor<1x1x64x96xf32>, %pdo: tensor<1x1x32x96xf32>, %q: tensor<1x1x?x64xf32>, %do: tensor<1x1x?x32xf16>,
                            %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x32xf16>, %l: tensor<1x1x?xf32>, %dq: tensor<1x1x?x64xf32>,

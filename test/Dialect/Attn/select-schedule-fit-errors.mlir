@@ -90,3 +90,87 @@ func.func @schedule_of_online(%q: tensor<1x1x8x64xf16>, %acc: tensor<1x1x8x64xf3
     -> tensor<1x1x8x64xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>
   return %0#0 : tensor<1x1x8x64xf32>
 }
+
+// -----
+
+// Two warps have the same keys, and half of the queries each.
+func.func @shared_queries(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error@+1 {{has a schedule whose 4 warps share queries that gradients of captured tensors are added up over: expects a multiple of 16 keys for each warp, but has 32}}
+  %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<2xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<2xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<2xf32>
+  return %ds : tensor<2xf32>
+}
+
+// -----
+
+// Reads of a captured tensor that the schedule leaves out, or adds up in a way
+// that their indices rule out.
+func.func @reads(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error@+1 {{has a schedule for 0 reads of captured tensors with gradients, but has 1}}
+  %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<2xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %slope = tensor.extract %slopes[%h] : tensor<2xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, gradients = <parallel = [batch, head, key]>>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<2xf32>
+  return %ds : tensor<2xf32>
+}
+
+// -----
+
+func.func @own(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %slopes: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error@+1 {{has a schedule that adds up gradients by own, which the indices of a read rule out}}
+  %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%slopes : tensor<2xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        // expected-note@+1 {{the read}}
+        %slope = tensor.extract %slopes[%h] : tensor<2xf32>
+        %r = arith.mulf %s, %slope : f32
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, gradients = <parallel = [batch, head, key], captures = [own]>>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<2xf32>
+  return %ds : tensor<2xf32>
+}
+
+// -----
+
+func.func @nested(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>, %t: tensor<64xf32>) -> tensor<64xf32> {
+  // expected-error@+1 {{has a schedule, but reads a captured tensor that has a gradient in a region within its score region}}
+  %dq, %dk, %dv, %ds = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>) captures(%t : tensor<64xf32>)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c = arith.cmpi eq, %i, %j : index
+        %r = scf.if %c -> f32 {
+          %slope = tensor.extract %t[%j] : tensor<64xf32>
+          scf.yield %slope : f32
+        } else {
+          scf.yield %s : f32
+        }
+        attn.yield %r : f32
+      } {schedule = #attn.schedule<tile = 64x64, order = linear>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<64xf32>
+  return %ds : tensor<64xf32>
+}
+
+// -----
+
+func.func @queries(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>) -> tensor<1x2x64x16xf16> {
+  // expected-error@+1 {{has a schedule with 2048 queries in a tile, but a host packs at most 1024}}
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q scale(0.25)
+      statistics(%l, %l : tensor<1x2x64xf32>, tensor<1x2x64xf32>)
+      {schedule = #attn.schedule<tile = 2048x64, order = linear>}
+      : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>
+  return %dq : tensor<1x2x64x16xf16>
+}

@@ -113,7 +113,7 @@ func.func @mixed(%q: tensor<1x1x8x64xf32>, %k: tensor<1x1x8x64xf16>) -> tensor<1
 // gradients fill the registers.
 // SM90-LABEL: func @backward_d128
 // SM90: attn.attention_backward
-// SM90-SAME: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>
+// SM90-SAME: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
 // SM80-LABEL: func @backward_d128
 // SM80: warps = {{4|8}}, stages = 2
 func.func @backward_d128(%x: tensor<2x16x?x128xbf16>, %l: tensor<2x16x?xf32>) -> tensor<2x16x?x128xbf16> {
@@ -123,7 +123,7 @@ func.func @backward_d128(%x: tensor<2x16x?x128xbf16>, %l: tensor<2x16x?xf32>) ->
 }
 
 // SM90-LABEL: func @backward_d64
-// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2>
+// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
 func.func @backward_d64(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>) -> tensor<2x16x?x64xbf16> {
   %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>
@@ -132,7 +132,7 @@ func.func @backward_d64(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>) -> t
 
 // Of narrow values, the queries' gradients take more registers than scores do.
 // SM90-LABEL: func @backward_narrow_values
-// SM90: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 8, stages = 2>
+// SM90: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
 func.func @backward_narrow_values(%x: tensor<2x2x127x256xbf16>, %v: tensor<2x2x127x16xbf16>, %l: tensor<2x2x127xf32>) -> tensor<2x2x127x256xbf16> {
   %dq, %dk, %dv = attn.attention_backward %x, %x, %v, %v scale(0.125) statistics(%l, %l : tensor<2x2x127xf32>, tensor<2x2x127xf32>)
     : tensor<2x2x127x256xbf16>, tensor<2x2x127x256xbf16>, tensor<2x2x127x16xbf16>, tensor<2x2x127x16xbf16> -> tensor<2x2x127x256xbf16>, tensor<2x2x127x256xbf16>, tensor<2x2x127x16xbf16>
@@ -141,7 +141,7 @@ func.func @backward_narrow_values(%x: tensor<2x2x127x256xbf16>, %v: tensor<2x2x1
 
 // A derivative that reads scores keeps them in registers beside probabilities.
 // SM90-LABEL: func @backward_soft_cap
-// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>
+// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
 func.func @backward_soft_cap(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>) -> tensor<2x16x?x64xbf16> {
   %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     score {
@@ -156,7 +156,7 @@ func.func @backward_soft_cap(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>)
 // Gradients of what heads choose are summed in registers, from scores and
 // probabilities that are kept; some may be spilled.
 // SM90-LABEL: func @backward_slopes
-// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>
+// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
 func.func @backward_slopes(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16xf32>) -> tensor<16xf32> {
   %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     captures(%c : tensor<16xf32>)
@@ -173,7 +173,7 @@ func.func @backward_slopes(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %
 // What queries and keys choose is sent to memory. Of a bias that is added, no
 // score is kept for that.
 // SM90-LABEL: func @backward_bias
-// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2>
+// SM90: schedule = #attn.schedule<tile = 64x128, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
 func.func @backward_bias(%x: tensor<2x16x?x64xbf16>, %l: tensor<2x16x?xf32>, %c: tensor<16x?x?xf32>) -> tensor<16x?x?xf32> {
   %dq, %dk, %dv, %dc = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     captures(%c : tensor<16x?x?xf32>)
@@ -236,9 +236,9 @@ func.func @backward_double(%x: tensor<2x16x?x64xf64>, %l: tensor<2x16x?xf64>) ->
 
 // Accumulators of head dim 256 take the registers of two warps for 16 keys.
 // SM90-LABEL: func @backward_d256
-// SM90: schedule = #attn.schedule<tile = 32x64, order = linear, warps = 8, stages = 2>
+// SM90: schedule = #attn.schedule<tile = 32x64, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
 // SM80-LABEL: func @backward_d256
-// SM80: schedule = #attn.schedule<tile = 32x64, order = linear, warps = 8, stages = 2>
+// SM80: schedule = #attn.schedule<tile = 32x64, order = linear, warps = 8, stages = 2, gradients = <parallel = [batch, head, key]
 func.func @backward_d256(%x: tensor<2x16x?x256xbf16>, %l: tensor<2x16x?xf32>) -> tensor<2x16x?x256xbf16> {
   %dq, %dk, %dv = attn.attention_backward %x, %x, %x, %x scale(0.125) statistics(%l, %l : tensor<2x16x?xf32>, tensor<2x16x?xf32>)
     : tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16> -> tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>

@@ -1,4 +1,5 @@
-// RUN: fovea-opt --attn-tile-backward --verify-diagnostics %s
+// RUN: fovea-opt --attn-select-schedule --attn-online-softmax --attn-tile --attn-pack-queries \
+// RUN:   --verify-diagnostics %s
 
 func.func @step(%q: tensor<1x1x8x16xf32>, %l: tensor<1x1x8xf32>)
     -> tensor<1x1x8x16xf32> {

@@ -1,4 +1,5 @@
-// RUN: fovea-opt --attn-tile-backward --canonicalize --cse --split-input-file \
+// RUN: fovea-opt --attn-select-schedule --attn-online-softmax --attn-tile --canonicalize --cse \
+// RUN:   --attn-pack-queries --canonicalize --cse --split-input-file \
 // RUN:   --mlir-print-local-scope %s | FileCheck %s
 
 // Queries of a tile: as many as leave a quarter of a core's near memory to the

@@ -1,4 +1,6 @@
-// RUN: fovea-opt --attn-tile-backward="query-tile=8 key-tile=16" --canonicalize \
+// RUN: fovea-opt --attn-select-schedule="query-tile=8 key-tile=16" \
+// RUN:   --attn-online-softmax=scheduled-only --attn-tile --canonicalize --cse \
+// RUN:   --attn-pack-queries --canonicalize \
 // RUN:   --cse --split-input-file --mlir-print-local-scope %s | FileCheck %s
 
 // A head of keys has its group's queries for itself: gradients are added to
@@ -10,13 +12,13 @@
 // CHECK-COUNT-3: linalg.fill
 // CHECK:   scf.for %[[M:.*]] = %c0 to %c2 step %c1{{ }}
 // CHECK:     scf.for %[[I:.*]] = %c0 to %c64 step %c8{{ }}
+// CHECK:       %[[WIDE:.*]] = arith.extf %{{.*}} : tensor<1x1x8x16xf16> to tensor<1x1x8x16xf32>
 // CHECK:       %[[PQ:.*]] = attn.pack_query by 0.36067376022224085
 // CHECK:       %[[PDO:.*]] = attn.pack_query by 1.000000e+00
-// CHECK:       %[[WIDE:.*]] = arith.extf %{{.*}} : tensor<1x1x8x16xf16> to tensor<1x1x8x16xf32>
 // CHECK:       scf.for %[[J:.*]] = %c0 to %[[END:.*]] step %c16 iter_args(%[[DQ:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
 // CHECK:         attn.online_backward scale(2.500000e-01) packed(%[[PQ]], %[[PDO]] : tensor<1x1x16x16xf32>, tensor<1x1x16x16xf32>) ins(%[[WIDE]],
 // CHECK-SAME:      outs(%[[DQ]], {{.*}} : tensor<1x1x8x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>)
-// CHECK-SAME:      at[%[[B]], %{{.*}}, %[[I]], %[[J]]] whole[%c4, %c64] partial(%{{.*}}) mask {
+// CHECK-SAME:      at[%[[B]], %{{.*}}, %[[I]], %[[J]]] partial(%{{.*}}) mask {
 // CHECK:   scf.forall.in_parallel
 // CHECK-COUNT-3: tensor.parallel_insert_slice
 // CHECK: arith.truncf %{{.*}} : tensor<2x4x64x16xf32> to tensor<2x4x64x16xf16>

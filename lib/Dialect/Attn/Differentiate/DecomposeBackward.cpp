@@ -215,9 +215,7 @@ struct DecomposeBackward final
   void runOnOperation() override {
     SmallVector<AttentionBackwardOp> ops;
     getOperation()->walk([&](AttentionBackwardOp op) {
-      bool isLeft = (storedOnly && !op.getProbabilities()) ||
-                    (unscheduledOnly && op.getSchedule());
-      if (!isLeft)
+      if (!storedOnly || op.getProbabilities())
         ops.push_back(op);
     });
     for (AttentionBackwardOp op : ops) {

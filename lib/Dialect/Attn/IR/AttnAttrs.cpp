@@ -43,13 +43,66 @@ static void printTileShape(AsmPrinter &printer, int64_t queryTile,
   printer << queryTile << "x" << keyTile;
 }
 
-/// Parses `= name`, one of an enum.
+#include "fovea/Dialect/Attn/IR/AttnEnums.cpp.inc"
+
+/// Parses `[name, name, ...]`.
+template <typename EnumT>
+static ParseResult parseEnumList(AsmParser &parser,
+                                 SmallVectorImpl<EnumT> &list) {
+  return parser.parseCommaSeparatedList(
+      AsmParser::Delimiter::Square, [&]() -> ParseResult {
+        FailureOr<EnumT> value = FieldParser<EnumT>::parse(parser);
+        if (failed(value))
+          return failure();
+        list.push_back(*value);
+        return success();
+      });
+}
+
+template <typename EnumT>
+static void printEnumList(AsmPrinter &printer, ArrayRef<EnumT> list) {
+  printer << '[';
+  llvm::interleaveComma(list, printer,
+                        [&](EnumT value) { printer << stringifyEnum(value); });
+  printer << ']';
+}
+
+/// Parses the value of one of several optional `, name = value`, in any order.
+using ParseFn = llvm::function_ref<ParseResult(StringRef name)>;
+static ParseResult parseOptional(AsmParser &parser, ArrayRef<StringRef> names,
+                                 ParseFn parse) {
+  llvm::SmallDenseSet<StringRef> seen;
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef name;
+    if (failed(parser.parseOptionalKeyword(&name, names)) ||
+        !seen.insert(name).second) {
+      InFlightDiagnostic error = parser.emitError(loc, "expected ");
+      llvm::interleave(
+          names, [&](StringRef each) { error << "'" << each << "'"; },
+          [&] { error << " or "; });
+      return error << ", each once";
+    }
+    if (parser.parseEqual() || parse(name))
+      return failure();
+  }
+  return success();
+}
+
+template <typename T>
+static ParseResult parseField(AsmParser &parser, T &field) {
+  FailureOr<T> value = FieldParser<T>::parse(parser);
+  if (failed(value))
+    return failure();
+  field = *value;
+  return success();
+}
+
+/// Parses the name of one of an enum.
 template <typename EnumT>
 static ParseResult parseChoice(AsmParser &parser, StringRef choice,
                                ArrayRef<StringRef> names, EnumT &value) {
   StringRef name;
-  if (parser.parseEqual())
-    return failure();
   SMLoc loc = parser.getCurrentLocation();
   if (failed(parser.parseOptionalKeyword(&name, names)))
     return parser.emitError(loc, "expected ")
@@ -58,32 +111,60 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
   return success();
 }
 
-/// Parses choices that are not the default.
-static ParseResult parseChoices(AsmParser &parser, Maximum &maximum,
-                                Blocks &blocks) {
-  while (succeeded(parser.parseOptionalComma())) {
-    if (succeeded(parser.parseOptionalKeyword("maximum"))) {
-      if (parseChoice(parser, "maximum", {"exact", "stale"}, maximum))
-        return failure();
-    } else if (succeeded(parser.parseOptionalKeyword("blocks"))) {
-      if (parseChoice(parser, "blocks", {"tiles", "persistent"}, blocks))
-        return failure();
-    } else {
-      return parser.emitError(parser.getCurrentLocation(),
-                              "expected 'maximum' or 'blocks'");
-    }
-  }
-  return success();
+/// Parses the parts of a schedule that not every machine has.
+static ParseResult parseMachine(AsmParser &parser, int64_t &warps,
+                                int64_t &stages, Maximum &maximum,
+                                Blocks &blocks, GradientsAttr &gradients) {
+  return parseOptional(
+      parser, {"warps", "stages", "maximum", "blocks", "gradients"},
+      [&](StringRef name) {
+        if (name == "warps")
+          return parseField(parser, warps);
+        if (name == "stages")
+          return parseField(parser, stages);
+        if (name == "maximum")
+          return parseChoice(parser, name, {"exact", "stale"}, maximum);
+        if (name == "blocks")
+          return parseChoice(parser, name, {"tiles", "persistent"}, blocks);
+        return parseField(parser, gradients);
+      });
 }
 
-static void printChoices(AsmPrinter &printer, Maximum maximum, Blocks blocks) {
+static void printMachine(AsmPrinter &printer, int64_t warps, int64_t stages,
+                         Maximum maximum, Blocks blocks,
+                         GradientsAttr gradients) {
+  if (warps || stages)
+    printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
-    printer << ", maximum = " << stringifyMaximum(maximum);
+    printer << ", maximum = " << stringifyEnum(maximum);
   if (blocks != Blocks::Tiles)
-    printer << ", blocks = " << stringifyBlocks(blocks);
+    printer << ", blocks = " << stringifyEnum(blocks);
+  if (gradients) {
+    printer << ", gradients = ";
+    printer.printStrippedAttrOrType(gradients);
+  }
 }
 
-#include "fovea/Dialect/Attn/IR/AttnEnums.cpp.inc"
+/// Parses how items divide sums.
+static ParseResult parseSums(AsmParser &parser, int64_t &items,
+                             SmallVectorImpl<CaptureSum> &captures) {
+  items = 1;
+  return parseOptional(parser, {"items", "captures"}, [&](StringRef name) {
+    return name == "items" ? parseField(parser, items)
+                           : parseEnumList(parser, captures);
+  });
+}
+
+static void printSums(AsmPrinter &printer, int64_t items,
+                      ArrayRef<CaptureSum> captures) {
+  if (items != 1)
+    printer << ", items = " << items;
+  if (captures.empty())
+    return;
+  printer << ", captures = ";
+  printEnumList(printer, captures);
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnAttrs.cpp.inc"
 
@@ -98,10 +179,14 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t queryTile, int64_t keyTile,
                                    WorkOrder order, int64_t warps,
                                    int64_t stages, Maximum maximum,
-                                   Blocks blocks) {
+                                   Blocks blocks, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
+  if (gradients && gradients.isParallel(Coordinate::Key) != (warps > 0))
+    return emitError() << "gradients must have `key` parallel on a GPU, and "
+                          "only there, but have "
+                       << gradients << " for " << warps << " warps";
   if (warps == 0 && stages == 0)
     return success();
   if (warps < 1 || warps > 32)
@@ -113,5 +198,33 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (size % 16)
       return emitError() << "tile must have a multiple of 16 " << name
                          << ", but has " << size;
+  return success();
+}
+
+LogicalResult
+GradientsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      ArrayRef<Coordinate> parallel, int64_t items,
+                      ArrayRef<CaptureSum> captures) {
+  for (Coordinate coordinate : parallel) {
+    if (coordinate == Coordinate::Row)
+      return emitError() << "parallel must be of batch, head and key, but has "
+                            "row: items cut the queries of a head";
+    if (llvm::count(parallel, coordinate) > 1)
+      return emitError() << "parallel has " << stringifyEnum(coordinate)
+                         << " twice";
+  }
+  bool isGpu = llvm::is_contained(parallel, Coordinate::Key);
+  if (items < 1)
+    return emitError() << "items must be at least 1, but are " << items;
+  if (isGpu && items != 1)
+    return emitError() << "items are of a host, which has no parallel `key`, "
+                          "but are "
+                       << items;
+  for (CaptureSum sum : captures)
+    if ((sum == CaptureSum::ByTile) == isGpu)
+      return emitError() << "captures are added up "
+                         << (isGpu ? "otherwise than by_tile on a GPU"
+                                   : "by_tile on a host")
+                         << ", but one is " << stringifyEnum(sum);
   return success();
 }

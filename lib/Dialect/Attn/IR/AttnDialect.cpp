@@ -8,6 +8,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -64,6 +65,38 @@ SmallVector<Value> fovea::attn::getCaptures(Operation *op) {
   SetVector<Value> captures;
   getUsedValuesDefinedAbove(op->getRegions(), captures);
   return captures.takeVector();
+}
+
+SmallVector<std::optional<Coordinate>>
+fovea::attn::getCaptureAxes(Value tensor, Region &score) {
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  SmallVector<std::optional<Coordinate>> axes(rank);
+  if (score.empty())
+    return axes;
+  Block &body = score.front();
+  auto getCoordinate = [&](Value index) -> std::optional<Coordinate> {
+    auto argument = dyn_cast<BlockArgument>(index);
+    if (!argument || argument.getOwner() != &body || !argument.getArgNumber())
+      return std::nullopt;
+    return static_cast<Coordinate>(argument.getArgNumber() - 1);
+  };
+  bool isRead = false;
+  score.walk([&](tensor::ExtractOp read) {
+    if (read.getTensor() != tensor)
+      return;
+    for (auto [axis, index] : llvm::zip_equal(axes, read.getIndices())) {
+      std::optional<Coordinate> coordinate = getCoordinate(index);
+      if (!isRead)
+        axis = coordinate;
+      else if (axis != coordinate)
+        axis = std::nullopt;
+    }
+    isRead = true;
+  });
+  for (std::optional<Coordinate> axis : llvm::to_vector(axes))
+    if (axis && llvm::count(axes, axis) > 1)
+      llvm::replace(axes, axis, std::optional<Coordinate>());
+  return axes;
 }
 
 Value fovea::attn::expandShape(OpBuilder &builder, Location loc, Value tensor,
@@ -191,12 +224,32 @@ MutableOperandRange FinalizeOp::getDpsInitsMutable() {
 MutableOperandRange OnlineBackwardOp::getDpsInitsMutable() {
   return MutableOperandRange(getOperation(),
                              getQueryGradientMutable().getOperandNumber(),
-                             getScores() ? 5 : 3);
+                             3 + getSums().size() + (getScores() ? 2 : 0));
 }
 
 MutableOperandRange PackQueryOp::getDpsInitsMutable() {
   return MutableOperandRange(getOperation(),
                              getPackedMutable().getOperandNumber(), 1);
+}
+
+void ParallelAddSliceOp::build(OpBuilder &builder, OperationState &state,
+                               Value source, Value dest,
+                               ArrayRef<OpFoldResult> offsets,
+                               ArrayRef<OpFoldResult> sizes) {
+  SmallVector<Value> dynamicOffsets, dynamicSizes;
+  SmallVector<int64_t> staticOffsets, staticSizes;
+  dispatchIndexOpFoldResults(offsets, dynamicOffsets, staticOffsets);
+  dispatchIndexOpFoldResults(sizes, dynamicSizes, staticSizes);
+  build(builder, state, source, dest, dynamicOffsets, dynamicSizes,
+        staticOffsets, staticSizes);
+}
+
+MutableOperandRange ParallelAddSliceOp::getUpdatedDestinations() {
+  return getDestMutable();
+}
+
+Operation *ParallelAddSliceOp::getIteratingParent() {
+  return getOperation()->getParentOp()->getParentOp();
 }
 
 /// On memrefs a destination-passing op reads its operands and writes its

@@ -7,7 +7,9 @@
 //
 // The iteration domain of attn.online_attention is (b, h, i, j): batch, query
 // head and query are parallel, the key is a reduction that the op carries in
-// its destinations. That of attn.finalize is (b, h, i). Ops on rows, such as
+// its destinations. That of attn.online_backward is (b, g, m, i, j), with the
+// head of keys and the query head of its group; all but the first two are
+// reductions. That of attn.finalize is (b, h, i). Ops on rows, such as
 // norms, rope and elementwise ops, are tiled in all dimensions but the last.
 // Features are never tiled.
 //
@@ -298,6 +300,228 @@ FailureOr<TilingResult> OnlineAttentionOp::generateResultTileValue(
     OpBuilder &builder, unsigned resultNumber, ArrayRef<Fold> offsets,
     ArrayRef<Fold> sizes) {
   return resultTile(*this, builder, resultNumber, offsets, sizes);
+}
+
+//===----------------------------------------------------------------------===//
+// OnlineBackwardOp
+//===----------------------------------------------------------------------===//
+
+/// Returns the number of query heads that share one of `kvHeads` heads of keys.
+static Fold groupOf(OpBuilder &builder, Location loc, Fold heads,
+                    Fold kvHeads) {
+  std::optional<int64_t> staticHeads = getConstantIntValue(heads);
+  std::optional<int64_t> staticKvHeads = getConstantIntValue(kvHeads);
+  if (staticKvHeads == 1)
+    return heads;
+  if (isSameSize(heads, kvHeads) || staticKvHeads == 0)
+    return builder.getIndexAttr(1);
+  if (staticHeads && staticKvHeads)
+    return builder.getIndexAttr(*staticHeads / *staticKvHeads);
+  // Without heads there is no group, but no division by zero either.
+  Value divisor = arith::MaxSIOp::create(
+      builder, loc, getValueOrCreateConstantIndexOp(builder, loc, kvHeads),
+      arith::ConstantIndexOp::create(builder, loc, 1));
+  return arith::DivUIOp::create(
+             builder, loc, getValueOrCreateConstantIndexOp(builder, loc, heads),
+             divisor)
+      .getResult();
+}
+
+SmallVector<IteratorType> OnlineBackwardOp::getLoopIteratorTypes() {
+  return {IteratorType::parallel, IteratorType::parallel,
+          IteratorType::reduction, IteratorType::reduction,
+          IteratorType::reduction};
+}
+
+SmallVector<Range> OnlineBackwardOp::getIterationDomain(OpBuilder &builder) {
+  Location loc = getLoc();
+  Fold kvHeads = sizeOf(builder, loc, getKey(), 1);
+  return domainOf(
+      builder,
+      {sizeOf(builder, loc, getQuery(), 0), kvHeads,
+       groupOf(builder, loc, sizeOf(builder, loc, getQuery(), 1), kvHeads),
+       sizeOf(builder, loc, getQuery(), 2), sizeOf(builder, loc, getKey(), 2)});
+}
+
+namespace {
+/// A tile of the iteration domain of attn.online_backward, as parts of the
+/// operands.
+struct BackwardTile {
+  /// A part of a dimension. A part that is all of it needs no slice.
+  struct Part {
+    Fold offset, size;
+    bool isWhole;
+  };
+
+  /// Fails where the tile has parts of several groups of heads.
+  static FailureOr<BackwardTile> get(OnlineBackwardOp op, OpBuilder &builder,
+                                     ArrayRef<Fold> offsets,
+                                     ArrayRef<Fold> sizes);
+
+  /// Returns the parts of the dimensions of a destination, for its first ones.
+  SmallVector<Part> ofQueries() const { return {batch, head, row}; }
+  SmallVector<Part> ofKeys() const { return {batch, kvHead, key}; }
+  SmallVector<Part> ofResult(OnlineBackwardOp op, OpBuilder &builder,
+                             unsigned number) const;
+  const Part &operator[](Coordinate coordinate) const {
+    const Part *parts[] = {&batch, &head, &row, &key};
+    return *parts[static_cast<unsigned>(coordinate)];
+  }
+
+  Part batch, head, kvHead, row, key;
+};
+} // namespace
+
+FailureOr<BackwardTile> BackwardTile::get(OnlineBackwardOp op,
+                                          OpBuilder &builder,
+                                          ArrayRef<Fold> offsets,
+                                          ArrayRef<Fold> sizes) {
+  Location loc = op.getLoc();
+  SmallVector<Range> domain = op.getIterationDomain(builder);
+  SmallVector<Part> parts;
+  for (auto [offset, size, range] : llvm::zip_equal(offsets, sizes, domain))
+    parts.push_back(
+        {offset, size, isZeroInteger(offset) && isSameSize(size, range.size)});
+  BackwardTile tile = {parts[0], {}, parts[1], parts[3], parts[4]};
+  Part group = parts[1], member = parts[2];
+  Fold members = domain[2].size;
+  // Products of numbers that are not constants are no affine expressions.
+  auto multiply = [&](Fold a) -> Fold {
+    std::optional<int64_t> left = getConstantIntValue(a),
+                           right = getConstantIntValue(members);
+    if (left == 0 || right == 1)
+      return a;
+    if (left == 1)
+      return members;
+    if (left && right)
+      return builder.getIndexAttr(*left * *right);
+    return arith::MulIOp::create(
+               builder, loc, getValueOrCreateConstantIndexOp(builder, loc, a),
+               getValueOrCreateConstantIndexOp(builder, loc, members))
+        .getResult();
+  };
+  if (member.isWhole) {
+    tile.head = {multiply(group.offset), multiply(group.size), group.isWhole};
+    return tile;
+  }
+  if (getConstantIntValue(group.size) != 1)
+    return failure();
+  AffineExpr d0 = builder.getAffineDimExpr(0), d1 = builder.getAffineDimExpr(1);
+  tile.head = {
+      affine::makeComposedFoldedAffineApply(
+          builder, loc, d0 + d1, {multiply(group.offset), member.offset}),
+      member.size, false};
+  return tile;
+}
+
+SmallVector<BackwardTile::Part> BackwardTile::ofResult(OnlineBackwardOp op,
+                                                       OpBuilder &builder,
+                                                       unsigned number) const {
+  if (number < 3)
+    return number == 0 ? ofQueries() : ofKeys();
+  SmallVector<Part> parts;
+  Value sum = op.getSums()[number - 3];
+  for (auto [dim, axis] : llvm::enumerate(
+           getCaptureAxes(op.getCaptures()[number - 3], op.getScore())))
+    parts.push_back(axis ? (*this)[*axis]
+                         : Part{builder.getIndexAttr(0),
+                                sizeOf(builder, op.getLoc(), sum, dim), true});
+  return parts;
+}
+
+FailureOr<TilingResult> OnlineBackwardOp::getTiledImplementation(
+    OpBuilder &builder, ArrayRef<Fold> offsets, ArrayRef<Fold> sizes) {
+  Location loc = getLoc();
+  if (getPackedQuery())
+    return emitOpError("cannot be tiled along packed queries");
+  FailureOr<BackwardTile> tile =
+      BackwardTile::get(*this, builder, offsets, sizes);
+  if (failed(tile))
+    return emitOpError("cannot be tiled by parts of several groups of heads");
+
+  TilingResult result;
+  auto slice = [&](Value value, ArrayRef<BackwardTile::Part> parts) -> Value {
+    if (llvm::all_of(parts, [](auto part) { return part.isWhole; }))
+      return value;
+    SmallVector<Fold> at, extent;
+    for (const BackwardTile::Part &part : parts) {
+      at.push_back(part.offset);
+      extent.push_back(part.size);
+    }
+    return sliceOf(builder, loc, value, at, extent, result.generatedSlices);
+  };
+  SmallVector<std::pair<unsigned, Value>> operands;
+  for (OpOperand *operand : {&getQueryMutable(), &getGradientMutable(),
+                             &getLseMutable(), &getDeltaMutable()})
+    operands.emplace_back(operand->getOperandNumber(),
+                          slice(operand->get(), tile->ofQueries()));
+  for (OpOperand *operand : {&getKeyMutable(), &getValueMutable()})
+    operands.emplace_back(operand->getOperandNumber(),
+                          slice(operand->get(), tile->ofKeys()));
+  SmallVector<Value> inits;
+  for (auto [number, init] : llvm::enumerate(getDpsInitsMutable())) {
+    inits.push_back(slice(init.get(), tile->ofResult(*this, builder, number)));
+    operands.emplace_back(init.getOperandNumber(), inits.back());
+  }
+
+  // Regions and dropout still see the coordinates of the whole attention.
+  SmallVector<Value> at, whole(getWhole());
+  AffineExpr d0 = builder.getAffineDimExpr(0), d1 = builder.getAffineDimExpr(1);
+  if (getDropout() || !getScore().empty() || !getMask().empty())
+    for (unsigned dim = 0; dim < 4; ++dim) {
+      Fold offset = (*tile)[static_cast<Coordinate>(dim)].offset;
+      if (!getAt().empty() && isZeroInteger(offset)) {
+        at.push_back(getAt()[dim]);
+        continue;
+      }
+      Fold base = getAt().empty() ? Fold(builder.getIndexAttr(0))
+                                  : getAsOpFoldResult(getAt()[dim]);
+      at.push_back(getValueOrCreateConstantIndexOp(
+          builder, loc,
+          affine::makeComposedFoldedAffineApply(builder, loc, d0 + d1,
+                                                {base, offset})));
+    }
+  if (getDropout() && whole.empty())
+    for (int64_t dim : {1, 2})
+      whole.push_back(getValueOrCreateConstantIndexOp(
+          builder, loc, sizeOf(builder, loc, getQuery(), dim)));
+
+  auto tiled = cast<OnlineBackwardOp>(builder.clone(*getOperation()));
+  for (auto [number, operand] : operands)
+    tiled->setOperand(number, operand);
+  for (auto [opResult, init] : llvm::zip(tiled->getResults(), inits))
+    opResult.setType(init.getType());
+  tiled.getAtMutable().assign(at);
+  tiled.getWholeMutable().assign(whole);
+
+  result.tiledOps = {tiled};
+  result.tiledValues = llvm::to_vector_of<Value>(tiled->getResults());
+  return result;
+}
+
+LogicalResult OnlineBackwardOp::getResultTilePosition(
+    OpBuilder &builder, unsigned resultNumber, ArrayRef<Fold> offsets,
+    ArrayRef<Fold> sizes, SmallVector<Fold> &resultOffsets,
+    SmallVector<Fold> &resultSizes) {
+  FailureOr<BackwardTile> tile =
+      BackwardTile::get(*this, builder, offsets, sizes);
+  if (failed(tile))
+    return failure();
+  resultOffsets.clear();
+  resultSizes.clear();
+  for (const BackwardTile::Part &part :
+       tile->ofResult(*this, builder, resultNumber)) {
+    resultOffsets.push_back(part.offset);
+    resultSizes.push_back(part.size);
+  }
+  Value sum = getDpsInits()[resultNumber];
+  for (int64_t dim = resultOffsets.size(),
+               rank = cast<ShapedType>(sum.getType()).getRank();
+       dim < rank; ++dim) {
+    resultOffsets.push_back(builder.getIndexAttr(0));
+    resultSizes.push_back(sizeOf(builder, getLoc(), sum, dim));
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

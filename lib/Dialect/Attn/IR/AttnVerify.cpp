@@ -508,9 +508,8 @@ LogicalResult AttentionBackwardOp::verify() {
                << " and its gradient to have a float element type, but got "
                << value.getType();
   }
-  if (getSchedule() && (!getSchedule()->getWarps() || p))
-    return emitOpError("expects a schedule only with warps, stages and "
-                       "statistics");
+  if (getSchedule() && p)
+    return emitOpError("expects a schedule only with statistics");
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
@@ -618,11 +617,12 @@ LogicalResult OnlineAttentionOp::verify() {
 
 /// Checks the score region, its derivative and the mask region.
 static LogicalResult verifyRegionsOf(OnlineBackwardOp op, Type accumulation) {
-  if (op.getScore().empty() != op.getDerivative().empty())
-    return op.emitOpError("expects a score region and its derivative, or "
-                          "neither, but has ")
-           << (op.getScore().empty() ? "no score region" : "no derivative");
-  if (!op.getDerivative().empty() &&
+  bool isDerived = op.getPackedQuery() && !op.getScore().empty();
+  if (op.getDerivative().empty() == isDerived)
+    return op.emitOpError("expects a derivative if packed queries have a score "
+                          "region, and only then, but has ")
+           << (isDerived ? "none" : "one");
+  if (isDerived &&
       failed(verifyRegion(op, "derivative", op.getDerivative(),
                           withCoordinates(op.getContext(), accumulation),
                           accumulation)))
@@ -630,6 +630,68 @@ static LogicalResult verifyRegionsOf(OnlineBackwardOp op, Type accumulation) {
   if (op.getPartial() && op.getMask().empty())
     return op.emitOpError("expects `partial` only with a mask region");
   return verifyScoreAndMask(op, op.getScore(), op.getMask(), accumulation);
+}
+
+/// Checks the packed operands, and the blocks of scores, which have their
+/// columns.
+static LogicalResult verifyPacked(OnlineBackwardOp op) {
+  Value query = op.getPackedQuery(), gradient = op.getPackedGradient();
+  if (!query)
+    return op.getScores()
+               ? op.emitOpError("expects scores only with packed queries")
+               : success();
+  if (!op.getCaptures().empty())
+    return op.emitOpError("expects captures only without packed queries");
+  int64_t groups = sizeOf(query, 1), columns = sizeOf(query, 3);
+  if (ShapedType::isDynamic(groups) || ShapedType::isDynamic(columns))
+    return op.emitOpError("expects a packed query to have a static number of "
+                          "queries, but it is ")
+           << query.getType();
+  if (failed(verifySame(op, "head dim",
+                        {{"key", sizeOf(op.getKey(), 3)},
+                         {"a packed query", sizeOf(query, 2)}})) ||
+      failed(verifySame(op, "value dim",
+                        {{"value", sizeOf(op.getValue(), 3)},
+                         {"a packed gradient", sizeOf(gradient, 2)}})) ||
+      failed(verifySame(op, "number of groups",
+                        {{"a packed query", groups},
+                         {"a packed gradient", sizeOf(gradient, 1)}})) ||
+      failed(verifySame(op, "packed number of queries",
+                        {{"a packed query", columns},
+                         {"a packed gradient", sizeOf(gradient, 3)}})))
+    return failure();
+  if (!op.getScores())
+    return success();
+  for (Value scores : {op.getScores(), op.getScoreGradient()})
+    if (failed(verifySame(op, "number of keys",
+                          {{"key", sizeOf(op.getKey(), 2)},
+                           {"scores", sizeOf(scores, 2)}})) ||
+        failed(verifySame(op, "packed number of queries",
+                          {{"a packed query", groups * columns},
+                           {"scores", sizeOf(scores, 3)}})))
+      return failure();
+  return success();
+}
+
+/// Checks that each captured tensor has a sum of its gradient.
+static LogicalResult verifySums(OnlineBackwardOp op) {
+  if (op.getCaptures().size() != op.getSums().size())
+    return op.emitOpError()
+           << "expects a sum for each of " << op.getCaptures().size()
+           << " captures, but has " << op.getSums().size();
+  for (auto [number, capture, sum] :
+       llvm::enumerate(op.getCaptures(), op.getSums())) {
+    auto type = cast<RankedTensorType>(capture.getType()),
+         sumType = cast<RankedTensorType>(sum.getType());
+    if (type.getRank() != sumType.getRank() ||
+        !isa<FloatType>(type.getElementType()) ||
+        !isa<FloatType>(sumType.getElementType()))
+      return op.emitOpError()
+             << "expects capture " << number
+             << " and its sum to be tensors of floats of one rank, but got "
+             << type << " and " << sumType;
+  }
+  return success();
 }
 
 LogicalResult OnlineBackwardOp::verify() {
@@ -652,13 +714,16 @@ LogicalResult OnlineBackwardOp::verify() {
       {"gradient", g, 4, false},
       {"key", k, 4, false},
       {"value", v, 4, false},
-      {"a packed query", getPackedQuery(), 4, true},
-      {"a packed gradient", getPackedGradient(), 4, true},
       {"lse", getLse(), 3, false},
       {"delta", getDelta(), 3, true},
       {"the query's gradient", getQueryGradient(), 4, true},
       {"the key's gradient", getKeyGradient(), 4, true},
       {"the value's gradient", getValueGradient(), 4, true}};
+  bool isPacked = bool(getPackedQuery());
+  if (isPacked) {
+    operands.push_back({"a packed query", getPackedQuery(), 4, true});
+    operands.push_back({"a packed gradient", getPackedGradient(), 4, true});
+  }
   if (getScores()) {
     operands.push_back({"scores", getScores(), 4, true});
     operands.push_back({"the scores' gradient", getScoreGradient(), 4, true});
@@ -670,71 +735,63 @@ LogicalResult OnlineBackwardOp::verify() {
         failed(verifyElementType(*this, operand.name, operand.value,
                                  accumulation)))
       return failure();
-    bool isPacked = operand.value == getPackedQuery() ||
-                    operand.value == getPackedGradient();
+    if (!isPacked)
+      continue;
+    bool hasGroups = operand.value == getPackedQuery() ||
+                     operand.value == getPackedGradient();
     if (sizeOf(operand.value, 0) != 1 ||
-        (!isPacked && sizeOf(operand.value, 1) != 1))
+        (!hasGroups && sizeOf(operand.value, 1) != 1))
       return emitOpError() << "expects one head, but " << operand.name << " is "
                            << operand.value.getType();
   }
-  if (failed(verifyLogSumExp(*this, getLse(), accumulation)))
+  if (failed(verifyLogSumExp(*this, getLse(), accumulation)) ||
+      failed(verifyAttentionOperands(*this, q, 3, k, v)))
     return failure();
-  Value packed = getPackedQuery();
-  int64_t groups = sizeOf(packed, 1), columns = sizeOf(packed, 3);
-  if (ShapedType::isDynamic(groups) || ShapedType::isDynamic(columns))
-    return emitOpError("expects a packed query to have a static number of "
-                       "queries, but it is ")
-           << packed.getType();
-  if (failed(verifySame(
-          *this, "number of queries",
-          {{"query", sizeOf(q, 2)},
-           {"gradient", sizeOf(g, 2)},
-           {"lse", sizeOf(getLse(), 2)},
-           {"delta", sizeOf(getDelta(), 2)},
-           {"the query's gradient", sizeOf(getQueryGradient(), 2)}})) ||
+  StringRef names[] = {"batch size", "number of heads", "number of queries"};
+  for (auto [dim, name] : llvm::enumerate(names))
+    if (failed(verifySame(
+            *this, name,
+            {{"query", sizeOf(q, dim)},
+             {"gradient", sizeOf(g, dim)},
+             {"lse", sizeOf(getLse(), dim)},
+             {"delta", sizeOf(getDelta(), dim)},
+             {"the query's gradient", sizeOf(getQueryGradient(), dim)}})))
+      return failure();
+  if (failed(
+          verifySame(*this, "value dim",
+                     {{"gradient", sizeOf(g, 3)}, {"value", sizeOf(v, 3)}})) ||
       failed(verifySame(
-          *this, "number of keys",
-          {{"key", sizeOf(k, 2)},
-           {"value", sizeOf(v, 2)},
-           {"the key's gradient", sizeOf(getKeyGradient(), 2)},
-           {"the value's gradient", sizeOf(getValueGradient(), 2)}})) ||
-      failed(
-          verifySame(*this, "head dim",
-                     {{"query", sizeOf(q, 3)},
-                      {"key", sizeOf(k, 3)},
-                      {"a packed query", sizeOf(packed, 2)},
-                      {"the query's gradient", sizeOf(getQueryGradient(), 3)},
-                      {"the key's gradient", sizeOf(getKeyGradient(), 3)}})) ||
-      failed(verifySame(
-          *this, "value dim",
-          {{"gradient", sizeOf(g, 3)},
-           {"value", sizeOf(v, 3)},
-           {"a packed gradient", sizeOf(getPackedGradient(), 2)},
-           {"the value's gradient", sizeOf(getValueGradient(), 3)}})) ||
-      failed(verifySame(
-          *this, "number of groups",
-          {{"a packed query", groups},
-           {"a packed gradient", sizeOf(getPackedGradient(), 1)}})) ||
-      failed(
-          verifySame(*this, "packed number of queries",
-                     {{"a packed query", columns},
-                      {"a packed gradient", sizeOf(getPackedGradient(), 3)}})))
+          *this, "head dim",
+          {{"query", sizeOf(q, 3)},
+           {"the query's gradient", sizeOf(getQueryGradient(), 3)}})))
     return failure();
-  if (getScores()) {
-    for (Value scores : {getScores(), getScoreGradient()})
-      if (failed(verifySame(
-              *this, "number of keys",
-              {{"key", sizeOf(k, 2)}, {"scores", sizeOf(scores, 2)}})) ||
-          failed(verifySame(*this, "packed number of queries",
-                            {{"a packed query", groups * columns},
-                             {"scores", sizeOf(scores, 3)}})))
-        return failure();
-  }
-  if (failed(verifyPlace(*this, getAt(), getWhole())) ||
+  for (auto [operand, name, value, sum] :
+       {std::tuple("key", "the key's gradient", k, Value(getKeyGradient())),
+        {"value", "the value's gradient", v, Value(getValueGradient())}})
+    if (failed(verifySameShape(*this, operand, value, name, sum)))
+      return failure();
+  if (failed(verifyPacked(*this)) || failed(verifySums(*this)) ||
+      failed(verifyPlace(*this, getAt(), getWhole())) ||
       failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
   return verifyRegionsOf(*this, accumulation);
+}
+
+LogicalResult ParallelAddSliceOp::verify() {
+  if (!isa<InParallelOpInterface>((*this)->getParentOp()))
+    return emitOpError("expects to be in the terminator of a parallel loop");
+  auto source = cast<RankedTensorType>(getSource().getType()),
+       dest = cast<RankedTensorType>(getDest().getType());
+  if (getStaticOffsets().size() != size_t(dest.getRank()) ||
+      getStaticSizes().size() != size_t(dest.getRank()))
+    return emitOpError()
+           << "expects an offset and a size for each dimension of " << dest;
+  auto slice = RankedTensorType::get(getStaticSizes(), dest.getElementType());
+  if (!isa<FloatType>(dest.getElementType()) || source != slice)
+    return emitOpError() << "expects to add floats of type " << slice
+                         << ", but they are " << source;
+  return success();
 }
 
 LogicalResult FinalizeOp::verify() {

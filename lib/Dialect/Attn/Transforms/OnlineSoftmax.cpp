@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/CaptureReads.h"
+#include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
@@ -110,6 +112,38 @@ static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
       inits[0], inits.size() == 2 ? inits[1] : Value(), /*natural=*/hasRegion);
 }
 
+/// Replaces the backward pass by additions to sums that begin at zero, and
+/// their rounding.
+static void toRunningSums(RewriterBase &rewriter, AttentionBackwardOp op) {
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  FloatType accumulation = op.getAccumulationType();
+  SmallVector<Value> sums;
+  for (Value primal : {op.getQuery(), op.getKey(), op.getValue()})
+    sums.push_back(
+        differentiate::buildZeros(rewriter, loc, primal, accumulation));
+  for (auto [number, capture] : llvm::enumerate(op.getCaptures()))
+    sums.push_back(differentiate::buildZeros(
+        rewriter, loc, capture, fovea::getCaptureSumType(op, number)));
+  auto pass = OnlineBackwardOp::create(
+      rewriter, loc, ValueRange(sums).getTypes(), op.getQuery(),
+      op.getGradient(), op.getKey(), op.getValue(), op.getLse(), op.getDelta(),
+      /*packedQuery=*/Value(), /*packedGradient=*/Value(), op.getCaptures(),
+      sums[0], sums[1], sums[2], ArrayRef(sums).drop_front(3),
+      /*scores=*/Value(), /*scoreGradient=*/Value(), /*at=*/ValueRange(),
+      /*whole=*/ValueRange(), /*partial=*/Value(), op.getScaleAttr(),
+      op.getDropoutAttr(), op.getSeed(), op.getOffset(), op.getScheduleAttr());
+  rewriter.cloneRegionBefore(op.getScore(), pass.getScore(),
+                             pass.getScore().end());
+  rewriter.cloneRegionBefore(op.getMask(), pass.getMask(),
+                             pass.getMask().end());
+  SmallVector<Value> results;
+  for (auto [sum, wanted] : llvm::zip_equal(pass.getResults(), op.getResults()))
+    results.push_back(
+        differentiate::castTensor(rewriter, loc, sum, wanted.getType()));
+  rewriter.replaceOp(op, results);
+}
+
 namespace {
 struct AttnOnlineSoftmax final
     : fovea::attn::impl::AttnOnlineSoftmaxBase<AttnOnlineSoftmax> {
@@ -128,6 +162,12 @@ struct AttnOnlineSoftmax final
       if (scheduledOnly && !op.getSchedule())
         return;
       toRunningValues(rewriter, op, passes);
+      ++numRewritten;
+    });
+    getOperation()->walk([&](AttentionBackwardOp op) {
+      if (!op.getSchedule())
+        return;
+      toRunningSums(rewriter, op);
       ++numRewritten;
     });
   }

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "PackQueries.h"
+
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -232,20 +233,16 @@ void RunningValues::resize(int64_t queries, Value rows) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Returns a number of rows that holds all queries of `op`, a multiple of
-/// `lanes`; nullopt if no bound is known.
-static std::optional<int64_t> getQueries(OnlineAttentionOp op, int64_t lanes) {
+std::optional<int64_t> fovea::attn::getTileBound(Value tensor) {
   FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
-      presburger::BoundType::UB, {op.getQuery(), /*dim=*/2},
+      presburger::BoundType::UB, {tensor, /*dim=*/2},
       /*stopCondition=*/nullptr, /*closedUB=*/true);
   if (failed(bound) || *bound > kMaxQueries)
     return std::nullopt;
-  return llvm::alignTo(std::max<int64_t>(*bound, 1), lanes);
+  return *bound;
 }
 
-/// Packs the query of `op`, outside of all loops that do not change it.
-static Value createPackedQuery(OnlineAttentionOp op, int64_t queries) {
-  Value query = op.getQuery();
+Operation *fovea::attn::getPackingPlace(Operation *op, Value query) {
   Operation *place = op;
   for (Operation *parent = op->getParentOp();
        isa<scf::IfOp, scf::ForOp>(parent); parent = parent->getParentOp()) {
@@ -257,16 +254,24 @@ static Value createPackedQuery(OnlineAttentionOp op, int64_t queries) {
     if (loop)
       place = loop;
   }
+  return place;
+}
 
-  OpBuilder builder(place);
+double fovea::attn::getPackingFactor(FloatAttr scale, Region &score) {
+  double factor = scale.getValueAsDouble();
+  return score.empty() ? factor * std::numbers::log2e : factor;
+}
+
+/// Packs the query of `op`, outside of all loops that do not change it.
+static Value createPackedQuery(OnlineAttentionOp op, int64_t queries) {
+  Value query = op.getQuery();
+  OpBuilder builder(getPackingPlace(op, query));
   Location loc = op.getLoc();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, query);
   sizes = {sizes[0], sizes[1], sizes[3], builder.getIndexAttr(queries)};
   Value empty =
       tensor::EmptyOp::create(builder, loc, sizes, op.getAccumulationType());
-  double factor = op.getScale().convertToDouble();
-  if (op.getScore().empty())
-    factor *= std::numbers::log2e;
+  double factor = getPackingFactor(op.getScaleAttr(), op.getScore());
   return PackQueryOp::create(builder, loc, empty.getType(), query, empty,
                              builder.getF64FloatAttr(factor))
       .getResult(0);
@@ -290,8 +295,8 @@ void AttnPackQueries::runOnOperation() {
     RunningValues values(first);
     int64_t lanes = std::max<int64_t>(
         1, bytes * 8 / first.getAccumulationType().getWidth());
-    std::optional<int64_t> queries = getQueries(first, lanes);
-    if (!queries || llvm::any_of(values.getOps(), [&](OnlineAttentionOp op) {
+    std::optional<int64_t> bound = getTileBound(first.getQuery());
+    if (!bound || llvm::any_of(values.getOps(), [&](OnlineAttentionOp op) {
           return op.getQuery() != first.getQuery();
         })) {
       ++numUnbounded;
@@ -300,18 +305,39 @@ void AttnPackQueries::runOnOperation() {
              << " is known, or its passes read several";
       continue;
     }
+    int64_t queries = llvm::alignTo(std::max<int64_t>(*bound, 1), lanes);
     OpBuilder builder(&getContext());
     builder.setInsertionPointAfterValue(first.getQuery());
     Value rows = builder.createOrFold<tensor::DimOp>(first.getLoc(),
                                                      first.getQuery(), 2);
-    LDBG() << "attention at " << first.getLoc() << ": " << *queries
+    LDBG() << "attention at " << first.getLoc() << ": " << queries
            << " rows in vectors of " << lanes;
-    values.resize(*queries, rows);
+    values.resize(queries, rows);
     for (OnlineAttentionOp op : values.getOps()) {
-      Value packed = createPackedQuery(op, *queries);
+      Value packed = createPackedQuery(op, queries);
       op.getQueryMutable().assign(packed);
       op.getRowsMutable().assign(rows);
       ++numPacked;
     }
+  }
+
+  SmallVector<OnlineBackwardOp> gradients;
+  getOperation()->walk([&](OnlineBackwardOp op) {
+    if (!op.getPackedQuery() && op.hasPureTensorSemantics())
+      gradients.push_back(op);
+  });
+  for (OnlineBackwardOp op : gradients) {
+    if (!getTileBound(op.getQuery()) || !getTileBound(op.getKey())) {
+      ++numUnbounded;
+      LDBG() << "the backward pass at " << op.getLoc()
+             << " is not packed: no bound of its queries and keys up to "
+             << kMaxQueries << " is known";
+      continue;
+    }
+    int64_t lanes =
+        std::max<int64_t>(1, bytes * 8 / op.getAccumulationType().getWidth());
+    if (failed(packBackward(op, lanes)))
+      return signalPassFailure();
+    ++numPacked;
   }
 }

@@ -50,8 +50,7 @@ struct SelectSchedule
       if (auto attention = dyn_cast<AttentionOp>(op))
         isValid = select(attention, target, "attention");
       else if (auto backward = dyn_cast<AttentionBackwardOp>(op);
-               backward && backward.getLse() &&
-               (target.isGpu() || backward.getSchedule()))
+               backward && backward.getLse())
         isValid = select(backward, target, "the backward pass");
       else if (auto online = dyn_cast<OnlineAttentionOp>(op);
                online && online.getSchedule())
@@ -70,12 +69,33 @@ private:
     return selectSchedule(op, target);
   }
 
+  /// Adds to a schedule what it leaves open.
+  void complete(AttentionOp, machine::TargetAttr) {}
+  void complete(AttentionBackwardOp op, machine::TargetAttr target) {
+    ScheduleAttr schedule = op.getScheduleAttr();
+    if (schedule.getGradients() || getUnfitReason(op, target))
+      return;
+    SmallVector<std::string> texts;
+    GradientsAttr gradients =
+        selectGradients(op, schedule, target, deterministic, texts);
+    op.setScheduleAttr(ScheduleAttr::get(
+        op.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
+        schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
+        schedule.getMaximum(), schedule.getBlocks(), gradients));
+    for (const std::string &text : texts)
+      remark::passed(
+          op.getLoc(),
+          remark::RemarkOpts::name("captures").category("attn-select-schedule"))
+          << text;
+  }
+
   template <typename OpTy>
   LogicalResult select(OpTy op, machine::TargetAttr target, StringRef what) {
     if (op.getSchedule()) {
       ++numKept;
       LDBG() << what << " at " << op.getLoc() << " has " << op.getScheduleAttr()
              << " already";
+      complete(op, target);
       return verifySchedule(op);
     }
     ScheduleAttr chosen = choose(op, target);
@@ -93,8 +113,9 @@ private:
     if (!chosen)
       return failure();
     op.setScheduleAttr(chosen);
+    complete(op, target);
     ++numSelected;
-    LDBG() << what << " at " << op.getLoc() << " gets " << chosen;
+    LDBG() << what << " at " << op.getLoc() << " gets " << op.getScheduleAttr();
     return verifySchedule(op);
   }
 
@@ -104,7 +125,7 @@ private:
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
-        chosen.getBlocks());
+        chosen.getBlocks(), chosen.getGradients());
   }
 };
 } // namespace

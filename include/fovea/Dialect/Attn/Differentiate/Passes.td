@@ -125,9 +125,7 @@ def AttnDecomposeBackward : Pass<"attn-decompose-backward"> {
   }];
   let options = [
     Option<"storedOnly", "stored-only", "bool", "false",
-           "Only those that read stored probabilities">,
-    Option<"unscheduledOnly", "unscheduled-only", "bool", /*default=*/"false",
-           "Leave ops that have a schedule, which a kernel computes">
+           "Only those that read stored probabilities">
   ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",

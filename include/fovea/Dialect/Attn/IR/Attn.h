@@ -19,6 +19,7 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/ParallelCombiningOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/TilingInterface.h"
 
@@ -41,6 +42,13 @@ mlir::FloatType getAccumulationType(mlir::Type type);
 /// Returns the values defined above `op` that its regions use, in order of
 /// first use.
 llvm::SmallVector<mlir::Value> getCaptures(mlir::Operation *op);
+
+/// Returns, for each dimension of `tensor`, the coordinate of the score that
+/// indexes it unchanged in all reads of `tensor` in the region `score`, and
+/// that indexes no other dimension of it; nullopt for other dimensions. (A
+/// coordinate that indexes two dimensions cuts out a diagonal.)
+llvm::SmallVector<std::optional<Coordinate>>
+getCaptureAxes(mlir::Value tensor, mlir::Region &score);
 
 /// Expands each dimension of `tensor` into one of `groups` of dimensions of
 /// `sizes`. Constants in `sizes` become static sizes, even where the type of

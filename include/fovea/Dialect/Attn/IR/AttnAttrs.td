@@ -40,6 +40,17 @@ def Attn_OrderEnum : I32EnumAttr<"WorkOrder",
   let genSpecializedAttr = 0;
 }
 
+def Attn_CoordinateEnum : I32EnumAttr<"Coordinate",
+    "A coordinate of a score, in the order of a region's arguments", [
+      I32EnumAttrCase<"Batch", 0, "batch">,
+      I32EnumAttrCase<"Head", 1, "head">,
+      I32EnumAttrCase<"Row", 2, "row">,
+      I32EnumAttrCase<"Key", 3, "key">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
 def Attn_MaximumEnum : I32EnumAttr<"Maximum",
     "The maximum that a step on a tile of keys subtracts from its scores", [
       I32EnumAttrCase<"Exact", 0, "exact">,
@@ -66,6 +77,65 @@ def DefaultValuedMaximum : EnumParameter<Attn_MaximumEnum> {
   let defaultValue = "::fovea::attn::Maximum::Exact";
 }
 
+def Attn_CaptureSumEnum : I32EnumAttr<"CaptureSum",
+    "How the gradients of the values that one op reads are added up", [
+      I32EnumAttrCase<"ByTile", 0, "by_tile">,
+      I32EnumAttrCase<"OverQueries", 1, "over_queries">,
+      I32EnumAttrCase<"Own", 2, "own">,
+      I32EnumAttrCase<"InMemory", 3, "in_memory">,
+      I32EnumAttrCase<"Diagonals", 4, "diagonals">,
+      I32EnumAttrCase<"Integers", 5, "integers">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_GradientsAttr : Attn_Attr<"Gradients", "gradients"> {
+  let summary = "How the sums of one backward pass are divided";
+  let description = [{
+    A part of the schedule of `attn.attention_backward`.
+
+    - `parallel`: the coordinates along which work items that run side by side
+      are cut: `batch`, `head` (of keys, with its group of query heads), `key`
+      (tiles of keys; GPUs only, and there always). The others are looped over:
+      on a host in a work item, on a GPU by launches one after another.
+    - `items`: on a host, the wanted number of work items. Where `parallel`
+      makes fewer, the queries of a head are cut into shares.
+    - `captures`: for each read of a captured tensor that has a gradient, in the
+      order of the score region, how the gradients of the values that it reads
+      are added up. On a host, `by_tile`: from the scores of a tile, which adds
+      to its part of the tensor. On a GPU:
+      - `over_queries`: the query does not affect which element is read. A block
+        has a sum for each of its keys; later kernels add these up;
+      - `own`: each score has an element of its own, and writes to it;
+      - `in_memory`: each score adds to its element, atomically;
+      - `diagonals`: the same, after a warp has added up scores at the same
+        distance of query and key, which decides the element;
+      - `integers`: the same as `in_memory`, in integers, whose sums do not
+        depend on the order.
+
+    ```mlir
+    #attn.gradients<parallel = [batch, head], items = 8>
+    #attn.gradients<parallel = [batch, head, key], captures = [in_memory]>
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"Coordinate">:$parallel,
+    DefaultValuedParameter<"int64_t", "1">:$items,
+    OptionalArrayRefParameter<"CaptureSum">:$captures
+  );
+  let assemblyFormat = [{
+    `<` `parallel` `=` custom<EnumList>($parallel) ``
+    custom<Sums>($items, $captures) `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isParallel(Coordinate coordinate) const {
+      return ::llvm::is_contained(getParallel(), coordinate);
+    }
+  }];
+}
+
 def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
   let summary = "How one attention is cut into tiles and handed out";
   let description = [{
@@ -90,7 +160,9 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       multiprocessor, which computes one tile after another: copies run ahead
       into the next tile. With `longest_first` a block takes the first and the
       last tile of a head, the second and the last but one, and so on, so that
-      all have as much to do.
+      all have as much to do;
+    - `gradients`: backward pass only, see `#attn.gradients`. If a schedule that
+      is written by hand leaves it out, `--attn-select-schedule` adds it.
 
     ```mlir
     #attn.schedule<tile = 48x64, order = longest_first>
@@ -106,21 +178,24 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$warps,
     DefaultValuedParameter<"int64_t", "0">:$stages,
     DefaultValuedMaximum:$maximum,
-    DefaultValuedBlocks:$blocks
+    DefaultValuedBlocks:$blocks,
+    OptionalParameter<"GradientsAttr">:$gradients
   );
   let builders = [AttrBuilder<(ins "int64_t":$queryTile, "int64_t":$keyTile,
-      "::fovea::attn::WorkOrder":$order, "int64_t":$warps, "int64_t":$stages,
+      "::fovea::attn::WorkOrder":$order, CArg<"int64_t", "0">:$warps,
+      CArg<"int64_t", "0">:$stages,
       CArg<"::fovea::attn::Maximum", "::fovea::attn::Maximum::Exact">:$maximum,
-      CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks), [{
+      CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks,
+      CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
+      [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     blocks);
+                     blocks, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
-    `,` `order` `=` $order
-    (`,` `warps` `=` $warps^ `,` `stages` `=` $stages ``
-      custom<Choices>($maximum, $blocks) ``)? `>`
+    `,` `order` `=` $order ``
+    custom<Machine>($warps, $stages, $maximum, $blocks, $gradients) `>`
   }];
   let genVerifyDecl = 1;
 }

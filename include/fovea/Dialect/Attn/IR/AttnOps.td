@@ -14,6 +14,7 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ParallelCombiningOpInterface.td"
 include "mlir/Interfaces/TilingInterface.td"
 
 class Attn_Op<string mnemonic, list<Trait> traits = []>
@@ -699,80 +700,99 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
 }
 
 def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
-    [AttrSizedOperandSegments]> {
-  let summary = "The gradients of a tile of attention, added to running sums";
+    [AttrSizedOperandSegments,
+     DeclareOpInterfaceMethods<TilingInterface, [
+         "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation",
+         "getResultTilePosition"]>]> {
+  let summary = "The gradients of scores, added to running sums";
   let description = [{
-    Computes the part of a tile in `attn.attention_backward` with statistics,
-    for one head. With `p`, `dp`, `ds` and `dx` of the op's queries and keys as
-    defined there,
+    Adds to the destinations what the op's queries and keys contribute to the
+    gradients of `attn.attention_backward` with statistics. With `p`, `dp`, `ds`
+    and `dx` as defined there,
 
         dq[i] += scale * sum over j of dx[i, j] * k[j]
-        dk[j] += scale * sum over i of dx[i, j] * q[i]
-        dv[j] += sum over i of dropout(p[i, j]) * do[i]
+        dk[j] += scale * sum over h of the group and i of dx[h, i, j] * q[h, i]
+        dv[j] += sum over h of the group and i of
+                 dropout(p[h, i, j]) * do[h, i]
 
-    `query: [1, 1, Sq, D]` and `gradient: [1, 1, Sq, Dv]` come twice: unchanged,
-    and packed by `attn.pack_query` as `G` groups of `C` queries,
-    `[1, G, D or Dv, C]`: the query with the scale applied (and log2(e), if
-    there is no score region). Groups beyond `Sq` are not read. `lse`, `delta`:
-    `[1, 1, Sq]`, of the accumulation type; `lse` may be f64. The destinations
-    have the accumulation type and the shapes of query, key and value.
+    `query: [B, H, Sq, D]`, `gradient: [B, H, Sq, Dv]`, `key: [B, Hkv, Sk, D]`,
+    `value: [B, Hkv, Sk, Dv]`; `lse`, `delta`: `[B, H, Sq]`, of the accumulation
+    type; `lse` may be f64. The first three destinations have the accumulation
+    type and the shapes of query, key and value.
 
-    The `derivative` region has the score region's arguments and yields the
-    derivative of that region's result by the score.
+    `captures(%t) sums(%s)`: tensors that the score region reads, and a
+    destination for the gradient of each, of any float type. Where one
+    coordinate of the score indexes a dimension unchanged in all reads, and no
+    other dimension (`getCaptureAxes`), the destination begins, in that
+    dimension, at the op's first coordinate, and may end behind its last; in
+    other dimensions it is as large as the tensor.
 
-    `scores(%x, %ds)` are two more destinations, `[1, 1, Sk, Q]` with `Q` the
-    packed number of queries `G * C`, for gradients of tensors that the score
-    region captures: `x`, the score given to that region, and `ds`. They are
-    overwritten, except for columns without a query.
+    The op's iteration domain is (batch, head of keys, query head of its group,
+    query, key); all sums are carried in the destinations, so that its tiles may
+    be computed in any order, one after another.
 
     `at`, `whole` and `partial` are as in `attn.online_attention`.
 
+    `packed(%pq, %pdo)` is the form for hosts, by `attn-pack-queries`: the op has
+    one head, and its queries come twice: unchanged, and packed by
+    `attn.pack_query` as `G` groups of `C` queries, `[1, G, D or Dv, C]`, the
+    query with the scale applied (and log2(e), if there is no score region).
+    Groups beyond `Sq` are not read. The `derivative` region has the score
+    region's arguments and yields the derivative of that region's result by the
+    score. `scores(%x, %ds)`, instead of `captures`, are two more destinations,
+    `[1, 1, Sk, Q]` with `Q = G * C`: `x`, the score given to the score region,
+    and `ds`. They are overwritten, except for columns without a query.
+
     ```mlir
     %dq1, %dk1, %dv1 = attn.online_backward scale(0.125)
-        packed(%pq, %pdo : tensor<1x2x64x48xf32>, tensor<1x2x64x48xf32>)
         ins(%q, %do, %k, %v, %lse, %delta
-            : tensor<1x1x96x64xf32>, tensor<1x1x96x64xf32>,
-              tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>,
-              tensor<1x1x96xf32>, tensor<1x1x96xf32>)
-        outs(%dq, %dk, %dv : tensor<1x1x96x64xf32>, tensor<1x1x?x64xf32>,
-                             tensor<1x1x?x64xf32>)
+            : tensor<1x8x96x64xf16>, tensor<1x8x96x64xf16>,
+              tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16>,
+              tensor<1x8x96xf32>, tensor<1x8x96xf32>)
+        outs(%dq, %dk, %dv : tensor<1x8x96x64xf32>, tensor<1x2x?x64xf32>,
+                             tensor<1x2x?x64xf32>)
         at [%b, %h, %i, %j] partial(%p)
         mask {
         ^bb0(%b_: index, %h_: index, %i_: index, %j_: index):
           %keep = arith.cmpi sge, %i_, %j_ : index
           attn.yield %keep : i1
         }
-        -> tensor<1x1x96x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>
+        -> tensor<1x8x96x64xf32>, tensor<1x2x?x64xf32>, tensor<1x2x?x64xf32>
     ```
   }];
-  let arguments = (ins Attn_TensorOrMemRef:$packedQuery,
-                       Attn_TensorOrMemRef:$packedGradient,
-                       Attn_TensorOrMemRef:$query,
+  let arguments = (ins Attn_TensorOrMemRef:$query,
                        Attn_TensorOrMemRef:$gradient,
                        Attn_TensorOrMemRef:$key, Attn_TensorOrMemRef:$value,
                        Attn_TensorOrMemRef:$lse, Attn_TensorOrMemRef:$delta,
+                       Optional<Attn_TensorOrMemRef>:$packedQuery,
+                       Optional<Attn_TensorOrMemRef>:$packedGradient,
+                       Variadic<AnyRankedTensor>:$captures,
                        Attn_TensorOrMemRef:$queryGradient,
                        Attn_TensorOrMemRef:$keyGradient,
                        Attn_TensorOrMemRef:$valueGradient,
+                       Variadic<AnyRankedTensor>:$sums,
                        Optional<Attn_TensorOrMemRef>:$scores,
                        Optional<Attn_TensorOrMemRef>:$scoreGradient,
                        Variadic<Index>:$at, Variadic<Index>:$whole,
                        Optional<I1>:$partial, F64Attr:$scale,
                        OptionalAttr<F64Attr>:$dropout, Optional<I64>:$seed,
-                       Optional<I64>:$offset);
+                       Optional<I64>:$offset,
+                       OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$derivative,
                         MaxSizedRegion<1>:$mask);
   let assemblyFormat = [{
     `scale` `(` $scale `)` (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
-    `packed` `(` $packedQuery `,` $packedGradient `:`
-                 type($packedQuery) `,` type($packedGradient) `)`
+    (`packed` `(` $packedQuery^ `,` $packedGradient `:`
+                  type($packedQuery) `,` type($packedGradient) `)`)?
     `ins` `(` $query `,` $gradient `,` $key `,` $value `,` $lse `,` $delta `:`
               type($query) `,` type($gradient) `,` type($key) `,` type($value)
               `,` type($lse) `,` type($delta) `)`
     `outs` `(` $queryGradient `,` $keyGradient `,` $valueGradient `:`
                type($queryGradient) `,` type($keyGradient) `,`
                type($valueGradient) `)`
+    (`captures` `(` $captures^ `:` type($captures) `)`
+     `sums` `(` $sums `:` type($sums) `)`)?
     (`scores` `(` $scores^ `,` $scoreGradient `:`
                   type($scores) `,` type($scoreGradient) `)`)?
     (`at` `[` $at^ `]`)? (`whole` `[` $whole^ `]`)?
@@ -786,6 +806,43 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
     ::mlir::FloatType getAccumulationType();
     ::mlir::MutableOperandRange getDpsInitsMutable();
   }];
+}
+
+def ParallelAddSliceOp : Attn_Op<"parallel_add_slice",
+    [AttrSizedOperandSegments,
+     DeclareOpInterfaceMethods<ParallelCombiningOpInterface,
+         ["getUpdatedDestinations", "getIteratingParent"]>]> {
+  let summary = "Adds to a slice of a result of a parallel loop";
+  let description = [{
+    Stands where `tensor.parallel_insert_slice` does, in the terminator of an
+    `scf.forall`. It adds `source`, element by element, to a slice of the result
+    whose value so far is `dest`; several iterations may add to the same
+    elements, in any order. `offsets` and `sizes` are those of a slice with unit
+    strides.
+
+    ```mlir
+    scf.forall.in_parallel {
+      attn.parallel_add_slice %part into %dq[%b, %h, 0, 0] [1, 4, 96, 64]
+          : tensor<1x4x96x64xf32> into tensor<2x8x96x64xf32>
+    }
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source, AnyRankedTensor:$dest,
+                       Variadic<Index>:$offsets, Variadic<Index>:$sizes,
+                       DenseI64ArrayAttr:$static_offsets,
+                       DenseI64ArrayAttr:$static_sizes);
+  let assemblyFormat = [{
+    $source `into` $dest ``
+    custom<DynamicIndexList>($offsets, $static_offsets)
+    custom<DynamicIndexList>($sizes, $static_sizes)
+    attr-dict `:` type($source) `into` type($dest)
+  }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$source, "::mlir::Value":$dest,
+                   "::llvm::ArrayRef<::mlir::OpFoldResult>":$offsets,
+                   "::llvm::ArrayRef<::mlir::OpFoldResult>":$sizes)>
+  ];
+  let hasVerifier = 1;
 }
 
 def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {

@@ -8,13 +8,9 @@
 #ifndef FOVEA_DIALECT_ATTN_IR_COORDINATES_H
 #define FOVEA_DIALECT_ATTN_IR_COORDINATES_H
 
-#include "llvm/Support/ErrorHandling.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
 
 namespace fovea::attn {
-
-/// The coordinates of a score, in the order of the arguments of score and mask
-/// regions and of the operands `at`.
-enum class Coordinate { Batch, Head, Row, Key };
 
 /// A `T` for each coordinate of a score.
 template <typename T>

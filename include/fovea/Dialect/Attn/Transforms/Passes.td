@@ -83,59 +83,6 @@ def AttnFuse : Pass<"attn-fuse"> {
   ];
 }
 
-def AttnTileBackward : Pass<"attn-tile-backward"> {
-  let summary = "Tiles attention's backward pass over queries and keys";
-  let description = [{
-    The pass is for hosts. Each `attn.attention_backward` that recomputes its
-    probabilities becomes
-
-    - an `scf.forall` over batches and heads of keys. Each iteration is the only
-      one that adds to the gradients of its keys, its values and its group's
-      queries. Where there are fewer than two iterations for each core of the
-      target, the queries of a head are cut into shares, each of which has its
-      own sums for keys and values; those are added up in order afterwards;
-    - in it, loops over the group's query heads, over tiles of queries, and over
-      the tiles of keys of which the mask keeps something, by the analysis that
-      bounds the forward pass (`Analysis/MaskAnalysis.h`; without its tables);
-    - `attn.online_backward` on a tile, whose queries are packed in front of the
-      loop over keys: no tensor has more scores than a tile. The score region is
-      differentiated for it.
-
-    Sums are computed in the accumulation type and rounded once. Their order is
-    fixed, so that calls with equal operands are equal to the last bit.
-
-    Gradients of captured tensors are computed for each tile from its scores and
-    their gradients. A dimension of such a tensor that one coordinate indexes
-    unchanged is cut with the tiles, so that each tile adds to its own part.
-    Where several work items add to the same part, each has its own sum of it,
-    in f64, and those sums are added up in order. A tensor that both the row and
-    the key index may be as large as all scores, and is not copied in this way:
-    batches and heads that share it form one work item.
-
-    An op stays unchanged if it reads a captured tensor with a gradient in a
-    region nested in its score region; a missed remark reports that
-    (`--remarks-filter=attn-tile-backward`).
-  }];
-  let dependentDialects = [
-    "::fovea::attn::AttnDialect", "::mlir::affine::AffineDialect",
-    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::mlir::tensor::TensorDialect"
-  ];
-  let options = [
-    Option<"queryTile", "query-tile", "int64_t", /*default=*/"0",
-           "Queries of a tile; 0: as many as stay in the target's near memory, "
-           "at most 192">,
-    Option<"keyTile", "key-tile", "int64_t", /*default=*/"192",
-           "Keys of a tile">
-  ];
-  let statistics = [
-    Statistic<"numTiled", "num-tiled", "Number of backward passes tiled">,
-    Statistic<"numUntiled", "num-untiled",
-              "Number of backward passes that cannot be tiled">
-  ];
-}
-
 def AttnMatchOperands : Pass<"attn-match-operands"> {
   let summary = "Gives the operands of attention one element type, on a GPU";
   let description = [{
@@ -178,13 +125,26 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     them. Head dims are multiples of 8 up to 256. Each of `passes` passes over
     the keys has its own tiles of them.
 
-    On a GPU `attn.attention_backward` with statistics also gets a schedule: its
-    kernel adds up the gradients of a tile of keys in registers, so its tiles
-    are smaller. Gradients of captured tensors take the registers of one more
-    fragment of scores.
+    An `attn.attention_backward` with statistics also gets a schedule, with
+    `gradients`. On a GPU its kernel adds up the gradients of a tile of keys in
+    registers, so its tiles are smaller. Gradients of captured tensors take the
+    registers of one more fragment of scores. On a host a tile has as many
+    queries, up to 192, as stay in three quarters of a core's near memory with
+    all that tiles of keys read again; `gradients` asks for two work items for
+    each core, and makes items that share a gradient as large as the scores of a
+    head one.
 
-    An existing schedule, written by hand or by an autotuner, stays. It is an
-    error if warps cannot share it or if, where the module has a target, the
+    With `deterministic`, a GPU's sums in memory have the same bits in every
+    run, and a remark names which of two ways is used: either terms are added
+    exactly, in several 64-bit integers for each element (for f32 19 up to 2^23
+    terms, 35 up to 2^31, at most 130; for f64 264), or, where only batches or
+    heads share elements and integers would take more memory than the sums of
+    the queries' gradients, launches for each batch or head add in their order.
+    (`tile-order-adds` orders the blocks' additions to queries' gradients.)
+
+    An existing schedule, written by hand or by an autotuner, stays, completed
+    by `gradients` if it lacks them. It is an error if the indices of a captured
+    tensor rule out how its gradients are added up, if warps cannot share it or if, where the module has a target, the
     target's memory or registers do not hold its tile. Where not even the
     smallest tile fits, as with head dims of many thousands, attention gets no
     schedule and a missed remark says so.
@@ -195,7 +155,10 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     Option<"keyTile", "key-tile", "int64_t", "0",
            "Keys of a tile; 0: the model chooses">,
     Option<"passes", "passes", "int64_t", "1",
-           "Passes over the keys that attention will be made of">
+           "Passes over the keys that attention will be made of">,
+    Option<"deterministic", "deterministic", "bool", /*default=*/"false",
+           "Whether sums of captured tensors' gradients on a GPU do not depend "
+           "on the order in which blocks add">
   ];
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,
@@ -205,7 +168,7 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
 }
 
 def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
-  let summary = "Turns attn.attention into passes with running values";
+  let summary = "Turns attention and its gradients into running values";
   let description = [{
     The pass replaces the softmax of a whole row by the recurrence of
     `attn.online_attention`, which reads the keys in any order and in any
@@ -222,6 +185,11 @@ def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
 
     Each pass over the keys gets the schedule; the pass that reads values gets
     the dropout.
+
+    An `attn.attention_backward` with a schedule becomes an
+    `attn.online_backward` whose sums begin as `linalg.fill` of zero. Sums of
+    gradients of captured tensors are in f64, unless each score writes its own
+    element or the rounding of operands outweighs that of a sum in f32.
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
@@ -267,6 +235,18 @@ def AttnTile : Pass<"attn-tile"> {
       choice and its reason.
 
     IR that is already tiled stays unchanged.
+
+    An `attn.online_backward` becomes an `scf.forall` over work items, as
+    `gradients` in its schedule says, and loops in it:
+
+    - on a host, the items are batches, heads of keys and shares of the queries.
+      An item loops over the query heads of its group, tiles of queries, and the
+      tiles of keys that the mask keeps. Where several items add to a sum, each
+      has its own, and these are added up in order after the loop;
+    - on a GPU, the items are batches, heads of keys and tiles of keys. An item
+      loops over the query heads of its group and the tiles of queries that the
+      mask keeps. Where several items add to a sum, `attn.parallel_add_slice`
+      adds to it. Gradients that one item has are rounded in the item.
 
     Tile sizes and the order in which tiles of queries are handed out come from
     the schedule of `attn.online_attention`, which must be there. A tile at the
@@ -331,6 +311,13 @@ def AttnPackQueries : Pass<"attn-pack-queries"> {
     as a static number of rows, in all passes over the keys and in the loops and
     branches around them; `attn.finalize` reads the rows that exist.
 
+    Queries and output's gradients of an `attn.online_backward` with such a
+    bound, and with one of its keys, are packed as well, in groups of vectors
+    that share the numbers they are multiplied by, and the op gets the
+    derivative of its score region. Gradients of captured tensors are computed
+    behind it, from blocks of its scores and their gradients. It is an error if
+    the score region has no derivative.
+
     An op stays unchanged if it has no such bound, is on memrefs, or is already
     packed.
   }];
@@ -340,7 +327,8 @@ def AttnPackQueries : Pass<"attn-pack-queries"> {
   ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numPacked", "num-packed", "Number of passes over keys packed">,

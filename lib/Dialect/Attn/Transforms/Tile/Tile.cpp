@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TileBackward.h"
+#include "TileByMask.h"
 #include "TileConsumers.h"
-#include "TileKeys.h"
 #include "TileProducers.h"
 #include "TileTransposes.h"
 
@@ -68,17 +69,19 @@ static int64_t tileOf(int64_t wanted, Value value, int64_t dim) {
                                                   : std::min(wanted, size);
 }
 
+/// Returns true if dimension `dim` of `value` is known to be at most `bound`.
+static bool isAtMost(Value value, int64_t dim, int64_t bound) {
+  FailureOr<int64_t> size = ValueBoundsConstraintSet::computeConstantBound(
+      presburger::BoundType::UB, {value, dim}, /*stopCondition=*/nullptr,
+      /*closedUB=*/true);
+  return succeeded(size) && *size <= bound;
+}
+
 /// Returns true if `root` ends the work on one tile in a parallel loop: it is
 /// already tiled.
 static bool isTile(FinalizeOp root) {
   if (!root->getParentOfType<scf::ForallOp>())
     return false;
-  auto isAtMost = [](Value value, int64_t dim, int64_t bound) {
-    FailureOr<int64_t> size = ValueBoundsConstraintSet::computeConstantBound(
-        presburger::BoundType::UB, {value, dim}, /*stopCondition=*/nullptr,
-        /*closedUB=*/true);
-    return succeeded(size) && *size <= bound;
-  };
   return llvm::all_of(passesOf(root), [&](OnlineAttentionOp pass) {
     ScheduleAttr schedule = pass.getScheduleAttr();
     return schedule && isAtMost(pass.getAcc(), 0, 1) &&
@@ -86,6 +89,15 @@ static bool isTile(FinalizeOp root) {
            isAtMost(pass.getAcc(), 2, schedule.getQueryTile()) &&
            isAtMost(pass.getKey(), 2, schedule.getKeyTile());
   });
+}
+
+/// Returns true if `pass` is a tile already.
+static bool isTile(OnlineBackwardOp pass) {
+  ScheduleAttr schedule = pass.getScheduleAttr();
+  return schedule && pass->getParentOfType<scf::ForallOp>() &&
+         isAtMost(pass.getQuery(), 0, 1) && isAtMost(pass.getQuery(), 1, 1) &&
+         isAtMost(pass.getQuery(), 2, schedule.getQueryTile()) &&
+         isAtMost(pass.getKey(), 2, schedule.getKeyTile());
 }
 
 //===----------------------------------------------------------------------===//
@@ -197,8 +209,16 @@ struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
         roots.push_back(op);
     });
     IRRewriter rewriter(&getContext());
+    SmallVector<OnlineBackwardOp> gradients;
+    getOperation()->walk([&](OnlineBackwardOp op) {
+      if (op.hasPureTensorSemantics() && !op.getPackedQuery() && !isTile(op))
+        gradients.push_back(op);
+    });
     for (FinalizeOp root : roots)
       if (failed(tile(rewriter, root)))
+        return signalPassFailure();
+    for (OnlineBackwardOp op : gradients)
+      if (failed(tile(rewriter, op)))
         return signalPassFailure();
     if (failed(cleanUp(rewriter)))
       return signalPassFailure();
@@ -217,6 +237,8 @@ struct AttnTile final : fovea::attn::impl::AttnTileBase<AttnTile> {
 
   LogicalResult prepare();
   LogicalResult tile(RewriterBase &rewriter, FinalizeOp root);
+  LogicalResult tile(RewriterBase &rewriter, OnlineBackwardOp op);
+  void count(const MaskedLoopInfo &info, StringRef pass);
   LogicalResult cleanUp(RewriterBase &rewriter);
 
   struct TiledLoop {
@@ -299,16 +321,12 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     fuseProducersOf(rewriter, slicesOfQueries(tiledPasses), forall,
                     /*fillsOnly=*/false);
   for (OnlineAttentionOp pass : tiledPasses) {
-    FailureOr<KeyLoopInfo> info = tileKeys(rewriter, pass, keyTile, tables);
+    StringRef name = stringifyUpdate(pass.getUpdate());
+    FailureOr<MaskedLoopInfo> info =
+        tileByMask(rewriter, pass, keyTile, tables);
     if (failed(info))
       return failure();
-    if (info->hasMask)
-      ++(info->isExact ? numExactBounds : numTileTests);
-    LDBG() << "  " << stringifyUpdate(pass.getUpdate()) << ": "
-           << (!info->hasMask ? "no mask"
-               : info->isExact
-                   ? "the mask bounds the loop exactly"
-                   : "the mask bounds the loop, and tiles in it are tested");
+    count(*info, name);
   }
 
   if (fuseConsumers) {
@@ -326,6 +344,48 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   loops.push_back({forall, keyReads});
   ++numTiled;
   return success();
+}
+
+/// Returns true if `op` only converts floats of one tensor to another type.
+static bool isRounding(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic || generic.getNumDpsInputs() != 1 ||
+      generic.getNumReductionLoops() != 0)
+    return false;
+  Block &body = *generic.getBody();
+  return llvm::hasNItems(body, 2) &&
+         isa<arith::TruncFOp, arith::ExtFOp>(body.front());
+}
+
+LogicalResult AttnTile::tile(RewriterBase &rewriter, OnlineBackwardOp op) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  if (!schedule)
+    return op.emitOpError("has no schedule to tile it by: run "
+                          "attn-select-schedule, or write `schedule = "
+                          "#attn.schedule<..., gradients = <...>>`");
+  LDBG() << "the backward pass at " << op.getLoc() << ": tiles by " << schedule;
+  FailureOr<TiledBackward> tiled = tileBackward(rewriter, op);
+  if (failed(tiled))
+    return failure();
+  numTables += tiled->numTables;
+  count(tiled->info, "gradients");
+  // The sums of a GPU's block are rounded in its registers.
+  if (schedule.getWarps())
+    numConsumers +=
+        fovea::attn::fuseConsumers(rewriter, tiled->items, isRounding).count;
+  ++numTiled;
+  return success();
+}
+
+/// Counts the loop that `pass` has become.
+void AttnTile::count(const MaskedLoopInfo &info, StringRef pass) {
+  if (info.hasMask)
+    ++(info.isExact ? numExactBounds : numTileTests);
+  LDBG() << "  " << pass << ": "
+         << (!info.hasMask ? "no mask"
+             : info.isExact
+                 ? "the mask bounds the loop exactly"
+                 : "the mask bounds the loop, and tiles in it are tested");
 }
 
 /// Merges slices of slices. A slice with strides stays a tensor of its own,

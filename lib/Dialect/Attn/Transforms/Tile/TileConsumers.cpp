@@ -316,12 +316,15 @@ scf::ForallOp Consumer::fuse(RewriterBase &rewriter,
 //===----------------------------------------------------------------------===//
 
 /// Moves one reader of a result into the loop, if any can be moved.
-static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused) {
+static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused,
+                    llvm::function_ref<bool(Operation *)> isWanted) {
   replaceSizes(rewriter, fused.loop);
   for (OpResult result : fused.loop.getResults()) {
     if (fuseTransposeOfResult(rewriter, fused.loop, result.getResultNumber()))
       return true;
     for (Operation *user : result.getUsers()) {
+      if (!isWanted(user))
+        continue;
       Consumer consumer(fused.loop, user);
       if (!consumer.prepare(rewriter))
         continue;
@@ -333,10 +336,11 @@ static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused) {
   return false;
 }
 
-FusedConsumers fovea::attn::fuseConsumers(RewriterBase &rewriter,
-                                          scf::ForallOp loop) {
+FusedConsumers
+fovea::attn::fuseConsumers(RewriterBase &rewriter, scf::ForallOp loop,
+                           llvm::function_ref<bool(Operation *)> isWanted) {
   FusedConsumers fused{loop, 0, {}};
-  while (fuseOne(rewriter, fused))
+  while (fuseOne(rewriter, fused, isWanted))
     ;
   SmallVector<unsigned> kept;
   for (OpResult result : fused.loop.getResults())

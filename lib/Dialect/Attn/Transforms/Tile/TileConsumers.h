@@ -38,9 +38,11 @@ struct FusedConsumers {
 /// tile, where a tile of a reader needs only one tile of the result; then does
 /// the same for their readers. A transposition becomes a change of where a tile
 /// is written. Results that no other op reads are no longer written. Replaces
-/// `loop`.
-FusedConsumers fuseConsumers(mlir::RewriterBase &rewriter,
-                             mlir::scf::ForallOp loop);
+/// `loop`. Moves only readers that `isWanted` accepts.
+FusedConsumers fuseConsumers(
+    mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop,
+    llvm::function_ref<bool(mlir::Operation *)> isWanted =
+        [](mlir::Operation *) { return true; });
 
 } // namespace fovea::attn
 

@@ -7,6 +7,8 @@
 
 #include "TileTransposes.h"
 
+#include "fovea/Dialect/Attn/IR/Attn.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -126,6 +128,14 @@ bool fovea::attn::isViewOfTranspose(tensor::ExtractSliceOp slice) {
   return viewedTransposition(slice).has_value();
 }
 
+/// Returns true if `use` reads a statistic of rows. On a GPU a kernel prepares
+/// the statistics of all rows, as they are.
+static bool isStatistic(OpOperand &use) {
+  auto backward = dyn_cast<fovea::attn::OnlineBackwardOp>(use.getOwner());
+  return backward && llvm::is_contained(
+                         {backward.getLse(), backward.getDelta()}, use.get());
+}
+
 namespace {
 struct SliceOfTranspose : OpRewritePattern<tensor::ExtractSliceOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -133,7 +143,7 @@ struct SliceOfTranspose : OpRewritePattern<tensor::ExtractSliceOp> {
   LogicalResult matchAndRewrite(tensor::ExtractSliceOp slice,
                                 PatternRewriter &rewriter) const override {
     std::optional<Transposition> transposition = viewedTransposition(slice);
-    if (!transposition)
+    if (!transposition || llvm::any_of(slice->getUses(), isStatistic))
       return failure();
     Value view = viewOf(rewriter, slice.getLoc(), transposition->input,
                         slice.getType(), slice.getMixedOffsets(),

@@ -1,0 +1,58 @@
+//===- AttentionBuilder.h - Tiled attention as one launch -------*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_ATTNTOTILE_ATTENTIONBUILDER_H
+#define FOVEA_LIB_CONVERSION_ATTNTOTILE_ATTENTIONBUILDER_H
+
+#include "LaunchBuilder.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+
+namespace fovea {
+
+/// Rewrites a loop over tiles of attention.
+class AttentionBuilder final : public LaunchBuilder {
+public:
+  using LaunchBuilder::LaunchBuilder;
+
+  mlir::LogicalResult run() override;
+
+private:
+  mlir::LogicalResult checkSizes();
+  mlir::LogicalResult convertOp(mlir::Operation &op) override;
+  /// Finds the values that hold sums.
+  void findSums();
+  /// Returns the fragment that a running value becomes.
+  tile::FragmentType getRunningType(mlir::Value value);
+  mlir::LogicalResult convertFill(mlir::linalg::FillOp op);
+  /// Returns the value that replaces `value`. A fill before the loop, which a
+  /// tile that is all of a tensor shares with others, is emitted again.
+  mlir::Value getRunningValue(mlir::Value value);
+  mlir::LogicalResult convertFor(mlir::scf::ForOp op);
+  mlir::LogicalResult convertIf(mlir::scf::IfOp op);
+  mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
+  mlir::LogicalResult convertFinalize(attn::FinalizeOp op);
+  mlir::LogicalResult convertYield(mlir::Operation *terminator);
+  mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
+                                mlir::ArrayRef<int64_t> tileDims);
+  /// Computes, in the loop that is to be converted, which keys are present for
+  /// `pass`.
+  void findPresentKeys(attn::OnlineAttentionOp pass);
+
+  mlir::SmallVector<attn::OnlineAttentionOp> passes;
+  /// Tensors that are the same running value form one class.
+  llvm::EquivalenceClasses<mlir::Value> sums;
+  llvm::DenseMap<mlir::Operation *, PresentKeys> present;
+  /// Ops in front of which others were inserted, each with the op that preceded
+  /// it before.
+  mlir::SmallVector<std::pair<mlir::Operation *, mlir::Operation *>> emitted;
+};
+
+} // namespace fovea
+
+#endif // FOVEA_LIB_CONVERSION_ATTNTOTILE_ATTENTIONBUILDER_H

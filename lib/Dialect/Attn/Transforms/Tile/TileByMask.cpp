@@ -1,0 +1,253 @@
+//===- TileByMask.cpp - Loops over tiles that a mask keeps ----------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileByMask.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+SmallVector<OpFoldResult> fovea::attn::getScoreSizes(OpBuilder &builder,
+                                                     OnlineAttentionOp pass) {
+  return llvm::map_to_vector(pass.getIterationDomain(builder),
+                             [](Range range) { return range.size; });
+}
+
+SmallVector<OpFoldResult> fovea::attn::getScoreSizes(OpBuilder &builder,
+                                                     OnlineBackwardOp pass) {
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(builder, pass.getLoc(), pass.getQuery());
+  sizes.back() = tensor::getMixedSize(builder, pass.getLoc(), pass.getKey(), 2);
+  return sizes;
+}
+
+SmallVector<Value> fovea::attn::insertTiles(OpBuilder &builder,
+                                            Operation *tile) {
+  auto destination = cast<DestinationStyleOpInterface>(tile);
+  SmallVector<Value> values;
+  for (auto [init, result] :
+       llvm::zip_equal(destination.getDpsInits(), tile->getResults())) {
+    auto slice = init.getDefiningOp<tensor::ExtractSliceOp>();
+    // A slice of a tensor from further outside is a running value itself.
+    if (!slice || slice->getBlock() != tile->getBlock()) {
+      values.push_back(result);
+      continue;
+    }
+    values.push_back(tensor::InsertSliceOp::create(
+        builder, tile->getLoc(), result, slice.getSource(),
+        slice.getMixedOffsets(), slice.getMixedSizes(),
+        slice.getMixedStrides()));
+  }
+  return values;
+}
+
+/// Returns `size` coordinates from `first` on.
+static Span spanOf(IndexMath &math, OpFoldResult first, OpFoldResult size) {
+  OpFoldResult last = math.sub(math.add(first, size), math.constant(1));
+  return {first, IndexMath::constantOf(size) == 1 ? first : last};
+}
+
+/// Returns the part of the score matrix that `pass` computes.
+template <typename OpTy>
+static MaskBox boxOf(IndexMath &math, OpTy pass, ArrayRef<OpFoldResult> sizes) {
+  SmallVector<Span> spans;
+  for (auto [dim, size] : llvm::enumerate(sizes)) {
+    OpFoldResult first = math.constant(0);
+    if (!pass.getAt().empty())
+      first = getAsOpFoldResult(pass.getAt()[dim]);
+    spans.push_back(spanOf(math, first, size));
+  }
+  return {spans[0], spans[1], spans[2], spans[3]};
+}
+
+/// Emits one tile, `size` from `place` on along dimension `dim` of the
+/// iteration domain, into the body of `loop`, with the loop's running values as
+/// destinations.
+template <typename OpTy>
+static FailureOr<SmallVector<Value>>
+emitTile(RewriterBase &rewriter, OpTy pass, scf::ForOp loop, unsigned dim,
+         OpFoldResult place, OpFoldResult size, const Truth &truth) {
+  // Replaces only the destinations: queries of zeros may be the same tensor as
+  // the initial sums.
+  auto whole = cast<OpTy>(rewriter.clone(*pass.getOperation()));
+  for (auto [init, value] : llvm::zip_equal(whole.getDpsInitsMutable(),
+                                            loop.getRegionIterArgs()))
+    init.set(value);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(whole);
+  SmallVector<OpFoldResult> offsets, sizes;
+  for (Range range : whole.getIterationDomain(rewriter)) {
+    offsets.push_back(range.offset);
+    sizes.push_back(range.size);
+  }
+  offsets[dim] = place;
+  sizes[dim] = size;
+  FailureOr<TilingResult> tiled =
+      whole.getTiledImplementation(rewriter, offsets, sizes);
+  rewriter.eraseOp(whole);
+  if (failed(tiled))
+    return failure();
+
+  auto tile = cast<OpTy>(tiled->tiledOps.front());
+  if (IndexMath::isTrue(truth.all)) {
+    tile.getPartialMutable().clear();
+    if (!tile.getMask().empty())
+      rewriter.eraseBlock(&tile.getMask().front());
+  } else if (!IndexMath::isFalse(truth.all)) {
+    rewriter.setInsertionPoint(tile);
+    IndexMath math(rewriter, pass.getLoc());
+    OpFoldResult partial = math.logicalNot(truth.all);
+    if (tile.getPartial())
+      partial = math.logicalAnd(partial, tile.getPartial());
+    tile.getPartialMutable().assign(math.materialize(partial, true));
+  }
+  rewriter.setInsertionPointAfter(tile);
+  return insertTiles(rewriter, tile);
+}
+
+TileSpan fovea::attn::clipTile(OpBuilder &builder, Location loc, Value place,
+                               int64_t size, std::optional<OpFoldResult> first,
+                               OpFoldResult end) {
+  MLIRContext *context = builder.getContext();
+  AffineExpr d0, s0, s1;
+  bindDims(context, d0);
+  bindSymbols(context, s0, s1);
+  if (first && IndexMath::constantOf(*first).value_or(1) > 0) {
+    OpFoldResult skipped = affine::makeComposedFoldedAffineMax(
+        builder, loc,
+        AffineMap::get(1, 1, {getAffineConstantExpr(0, context), s0 - d0},
+                       context),
+        {OpFoldResult(place), *first});
+    OpFoldResult offset = affine::makeComposedFoldedAffineApply(
+        builder, loc, AffineMap::get(1, 1, d0 + s0),
+        {OpFoldResult(place), skipped});
+    OpFoldResult left = affine::makeComposedFoldedAffineMin(
+        builder, loc, AffineMap::get(1, 2, {size - s1, s0 - d0 - s1}, context),
+        {OpFoldResult(place), end, skipped});
+    return {offset, left};
+  }
+  // The last tile has the remaining keys.
+  std::optional<int64_t> known = IndexMath::constantOf(end);
+  if (known && *known % size == 0)
+    return {place, builder.getIndexAttr(size)};
+  OpFoldResult left = affine::makeComposedFoldedAffineMin(
+      builder, loc,
+      AffineMap::get(1, 1, {getAffineConstantExpr(size, context), s0 - d0},
+                     context),
+      {OpFoldResult(place), end});
+  return {place, left};
+}
+
+template <typename OpTy>
+static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
+                                      Coordinate along, int64_t tileSize,
+                                      const MaskTables &tables) {
+  Location loc = pass.getLoc();
+  Region &mask = pass.getMask();
+  MaskedLoopInfo info;
+  info.hasMask = !mask.empty();
+  rewriter.setInsertionPoint(pass);
+  SmallVector<OpFoldResult> sizes = getScoreSizes(rewriter, pass);
+  IndexMath math(rewriter, loc);
+  MaskBox box = boxOf(math, pass, sizes);
+  bool isAlongKeys = along == Coordinate::Key;
+  // The last dimensions of the iteration domain are queries and keys.
+  unsigned dim = pass.getLoopIteratorTypes().size() - (isAlongKeys ? 1 : 2);
+
+  // Coordinates of the whole attention; the pass may begin at a later one.
+  std::unique_ptr<MaskEvaluator> whole;
+  OpFoldResult origin = box[along].first;
+  OpFoldResult lower = math.constant(0),
+               size = sizes[static_cast<unsigned>(along)], upper = size;
+  std::optional<OpFoldResult> present;
+  auto lookUpAt = [&](OpFoldResult row, OpFoldResult key) {
+    return [&mask, &tables, &box, row, key](Value value, IndexMath &math) {
+      return tables.lookup(mask, value, math,
+                           {box.batch.first, box.head.first, row, key});
+    };
+  };
+  if (info.hasMask) {
+    whole = std::make_unique<MaskEvaluator>(mask, box, rewriter, loc);
+    auto lookUp = lookUpAt(box.row.first, box.key.first);
+    whole->setLookup(
+        [&mask, along, lookUp](Value value,
+                               IndexMath &math) -> std::optional<Span> {
+          if (coordinatesOf(mask, value) & bitOf(along))
+            return std::nullopt;
+          return lookUp(value, math);
+        });
+    MaskBounds bounds = whole->bounds(along);
+    info.isExact = bounds.exact;
+    OpFoldResult step = math.constant(tileSize);
+    lower = math.mul(math.floorDiv(math.sub(bounds.lower, origin), step), step);
+    upper = math.sub(bounds.upper, origin);
+    // Absent keys, before the first one, are not read either.
+    if (isAlongKeys && (present = whole->presentKeys().first))
+      present = math.sub(*present, origin);
+  }
+
+  SmallVector<Value> inits(pass.getDpsInits());
+  auto loop = scf::ForOp::create(
+      rewriter, loc, math.materialize(lower), math.materialize(upper),
+      math.materialize(math.constant(tileSize)), inits);
+  rewriter.setInsertionPointToStart(loop.getBody());
+  // Keys behind the upper bound may be absent; rows behind it exist.
+  auto [place, extent] = clipTile(rewriter, loc, loop.getInductionVar(),
+                                  tileSize, present, isAlongKeys ? upper : size);
+
+  Truth truth{math.boolean(true), math.boolean(true)};
+  IndexMath inner(rewriter, loc);
+  if (info.hasMask) {
+    Span span = spanOf(inner, inner.add(origin, place), extent);
+    MaskEvaluator part(*whole, span, rewriter);
+    part.setLookup(lookUpAt(span.first, span.first));
+    truth = part.evaluate();
+    if (info.isExact)
+      truth.any = inner.boolean(true);
+  }
+
+  FailureOr<SmallVector<Value>> results;
+  if (IndexMath::isTrue(truth.any)) {
+    results = emitTile(rewriter, pass, loop, dim, place, extent, truth);
+  } else {
+    auto branch = scf::IfOp::create(rewriter, loc, TypeRange(ValueRange(inits)),
+                                    inner.materialize(truth.any, true),
+                                    /*withElseRegion=*/true);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+    results = emitTile(rewriter, pass, loop, dim, place, extent, truth);
+    if (succeeded(results)) {
+      rewriter.setInsertionPointToEnd(branch.thenBlock());
+      scf::YieldOp::create(rewriter, loc, *results);
+      rewriter.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(rewriter, loc, loop.getRegionIterArgs());
+      results = llvm::to_vector_of<Value>(branch.getResults());
+      rewriter.setInsertionPointAfter(branch);
+    }
+  }
+  if (failed(results))
+    return failure();
+  rewriter.setInsertionPointToEnd(loop.getBody());
+  scf::YieldOp::create(rewriter, loc, *results);
+  rewriter.replaceOp(pass, loop.getResults());
+  return info;
+}
+
+FailureOr<MaskedLoopInfo>
+fovea::attn::tileByMask(RewriterBase &rewriter, OnlineAttentionOp pass,
+                        int64_t size, const MaskTables &tables) {
+  return tile(rewriter, pass, Coordinate::Key, size, tables);
+}
+
+FailureOr<MaskedLoopInfo>
+fovea::attn::tileByMask(RewriterBase &rewriter, OnlineBackwardOp pass,
+                        Coordinate along, int64_t size,
+                        const MaskTables &tables) {
+  return tile(rewriter, pass, along, size, tables);
+}
