@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 using namespace mlir;
@@ -305,8 +306,15 @@ FailureOr<SmallVector<Value>> BackwardTiling::emitItems(ValueRange outs) {
     upper.push_back(one);
     step.push_back(one);
   }
-  forall = scf::ForallOp::create(rewriter, loc, lower, upper, step, outs,
-                                 /*mapping=*/std::nullopt);
+  // A loop that is mapped to blocks stays one where it has a single iteration,
+  // which adds to a result.
+  SmallVector<Attribute> blocks;
+  for (size_t dim = levels.size(); isGpu && dim-- > 0;)
+    blocks.push_back(gpu::GPUBlockMappingAttr::get(
+        rewriter.getContext(), static_cast<gpu::MappingId>(dim)));
+  forall = scf::ForallOp::create(
+      rewriter, loc, lower, upper, step, outs,
+      isGpu ? std::optional(rewriter.getArrayAttr(blocks)) : std::nullopt);
   for (auto [level, index] : llvm::zip(levels, forall.getInductionVars()))
     level.index = index;
   OpBuilder::InsertionGuard guard(rewriter);
