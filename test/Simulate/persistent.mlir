@@ -13,6 +13,15 @@
 // RUN: fovea-run %t.roles --reference=%s --entry=paired --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
 //
+// Faults: a result that the next one overwrites while it is stored, and queries
+// whose slot the next tile's never get.
+// RUN: sed '/tile.wait_stores/d' %t.roles > %t.unread
+// RUN: not fovea-run %t.unread --reference=%s --entry=linear --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=UNREAD
+// UNREAD: error: 'tile.release' op releases use 0 of the ring while it is read
+// RUN: sed '/tile.release .*ring<2 x !tile.shared<64x64/d' %t.roles > %t.kept
+// RUN: not fovea-run %t.kept --reference=%s --entry=linear --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=KEPT
+// KEPT: error: 'tile.acquire' op waits for ever: for use 0 of its ring to be released, so that use 2 may begin
+//
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 //
