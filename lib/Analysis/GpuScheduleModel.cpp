@@ -117,19 +117,23 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   // Fitted to attention on the H200, head dims 64 to 256 at 16k: within 15% of
   // the measured times, and 6% with the maximum of earlier steps.
   constexpr StepModel kExact = {14.5, 1e-7, {1.0, 0.25, 0.2}};
-  constexpr StepModel kStale = {12.0, 3e-8, {1.0, 0.3, 0.19}};
-  constexpr StepModel kMaskedStale = {12.0, 3e-8, {1.0, 0.33, 0.36}};
+  constexpr StepModel kStale = {12.0, 1e-7, {1.0, 0.2, 0.07}};
+  constexpr StepModel kMaskedStale = {12.0, 1e-7, {1.0, 0.24, 0.25}};
   bool isStale = schedule.getMaximum() == Maximum::Stale;
   const StepModel &model = !isStale ? kExact
                            : schedule.getOrder() == WorkOrder::LongestFirst
                                ? kMaskedStale
                                : kStale;
   // Seconds to wait for a copy that does not run ahead; to begin and end a
-  // block.
-  constexpr double kCopyLatency = 8e-7, kBlockLatency = 2e-6;
+  // block, with the exact maximum and with that of earlier steps; to begin and
+  // end a tile in a persistent block of three groups of warps, and of fewer,
+  // which get out of each other's way. (Measured at 1k and 4k.)
+  constexpr double kCopyLatency = 8e-7, kBlockLatency = 2e-6,
+                   kStaleBlockLatency = 7e-6, kCrowdedItemLatency = 4e-6,
+                   kItemLatency = 2e-6;
   // Registers that are left where softmax takes longer than products, without
   // which its instructions wait for each other, and the time that they then
-  // take.
+  // take. Three groups in a persistent block take as long.
   constexpr int64_t kSpareRegisters = 16;
   constexpr double kCrowded = 1.05;
   // The share of the peak rate that products by FMA, and by tensor cores,
@@ -185,9 +189,12 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     exposed *= 2;
   double step = std::max(products, softmax) +
                 std::min(products, softmax) * exposed + rescale;
-  if (isStale && softmax > products &&
-      footprint.registers + kSpareRegisters > footprint.registerLimit)
-    step *= kCrowded;
+  if (isStale && softmax > products) {
+    if (footprint.registers + kSpareRegisters > footprint.registerLimit)
+      step *= kCrowded;
+    if (schedule.getBlocks() == Blocks::Persistent && groups > 2)
+      step *= kCrowded;
+  }
   step = std::max(step, copies);
 
   double steps =
@@ -201,8 +208,11 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double waves =
       std::max(1.0, double(blocks) / double(target.getCores() * resident));
   double latency =
-      steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0)) +
-      kBlockLatency;
+      steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0));
+  if (schedule.getBlocks() == Blocks::Persistent)
+    latency += groups > 2 ? kCrowdedItemLatency : kItemLatency;
+  else
+    latency += isStale ? kStaleBlockLatency : kBlockLatency;
   return waves * (double(resident) * steps * step + latency);
 }
 
@@ -220,6 +230,35 @@ static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
 static bool readsCaptures(AttentionOp op) {
   return op->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
+}
+
+/// Returns the schedule with persistent blocks, if they may pay off; else null.
+/// Blocks of few warps share a multiprocessor, and so do not wait for their
+/// copies; tiles whose lengths captured tensors decide are dealt when blocks
+/// are free. Score regions and smaller tiles of keys have not been measured.
+static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
+                                  const AttentionShape &shape,
+                                  const GpuFootprint &footprint,
+                                  machine::TargetAttr target) {
+  constexpr int64_t kFewestWarps = 8, kFewestKeys = 64;
+  if (schedule.getMaximum() != Maximum::Stale ||
+      schedule.getWarps() < kFewestWarps ||
+      schedule.getKeyTile() < kFewestKeys || !op.getScore().empty() ||
+      readsCaptures(op))
+    return {};
+  int64_t tiles =
+      shape.batch * shape.heads *
+      int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+  // The result needs memory of its own on its way out.
+  int64_t output =
+      schedule.getQueryTile() * shape.valueDim * shape.elementBytes;
+  if (tiles <= target.getCores() ||
+      footprint.sharedBytes + output > target.getFastMemory())
+    return {};
+  return ScheduleAttr::get(schedule.getContext(), schedule.getQueryTile(),
+                           schedule.getKeyTile(), schedule.getOrder(),
+                           schedule.getWarps(), schedule.getStages(),
+                           schedule.getMaximum(), Blocks::Persistent);
 }
 
 ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
@@ -279,14 +318,21 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
                    << footprint.registers << " registers";
             continue;
           }
-          double seconds = predictGpuSeconds(shape, target, candidate);
-          LDBG() << "  " << candidate << ": "
-                 << llvm::formatv("{0:F1} us", seconds * 1e6)
-                 << (best && seconds >= bestSeconds ? "" : ", the best so far");
-          if (best && seconds >= bestSeconds)
-            continue;
-          best = candidate;
-          bestSeconds = seconds;
+          for (ScheduleAttr choice :
+               {candidate,
+                getPersistent(candidate, op, shape, footprint, target)}) {
+            if (!choice)
+              continue;
+            double seconds = predictGpuSeconds(shape, target, choice);
+            bool isBest = !best || seconds < bestSeconds;
+            LDBG() << "  " << choice << ": "
+                   << llvm::formatv("{0:F1} us", seconds * 1e6)
+                   << (isBest ? ", the best so far" : "");
+            if (!isBest)
+              continue;
+            best = choice;
+            bestSeconds = seconds;
+          }
         }
   return best;
 }

@@ -28,7 +28,7 @@
 // GPU: [attn-select-schedule]   #attn.schedule<{{.*}}>: [[#]].[[#]] us, the best so far
 // GPU: [attn-select-schedule] attention at loc({{.*}}) gets #attn.schedule<
 // GPU: [tile-assign-layouts] product {{.*}} at loc({{.*}}): wgmma
-// GPU: [tile-multibuffer] launch at loc({{.*}}): 4 stages, rings from 1 on
+// GPU: [tile-multibuffer] launch at loc({{.*}}): 2 stages, rings from 1 on
 // GPU-NEXT: [tile-multibuffer]   load of !tile.shared<{{.*}}> at loc({{.*}}): a ring
 // GPU: [tile-stage-stores] store of {{.*}}: through the slots of a ring, by TMA
 // GPU: [tile-specialize-warps] launch at loc({{.*}}): [[#]] warps compute

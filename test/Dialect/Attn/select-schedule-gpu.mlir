@@ -4,10 +4,11 @@
 // RUN: fovea-opt %s --attach-gpu-target=target=sm_80 --attn-select-schedule | FileCheck %s --check-prefix=SM80
 
 // Three warp groups, with K and V in four stages: 176 KiB of shared memory. By
-// WGMMA, steps subtract an earlier maximum.
-// SM90-LABEL: func @d128
-// SM90: tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale>
-// SM80-LABEL: func @d128
+// WGMMA, steps subtract an earlier maximum, and there is memory for a result on
+// its way out while a block computes the next tile.
+// SM90-LABEL: func @d128(
+// SM90: tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale, blocks = persistent>
+// SM80-LABEL: func @d128(
 // SM80: warps = 8, stages = 2>
 func.func @d128(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>
@@ -16,7 +17,7 @@ func.func @d128(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
 
 // Under a mask two warp groups have longer steps.
 // SM90-LABEL: func @d128_masked
-// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
 func.func @d128_masked(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -49,8 +50,37 @@ func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
   return %o : tensor<2x16x?x64xf16>
 }
 
-// The accumulator takes half of the registers.
+// Short tiles, whose starts and ends would show.
+// SM90-LABEL: func @d64_short
+// SM90: tile = 128x128, order = linear, warps = 8, stages = 4, maximum = stale, blocks = persistent>
+func.func @d64_short(%q: tensor<16x32x1024x64xf16>) -> tensor<16x32x1024x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<16x32x1024x64xf16>, tensor<16x32x1024x64xf16>, tensor<16x32x1024x64xf16> -> tensor<16x32x1024x64xf16>
+  return %o : tensor<16x32x1024x64xf16>
+}
+
+// No more tiles than multiprocessors; tiles whose lengths are read from memory; a
+// score region: blocks are not persistent.
+// SM90-LABEL: func @few
+// SM90-NOT: persistent
 // SM90-LABEL: func @d256
+func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> (tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>) {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x4x4096x128xf16>, tensor<1x4x4096x128xf16>, tensor<1x4x4096x128xf16> -> tensor<1x4x4096x128xf16>
+  %d = attn.attention %r, %r, %r scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %ids[%i] : tensor<1024xi32>
+    %y = tensor.extract %ids[%j] : tensor<1024xi32>
+    %keep = arith.cmpi eq, %x, %y : i32
+    attn.yield %keep : i1
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  %s = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %t = math.tanh %x : f32
+    attn.yield %t : f32
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  return %o, %d, %s : tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>
+}
+
+// The accumulator takes half of the registers.
 // SM90: tile = 128x80, order = linear, warps = 8, stages = 2, maximum = stale>
 // SM80-LABEL: func @d256
 // SM80: warps = {{4|8}}, stages = 2
