@@ -115,7 +115,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
                                 machine::TargetAttr target,
                                 ScheduleAttr schedule) {
   // Fitted to attention on the H200, head dims 64 to 256 at 16k: within 15% of
-  // the measured times, and 6% with the maximum of earlier steps.
+  // the measured times, and 7% with the maximum of earlier steps.
   constexpr StepModel kExact = {14.5, 1e-7, {1.0, 0.25, 0.2}};
   constexpr StepModel kStale = {12.0, 1e-7, {1.0, 0.2, 0.07}};
   constexpr StepModel kMaskedStale = {12.0, 1e-7, {1.0, 0.24, 0.25}};
