@@ -128,7 +128,7 @@ private:
   Value exactExponentials(Value scores, Value subtracted);
   Value fusedExponentials(Value scores, Value subtracted);
   Value shiftedExponentials(Value scores, Value shift);
-  Value mapRows(FragmentType type, Value input, Value rows,
+  Value mapRows(FragmentType type, ValueRange inputs, Value rows,
                 FragmentMath::Body body);
   Value shrinkage(Value max, Value subtracted);
   Value scaled(Value fragment, Value factors);
@@ -136,7 +136,7 @@ private:
   /// operand of its product.
   RunningValues emitStale(Value scores, RunningValues running, Value &left);
   RunningValues emitExact(Value scores, RunningValues running, Value &left);
-  Value isOutgrown(Value sums, Value max);
+  Value isOutgrown(Value sums, Value before, Value max);
   Value weights(Value probabilities);
   Value constant(OpBuilder &body, double value) {
     return createConstant(body, loc, sizes.accumulation, value);
@@ -297,13 +297,15 @@ Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
   return shiftedExponentials(branch.getResult(0), branch.getResult(1));
 }
 
-/// Computes an element of `type` from one of `input`, of the same shape, and
+/// Computes an element of `type` from those of `inputs`, of the same shape, and
 /// that of its row in `rows`.
-Value StepEmitter::mapRows(FragmentType type, Value input, Value rows,
+Value StepEmitter::mapRows(FragmentType type, ValueRange inputs, Value rows,
                            FragmentMath::Body body) {
-  if (type.getRank() == 1)
-    return math.map(type, {input, rows}, {}, body);
-  return math.map(type, input, rows, body);
+  if (type.getRank() != 1)
+    return math.map(type, inputs, rows, body);
+  SmallVector<Value> all(inputs);
+  all.push_back(rows);
+  return math.map(type, all, {}, body);
 }
 
 /// Returns the factor by which the sums so far shrink: 1 where the maximum
@@ -380,20 +382,29 @@ RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
   return next;
 }
 
-/// Returns true if sums relative to a maximum of earlier steps are too large,
-/// or no numbers, as they are where that maximum is minus infinity; or if the
-/// maximum is too large.
-Value StepEmitter::isOutgrown(Value sums, Value max) {
+/// Returns true if sums relative to a maximum of earlier steps, which were
+/// `before`, have grown too much, or are no numbers, as they are where that
+/// maximum is minus infinity; or if the maximum is too large. A row's sum has
+/// more than doubled where a part has grown by more than all parts had: then
+/// its largest probability is most of it, and has to be 1, which is not
+/// rounded, for the result to be as exact as with that maximum.
+Value StepEmitter::isOutgrown(Value sums, Value before, Value max) {
   Value shift = getShift(max);
-  Value tests = mapRows(
-      sizes.getSums().cloneWith(builder.getI1Type()), sums, shift,
-      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value isLarge =
-            arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT,
-                                  elements[0], constant(body, kLargestSum));
-        return arith::OrIOp::create(body, loc, isLarge,
-                                    isLargeShift(body, loc, elements[1]));
-      });
+  FragmentType type = sizes.getSums();
+  double parts = type.getRank() == 1 ? 1.0 : double(kSumColumns);
+  Value tests =
+      mapRows(type.cloneWith(builder.getI1Type()), {sums, before}, shift,
+              [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                Value most = math::FmaOp::create(body, loc, elements[1],
+                                                 constant(body, parts + 1.0),
+                                                 constant(body, 1.0));
+                most = arith::MinNumFOp::create(body, loc, most,
+                                                constant(body, kLargestSum));
+                Value isLarge = arith::CmpFOp::create(
+                    body, loc, arith::CmpFPredicate::UGT, elements[0], most);
+                return arith::OrIOp::create(
+                    body, loc, isLarge, isLargeShift(body, loc, elements[2]));
+              });
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
@@ -411,7 +422,8 @@ RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
       scf::IfOp::create(builder, loc,
                         TypeRange{running.acc.getType(), running.max.getType(),
                                   sums.getType(), sizes.getWeights()},
-                        isOutgrown(sums, running.max), /*withElseRegion=*/true);
+                        isOutgrown(sums, running.sum, running.max),
+                        /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.elseBlock());

@@ -9,6 +9,8 @@
 // CHECK-DAG:   %[[MINUS:.*]] = arith.constant -0.180336878 : f32
 // CHECK-DAG:   %[[SCALE:.*]] = arith.constant 0.180336878 : f32
 // CHECK-DAG:   %[[MOST:.*]] = arith.constant 3.276800e+04 : f32
+// CHECK-DAG:   %[[NINE:.*]] = arith.constant 9.000000e+00 : f32
+// CHECK-DAG:   %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK-DAG:   %[[LARGE:.*]] = arith.constant 1.024000e+03 : f32
 // CHECK:       %[[L:.*]]:3 = scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}, %[[MAX:[^ ]*]] = %{{.*}}, %[[SUM:[^ ]*]] = %{{.*}})
 // CHECK:         %[[S:.*]] = tile.mma {{.*}} transpose_b
@@ -19,8 +21,11 @@
 // CHECK:           math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
 // CHECK:           math.exp2
 // CHECK:         %[[SUMS:.*]] = tile.reduce add %[[P]], %[[SUM]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64x8xf32>
-// CHECK:         %[[TESTS:.*]] = tile.map ins(%[[SUMS]] : {{.*}}) rows(%[[SHIFT]] :
-// CHECK-DAG:       %[[A:.*]] = arith.cmpf ugt, %{{.*}}, %[[MOST]]
+// CHECK:         %[[TESTS:.*]] = tile.map ins(%[[SUMS]], %[[SUM]] : {{.*}}) rows(%[[SHIFT]] :
+// CHECK:           ^bb0(%[[NEW:[^:]*]]: f32, %[[OLD:[^:]*]]: f32,
+// CHECK:           %[[GROWN:.*]] = math.fma %[[OLD]], %[[NINE]], %[[ONE]]
+// CHECK:           %[[BOUND:.*]] = arith.minnumf %[[GROWN]], %[[MOST]]
+// CHECK-DAG:       %[[A:.*]] = arith.cmpf ugt, %[[NEW]], %[[BOUND]]
 // CHECK-DAG:       %[[B:.*]] = arith.cmpf ugt, %{{.*}}, %[[LARGE]]
 // CHECK:           arith.ori %[[A]], %[[B]]
 // CHECK:         %[[ANY:.*]] = tile.any %[[TESTS]]
