@@ -384,27 +384,27 @@ RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
 
 /// Returns true if sums relative to a maximum of earlier steps, which were
 /// `before`, have grown too much, or are no numbers, as they are where that
-/// maximum is minus infinity; or if the maximum is too large. A row's sum has
-/// more than doubled where a part has grown by more than all parts had: then
-/// its largest probability is most of it, and has to be 1, which is not
-/// rounded, for the result to be as exact as with that maximum.
+/// maximum is minus infinity; or if the maximum is too large. Where a part of a
+/// sum more than doubles, a probability may be much of its row: it is to be 1,
+/// which is not rounded, as it is with that row's own maximum. (Root mean
+/// square errors of 16-bit results, scores of standard deviation 1 to 8: up
+/// to 1.15 times those with exact maxima by the last bound alone, up to 1.05 by
+/// both.)
 Value StepEmitter::isOutgrown(Value sums, Value before, Value max) {
   Value shift = getShift(max);
   FragmentType type = sizes.getSums();
-  double parts = type.getRank() == 1 ? 1.0 : double(kSumColumns);
-  Value tests =
-      mapRows(type.cloneWith(builder.getI1Type()), {sums, before}, shift,
-              [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-                Value most = math::FmaOp::create(body, loc, elements[1],
-                                                 constant(body, parts + 1.0),
-                                                 constant(body, 1.0));
-                most = arith::MinNumFOp::create(body, loc, most,
-                                                constant(body, kLargestSum));
-                Value isLarge = arith::CmpFOp::create(
-                    body, loc, arith::CmpFPredicate::UGT, elements[0], most);
-                return arith::OrIOp::create(
-                    body, loc, isLarge, isLargeShift(body, loc, elements[2]));
-              });
+  Value tests = mapRows(
+      type.cloneWith(builder.getI1Type()), {sums, before}, shift,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value most = math::FmaOp::create(
+            body, loc, elements[1], constant(body, 2.0), constant(body, 1.0));
+        most = arith::MinNumFOp::create(body, loc, most,
+                                        constant(body, kLargestSum));
+        Value isLarge = arith::CmpFOp::create(
+            body, loc, arith::CmpFPredicate::UGT, elements[0], most);
+        return arith::OrIOp::create(body, loc, isLarge,
+                                    isLargeShift(body, loc, elements[2]));
+      });
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 

@@ -9,8 +9,8 @@
 // CHECK-DAG:   %[[MINUS:.*]] = arith.constant -0.180336878 : f32
 // CHECK-DAG:   %[[SCALE:.*]] = arith.constant 0.180336878 : f32
 // CHECK-DAG:   %[[MOST:.*]] = arith.constant 3.276800e+04 : f32
-// CHECK-DAG:   %[[NINE:.*]] = arith.constant 9.000000e+00 : f32
-// CHECK-DAG:   %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-DAG:   %[[DOUBLE:.*]] = arith.constant 2.000000e+00 : f32
+// CHECK-DAG:   %[[UNIT:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK-DAG:   %[[LARGE:.*]] = arith.constant 1.024000e+03 : f32
 // CHECK:       %[[L:.*]]:3 = scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}, %[[MAX:[^ ]*]] = %{{.*}}, %[[SUM:[^ ]*]] = %{{.*}})
 // CHECK:         %[[S:.*]] = tile.mma {{.*}} transpose_b
@@ -23,7 +23,7 @@
 // CHECK:         %[[SUMS:.*]] = tile.reduce add %[[P]], %[[SUM]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64x8xf32>
 // CHECK:         %[[TESTS:.*]] = tile.map ins(%[[SUMS]], %[[SUM]] : {{.*}}) rows(%[[SHIFT]] :
 // CHECK:           ^bb0(%[[NEW:[^:]*]]: f32, %[[OLD:[^:]*]]: f32,
-// CHECK:           %[[GROWN:.*]] = math.fma %[[OLD]], %[[NINE]], %[[ONE]]
+// CHECK:           %[[GROWN:.*]] = math.fma %[[OLD]], %[[DOUBLE]], %[[UNIT]]
 // CHECK:           %[[BOUND:.*]] = arith.minnumf %[[GROWN]], %[[MOST]]
 // CHECK-DAG:       %[[A:.*]] = arith.cmpf ugt, %[[NEW]], %[[BOUND]]
 // CHECK-DAG:       %[[B:.*]] = arith.cmpf ugt, %{{.*}}, %[[LARGE]]
@@ -80,7 +80,7 @@ func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 // ONE:         %[[S:.*]] = tile.mma {{.*}} transpose_b
 // ONE:         %[[P:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[MAX]] :
 // ONE:         %[[SUMS:.*]] = tile.reduce add %[[P]], %[[SUM]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64xf32>
-// ONE:         tile.map ins(%[[SUMS]], %{{.*}} : !tile.fragment<64xf32>, !tile.fragment<64xf32>)
+// ONE:         tile.map ins(%[[SUMS]], %[[SUM]], %{{.*}} : !tile.fragment<64xf32>, !tile.fragment<64xf32>, !tile.fragment<64xf32>)
 // ONE:         tile.any
 func.func @wide(%q: tensor<1x2x256x64xf32>) -> tensor<1x2x256x64xf32> {
   %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale>}
