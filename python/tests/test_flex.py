@@ -382,7 +382,7 @@ def test_backends_and_options():
 
 def test_autocast():
     q, k, v = make_qkv()
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(DEVICE, torch.bfloat16):
         output = fovea.flex_attention(q, k, v)
     assert output.dtype == torch.bfloat16
     compare(output, reference(q, k, v)[0], 2e-2)
@@ -397,12 +397,12 @@ def test_autocast():
      "same embedding dimension but got E=16 and E=8"),
     (lambda q, k, v: (q, k, v[:, :, :3]), ValueError,
      r"key and value .* value.shape=\(2, 4, 3, 16\)"),
-    (lambda q, k, v: (q, k, v.numpy()), TypeError,
+    (lambda q, k, v: (q, k, v.cpu().numpy()), TypeError,
      "value: expected a tensor, got ndarray"),
     (lambda q, k, v: (q, k.long(), v), ValueError,
      "key: expected float16, bfloat16, float32 or float64, got torch.int64"),
     (lambda q, k, v: (q, k.to("meta"), v), ValueError,
-     "same device type, but got query.device: cpu, key.device: meta"),
+     f"same device type, but got query.device: {DEVICE}(:0)?, key.device: meta"),
 ])
 def test_errors_of_operands(change, kind, message):
     with pytest.raises(kind, match=message):
@@ -445,7 +445,8 @@ def test_explain():
         found = fovea.explain(fovea.flex_attention, q, k, v)
     assert found.result.shape == q.shape
     assert "fused" in str(found.report())
-    attend = fovea.compile(fovea.trace(query=q, key=k, value=v))
+    attend = fovea.compile(fovea.trace(query=q, key=k, value=v),
+                           target="host" if DEVICE == "cpu" else "gpu")
     found = fovea.explain(attend, *(x.detach() for x in (q, k, v)))
     assert found.kernels[0].function is attend
     with pytest.raises(fovea.Error, match="ran no kernel"):
