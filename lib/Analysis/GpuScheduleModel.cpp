@@ -246,6 +246,10 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
       schedule.getKeyTile() < kFewestKeys || !op.getScore().empty() ||
       readsCaptures(op))
     return {};
+  // Rings of one tile of keys would be as long as the loop over tiles of
+  // queries, which runs ahead of them.
+  if (shape.keys <= schedule.getKeyTile())
+    return {};
   int64_t tiles =
       shape.batch * shape.heads *
       int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));

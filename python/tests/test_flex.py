@@ -444,7 +444,8 @@ def test_explain():
     with torch.no_grad():
         found = fovea.explain(fovea.flex_attention, q, k, v)
     assert found.result.shape == q.shape
-    assert "fused" in str(found.report())
+    if DEVICE == "cpu":  # A report measures on the host.
+        assert "fused" in str(found.report())
     attend = fovea.compile(fovea.trace(query=q, key=k, value=v),
                            target="host" if DEVICE == "cpu" else "gpu")
     found = fovea.explain(attend, *(x.detach() for x in (q, k, v)))

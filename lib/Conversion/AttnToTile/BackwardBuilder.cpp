@@ -9,13 +9,14 @@
 
 #include "FragmentMath.h"
 
-#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Analysis/Formula.h"
+#include "fovea/Analysis/IndexMath.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -128,6 +129,11 @@ LogicalResult BackwardBuilder::findOutputs() {
     auto destination =
         cast<ParallelCombiningOpInterface>(each).getUpdatedDestinations();
     auto argument = cast<BlockArgument>(destination[0].get());
+    // Reshapes stand between a tile and its place where the loop's result was
+    // transposed.
+    while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+                           tensor::CastOp>(source.getDefiningOp()))
+      source = source.getDefiningOp()->getOperand(0);
     Output output = {argument.getArgNumber() - unsigned(forall.getRank()), {}};
     if (isa<tensor::ParallelInsertSliceOp>(each))
       output.view = TileView::getTarget(source);
@@ -200,6 +206,26 @@ void BackwardBuilder::findPresentKeys() {
              value.getDefiningOp()->isBeforeInBlock(place)));
   };
   rewriter.setInsertionPoint(place);
+  // Values that the mask reads may be computed in the loops, where they were
+  // needed first.
+  IRMapping ahead;
+  std::function<bool(Value)> compute = [&](Value value) {
+    if (isBefore(value) || ahead.contains(value))
+      return true;
+    Operation *producer = value.getDefiningOp();
+    if (!producer || !isMemoryEffectFree(producer) ||
+        producer->getNumRegions() != 0 ||
+        !llvm::all_of(producer->getOperands(), compute))
+      return false;
+    rewriter.clone(*producer, ahead);
+    return true;
+  };
+  SetVector<Value> used;
+  getUsedValuesDefinedAbove(mask, used);
+  if (!llvm::all_of(used, compute))
+    return;
+  // A copy of the op has the mask with these values.
+  auto copy = cast<OnlineBackwardOp>(rewriter.clone(*op, ahead));
   IndexMath index(rewriter, loc);
   auto getAll = [&](OpFoldResult size) -> Span {
     return {index.constant(0), index.sub(size, index.constant(1))};
@@ -214,9 +240,10 @@ void BackwardBuilder::findPresentKeys() {
   };
   MaskBox box = {getPoint(Coordinate::Batch), getPoint(Coordinate::Head),
                  getAll(scoreSizes[2]), getAll(scoreSizes[3])};
-  present =
-      dropWholeEnd(index, MaskEvaluator(mask, box, rewriter, loc).presentKeys(),
-                   scoreSizes[3]);
+  present = dropWholeEnd(
+      index, MaskEvaluator(copy.getMask(), box, rewriter, loc).presentKeys(),
+      scoreSizes[3]);
+  rewriter.eraseOp(copy);
 }
 
 //===----------------------------------------------------------------------===//

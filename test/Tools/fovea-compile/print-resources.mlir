@@ -7,7 +7,7 @@
 
 // CHECK:      {{^}}attend_0: {{[0-9]+}} registers, 0 bytes of stack, 0 spilled, 0 of static shared memory, {{[0-9]+}} barriers{{$}}
 // CHECK-NEXT: {{^}}  copies for attn.values of line [[#@LINE+17]]: {{[0-9]+}} blocks of 256 threads, 0 bytes of dynamic shared memory, if a condition holds{{$}}
-// CHECK:      {{^}}  computes attn.values of line [[#@LINE+16]]: 16 blocks of {{[0-9]+}} threads, {{[1-9][0-9]+}} bytes of dynamic shared memory{{$}}
+// CHECK:      {{^}}  computes attn.values of line [[#@LINE+16]]: 8 blocks of {{[0-9]+}} threads, {{[1-9][0-9]+}} bytes of dynamic shared memory{{$}}
 // CHECK:      {{^}}norm_0: {{[0-9]+}} registers
 // CHECK-NEXT: {{^}}  computes attn.rms_norm of line [[#@LINE+19]]: (by the sizes) blocks of {{[0-9]+}} threads, {{[0-9]+}} bytes of dynamic shared memory
 

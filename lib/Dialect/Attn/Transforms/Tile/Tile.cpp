@@ -369,10 +369,15 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, OnlineBackwardOp op) {
     return failure();
   numTables += tiled->numTables;
   count(tiled->info, "gradients");
-  // The sums of a GPU's block are rounded in its registers.
+  // The sums of a GPU's block are rounded in its registers, if each has one
+  // reader.
+  auto isOnlyRounding = [](Operation *reader) {
+    return isRounding(reader) && reader->getOperand(0).hasOneUse();
+  };
   if (schedule.getWarps())
     numConsumers +=
-        fovea::attn::fuseConsumers(rewriter, tiled->items, isRounding).count;
+        fovea::attn::fuseConsumers(rewriter, tiled->items, isOnlyRounding)
+            .count;
   ++numTiled;
   return success();
 }
