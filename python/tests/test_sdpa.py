@@ -265,5 +265,7 @@ def test_errors_are_those_of_pytorch(change):
         theirs(**arguments)
     with pytest.raises(type(expected.value)) as actual:
         fovea.scaled_dot_product_attention(**arguments)
-    if "size of tensor" not in str(expected.value):
+    # The words are those of the PyTorch that these functions were written for.
+    is_known = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)
+    if is_known and "size of tensor" not in str(expected.value):
         assert str(actual.value)[:40] == str(expected.value)[:40]
