@@ -77,8 +77,8 @@ emitTile(RewriterBase &rewriter, OpTy pass, scf::ForOp loop, unsigned dim,
   // Replaces only the destinations: queries of zeros may be the same tensor as
   // the initial sums.
   auto whole = cast<OpTy>(rewriter.clone(*pass.getOperation()));
-  for (auto [init, value] : llvm::zip_equal(whole.getDpsInitsMutable(),
-                                            loop.getRegionIterArgs()))
+  for (auto [init, value] :
+       llvm::zip_equal(whole.getDpsInitsMutable(), loop.getRegionIterArgs()))
     init.set(value);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(whole);
@@ -176,13 +176,12 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
   if (info.hasMask) {
     whole = std::make_unique<MaskEvaluator>(mask, box, rewriter, loc);
     auto lookUp = lookUpAt(box.row.first, box.key.first);
-    whole->setLookup(
-        [&mask, along, lookUp](Value value,
-                               IndexMath &math) -> std::optional<Span> {
-          if (coordinatesOf(mask, value) & bitOf(along))
-            return std::nullopt;
-          return lookUp(value, math);
-        });
+    whole->setLookup([&mask, along, lookUp](
+                         Value value, IndexMath &math) -> std::optional<Span> {
+      if (coordinatesOf(mask, value) & bitOf(along))
+        return std::nullopt;
+      return lookUp(value, math);
+    });
     MaskBounds bounds = whole->bounds(along);
     info.isExact = bounds.exact;
     OpFoldResult step = math.constant(tileSize);
@@ -199,8 +198,9 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
       math.materialize(math.constant(tileSize)), inits);
   rewriter.setInsertionPointToStart(loop.getBody());
   // Keys behind the upper bound may be absent; rows behind it exist.
-  auto [place, extent] = clipTile(rewriter, loc, loop.getInductionVar(),
-                                  tileSize, present, isAlongKeys ? upper : size);
+  auto [place, extent] =
+      clipTile(rewriter, loc, loop.getInductionVar(), tileSize, present,
+               isAlongKeys ? upper : size);
 
   Truth truth{math.boolean(true), math.boolean(true)};
   IndexMath inner(rewriter, loc);
@@ -239,15 +239,17 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
   return info;
 }
 
-FailureOr<MaskedLoopInfo>
-fovea::attn::tileByMask(RewriterBase &rewriter, OnlineAttentionOp pass,
-                        int64_t size, const MaskTables &tables) {
+FailureOr<MaskedLoopInfo> fovea::attn::tileByMask(RewriterBase &rewriter,
+                                                  OnlineAttentionOp pass,
+                                                  int64_t size,
+                                                  const MaskTables &tables) {
   return tile(rewriter, pass, Coordinate::Key, size, tables);
 }
 
-FailureOr<MaskedLoopInfo>
-fovea::attn::tileByMask(RewriterBase &rewriter, OnlineBackwardOp pass,
-                        Coordinate along, int64_t size,
-                        const MaskTables &tables) {
+FailureOr<MaskedLoopInfo> fovea::attn::tileByMask(RewriterBase &rewriter,
+                                                  OnlineBackwardOp pass,
+                                                  Coordinate along,
+                                                  int64_t size,
+                                                  const MaskTables &tables) {
   return tile(rewriter, pass, along, size, tables);
 }
