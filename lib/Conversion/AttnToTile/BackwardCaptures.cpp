@@ -8,8 +8,8 @@
 #include "BackwardBuilder.h"
 
 #include "fovea/Analysis/CaptureReads.h"
-#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Analysis/Formula.h"
+#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 

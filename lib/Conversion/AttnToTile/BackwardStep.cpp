@@ -10,8 +10,8 @@
 #include "FragmentMath.h"
 
 #include "fovea/Analysis/CaptureReads.h"
-#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Analysis/Formula.h"
+#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
