@@ -88,6 +88,13 @@ for path, folder, text in lists:
                 links += 1
                 check(folder, libraries[name], "%s links %s" % (path, name))
 
+# A source that no library builds is one that a move left behind.
+built = {os.path.normpath(os.path.join(os.path.dirname(path), name))
+         for path, _, text in lists for name in re.findall(r"[\w/]+\.cpp", text)}
+errors += [path + ": no library builds it" for path, _ in find_files()
+           if path.endswith(".cpp") and path.startswith("lib" + os.sep)
+           and path not in built]
+
 if errors:
     print("\n".join(errors))
     sys.exit(1)
