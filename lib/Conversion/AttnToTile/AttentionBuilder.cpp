@@ -319,13 +319,21 @@ LogicalResult AttentionBuilder::convertIf(scf::IfOp op) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
-  RunningValues running{getRunningValue(op.getAcc()),
-                        getRunningValue(op.getMax()),
-                        getRunningValue(op.getSum())};
+FailureOr<RunningValues>
+AttentionBuilder::getRunningValues(Value acc, Value max, Value sum) {
+  RunningValues running{getRunningValue(acc), getRunningValue(max),
+                        getRunningValue(sum)};
   for (Value value : {running.acc, running.max, running.sum})
     if (!isa<FragmentType>(value.getType()))
       return fail("a running value does not begin as a linalg.fill");
+  return running;
+}
+
+LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
+  FailureOr<RunningValues> running =
+      getRunningValues(op.getAcc(), op.getMax(), op.getSum());
+  if (failed(running))
+    return failure();
   FailureOr<Value> query =
       loadAhead(op.getQuery(), sizes.queries, sizes.headDim);
   FailureOr<TileView> queryView = getOperandView(op.getQuery());
@@ -335,76 +343,37 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
       failed(valueView))
     return failure();
 
-  IndexMath index(rewriter, op.getLoc());
   KeyStep step;
   step.op = op;
-  ScoreTile &tile = step.tile;
-  tile.at = getPlace(op.getAt());
-  tile.queryTile = sizes.queries;
-  tile.keyTile = sizes.keys;
-  tile.queries = getTileSize(*queryView, 2);
-  tile.keys = getTileSize(*keyView, 2);
-  step.partial = index.boolean(!op.getMask().empty());
-  if (op.getPartial())
-    step.partial = index.logicalAnd(step.partial,
-                                    mapping.lookupOrDefault(op.getPartial()));
-  if (op.getDropout()) {
-    // Without `whole` the operands are the whole.
-    bool isPart = !op.getWhole().empty();
-    tile.wholeHeads = isPart ? mapping.lookupOrDefault(op.getWhole()[0])
-                             : index.materialize(getTileSize(*queryView, 1));
-    tile.wholeQueries = isPart ? mapping.lookupOrDefault(op.getWhole()[1])
-                               : index.materialize(tile.queries);
-    tile.seed = mapping.lookupOrDefault(op.getSeed());
-    tile.offset = mapping.lookupOrDefault(op.getOffset());
-  }
-  bool isComplete = true;
-  tile.emitRegion = [&](OpBuilder &builder, Region &region,
-                        ValueRange arguments) {
-    Value result = emitRegion(builder, region, arguments);
-    if (result)
-      return result;
-    isComplete = false;
-    // Any value of the type will do: the program is thrown away.
-    Type type = region.front().getTerminator()->getOperand(0).getType();
-    return arith::ConstantOp::create(builder, op.getLoc(),
-                                     builder.getZeroAttr(type))
-        .getResult();
-  };
+  step.tile = getScoreTile(op, *queryView, *keyView);
   step.loadKeys = [&](OpBuilder &builder) {
     return loadTile(builder, *keyView, sizes.keys, sizes.headDim);
   };
   // Absent values, which a masked probability, 0, is multiplied by, become
   // zeros.
-  PresentKeys keys = present.lookup(op);
-  for (std::optional<OpFoldResult> *bound : {&keys.first, &keys.end})
-    if (*bound)
-      *bound = getMapped(**bound);
   SmallVector<Value> rows =
-      getPresentRows(index, keys, tile.at.key, sizes.keys);
+      getPresentRows(present.lookup(op), step.tile.at.key);
   step.loadValues = [&](OpBuilder &builder) {
     return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
   };
-  RunningValues next = emitOnlineStep(rewriter, sizes, step, *query, running);
+  RunningValues next = emitOnlineStep(rewriter, sizes, step, *query, *running);
   mapping.map(op.getResults(), ValueRange{next.acc, next.max, next.sum});
-  return success(isComplete);
+  return success(reason.empty());
 }
 
 LogicalResult AttentionBuilder::convertFinalize(FinalizeOp op) {
-  RunningValues running{getRunningValue(op.getAcc()),
-                        getRunningValue(op.getMax()),
-                        getRunningValue(op.getSum())};
-  for (Value value : {running.acc, running.max, running.sum})
-    if (!isa<FragmentType>(value.getType()))
-      return fail("a running value does not begin as a linalg.fill");
+  FailureOr<RunningValues> running =
+      getRunningValues(op.getAcc(), op.getMax(), op.getSum());
+  if (failed(running))
+    return failure();
   auto type = cast<FloatType>(getElementTypeOrSelf(op.getOutput()));
-  Value output = emitOutput(rewriter, op.getLoc(), sizes, running, type);
+  Value output = emitOutput(rewriter, op.getLoc(), sizes, *running, type);
   if (failed(storeTile(output, op.getResult(0), {2, 3})))
     return failure();
   if (!op.getLse())
     return success();
   OnlineAttentionOp pass = passes.front();
-  Value lse = emitLogSumExp(rewriter, op.getLoc(), sizes, running,
+  Value lse = emitLogSumExp(rewriter, op.getLoc(), sizes, *running,
                             ScoreUnit::get(pass.getScale(), pass.getScore()),
                             cast<FloatType>(getElementTypeOrSelf(op.getLse())));
   return storeTile(lse, op.getResult(1), {2});

@@ -33,6 +33,9 @@ private:
   /// Returns the value that replaces `value`. A fill before the loop, which a
   /// tile that is all of a tensor shares with others, is emitted again.
   mlir::Value getRunningValue(mlir::Value value);
+  /// Returns the three running values of a pass, as fragments.
+  mlir::FailureOr<RunningValues>
+  getRunningValues(mlir::Value acc, mlir::Value max, mlir::Value sum);
   mlir::LogicalResult convertFor(mlir::scf::ForOp op);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);

@@ -656,49 +656,14 @@ LogicalResult BackwardBuilder::convertStep() {
        {op.getQuery(), op.getGradient(), op.getKey(), op.getValue()})
     if (failed(getOperandView(operand)))
       return failure();
-  IndexMath index(rewriter, loc);
   BackwardStep step;
   step.op = op;
   step.reads = reads;
   step.scattered = scattered;
-  ScoreTile &tile = step.tile;
-  tile.at = getPlace(op.getAt());
-  tile.queryTile = sizes.queries;
-  tile.keyTile = sizes.keys;
-  tile.queries = getTileSize(queryView, 2);
-  tile.keys = getTileSize(keyView, 2);
-  bool isComplete = true;
-  tile.emitRegion = [&](OpBuilder &builder, Region &region,
-                        ValueRange arguments) {
-    Value result = emitRegion(builder, region, arguments);
-    if (result)
-      return result;
-    isComplete = false;
-    // Any value of the type will do: the program is thrown away.
-    Type type = region.front().getTerminator()->getOperand(0).getType();
-    return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type))
-        .getResult();
-  };
-  if (op.getDropout()) {
-    tile.wholeHeads = mapping.lookupOrDefault(op.getWhole()[0]);
-    tile.wholeQueries = mapping.lookupOrDefault(op.getWhole()[1]);
-    tile.seed = mapping.lookupOrDefault(op.getSeed());
-    tile.offset = mapping.lookupOrDefault(op.getOffset());
-  }
-  step.partial = index.boolean(!op.getMask().empty());
-  if (op.getPartial())
-    step.partial = index.logicalAnd(step.partial,
-                                    mapping.lookupOrDefault(op.getPartial()));
+  step.tile = getScoreTile(op, queryView, keyView);
 
   // Absent rows, which a masked probability, 0, is multiplied by, become zeros.
-  auto getPresent = [&] {
-    IndexMath ahead(rewriter, loc);
-    PresentKeys keys = present;
-    for (std::optional<OpFoldResult> *bound : {&keys.first, &keys.end})
-      if (*bound)
-        *bound = getMapped(**bound);
-    return getPresentRows(ahead, keys, tile.at.key, sizes.keys);
-  };
+  auto getPresent = [&] { return getPresentRows(present, step.tile.at.key); };
   FailureOr<Value> key =
       loadAhead(op.getKey(), sizes.keys, sizes.headDim, getPresent);
   FailureOr<Value> value =
@@ -728,10 +693,8 @@ LogicalResult BackwardBuilder::convertStep() {
                              getSumSoFar(OfValues), readSums};
   FailureOr<BackwardGradients> next =
       emitBackwardStep(rewriter, sizes, step, soFar);
-  if (failed(next))
+  if (failed(next) || !reason.empty())
     return failure();
-  if (!isComplete)
-    return fail("its regions read tensors otherwise than by elements");
   sums[OfKeys] = next->key;
   sums[OfValues] = next->value;
   readSums = next->reads;

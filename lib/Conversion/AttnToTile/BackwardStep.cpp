@@ -193,8 +193,9 @@ Value BackwardEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
   // Queries that do not exist have the shift minus infinity. A score of a
   // region need not be finite: their sum may be NaN.
-  OpFoldResult needed = index.logicalOr(
-      step.partial, index.less(step.tile.keys, index.constant(sizes.keys)));
+  OpFoldResult needed =
+      index.logicalOr(step.tile.partial,
+                      index.less(step.tile.keys, index.constant(sizes.keys)));
   bool testsQueries = !op.getScore().empty() && step.tile.mayLackQueries();
   if (testsQueries)
     needed = index.logicalOr(

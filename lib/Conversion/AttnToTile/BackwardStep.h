@@ -34,8 +34,6 @@ struct ScatteredRead {
 struct BackwardStep {
   attn::OnlineBackwardOp op;
   ScoreTile tile;
-  /// True if the mask region must be applied.
-  mlir::OpFoldResult partial;
   /// Tiles in shared memory; `gradient` is that of the output.
   mlir::Value query, key, value, gradient;
   /// Reads of tensors that have gradients, in the score region: first those

@@ -68,6 +68,58 @@ PerCoordinate<Value> LaunchBuilder::getPlace(ValueRange at) {
   return {place[0], place[1], place[2], place[3]};
 }
 
+template <typename OpTy>
+ScoreTile LaunchBuilder::getScoreTile(OpTy op, const TileView &query,
+                                      const TileView &key) {
+  IndexMath index(rewriter, loc);
+  ScoreTile tile;
+  tile.at = getPlace(op.getAt());
+  tile.queryTile = sizes.queries;
+  tile.keyTile = sizes.keys;
+  tile.queries = getTileSize(query, 2);
+  tile.keys = getTileSize(key, 2);
+  tile.partial = index.boolean(!op.getMask().empty());
+  if (op.getPartial())
+    tile.partial = index.logicalAnd(tile.partial,
+                                    mapping.lookupOrDefault(op.getPartial()));
+  if (op.getDropout()) {
+    // Without `whole` the operands are the whole.
+    bool isPart = !op.getWhole().empty();
+    tile.wholeHeads = isPart ? mapping.lookupOrDefault(op.getWhole()[0])
+                             : index.materialize(getTileSize(query, 1));
+    tile.wholeQueries = isPart ? mapping.lookupOrDefault(op.getWhole()[1])
+                               : index.materialize(tile.queries);
+    tile.seed = mapping.lookupOrDefault(op.getSeed());
+    tile.offset = mapping.lookupOrDefault(op.getOffset());
+  }
+  tile.emitRegion = [this](OpBuilder &builder, Region &region,
+                           ValueRange arguments) {
+    if (Value result = emitRegion(builder, region, arguments))
+      return result;
+    // Any value of the type will do: the program is thrown away.
+    Type type = region.front().getTerminator()->getOperand(0).getType();
+    return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type))
+        .getResult();
+  };
+  return tile;
+}
+
+template ScoreTile LaunchBuilder::getScoreTile(OnlineAttentionOp,
+                                               const TileView &,
+                                               const TileView &);
+template ScoreTile LaunchBuilder::getScoreTile(OnlineBackwardOp,
+                                               const TileView &,
+                                               const TileView &);
+
+SmallVector<Value> LaunchBuilder::getPresentRows(PresentKeys keys,
+                                                 OpFoldResult first) {
+  for (std::optional<OpFoldResult> *bound : {&keys.first, &keys.end})
+    if (*bound)
+      *bound = getMapped(**bound);
+  IndexMath index(rewriter, loc);
+  return fovea::getPresentRows(index, keys, first, sizes.keys);
+}
+
 OpFoldResult LaunchBuilder::getTileSize(const TileView &view, int64_t dim) {
   int64_t source = view.dims[dim];
   if (source < 0)

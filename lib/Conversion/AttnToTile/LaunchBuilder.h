@@ -57,6 +57,15 @@ protected:
   mlir::OpFoldResult getMapped(mlir::OpFoldResult value);
   /// Returns the place of a tile whose first element is `at`; empty: the start.
   attn::PerCoordinate<mlir::Value> getPlace(mlir::ValueRange at);
+  /// Returns the tile of scores of `op`, an `attn.online_attention` or an
+  /// `attn.online_backward`, whose operands `query` and `key` are the views of.
+  /// A region of it that cannot be emitted sets the reason of the failure.
+  template <typename OpTy>
+  ScoreTile getScoreTile(OpTy op, const TileView &query, const TileView &key);
+  /// Returns the rows present of a tile of keys from `first` on, given the keys
+  /// present outside the program.
+  mlir::SmallVector<mlir::Value> getPresentRows(PresentKeys keys,
+                                                mlir::OpFoldResult first);
   mlir::OpFoldResult getTileSize(const TileView &view, int64_t dim);
   mlir::FailureOr<TileView> getOperandView(mlir::Value tile);
 

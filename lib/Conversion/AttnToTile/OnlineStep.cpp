@@ -183,8 +183,9 @@ Value StepEmitter::modified(Value products) {
 
 Value StepEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
-  OpFoldResult needed = index.logicalOr(
-      step.partial, index.less(step.tile.keys, index.constant(sizes.keys)));
+  OpFoldResult needed =
+      index.logicalOr(step.tile.partial,
+                      index.less(step.tile.keys, index.constant(sizes.keys)));
   return math.mapIf(needed, scores,
                     [&](OpBuilder &body, ValueRange elements,
                         ValueRange coordinates) -> Value {

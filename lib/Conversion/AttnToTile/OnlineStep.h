@@ -74,8 +74,6 @@ struct RunningValues {
 struct KeyStep {
   attn::OnlineAttentionOp op;
   ScoreTile tile;
-  /// True if the mask region must be applied.
-  mlir::OpFoldResult partial;
   /// Functions that load the tile of keys and of values.
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;
 };

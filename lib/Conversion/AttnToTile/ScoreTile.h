@@ -26,6 +26,8 @@ struct ScoreTile {
   int64_t queryTile, keyTile;
   /// Queries and keys that exist, counted from the first on.
   mlir::OpFoldResult queries, keys;
+  /// True if the mask region must be applied.
+  mlir::OpFoldResult partial;
   /// Operands of the dropout: heads and queries of the whole, the seed and the
   /// offset.
   mlir::Value wholeHeads, wholeQueries, seed, offset;
