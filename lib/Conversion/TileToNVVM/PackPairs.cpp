@@ -29,35 +29,34 @@ static bool isPair(vector::FromElementsOp op) {
 }
 
 namespace {
-/// The places of a pair's two numbers among the values that a loop carries.
+/// The places of a pair's two numbers among the values that an op has.
 using Places = std::pair<unsigned, unsigned>;
+/// Pairs in the order of their places, for a stable result.
+using Pairs = std::map<Places, SmallVector<vector::FromElementsOp>>;
 } // namespace
+
+/// Returns the pairs of two of `values`.
+static Pairs findPairs(ValueRange values) {
+  DenseMap<Value, unsigned> places;
+  for (auto [place, value] : llvm::enumerate(values))
+    places[value] = place;
+  Pairs pairs;
+  for (auto [place, value] : llvm::enumerate(values))
+    for (OpOperand &use : value.getUses()) {
+      auto op = dyn_cast<vector::FromElementsOp>(use.getOwner());
+      if (!op || !isPair(op) || use.getOperandNumber() != 0)
+        continue;
+      auto high = places.find(op.getElements()[1]);
+      if (high != places.end())
+        pairs[{place, high->second}].push_back(op);
+    }
+  return pairs;
+}
 
 /// Makes `loop` carry the pairs of the values that it carries.
 static void carryPairs(scf::ForOp loop, IRRewriter &rewriter) {
-  // The pairs are in the order of their places, for a stable result.
-  std::map<Places, SmallVector<vector::FromElementsOp>> inside, outside;
-  unsigned first = loop.getNumInductionVars();
-  for (BlockArgument argument : loop.getRegionIterArgs())
-    for (Operation *user : argument.getUsers()) {
-      auto op = dyn_cast<vector::FromElementsOp>(user);
-      if (!op || !isPair(op) || op.getElements()[0] != argument)
-        continue;
-      auto high = dyn_cast<BlockArgument>(op.getElements()[1]);
-      if (high && high.getOwner() == loop.getBody())
-        inside[{argument.getArgNumber() - first, high.getArgNumber() - first}]
-            .push_back(op);
-    }
-  for (OpResult result : loop.getResults())
-    for (Operation *user : result.getUsers()) {
-      auto op = dyn_cast<vector::FromElementsOp>(user);
-      if (!op || !isPair(op) || op.getElements()[0] != result)
-        continue;
-      auto high = dyn_cast<OpResult>(op.getElements()[1]);
-      if (high && high.getOwner() == loop)
-        outside[{result.getResultNumber(), high.getResultNumber()}].push_back(
-            op);
-    }
+  Pairs inside = findPairs(loop.getRegionIterArgs()),
+        outside = findPairs(loop.getResults());
   if (inside.empty())
     return;
 
@@ -96,16 +95,7 @@ static void carryPairs(scf::ForOp loop, IRRewriter &rewriter) {
 
 /// Makes `branch` yield the pairs of the values that it yields.
 static void yieldPairs(scf::IfOp branch, IRRewriter &rewriter) {
-  std::map<Places, SmallVector<vector::FromElementsOp>> pairs;
-  for (OpResult result : branch.getResults())
-    for (Operation *user : result.getUsers()) {
-      auto op = dyn_cast<vector::FromElementsOp>(user);
-      if (!op || !isPair(op) || op.getElements()[0] != result)
-        continue;
-      auto high = dyn_cast<OpResult>(op.getElements()[1]);
-      if (high && high.getOwner() == branch)
-        pairs[{result.getResultNumber(), high.getResultNumber()}].push_back(op);
-    }
+  Pairs pairs = findPairs(branch.getResults());
   if (pairs.empty())
     return;
 
