@@ -271,16 +271,9 @@ LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
     if (isa<TensorType>(inits.back().getType()))
       return fail("a running value does not begin as a linalg.fill");
   }
-  auto loop = scf::ForOp::create(rewriter, op.getLoc(),
-                                 mapping.lookupOrDefault(op.getLowerBound()),
-                                 mapping.lookupOrDefault(op.getUpperBound()),
-                                 mapping.lookupOrDefault(op.getStep()), inits);
-  mapping.map(op.getInductionVar(), loop.getInductionVar());
+  scf::ForOp loop = createLoop(op, inits);
   mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(rewriter);
-  // Without running values the builder has already made the terminator.
-  if (!loop.getBody()->empty())
-    rewriter.eraseOp(loop.getBody()->getTerminator());
   rewriter.setInsertionPointToEnd(loop.getBody());
   if (failed(convertBlock(*op.getBody())))
     return failure();

@@ -556,17 +556,10 @@ LogicalResult BackwardBuilder::convertFor(scf::ForOp loop) {
   if (isInnermost)
     for (size_t read = 0; read < reads.size(); ++read)
       inits.push_back(fill(sizes.keys));
-  auto converted = scf::ForOp::create(
-      rewriter, loc, mapping.lookupOrDefault(loop.getLowerBound()),
-      mapping.lookupOrDefault(loop.getUpperBound()),
-      mapping.lookupOrDefault(loop.getStep()), inits);
-  mapping.map(loop.getInductionVar(), converted.getInductionVar());
+  scf::ForOp converted = createLoop(loop, inits);
   setSums(numbers, converted.getRegionIterArgs());
   {
     OpBuilder::InsertionGuard guard(rewriter);
-    // Without running values the builder has already made the terminator.
-    if (!converted.getBody()->empty())
-      rewriter.eraseOp(converted.getBody()->getTerminator());
     rewriter.setInsertionPointToEnd(converted.getBody());
     if (failed(convertBlock(*loop.getBody())))
       return failure();

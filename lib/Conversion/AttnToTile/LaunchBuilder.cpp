@@ -291,6 +291,18 @@ Value LaunchBuilder::emitRegion(OpBuilder &builder, Region &region,
   return values.lookupOrDefault(block.getTerminator()->getOperand(0));
 }
 
+scf::ForOp LaunchBuilder::createLoop(scf::ForOp loop, ValueRange inits) {
+  auto converted = scf::ForOp::create(
+      rewriter, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
+      mapping.lookupOrDefault(loop.getUpperBound()),
+      mapping.lookupOrDefault(loop.getStep()), inits);
+  mapping.map(loop.getInductionVar(), converted.getInductionVar());
+  // Without running values the builder has already made the terminator.
+  if (!converted.getBody()->empty())
+    rewriter.eraseOp(converted.getBody()->getTerminator());
+  return converted;
+}
+
 LogicalResult LaunchBuilder::convertBlock(Block &block) {
   for (Operation &op : block.without_terminator())
     if (failed(convertOp(op)))

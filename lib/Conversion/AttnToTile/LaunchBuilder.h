@@ -41,6 +41,8 @@ protected:
                     llvm::ArrayRef<mlir::Value> inputs,
                     mlir::ValueRange outputs);
   mlir::LogicalResult convertBlock(mlir::Block &block);
+  /// Creates the loop that `loop` becomes, with a body that has no ops yet.
+  mlir::scf::ForOp createLoop(mlir::scf::ForOp loop, mlir::ValueRange inits);
   virtual mlir::LogicalResult convertOp(mlir::Operation &op) = 0;
 
   /// Clones an op on scalars, which may read tensors.
