@@ -35,17 +35,22 @@ if(FOVEA_SANITIZE)
   target_link_options(FoveaOptions INTERFACE -fsanitize=address,undefined)
 endif()
 
-# LLVM and MLIR. Static linking takes only the parts of the archives that are
-# used.
+# LLVM and MLIR, as the packaged libraries, and linked in.
 add_library(FoveaMLIR INTERFACE)
-if(FOVEA_STATIC)
-  find_package(ZLIB REQUIRED)
-  file(GLOB FOVEA_ARCHIVES
-    ${LLVM_LIBRARY_DIRS}/libMLIR*.a ${LLVM_LIBRARY_DIRS}/libLLVM*.a)
-  target_link_libraries(FoveaMLIR INTERFACE ${FOVEA_ARCHIVES} ZLIB::ZLIB zstd)
-else()
-  target_link_libraries(FoveaMLIR INTERFACE MLIR LLVM)
+target_link_libraries(FoveaMLIR INTERFACE MLIR LLVM)
+file(GLOB FOVEA_ARCHIVES
+  ${LLVM_LIBRARY_DIRS}/libMLIR*.a ${LLVM_LIBRARY_DIRS}/libLLVM*.a)
+find_library(FOVEA_ZSTD libzstd.a)
+find_library(FOVEA_ZLIB libz.a)
+if(NOT FOVEA_ARCHIVES OR NOT FOVEA_ZSTD OR NOT FOVEA_ZLIB)
+  message(FATAL_ERROR
+    "the library of wheels and bundles has LLVM linked in: expected libLLVM*.a and "
+    "libMLIR*.a in ${LLVM_LIBRARY_DIRS} (Debian: llvm-22-dev, libmlir-22-dev), "
+    "libzstd.a (libzstd-dev) and libz.a (zlib1g-dev)")
 endif()
+add_library(FoveaStaticMLIR INTERFACE)
+target_link_libraries(FoveaStaticMLIR INTERFACE
+  ${FOVEA_ARCHIVES} ${FOVEA_ZSTD} ${FOVEA_ZLIB} ${CMAKE_DL_LIBS} m)
 
 # Tools share the libraries' precompiled header, so they share their -fPIC.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)

@@ -34,6 +34,13 @@ config.environment["ASAN_OPTIONS"] = (
     "detect_leaks=0:allow_user_poisoning=0:allocator_may_return_null=1"
 )
 
+# Where pip finds packages, and how it reaches them, is the machine's affair.
+for name in os.environ:
+    if name.startswith(("PIP_", "SSL_")) or name in (
+            "REQUESTS_CA_BUNDLE", "https_proxy", "HTTPS_PROXY", "no_proxy",
+            "NO_PROXY", "HOME"):
+        config.environment[name] = os.environ[name]
+
 if os.environ.get("FOVEA_ROUNDTRIP") == "1":
     config.substitutions.append(
         (r"\bfovea-opt\b", "fovea-opt --verify-roundtrip")
@@ -45,6 +52,10 @@ for name, folder in {
     "%build": config.fovea_binary_dir,
 }.items():
     config.substitutions.append((name, folder))
+# What wheels get; a build with sanitizers makes no library for them.
+library = ("lib" if config.fovea_sanitize == "ON" else "standalone")
+config.substitutions.append(("%wheel-library", os.path.join(
+    config.fovea_binary_dir, library, "libfovea.so")))
 python = shutil.which("python3") or "python3"
 config.substitutions.append(("%python", python))
 
@@ -64,6 +75,8 @@ if ptxas:
     config.environment["FOVEA_PTXAS"] = ptxas
 if subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
     config.available_features.add("numpy")
+if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+    config.available_features.add("torch")
 # A CUDA driver without a GPU, for FOVEA_CUDA_DRIVER; built with the unit tests.
 fake_cuda = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-cuda.so")
 if os.path.exists(fake_cuda):

@@ -1,13 +1,17 @@
 """Runs the commands of a Markdown page as a reader would, and compares what they
 print with what the page shows.
 
-usage: markdown-commands.py PAGE ROOT BUILD
+usage: markdown-commands.py PAGE ROOT BUILD [LIBRARY]
 
 ```sh blocks run in bash and ```python blocks as programs, in order, in a folder
-in which ROOT's examples, python and BUILD (as build) are: the root of a checkout,
-but that what commands write stays out of it. What a block exports, the later
-ones have. The environment is a reader's: build/bin is not on the path, and
-Python's and Fovea's variables are not set, unless the page does it.
+in which all that ROOT has and BUILD (as build) are: the root of a checkout, but
+that what commands write stays out of it. What a block exports, the later ones
+have. The environment is a reader's: build/bin is not on the path, and Python's
+and Fovea's variables are not set, unless the page does it.
+
+Two things are not done again for `pip install`: the wheel takes LIBRARY, which
+the build has made, and PyTorch, where a page installs it, is this Python's own,
+with what it depends on.
 
 A ```text block shows what the block in front of it prints. Its lines must come in
 that order; between them may be others. In them
@@ -24,6 +28,7 @@ scripts/demo, which the pages say is enough, builds the tools that they use is
 checked, too.
 """
 
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -36,7 +41,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 MEASURED = re.compile(r"[-+]?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+|(?=%))")
 # Of whoever runs the test.
 PRIVATE = ("PYTHONPATH", "FOVEA_LIBRARY", "FOVEA_PTXAS", "VIRTUAL_ENV")
-SILENT = ("export", "cd")
+SILENT = ("export", "cd", ".")
 
 
 class Failure(Exception):
@@ -78,13 +83,13 @@ def compare(shown, output):
 class Reader:
     """Somebody at a shell, in a checkout that was built."""
 
-    def __init__(self, folder, root, build):
+    def __init__(self, folder, root, build, library=None):
         self.folder = folder
         self.state = pathlib.Path(folder) / ".state"
-        for name, target in (("examples", root / "examples"), ("build", build),
-                             ("python", root / "python"),
-                             ("scripts", root / "scripts")):
-            os.symlink(target, os.path.join(folder, name))
+        for entry in root.iterdir():
+            if not entry.name.startswith((".", "build")):
+                os.symlink(entry, os.path.join(folder, entry.name))
+        os.symlink(build, os.path.join(folder, "build"))
         self.environment = {name: value for name, value in os.environ.items()
                             if name not in PRIVATE}
         bins = {os.path.realpath(build / "bin"), os.path.realpath(root / "build/bin")}
@@ -94,6 +99,8 @@ class Reader:
         if os.path.realpath(build) != os.path.realpath(root / "build"):
             # The package looks in build; another build is the reader's to name.
             self.environment["FOVEA_LIBRARY"] = str(build / "lib/libfovea.so")
+        if library:
+            self.environment["CMAKE_ARGS"] = f"-DFOVEA_PREBUILT={library}"
 
     def run(self, command, preload=""):
         script = (f"[ ! -e {self.state} ] || . {self.state}\n"
@@ -109,6 +116,8 @@ class Reader:
     def shell(self, block):
         output = ""
         for command in commands(block):
+            if re.match("pip install.* torch( |$)", command):
+                self.lend("torch")
             before = set(os.listdir(self.folder))
             printed = self.run(command)
             made = set(os.listdir(self.folder)) - before - {".state"}
@@ -117,6 +126,29 @@ class Reader:
                 raise Failure(f"prints nothing:\n{command}")
             output += printed
         return output
+
+    def lend(self, name):
+        """Shows a distribution of this Python, and what it depends on, to the
+        environments that the page has made."""
+        shelf = os.path.join(self.folder, ".lent")
+        os.makedirs(shelf, exist_ok=True)
+        pending, known = [name], set()
+        while pending:
+            name = pending.pop()
+            if name in known:
+                continue
+            known.add(name)
+            try:
+                found = importlib.metadata.distribution(name)
+            except importlib.metadata.PackageNotFoundError:
+                continue  # For another platform.
+            for top in {file.parts[0] for file in found.files} - {".."}:
+                if not os.path.lexists(os.path.join(shelf, top)):
+                    os.symlink(found.locate_file(top), os.path.join(shelf, top))
+            pending += [re.match(r"[\w.-]+", text)[0]
+                        for text in found.requires or () if "extra ==" not in text]
+        for site in pathlib.Path(self.folder).glob("*/lib/python*/site-packages"):
+            (site / "lent.pth").write_text(shelf)
 
     def python(self, block):
         file = pathlib.Path(self.folder) / "program.py"
@@ -138,7 +170,7 @@ def check_demo(root, blocks):
             raise Failure(f"scripts/demo does not build {needed - built}")
 
 
-def main(page, root, build):
+def main(page, root, build, library=None):
     root, build = pathlib.Path(root), pathlib.Path(build)
     blocks = FENCE.findall(pathlib.Path(page).read_text())
     if not any(language in ("sh", "python") for language, _ in blocks):
@@ -147,7 +179,7 @@ def main(page, root, build):
     try:
         check_demo(root, blocks)
         with tempfile.TemporaryDirectory() as folder:
-            reader = Reader(folder, root, build)
+            reader = Reader(folder, root, build, library)
             for language, block in blocks:
                 if language == "sh":
                     output = reader.shell(block)
