@@ -151,8 +151,8 @@ fovea_differentiate(const char *text, size_t length,
 
 typedef struct fovea_module fovea_module;
 
-/** Compiles the public functions of a text. `options` may be null. What the
-   disk cache has of the same text and options, from whatever process, is loaded
+/** Compiles the public functions of a text. `options` may be null. If the disk
+    cache has the same text and options, from any process, the result is loaded
     instead, in a few milliseconds. */
 FOVEA_API fovea_status *fovea_compile(fovea_context *context, const char *text,
                                       size_t length,

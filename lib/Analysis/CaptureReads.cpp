@@ -19,26 +19,22 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-/// Returns the number of the coordinate, counted after the score, that `index`
-/// is in the score region `body`.
-static std::optional<unsigned> getCoordinate(Block &body, Value index) {
-  auto argument = dyn_cast<BlockArgument>(index);
-  if (!argument || argument.getOwner() != &body || !argument.getArgNumber())
-    return std::nullopt;
-  return argument.getArgNumber() - 1;
-}
-
-std::optional<SmallVector<unsigned>>
+std::optional<SmallVector<Coordinate>>
 fovea::getIndexingCoordinates(tensor::ExtractOp read) {
-  SmallVector<unsigned> coordinates;
-  for (Value index : read.getIndices()) {
-    std::optional<unsigned> coordinate =
-        getCoordinate(*read->getBlock(), index);
+  SmallVector<Coordinate> coordinates;
+  for (std::optional<Coordinate> coordinate :
+       getIndexCoordinates(read, *read->getParentRegion())) {
     if (!coordinate || llvm::is_contained(coordinates, *coordinate))
       return std::nullopt;
     coordinates.push_back(*coordinate);
   }
   return coordinates;
+}
+
+bool fovea::isIndexedByPair(tensor::ExtractOp read) {
+  auto coordinates = getIndexCoordinates(read, *read->getParentRegion());
+  return llvm::is_contained(coordinates, Coordinate::Row) &&
+         llvm::is_contained(coordinates, Coordinate::Key);
 }
 
 llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
@@ -121,15 +117,14 @@ static SmallVector<int64_t> getScoreSizes(AttentionBackwardOp op) {
           key.getDimSize(2)};
 }
 
-SmallVector<unsigned> fovea::getSharingCoordinates(tensor::ExtractOp read,
-                                                   ArrayRef<int64_t> sizes) {
-  ArrayRef<BlockArgument> coordinates =
-      read->getBlock()->getArguments().drop_front();
-  SmallVector<unsigned> sharing;
-  for (auto [number, size] : llvm::enumerate(sizes))
-    if (size != 1 &&
-        !llvm::is_contained(read.getIndices(), coordinates[number]))
-      sharing.push_back(number);
+SmallVector<Coordinate> fovea::getSharingCoordinates(tensor::ExtractOp read,
+                                                     ArrayRef<int64_t> sizes) {
+  auto indices = getIndexCoordinates(read, *read->getParentRegion());
+  SmallVector<Coordinate> sharing;
+  for (Coordinate coordinate : kCoordinates)
+    if (sizes[getScoreDim(coordinate)] != 1 &&
+        !llvm::is_contained(indices, coordinate))
+      sharing.push_back(coordinate);
   return sharing;
 }
 
@@ -222,12 +217,8 @@ FloatType fovea::getCaptureSumType(AttentionBackwardOp op, size_t number) {
     if (sum == CaptureSum::Own)
       return cast<FloatType>(
           getElementTypeOrSelf(op.getCaptureGradients()[number]));
-    bool isOfPair =
-        llvm::is_contained(read.op.getIndices(),
-                           op.getScore().getArgument(3)) &&
-        llvm::is_contained(read.op.getIndices(), op.getScore().getArgument(4));
     if (sum == CaptureSum::OverQueries || sum == CaptureSum::Integers ||
-        (isExact && !isOfPair))
+        (isExact && !isIndexedByPair(read.op)))
       type = exact;
   }
   return type;
@@ -248,10 +239,11 @@ static std::optional<int64_t> getNumTerms(AttentionBackwardOp op,
   int64_t terms = 0;
   for (const CaptureRead &read : reads) {
     int64_t ofRead = 1;
-    for (unsigned coordinate : getSharingCoordinates(read.op, sizes)) {
-      if (ShapedType::isDynamic(sizes[coordinate]))
+    for (Coordinate coordinate : getSharingCoordinates(read.op, sizes)) {
+      int64_t size = sizes[getScoreDim(coordinate)];
+      if (ShapedType::isDynamic(size))
         return std::nullopt;
-      ofRead *= sizes[coordinate];
+      ofRead *= size;
     }
     terms += ofRead;
   }
@@ -268,7 +260,8 @@ GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
   for (CaptureRead &read : reads)
     if (read.sum == CaptureSum::InMemory && read.isByDistance && isRounded)
       read.sum = CaptureSum::Diagonals;
-  bool isParallel[] = {true, true};
+  SmallVector<Coordinate> parallel = {Coordinate::Batch, Coordinate::Head,
+                                      Coordinate::Key};
   auto isShared = [](const CaptureRead &read) {
     return read.sum == CaptureSum::InMemory ||
            read.sum == CaptureSum::Diagonals;
@@ -293,7 +286,10 @@ GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
     bool canTakeTurns =
         shared.size() == 1 &&
         llvm::all_of(getSharingCoordinates(shared.front()->op, sizes),
-                     [](unsigned coordinate) { return coordinate < 2; });
+                     [](Coordinate coordinate) {
+                       return coordinate == Coordinate::Batch ||
+                              coordinate == Coordinate::Head;
+                     });
     std::optional<int64_t> elements = getNumElements(capture.getType()),
                            ofQueries = getNumElements(op.getQuery().getType()),
                            terms = getNumTerms(op, ofCapture), bytes;
@@ -309,9 +305,9 @@ GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
         *bytes <= *ofQueries * op.getAccumulationType().getWidth() / 8;
     std::string text = llvm::formatv("captured tensor {0}: ", number);
     if (canTakeTurns && !isSmall) {
-      for (unsigned coordinate :
+      for (Coordinate coordinate :
            getSharingCoordinates(shared.front()->op, sizes))
-        isParallel[coordinate] = false;
+        llvm::erase(parallel, coordinate);
       text += "launches in turn add to its gradient, for integers would take " +
               memory;
     } else {
@@ -321,11 +317,6 @@ GradientsAttr fovea::selectGpuGradients(AttentionBackwardOp op,
     }
     remarks.push_back(text);
   }
-  SmallVector<Coordinate> parallel;
-  for (Coordinate coordinate : {Coordinate::Batch, Coordinate::Head})
-    if (isParallel[static_cast<unsigned>(coordinate)])
-      parallel.push_back(coordinate);
-  parallel.push_back(Coordinate::Key);
   return GradientsAttr::get(
       op.getContext(), parallel, /*items=*/1,
       llvm::map_to_vector(reads, [](CaptureRead read) { return read.sum; }));

@@ -98,7 +98,7 @@ std::optional<std::string> fovea::getUnfitReason(AttentionBackwardOp op,
 }
 
 namespace {
-/// What a step takes beside its products.
+/// The work of a step beside its products.
 struct StepModel {
   /// Instructions per score: scale and subtract, exponential (at an eighth of
   /// the rate), maximum, sum, conversion, and the instructions between them.

@@ -450,7 +450,7 @@ Value fovea::computeAt(OpBuilder &builder, Region &mask, Value value,
   Operation *op = value.getDefiningOp();
   if (!op) {
     unsigned number = cast<BlockArgument>(value).getArgNumber();
-    computed.map(value, coordinate(static_cast<Coordinate>(number)));
+    computed.map(value, coordinate(attn::getCoordinate(number)));
     return computed.lookup(value);
   }
   SetVector<Value> uses;

@@ -204,7 +204,7 @@ Interval Impl::computeInteger(Value value) {
                                                : unknown(value.getType());
   if (value.getParentRegion() == &mask && isa<BlockArgument>(value)) {
     unsigned number = cast<BlockArgument>(value).getArgNumber();
-    const Span &span = box[static_cast<Coordinate>(number)];
+    const Span &span = box[attn::getCoordinate(number)];
     Span known = staticSpan(math, span);
     return {span.first, span.last, *IndexMath::constantOf(known.first),
             *IndexMath::constantOf(known.last), math.boolean(true)};

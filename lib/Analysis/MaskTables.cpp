@@ -54,8 +54,7 @@ static scf::ForOp emitBlock(OpBuilder &builder, Location loc, Region &mask,
     IRMapping computed;
     Value x = computeAt(
         nested, mask, value,
-        [&](Coordinate c) { return point[static_cast<unsigned>(c)]; },
-        computed);
+        [&](Coordinate c) { return point[getScoreDim(c)]; }, computed);
     Value lower, upper;
     if (isBoolean) {
       lower = arith::AndIOp::create(nested, loc, extremes[0], x);
@@ -80,10 +79,8 @@ MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
     int64_t block = varying == Coordinate::Row ? queryTile : keyTile;
     OpFoldResult length = sizes[static_cast<unsigned>(varying)];
     SmallVector<Coordinate> dimensions = dimensionsOf(coordinates);
-    SmallVector<OpFoldResult> shape =
-        llvm::map_to_vector(dimensions, [&](Coordinate c) {
-          return sizes[static_cast<unsigned>(c)];
-        });
+    SmallVector<OpFoldResult> shape = llvm::map_to_vector(
+        dimensions, [&](Coordinate c) { return sizes[getScoreDim(c)]; });
     AffineExpr d0 = builder.getAffineDimExpr(0);
     shape.back() = affine::makeComposedFoldedAffineApply(
         builder, loc, d0.ceilDiv(block), {length});
@@ -99,7 +96,7 @@ MaskTables::MaskTables(OpBuilder &builder, Location loc, Region &mask,
       ValueRange outs = arguments.take_back(2);
       SmallVector<Value> point(4);
       for (auto [dimension, iv] : llvm::zip(dimensions, ivs))
-        point[static_cast<unsigned>(dimension)] = iv;
+        point[getScoreDim(dimension)] = iv;
       Value first = getValueOrCreateConstantIndexOp(
           nested, loc,
           affine::makeComposedFoldedAffineApply(nested, loc, d0 * block,
@@ -159,7 +156,7 @@ MaskTables::lookup(Region &mask, Value value, IndexMath &math,
   const Table &table = tables[number];
   SmallVector<Value> indices;
   for (Coordinate c : dimensionsOf(table.coordinates)) {
-    OpFoldResult at = coordinates[static_cast<unsigned>(c)];
+    OpFoldResult at = coordinates[getScoreDim(c)];
     if (c == Coordinate::Row || c == Coordinate::Key)
       at = math.floorDiv(at, math.constant(table.block));
     indices.push_back(math.materialize(at));

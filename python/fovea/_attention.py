@@ -59,8 +59,8 @@ def attention(
     q_offset: the position of the first query, as in a cache: an integer, or a
         tensor of integers, of no dimensions or `[B]`. Another offset needs no
         other kernel.
-    kv_lengths: `[B]`, integers: the keys that each sequence has. What lies
-        behind is not read.
+    kv_lengths: `[B]`, integers: the keys that each sequence has. Keys
+        behind these are not read.
     return_lse: also returns the natural logarithm of the sum of exponentials,
         sinks included, `[B, H, Sq]`, f32 (f64 if an operand is).
     dropout_p, generator: as those of `flex_attention`.

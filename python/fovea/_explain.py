@@ -12,7 +12,7 @@ _open = []
 class Kernel:
     """A compiled function that a call has run, and its operands.
 
-    Whatever a `fovea.Function` has can be asked of it: `mlir(level)`, `asm`,
+    It has the attributes of a `fovea.Function`: `mlir(level)`, `asm`,
     `ptx`, `cubin`, `resources`, `remarks`, `operands`, `results`.
     """
 
@@ -37,10 +37,10 @@ class Kernel:
 
 
 class Explanation:
-    """What a call has run. The kernels of the forward pass come first."""
+    """A record of what a call has run. The kernels of the forward pass come first."""
 
     def __init__(self, result, kernels):
-        #: What the call returned.
+        #: The result of the call.
         self.result = result
         #: A `Kernel` for each kernel that ran, in order, each once.
         self.kernels = kernels

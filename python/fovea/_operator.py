@@ -291,7 +291,7 @@ def attention(query, key, value, captures, numbers, text, deterministic, grows):
         return _Attention.apply(numbers, text, deterministic, query, key, value,
                                 *captures)
     if not grows and _is_plain((query, key, value, *captures)):
-        # What the operator comes to, without the dispatcher.
+        # The same as the operator, without the dispatcher.
         return run_forward(query, key, value, captures, numbers, text,
                            deterministic)
     return torch.ops.fovea.attention(query, key, value, captures, numbers, text,

@@ -5,8 +5,8 @@ scaled and masked in any order, a softmax over the keys, a product with values.
 
 Products are matmul, bmm, @ or baddbmm; masks are added, or filled in where a
 condition holds. Keys and values that are repeated for groups of heads are used as
-they were before. What reads probabilities elsewhere, or drops some of them, is
-left as it is.
+they were before. Code that reads probabilities elsewhere, or drops some of them,
+is left as it is.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _TRANSPOSES = {torch.transpose, torch.swapaxes, "transpose", "swapaxes",
 _RESHAPES = {torch.reshape, "reshape", "view"}
 _REPEATS = {torch.repeat_interleave, "repeat_interleave"}
 
-# What a match may consist of, none of which has an effect.
+# Operations that a match may consist of, none of which has an effect.
 _KNOWN = (_PRODUCTS | _SUMS | _MULTIPLES | _QUOTIENTS | _SOFTMAXES | _CASTS
           | _FILLS | _TRANSPOSES | _RESHAPES | _REPEATS | {
               torch.where, torch.baddbmm, "baddbmm", "expand", operator.getitem,
@@ -42,7 +42,7 @@ class Match:
     query: Node
     key: Node
     value: Node
-    #: What is added to scores: nodes, and pairs of a condition and two numbers
+    #: Terms that are added to scores: nodes, and pairs of a condition and two numbers
     #: that it chooses from.
     masks: list
     scale: float

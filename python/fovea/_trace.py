@@ -107,7 +107,7 @@ class Tracer:
         self._sizes = (query.shape[0], query.shape[1],
                        query.shape[2] if length is None else length,
                        key.shape[2])
-        #: Whether there is any score, as far as is known.
+        #: True if there is any score, as far as is known.
         self.runs = all(isinstance(size, int) and size for size in self._sizes)
         self._is_wide = any(x.dtype == torch.float64
                             for x in (query, key, value))

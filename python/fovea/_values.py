@@ -32,7 +32,7 @@ MIN, MAX = -2**63, 2**63 - 1
 #: The largest number of elements of a tensor that is unrolled.
 MAX_ELEMENTS = 1024
 
-#: What each type is to a mod that asks for a `dtype`.
+#: The `dtype` that a mod sees of each type.
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "index": torch.int64,
           "i1": torch.bool}
 
@@ -80,7 +80,7 @@ class Number:
 
 
 class Region:
-    """The text of one region, operation by operation. What is computed twice is
+    """The text of one region, operation by operation. Equal computations are
     written once."""
 
     def __init__(self, tracer, device):

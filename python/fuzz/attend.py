@@ -6,10 +6,10 @@ write it down: the fused op, the graph of attn ops, and importers' linalg.
 The errors, with u the unit of the accumulation type and t that of the type in
 which probabilities are multiplied with values:
 
-- Scores: sums of D products, scaled; then the region. What the exponential is
-  given has more: s, the row's maximum and their difference are multiplied by
-  log2(e) and rounded, which is 2 u of each. So its exponent has an absolute error
-  e_j, known for every score.
+- Scores: sums of D products, scaled; then the region. The
+  exponential's argument has more: s, the row's maximum and their difference are
+  multiplied by log2(e) and rounded, which is 2 u of each. So the exponent has an
+  absolute error e_j, known for every score.
 - Probabilities are normalised by the sum of the very numbers that are summed,
   whatever the scores' errors. With weights w_j exp(d_j), |d_j| <= e_j:
       p'_j <= p_j exp(e_j) / sum over k of p_k exp(-e_k),   p'_j <= 1,

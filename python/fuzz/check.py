@@ -233,7 +233,7 @@ def make_reference(case, operands, cotangents):
 
 def _put_nan(case, operands, values, reference):
     """A NaN that is not masked reaches its row, and one of a value its feature.
-    What an absent key holds does not matter, nor what any masked key holds; but a
+    The contents of absent and masked keys do not matter; but a
     masked value that is not absent must be finite: its feature is then not known
     for the queries that do not see it."""
     a = case.program.body[0]

@@ -21,7 +21,7 @@ LENGTHS = [1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 17, 23, 31, 32, 33, 37, 48, 53,
            63, 64, 65, 71, 77, 97, 100, 127, 128, 129, 160, 191, 200, 257]
 #: Most multiply-adds of one attention.
 WORK = {"host": 4e6, "simulate": 4e5, "gpu": 2e7}
-#: How often each strategy is tried.
+#: The relative frequency of each strategy.
 STRATEGIES = {"fused": 6, "unfused": 2, "two-pass": 1, "three-pass": 1}
 
 

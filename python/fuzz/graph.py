@@ -33,7 +33,7 @@ class Operand(Tensor):
     n), ("range", low, high), ("bits", probability), ("holes", what a mask adds),
     ("number", x)."""
     values: tuple = ("normal", 1.0)
-    #: How it lies in memory.
+    #: Its layout in memory.
     layout: str = "contiguous"
     scalar: bool = False
 

@@ -177,7 +177,7 @@ class Mask:
     #: Of b, h, i, j as an open grid, the captured operand and the sizes.
     keep: callable
     capture: tuple = None
-    #: Whether it needs as many queries as keys.
+    #: True if it needs as many queries as keys.
     square: bool = False
     #: Keys whose contents do not matter: of the batch, the key, the captured
     #: operand and the sizes.

@@ -153,7 +153,7 @@ def check_all(case, operands, first=0, rounding=0, **options):
         error = (gradient - exact).abs().max().item()
         # Gradients of scores are differences of numbers of magnitude 1.
         scale = max(exact.abs().max().item(), 1.0)
-        # What is captured is f32, and its gradient a sum over everything.
+        # Captured tensors are f32, and their gradients sums over everything.
         bound = max(BOUNDS[case.dtype], 0 if index < 3 else BOUNDS["f32"])
         bound += rounding
         assert error <= bound * scale, (

@@ -155,7 +155,7 @@ def test_samples(dtype):
     for sample in operation.sample_inputs(DEVICE, dtype, requires_grad=True):
         inputs = [sample.input, *sample.args]
         if sample.kwargs.get("dropout_p"):
-            # Which ones are dropped is another draw: the shape only.
+            # Other elements are dropped: only the shape is equal.
             assert fovea.scaled_dot_product_attention(
                 *inputs, **sample.kwargs).shape == theirs(
                     *inputs, **sample.kwargs).shape

@@ -191,7 +191,7 @@ WRITTEN = {
         beta=1.0, alpha=0.25), -1), v.flatten(0, 1)).reshape(2, 4, *q.shape[2:]),
 }
 
-#: What attention does not compute.
+#: Functions that attention does not compute.
 OTHER = {
     "probabilities are read": lambda q, k, v: (lambda p: p @ v + p.sum())(
         torch.softmax(q @ k.transpose(-1, -2), -1)),

@@ -1,4 +1,4 @@
-//===- FormulaTest.cpp - Formulas, conversions and head groups ------------===//
+//===- FormulaTest.cpp - Formulas and conversions -------------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Analysis/Formula.h"
-#include "fovea/Analysis/HeadGroups.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -80,24 +79,6 @@ TEST_F(FormulaTest, WritesScalarsAndVectors) {
     for (Operation &op : block)
       EXPECT_TRUE(verify(&op).succeeded());
   }
-}
-
-TEST_F(FormulaTest, CountsQueryHeadsOfAKVHead) {
-  IndexMath index(builder, loc);
-  auto count = [&](OpFoldResult heads, OpFoldResult kvHeads) {
-    return IndexMath::constantOf(getHeadsPerKVHead(index, heads, kvHeads));
-  };
-  auto size = [&](int64_t value) { return index.constant(value); };
-  EXPECT_EQ(count(size(8), size(2)), 4);
-  EXPECT_EQ(count(size(8), size(8)), 1);
-  EXPECT_EQ(count(size(0), size(0)), 1);
-  OpFoldResult heads = argument(builder.getIndexType());
-  // One KV head is that of all.
-  EXPECT_EQ(getHeadsPerKVHead(index, heads, size(1)), heads);
-  EXPECT_EQ(getOps(), Names());
-  // A call may have no heads.
-  EXPECT_EQ(count(heads, argument(builder.getIndexType())), std::nullopt);
-  EXPECT_EQ(getOps(), Names({"arith.constant", "arith.maxsi", "arith.divsi"}));
 }
 
 } // namespace

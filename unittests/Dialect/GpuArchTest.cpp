@@ -21,7 +21,7 @@ std::string select(int major, int minor) {
   return arch ? (*arch)->name.str() : llvm::toString(arch.takeError());
 }
 
-/// What PTX of an arch is assembled for, or the error.
+/// The chip that PTX of an arch is assembled for, or the error.
 std::string getChip(llvm::StringRef name, int major, int minor) {
   auto chip = GpuArch::find(name)->getAssemblyChip(major, minor);
   return chip ? *chip : llvm::toString(chip.takeError());

@@ -49,7 +49,7 @@ Coordinates getElement(LayoutAttr layout, int64_t index, int64_t thread) {
   return element;
 }
 
-/// How often a thread number is repeated for what it holds.
+/// The number of threads that hold the same elements.
 int64_t getReplication(LayoutAttr layout) {
   int64_t replication = 1;
   for (const Digit &digit : layout.getThreads())

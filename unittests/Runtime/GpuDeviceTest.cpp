@@ -111,7 +111,8 @@ TEST_F(GpuDevice, CopiesThereAndBack) {
     EXPECT_FALSE(bool(device.copyToHost(back, buffer.getData(), 16)));
     EXPECT_EQ(std::string(back, 16), "attention, pleas");
     Buffer moved = std::move(buffer);
-    EXPECT_EQ(buffer.getData(), nullptr);
+    // A buffer that was moved from is empty.
+    EXPECT_EQ(buffer.getData(), nullptr); // NOLINT(bugprone-use-after-move)
     EXPECT_EQ(getFakeCuda().liveBytes, before + 16);
     EXPECT_EQ(take(device.allocate(0)).getData(), nullptr);
   }

@@ -11,6 +11,8 @@
 
 #include "GpuTest.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 #include <chrono>
 #include <numeric>
@@ -224,7 +226,7 @@ TEST_F(Hardware, RunsKernelsInOrder) {
     ASSERT_EQ(getMessage(context.run([] { addThree(kWords, 20, 2); })),
               "success");
     std::vector<uint32_t> values = read(results[0].data, kWords, stream.get());
-    EXPECT_EQ(std::count(values.begin(), values.end(), 42u), int64_t(kWords));
+    EXPECT_EQ(llvm::count(values, 42u), int64_t(kWords));
     device->free(results[0].data);
   }
 }
@@ -260,8 +262,7 @@ TEST_F(Hardware, ServesThreadsAndStreams) {
         ASSERT_EQ(getMessage(context.run([&] { addThree(kWords, thread, i); })),
                   "success");
         std::vector<uint32_t> values = read(buffer.getData(), kWords, stream);
-        EXPECT_EQ(std::count(values.begin(), values.end(), 2u * thread + i),
-                  int64_t(kWords));
+        EXPECT_EQ(llvm::count(values, 2u * thread + i), int64_t(kWords));
       }
     });
   for (std::thread &thread : threads)
@@ -280,7 +281,7 @@ TEST_F(Hardware, IsCaptured) {
     EXPECT_EQ(getMessage(context.run([&] { addThree(kWords, a, b); })),
               "success");
   };
-  // Whether or not the memory for temporaries was there before.
+  // The memory for temporaries may have been there before.
   for (bool warm : {false, true}) {
     if (warm)
       run(eager, 1, 1);

@@ -15,7 +15,7 @@
 #ifndef FOVEA_ANALYSIS_CAPTUREREADS_H
 #define FOVEA_ANALYSIS_CAPTUREREADS_H
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/Coordinates.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -26,6 +26,7 @@
 namespace fovea {
 
 using attn::CaptureSum;
+using attn::Coordinate;
 
 /// A read of a captured tensor that has a gradient.
 struct CaptureRead {
@@ -58,17 +59,19 @@ mlir::FloatType getCaptureSumType(attn::AttentionBackwardOp op, size_t number);
 /// has 16 keys.
 bool canSumCaptures(attn::AttentionBackwardOp op, attn::ScheduleAttr schedule);
 
-/// Returns the coordinates that index the dimensions of a captured tensor,
-/// numbered as a score's dimensions, if each dimension is indexed by a
-/// different coordinate, unchanged.
-std::optional<llvm::SmallVector<unsigned>>
+/// Returns the coordinates that index the dimensions of a captured tensor, if
+/// each dimension is indexed by a different coordinate, unchanged.
+std::optional<llvm::SmallVector<Coordinate>>
 getIndexingCoordinates(mlir::tensor::ExtractOp read);
 
-/// Returns the coordinates, numbered as a score's dimensions, in which two
-/// scores that read the same element by `read` may differ: those that have
-/// several values and do not index a dimension unchanged. `sizes` are as in
-/// `findCaptureReads`.
-llvm::SmallVector<unsigned>
+/// Returns true if query and key each index a dimension of a captured tensor,
+/// unchanged.
+bool isIndexedByPair(mlir::tensor::ExtractOp read);
+
+/// Returns the coordinates in which two scores that read the same element by
+/// `read` may differ: those that have several values and do not index a
+/// dimension unchanged. `sizes` are as in `findCaptureReads`.
+llvm::SmallVector<Coordinate>
 getSharingCoordinates(mlir::tensor::ExtractOp read,
                       llvm::ArrayRef<int64_t> sizes);
 

@@ -73,7 +73,7 @@ using attn::Coordinate;
 
 /// Returns the bit of `coordinate` in a set of coordinates.
 constexpr unsigned bitOf(Coordinate coordinate) {
-  return 1u << static_cast<unsigned>(coordinate);
+  return 1u << attn::getScoreDim(coordinate);
 }
 
 /// A bound on positions where sizes are dynamic: no position exceeds it.

@@ -354,8 +354,8 @@ def LinalgToGpu : Pass<"convert-linalg-to-gpu"> {
       are added in integers, so that results do not depend on the order;
     - any other loop or condition of scalar ops on memory, with one thread;
     - a `memref.store` of a number, and a `memref.load`, whose value kernels then
-      read again. What is computed from loaded values, and what reads constants
-      in memory, moves into the kernels that use it. A constant whose address the
+      read again. Computations on loaded values, and reads of constants in
+      memory, move into the kernels that use them. A constant whose address the
       host hands over, such as one behind a tensor map, is copied to a buffer
       first, as its address on the host is not one of the GPU's memory.
 

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Analysis/Formula.h"
-#include "fovea/Analysis/HeadGroups.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Conversion/Utils/Philox.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -212,9 +211,8 @@ struct HeadGroups {
 
 static HeadGroups getHeadGroups(Emitter &e, OpFoldResult heads,
                                 OpFoldResult kvHeads) {
-  IndexMath index(e.builder, e.loc);
-  OpFoldResult group = getHeadsPerKVHead(index, heads, kvHeads);
-  return {IndexMath::constantOf(group) == 1, kvHeads, group};
+  OpFoldResult group = getHeadsPerKVHead(e.builder, e.loc, heads, kvHeads);
+  return {getConstantIntValue(group) == 1, kvHeads, group};
 }
 
 /// Splits dimension 1 of the 4-D `tensor` into KV heads and their query heads.

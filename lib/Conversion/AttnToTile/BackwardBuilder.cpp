@@ -231,11 +231,11 @@ void BackwardBuilder::findPresentKeys() {
     return {index.constant(0), index.sub(size, index.constant(1))};
   };
   auto getPoint = [&](Coordinate coordinate) -> Span {
-    auto number = static_cast<unsigned>(coordinate);
-    Value value = op.getAt()[number];
+    unsigned dim = getScoreDim(coordinate);
+    Value value = op.getAt()[dim];
     // A loop over the heads of a group: keys that any head keeps are present.
     if (!isBefore(value))
-      return getAll(scoreSizes[number]);
+      return getAll(scoreSizes[dim]);
     return {value, value};
   };
   MaskBox box = {getPoint(Coordinate::Batch), getPoint(Coordinate::Head),
@@ -639,7 +639,7 @@ void BackwardBuilder::storeReads() {
 }
 
 Value BackwardBuilder::getCoordinate(Coordinate coordinate) {
-  return mapping.lookupOrDefault(op.getAt()[static_cast<unsigned>(coordinate)]);
+  return mapping.lookupOrDefault(op.getAt()[getScoreDim(coordinate)]);
 }
 
 LogicalResult BackwardBuilder::convertStep() {

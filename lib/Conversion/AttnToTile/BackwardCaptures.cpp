@@ -33,14 +33,14 @@ static SmallVector<int64_t> getStaticSizes(ArrayRef<OpFoldResult> sizes) {
 /// Returns true if scores of `sizes` write to all elements of a tensor, whose
 /// dimensions are those of the scores.
 static bool writesAll(ArrayRef<int64_t> sizes, tensor::ExtractOp read) {
-  std::optional<SmallVector<unsigned>> coordinates =
+  std::optional<SmallVector<Coordinate>> coordinates =
       getIndexingCoordinates(read);
   if (!coordinates)
     return false;
   ArrayRef<int64_t> shape = read.getTensor().getType().getShape();
   return llvm::all_of(llvm::zip_equal(*coordinates, shape), [&](auto pair) {
     auto [coordinate, size] = pair;
-    return ShapedType::isStatic(size) && size == sizes[coordinate];
+    return ShapedType::isStatic(size) && size == sizes[getScoreDim(coordinate)];
   });
 }
 
@@ -99,9 +99,9 @@ OpFoldResult BackwardBuilder::getNumTerms(Value capture) {
   OpFoldResult terms = index.constant(0);
   for (ScatteredRead &read : getReadsOf(capture, scattered)) {
     OpFoldResult ofRead = index.constant(1);
-    for (unsigned coordinate :
+    for (Coordinate coordinate :
          getSharingCoordinates(read.op, getStaticSizes(scoreSizes)))
-      ofRead = index.mul(ofRead, scoreSizes[coordinate]);
+      ofRead = index.mul(ofRead, scoreSizes[getScoreDim(coordinate)]);
     terms = index.add(terms, ofRead);
   }
   return terms;
@@ -127,12 +127,7 @@ void BackwardBuilder::planIntegers() {
 /// little may be left: it is in f64, unless the rounding of the operands
 /// outweighs that of the sum.
 FloatType BackwardBuilder::getSumType(Value capture) {
-  mlir::Block &body = op.getScore().front();
-  auto isLong = [&](ScatteredRead &read) {
-    auto indices = read.op.getIndices();
-    return !llvm::is_contained(indices, body.getArgument(3)) ||
-           !llvm::is_contained(indices, body.getArgument(4));
-  };
+  auto isLong = [](ScatteredRead &read) { return !isIndexedByPair(read.op); };
   bool isExact = sizes.element.getWidth() >= 32;
   return isExact && llvm::any_of(getReadsOf(capture, scattered), isLong)
              ? rewriter.getF64Type()
@@ -211,22 +206,24 @@ Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
   auto widen = [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
     return convertFloats(b, l, in[0], exact);
   };
-  std::optional<SmallVector<unsigned>> coordinates =
-      getIndexingCoordinates(read);
+  // The dimensions of `sums` that index the tensor, if coordinates alone do. No
+  // query reads these keys.
+  std::optional<SmallVector<unsigned>> dims;
+  if (std::optional<SmallVector<Coordinate>> coordinates =
+          getIndexingCoordinates(read))
+    dims = llvm::map_to_vector(*coordinates, [](Coordinate coordinate) {
+      return coordinate == Coordinate::Key ? 2u : getScoreDim(coordinate);
+    });
   LoopNest nest;
-  if (coordinates && llvm::is_contained(*coordinates, 3u)) {
+  if (dims && llvm::is_contained(*dims, 2u)) {
     nest.sizes = {scoreSizes[0], scoreSizes[1], scoreSizes[3]};
     SmallVector<OpFoldResult> offsets(3, rewriter.getIndexAttr(0)),
         strides(3, rewriter.getIndexAttr(1));
     nest.addInput(tensor::ExtractSliceOp::create(rewriter, loc, sums, offsets,
                                                  nest.sizes, strides),
                   mapAll(rewriter, 3));
-    // No query reads these keys.
-    for (unsigned &coordinate : *coordinates)
-      coordinate = std::min(coordinate, 2u);
     return pad(rewriter, loc,
-               buildSum(rewriter, loc, nest, *coordinates, exact, widen),
-               capture);
+               buildSum(rewriter, loc, nest, *dims, exact, widen), capture);
   }
   nest.sizes = tensor::getMixedSizes(rewriter, loc, sums);
   nest.addInput(sums, mapAll(rewriter, 3));
@@ -234,10 +231,9 @@ Value BackwardBuilder::sumKeys(tensor::ExtractOp read, Value sums) {
   LoopNest heads;
   heads.sizes = {nest.sizes[0], nest.sizes[1]};
   heads.addInput(ofHeads, mapAll(rewriter, 2));
-  if (coordinates)
+  if (dims)
     return pad(rewriter, loc,
-               buildSum(rewriter, loc, heads, *coordinates, exact, widen),
-               capture);
+               buildSum(rewriter, loc, heads, *dims, exact, widen), capture);
   auto term = [&](OpBuilder &b, Location l, IndexFn index, ValueRange in,
                   SmallVectorImpl<Value> &place) {
     mlir::Block &body = op.getScore().front();

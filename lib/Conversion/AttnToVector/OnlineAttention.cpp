@@ -7,8 +7,6 @@
 
 #include "OnlineKernel.h"
 
-#include "fovea/Analysis/HeadGroups.h"
-
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -219,9 +217,9 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
   if (at.empty())
     at.assign(4, zero);
   Value heads = b.dim(op.getQuery(), 1);
-  IndexMath index(b, b.getLoc());
-  Value headsPerKVHead =
-      index.materialize(getHeadsPerKVHead(index, heads, b.dim(op.getKey(), 1)));
+  Value headsPerKVHead = getValueOrCreateConstantIndexOp(
+      b, b.getLoc(),
+      getHeadsPerKVHead(b, b.getLoc(), heads, b.dim(op.getKey(), 1)));
   Value keys = b.dim(op.getKey(), 2);
   b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
     b.loop(zero, heads, 1, [&](Value head) {

@@ -7,8 +7,6 @@
 
 #include "OnlineKernel.h"
 
-#include "fovea/Analysis/HeadGroups.h"
-
 #include <numbers>
 
 using namespace mlir;
@@ -77,9 +75,9 @@ OnlineAttentionOp fovea::attn::packOperands(KernelBuilder &b,
   double factor = op.getScale().convertToDouble();
   if (op.getScore().empty())
     factor *= std::numbers::log2e;
-  IndexMath index(b, b.getLoc());
-  Value headsPerKVHead =
-      index.materialize(getHeadsPerKVHead(index, heads, b.dim(op.getKey(), 1)));
+  Value headsPerKVHead = getValueOrCreateConstantIndexOp(
+      b, b.getLoc(),
+      getHeadsPerKVHead(b, b.getLoc(), heads, b.dim(op.getKey(), 1)));
 
   OnlineAttentionOp inner;
   b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How values of the tile dialect are represented in a kernel:
+// Values of the tile dialect are these in a kernel:
 //
 //   fragment    one scalar for each register of its layout, in their order
 //   token       the same

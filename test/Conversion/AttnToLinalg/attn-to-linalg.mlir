@@ -259,7 +259,7 @@ func.func @sum_queries(%p: tensor<2x8x?x?xf32>, %x: tensor<2x8x?x64xf16>)
 // Two unknown numbers of heads: for every head first.
 // CHECK-LABEL: func.func @sum_queries_of_unknown_heads
 // CHECK-SAME: %[[N:.*]]: index
-// CHECK: arith.divsi
+// CHECK: arith.divui
 // CHECK: %[[ALL:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]
 // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]
 // CHECK:   tensor.extract %[[ALL]]

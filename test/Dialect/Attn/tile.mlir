@@ -113,7 +113,8 @@ func.func @longest_first(%q: tensor<1x1x100x16xf32>) -> tensor<1x1x100x16xf32> {
 // CHECK-DAG:   %[[HEADS:.*]] = tensor.dim %[[Q]], %c1{{ }}
 // CHECK:       scf.forall (%{{.*}}, %[[H:.*]], %{{.*}}) =
 // CHECK:         %[[KV:.*]] = tensor.dim %[[K]], %c1{{ }}
-// CHECK:         %[[GROUP:.*]] = arith.divui %[[HEADS]], %[[KV]]
+// CHECK:         %[[DIVISOR:.*]] = arith.maxsi %[[KV]], %c1
+// CHECK:         %[[GROUP:.*]] = arith.divui %[[HEADS]], %[[DIVISOR]]
 // CHECK:         arith.divui %[[H]], %[[GROUP]]
 func.func @dynamic_heads(%q: tensor<1x?x8x16xf32>, %k: tensor<1x?x8x16xf32>) -> tensor<1x?x8x16xf32> {
   %o = attn.attention %q, %k, %k scale(0.25) {schedule = #attn.schedule<tile = 8x8, order = linear>}

@@ -8,6 +8,8 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
@@ -67,36 +69,40 @@ SmallVector<Value> fovea::attn::getCaptures(Operation *op) {
   return captures.takeVector();
 }
 
-SmallVector<std::optional<Coordinate>>
-fovea::attn::getCaptureAxes(Value tensor, Region &score) {
-  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
-  SmallVector<std::optional<Coordinate>> axes(rank);
-  if (score.empty())
-    return axes;
-  Block &body = score.front();
-  auto getCoordinate = [&](Value index) -> std::optional<Coordinate> {
-    auto argument = dyn_cast<BlockArgument>(index);
-    if (!argument || argument.getOwner() != &body || !argument.getArgNumber())
-      return std::nullopt;
-    return static_cast<Coordinate>(argument.getArgNumber() - 1);
+bool fovea::attn::isSameSize(OpFoldResult a, OpFoldResult b) {
+  if (isEqualConstantIntOrValue(a, b))
+    return true;
+  auto dimOf =
+      [](OpFoldResult size) -> std::pair<Value, std::optional<int64_t>> {
+    auto value = dyn_cast<Value>(size);
+    if (!value)
+      return {};
+    if (auto dim = value.getDefiningOp<tensor::DimOp>())
+      return {dim.getSource(), dim.getConstantIndex()};
+    if (auto dim = value.getDefiningOp<memref::DimOp>())
+      return {dim.getSource(), dim.getConstantIndex()};
+    return {};
   };
-  bool isRead = false;
-  score.walk([&](tensor::ExtractOp read) {
-    if (read.getTensor() != tensor)
-      return;
-    for (auto [axis, index] : llvm::zip_equal(axes, read.getIndices())) {
-      std::optional<Coordinate> coordinate = getCoordinate(index);
-      if (!isRead)
-        axis = coordinate;
-      else if (axis != coordinate)
-        axis = std::nullopt;
-    }
-    isRead = true;
-  });
-  for (std::optional<Coordinate> axis : llvm::to_vector(axes))
-    if (axis && llvm::count(axes, axis) > 1)
-      llvm::replace(axes, axis, std::optional<Coordinate>());
-  return axes;
+  return dimOf(a).second && dimOf(a) == dimOf(b);
+}
+
+OpFoldResult fovea::attn::getHeadsPerKVHead(OpBuilder &builder, Location loc,
+                                            OpFoldResult heads,
+                                            OpFoldResult kvHeads) {
+  std::optional<int64_t> staticHeads = getConstantIntValue(heads),
+                         staticKVHeads = getConstantIntValue(kvHeads);
+  if (staticKVHeads == 1)
+    return heads;
+  if (isSameSize(heads, kvHeads) || staticKVHeads == 0)
+    return builder.getIndexAttr(1);
+  if (staticHeads && staticKVHeads)
+    return builder.getIndexAttr(*staticHeads / *staticKVHeads);
+  // Without heads there is no group, but no division by zero either.
+  Value divisor = builder.createOrFold<arith::MaxSIOp>(
+      loc, getValueOrCreateConstantIndexOp(builder, loc, kvHeads),
+      arith::ConstantIndexOp::create(builder, loc, 1));
+  return builder.createOrFold<arith::DivUIOp>(
+      loc, getValueOrCreateConstantIndexOp(builder, loc, heads), divisor);
 }
 
 Value fovea::attn::expandShape(OpBuilder &builder, Location loc, Value tensor,

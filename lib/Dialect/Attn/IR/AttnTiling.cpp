@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Dialect/Attn/IR/Coordinates.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,24 +35,6 @@ static Fold sizeOf(OpBuilder &builder, Location loc, Value value, int64_t dim) {
   if (isa<MemRefType>(value.getType()))
     return memref::getMixedSize(builder, loc, value, dim);
   return tensor::getMixedSize(builder, loc, value, dim);
-}
-
-/// Returns true if two sizes are known to be equal: constants, values, or
-/// dimensions of one tensor or memref.
-static bool isSameSize(Fold a, Fold b) {
-  if (isEqualConstantIntOrValue(a, b))
-    return true;
-  auto dimOf = [](Fold size) -> std::pair<Value, std::optional<int64_t>> {
-    auto value = dyn_cast<Value>(size);
-    if (!value)
-      return {};
-    if (auto dim = value.getDefiningOp<tensor::DimOp>())
-      return {dim.getSource(), dim.getConstantIndex()};
-    if (auto dim = value.getDefiningOp<memref::DimOp>())
-      return {dim.getSource(), dim.getConstantIndex()};
-    return {};
-  };
-  return dimOf(a).second && dimOf(a) == dimOf(b);
 }
 
 static SmallVector<Range> domainOf(OpBuilder &builder, ArrayRef<Fold> sizes) {
@@ -138,6 +120,52 @@ static void resultPosition(OpBuilder &builder, Location loc, Value result,
   }
 }
 
+/// Adds to `result` the tile of `op`, an op on tiles of keys, whose scores
+/// begin at `offsets` among those of `op`. The tile has `operands` in place of
+/// those of these numbers. `rows` has the query heads and queries of `op` as
+/// dimensions 1 and 2.
+template <typename OpTy>
+static void addTile(OpTy op, OpBuilder &builder,
+                    const PerCoordinate<Fold> &offsets, Value rows,
+                    ArrayRef<std::pair<unsigned, Value>> operands,
+                    TilingResult &result) {
+  Location loc = op.getLoc();
+  // Regions and dropout still see the coordinates of the whole attention.
+  SmallVector<Value> at, whole(op.getWhole());
+  AffineExpr d0 = builder.getAffineDimExpr(0), d1 = builder.getAffineDimExpr(1);
+  if (op.getDropout() || !op.getScore().empty() || !op.getMask().empty())
+    for (Coordinate coordinate : kCoordinates) {
+      Fold base = builder.getIndexAttr(0), offset = offsets[coordinate];
+      if (!op.getAt().empty()) {
+        Value known = op.getAt()[getScoreDim(coordinate)];
+        if (isZeroInteger(offset)) {
+          at.push_back(known);
+          continue;
+        }
+        base = getAsOpFoldResult(known);
+      }
+      at.push_back(getValueOrCreateConstantIndexOp(
+          builder, loc,
+          affine::makeComposedFoldedAffineApply(builder, loc, d0 + d1,
+                                                {base, offset})));
+    }
+  if (op.getDropout() && whole.empty())
+    for (int64_t dim : {1, 2})
+      whole.push_back(getValueOrCreateConstantIndexOp(
+          builder, loc, sizeOf(builder, loc, rows, dim)));
+
+  auto tile = cast<OpTy>(builder.clone(*op));
+  for (auto [number, operand] : operands)
+    tile->setOperand(number, operand);
+  tile.getAtMutable().assign(at);
+  tile.getWholeMutable().assign(whole);
+  for (auto [opResult, init] :
+       llvm::zip(tile->getResults(), tile.getDpsInits()))
+    opResult.setType(init.getType());
+  result.tiledOps = {tile};
+  result.tiledValues = llvm::to_vector_of<Value>(tile->getResults());
+}
+
 //===----------------------------------------------------------------------===//
 // OnlineAttentionOp
 //===----------------------------------------------------------------------===//
@@ -157,9 +185,9 @@ SmallVector<Range> OnlineAttentionOp::getIterationDomain(OpBuilder &builder) {
 /// Computes the KV heads that `size` query heads from `offset` on read, in
 /// attention of `heads` query heads on `kvHeads`; fails where the query heads
 /// are not whole groups.
-static LogicalResult kvHeadsOf(OpBuilder &builder, Location loc, Fold offset,
-                               Fold size, Fold heads, Fold kvHeads,
-                               Fold &kvOffset, Fold &kvSize) {
+static LogicalResult getKVHeads(OpBuilder &builder, Location loc, Fold offset,
+                                Fold size, Fold heads, Fold kvHeads,
+                                Fold &kvOffset, Fold &kvSize) {
   if (isSameSize(heads, kvHeads)) { // Groups have one head.
     kvOffset = offset;
     kvSize = size;
@@ -171,31 +199,25 @@ static LogicalResult kvHeadsOf(OpBuilder &builder, Location loc, Fold offset,
     return success();
   }
 
-  std::optional<int64_t> staticHeads = getConstantIntValue(heads);
-  std::optional<int64_t> staticKvHeads = getConstantIntValue(kvHeads);
-  std::optional<int64_t> staticSize = getConstantIntValue(size);
-  AffineExpr d0 = builder.getAffineDimExpr(0);
-  if (staticHeads && staticKvHeads && *staticKvHeads > 0) {
-    int64_t group = *staticHeads / *staticKvHeads;
-    if (group == 0 || (staticSize != 1 && (!staticSize || *staticSize % group)))
-      return failure();
-    kvOffset = affine::makeComposedFoldedAffineApply(
-        builder, loc, d0.floorDiv(group), {offset});
-    kvSize = builder.getIndexAttr(std::max<int64_t>(*staticSize / group, 1));
-    return success();
-  }
-
+  Fold group = getHeadsPerKVHead(builder, loc, heads, kvHeads);
+  std::optional<int64_t> staticGroup = getConstantIntValue(group),
+                         staticSize = getConstantIntValue(size);
   // With groups of unknown size, only one head at a time.
-  if (staticSize != 1)
+  if (staticGroup == 0 || (staticSize != 1 && (!staticGroup || !staticSize ||
+                                               *staticSize % *staticGroup)))
     return failure();
-  Value group = arith::DivUIOp::create(
-      builder, loc, getValueOrCreateConstantIndexOp(builder, loc, heads),
-      getValueOrCreateConstantIndexOp(builder, loc, kvHeads));
-  kvOffset = arith::DivUIOp::create(
-                 builder, loc,
-                 getValueOrCreateConstantIndexOp(builder, loc, offset), group)
-                 .getResult();
-  kvSize = builder.getIndexAttr(1);
+  kvSize = builder.getIndexAttr(
+      std::max<int64_t>(*staticSize / staticGroup.value_or(1), 1));
+  if (staticGroup)
+    kvOffset = affine::makeComposedFoldedAffineApply(
+        builder, loc, builder.getAffineDimExpr(0).floorDiv(*staticGroup),
+        {offset});
+  else
+    kvOffset =
+        arith::DivUIOp::create(
+            builder, loc, getValueOrCreateConstantIndexOp(builder, loc, offset),
+            getValueOrCreateConstantIndexOp(builder, loc, group))
+            .getResult();
   return success();
 }
 
@@ -205,8 +227,8 @@ FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(
   SmallVector<Fold> domain = llvm::map_to_vector(
       getIterationDomain(builder), [](Range range) { return range.size; });
   Fold kvOffset, kvSize;
-  if (failed(kvHeadsOf(builder, loc, offsets[1], sizes[1], domain[1],
-                       sizeOf(builder, loc, getKey(), 1), kvOffset, kvSize)))
+  if (failed(getKVHeads(builder, loc, offsets[1], sizes[1], domain[1],
+                        sizeOf(builder, loc, getKey(), 1), kvOffset, kvSize)))
     return emitOpError("cannot be tiled by a number of heads that is neither "
                        "1, nor all, nor a multiple of those that share one KV "
                        "head");
@@ -225,54 +247,24 @@ FailureOr<TilingResult> OnlineAttentionOp::getTiledImplementation(
   size_t queryDims = getRows() ? 2 : 3;
 
   TilingResult result;
-  auto slice = [&](Value value, ArrayRef<Fold> at, ArrayRef<Fold> size) {
-    return sliceOf(builder, loc, value, at, size, result.generatedSlices);
-  };
   // Tiles of only the keys leave queries and running values unchanged.
   bool allRows = isWhole(0) && isWhole(1) && isWhole(2);
-  Value query = getQuery();
-  SmallVector<Value> inits = {getAcc(), getMax(), getSum()};
+  SmallVector<std::pair<unsigned, Value>> operands;
+  auto slice = [&](OpOperand &operand, ArrayRef<Fold> at, ArrayRef<Fold> size) {
+    operands.emplace_back(
+        operand.getOperandNumber(),
+        sliceOf(builder, loc, operand.get(), at, size, result.generatedSlices));
+  };
   if (!allRows) {
-    query = slice(query, rowOffsets.take_front(queryDims),
-                  rowSizes.take_front(queryDims));
-    for (Value &init : inits)
-      init = slice(init, rowOffsets, rowSizes);
+    slice(getQueryMutable(), rowOffsets.take_front(queryDims),
+          rowSizes.take_front(queryDims));
+    for (OpOperand &init : getDpsInitsMutable())
+      slice(init, rowOffsets, rowSizes);
   }
-  Value key = slice(getKey(), kvOffsets, kvSizes);
-  Value value = slice(getValue(), kvOffsets, kvSizes);
-
-  // Regions and dropout still see the coordinates of the whole attention.
-  SmallVector<Value> at, whole(getWhole());
-  if (getDropout() || !getScore().empty() || !getMask().empty()) {
-    AffineExpr d0 = builder.getAffineDimExpr(0),
-               d1 = builder.getAffineDimExpr(1);
-    for (auto [dim, offset] : llvm::enumerate(offsets)) {
-      Fold base = getAt().empty() ? Fold(builder.getIndexAttr(0))
-                                  : getAsOpFoldResult(getAt()[dim]);
-      at.push_back(getValueOrCreateConstantIndexOp(
-          builder, loc,
-          affine::makeComposedFoldedAffineApply(builder, loc, d0 + d1,
-                                                {base, offset})));
-    }
-  }
-  if (getDropout() && whole.empty())
-    for (Fold size : {domain[1], domain[2]})
-      whole.push_back(getValueOrCreateConstantIndexOp(builder, loc, size));
-
-  auto tiled = cast<OnlineAttentionOp>(builder.clone(*getOperation()));
-  tiled.getQueryMutable().assign(query);
-  tiled.getKeyMutable().assign(key);
-  tiled.getValueMutable().assign(value);
-  tiled.getAccMutable().assign(inits[0]);
-  tiled.getMaxMutable().assign(inits[1]);
-  tiled.getSumMutable().assign(inits[2]);
-  tiled.getAtMutable().assign(at);
-  tiled.getWholeMutable().assign(whole);
-  for (auto [opResult, init] : llvm::zip(tiled->getResults(), inits))
-    opResult.setType(init.getType());
-
-  result.tiledOps = {tiled};
-  result.tiledValues = llvm::to_vector_of<Value>(tiled->getResults());
+  slice(getKeyMutable(), kvOffsets, kvSizes);
+  slice(getValueMutable(), kvOffsets, kvSizes);
+  addTile(*this, builder, {offsets[0], offsets[1], offsets[2], offsets[3]},
+          getAcc(), operands, result);
   return result;
 }
 
@@ -306,27 +298,6 @@ FailureOr<TilingResult> OnlineAttentionOp::generateResultTileValue(
 // OnlineBackwardOp
 //===----------------------------------------------------------------------===//
 
-/// Returns the number of query heads that share one of `kvHeads` heads of keys.
-static Fold groupOf(OpBuilder &builder, Location loc, Fold heads,
-                    Fold kvHeads) {
-  std::optional<int64_t> staticHeads = getConstantIntValue(heads);
-  std::optional<int64_t> staticKvHeads = getConstantIntValue(kvHeads);
-  if (staticKvHeads == 1)
-    return heads;
-  if (isSameSize(heads, kvHeads) || staticKvHeads == 0)
-    return builder.getIndexAttr(1);
-  if (staticHeads && staticKvHeads)
-    return builder.getIndexAttr(*staticHeads / *staticKvHeads);
-  // Without heads there is no group, but no division by zero either.
-  Value divisor = arith::MaxSIOp::create(
-      builder, loc, getValueOrCreateConstantIndexOp(builder, loc, kvHeads),
-      arith::ConstantIndexOp::create(builder, loc, 1));
-  return arith::DivUIOp::create(
-             builder, loc, getValueOrCreateConstantIndexOp(builder, loc, heads),
-             divisor)
-      .getResult();
-}
-
 SmallVector<IteratorType> OnlineBackwardOp::getLoopIteratorTypes() {
   return {IteratorType::parallel, IteratorType::parallel,
           IteratorType::reduction, IteratorType::reduction,
@@ -339,7 +310,8 @@ SmallVector<Range> OnlineBackwardOp::getIterationDomain(OpBuilder &builder) {
   return domainOf(
       builder,
       {sizeOf(builder, loc, getQuery(), 0), kvHeads,
-       groupOf(builder, loc, sizeOf(builder, loc, getQuery(), 1), kvHeads),
+       getHeadsPerKVHead(builder, loc, sizeOf(builder, loc, getQuery(), 1),
+                         kvHeads),
        sizeOf(builder, loc, getQuery(), 2), sizeOf(builder, loc, getKey(), 2)});
 }
 
@@ -363,10 +335,7 @@ struct BackwardTile {
   SmallVector<Part> ofKeys() const { return {batch, kvHead, key}; }
   SmallVector<Part> ofResult(OnlineBackwardOp op, OpBuilder &builder,
                              unsigned number) const;
-  const Part &operator[](Coordinate coordinate) const {
-    const Part *parts[] = {&batch, &head, &row, &key};
-    return *parts[static_cast<unsigned>(coordinate)];
-  }
+  PerCoordinate<Part> ofScores() const { return {batch, head, row, key}; }
 
   Part batch, head, kvHead, row, key;
 };
@@ -423,7 +392,7 @@ SmallVector<BackwardTile::Part> BackwardTile::ofResult(OnlineBackwardOp op,
   Value sum = op.getSums()[number - 3];
   for (auto [dim, axis] : llvm::enumerate(
            getCaptureAxes(op.getCaptures()[number - 3], op.getScore())))
-    parts.push_back(axis ? (*this)[*axis]
+    parts.push_back(axis ? ofScores()[*axis]
                          : Part{builder.getIndexAttr(0),
                                 sizeOf(builder, op.getLoc(), sum, dim), true});
   return parts;
@@ -458,44 +427,14 @@ FailureOr<TilingResult> OnlineBackwardOp::getTiledImplementation(
   for (OpOperand *operand : {&getKeyMutable(), &getValueMutable()})
     operands.emplace_back(operand->getOperandNumber(),
                           slice(operand->get(), tile->ofKeys()));
-  SmallVector<Value> inits;
-  for (auto [number, init] : llvm::enumerate(getDpsInitsMutable())) {
-    inits.push_back(slice(init.get(), tile->ofResult(*this, builder, number)));
-    operands.emplace_back(init.getOperandNumber(), inits.back());
-  }
-
-  // Regions and dropout still see the coordinates of the whole attention.
-  SmallVector<Value> at, whole(getWhole());
-  AffineExpr d0 = builder.getAffineDimExpr(0), d1 = builder.getAffineDimExpr(1);
-  if (getDropout() || !getScore().empty() || !getMask().empty())
-    for (unsigned dim = 0; dim < 4; ++dim) {
-      Fold offset = (*tile)[static_cast<Coordinate>(dim)].offset;
-      if (!getAt().empty() && isZeroInteger(offset)) {
-        at.push_back(getAt()[dim]);
-        continue;
-      }
-      Fold base = getAt().empty() ? Fold(builder.getIndexAttr(0))
-                                  : getAsOpFoldResult(getAt()[dim]);
-      at.push_back(getValueOrCreateConstantIndexOp(
-          builder, loc,
-          affine::makeComposedFoldedAffineApply(builder, loc, d0 + d1,
-                                                {base, offset})));
-    }
-  if (getDropout() && whole.empty())
-    for (int64_t dim : {1, 2})
-      whole.push_back(getValueOrCreateConstantIndexOp(
-          builder, loc, sizeOf(builder, loc, getQuery(), dim)));
-
-  auto tiled = cast<OnlineBackwardOp>(builder.clone(*getOperation()));
-  for (auto [number, operand] : operands)
-    tiled->setOperand(number, operand);
-  for (auto [opResult, init] : llvm::zip(tiled->getResults(), inits))
-    opResult.setType(init.getType());
-  tiled.getAtMutable().assign(at);
-  tiled.getWholeMutable().assign(whole);
-
-  result.tiledOps = {tiled};
-  result.tiledValues = llvm::to_vector_of<Value>(tiled->getResults());
+  for (auto [number, init] : llvm::enumerate(getDpsInitsMutable()))
+    operands.emplace_back(
+        init.getOperandNumber(),
+        slice(init.get(), tile->ofResult(*this, builder, number)));
+  addTile(*this, builder,
+          {tile->batch.offset, tile->head.offset, tile->row.offset,
+           tile->key.offset},
+          getQuery(), operands, result);
   return result;
 }
 

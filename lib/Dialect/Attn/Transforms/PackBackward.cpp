@@ -16,6 +16,7 @@
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
 #include "fovea/Dialect/Attn/Differentiate/ScalarTape.h"
+#include "fovea/Dialect/Attn/IR/Coordinates.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -205,9 +206,8 @@ BackwardPacking::Part BackwardPacking::getPart(Value capture, Value sum) {
   SmallVector<Fold> extents = {one, one, rows, keys};
   for (auto [dim, axis] : llvm::enumerate(part.axes)) {
     part.offsets.push_back(
-        axis ? getAsOpFoldResult(op.getAt()[static_cast<unsigned>(*axis)])
-             : zero);
-    part.sizes.push_back(axis ? extents[static_cast<unsigned>(*axis)]
+        axis ? getAsOpFoldResult(op.getAt()[getScoreDim(*axis)]) : zero);
+    part.sizes.push_back(axis ? extents[getScoreDim(*axis)]
                               : sizeOf(capture, dim));
   }
   part.slice = slice(capture, part.offsets, part.sizes);
@@ -250,9 +250,8 @@ void BackwardPacking::cloneScore(ArrayRef<Part> parts, Region &to) {
     const Part &part = parts[capture - op.getCaptures().begin()];
     SmallVector<Value> indices;
     for (auto [axis, index] : llvm::zip_equal(part.axes, read.getIndices()))
-      indices.push_back(
-          axis ? block->getArgument(1 + static_cast<unsigned>(*axis))
-               : mapping.lookupOrDefault(index));
+      indices.push_back(axis ? block->getArgument(1 + getScoreDim(*axis))
+                             : mapping.lookupOrDefault(index));
     Value element =
         tensor::ExtractOp::create(builder, read.getLoc(), part.slice, indices);
     mapping.map(read.getResult(), element);

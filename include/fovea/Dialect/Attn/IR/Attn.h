@@ -43,12 +43,16 @@ mlir::FloatType getAccumulationType(mlir::Type type);
 /// first use.
 llvm::SmallVector<mlir::Value> getCaptures(mlir::Operation *op);
 
-/// Returns, for each dimension of `tensor`, the coordinate of the score that
-/// indexes it unchanged in all reads of `tensor` in the region `score`, and
-/// that indexes no other dimension of it; nullopt for other dimensions. (A
-/// coordinate that indexes two dimensions cuts out a diagonal.)
-llvm::SmallVector<std::optional<Coordinate>>
-getCaptureAxes(mlir::Value tensor, mlir::Region &score);
+/// Returns true if two sizes are known to be equal: constants, values, or
+/// dimensions of one tensor or memref.
+bool isSameSize(mlir::OpFoldResult a, mlir::OpFoldResult b);
+
+/// Returns the number of query heads that read one KV head; 1 if there are no
+/// heads.
+mlir::OpFoldResult getHeadsPerKVHead(mlir::OpBuilder &builder,
+                                     mlir::Location loc,
+                                     mlir::OpFoldResult heads,
+                                     mlir::OpFoldResult kvHeads);
 
 /// Expands each dimension of `tensor` into one of `groups` of dimensions of
 /// `sizes`. Constants in `sizes` become static sizes, even where the type of

@@ -7,6 +7,8 @@
 
 #include "TileBackward.h"
 
+#include "fovea/Dialect/Attn/IR/Coordinates.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -149,8 +151,8 @@ void BackwardTiling::addLevels() {
 }
 
 void BackwardTiling::addSums() {
-  // Whether the items of a level add to different parts of a sum follows from
-  // where tiles lie in it.
+  // Items of a level add to different parts of a sum if their tiles lie in
+  // different parts.
   auto isCutBy = [&](unsigned number, Dim dim) {
     if (number == 0)
       return dim != Key;
