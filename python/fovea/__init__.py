@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from ._attention import attention, scaled_dot_product_attention
     from ._flex import (AuxOutput, AuxRequest, and_masks, create_mask,
                         flex_attention, noop_mask, or_masks, trace)
-    from ._values import TraceError
+    from ._regions import TraceError
 
 # Functions of PyTorch tensors import PyTorch, when they are first used.
 _NEEDS_TORCH = {
     "flex_attention": "_flex", "trace": "_flex", "AuxOutput": "_flex",
     "AuxRequest": "_flex", "and_masks": "_flex", "create_mask": "_flex",
-    "noop_mask": "_flex", "or_masks": "_flex", "TraceError": "_values",
+    "noop_mask": "_flex", "or_masks": "_flex", "TraceError": "_regions",
     "attention": "_attention", "scaled_dot_product_attention": "_attention",
 }
 

@@ -19,8 +19,9 @@ import threading
 import torch
 
 from . import _vectors  # noqa: F401, with _functions fills in FUNCTIONS
-from ._values import (ELEMENTS, FUNCTIONS, NOWHERE, Array, Number, Region, Row,
-                      TraceError, Traced, Value, check_capture)
+from ._regions import NOWHERE, TraceError
+from ._values import (ELEMENTS, FUNCTIONS, Array, Number, Region, Row, Traced,
+                      Value, check_capture)
 
 _RESERVED = {"query", "key", "value", "score", "b", "h", "q", "kv", "output",
              "lse", "seed", "offset", "index", "tensor", "vector", "memref",

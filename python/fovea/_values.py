@@ -15,22 +15,13 @@ and so does the text that they shape; other sizes are traced again.
 
 import contextlib
 import itertools
-import pathlib
-import re
-import struct
-import sys
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ._library import MAX_RANK, Error
-
-#: The least and the largest integer of 64 bits: the range of an integer of
-#: which nothing is known.
-MIN, MAX = -2**63, 2**63 - 1
-
-#: The largest number of elements of a tensor that is unrolled.
-MAX_ELEMENTS = 1024
+from . import _regions
+from ._library import MAX_RANK
+from ._regions import MAX, MAX_ELEMENTS, MIN, Scalar, TraceError, fail
 
 #: The `dtype` that a mod sees of each type.
 DTYPES = {"f32": torch.float32, "f64": torch.float64, "index": torch.int64,
@@ -46,27 +37,6 @@ ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32",
 RANGES = {torch.int8: (-2**7, 2**7 - 1), torch.uint8: (0, 2**8 - 1),
           torch.int16: (-2**15, 2**15 - 1), torch.int32: (-2**31, 2**31 - 1)}
 
-#: Of an integer that is constant: it depends on no coordinate.
-NOWHERE = frozenset()
-
-
-class TraceError(Error):
-    """A mod that cannot become a region: the message has the file and the line,
-    the operation, and what is expected instead."""
-
-
-_INSIDE = tuple(str(pathlib.Path(file).parent) for file in (
-    __file__, torch.__file__))
-
-
-def fail(message, kind=TraceError):
-    """Raises an error at the line of the innermost function that belongs
-    neither to this package nor to PyTorch."""
-    frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith(_INSIDE):
-        frame = frame.f_back
-    raise kind(f"{frame.f_code.co_filename}:{frame.f_lineno}: {message}")
-
 
 class Number:
     """An integer that becomes an operand of the kernel, not a constant of its
@@ -79,54 +49,17 @@ class Number:
         self.number = number
 
 
-class Region:
-    """The text of one region, operation by operation. Equal computations are
-    written once."""
+class Region(_regions.Region):
+    """A region of which operations are on `Value`s."""
 
     def __init__(self, tracer, device):
-        self.tracer = tracer
+        super().__init__(tracer)
         self.device = device
-        self.lines = []
-        #: The lines of integers that a mod has as constants, and their numbers.
-        self.integers = []
-        self._known = {}
 
-    def emit(self, code, type, low=MIN, high=MAX, exact=None):
-        """Returns the value of an operation, `code` being its text behind the
-        equals sign."""
-        name = self._known.get(code)
-        if name is None:
-            name = self._known[code] = f"%{len(self._known)}"
-            self.lines.append(f"{name} = {code}")
-        if low < MIN or high > MAX:
-            low, high, exact = MIN, MAX, None
-        return Value(self, name, type, low, high, exact)
-
-    def constant(self, number, type):
-        """Returns a Python number as a value."""
-        if type == "i1":
-            number = bool(number)
-            return self.emit(f"arith.constant {str(number).lower()}", type,
-                             number, number)
-        if type == "index":
-            number = int(number)
-            if not MIN <= number <= MAX:
-                fail(f"expected an integer of 64 bits, got {number}")
-            code = f"arith.constant {number} : index"
-            if code not in self._known:
-                self.integers.append((len(self.lines), number))
-            return self.emit(code, type, number, number, NOWHERE)
-        return self.emit(f"arith.constant {_write_float(number, type)} : "
-                         f"{type}", type)
-
-    def replace(self, line, name):
-        """Replaces the value of a line by one from outside of the region, and
-        returns the value's old name."""
-        old, _, _ = self.lines[line].partition(" =")
-        self.lines[line] = ""
-        pattern = re.compile(rf"{old}(?!\d)")
-        self.lines = [pattern.sub(name, text) for text in self.lines]
-        return old
+    @property
+    def default_float(self):
+        """The type of a float of Python where no operand decides it."""
+        return "f64" if torch.get_default_dtype() is torch.float64 else "f32"
 
     def load(self, tensor, indices):
         """Returns the element of a captured tensor at a place, of which each
@@ -155,10 +88,6 @@ class Region:
         low, high = RANGES.get(tensor.dtype, (MIN, MAX))
         return self.emit(f"arith.{cast} {value.name} : {element} to index",
                          "index", low, high)
-
-    def emit_like(self, value, low, high):
-        """Returns the same value with another range."""
-        return Value(self, value.name, value.type, low, high, None)
 
     def _place(self, tensor, operand, dim, index):
         """Returns an index as PyTorch reads it: a negative one counts from the
@@ -210,25 +139,6 @@ class Region:
         # they need not.
         return self.emit(f"arith.minui {index.name}, {last.name} : index",
                          "index")
-
-
-def _write_float(number, type):
-    number = float(number)
-    if number - number != 0:  # Infinite, or not a number.
-        if type == "f32":
-            return f"0x{struct.unpack('<I', struct.pack('<f', number))[0]:08X}"
-        return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
-    if type == "f32":
-        try:
-            struct.pack("<f", number)
-        except OverflowError:
-            return _write_float(float("inf") if number > 0 else float("-inf"),
-                                type)
-    text = repr(number)
-    if "." not in text:
-        mantissa, _, exponent = text.partition("e")
-        text = f"{mantissa}.0" + (f"e{exponent}" if exponent else "")
-    return text
 
 
 #: Functions of PyTorch by name; _functions.py fills it in.
@@ -348,30 +258,14 @@ def _install(cls):
 _install(Traced)
 
 
-class Value(Traced):
+class Value(Traced, Scalar):
     """One number of a region: a tensor of no dimensions."""
 
-    __slots__ = ("region", "name", "type", "low", "high", "exact")
-
-    def __init__(self, region, name, type, low=MIN, high=MAX, exact=None):
-        self.region = region
-        self.name = name
-        self.type = type
-        #: The range of an integer, both ends included; of an i1 0 to 1.
-        self.low = low
-        self.high = high
-        #: The coordinates that the integer depends on, where both ends of its
-        #: range occur; else None.
-        self.exact = exact
+    __slots__ = ()
 
     @property
     def shape(self):
         return torch.Size(())
-
-    @property
-    def coordinate(self):
-        """Returns True for a coordinate itself."""
-        return self.name in ("%b", "%h", "%q", "%kv")
 
     def __getitem__(self, index):
         return Array((), [self])[index]
@@ -384,6 +278,9 @@ class Value(Traced):
 
     def __repr__(self):
         return f"<traced {self.type} {self.name}>"
+
+
+Region.scalar = Value
 
 
 class Array(Traced):

@@ -8,10 +8,11 @@ import math
 
 import torch
 
-from ._functions import (TYPES, add, bitwise_and, bitwise_or, cast, convert,
-                         default_float, find_region, maximum, minimum, mul,
-                         public, read)
-from ._values import DTYPES, FUNCTIONS, Array, Row, Traced, Value, fail, move
+from ._functions import (TYPES, add, bitwise_and, bitwise_or, cast, find_region,
+                         maximum, minimum, mul, public, read)
+from ._regions import fail
+from ._scalars import convert
+from ._values import DTYPES, FUNCTIONS, Array, Row, Traced, Value, move
 
 #--- New tensors -------------------------------------------------------------
 
@@ -68,7 +69,8 @@ def new_tensor(self, data, *, dtype=None, **_):
              "the mod")
     if dtype is None:
         dtype = DTYPES["i1" if isinstance(data, bool) else
-                       "index" if isinstance(data, int) else default_float()]
+                       "index" if isinstance(data, int) else
+                       self.region.default_float]
     return _fill(self, (), data, dtype)
 
 

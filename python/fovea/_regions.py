@@ -1,0 +1,148 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The text of regions, whatever a mod is written with, PyTorch or JAX: numbers
+and what makes text of them.
+
+Types are "f32", "f64", "index" for every integer, and "i1".
+"""
+
+import re
+import struct
+import sys
+
+from ._library import Error
+
+#: The least and the largest integer of 64 bits: the range of an integer of
+#: which nothing is known.
+MIN, MAX = -2**63, 2**63 - 1
+
+#: The largest number of elements of a tensor that is unrolled.
+MAX_ELEMENTS = 1024
+
+#: Of an integer that is constant: it depends on no coordinate.
+NOWHERE = frozenset()
+
+
+class TraceError(Error):
+    """A mod that cannot become a region: the message has the file and the line,
+    the operation, and what is expected instead."""
+
+
+#: Packages that a mod's author did not write.
+_INSIDE = ("fovea", "torch", "jax")
+
+
+def fail(message, kind=TraceError):
+    """Raises an error at the line of the innermost function that belongs
+    neither to this package nor to the framework. Its `reason` is the message
+    alone."""
+    frame = sys._getframe(1)
+    while frame.f_back and (frame.f_globals.get("__name__") or "").partition(
+            ".")[0] in _INSIDE:
+        frame = frame.f_back
+    error = kind(f"{frame.f_code.co_filename}:{frame.f_lineno}: {message}")
+    error.reason = message
+    raise error
+
+
+class Scalar:
+    """One number of a region: its name in the text, its type, and what is known
+    of it if it is an integer."""
+
+    __slots__ = ("region", "name", "type", "low", "high", "exact")
+
+    def __init__(self, region, name, type, low=MIN, high=MAX, exact=None):
+        self.region = region
+        self.name = name
+        self.type = type
+        #: The range of an integer, both ends included; of an i1 0 to 1.
+        self.low = low
+        self.high = high
+        #: The coordinates that the integer depends on, where both ends of its
+        #: range occur; else None.
+        self.exact = exact
+
+    @property
+    def coordinate(self):
+        """Returns True for a coordinate itself."""
+        return self.name in ("%b", "%h", "%q", "%kv")
+
+
+class Region:
+    """The text of one region, operation by operation. Equal computations are
+    written once."""
+
+    #: The type of a float of Python where no operand decides it.
+    default_float = "f32"
+
+    #: What stands for a number.
+    scalar = Scalar
+
+    def __init__(self, tracer):
+        self.tracer = tracer
+        self.lines = []
+        #: The lines of integers that a mod has as constants, and their numbers.
+        self.integers = []
+        self._known = {}
+
+    def emit(self, code, type, low=MIN, high=MAX, exact=None):
+        """Returns the value of an operation, `code` being its text behind the
+        equals sign."""
+        name = self._known.get(code)
+        if name is None:
+            name = self._known[code] = f"%{len(self._known)}"
+            self.lines.append(f"{name} = {code}")
+        if low < MIN or high > MAX:
+            low, high, exact = MIN, MAX, None
+        return self.scalar(self, name, type, low, high, exact)
+
+    def constant(self, number, type):
+        """Returns a Python number as a value."""
+        if type == "i1":
+            number = bool(number)
+            return self.emit(f"arith.constant {str(number).lower()}", type,
+                             number, number)
+        if type == "index":
+            number = int(number)
+            if not MIN <= number <= MAX:
+                fail(f"expected an integer of 64 bits, got {number}")
+            code = f"arith.constant {number} : index"
+            if code not in self._known:
+                self.integers.append((len(self.lines), number))
+            return self.emit(code, type, number, number, NOWHERE)
+        return self.emit(f"arith.constant {write_float(number, type)} : "
+                         f"{type}", type)
+
+    def replace(self, line, name):
+        """Replaces the value of a line by one from outside of the region, and
+        returns the value's old name."""
+        old, _, _ = self.lines[line].partition(" =")
+        self.lines[line] = ""
+        pattern = re.compile(rf"{old}(?!\d)")
+        self.lines = [pattern.sub(name, text) for text in self.lines]
+        return old
+
+    def emit_like(self, value, low, high):
+        """Returns the same value with another range."""
+        return self.scalar(self, value.name, value.type, low, high, None)
+
+
+def write_float(number, type):
+    number = float(number)
+    if number - number != 0:  # Infinite, or not a number.
+        if type == "f32":
+            return f"0x{struct.unpack('<I', struct.pack('<f', number))[0]:08X}"
+        return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+    if type == "f32":
+        try:
+            struct.pack("<f", number)
+        except OverflowError:
+            return write_float(float("inf") if number > 0 else float("-inf"),
+                                type)
+    text = repr(number)
+    if "." not in text:
+        mantissa, _, exponent = text.partition("e")
+        text = f"{mantissa}.0" + (f"e{exponent}" if exponent else "")
+    return text
+
+
