@@ -297,6 +297,28 @@ FOVEA_API void fovea_owner_release(void *owner);
     it. */
 FOVEA_API void *fovea_owner_to_dlpack(void *owner);
 
+/*===- XLA ----------------------------------------------------------------===*/
+
+struct XLA_FFI_CallFrame;
+typedef struct XLA_FFI_Error XLA_FFI_Error;
+
+/** Handlers of XLA's foreign function interface (the typed one), for the
+    platforms "cpu" and "CUDA", as `jax.ffi.register_ffi_target` takes them.
+    They call a function of a text on XLA's buffers, all in row-major order. The
+    attributes of the custom call:
+
+      text      a string: what fovea_compile takes. Compiled at the first call
+                with it, for the host or for the GPU, and kept.
+      function  an i64: the function's number.
+      swapped   an i64, 0 if it is not there: a bit for each argument of which
+                the function sees dimensions 1 and 2 in each other's place; the
+                argument is not copied.
+
+    Operands are tensors. Where one or a result is of f64, the buffer may be of
+    u32, with a last dimension of 2 more. */
+FOVEA_API XLA_FFI_Error *fovea_xla_host(struct XLA_FFI_CallFrame *frame);
+FOVEA_API XLA_FFI_Error *fovea_xla_gpu(struct XLA_FFI_CallFrame *frame);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,7 @@
     print(attend.mlir("tiled"))       # any level on the way to the machine
     attend = fovea.differentiable(text)   # with gradients, for PyTorch
     output = fovea.flex_attention(q, k, v, score_mod)   # FlexAttention's mods
+    import fovea.jax                  # the same for JAX
 
 Arrays are used where they are, without a copy, whatever their strides, if
 elements are neighbours along the last dimension; others are copied first.

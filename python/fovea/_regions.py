@@ -126,6 +126,40 @@ class Region:
         """Returns the same value with another range."""
         return self.scalar(self, value.name, value.type, low, high, None)
 
+    def write(self, result, arguments, type):
+        """Returns the region in braces; `arguments` is the text of those in
+        front of the coordinates."""
+        lines = [*filter(None, self.lines), f"attn.yield {result} : {type}"]
+        return (f"{{\n    ^bb0({arguments}%b: index, %h: index, %q: index, "
+                "%kv: index):\n" +
+                "".join(f"      {line}\n" for line in lines) + "    }")
+
+
+def write_attention(operands, numbers, results, scale, regions, dropout=0.0):
+    """Returns the text of a function of one `attn.attention`.
+
+    operands: the types of query, key and value, then of captured tensors, by
+        name; results: those of the output and, if wanted, of the log-sum-exp.
+    numbers: the text of further parameters.
+    regions: the text of "score" and "mask", for each that there is.
+    """
+    parameters = [f"%{name}: !{name}" for name in operands] + numbers
+    draw = ""
+    if dropout:
+        parameters += ["%seed: i64", "%offset: i64"]
+        draw = f" dropout({float(dropout)!r}, %seed, %offset)"
+    names = ", ".join(f"%{name}" for name in results)
+    values = ", ".join(f"!{name}" for name in results)
+    types = {**operands, **results}
+    return "".join([
+        *(f"!{name} = {type}\n" for name, type in types.items()),
+        f"func.func @attention({', '.join(parameters)}) -> ({values}) {{\n",
+        f"  {names} = attn.attention %query, %key, %value "
+        f"scale({write_float(scale, 'f64')}){draw}\n",
+        *(f"    {name} {text}\n" for name, text in regions.items()),
+        f"    : !query, !key, !value -> {values}\n",
+        f"  return {names} : {values}\n}}\n"])
+
 
 def write_float(number, type):
     number = float(number)

@@ -19,7 +19,7 @@ import threading
 import torch
 
 from . import _vectors  # noqa: F401, with _functions fills in FUNCTIONS
-from ._regions import NOWHERE, TraceError
+from ._regions import NOWHERE, TraceError, write_attention, write_float
 from ._values import (ELEMENTS, FUNCTIONS, Array, Number, Region, Row, Traced,
                       Value, check_capture)
 
@@ -300,45 +300,25 @@ class Tracer:
         if name not in self._regions:
             return ""
         region, result, arguments, type = self._regions[name]
-        lines = [*filter(None, region.lines), f"attn.yield {result} : {type}"]
-        return (f"{{\n    ^bb0({arguments}%b: index, %h: index, %q: index, "
-                "%kv: index):\n" +
-                "".join(f"      {line}\n" for line in lines) + "    }")
+        return region.write(result, arguments, type)
 
     def write(self, scale, lse=None, dropout=0.0):
         """Returns the text of the function, with the log-sum-exp as a second
         result of type `lse` if that is given."""
-        inputs = {name: self._write_input(x)
-                  for name, x in self._inputs.items()}
         query, value = self._inputs["query"], self._inputs["value"]
-        types = dict(inputs)
+        types = {name: self._write_input(x)
+                 for name, x in self._inputs.items()}
         types.update((name, operand.type)
                      for name, operand in self._names.items())
         heads = int(query.shape[1])
-        types["output"] = (f"tensor<?x{heads}x?x{int(value.shape[3])}x"
-                           f"{ELEMENTS[query.dtype]}>")
-        results = ["output"]
+        results = {"output": f"tensor<?x{heads}x?x{int(value.shape[3])}x"
+                             f"{ELEMENTS[query.dtype]}>"}
         if lse:
-            types["lse"] = f"tensor<?x{heads}x?x{lse}>"
-            results.append("lse")
-        operands = [f"%{name}: !{name}" for name in (*inputs, *self._names)]
-        operands += [f"%number{at}: index" for at in range(len(self._numbers))]
-        draw = ""
-        if dropout:
-            operands += ["%seed: i64", "%offset: i64"]
-            draw = f" dropout({float(dropout)!r}, %seed, %offset)"
-        names = ", ".join(f"%{name}" for name in results)
-        values = ", ".join(f"!{name}" for name in results)
-        regions = [f"    {name} {self._write_region(name)}\n"
-                   for name in self._regions]
-        return "".join([
-            *(f"!{name} = {type}\n" for name, type in types.items()),
-            f"func.func @attention({', '.join(operands)}) -> ({values}) {{\n",
-            f"  {names} = attn.attention %query, %key, %value "
-            f"scale({_write_scale(scale)}){draw}\n",
-            *regions,
-            f"    : !query, !key, !value -> {values}\n",
-            f"  return {names} : {values}\n}}\n"])
+            results["lse"] = f"tensor<?x{heads}x?x{lse}>"
+        return write_attention(
+            types, [f"%number{at}: index" for at in range(len(self._numbers))],
+            results, scale,
+            {name: self._write_region(name) for name in self._regions}, dropout)
 
     def write_max(self, scale):
         """Returns the text of a function of query, key, the captured tensors
@@ -358,7 +338,7 @@ class Tracer:
                     ("query", "key", *self._names)]
         operands += [f"%number{at}: index" for at in range(len(self._numbers))]
         steps = [f"  %s0 = attn.scores %query, %key : !query, !key -> !scores\n"
-                 f"  %s1 = attn.scale %s0 by {_write_scale(scale)} : !scores\n"]
+                 f"  %s1 = attn.scale %s0 by {write_float(scale, 'f64')} : !scores\n"]
         last = "%s1"
         for name, operation, kind in (("%s2", "modify", "score"),
                                       ("%s3", "mask", "mask")):
@@ -403,14 +383,6 @@ class Tracer:
     @property
     def numbers(self):
         return [x.number if isinstance(x, Number) else x for x in self._numbers]
-
-
-def _write_scale(scale):
-    text = repr(float(scale))
-    if "." not in text:
-        mantissa, _, exponent = text.partition("e")
-        text = f"{mantissa}.0" + (f"e{exponent}" if exponent else "")
-    return text
 
 
 def _locate(mod):
