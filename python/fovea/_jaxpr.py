@@ -611,7 +611,7 @@ class Tracer:
         self._jaxprs = {
             kind: self._make_jaxpr(kind, mod)
             for kind, mod in (("score", score_mod), ("mask", mask_mod)) if mod}
-        # What is captured is known once the regions have been written.
+        # Captures are known once the regions have been written.
         self._write_regions()
 
     def _make_jaxpr(self, kind, mod):

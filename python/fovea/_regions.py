@@ -75,7 +75,7 @@ class Region:
     #: The type of a float of Python where no operand decides it.
     default_float = "f32"
 
-    #: What stands for a number.
+    #: The class of its numbers.
     scalar = Scalar
 
     def __init__(self, tracer):

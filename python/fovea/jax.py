@@ -287,7 +287,7 @@ def _trace(operands, score_mod, mask_mod, layout):
 
 
 class _Call:
-    """What is static in a call: two are equal if their texts are."""
+    """The static part of a call. Two are equal if their texts are."""
 
     def __init__(self, tracer, scale, is_swapped, wants_lse):
         self.tracer = tracer
