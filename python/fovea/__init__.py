@@ -36,21 +36,23 @@ __all__ = ["Differentiable", "Error", "Explanation", "Function", "Kernel",
 
 if TYPE_CHECKING:
     from ._attention import attention, scaled_dot_product_attention
+    from ._importers import from_jax, from_torch
     from ._flex import (AuxOutput, AuxRequest, and_masks, create_mask,
                         flex_attention, noop_mask, or_masks, trace)
     from ._regions import TraceError
 
-# Functions of PyTorch tensors import PyTorch, when they are first used.
-_NEEDS_TORCH = {
+# Imported when they are first used, for most import PyTorch.
+_LATE = {
     "flex_attention": "_flex", "trace": "_flex", "AuxOutput": "_flex",
     "AuxRequest": "_flex", "and_masks": "_flex", "create_mask": "_flex",
     "noop_mask": "_flex", "or_masks": "_flex", "TraceError": "_regions",
     "attention": "_attention", "scaled_dot_product_attention": "_attention",
+    "from_jax": "_importers", "from_torch": "_importers",
 }
 
 
 def __getattr__(name):
-    module = _NEEDS_TORCH.get(name)
+    module = _LATE.get(name)
     if module is None:
         raise AttributeError(f"module 'fovea' has no attribute '{name}'")
     found = getattr(importlib.import_module(f".{module}", __name__), name)
@@ -59,7 +61,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_NEEDS_TORCH})
+    return sorted({*globals(), *_LATE})
 
 __version__ = lib.fovea_get_version().decode()
 

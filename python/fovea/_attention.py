@@ -93,7 +93,7 @@ def attention(
             raise ValueError(f"softcap: expected a number above 0, got {softcap}")
         scores.append(lambda s, b, h, i, j: cap * torch.tanh(s / cap))
     if bias is not None:
-        mod = _make_bias("bias", bias, (batch, heads, length, kv_length))
+        mod = make_bias("bias", bias, (batch, heads, length, kv_length))
         (masks if bias.dtype == torch.bool else scores).append(mod)
     if score_mod is not None:
         scores.append(score_mod)
@@ -170,7 +170,7 @@ def _make_window(causal, window, position):
     return masks
 
 
-def _make_bias(name, bias, shape):
+def make_bias(name, bias, shape):
     """Returns a mod that adds a tensor which broadcasts to the scores' shape,
     or a mask of booleans."""
     if not isinstance(bias, torch.Tensor):
@@ -256,7 +256,7 @@ def scaled_dot_product_attention(
         shape = (*batch, heads, query.shape[2], key.shape[2]) if has_heads else (
             *batch, query.shape[2], key.shape[2])
         mask = _flatten_mask(attn_mask, batch, shape, has_heads)
-        mod = _make_bias("attn_mask", mask, (query.shape[0], heads, *shape[-2:]))
+        mod = make_bias("attn_mask", mask, (query.shape[0], heads, *shape[-2:]))
         if attn_mask.dtype == torch.bool:
             masks.append(mod)
         else:

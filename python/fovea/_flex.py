@@ -142,7 +142,7 @@ def trace(
     with torch.no_grad():
         tracer = Tracer(query, key, value)
         tracer.trace(score_mod, mask_mod)
-    return tracer.write(_find_scale(query, scale))
+    return tracer.write(find_scale(query, scale))
 
 
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
@@ -176,7 +176,7 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
     output, lse, most = _theirs.flex_attention_hop(
         query, key, value, _theirs._identity if score_mod is None else score_mod,
         (*blocks[:-1], noop_mask if mask_mod is None else mask_mod),
-        _find_scale(query, scale), {"OUTPUT_MAX": wants_max})
+        find_scale(query, scale), {"OUTPUT_MAX": wants_max})
     return (output, lse * math.log(2) if wants_lse else None,
             most * math.log(2) if wants_max else None)
 
@@ -199,7 +199,7 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     if wants_lse or grows:
         lse_type = "f64" if grows or any(
             x.dtype == torch.float64 for x in tensors[:3]) else "f32"
-    scale = _find_scale(query, scale)
+    scale = find_scale(query, scale)
     text = tracer.write(scale, lse_type, dropout_p)
     numbers = tracer.numbers
     if dropout_p:
@@ -216,7 +216,7 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
         query, key, value, score_mod, mask_mod, scale) if wants_max else None)
 
 
-def _find_scale(query, scale):
+def find_scale(query, scale):
     if scale is None:
         return 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
     return float(scale)

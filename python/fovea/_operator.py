@@ -101,7 +101,7 @@ def in_order_of(like, tensor):
     return result.copy_(tensor)
 
 
-def _run(function, kind, operands):
+def run(function, kind, operands):
     _explain.record(kind, function, operands)
     with torch.no_grad():
         results = function(*operands)
@@ -114,7 +114,7 @@ def run_forward(query, key, value, captures, numbers, text, deterministic):
         function = get_pair(text, query.device, deterministic).forward
     else:
         function = get_forward(text, query.device)
-    results = _run(function, "forward",
+    results = run(function, "forward",
                    (query, key, value, *captures, *numbers))
     output = in_order_of(query, results[0])
     return output, results[1] if len(results) > 1 else query.new_empty(0)
@@ -126,7 +126,7 @@ def run_backward(query, key, value, captures, numbers, text, deterministic,
     operands = (query, key, value, *captures, *numbers)
     values = {"operand": operands, "result": (output, lse),
               "cotangent": (output_gradient, lse_gradient)}
-    gradients = _run(pair.backward, "backward",
+    gradients = run(pair.backward, "backward",
                      [values[kind][at] for kind, at in pair.sources])
     return [in_order_of(operand, gradient) for operand, gradient in zip(
         (operands[at] for at in pair.variables), gradients)]

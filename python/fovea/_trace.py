@@ -98,10 +98,13 @@ class Tracer:
     """Traces the mods of one attention. Sizes are integers, or symbolic.
 
     With a `length`, the queries are those from `start` of so many, and their
-    coordinates are those of the whole.
+    coordinates are those of the whole. It is said by `has_gradients`, or found
+    from the operands, whether captured tensors that require no gradient are
+    constants to a backward pass.
     """
 
-    def __init__(self, query, key, value, start=None, length=None):
+    def __init__(self, query, key, value, start=None, length=None, *,
+                 has_gradients=None):
         self._inputs = {"query": query, "key": key, "value": value}
         self.device = query.device
         self._start = None if length is None else Number(start)
@@ -116,9 +119,11 @@ class Tracer:
         self._is_transformed = (
             torch._C._functorch.peek_interpreter_stack() is not None)
         # Of captured tensors only those that require a gradient shall get one.
-        self._has_gradients = (
-            torch.is_grad_enabled() and not self._is_transformed
-            and any(x.requires_grad for x in (query, key, value)))
+        self._has_gradients = has_gradients
+        if has_gradients is None:
+            self._has_gradients = (
+                torch.is_grad_enabled() and not self._is_transformed
+                and any(x.requires_grad for x in (query, key, value)))
         self._operands = {}
         self._names = {}
         self._numbers = []

@@ -11,6 +11,9 @@ Attention is found in the graph that Dynamo makes, before autograd: calls of
 and attention that is written out (_patterns.py). They become calls of the
 operator `fovea::attention`, which has gradients of its own; everything else is
 compiled by inductor. Sizes may be dynamic.
+
+Without torch.compile, `use_for_sdpa()` puts Fovea behind PyTorch's
+`scaled_dot_product_attention`, in the place of its flash attention.
 """
 
 import math
@@ -18,9 +21,9 @@ import math
 import torch
 from torch._inductor.compile_fx import compile_fx
 
-from . import _attention, _flex, _patterns
+from . import _attention, _flex, _patterns, _sdpa
 
-__all__ = ["backend", "rewrite"]
+__all__ = ["backend", "rewrite", "use_for_sdpa"]
 
 _HOP = torch.ops.higher_order.flex_attention
 
@@ -35,6 +38,27 @@ def backend(graph, inputs, **options):
     """Compiles a graph of Dynamo; `torch.compile(backend="fovea")` calls it."""
     rewrite(graph)
     return compile_fx(graph, inputs, **options)
+
+
+def use_for_sdpa():
+    """Puts Fovea in the place of PyTorch's flash attention.
+
+    From then on, what `torch.nn.functional.scaled_dot_product_attention` gives
+    to flash attention is computed by Fovea, forward and backward. PyTorch
+    decides what that is: on the CPU f16, bf16, f32 and f64 of rank 4, with a
+    mask that requires no gradient, without dropout; on CUDA devices f16 and
+    bf16 without a mask. Calls with dropout, and others, stay PyTorch's.
+
+    It is `torch.nn.attention.activate_flash_attention_impl("fovea")`, a name
+    that the import of this module registers. Undone by
+    `torch.nn.attention.restore_flash_attention_impl()`, and by the activation
+    of another implementation.
+    """
+    torch.nn.attention.activate_flash_attention_impl("fovea")
+
+
+torch.nn.attention.register_flash_attention_impl("fovea",
+                                                 register_fn=_sdpa.activate)
 
 
 def rewrite(graph):

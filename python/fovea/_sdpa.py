@@ -1,0 +1,144 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fovea in the place of PyTorch's kernels of flash attention, by PyTorch's
+registry of implementations.
+
+`scaled_dot_product_attention` itself decides what goes to flash attention; the
+kernels here compute that, forward and backward. Results have the strides that
+PyTorch's own have, for compiled graphs rely on them. The log-sum-exp between
+both passes is f32, as in PyTorch.
+"""
+
+import warnings
+
+import torch
+
+from . import _attention, _flex, _operator
+from ._trace import Tracer
+
+_CPU = "_scaled_dot_product_flash_attention_for_cpu"
+_CUDA = "_scaled_dot_product_flash_attention"
+
+
+def _trace(query, key, value, is_causal, attn_mask, scale, lse):
+    """Returns the captured tensors and the text."""
+    score_mod = mask_mod = None
+    if is_causal:
+        mask_mod = lambda b, h, i, j: i >= j
+    if attn_mask is not None:
+        mod = _attention.make_bias("attn_mask", attn_mask, (
+            *query.shape[:3], key.shape[2]))
+        if attn_mask.dtype == torch.bool:
+            causal = mask_mod
+            mask_mod = mod if causal is None else (
+                lambda *place: mod(*place) & causal(*place))
+        else:
+            score_mod = mod
+    tracer = Tracer(query, key, value, has_gradients=True)
+    tracer.trace(score_mod, mask_mod)
+    scale = _flex.find_scale(query, scale)
+    return tracer.captures, tracer.write(scale, lse)
+
+
+def _lse_type(query):
+    return "f64" if query.dtype == torch.float64 else "f32"
+
+
+def _run_forward(query, key, value, is_causal, attn_mask, scale):
+    captures, text = _trace(query, key, value, is_causal, attn_mask, scale,
+                            _lse_type(query))
+    function = _operator.get_forward(text, query.device)
+    output, lse = _operator.run(function, "forward",
+                                (query, key, value, *captures))
+    like = torch.empty_like(query)
+    if like.stride() != output.stride():
+        output = like.copy_(output)
+    return output, lse
+
+
+def _run_backward(grad_out, query, key, value, out, logsumexp, is_causal,
+                  attn_mask, scale):
+    captures, text = _trace(query, key, value, is_causal, attn_mask, scale, "f64")
+    pair = _operator.get_pair(text, query.device,
+                              torch.are_deterministic_algorithms_enabled())
+    lse = logsumexp.double()
+    values = {"operand": (query, key, value, *captures), "result": (out, lse),
+              "cotangent": (grad_out, torch.zeros_like(lse))}
+    return _operator.run(pair.backward, "backward", [
+        values[kind][at] for kind, at in pair.sources])
+
+
+def _forward_on_cpu(query, key, value, dropout_p=0.0, is_causal=False, *,
+                    attn_mask=None, scale=None):
+    output, lse = _run_forward(query, key, value, is_causal, attn_mask, scale)
+    return output, lse.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _backward_on_cpu(grad_out, query, key, value, out, logsumexp, dropout_p,
+                     is_causal, *, attn_mask=None, scale=None):
+    gradients = _run_backward(grad_out, query, key, value, out, logsumexp,
+                              is_causal, attn_mask, scale)
+    return tuple(x.transpose(1, 2).contiguous().transpose(1, 2)
+                 for x in gradients)
+
+
+def _forward_on_cuda(query, key, value, dropout_p=0.0, is_causal=False,
+                     return_debug_mask=False, *, scale=None):
+    output, lse = _run_forward(query, key, value, is_causal, None, scale)
+    return (output, lse, None, None, query.shape[2], key.shape[2],
+            torch.zeros(2, dtype=torch.uint64, device=query.device),
+            torch.zeros((), dtype=torch.uint64, device=query.device),
+            query.new_empty(0))
+
+
+def _backward_on_cuda(grad_out, query, key, value, out, logsumexp, cum_seq_q,
+                      cum_seq_k, max_q, max_k, dropout_p, is_causal, philox_seed,
+                      philox_offset, *, scale=None):
+    gradients = _run_backward(grad_out, query, key, value, out, logsumexp,
+                              is_causal, None, scale)
+    return tuple(_operator.in_order_of(x, gradient)
+                 for x, gradient in zip((query, key, value), gradients))
+
+
+class _Handle:
+    """Keeps the kernels registered; PyTorch calls `remove`."""
+
+    def __init__(self, library):
+        self._library = library
+
+    def remove(self):
+        self._library = None
+
+
+def _register(library, name, kernel, device, dropout_at):
+    """Registers a kernel; calls with dropout, or for the mask of it, go to the
+    one that was there."""
+    original = torch.library.get_kernel(f"aten::{name}", device)
+
+    def run(keys, *args, **kwargs):
+        dropout = kwargs.get("dropout_p", args[dropout_at] if (
+            len(args) > dropout_at) else 0.0)
+        if dropout or kwargs.get("return_debug_mask") or (
+                name == _CUDA and len(args) > 5 and args[5]):
+            return original.call_boxed(keys, *args, **kwargs)
+        with torch.no_grad():
+            return kernel(*args, **kwargs)
+
+    library.impl(name, run, device, with_keyset=True)
+
+
+def activate():
+    """Registers the kernels with PyTorch's dispatcher, for as long as the
+    returned handle has not been removed."""
+    library = torch.library.Library("aten", "IMPL")
+    kernels = [(_CPU, _forward_on_cpu, "CPU", 3),
+               (f"{_CPU}_backward", _backward_on_cpu, "CPU", 6)]
+    if torch.cuda.is_available():
+        kernels += [(_CUDA, _forward_on_cuda, "CUDA", 3),
+                    (f"{_CUDA}_backward", _backward_on_cuda, "CUDA", 10)]
+    with warnings.catch_warnings():
+        # That a kernel takes the place of another is the purpose.
+        warnings.filterwarnings("ignore", "Warning only once for all operators")
+        for kernel in kernels:
+            _register(library, *kernel)
+    return _Handle(library)
