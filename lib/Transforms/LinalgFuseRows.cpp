@@ -426,6 +426,30 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
         return signalPassFailure();
   }
 
+  /// Replaces an expansion by an earlier one of the same tensor to the same
+  /// type, so that a tensor whose readers all expand it has one reader.
+  static LogicalResult shareExpansion(tensor::ExpandShapeOp op,
+                                      PatternRewriter &rewriter) {
+    // The sizes of a group with one that is not static follow from the tensor.
+    ArrayRef<int64_t> shape = op.getResultType().getShape();
+    for (const ReassociationIndices &group : op.getReassociationIndices())
+      if (llvm::count_if(group, [&](int64_t dim) {
+            return ShapedType::isDynamic(shape[dim]);
+          }) > 1)
+        return failure();
+    for (Operation *user : op.getSrc().getUsers()) {
+      auto other = dyn_cast<tensor::ExpandShapeOp>(user);
+      if (!other || other == op || other->getBlock() != op->getBlock() ||
+          other.getType() != op.getType() ||
+          other.getReassociation() != op.getReassociation() ||
+          !other->isBeforeInBlock(op))
+        continue;
+      rewriter.replaceOp(op, other);
+      return success();
+    }
+    return failure();
+  }
+
   /// Moves reshapes out from between row ops, and replaces sizes of their
   /// results by sizes of operands.
   LogicalResult moveReshapes() {
@@ -438,8 +462,10 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
       auto producer = dyn_cast<linalg::LinalgOp>(reshape);
       return producer && isRowOp(producer) && reshape->hasOneUse();
     };
-    if (scope == "graph")
+    if (scope == "graph") {
       linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, control);
+      patterns.add(shareExpansion);
+    }
     memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
     return applyPatternsGreedily(getOperation(), std::move(patterns));
   }

@@ -174,3 +174,32 @@ func.func @waits(%x: tensor<8x8xf32>, %y: tensor<8x8xf32>) -> (tensor<8x8xf32>, 
   } -> tensor<8x8xf32>
   return %a2, %b1 : tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// -----
+
+// A tensor whose readers all have a reshaped result belongs to the same rows.
+// CHECK-LABEL: func.func @reshaped
+// CHECK: = scf.forall
+// CHECK-NOT: = scf.forall
+// CHECK: return
+func.func @reshaped(%x: tensor<8x4x32xf32>, %m: tensor<8x4xf32>, %s: tensor<8x4xf32>, %o: tensor<8x4x32xf32>) -> tensor<8x2x2x32xf32> {
+  %max = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : tensor<8x4x32xf32>) outs(%m : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %r = arith.maxnumf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b)>, affine_map<(a, b, c) -> (a, b)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %max : tensor<8x4x32xf32>, tensor<8x4xf32>) outs(%s : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %d = arith.subf %a, %b : f32
+    %r = arith.addf %c, %d : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b)>, affine_map<(a, b, c) -> (a, b)>, affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %max, %sum : tensor<8x4x32xf32>, tensor<8x4xf32>, tensor<8x4xf32>) outs(%o : tensor<8x4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %z: f32):
+    %d = arith.subf %a, %b : f32
+    %r = arith.divf %d, %c : f32
+    linalg.yield %r : f32
+  } -> tensor<8x4x32xf32>
+  %e = tensor.expand_shape %y [[0], [1, 2], [3]] output_shape [8, 2, 2, 32] : tensor<8x4x32xf32> into tensor<8x2x2x32xf32>
+  return %e : tensor<8x2x2x32xf32>
+}

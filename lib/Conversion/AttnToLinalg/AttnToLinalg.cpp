@@ -90,6 +90,11 @@ public:
     SmallVector<utils::IteratorType> iterators(rank - reductions,
                                                utils::IteratorType::parallel);
     iterators.append(reductions, utils::IteratorType::reduction);
+    return generic(iterators, inputs, init, maps, type, body);
+  }
+
+  Value generic(ArrayRef<utils::IteratorType> iterators, ValueRange inputs,
+                Value init, ArrayRef<AffineMap> maps, Type type, Body body) {
     auto op = linalg::GenericOp::create(
         builder, loc, init.getType(), inputs, init, maps, iterators,
         [&](OpBuilder &b, Location l, ValueRange arguments) {
@@ -581,6 +586,94 @@ static Value emitRMSNorm(Emitter &e, RMSNormOp op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+/// Reduces `values`, [P, B, H, Sq], over the parts in ascending order, in
+/// `type`; `body` is given as for `emitRowReduction`.
+static Value emitPartReduction(Emitter &e, Value values, ValueRange perRow,
+                               FloatType type, double start, Body body) {
+  // Loops: batch, head, query, part.
+  AffineMap rows = e.project(4, {0, 1, 2});
+  SmallVector<Value> inputs = {values};
+  llvm::append_range(inputs, perRow);
+  SmallVector<AffineMap> maps(inputs.size() + 1, rows);
+  maps.front() = e.project(4, {3, 0, 1, 2});
+  SmallVector<OpFoldResult> shape = e.sizes(values);
+  return e.generic(4, 1, inputs,
+                   e.filled(ArrayRef(shape).drop_front(), type, start), maps,
+                   type, body);
+}
+
+/// Emits the output, and the log-sum-exp if the op has it, of all parts.
+static SmallVector<Value> emitMerge(Emitter &e, MergeOp op) {
+  Value parts = op.getParts(), partLse = op.getPartLse();
+  auto outputType = cast<RankedTensorType>(op.getOutput().getType());
+  auto wide = cast<FloatType>(getElementTypeOrSelf(partLse));
+  FloatType type = accumulationType({parts, op.getOutput()});
+  Value maximum =
+      emitPartReduction(e, partLse, {}, wide, -kInfinity,
+                        [](const Formula &f, ValueRange in) -> Value {
+                          return f.make<arith::MaxNumFOp>(in[1], in[0]);
+                        });
+  // An exponential would be NaN where no part has a key.
+  auto getWeight = [&](const Formula &f, Value lse, Value largest) {
+    Value difference = f.make<arith::SubFOp>(lse, largest);
+    Value weight = f.make<math::ExpOp>(f.convert(difference));
+    return f.select(f.isEqual(lse, e.constant(wide, -kInfinity)),
+                    e.constant(type, 0.0), weight);
+  };
+  Value sum = emitPartReduction(
+      e, partLse, maximum, type, 0.0,
+      [&](const Formula &f, ValueRange in) -> Value {
+        return f.add(in[2], getWeight(f, in[0], in[1]));
+      });
+
+  SmallVector<OpFoldResult> shape = e.sizes(partLse);
+  std::rotate(shape.begin(), shape.begin() + 1, shape.end());
+  AffineMap rows = e.project(4, {0, 1, 2});
+  Value weights = e.generic(
+      4, 0, {partLse, maximum, sum}, e.empty(shape, type),
+      {e.project(4, {3, 0, 1, 2}), rows, rows, e.identity(4)}, type,
+      [&](const Formula &f, ValueRange in) -> Value {
+        Value zero = e.constant(type, 0.0);
+        Value quotient = f.div(getWeight(f, in[0], in[1]), in[2]);
+        return f.select(f.isEqual(in[2], zero), zero, quotient);
+      });
+
+  // Loops: batch, head, query, part, feature. Features come last, so that all
+  // steps are fused by rows.
+  SmallVector<utils::IteratorType> loops(5, utils::IteratorType::parallel);
+  loops[3] = utils::IteratorType::reduction;
+  shape.back() = e.sizes(parts)[4];
+  Value output = e.generic(
+      loops, {parts, weights}, e.filled(shape, type, 0.0),
+      {e.project(5, {3, 0, 1, 2, 4}), e.project(5, {0, 1, 2, 3}),
+       e.project(5, {0, 1, 2, 4})},
+      type, [&](const Formula &f, ValueRange in) -> Value {
+        Value product = f.mul(in[1], f.convert(in[0]));
+        return f.add(in[2], e.unlessZero(f, in[1], product));
+      });
+  SmallVector<Value> results = {e.rounded(output, outputType)};
+  if (!op.getLse())
+    return results;
+
+  auto lseType = cast<RankedTensorType>(op.getLse().getType());
+  auto lseElement = cast<FloatType>(lseType.getElementType());
+  FloatType widest = accumulationType({partLse, op.getLse(), sum});
+  Value lse = e.elementwise(
+      {sum, maximum}, e.empty(e.sizes(sum), lseElement), widest,
+      [&](const Formula &f, ValueRange in) -> Value {
+        Value isEmpty = f.isEqual(in[0], e.constant(type, 0.0));
+        Value logarithm = f.make<math::LogOp>(in[0]);
+        Value value = f.add(f.convert(logarithm), f.convert(in[1]));
+        return f.select(isEmpty, e.constant(widest, -kInfinity), value);
+      });
+  results.push_back(e.cast(lse, lseType));
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
 // Elementwise
 //===----------------------------------------------------------------------===//
 
@@ -749,7 +842,7 @@ struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
         attentions.push_back(attention);
       else if (isGraph && isa<ScoresOp, ModifyOp, MaskOp, SoftmaxOp, ValuesOp,
                               LogSumExpOp, SoftmaxBackwardOp, SumQueriesOp,
-                              LayerNormOp, RMSNormOp, RopeOp>(op))
+                              LayerNormOp, RMSNormOp, RopeOp, MergeOp>(op))
         graph.push_back(op);
       if (auto number =
               op->getAttrOfType<IntegerAttr>(machine::kKernelAttrName))
@@ -761,7 +854,10 @@ struct AttnToLinalg final : impl::AttnToLinalgBase<AttnToLinalg> {
     }
     for (Operation *op : graph) {
       Emitter emitter(op, kernel++);
-      op->getResult(0).replaceAllUsesWith(emit(emitter, op));
+      if (auto merge = dyn_cast<MergeOp>(op))
+        op->replaceAllUsesWith(emitMerge(emitter, merge));
+      else
+        op->getResult(0).replaceAllUsesWith(emit(emitter, op));
       op->erase();
       ++numConverted;
     }

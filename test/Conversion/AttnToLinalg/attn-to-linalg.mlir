@@ -297,3 +297,39 @@ func.func @wide_scores(%q: tensor<1x1x4x8xf32>, %k: tensor<1x1x4x8xf32>) -> tens
   %s = attn.scores %q, %k : tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32> -> tensor<1x1x4x4xf64>
   return %s : tensor<1x1x4x4xf64>
 }
+
+// -----
+
+// A part weighs the exponential of its log-sum-exp less the largest one, taken in
+// their type, over the sum of these. What weighs nothing adds nothing.
+// CHECK-LABEL: func.func @merge
+// CHECK-SAME: %[[P:.*]]: tensor<5x1x2x3x8xf32>, %[[L:.*]]: tensor<5x1x2x3xf64>
+// CHECK-DAG: %[[LOW:.*]] = arith.constant 0xFFF0000000000000 : f64
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: %[[M:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d3, d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>]
+// CHECK-SAME: ins(%[[L]] : tensor<5x1x2x3xf64>)
+// CHECK: arith.maxnumf
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[L]], %[[M]] : tensor<5x1x2x3xf64>, tensor<1x2x3xf64>)
+// CHECK: ^bb0(%[[X:.*]]: f64, %[[Y:.*]]: f64, %[[SUM:.*]]: f32):
+// CHECK: %[[D:.*]] = arith.subf %[[X]], %[[Y]] : f64
+// CHECK: %[[N:.*]] = arith.truncf %[[D]] : f64 to f32
+// CHECK: %[[E:.*]] = math.exp %[[N]] : f32
+// CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[X]], %[[LOW]] : f64
+// CHECK: %[[W:.*]] = arith.select %[[EMPTY]], %[[ZERO]], %[[E]] : f32
+// CHECK: arith.addf %[[SUM]], %[[W]] : f32
+// CHECK: %[[WS:.*]] = linalg.generic {{.*}} ins(%[[L]], %[[M]], %[[S]] :
+// CHECK: arith.divf
+// CHECK: %[[O:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d3, d0, d1, d2, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d4)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "parallel"]} ins(%[[P]], %[[WS]] :
+// CHECK: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %[[C:.*]]: f32):
+// CHECK: %[[T:.*]] = arith.mulf %[[B]], %[[A]] : f32
+// CHECK: %[[U:.*]] = arith.cmpf oeq, %[[B]], %[[ZERO]] : f32
+// CHECK: %[[V:.*]] = arith.select %[[U]], %[[ZERO]], %[[T]] : f32
+// CHECK: arith.addf %[[C]], %[[V]] : f32
+// CHECK: linalg.generic {{.*}} ins(%[[O]] : tensor<1x2x3x8xf32>)
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK: linalg.generic {{.*}} ins(%[[S]], %[[M]] : tensor<1x2x3xf32>, tensor<1x2x3xf64>)
+// CHECK: math.log
+func.func @merge(%p: tensor<5x1x2x3x8xf32>, %l: tensor<5x1x2x3xf64>) -> (tensor<1x2x3x8xbf16>, tensor<1x2x3xf32>) {
+  %o, %lse = attn.merge %p, %l : tensor<5x1x2x3x8xf32>, tensor<5x1x2x3xf64> -> tensor<1x2x3x8xbf16>, tensor<1x2x3xf32>
+  return %o, %lse : tensor<1x2x3x8xbf16>, tensor<1x2x3xf32>
+}

@@ -212,3 +212,23 @@ func.func @residual_of_input(%r: tensor<1x8xf32>) -> tensor<1x8xbf16> {
   %y = attn.residual_add %x, %r : tensor<1x8xbf16>, tensor<1x8xf32>
   return %y : tensor<1x8xbf16>
 }
+
+// -----
+
+// A log-sum-exp of all parts that nothing reads is not computed.
+// CHECK-LABEL: func @merge_unused_lse
+// CHECK-NEXT: %[[O:.*]] = attn.merge %arg0, %arg1 : tensor<3x1x2x8x16xf32>, tensor<3x1x2x8xf32> -> tensor<1x2x8x16xf16>{{$}}
+// CHECK-NEXT: return %[[O]]
+func.func @merge_unused_lse(%p: tensor<3x1x2x8x16xf32>, %l: tensor<3x1x2x8xf32>) -> tensor<1x2x8x16xf16> {
+  %o, %lse = attn.merge %p, %l : tensor<3x1x2x8x16xf32>, tensor<3x1x2x8xf32> -> tensor<1x2x8x16xf16>, tensor<1x2x8xf32>
+  return %o : tensor<1x2x8x16xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func @merge_used_lse
+// CHECK-NEXT: attn.merge {{.*}} -> tensor<1x2x8x16xf16>, tensor<1x2x8xf32>
+func.func @merge_used_lse(%p: tensor<3x1x2x8x16xf32>, %l: tensor<3x1x2x8xf32>) -> tensor<1x2x8xf32> {
+  %o, %lse = attn.merge %p, %l : tensor<3x1x2x8x16xf32>, tensor<3x1x2x8xf32> -> tensor<1x2x8x16xf16>, tensor<1x2x8xf32>
+  return %lse : tensor<1x2x8xf32>
+}

@@ -101,3 +101,20 @@ func.func @others(%q: tensor<1x1x?x8xf32>, %k: tensor<1x1x?x8xf32>) -> (tensor<1
   %e = linalg.exp ins(%q : tensor<1x1x?x8xf32>) outs(%q : tensor<1x1x?x8xf32>) -> tensor<1x1x?x8xf32>
   return %p, %o, %e : tensor<1x1x?x?xf32>, tensor<1x1x?x8xf32>, tensor<1x1x?x8xf32>
 }
+
+// -----
+
+// No part has a key.
+// CHECK-LABEL: func.func @no_parts
+// CHECK-SAME: %[[X:.*]]: tensor<0x1x?x3x8xf32>
+// CHECK-NOT: attn.
+// CHECK: %[[N:.*]] = tensor.dim %[[X]], %c2
+// CHECK: %[[Z:.*]] = arith.constant 0.000000e+00 : bf16
+// CHECK: %[[O:.*]] = linalg.fill ins(%[[Z]] : bf16) outs(%{{.*}} : tensor<1x?x3x8xbf16>)
+// CHECK: %[[I:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: %[[E:.*]] = linalg.fill ins(%[[I]] : f32) outs(%{{.*}} : tensor<1x?x3xf32>)
+// CHECK: return %[[O]], %[[E]]
+func.func @no_parts(%p: tensor<0x1x?x3x8xf32>, %l: tensor<0x1x?x3xf32>) -> (tensor<1x?x3x8xbf16>, tensor<1x?x3xf32>) {
+  %o, %lse = attn.merge %p, %l : tensor<0x1x?x3x8xf32>, tensor<0x1x?x3xf32> -> tensor<1x?x3x8xbf16>, tensor<1x?x3xf32>
+  return %o, %lse : tensor<1x?x3x8xbf16>, tensor<1x?x3xf32>
+}

@@ -376,6 +376,17 @@ AttentionBackwardOp::reifyResultShapes(OpBuilder &builder,
   return success();
 }
 
+LogicalResult MergeOp::reifyResultShapes(OpBuilder &builder,
+                                         ReifiedRankedShapedTypeDims &shapes) {
+  Value parts = getParts();
+  shapes.push_back(mixedSizes(builder, getLoc(), getOutput().getType(),
+                              {{parts, 1}, {parts, 2}, {parts, 3}, {parts, 4}}));
+  if (getLse())
+    shapes.push_back(mixedSizes(builder, getLoc(), getLse().getType(),
+                                {{parts, 1}, {parts, 2}, {parts, 3}}));
+  return success();
+}
+
 /// Returns the shapes of a destination-passing op's results, which are those of
 /// its destinations.
 static LogicalResult reifyFromInits(OpBuilder &builder,

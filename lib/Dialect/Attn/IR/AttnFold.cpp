@@ -108,10 +108,11 @@ static LogicalResult dropWithoutEffect(Op op, PatternRewriter &rewriter) {
 }
 
 namespace {
-struct DropUnusedLse : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
+template <typename Op>
+struct DropUnusedLse : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(AttentionOp op,
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     if (!op.getLse() || !op.getLse().use_empty())
       return failure();
@@ -237,10 +238,15 @@ struct ForwardUnchanged : OpRewritePattern<OnlineAttentionOp> {
 
 void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                               MLIRContext *context) {
-  patterns.add<DropUnusedLse, FillWithoutKeys>(context);
+  patterns.add<DropUnusedLse<AttentionOp>, FillWithoutKeys>(context);
   patterns.add(+[](AttentionOp op, PatternRewriter &rewriter) {
     return dropWithoutEffect(op, rewriter);
   });
+}
+
+void MergeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *context) {
+  patterns.add<DropUnusedLse<MergeOp>>(context);
 }
 
 void OnlineAttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,

@@ -516,6 +516,23 @@ LogicalResult AttentionBackwardOp::verify() {
   return verifyScoreAndMask(*this, getScore(), getMask(), accumulation);
 }
 
+LogicalResult MergeOp::verify() {
+  StringRef names[] = {"number of parts", "batch size", "number of heads",
+                       "number of queries", "head dim"};
+  for (auto [dim, name] : llvm::enumerate(names)) {
+    SmallVector<NamedSize> sizes = {{"parts", sizeOf(getParts(), dim)}};
+    if (dim < 4)
+      sizes.push_back({"part_lse", sizeOf(getPartLse(), dim)});
+    if (dim > 0)
+      sizes.push_back({"output", sizeOf(getOutput(), dim - 1)});
+    if (dim > 0 && dim < 4 && getLse())
+      sizes.push_back({"lse", sizeOf(getLse(), dim - 1)});
+    if (failed(verifySame(*this, name, sizes)))
+      return failure();
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Online
 //===----------------------------------------------------------------------===//

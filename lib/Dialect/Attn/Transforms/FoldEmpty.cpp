@@ -30,14 +30,16 @@ static bool isEmpty(Value value) {
   return type && llvm::is_contained(type.getShape(), 0);
 }
 
-/// Returns the value of every element of the result of `op`, a sum over
-/// nothing.
-static double getValueOfEmptySum(Operation *op) {
-  return isa<LogSumExpOp>(op) ? -std::numeric_limits<double>::infinity() : 0.0;
+/// Returns the value of every element of `result`, a sum over nothing.
+static double getValueOfEmptySum(OpResult result) {
+  auto merge = dyn_cast<MergeOp>(result.getOwner());
+  bool isLse = merge ? result == merge.getLse()
+                     : isa<LogSumExpOp>(result.getOwner());
+  return isLse ? -std::numeric_limits<double>::infinity() : 0.0;
 }
 
-/// Replaces the only result of `op`, which has no element, or whose elements
-/// are sums over nothing.
+/// Replaces the results of `op`, which have no element, or whose elements are
+/// sums over nothing.
 static LogicalResult foldGraphOp(Operation *op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
@@ -45,21 +47,25 @@ static LogicalResult foldGraphOp(Operation *op) {
   if (failed(cast<ReifyRankedShapedTypeOpInterface>(op).reifyResultShapes(
           builder, shapes)))
     return failure();
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  // The type's sizes, which operands may know more exactly.
-  SmallVector<Value> dynamicSizes;
-  for (auto [dim, size] : llvm::enumerate(shapes.front()))
-    if (type.isDynamicDim(dim))
-      dynamicSizes.push_back(
-          getValueOrCreateConstantIndexOp(builder, loc, size));
-  Value result = tensor::EmptyOp::create(builder, loc, type, dynamicSizes);
-  if (!isEmpty(op->getResult(0))) {
-    Value number = arith::ConstantOp::create(
-        builder, loc,
-        builder.getFloatAttr(type.getElementType(), getValueOfEmptySum(op)));
-    result = linalg::FillOp::create(builder, loc, number, result).getResult(0);
+  for (auto [result, shape] : llvm::zip_equal(op->getResults(), shapes)) {
+    auto type = cast<RankedTensorType>(result.getType());
+    // The type's sizes, which operands may know more exactly.
+    SmallVector<Value> dynamicSizes;
+    for (auto [dim, size] : llvm::enumerate(shape))
+      if (type.isDynamicDim(dim))
+        dynamicSizes.push_back(
+            getValueOrCreateConstantIndexOp(builder, loc, size));
+    Value folded = tensor::EmptyOp::create(builder, loc, type, dynamicSizes);
+    if (!isEmpty(result)) {
+      Value number = arith::ConstantOp::create(
+          builder, loc,
+          builder.getFloatAttr(type.getElementType(),
+                               getValueOfEmptySum(result)));
+      folded =
+          linalg::FillOp::create(builder, loc, number, folded).getResult(0);
+    }
+    result.replaceAllUsesWith(folded);
   }
-  op->getResult(0).replaceAllUsesWith(result);
   op->erase();
   return success();
 }
@@ -104,7 +110,10 @@ struct FoldEmpty final : fovea::attn::impl::AttnFoldEmptyBase<FoldEmpty> {
 
     SmallVector<Operation *> graph, loops;
     getOperation()->walk([&](Operation *op) {
-      if (isa<ReifyRankedShapedTypeOpInterface>(op) &&
+      if (auto merge = dyn_cast<MergeOp>(op);
+          merge && isEmpty(merge.getPartLse()))
+        graph.push_back(op);
+      else if (isa<ReifyRankedShapedTypeOpInterface>(op) &&
           isa<AttnDialect>(op->getDialect()) && op->getNumResults() == 1 &&
           (isEmpty(op->getResult(0)) ||
            (isa<ScoresOp, ValuesOp, SumQueriesOp, LogSumExpOp>(op) &&

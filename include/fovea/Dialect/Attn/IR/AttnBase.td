@@ -28,6 +28,7 @@ def Attn_Dialect : Dialect {
        baseline against which fusion is measured.
     2. *Fused*: `attn.attention`. All elementwise work on the score matrix is in
        one of two regions over scalars, so that no score tensor exists.
+       `attn.merge` puts attention to several parts of the keys together.
     3. *Online*: `attn.online_attention`, a destination-passing step that
        updates an accumulator, a running maximum and a running sum, and is
        associative along the keys; `attn.finalize` turns these into the output

@@ -591,6 +591,52 @@ def AttentionBackwardOp : Attn_GraphOp<"attention_backward",
   }];
 }
 
+def MergeOp : Attn_GraphOp<"merge"> {
+  let summary = "Merges attention to several parts of the keys";
+  let description = [{
+    `parts: [P, B, H, Sq, Dv]` and `part_lse: [P, B, H, Sq]` are the outputs and
+    log-sum-exps of attention of the same queries to `P` disjoint parts of the
+    keys. The results are those of attention to all of these keys:
+
+        m[b, h, i]    = max over p of part_lse[p, b, h, i]
+        w[p, b, h, i] = exp(part_lse[p, b, h, i] - m[b, h, i])
+        o[b, h, i, d] = sum over p of w[p, b, h, i] * parts[p, b, h, i, d]
+                        / sum over p of w[p, b, h, i]
+        lse[b, h, i]  = m[b, h, i] + log(sum over p of w[p, b, h, i])
+
+    A part without a key, whose log-sum-exp is minus infinity, adds nothing,
+    whatever its output holds. If no part has a key, or there is no part, the
+    output is 0 and `lse` is minus infinity.
+
+    The order of all sums depends on `P` only, and that of the output is
+    ascending: the results have the same bits in every run. Weights and sums are in the accumulation type; f64 log-sum-exps are
+    subtracted in f64, before that. Parts should be in the accumulation type, so
+    that each element is rounded once. As everywhere, a log-sum-exp has no room
+    for the logarithm of a sum beside large scores: beyond 1e15 in f64, parts
+    with the same largest score get the same weight.
+
+    `attn-tile` makes the op where a schedule splits the keys. A graph may have
+    it for keys that lie apart: a prefix that several sequences share, or the
+    keys of several devices.
+
+    ```mlir
+    %o, %lse = attn.merge %parts, %lses
+               : tensor<8x2x16x?x64xf32>, tensor<8x2x16x?xf32>
+                 -> tensor<2x16x?x64xbf16>, tensor<2x16x?xf32>
+    ```
+  }];
+  let arguments = (ins TensorRankOf<[F16, BF16, F32, F64], [5]>:$parts,
+                       4DTensorOf<[F32, F64]>:$partLse);
+  let results = (outs Attn_Tensor4D:$output,
+                      Optional<3DTensorOf<[F32, F64]>>:$lse);
+  let assemblyFormat = [{
+    $parts `,` $partLse attr-dict `:` type($parts) `,` type($partLse)
+    `->` type($output) (`,` type($lse)^)?
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Online
 //===----------------------------------------------------------------------===//
