@@ -111,6 +111,31 @@ struct StepModel {
 };
 } // namespace
 
+/// Returns the number of blocks that a multiprocessor runs at once.
+static int64_t getResidentBlocks(const GpuFootprint &footprint,
+                                 machine::TargetAttr target) {
+  return std::max<int64_t>(
+      1, std::min({target.getSharedMemory() /
+                       (footprint.sharedBytes + machine::kReservedSharedMemory),
+                   target.getRegistersPerCore() /
+                       (footprint.threads * footprint.registers),
+                   target.getGpuArch().threadsPerCore / footprint.threads}));
+}
+
+/// Returns the tiles of queries of an attention, without regard to a split.
+static int64_t countQueryTiles(const AttentionShape &shape,
+                               ScheduleAttr schedule) {
+  return shape.batch * shape.heads *
+         int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+}
+
+/// Returns the tiles of keys that a mask keeps of a tile of queries.
+static double countKeyTiles(const AttentionShape &shape,
+                            ScheduleAttr schedule) {
+  return std::ceil(shape.visible *
+                   double(llvm::divideCeil(shape.keys, schedule.getKeyTile())));
+}
+
 double fovea::predictGpuSeconds(const AttentionShape &shape,
                                 machine::TargetAttr target,
                                 ScheduleAttr schedule) {
@@ -131,6 +156,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kCopyLatency = 8e-7, kBlockLatency = 2e-6,
                    kStaleBlockLatency = 7e-6, kCrowdedItemLatency = 4e-6,
                    kItemLatency = 2e-6;
+  // Seconds to start the launch that merges parts of the keys, and to end it.
+  constexpr double kMergeLatency = 3e-6;
   // Registers that are left where softmax takes longer than products, without
   // which its instructions wait for each other, and the time that they then
   // take. Three groups in a persistent block take as long.
@@ -175,12 +202,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
                   double(target.getCores()) /
                   (kNearSpeedup * double(target.getBandwidth()) * 1e6);
 
-  int64_t resident = std::max<int64_t>(
-      1, std::min({target.getSharedMemory() /
-                       (footprint.sharedBytes + machine::kReservedSharedMemory),
-                   target.getRegistersPerCore() /
-                       (footprint.threads * footprint.registers),
-                   target.getGpuArch().threadsPerCore / footprint.threads}));
+  int64_t resident = getResidentBlocks(footprint, target);
   int64_t groups =
       std::clamp<int64_t>(schedule.getWarps() * resident / kGroupWarps, 1, 3);
   double exposed = model.exposed[groups - 1];
@@ -197,23 +219,29 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   }
   step = std::max(step, copies);
 
-  double steps =
-      std::ceil(shape.visible *
-                double(llvm::divideCeil(shape.keys, schedule.getKeyTile())));
-  int64_t blocks =
-      shape.batch * shape.heads *
-      int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+  int64_t parts = schedule.getSplit();
+  double steps = std::ceil(countKeyTiles(shape, schedule) / double(parts));
+  int64_t blocks = countQueryTiles(shape, schedule) * parts;
   // Blocks end at different times, so the last wave is not rounded up to a
-  // whole one.
+  // whole one; those of parts end together.
   double waves =
       std::max(1.0, double(blocks) / double(target.getCores() * resident));
+  if (parts > 1)
+    waves = std::ceil(waves);
   double latency =
       steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0));
   if (schedule.getBlocks() == Blocks::Persistent)
     latency += groups > 2 ? kCrowdedItemLatency : kItemLatency;
   else
     latency += isStale ? kStaleBlockLatency : kBlockLatency;
-  return waves * (double(resident) * steps * step + latency);
+  double seconds = waves * (double(resident) * steps * step + latency);
+  if (parts == 1)
+    return seconds;
+  double rows = double(shape.batch * shape.heads * shape.queries);
+  double workspace = double(parts) * rows * double(shape.valueDim) *
+                     double(shape.accumulationBytes);
+  return seconds + kMergeLatency +
+         2 * workspace / (double(target.getBandwidth()) * 1e6);
 }
 
 /// Returns the multiply-adds in a thread's code of one step, for the product of
@@ -224,6 +252,12 @@ static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
     return 0;
   return schedule.getQueryTile() * schedule.getKeyTile() * shape.valueDim /
          (schedule.getWarps() * 32);
+}
+
+/// Returns true if a group of warps has no query in any tile.
+static bool hasIdleGroup(ScheduleAttr schedule, const AttentionShape &shape) {
+  int64_t rows = schedule.getQueryTile() / schedule.getWarps() * kGroupWarps;
+  return shape.queries <= schedule.getQueryTile() - rows;
 }
 
 /// Returns true if a score or mask region reads a tensor.
@@ -250,9 +284,7 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   // queries, which runs ahead of them.
   if (shape.keys <= schedule.getKeyTile())
     return {};
-  int64_t tiles =
-      shape.batch * shape.heads *
-      int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+  int64_t tiles = countQueryTiles(shape, schedule);
   // The result needs memory of its own on its way out.
   int64_t output =
       schedule.getQueryTile() * shape.valueDim * shape.elementBytes;
@@ -263,6 +295,41 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
                            schedule.getKeyTile(), schedule.getOrder(),
                            schedule.getWarps(), schedule.getStages(),
                            schedule.getMaximum(), Blocks::Persistent);
+}
+
+/// Appends the schedule with keys split so that parts are blocks of up to a few
+/// whole waves, if tiles of queries leave half of the multiprocessors idle and
+/// keys are far more than queries, whose outputs all parts write. Short parts may
+/// be over before an earlier maximum pays off.
+static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
+                         ScheduleAttr schedule, const AttentionShape &shape,
+                         const GpuFootprint &footprint,
+                         machine::TargetAttr target) {
+  constexpr int64_t kMostWaves = 4, kMostParts = 128, kKeysPerQuery = 8,
+                    kFewestKeys = 64;
+  int64_t blocks = countQueryTiles(shape, schedule);
+  auto steps = std::max<int64_t>(countKeyTiles(shape, schedule), 1);
+  int64_t slots = target.getCores() * getResidentBlocks(footprint, target);
+  auto keys = int64_t(shape.visible * double(shape.keys));
+  if (blocks < 1 || 2 * blocks > target.getCores() ||
+      keys < kKeysPerQuery * shape.queries)
+    return;
+  int64_t most = std::clamp<int64_t>(keys / kFewestKeys, 1,
+                                     std::min(steps, kMostParts));
+  for (int64_t wave = 1; wave <= kMostWaves; ++wave) {
+    int64_t parts = std::min(wave * slots / blocks, most);
+    // Fewer parts may be as long.
+    int64_t longest = llvm::divideCeil(steps, parts);
+    parts = llvm::divideCeil(steps, longest);
+    for (Maximum maximum : {schedule.getMaximum(), Maximum::Exact}) {
+      auto split = ScheduleAttr::get(
+          schedule.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
+          schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
+          maximum, Blocks::Tiles, parts);
+      if (!llvm::is_contained(choices, split))
+        choices.push_back(split);
+    }
+  }
 }
 
 ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
@@ -320,6 +387,8 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
             objection = "does not fit";
           else if (isCrowded)
             objection = "has a third group of warps without WGMMA";
+          else if (hasIdleGroup(candidate, shape))
+            objection = "has a group of warps without a query";
           else if (getUnrolled(candidate, shape) > kLargestUnrolled)
             objection = "has too much code";
           if (!objection.empty()) {
@@ -328,11 +397,12 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
                    << footprint.registers << " registers";
             continue;
           }
-          for (ScheduleAttr choice :
-               {candidate,
-                getPersistent(candidate, op, shape, footprint, target)}) {
-            if (!choice)
-              continue;
+          SmallVector<ScheduleAttr> choices = {candidate};
+          if (ScheduleAttr persistent =
+                  getPersistent(candidate, op, shape, footprint, target))
+            choices.push_back(persistent);
+          appendSplits(choices, candidate, shape, footprint, target);
+          for (ScheduleAttr choice : choices) {
             double seconds = predictGpuSeconds(shape, target, choice);
             bool isBest = !best || seconds < bestSeconds;
             LDBG() << "  " << choice << ": "

@@ -47,8 +47,6 @@ LogicalResult AttentionBuilder::checkSizes() {
   ScheduleAttr schedule = first.getScheduleAttr();
   if (!schedule || !schedule.getWarps())
     return fail("its schedule has no warps");
-  if (forall.getRank() > 3)
-    return fail("its loop has more than 3 dimensions");
 
   auto query = cast<RankedTensorType>(first.getQuery().getType());
   auto value = cast<RankedTensorType>(first.getValue().getType());

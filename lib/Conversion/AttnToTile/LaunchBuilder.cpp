@@ -204,12 +204,20 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
   SmallVector<OpFoldResult> lower = forall.getMixedLowerBound(),
                             upper = forall.getMixedUpperBound(),
                             step = forall.getMixedStep();
-  // The last dimension of the loop is the first of the grid, its fastest.
+  SmallVector<OpFoldResult> counts;
+  for (auto [begin, end, each] : llvm::zip_equal(lower, upper, step))
+    counts.push_back(index.ceilDiv(index.sub(end, begin), each));
+  // The last dimension of the loop is the first of the grid, its fastest. The
+  // grid's first has all of the loop that the grid has no dimension for.
+  constexpr int64_t kGridRank = 3;
   int64_t rank = forall.getRank();
-  SmallVector<Value> grid;
-  for (int64_t dim = rank - 1; dim >= 0; --dim)
-    grid.push_back(index.materialize(
-        index.ceilDiv(index.sub(upper[dim], lower[dim]), step[dim])));
+  int64_t outer = std::min(rank, kGridRank) - 1;
+  OpFoldResult fastest = counts[outer];
+  for (OpFoldResult count : ArrayRef(counts).drop_front(outer + 1))
+    fastest = index.mul(fastest, count);
+  SmallVector<Value> grid = {index.materialize(fastest)};
+  for (int64_t dim = outer - 1; dim >= 0; --dim)
+    grid.push_back(index.materialize(counts[dim]));
   launch =
       LaunchOp::create(rewriter, loc, outputs.getTypes(), grid, inputs, outputs,
                        rewriter.getI64IntegerAttr(schedule.getWarps()),
@@ -225,8 +233,15 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
     memrefs[operand.get()] = launch.getTiedArgument(operand);
 
   IndexMath inside(rewriter, loc);
-  for (int64_t dim = 0; dim < rank; ++dim) {
-    OpFoldResult id = getBlockId(inside, launch, rank - 1 - dim);
+  SmallVector<OpFoldResult> ids(rank);
+  for (int64_t dim = 0; dim <= outer; ++dim)
+    ids[dim] = getBlockId(inside, launch, outer - dim);
+  for (int64_t dim = rank - 1; dim > outer; --dim) {
+    OpFoldResult rest = inside.truncDiv(ids[outer], counts[dim]);
+    ids[dim] = inside.sub(ids[outer], inside.mul(rest, counts[dim]));
+    ids[outer] = rest;
+  }
+  for (auto [dim, id] : llvm::enumerate(ids)) {
     mapping.map(
         forall.getInductionVar(dim),
         inside.materialize(inside.add(lower[dim], inside.mul(id, step[dim]))));

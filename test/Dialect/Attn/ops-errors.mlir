@@ -241,7 +241,7 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'split' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----
@@ -692,3 +692,73 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
   return
 }
 
+
+// -----
+
+// expected-error@+1 {{split must be 1 to 128, but is 0}}
+#no_part = #attn.schedule<tile = 64x64, order = linear, split = 0>
+
+// -----
+
+// expected-error@+1 {{split must be 1 to 128, but is 129}}
+#many_parts = #attn.schedule<tile = 64x64, order = linear, split = 129>
+
+// -----
+
+// expected-error@+1 {{split must be 1 where blocks are persistent, but is 2}}
+#persistent_parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = persistent, split = 2>
+
+// -----
+
+// expected-error@+1 {{split must be 1 in a schedule of gradients, but is 2}}
+#gradients_of_parts = #attn.schedule<tile = 64x64, order = linear, split = 2, gradients = <parallel = [head]>>
+
+// -----
+
+func.func @split_backward(%x: tensor<1x2x8x16xf16>, %l: tensor<1x2x8xf32>) {
+  // expected-error@+1 {{expects a schedule that does not split the keys, but it has split = 3}}
+  %0:3 = attn.attention_backward %x, %x, %x, %x scale(1.0) statistics(%l, %l : tensor<1x2x8xf32>, tensor<1x2x8xf32>)
+    {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 3>}
+    : tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16> -> tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>, tensor<1x2x8x16xf16>
+  return
+}
+
+// -----
+
+func.func @merge_parts(%p: tensor<3x1x2x8x16xf32>, %l: tensor<2x1x2x8xf32>) {
+  // expected-error@+1 {{expects parts and part_lse to have the same number of parts, but they have 3 and 2}}
+  %o = attn.merge %p, %l : tensor<3x1x2x8x16xf32>, tensor<2x1x2x8xf32> -> tensor<1x2x8x16xf32>
+  return
+}
+
+// -----
+
+func.func @merge_queries(%p: tensor<3x1x2x?x16xf32>, %l: tensor<3x1x2x8xf32>) {
+  // expected-error@+1 {{expects part_lse and output to have the same number of queries, but they have 8 and 9}}
+  %o = attn.merge %p, %l : tensor<3x1x2x?x16xf32>, tensor<3x1x2x8xf32> -> tensor<1x2x9x16xf32>
+  return
+}
+
+// -----
+
+func.func @merge_features(%p: tensor<3x1x2x8x16xf32>, %l: tensor<3x1x2x8xf32>) {
+  // expected-error@+1 {{expects parts and output to have the same head dim, but they have 16 and 8}}
+  %o = attn.merge %p, %l : tensor<3x1x2x8x16xf32>, tensor<3x1x2x8xf32> -> tensor<1x2x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @merge_lse(%p: tensor<3x1x2x8x16xf32>, %l: tensor<3x1x2x8xf32>) {
+  // expected-error@+1 {{expects parts and lse to have the same number of heads, but they have 2 and 4}}
+  %o, %r = attn.merge %p, %l : tensor<3x1x2x8x16xf32>, tensor<3x1x2x8xf32> -> tensor<1x2x8x16xf32>, tensor<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @merge_type(%p: tensor<3x1x2x8x16xf32>, %l: tensor<3x1x2x8xf16>) {
+  // expected-error@+1 {{operand #1 must be 4D tensor of 32-bit float or 64-bit float values, but got 'tensor<3x1x2x8xf16>'}}
+  %o = attn.merge %p, %l : tensor<3x1x2x8x16xf32>, tensor<3x1x2x8xf16> -> tensor<1x2x8x16xf32>
+  return
+}

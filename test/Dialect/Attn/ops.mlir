@@ -97,6 +97,15 @@ func.func @fused(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>, %v: tensor
   // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, blocks = persistent>
   %b = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = persistent, maximum = stale>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
+  // CHECK: schedule = #attn.schedule<tile = 48x64, order = linear, split = 3>
+  %y = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 48x64, order = linear, split = 3>}
+    : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
+  // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, split = 128>
+  %z = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, split = 128, warps = 4, stages = 2, maximum = stale>}
+    : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
+  // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>
+  %x = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 1>}
+    : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
   return %p, %lse : tensor<2x16x?x64xf16>, tensor<2x16x?xf32>
 }
 
@@ -274,4 +283,14 @@ func.func @online_backward(%pq: tensor<1x1x64x96xf32>, %pdo: tensor<1x1x32x96xf3
     }
     -> tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>, tensor<1x1x?x96xf32>, tensor<1x1x?x96xf32>
   return %0#0, %1#3 : tensor<1x1x?x64xf32>, tensor<1x1x?x96xf32>
+}
+
+// CHECK-LABEL: func @merge
+func.func @merge(%p: tensor<8x2x16x?x64xf32>, %l: tensor<8x2x16x?xf32>, %m: tensor<?x1x2x3x4xf16>, %n: tensor<?x1x2x3xf64>)
+    -> (tensor<2x16x?x64xbf16>, tensor<2x16x?xf64>, tensor<1x2x3x4xf16>) {
+  // CHECK: attn.merge %{{.*}}, %{{.*}} : tensor<8x2x16x?x64xf32>, tensor<8x2x16x?xf32> -> tensor<2x16x?x64xbf16>, tensor<2x16x?xf64>
+  %o, %lse = attn.merge %p, %l : tensor<8x2x16x?x64xf32>, tensor<8x2x16x?xf32> -> tensor<2x16x?x64xbf16>, tensor<2x16x?xf64>
+  // CHECK: attn.merge %{{.*}}, %{{.*}} : tensor<?x1x2x3x4xf16>, tensor<?x1x2x3xf64> -> tensor<1x2x3x4xf16>{{$}}
+  %r = attn.merge %m, %n : tensor<?x1x2x3x4xf16>, tensor<?x1x2x3xf64> -> tensor<1x2x3x4xf16>
+  return %o, %lse, %r : tensor<2x16x?x64xbf16>, tensor<2x16x?xf64>, tensor<1x2x3x4xf16>
 }

@@ -14,6 +14,9 @@
 using namespace mlir;
 using namespace fovea::attn;
 
+/// The largest number of parts that keys are split into.
+static constexpr int64_t kMostParts = 128;
+
 /// Parses `QxK`.
 static ParseResult parseTileShape(AsmParser &parser, int64_t &queryTile,
                                   int64_t &keyTile) {
@@ -111,12 +114,13 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
   return success();
 }
 
-/// Parses the parts of a schedule that not every machine has.
-static ParseResult parseMachine(AsmParser &parser, int64_t &warps,
-                                int64_t &stages, Maximum &maximum,
-                                Blocks &blocks, GradientsAttr &gradients) {
+/// Parses the parts of a schedule that not every one has.
+static ParseResult parseParts(AsmParser &parser, int64_t &warps,
+                              int64_t &stages, Maximum &maximum, Blocks &blocks,
+                              int64_t &split, GradientsAttr &gradients) {
+  split = 1;
   return parseOptional(
-      parser, {"warps", "stages", "maximum", "blocks", "gradients"},
+      parser, {"warps", "stages", "maximum", "blocks", "split", "gradients"},
       [&](StringRef name) {
         if (name == "warps")
           return parseField(parser, warps);
@@ -126,19 +130,23 @@ static ParseResult parseMachine(AsmParser &parser, int64_t &warps,
           return parseChoice(parser, name, {"exact", "stale"}, maximum);
         if (name == "blocks")
           return parseChoice(parser, name, {"tiles", "persistent"}, blocks);
+        if (name == "split")
+          return parseField(parser, split);
         return parseField(parser, gradients);
       });
 }
 
-static void printMachine(AsmPrinter &printer, int64_t warps, int64_t stages,
-                         Maximum maximum, Blocks blocks,
-                         GradientsAttr gradients) {
+static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
+                       Maximum maximum, Blocks blocks, int64_t split,
+                       GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
     printer << ", maximum = " << stringifyEnum(maximum);
   if (blocks != Blocks::Tiles)
     printer << ", blocks = " << stringifyEnum(blocks);
+  if (split != 1)
+    printer << ", split = " << split;
   if (gradients) {
     printer << ", gradients = ";
     printer.printStrippedAttrOrType(gradients);
@@ -179,10 +187,20 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t queryTile, int64_t keyTile,
                                    WorkOrder order, int64_t warps,
                                    int64_t stages, Maximum maximum,
-                                   Blocks blocks, GradientsAttr gradients) {
+                                   Blocks blocks, int64_t split,
+                                   GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
+  if (split < 1 || split > kMostParts)
+    return emitError() << "split must be 1 to " << kMostParts << ", but is "
+                       << split;
+  if (split > 1 && blocks == Blocks::Persistent)
+    return emitError() << "split must be 1 where blocks are persistent, but is "
+                       << split;
+  if (split > 1 && gradients)
+    return emitError() << "split must be 1 in a schedule of gradients, but is "
+                       << split;
   if (gradients && gradients.isParallel(Coordinate::Key) != (warps > 0))
     return emitError() << "gradients must have `key` parallel on a GPU, and "
                           "only there, but have "

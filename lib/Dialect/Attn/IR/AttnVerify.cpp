@@ -510,6 +510,10 @@ LogicalResult AttentionBackwardOp::verify() {
   }
   if (getSchedule() && p)
     return emitOpError("expects a schedule only with statistics");
+  if (getSchedule() && getSchedule()->getSplit() != 1)
+    return emitOpError("expects a schedule that does not split the keys, but "
+                       "it has split = ")
+           << getSchedule()->getSplit();
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();

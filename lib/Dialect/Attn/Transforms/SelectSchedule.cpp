@@ -81,7 +81,8 @@ private:
     op.setScheduleAttr(ScheduleAttr::get(
         op.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
         schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
-        schedule.getMaximum(), schedule.getBlocks(), gradients));
+        schedule.getMaximum(), schedule.getBlocks(), schedule.getSplit(),
+        gradients));
     for (const std::string &text : texts)
       remark::passed(
           op.getLoc(),
@@ -125,7 +126,7 @@ private:
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
-        chosen.getBlocks(), chosen.getGradients());
+        chosen.getBlocks(), chosen.getSplit(), chosen.getGradients());
   }
 };
 } // namespace

@@ -161,6 +161,13 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       into the next tile. With `longest_first` a block takes the first and the
       last tile of a head, the second and the last but one, and so on, so that
       all have as much to do;
+    - `split = n`, 1 (the default) to 128, forward pass only and not with
+      persistent blocks: the tiles of keys that the mask keeps of a tile of
+      queries are divided into `n` parts, as even as possible, which are computed
+      side by side. A part may be empty. Each writes its output, in the
+      accumulation type, and its log-sum-exp, in f64, and `attn.merge` puts them
+      together. So a few queries, as in decoding, keep all cores of a machine
+      busy;
     - `gradients`: backward pass only, see `#attn.gradients`. If a schedule that
       is written by hand leaves it out, `--attn-select-schedule` adds it.
 
@@ -169,6 +176,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2>
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2,
                    maximum = stale, blocks = persistent>
+    #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 4,
+                   split = 16>
     ```
   }];
   let parameters = (ins
@@ -179,6 +188,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$stages,
     DefaultValuedMaximum:$maximum,
     DefaultValuedBlocks:$blocks,
+    DefaultValuedParameter<"int64_t", "1">:$split,
     OptionalParameter<"GradientsAttr">:$gradients
   );
   let builders = [AttrBuilder<(ins "int64_t":$queryTile, "int64_t":$keyTile,
@@ -186,16 +196,18 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"int64_t", "0">:$stages,
       CArg<"::fovea::attn::Maximum", "::fovea::attn::Maximum::Exact">:$maximum,
       CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks,
+      CArg<"int64_t", "1">:$split,
       CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     blocks, gradients);
+                     blocks, split, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
-    custom<Machine>($warps, $stages, $maximum, $blocks, $gradients) `>`
+    custom<Parts>($warps, $stages, $maximum, $blocks, $split, $gradients)
+    `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -123,7 +123,10 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     and `stages` are chosen with it, and the time is that of all waves of
     blocks: products by the tile's instruction, softmax, and the overlap between
     them. Head dims are multiples of 8 up to 256. Each of `passes` passes over
-    the keys has its own tiles of them.
+    the keys has its own tiles of them. Where tiles of queries leave
+    multiprocessors idle, as in decoding, keys are split among as many blocks as
+    run at once, if that saves more than merging the parts takes. (Lengths that
+    are not static are assumed to be long.)
 
     An `attn.attention_backward` with statistics also gets a schedule, with
     `gradients`. On a GPU its kernel adds up the gradients of a tile of keys in
@@ -219,6 +222,11 @@ def AttnTile : Pass<"attn-tile"> {
       transposing producers of the queries are computed per tile;
     - in it an `scf.for` over tiles of keys for each pass, which carries the
       accumulator, the maximum and the sum.
+
+    With `split` in the schedule, the parts of the keys are one more dimension of
+    the `scf.forall`: each finds the mask's bounds for its tile of queries, and
+    takes its share of the tiles of keys between them. An `attn.merge` after the
+    loop puts the parts together, and no reader of the output is in the loop.
 
     Work around attention is also computed per tile, while the tile is near:
 

@@ -104,6 +104,107 @@ static bool isTile(OnlineBackwardOp pass) {
 // Tiles of queries
 //===----------------------------------------------------------------------===//
 
+/// Replaces `root` by a loop over its batches, heads and tiles of queries.
+static FailureOr<scf::ForallOp> tileRows(RewriterBase &rewriter,
+                                         FinalizeOp root, int64_t queryTile) {
+  scf::SCFTilingOptions options;
+  options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
+  options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
+                        rewriter.getIndexAttr(queryTile)});
+  FailureOr<scf::SCFTilingResult> tiled =
+      scf::tileUsingSCF(rewriter, root, options);
+  if (failed(tiled))
+    return failure();
+  rewriter.replaceOp(root, tiled->replacements);
+  return cast<scf::ForallOp>(tiled->loops.front());
+}
+
+/// Replaces `root` by a loop over its batches, heads, tiles of queries and
+/// `split` parts of the keys, whose results are merged. Sets `part` to the part
+/// of an iteration.
+static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
+                                          FinalizeOp root, int64_t queryTile,
+                                          int64_t split,
+                                          std::optional<KeyPart> &part) {
+  Location loc = root.getLoc();
+  OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1),
+               step = rewriter.getIndexAttr(queryTile),
+               count = rewriter.getIndexAttr(split);
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(rewriter, loc, root.getAcc());
+  // An f64 has room for the logarithm of a sum beside large scores.
+  SmallVector<Type> types = {getElementTypeOrSelf(root.getAcc()),
+                             rewriter.getF64Type()};
+  auto getShape = [&](OpFoldResult parts, unsigned rank) {
+    SmallVector<OpFoldResult> shape = {parts};
+    llvm::append_range(shape, ArrayRef(sizes).take_front(rank));
+    return shape;
+  };
+  SmallVector<Value> workspaces;
+  for (auto [number, type] : llvm::enumerate(types))
+    workspaces.push_back(tensor::EmptyOp::create(
+        rewriter, loc, getShape(count, 4 - number), type));
+  auto forall = scf::ForallOp::create(
+      rewriter, loc, {zero, zero, zero, zero},
+      {sizes[0], sizes[1], sizes[2], count}, {one, one, step, one}, workspaces,
+      /*mapping=*/std::nullopt);
+
+  rewriter.setInsertionPointToStart(forall.getBody());
+  SmallVector<Value> ivs = forall.getInductionVars();
+  part = KeyPart{ivs[3], split};
+  SmallVector<Value> destinations;
+  for (Value workspace : forall.getRegionOutArgs()) {
+    unsigned rank = cast<RankedTensorType>(workspace.getType()).getRank();
+    SmallVector<OpFoldResult> offsets(rank, zero), strides(rank, one),
+        shape = getShape(one, rank - 1);
+    offsets[0] = ivs[3];
+    auto type = cast<RankedTensorType>(
+        tensor::ExtractSliceOp::inferCanonicalRankReducedResultType(
+            rank - 1, cast<RankedTensorType>(workspace.getType()), shape));
+    destinations.push_back(tensor::ExtractSliceOp::create(
+        rewriter, loc, type, workspace, offsets, shape, strides));
+  }
+  auto whole = FinalizeOp::create(rewriter, loc,
+                                  ValueRange(destinations).getTypes(),
+                                  root.getAcc(), root.getMax(), root.getSum(),
+                                  destinations[0], destinations[1],
+                                  root.getNatural());
+  AffineExpr d0 = rewriter.getAffineDimExpr(0),
+             s0 = rewriter.getAffineSymbolExpr(0);
+  OpFoldResult rows = step;
+  if (std::optional<int64_t> known = getConstantIntValue(sizes[2]);
+      !known || *known % queryTile)
+    rows = affine::makeComposedFoldedAffineMin(
+        rewriter, loc,
+        AffineMap::get(1, 1, {rewriter.getAffineConstantExpr(queryTile), s0 - d0},
+                       rewriter.getContext()),
+        {ivs[2], sizes[2]});
+  FailureOr<TilingResult> tiled = whole.getTiledImplementation(
+      rewriter, getAsOpFoldResult(ArrayRef(ivs).take_front(3)),
+      {one, one, rows});
+  if (failed(tiled))
+    return failure();
+  rewriter.eraseOp(whole);
+  rewriter.setInsertionPointToStart(forall.getTerminator().getBody());
+  for (auto [tile, workspace] :
+       llvm::zip_equal(tiled->tiledValues, forall.getRegionOutArgs())) {
+    unsigned rank = cast<RankedTensorType>(workspace.getType()).getRank();
+    SmallVector<OpFoldResult> offsets = {ivs[3], ivs[0], ivs[1], ivs[2], zero},
+                              shape = {one, one, one, rows, sizes[3]},
+                              strides(rank, one);
+    offsets.resize(rank);
+    shape.resize(rank);
+    tensor::ParallelInsertSliceOp::create(rewriter, loc, tile, workspace,
+                                          offsets, shape, strides);
+  }
+
+  rewriter.setInsertionPointAfter(forall);
+  rewriter.replaceOpWithNewOp<MergeOp>(root, root->getResultTypes(),
+                                       forall.getResult(0),
+                                       forall.getResult(1));
+  return forall;
+}
+
 /// Computes `pass` per tile of `loop`, for all slices of its results there.
 static FailureOr<OnlineAttentionOp>
 fusePass(RewriterBase &rewriter, OnlineAttentionOp pass, scf::ForallOp loop) {
@@ -292,17 +393,14 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   rewriter.setInsertionPoint(root);
   OpFoldResult queries =
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
-  scf::SCFTilingOptions options;
-  options.setLoopType(scf::SCFTilingOptions::LoopType::ForallOp);
-  options.setTileSizes({rewriter.getIndexAttr(1), rewriter.getIndexAttr(1),
-                        rewriter.getIndexAttr(queryTile)});
-  FailureOr<scf::SCFTilingResult> tiled =
-      scf::tileUsingSCF(rewriter, root, options);
-  if (failed(tiled))
+  std::optional<KeyPart> part;
+  FailureOr<scf::ForallOp> rows =
+      schedule.getSplit() > 1
+          ? tileParts(rewriter, root, queryTile, schedule.getSplit(), part)
+          : tileRows(rewriter, root, queryTile);
+  if (failed(rows))
     return root.emitOpError("cannot be tiled");
-  rewriter.replaceOp(root, tiled->replacements);
-
-  auto forall = cast<scf::ForallOp>(tiled->loops.front());
+  scf::ForallOp forall = *rows;
   SmallVector<OnlineAttentionOp> tiledPasses;
   for (OnlineAttentionOp pass : passes) {
     FailureOr<OnlineAttentionOp> tile = fusePass(rewriter, pass, forall);
@@ -323,13 +421,15 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   for (OnlineAttentionOp pass : tiledPasses) {
     StringRef name = stringifyUpdate(pass.getUpdate());
     FailureOr<MaskedLoopInfo> info =
-        tileByMask(rewriter, pass, keyTile, tables);
+        tileByMask(rewriter, pass, keyTile, tables, part);
     if (failed(info))
       return failure();
     count(*info, name);
   }
 
-  if (fuseConsumers) {
+  if (part) {
+    // Readers of the output read it after the parts are merged.
+  } else if (fuseConsumers) {
     FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall);
     forall = fused.loop;
     numConsumers += fused.count;

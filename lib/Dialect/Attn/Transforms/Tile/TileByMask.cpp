@@ -145,10 +145,28 @@ TileSpan fovea::attn::clipTile(OpBuilder &builder, Location loc, Value place,
   return {place, left};
 }
 
+/// Returns the first place of a part's tiles of `size` from `lower` on, and the
+/// end of the last of them. Parts differ by at most one tile.
+static std::pair<OpFoldResult, OpFoldResult>
+getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
+           OpFoldResult upper, int64_t size) {
+  OpFoldResult step = math.constant(size);
+  OpFoldResult keys = math.max(math.sub(upper, lower), math.constant(0));
+  OpFoldResult tiles = math.ceilDiv(keys, step);
+  auto getPlace = [&](OpFoldResult number) {
+    OpFoldResult before =
+        math.truncDiv(math.mul(tiles, number), math.constant(part.count));
+    return math.add(lower, math.mul(before, step));
+  };
+  return {getPlace(part.number),
+          getPlace(math.add(part.number, math.constant(1)))};
+}
+
 template <typename OpTy>
 static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
                                       Coordinate along, int64_t tileSize,
-                                      const MaskTables &tables) {
+                                      const MaskTables &tables,
+                                      std::optional<KeyPart> part = {}) {
   Location loc = pass.getLoc();
   Region &mask = pass.getMask();
   MaskedLoopInfo info;
@@ -192,9 +210,12 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
       present = math.sub(*present, origin);
   }
 
+  OpFoldResult begin = lower, end = upper;
+  if (part)
+    std::tie(begin, end) = getTilesOf(math, *part, lower, upper, tileSize);
   SmallVector<Value> inits(pass.getDpsInits());
   auto loop = scf::ForOp::create(
-      rewriter, loc, math.materialize(lower), math.materialize(upper),
+      rewriter, loc, math.materialize(begin), math.materialize(end),
       math.materialize(math.constant(tileSize)), inits);
   rewriter.setInsertionPointToStart(loop.getBody());
   // Keys behind the upper bound may be absent; rows behind it exist.
@@ -242,8 +263,9 @@ static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
 FailureOr<MaskedLoopInfo> fovea::attn::tileByMask(RewriterBase &rewriter,
                                                   OnlineAttentionOp pass,
                                                   int64_t size,
-                                                  const MaskTables &tables) {
-  return tile(rewriter, pass, Coordinate::Key, size, tables);
+                                                  const MaskTables &tables,
+                                                  std::optional<KeyPart> part) {
+  return tile(rewriter, pass, Coordinate::Key, size, tables, part);
 }
 
 FailureOr<MaskedLoopInfo> fovea::attn::tileByMask(RewriterBase &rewriter,

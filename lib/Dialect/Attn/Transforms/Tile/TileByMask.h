@@ -22,13 +22,20 @@ struct MaskedLoopInfo {
   bool isExact = true;
 };
 
+/// One of `count` parts of the keys.
+struct KeyPart {
+  mlir::Value number;
+  int64_t count;
+};
+
 /// Cuts `pass`, already a tile of queries, into an `scf.for` over tiles of
-/// `size` keys. The mask gives the bounds of the loop, the condition under
+/// `size` keys, or over a part of these tiles. The mask gives the bounds of the loop, the condition under
 /// which a tile is skipped, unless the bounds are exact, and the condition
 /// under which the mask is applied to it. Replaces and erases `pass`.
 mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
                                            OnlineAttentionOp pass, int64_t size,
-                                           const MaskTables &tables);
+                                           const MaskTables &tables,
+                                           std::optional<KeyPart> part = {});
 /// Does the same to a tile of queries `along` keys, or to a tile of keys
 /// `along` rows.
 mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
