@@ -116,6 +116,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   if (options.strategy != Strategy::Unfused) {
     manager.addPass(attn::createAttnFuse());
     addCleanup(manager);
+    manager.addPass(attn::createAttnPackGroups());
     manager.addPass(attn::createAttnMatchOperands());
     attn::AttnSelectScheduleOptions schedules;
     schedules.passes = getPasses(options.strategy);

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fovea
-from attention import MASKS, MODIFICATIONS, Case, check, narrow, widen
+from attention import (MASKS, MODIFICATIONS, NUMPY, Case, check, narrow,
+                       widen)
 
 TARGET = os.environ.get("FOVEA_TEST_TARGET", "host")
 
@@ -155,6 +156,61 @@ def test_dropout(case, shape):
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_static_sizes(shape, dtype):
     run(Case(static=shape, dtype=dtype, mask="causal"), shape)
+
+
+@pytest.mark.parametrize("case, shape", [
+    (Case(static=shape, heads=heads, kv_heads=kv_heads, dim=64, value_dim=64,
+          dtype=dtype, mask=mask, lse=lse, modification=modification), shape)
+    for shape, heads, kv_heads, dtype, mask, modification, lse in [
+        ((1, 1, 3000), 8, 2, "bf16", "none", "none", False),
+        ((2, 1, 3000), 8, 2, "f16", "padding", "none", True),
+        ((3, 2, 1025), 7, 1, "bf16", "padding", "alibi", True),
+        ((1, 3, 2047), 6, 6, "f16", "window", "none", True),
+        ((1, 4, 1500), 6, 3, "f32", "nothing", "soft_cap", True),
+        ((2, 5, 1200), 10, 2, "bf16", "left_padding", "none", False)]],
+    ids=name)
+def test_decode(case, shape):
+    """A few queries over long keys, which a GPU splits."""
+    run(case, shape)
+
+
+@pytest.mark.parametrize("dtype, lse, result, parts", [
+    ("f32", "f32", "f32", 5), ("f32", "f64", "bf16", 3), ("f16", "f32", "f16", 1),
+    ("bf16", "f32", "f32", 16), ("f64", "f64", "f64", 2), ("f32", "f32", "f32", 0)])
+def test_merge(dtype, lse, result, parts):
+    """Parts of the keys: some without a key, whose output may be no number, rows
+    without any, and parts that outweigh the others."""
+    shape = (parts, 2, 3, 7)
+    text = f"""
+func.func @merge(%p: tensor<?x2x3x?x40x{dtype}>, %l: tensor<?x2x3x?x{lse}>)
+    -> (tensor<2x3x?x40x{result}>, tensor<2x3x?x{lse}>) {{
+  %o, %lse = attn.merge %p, %l
+      : tensor<?x2x3x?x40x{dtype}>, tensor<?x2x3x?x{lse}>
+        -> tensor<2x3x?x40x{result}>, tensor<2x3x?x{lse}>
+  return %o, %lse : tensor<2x3x?x40x{result}>, tensor<2x3x?x{lse}>
+}}"""
+    random = np.random.default_rng(7)
+    outputs = narrow(random.standard_normal((*shape, 40)), dtype)
+    sums = random.standard_normal(shape).astype(NUMPY[lse]) * 3
+    if parts:
+        sums[0, 0] += 100
+        sums[random.integers(0, parts, 20), 1] = -np.inf
+        sums[:, :, 1, 2] = -np.inf
+        outputs[np.isneginf(sums)] = narrow(np.float64(np.nan), dtype)
+
+    exact, wide = widen(outputs, dtype), sums.astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        top = np.max(wide, axis=0, initial=-np.inf)
+        weights = np.where(np.isneginf(wide), 0, np.exp(wide - top))
+        total = weights.sum(axis=0)
+        merged = np.where(weights[..., None] == 0, 0,
+                          weights[..., None] * exact).sum(axis=0)
+        merged = np.where(total[..., None] == 0, 0, merged / total[..., None])
+        logarithm = np.where(total == 0, -np.inf, top + np.log(total))
+
+    actual, actual_lse = fovea.compile(text, target=TARGET)(outputs, sums)
+    check(actual, merged, result, 100)
+    check(actual_lse, logarithm, lse if dtype == "f64" else "f32", 100)
 
 
 @pytest.mark.parametrize("strategy", ["fused", "unfused"])

@@ -275,3 +275,44 @@ func.func @backward_d256(%x: tensor<2x16x?x256xbf16>, %l: tensor<2x16x?xf32>) ->
     : tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16> -> tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>, tensor<2x16x?x256xbf16>
   return %dq : tensor<2x16x?x256xbf16>
 }
+
+// One query of heads that leave most multiprocessors idle: keys are split into as
+// many parts as there are blocks at once, or as many as there are tiles; not where
+// heads fill the machine, where queries are many, and where keys are few.
+// SM90-LABEL: func @decode_split(
+// SM90: tile = 64x128, order = linear, warps = 4, stages = 2, split = 16>
+// SM80-LABEL: func @decode_split(
+// SM80: split = {{[1-9][0-9]+}}>
+func.func @decode_split(%q: tensor<1x8x4x128xbf16>, %k: tensor<1x8x8192x128xbf16>) -> tensor<1x8x4x128xbf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x8x4x128xbf16>, tensor<1x8x8192x128xbf16>, tensor<1x8x8192x128xbf16> -> tensor<1x8x4x128xbf16>
+  return %o : tensor<1x8x4x128xbf16>
+}
+
+// SM90-LABEL: func @decode_short
+// SM90: split = {{[2-9]|[1-9][0-9]+}}>
+func.func @decode_short(%q: tensor<1x8x4x128xbf16>, %k: tensor<1x8x1024x128xbf16>) -> tensor<1x8x4x128xbf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x8x4x128xbf16>, tensor<1x8x1024x128xbf16>, tensor<1x8x1024x128xbf16> -> tensor<1x8x4x128xbf16>
+  return %o : tensor<1x8x4x128xbf16>
+}
+
+// SM90-LABEL: func @decode_full
+// SM90: tile = 64x128, order = linear, warps = 4, stages = 2, maximum = stale>
+func.func @decode_full(%q: tensor<64x8x4x128xbf16>, %k: tensor<64x8x8192x128xbf16>) -> tensor<64x8x4x128xbf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<64x8x4x128xbf16>, tensor<64x8x8192x128xbf16>, tensor<64x8x8192x128xbf16> -> tensor<64x8x4x128xbf16>
+  return %o : tensor<64x8x4x128xbf16>
+}
+
+// SM90-LABEL: func @prefill
+// SM90-NOT: split
+// SM90-LABEL: func @decode_few
+// SM90-NOT: split
+// SM90: return
+func.func @prefill(%q: tensor<1x2x1024x128xbf16>) -> tensor<1x2x1024x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x2x1024x128xbf16>, tensor<1x2x1024x128xbf16>, tensor<1x2x1024x128xbf16> -> tensor<1x2x1024x128xbf16>
+  return %o : tensor<1x2x1024x128xbf16>
+}
+
+func.func @decode_few(%q: tensor<1x8x4x128xbf16>, %k: tensor<1x8x128x128xbf16>) -> tensor<1x8x4x128xbf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x8x4x128xbf16>, tensor<1x8x128x128xbf16>, tensor<1x8x128x128xbf16> -> tensor<1x8x4x128xbf16>
+  return %o : tensor<1x8x4x128xbf16>
+}

@@ -108,6 +108,35 @@ def AttnMatchOperands : Pass<"attn-match-operands"> {
   ];
 }
 
+def AttnPackGroups : Pass<"attn-pack-groups"> {
+  let summary = "Makes rows of one head of the queries that share keys";
+  let description = [{
+    A tile of queries of a GPU has at least 64 rows, of which one query, as in
+    decoding, fills one. The pass makes the queries of all `G` heads that read
+    the same head of keys the rows of one head: `[B, Hkv * G, Sq, D]` becomes
+    `[B, Hkv, G * Sq, D]`, which is the same memory. Row `r` is query `r mod Sq`
+    of head `g * G + r div Sq`, and regions see these coordinates. So each tile
+    of keys is read once for all heads of its group, of any size, and no tensor
+    core computes with empty rows instead.
+
+    The pass changes each `attn.attention` without a schedule whose number of
+    queries and size of a group are static, and have a product of at most `rows`.
+    For a host, nothing is changed.
+  }];
+  let options = [
+    Option<"rows", "rows", "int64_t", "0",
+           "The largest number of rows of a packed head; 0: the target's, which "
+           "are 64 on a GPU and none on a host">
+  ];
+  let dependentDialects = [
+    "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numPacked", "num-packed", "Number of attentions packed">
+  ];
+}
+
 def AttnSelectSchedule : Pass<"attn-select-schedule"> {
   let summary = "Attaches a schedule to every attention";
   let description = [{

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One query over long keys on a GPU, beside FlashAttention-3, where it is
+installed, and PyTorch's scaled_dot_product_attention, in one process.
+
+    benchmarks/gpu/decode.py [--target sm_90a] [--cell 1x8192 16x8192 ...]
+                             [--heads 32] [--kv-heads 8] [--queries 1]
+                             [--dim 128] [--dtype bf16] [--rounds 5]
+                             [--schedule 64x128/4/2/exact/16 ...]
+
+A cell is batch x keys. Every kernel is captured into a CUDA graph of several
+calls, each of other keys and values, 160 MB at least in all, so that none are in
+the L2 cache; the time of a call is the median of replays, in rounds interleaved
+over all kernels. Bandwidths count one read of keys and values. Errors are the
+largest ones against float64, relative to the largest magnitude. FlashAttention-3
+chooses its splits itself; PyTorch's back ends get their heads repeated where
+they do not share keys. With `--schedule`, schedules are compared with the one
+that the compiler chooses: tile/warps/stages/maximum/split (`#attn.schedule`), of
+the queries of a group in one head.
+"""
+
+import argparse
+import math
+import pathlib
+import statistics
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+_HERE = pathlib.Path(__file__).resolve()
+for folder in (_HERE.parents[2] / "python", _HERE.parents[2]):
+    if (folder / "fovea").is_dir():
+        sys.path.insert(0, str(folder))
+import fovea
+
+try:
+    from fa3_fwd_interface import flash_attn_func
+except ImportError:
+    flash_attn_func = None
+
+DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+CELLS = ("1x1024", "1x8192", "1x65536", "1x131072", "16x8192", "64x8192",
+         "128x4096")
+COLD_BYTES = 160e6
+
+
+def attention(query, keys, dtype, schedule=""):
+    """One attention of static sizes, as MLIR."""
+    q, k = ("tensor<" + "".join(f"{size}x" for size in shape) + f"{dtype}>"
+            for shape in (query, keys))
+    attribute = f"{{schedule = #attn.schedule<{schedule}>}}" if schedule else ""
+    return f"""
+func.func @attend(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
+  %o = attn.attention %q, %k, %v scale({1 / math.sqrt(query[3])}) {attribute}
+    : {q}, {k}, {k} -> {q}
+  return %o : {q}
+}}"""
+
+
+def ours(options, batch, keys, schedule=None):
+    """A function of queries, keys and values, and what it is made of."""
+    query = (batch, options.heads, options.queries, options.dim)
+    shape = (batch, options.kv_heads, keys, options.dim)
+    text = ""
+    if schedule:
+        tile, warps, stages, maximum, split = schedule.split("/")
+        text = (f"tile = {tile}, order = linear, warps = {warps}, "
+                f"stages = {stages}, maximum = {maximum}, split = {split}")
+        query = (batch, options.kv_heads,
+                 options.heads // options.kv_heads * options.queries,
+                 options.dim)
+    function = fovea.compile(attention(query, shape, options.dtype, text),
+                             target=options.target)
+    return (lambda q, k, v: function(q.view(query), k, v).view(q.shape),
+            function.resources)
+
+
+def flash3(q, k, v):
+    """FlashAttention-3, whose operands are [B, S, H, D]."""
+    output = flash_attn_func(*(x.transpose(1, 2) for x in (q, k, v)))
+    return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)
+
+
+def pytorch(backend):
+    def call(q, k, v):
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    return call
+
+
+def reference_error(output, q, k, v):
+    """Against float64, on the first and last sequences."""
+    worst = 0.0
+    for b in {0, q.shape[0] - 1}:
+        groups = q[b].double().unflatten(0, (k.shape[1], -1))
+        s = torch.einsum("hgid,hjd->hgij", groups, k[b].double())
+        p = (s / math.sqrt(q.shape[3])).softmax(-1)
+        expected = torch.einsum("hgij,hjd->hgid", p, v[b].double())
+        error = (output[b].double() - expected.flatten(0, 1)).abs().max()
+        worst = max(worst, (error / expected.abs().max()).item())
+    return worst
+
+
+def capture(call, q, buffers):
+    """A CUDA graph that calls with each of `buffers` in turn."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for k, v in buffers:
+            call(q, k, v)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for k, v in buffers:
+            call(q, k, v)
+    return graph
+
+
+def seconds(graph, calls):
+    """Seconds of one of the calls of a graph."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    graph.replay()
+    times = []
+    while sum(times) < 20 or len(times) < 5:
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times) / 1e3 / calls
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--target", default="gpu")
+    parser.add_argument("--cell", nargs="+", default=CELLS)
+    parser.add_argument("--heads", type=int, default=32)
+    parser.add_argument("--kv-heads", type=int, default=8)
+    parser.add_argument("--queries", type=int, default=1)
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--dtype", default="bf16", choices=DTYPES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--schedule", nargs="+", default=[])
+    options = parser.parse_args()
+
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN "
+          f"{torch.backends.cudnn.version()}, FlashAttention-3 "
+          f"{'installed' if flash_attn_func else 'missing'}, {options.dtype}, "
+          f"{options.queries} queries, {options.heads} heads on "
+          f"{options.kv_heads}, d = {options.dim}, target {options.target}")
+    torch.manual_seed(1)
+    for cell in options.cell:
+        batch, keys = map(int, cell.split("x"))
+        names, calls = [], []
+        for schedule in [None, *options.schedule]:
+            call, resources = ours(options, batch, keys, schedule)
+            names.append(schedule or "fovea")
+            calls.append(call)
+            print(f"{cell} {names[-1]}: {resources}")
+        if flash_attn_func:
+            names.append("FlashAttention-3")
+            calls.append(flash3)
+        for name, backend in (("cuDNN", SDPBackend.CUDNN_ATTENTION),
+                              ("PyTorch's FlashAttention",
+                               SDPBackend.FLASH_ATTENTION)):
+            names.append(name)
+            calls.append(pytorch(backend))
+
+        def random(heads, length):
+            return torch.randn((batch, heads, length, options.dim),
+                               device="cuda", dtype=DTYPES[options.dtype])
+
+        size = 2 * batch * options.kv_heads * keys * options.dim * 2
+        q = random(options.heads, options.queries)
+        buffers = [(random(options.kv_heads, keys),
+                    random(options.kv_heads, keys))
+                   for _ in range(max(2, math.ceil(COLD_BYTES / size)))]
+        graphs = []
+        for name, call in zip(names, calls):
+            try:
+                error = reference_error(call(q, *buffers[0]), q, *buffers[0])
+                graphs.append((name, error, capture(call, q, buffers)))
+            except RuntimeError as refusal:
+                print(f"  {name}: {str(refusal).splitlines()[0]}")
+        rounds = [[seconds(graph, len(buffers)) for _, _, graph in graphs]
+                  for _ in range(options.rounds)]
+        times = [statistics.median(column) for column in zip(*rounds)]
+        peers = [time for (name, _, _), time in zip(graphs, times)
+                 if name in names[1 + len(options.schedule):]]
+        print(f"batch {batch}, {keys} keys: {size / 1e6:.0f} MB")
+        for (name, error, _), time in zip(graphs, times):
+            ratio = f"{min(peers) / time:.2f}" if peers else "-"
+            print(f"  {name:28}{time * 1e6:9.1f} us{size / time / 1e12:7.2f} "
+                  f"TB/s{ratio:>7}{error:10.1e}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

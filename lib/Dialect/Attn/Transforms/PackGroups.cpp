@@ -1,0 +1,173 @@
+//===- PackGroups.cpp - attn-pack-groups ----------------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The queries of a group's heads lie one head after another, so that they are
+// the rows of one head in the same memory, and dropout, which numbers rows,
+// draws the same numbers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Attn/Transforms/Passes.h"
+
+#include "fovea/Analysis/IndexMath.h"
+#include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Support/DebugLog.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
+
+#define DEBUG_TYPE "attn-pack-groups"
+
+namespace fovea::attn {
+#define GEN_PASS_DEF_ATTNPACKGROUPS
+#include "fovea/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace fovea::attn
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// The rows of the smallest tile of queries on a GPU.
+static constexpr int64_t kGpuRows = 64;
+
+namespace {
+/// Heads that share keys, and the queries of each.
+struct Group {
+  int64_t kvHeads, heads, queries;
+
+  /// Returns the group of an op all of whose sizes are static; nullopt if they
+  /// are not, or if heads share nothing.
+  static std::optional<Group> get(AttentionOp op) {
+    ArrayRef<int64_t> query = op.getQuery().getType().getShape();
+    int64_t kvHeads = op.getKey().getType().getDimSize(1);
+    for (int64_t size : {kvHeads, query[1], query[2]})
+      if (ShapedType::isDynamic(size) || size < 1)
+        return std::nullopt;
+    if (query[1] == kvHeads)
+      return std::nullopt;
+    return Group{kvHeads, query[1] / kvHeads, query[2]};
+  }
+
+  int64_t getRows() const { return heads * queries; }
+};
+
+struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
+  using AttnPackGroupsBase::AttnPackGroupsBase;
+
+  void runOnOperation() override {
+    if (rows < 0) {
+      getOperation()->emitError()
+          << "attn-pack-groups: rows must be at least 1, or 0 for the "
+             "target's, but are "
+          << rows.getValue();
+      return signalPassFailure();
+    }
+    bool isGpu = machine::getTargetOrDefault(getOperation()).isGpu();
+    int64_t limit = rows ? rows.getValue() : isGpu ? kGpuRows : 0;
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](AttentionOp op) {
+      std::optional<Group> group = Group::get(op);
+      if (op.getSchedule() || !group || group->getRows() > limit)
+        return;
+      LDBG() << "attention at " << op.getLoc() << ": " << group->queries
+             << " queries of " << group->heads << " heads in one";
+      pack(rewriter, op, *group);
+      ++numPacked;
+    });
+  }
+
+private:
+  static void pack(RewriterBase &rewriter, AttentionOp op, const Group &group);
+};
+} // namespace
+
+/// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...].
+static Value packRows(OpBuilder &builder, Location loc, Value tensor,
+                      const Group &group) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(builder, loc, tensor);
+  sizes[1] = builder.getIndexAttr(group.kvHeads);
+  sizes.insert(sizes.begin() + 2, builder.getIndexAttr(group.heads));
+  SmallVector<ReassociationIndices> split = {{0}, {1, 2}, {3}, {4}},
+                                    join = {{0}, {1}, {2, 3}, {4}};
+  split.resize(type.getRank());
+  join.resize(type.getRank());
+  Value expanded = expandShape(builder, loc, tensor, split, sizes);
+  return tensor::CollapseShapeOp::create(builder, loc, expanded, join);
+}
+
+/// Returns `tensor`, [B, Hkv, G * Sq, ...], as `type`, [B, Hkv * G, Sq, ...].
+static Value unpackRows(OpBuilder &builder, Location loc, Value tensor,
+                        RankedTensorType type, const Group &group) {
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(builder, loc, tensor);
+  sizes[2] = builder.getIndexAttr(group.heads);
+  sizes.insert(sizes.begin() + 3, builder.getIndexAttr(group.queries));
+  SmallVector<ReassociationIndices> split = {{0}, {1}, {2, 3}, {4}},
+                                    join = {{0}, {1, 2}, {3}, {4}};
+  split.resize(type.getRank());
+  join.resize(type.getRank());
+  Value expanded = expandShape(builder, loc, tensor, split, sizes);
+  Value result =
+      tensor::CollapseShapeOp::create(builder, loc, expanded, join);
+  return builder.createOrFold<tensor::CastOp>(loc, type, result);
+}
+
+/// Moves `from`, whose last arguments are the coordinates of a score, to `to`,
+/// where scores have packed coordinates.
+static void packRegion(RewriterBase &rewriter, Region &from, Region &to,
+                       const Group &group) {
+  if (from.empty())
+    return;
+  Location loc = from.getLoc();
+  Block &old = from.front();
+  SmallVector<Location> locs(old.getNumArguments(), loc);
+  Block *block =
+      rewriter.createBlock(&to, to.end(), old.getArgumentTypes(), locs);
+  SmallVector<Value> arguments(block->getArguments());
+  Value &head = arguments[arguments.size() - 3],
+        &row = arguments[arguments.size() - 2];
+  // The analysis of masks knows these quotients.
+  IndexMath index(rewriter, loc);
+  Value queries = index.materialize(index.constant(group.queries));
+  Value member =
+      rewriter.createOrFold<arith::DivUIOp>(loc, row, queries);
+  row = rewriter.createOrFold<arith::RemUIOp>(loc, row, queries);
+  OpFoldResult first = index.mul(head, index.constant(group.heads));
+  head = index.materialize(index.add(first, member));
+  rewriter.mergeBlocks(&old, block, arguments);
+}
+
+void PackGroups::pack(RewriterBase &rewriter, AttentionOp op,
+                      const Group &group) {
+  Location loc = op.getLoc();
+  rewriter.setInsertionPoint(op);
+  Value query = packRows(rewriter, loc, op.getQuery(), group);
+  SmallVector<Type> types;
+  for (Value result : op->getResults()) {
+    auto type = cast<RankedTensorType>(result.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[1] = group.kvHeads;
+    shape[2] = group.getRows();
+    types.push_back(type.clone(shape));
+  }
+  auto packed = AttentionOp::create(
+      rewriter, loc, types[0], types.size() > 1 ? types[1] : Type(), query,
+      op.getKey(), op.getValue(), op.getScaleAttr(), op.getDropoutAttr(),
+      op.getSeed(), op.getOffset(), op.getScheduleAttr());
+  packRegion(rewriter, op.getScore(), packed.getScore(), group);
+  packRegion(rewriter, op.getMask(), packed.getMask(), group);
+  rewriter.setInsertionPointAfter(packed);
+  SmallVector<Value> results;
+  for (auto [result, whole] :
+       llvm::zip_equal(packed->getResults(), op->getResults()))
+    results.push_back(unpackRows(rewriter, loc, result,
+                                 cast<RankedTensorType>(whole.getType()),
+                                 group));
+  rewriter.replaceOp(op, results);
+}

@@ -1,0 +1,89 @@
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-pack-groups --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --attn-pack-groups --split-input-file | FileCheck %s --check-prefix=HOST
+// RUN: fovea-opt %s --attn-pack-groups=rows=8 --split-input-file | FileCheck %s --check-prefix=ROWS
+
+// The queries of a group of three heads in one; regions see the heads and queries
+// of the graph. On a host, heads stay apart.
+// CHECK-LABEL: func @regions
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<?x6x5x64xf16>
+// CHECK: %[[X:.*]] = tensor.expand_shape %[[Q]] {{\[\[}}0], [1, 2], [3], [4]] {{.*}} into tensor<?x2x3x5x64xf16>
+// CHECK: %[[P:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0], [1], [2, 3], [4]] : tensor<?x2x3x5x64xf16> into tensor<?x2x15x64xf16>
+// CHECK: %[[O:.*]], %[[L:.*]] = attn.attention %[[P]], %{{.*}}, %{{.*}} scale(1.250000e-01) dropout
+// CHECK: score {
+// CHECK: ^bb0(%[[S:.*]]: f32, %[[B:.*]]: index, %[[H:.*]]: index, %[[R:.*]]: index, %[[J:.*]]: index):
+// CHECK: %[[FIVE:.*]] = arith.constant 5 : index
+// CHECK: %[[M:.*]] = arith.divui %[[R]], %[[FIVE]]
+// CHECK: arith.remui %[[R]], %[[FIVE]]
+// CHECK: %[[F:.*]] = arith.muli %[[H]], %{{.*}} : index
+// CHECK: %[[HEAD:.*]] = arith.addi %[[F]], %[[M]]
+// CHECK: tensor.extract %{{.*}}[%[[HEAD]]] : tensor<6xf32>
+// CHECK: mask {
+// CHECK: ^bb0(%{{.*}}: index, %{{.*}}: index, %[[R2:.*]]: index, %[[J2:.*]]: index):
+// CHECK: %[[I2:.*]] = arith.remui %[[R2]], %{{.*}}
+// CHECK: arith.cmpi sge, %[[I2]], %[[J2]]
+// CHECK: -> tensor<?x2x15x32xf16>, tensor<?x2x15xf32>
+// CHECK: %[[XO:.*]] = tensor.expand_shape %[[O]] {{.*}} into tensor<?x2x3x5x32xf16>
+// CHECK: tensor.collapse_shape %[[XO]] {{\[\[}}0], [1, 2], [3], [4]] : tensor<?x2x3x5x32xf16> into tensor<?x6x5x32xf16>
+// CHECK: %[[XL:.*]] = tensor.expand_shape %[[L]] {{.*}} into tensor<?x2x3x5xf32>
+// CHECK: tensor.collapse_shape %[[XL]] {{\[\[}}0], [1, 2], [3]] : tensor<?x2x3x5xf32> into tensor<?x6x5xf32>
+// HOST-LABEL: func @regions
+// HOST-NOT: expand_shape
+// HOST: attn.attention
+// ROWS-LABEL: func @regions
+// ROWS-NOT: expand_shape
+// ROWS: attn.attention
+func.func @regions(%q: tensor<?x6x5x64xf16>, %k: tensor<?x2x?x64xf16>, %v: tensor<?x2x?x32xf16>, %slopes: tensor<6xf32>, %seed: i64)
+    -> (tensor<?x6x5x32xf16>, tensor<?x6x5xf32>) {
+  %o, %l = attn.attention %q, %k, %v scale(0.125) dropout(0.1, %seed, %seed)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %slopes[%h] : tensor<6xf32>
+      %r = arith.mulf %s, %x : f32
+      attn.yield %r : f32
+    }
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } : tensor<?x6x5x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x32xf16> -> tensor<?x6x5x32xf16>, tensor<?x6x5xf32>
+  return %o, %l : tensor<?x6x5x32xf16>, tensor<?x6x5xf32>
+}
+
+// -----
+
+// One query of any number of heads: all in one.
+// CHECK-LABEL: func @decode
+// CHECK: attn.attention {{.*}} : tensor<2x1x64x64xf16>, {{.*}} -> tensor<2x1x64x64xf16>
+// ROWS-LABEL: func @decode
+// ROWS: attn.attention {{.*}} : tensor<2x64x1x64xf16>,
+func.func @decode(%q: tensor<2x64x1x64xf16>, %k: tensor<2x1x?x64xf16>) -> tensor<2x64x1x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x64x1x64xf16>, tensor<2x1x?x64xf16>, tensor<2x1x?x64xf16> -> tensor<2x64x1x64xf16>
+  return %o : tensor<2x64x1x64xf16>
+}
+
+// -----
+
+// More rows than a tile has.
+// CHECK-LABEL: func @many
+// CHECK-NOT: expand_shape
+// CHECK: return
+func.func @many(%q: tensor<2x8x17x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2x8x17x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x8x17x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x17x64xf16>
+  return %o : tensor<2x8x17x64xf16>
+}
+
+// -----
+
+// Heads that share nothing; sizes that are not known; a schedule, which is for
+// the queries as they are.
+// CHECK-LABEL: func @others
+// CHECK-NOT: expand_shape
+// CHECK: return
+func.func @others(%q: tensor<2x8x1x64xf16>, %k: tensor<2x8x?x64xf16>, %p: tensor<2x8x?x64xf16>, %g: tensor<2x2x?x64xf16>)
+    -> (tensor<2x8x1x64xf16>, tensor<2x8x?x64xf16>, tensor<2x8x1x64xf16>) {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x8x1x64xf16>, tensor<2x8x?x64xf16>, tensor<2x8x?x64xf16> -> tensor<2x8x1x64xf16>
+  %u = attn.attention %p, %g, %g scale(0.125) : tensor<2x8x?x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x?x64xf16>
+  %s = attn.attention %q, %g, %g scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+    : tensor<2x8x1x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x1x64xf16>
+  return %o, %u, %s : tensor<2x8x1x64xf16>, tensor<2x8x?x64xf16>, tensor<2x8x1x64xf16>
+}
