@@ -299,8 +299,8 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
 
 /// Appends the schedule with keys split so that parts are blocks of up to a few
 /// whole waves, if tiles of queries leave half of the multiprocessors idle and
-/// keys are far more than queries, whose outputs all parts write. Short parts may
-/// be over before an earlier maximum pays off.
+/// keys are far more than queries, whose outputs all parts write. Short parts
+/// may be over before an earlier maximum pays off.
 static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
                          ScheduleAttr schedule, const AttentionShape &shape,
                          const GpuFootprint &footprint,
@@ -314,8 +314,8 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
   if (blocks < 1 || 2 * blocks > target.getCores() ||
       keys < kKeysPerQuery * shape.queries)
     return;
-  int64_t most = std::clamp<int64_t>(keys / kFewestKeys, 1,
-                                     std::min(steps, kMostParts));
+  int64_t most =
+      std::clamp<int64_t>(keys / kFewestKeys, 1, std::min(steps, kMostParts));
   for (int64_t wave = 1; wave <= kMostWaves; ++wave) {
     int64_t parts = std::min(wave * slots / blocks, most);
     // Fewer parts may be as long.

@@ -623,37 +623,37 @@ static SmallVector<Value> emitMerge(Emitter &e, MergeOp op) {
     return f.select(f.isEqual(lse, e.constant(wide, -kInfinity)),
                     e.constant(type, 0.0), weight);
   };
-  Value sum = emitPartReduction(
-      e, partLse, maximum, type, 0.0,
-      [&](const Formula &f, ValueRange in) -> Value {
-        return f.add(in[2], getWeight(f, in[0], in[1]));
-      });
+  Value sum =
+      emitPartReduction(e, partLse, maximum, type, 0.0,
+                        [&](const Formula &f, ValueRange in) -> Value {
+                          return f.add(in[2], getWeight(f, in[0], in[1]));
+                        });
 
   SmallVector<OpFoldResult> shape = e.sizes(partLse);
   std::rotate(shape.begin(), shape.begin() + 1, shape.end());
   AffineMap rows = e.project(4, {0, 1, 2});
-  Value weights = e.generic(
-      4, 0, {partLse, maximum, sum}, e.empty(shape, type),
-      {e.project(4, {3, 0, 1, 2}), rows, rows, e.identity(4)}, type,
-      [&](const Formula &f, ValueRange in) -> Value {
-        Value zero = e.constant(type, 0.0);
-        Value quotient = f.div(getWeight(f, in[0], in[1]), in[2]);
-        return f.select(f.isEqual(in[2], zero), zero, quotient);
-      });
+  Value weights =
+      e.generic(4, 0, {partLse, maximum, sum}, e.empty(shape, type),
+                {e.project(4, {3, 0, 1, 2}), rows, rows, e.identity(4)}, type,
+                [&](const Formula &f, ValueRange in) -> Value {
+                  Value zero = e.constant(type, 0.0);
+                  Value quotient = f.div(getWeight(f, in[0], in[1]), in[2]);
+                  return f.select(f.isEqual(in[2], zero), zero, quotient);
+                });
 
   // Loops: batch, head, query, part, feature. Features come last, so that all
   // steps are fused by rows.
   SmallVector<utils::IteratorType> loops(5, utils::IteratorType::parallel);
   loops[3] = utils::IteratorType::reduction;
   shape.back() = e.sizes(parts)[4];
-  Value output = e.generic(
-      loops, {parts, weights}, e.filled(shape, type, 0.0),
-      {e.project(5, {3, 0, 1, 2, 4}), e.project(5, {0, 1, 2, 3}),
-       e.project(5, {0, 1, 2, 4})},
-      type, [&](const Formula &f, ValueRange in) -> Value {
-        Value product = f.mul(in[1], f.convert(in[0]));
-        return f.add(in[2], e.unlessZero(f, in[1], product));
-      });
+  Value output =
+      e.generic(loops, {parts, weights}, e.filled(shape, type, 0.0),
+                {e.project(5, {3, 0, 1, 2, 4}), e.project(5, {0, 1, 2, 3}),
+                 e.project(5, {0, 1, 2, 4})},
+                type, [&](const Formula &f, ValueRange in) -> Value {
+                  Value product = f.mul(in[1], f.convert(in[0]));
+                  return f.add(in[2], e.unlessZero(f, in[1], product));
+                });
   SmallVector<Value> results = {e.rounded(output, outputType)};
   if (!op.getLse())
     return results;

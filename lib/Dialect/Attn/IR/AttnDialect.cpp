@@ -379,8 +379,9 @@ AttentionBackwardOp::reifyResultShapes(OpBuilder &builder,
 LogicalResult MergeOp::reifyResultShapes(OpBuilder &builder,
                                          ReifiedRankedShapedTypeDims &shapes) {
   Value parts = getParts();
-  shapes.push_back(mixedSizes(builder, getLoc(), getOutput().getType(),
-                              {{parts, 1}, {parts, 2}, {parts, 3}, {parts, 4}}));
+  shapes.push_back(
+      mixedSizes(builder, getLoc(), getOutput().getType(),
+                 {{parts, 1}, {parts, 2}, {parts, 3}, {parts, 4}}));
   if (getLse())
     shapes.push_back(mixedSizes(builder, getLoc(), getLse().getType(),
                                 {{parts, 1}, {parts, 2}, {parts, 3}}));

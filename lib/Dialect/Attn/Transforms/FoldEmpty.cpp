@@ -33,8 +33,8 @@ static bool isEmpty(Value value) {
 /// Returns the value of every element of `result`, a sum over nothing.
 static double getValueOfEmptySum(OpResult result) {
   auto merge = dyn_cast<MergeOp>(result.getOwner());
-  bool isLse = merge ? result == merge.getLse()
-                     : isa<LogSumExpOp>(result.getOwner());
+  bool isLse =
+      merge ? result == merge.getLse() : isa<LogSumExpOp>(result.getOwner());
   return isLse ? -std::numeric_limits<double>::infinity() : 0.0;
 }
 
@@ -114,10 +114,10 @@ struct FoldEmpty final : fovea::attn::impl::AttnFoldEmptyBase<FoldEmpty> {
           merge && isEmpty(merge.getPartLse()))
         graph.push_back(op);
       else if (isa<ReifyRankedShapedTypeOpInterface>(op) &&
-          isa<AttnDialect>(op->getDialect()) && op->getNumResults() == 1 &&
-          (isEmpty(op->getResult(0)) ||
-           (isa<ScoresOp, ValuesOp, SumQueriesOp, LogSumExpOp>(op) &&
-            llvm::any_of(op->getOperands(), isEmpty))))
+               isa<AttnDialect>(op->getDialect()) && op->getNumResults() == 1 &&
+               (isEmpty(op->getResult(0)) ||
+                (isa<ScoresOp, ValuesOp, SumQueriesOp, LogSumExpOp>(op) &&
+                 llvm::any_of(op->getOperands(), isEmpty))))
         graph.push_back(op);
       else if (hasNoIteration(op))
         loops.push_back(op);

@@ -89,8 +89,7 @@ private:
 static Value packRows(OpBuilder &builder, Location loc, Value tensor,
                       const Group &group) {
   auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<OpFoldResult> sizes =
-      tensor::getMixedSizes(builder, loc, tensor);
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
   sizes[1] = builder.getIndexAttr(group.kvHeads);
   sizes.insert(sizes.begin() + 2, builder.getIndexAttr(group.heads));
   SmallVector<ReassociationIndices> split = {{0}, {1, 2}, {3}, {4}},
@@ -104,8 +103,7 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
 /// Returns `tensor`, [B, Hkv, G * Sq, ...], as `type`, [B, Hkv * G, Sq, ...].
 static Value unpackRows(OpBuilder &builder, Location loc, Value tensor,
                         RankedTensorType type, const Group &group) {
-  SmallVector<OpFoldResult> sizes =
-      tensor::getMixedSizes(builder, loc, tensor);
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
   sizes[2] = builder.getIndexAttr(group.heads);
   sizes.insert(sizes.begin() + 3, builder.getIndexAttr(group.queries));
   SmallVector<ReassociationIndices> split = {{0}, {1}, {2, 3}, {4}},
@@ -113,8 +111,7 @@ static Value unpackRows(OpBuilder &builder, Location loc, Value tensor,
   split.resize(type.getRank());
   join.resize(type.getRank());
   Value expanded = expandShape(builder, loc, tensor, split, sizes);
-  Value result =
-      tensor::CollapseShapeOp::create(builder, loc, expanded, join);
+  Value result = tensor::CollapseShapeOp::create(builder, loc, expanded, join);
   return builder.createOrFold<tensor::CastOp>(loc, type, result);
 }
 
@@ -135,8 +132,7 @@ static void packRegion(RewriterBase &rewriter, Region &from, Region &to,
   // The analysis of masks knows these quotients.
   IndexMath index(rewriter, loc);
   Value queries = index.materialize(index.constant(group.queries));
-  Value member =
-      rewriter.createOrFold<arith::DivUIOp>(loc, row, queries);
+  Value member = rewriter.createOrFold<arith::DivUIOp>(loc, row, queries);
   row = rewriter.createOrFold<arith::RemUIOp>(loc, row, queries);
   OpFoldResult first = index.mul(head, index.constant(group.heads));
   head = index.materialize(index.add(first, member));
@@ -166,8 +162,7 @@ void PackGroups::pack(RewriterBase &rewriter, AttentionOp op,
   SmallVector<Value> results;
   for (auto [result, whole] :
        llvm::zip_equal(packed->getResults(), op->getResults()))
-    results.push_back(unpackRows(rewriter, loc, result,
-                                 cast<RankedTensorType>(whole.getType()),
-                                 group));
+    results.push_back(unpackRows(
+        rewriter, loc, result, cast<RankedTensorType>(whole.getType()), group));
   rewriter.replaceOp(op, results);
 }

@@ -144,10 +144,10 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
   for (auto [number, type] : llvm::enumerate(types))
     workspaces.push_back(tensor::EmptyOp::create(
         rewriter, loc, getShape(count, 4 - number), type));
-  auto forall = scf::ForallOp::create(
-      rewriter, loc, {zero, zero, zero, zero},
-      {sizes[0], sizes[1], sizes[2], count}, {one, one, step, one}, workspaces,
-      /*mapping=*/std::nullopt);
+  auto forall = scf::ForallOp::create(rewriter, loc, {zero, zero, zero, zero},
+                                      {sizes[0], sizes[1], sizes[2], count},
+                                      {one, one, step, one}, workspaces,
+                                      /*mapping=*/std::nullopt);
 
   rewriter.setInsertionPointToStart(forall.getBody());
   SmallVector<Value> ivs = forall.getInductionVars();
@@ -164,11 +164,10 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
     destinations.push_back(tensor::ExtractSliceOp::create(
         rewriter, loc, type, workspace, offsets, shape, strides));
   }
-  auto whole = FinalizeOp::create(rewriter, loc,
-                                  ValueRange(destinations).getTypes(),
-                                  root.getAcc(), root.getMax(), root.getSum(),
-                                  destinations[0], destinations[1],
-                                  root.getNatural());
+  auto whole =
+      FinalizeOp::create(rewriter, loc, ValueRange(destinations).getTypes(),
+                         root.getAcc(), root.getMax(), root.getSum(),
+                         destinations[0], destinations[1], root.getNatural());
   AffineExpr d0 = rewriter.getAffineDimExpr(0),
              s0 = rewriter.getAffineSymbolExpr(0);
   OpFoldResult rows = step;
@@ -176,7 +175,8 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
       !known || *known % queryTile)
     rows = affine::makeComposedFoldedAffineMin(
         rewriter, loc,
-        AffineMap::get(1, 1, {rewriter.getAffineConstantExpr(queryTile), s0 - d0},
+        AffineMap::get(1, 1,
+                       {rewriter.getAffineConstantExpr(queryTile), s0 - d0},
                        rewriter.getContext()),
         {ivs[2], sizes[2]});
   FailureOr<TilingResult> tiled = whole.getTiledImplementation(
@@ -199,9 +199,8 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
   }
 
   rewriter.setInsertionPointAfter(forall);
-  rewriter.replaceOpWithNewOp<MergeOp>(root, root->getResultTypes(),
-                                       forall.getResult(0),
-                                       forall.getResult(1));
+  rewriter.replaceOpWithNewOp<MergeOp>(
+      root, root->getResultTypes(), forall.getResult(0), forall.getResult(1));
   return forall;
 }
 

@@ -163,10 +163,9 @@ getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
 }
 
 template <typename OpTy>
-static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
-                                      Coordinate along, int64_t tileSize,
-                                      const MaskTables &tables,
-                                      std::optional<KeyPart> part = {}) {
+static FailureOr<MaskedLoopInfo>
+tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
+     const MaskTables &tables, std::optional<KeyPart> part = {}) {
   Location loc = pass.getLoc();
   Region &mask = pass.getMask();
   MaskedLoopInfo info;

@@ -29,9 +29,10 @@ struct KeyPart {
 };
 
 /// Cuts `pass`, already a tile of queries, into an `scf.for` over tiles of
-/// `size` keys, or over a part of these tiles. The mask gives the bounds of the loop, the condition under
-/// which a tile is skipped, unless the bounds are exact, and the condition
-/// under which the mask is applied to it. Replaces and erases `pass`.
+/// `size` keys, or over a part of these tiles. The mask gives the bounds of the
+/// loop, the condition under which a tile is skipped, unless the bounds are
+/// exact, and the condition under which the mask is applied to it. Replaces and
+/// erases `pass`.
 mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
                                            OnlineAttentionOp pass, int64_t size,
                                            const MaskTables &tables,
