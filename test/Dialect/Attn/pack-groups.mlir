@@ -53,23 +53,23 @@ func.func @regions(%q: tensor<?x6x5x64xf16>, %k: tensor<?x2x?x64xf16>, %v: tenso
 
 // One query of any number of heads: all in one.
 // CHECK-LABEL: func @decode
-// CHECK: attn.attention {{.*}} : tensor<2x1x64x64xf16>, {{.*}} -> tensor<2x1x64x64xf16>
+// CHECK: attn.attention {{.*}} : tensor<2x1x77x64xf16>, {{.*}} -> tensor<2x1x77x64xf16>
 // ROWS-LABEL: func @decode
-// ROWS: attn.attention {{.*}} : tensor<2x64x1x64xf16>,
-func.func @decode(%q: tensor<2x64x1x64xf16>, %k: tensor<2x1x?x64xf16>) -> tensor<2x64x1x64xf16> {
-  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x64x1x64xf16>, tensor<2x1x?x64xf16>, tensor<2x1x?x64xf16> -> tensor<2x64x1x64xf16>
-  return %o : tensor<2x64x1x64xf16>
+// ROWS: attn.attention {{.*}} : tensor<2x1x77x64xf16>,
+func.func @decode(%q: tensor<2x77x1x64xf16>, %k: tensor<2x1x?x64xf16>) -> tensor<2x77x1x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x77x1x64xf16>, tensor<2x1x?x64xf16>, tensor<2x1x?x64xf16> -> tensor<2x77x1x64xf16>
+  return %o : tensor<2x77x1x64xf16>
 }
 
 // -----
 
-// More rows than a tile has.
+// Queries that fill more than half of a tile.
 // CHECK-LABEL: func @many
 // CHECK-NOT: expand_shape
 // CHECK: return
-func.func @many(%q: tensor<2x8x17x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2x8x17x64xf16> {
-  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x8x17x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x17x64xf16>
-  return %o : tensor<2x8x17x64xf16>
+func.func @many(%q: tensor<2x8x33x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2x8x33x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x8x33x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x33x64xf16>
+  return %o : tensor<2x8x33x64xf16>
 }
 
 // -----

@@ -71,7 +71,7 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) {
       std::optional<Group> group = Group::get(op);
-      if (op.getSchedule() || !group || group->getRows() > limit)
+      if (op.getSchedule() || !group || 2 * group->queries > limit)
         return;
       LDBG() << "attention at " << op.getLoc() << ": " << group->queries
              << " queries of " << group->heads << " heads in one";

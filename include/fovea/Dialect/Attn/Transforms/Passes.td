@@ -119,14 +119,14 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
     of keys is read once for all heads of its group, of any size, and no tensor
     core computes with empty rows instead.
 
-    The pass changes each `attn.attention` without a schedule whose number of
-    queries and size of a group are static, and have a product of at most `rows`.
-    For a host, nothing is changed.
+    The pass changes each `attn.attention` without a schedule whose heads and
+    queries are static in number and whose queries fill at most half of the
+    `rows` of a tile. For a host, nothing is changed.
   }];
   let options = [
     Option<"rows", "rows", "int64_t", "0",
-           "The largest number of rows of a packed head; 0: the target's, which "
-           "are 64 on a GPU and none on a host">
+           "Rows of a tile of queries; 0: the target's, which are 64 on a GPU and "
+           "none on a host">
   ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
