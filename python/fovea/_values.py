@@ -133,10 +133,8 @@ class Region(_regions.Region):
         one = self.constant(1, "index")
         last = self.emit(f"arith.subi {extent.name}, {one.name} : index",
                          "index")
-        # Unsigned: what is still negative is larger than everything. The
-        # compiler refuses indices that its intervals do not keep within the
-        # tensor, which know nothing of the comparison above; of this bound
-        # they need not.
+        # Unsigned: what is still negative is larger than everything, and is
+        # clamped here rather than an error of the call.
         return self.emit(f"arith.minui {index.name}, {last.name} : index",
                          "index")
 

@@ -75,6 +75,74 @@ func.func @table(%s: tensor<1x1x8x?xf32>, %table: tensor<?xf32>, %ids: tensor<8x
 
 // -----
 
+// A side of a select is needed only where its condition holds: with negative
+// indices from the end, and with indices that are clamped, nothing is demanded but
+// what a read needs. These indices are in -2 to 5, and all demands are constants.
+
+// CHECK-LABEL: func.func @wrapped(
+// CHECK-LABEL: func.func @wrapped.shapes(
+// CHECK-SAME:    {machine.messages = ["dimension 0 of $1 is {0}, expected at least {1}, which is what its indices in 'tensor.extract' need, for 'attn.modify' at line [[#]]", "dimension 0 of $1 is
+// CHECK-NOT:       , "
+// CHECK:         %[[C6:.*]] = arith.constant 6 : index
+// CHECK:         arith.cmpi sge, %{{.*}}, %[[C6]] : index
+// CHECK-NOT:     arith.cmpi
+func.func @wrapped(%s: tensor<1x1x8x1xf32>, %table: tensor<?xf32>, %eight: tensor<8xf32>) -> tensor<1x1x8x1xf32> {
+  %r = attn.modify %s {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c5 = arith.constant 5 : index
+    %c8 = arith.constant 8 : index
+    %at = arith.subi %i, %c2 : index
+    // From the end.
+    %negative = arith.cmpi slt, %at, %c0 : index
+    %end = arith.addi %at, %c8 : index
+    %wrapped = arith.select %negative, %end, %at : index
+    %e = tensor.extract %eight[%wrapped] : tensor<8xf32>
+    // Clamped to 0, by the condition the other way around.
+    %positive = arith.cmpi sgt, %at, %c0 : index
+    %clamped = arith.select %positive, %at, %c0 : index
+    %f = tensor.extract %table[%clamped] : tensor<?xf32>
+    // Two conditions at once, and a side that is never chosen.
+    %low = arith.cmpi sge, %at, %c0 : index
+    %high = arith.cmpi sle, %at, %c5 : index
+    %inside = arith.andi %low, %high : i1
+    %both = arith.select %inside, %at, %c0 : index
+    %never = arith.cmpi slt, %both, %c0 : index
+    %far = arith.muli %both, %c8 : index
+    %picked = arith.select %never, %far, %both : index
+    %g = tensor.extract %table[%picked] : tensor<?xf32>
+    %y = arith.addf %x, %e : f32
+    %z = arith.addf %y, %f : f32
+    %w = arith.addf %z, %g : f32
+    attn.yield %w : f32
+  } : tensor<1x1x8x1xf32>
+  return %r : tensor<1x1x8x1xf32>
+}
+
+// -----
+
+// A select whose condition says nothing of its sides has the range of both.
+
+// CHECK-LABEL: func.func @either(
+// CHECK-LABEL: func.func @either.shapes(
+// CHECK:         arith.constant 16 : index
+func.func @either(%s: tensor<1x1x8x1xf32>, %table: tensor<?xf32>) -> tensor<1x1x8x1xf32> {
+  %r = attn.modify %s {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %c8 = arith.constant 8 : index
+    %zero = arith.constant 0.0 : f32
+    %above = arith.cmpf ogt, %x, %zero : f32
+    %far = arith.addi %i, %c8 : index
+    %at = arith.select %above, %far, %i : index
+    %e = tensor.extract %table[%at] : tensor<?xf32>
+    attn.yield %e : f32
+  } : tensor<1x1x8x1xf32>
+  return %r : tensor<1x1x8x1xf32>
+}
+
+// -----
+
 // linalg and tensor ops.
 
 // CHECK-LABEL: func.func @others.shapes(

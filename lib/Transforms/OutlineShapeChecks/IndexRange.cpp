@@ -17,7 +17,7 @@ using namespace fovea;
 void IndexRanges::setExtent(Value coordinate, Value extent) {
   Value last = builder.createOrFold<arith::SubIOp>(coordinate.getLoc(), extent,
                                                    constant(1));
-  known[coordinate] = IndexRange{constant(0), last};
+  given[coordinate] = IndexRange{constant(0), last};
 }
 
 Value IndexRanges::constant(int64_t value) {
@@ -25,12 +25,124 @@ Value IndexRanges::constant(int64_t value) {
 }
 
 std::optional<IndexRange> IndexRanges::get(Value value) {
+  if (auto found = given.find(value); found != given.end())
+    return found->second;
   auto found = known.find(value);
   if (found != known.end())
     return found->second;
   std::optional<IndexRange> range = compute(value);
   known[value] = range;
   return range;
+}
+
+bool IndexRanges::assume(arith::CmpIPredicate predicate, Value left,
+                         Value right) {
+  std::optional<IndexRange> a = get(left), b = get(right);
+  // Constants, and values from outside, are what they are.
+  if (!a || !b || matchPattern(left, m_Constant()) ||
+      !region.isAncestor(left.getParentRegion()))
+    return false;
+  Location loc = left.getLoc();
+  auto atMost = [&](Value bound) {
+    a->high = builder.createOrFold<arith::MinSIOp>(loc, a->high, bound);
+  };
+  auto atLeast = [&](Value bound) {
+    a->low = builder.createOrFold<arith::MaxSIOp>(loc, a->low, bound);
+  };
+  switch (predicate) {
+  case arith::CmpIPredicate::slt:
+    atMost(builder.createOrFold<arith::SubIOp>(loc, b->high, constant(1)));
+    break;
+  case arith::CmpIPredicate::sle:
+    atMost(b->high);
+    break;
+  case arith::CmpIPredicate::sgt:
+    atLeast(builder.createOrFold<arith::AddIOp>(loc, b->low, constant(1)));
+    break;
+  case arith::CmpIPredicate::sge:
+    atLeast(b->low);
+    break;
+  case arith::CmpIPredicate::eq:
+    atMost(b->high);
+    atLeast(b->low);
+    break;
+  default:
+    return false;
+  }
+  given[left] = *a;
+  known.clear();
+  return true;
+}
+
+bool IndexRanges::assume(Value condition, bool holds) {
+  Operation *op = condition.getDefiningOp();
+  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op)) {
+    arith::CmpIPredicate predicate = compare.getPredicate();
+    if (!holds)
+      predicate = arith::invertPredicate(predicate);
+    bool narrows = assume(predicate, compare.getLhs(), compare.getRhs());
+    switch (predicate) {
+    case arith::CmpIPredicate::slt:
+      predicate = arith::CmpIPredicate::sgt;
+      break;
+    case arith::CmpIPredicate::sle:
+      predicate = arith::CmpIPredicate::sge;
+      break;
+    case arith::CmpIPredicate::sgt:
+      predicate = arith::CmpIPredicate::slt;
+      break;
+    case arith::CmpIPredicate::sge:
+      predicate = arith::CmpIPredicate::sle;
+      break;
+    default:
+      break;
+    }
+    return assume(predicate, compare.getRhs(), compare.getLhs()) || narrows;
+  }
+  bool narrows = false;
+  if (holds ? isa_and_nonnull<arith::AndIOp>(op)
+            : isa_and_nonnull<arith::OrIOp>(op))
+    for (Value part : op->getOperands())
+      narrows |= assume(part, holds);
+  return narrows;
+}
+
+/// Every side of a select is bounded anew for its condition, and in it every
+/// side of those that it is computed from. Those beyond this depth are bounded
+/// without their conditions.
+static constexpr unsigned kMaxDepth = 6;
+
+std::optional<IndexRange> IndexRanges::computeSelect(arith::SelectOp select) {
+  // Each side is chosen only where the condition says so.
+  auto getSide = [&](Value side, bool holds) {
+    IndexRanges ranges(builder, region);
+    ranges.given = given;
+    ranges.depth = depth + 1;
+    if (depth < kMaxDepth && ranges.assume(select.getCondition(), holds))
+      return ranges.get(side);
+    return get(side);
+  };
+  std::optional<IndexRange> a = getSide(select.getTrueValue(), true),
+                            b = getSide(select.getFalseValue(), false);
+  if (!a || !b)
+    return std::nullopt;
+  // A side that is never chosen has no range.
+  Location loc = select.getLoc();
+  auto isEmpty = [&](const IndexRange &range) {
+    return builder.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::sgt,
+                                               range.low, range.high);
+  };
+  auto choose = [&](Value condition, Value x, Value y) {
+    return builder.createOrFold<arith::SelectOp>(loc, condition, x, y);
+  };
+  Value noA = isEmpty(*a), noB = isEmpty(*b);
+  IndexRange first = {choose(noA, b->low, a->low),
+                      choose(noA, b->high, a->high)};
+  IndexRange second = {choose(noB, a->low, b->low),
+                       choose(noB, a->high, b->high)};
+  return IndexRange{
+      builder.createOrFold<arith::MinSIOp>(loc, first.low, second.low),
+      builder.createOrFold<arith::MaxSIOp>(loc, first.high, second.high)};
 }
 
 std::optional<IndexRange> IndexRanges::compute(Value value) {
@@ -63,14 +175,8 @@ std::optional<IndexRange> IndexRanges::compute(Value value) {
   }
   if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(op))
     return get(op->getOperand(0));
-  if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    auto a = get(select.getTrueValue()), b = get(select.getFalseValue());
-    if (!a || !b)
-      return std::nullopt;
-    return IndexRange{
-        builder.createOrFold<arith::MinSIOp>(loc, a->low, b->low),
-        builder.createOrFold<arith::MaxSIOp>(loc, a->high, b->high)};
-  }
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return computeSelect(select);
   if (op->getNumOperands() != 2)
     return std::nullopt;
   auto a = get(op->getOperand(0)), b = get(op->getOperand(1));

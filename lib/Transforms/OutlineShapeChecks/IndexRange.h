@@ -8,6 +8,7 @@
 #ifndef FOVEA_LIB_TRANSFORMS_OUTLINESHAPECHECKS_INDEXRANGE_H
 #define FOVEA_LIB_TRANSFORMS_OUTLINESHAPECHECKS_INDEXRANGE_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -37,10 +38,22 @@ public:
 
 private:
   std::optional<IndexRange> compute(mlir::Value value);
+  std::optional<IndexRange> computeSelect(mlir::arith::SelectOp select);
   mlir::Value constant(int64_t value);
+
+  /// Narrows the ranges of what `condition` compares to those where it holds,
+  /// or does not, and returns true if it narrows any. A range of nothing has a
+  /// low end above its high one.
+  bool assume(mlir::Value condition, bool holds);
+  bool assume(mlir::arith::CmpIPredicate predicate, mlir::Value left,
+              mlir::Value right);
 
   mlir::OpBuilder &builder;
   mlir::Region &region;
+  /// The ranges that others are computed from.
+  llvm::DenseMap<mlir::Value, IndexRange> given;
+  /// The number of conditions that are assumed.
+  unsigned depth = 0;
   llvm::DenseMap<mlir::Value, std::optional<IndexRange>> known;
 };
 
