@@ -561,11 +561,21 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
            });
   }
 
-  /// Removes the rounding of values that one op hands to the next within a
-  /// body.
-  static LogicalResult keepWide(arith::ExtFOp op, PatternRewriter &rewriter) {
+  /// Marks, during fusion, the rounding that a body asks for itself.
+  static constexpr llvm::StringLiteral kRoundsAttrName = "machine.rounds";
+
+  /// Returns the op that rounds what `op` widens again, if there is one.
+  static arith::TruncFOp getRounding(arith::ExtFOp op) {
     auto narrow = op.getIn().getDefiningOp<arith::TruncFOp>();
-    if (!narrow || narrow.getIn().getType() != op.getType())
+    return narrow && narrow.getIn().getType() == op.getType() ? narrow
+                                                              : nullptr;
+  }
+
+  /// Removes the rounding of values that one op hands to the next, once both
+  /// have one body.
+  static LogicalResult keepWide(arith::ExtFOp op, PatternRewriter &rewriter) {
+    arith::TruncFOp narrow = getRounding(op);
+    if (!narrow || op->hasAttr(kRoundsAttrName))
       return failure();
     rewriter.replaceOp(op, narrow.getIn());
     return success();
@@ -587,7 +597,14 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     patterns.add(keepWide);
     tensor::populateFoldTensorEmptyPatterns(patterns);
-    return applyPatternsGreedily(forall.getRegion(), std::move(patterns));
+    forall.walk([](arith::ExtFOp op) {
+      if (getRounding(op))
+        op->setAttr(kRoundsAttrName, UnitAttr::get(op.getContext()));
+    });
+    LogicalResult result =
+        applyPatternsGreedily(forall.getRegion(), std::move(patterns));
+    forall.walk([](arith::ExtFOp op) { op->removeAttr(kRoundsAttrName); });
+    return result;
   }
 };
 } // namespace

@@ -394,3 +394,29 @@ def test_strategies_agree_with_many_queries_and_keys():
     case = Case(mask="causal", heads=2, kv_heads=1, dim=64, value_dim=64)
     for strategy in ("fused", "two-pass", "three-pass"):
         run(case, (1, 700, 900), strategy)
+
+
+@pytest.mark.parametrize("strategy", fovea.STRATEGIES)
+def test_what_a_score_region_rounds_is_rounded(strategy):
+    """In no level of the IR is the pair of casts taken for nothing."""
+    attend = fovea.compile("""
+!t = tensor<1x2x64x64xf32>
+func.func @attend(%q: !t, %k: !t) -> !t {
+  %o = attn.attention %q, %k, %k scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %t = arith.truncf %s : f32 to bf16
+    %x = arith.extf %t : bf16 to f32
+    attn.yield %x : f32
+  } : !t, !t, !t -> !t
+  return %o : !t
+}""", target=TARGET, strategy=strategy)
+    # Whole numbers, so that no other rounding decides what the casts make.
+    random = np.random.default_rng(0)
+    q, k = random.integers(-9, 10, (2, 1, 2, 64, 64)).astype(np.float32)
+    scores = np.einsum("bhid,bhjd->bhij", q, k) / 8
+    rounded = widen(narrow(scores, "bf16"), "bf16").astype(np.float64)
+    assert (rounded != scores).mean() > 0.1
+    weights = np.exp(rounded - rounded.max(-1, keepdims=True))
+    expected = weights / weights.sum(-1, keepdims=True) @ k
+    found = np.asarray(attend(q, k))
+    assert np.abs(found - expected).max() < 1e-4

@@ -92,6 +92,48 @@ func.func @around_product(%x: tensor<8x64xf32>, %w: tensor<64x64xf32>)
 
 // -----
 
+// A tensor of bf16 between two ops is not rounded where both become one, as it
+// would be in registers. The rounding that a body asks for itself stays.
+// CHECK-LABEL: func.func @rounding
+// CHECK: linalg.generic
+// CHECK:   %[[E:.*]] = math.exp %{{.*}} : f32
+// CHECK-NEXT: %[[OWN:.*]] = arith.truncf %[[E]] : f32 to f16
+// CHECK-NEXT: %[[WIDE:.*]] = arith.extf %[[OWN]] : f16 to f32
+// CHECK-NEXT: %[[HALF:.*]] = arith.mulf %[[WIDE]], %{{.*}} : f32
+// CHECK-NEXT: arith.addf %[[HALF]], %{{.*}} : f32
+// CHECK-NEXT: linalg.yield
+// CHECK-NOT: machine.rounds
+func.func @rounding(%x: tensor<8x64xf32>, %r: tensor<8x64xf32>) -> tensor<8x64xf32> {
+  %half = arith.constant 0.5 : f32
+  %b = tensor.empty() : tensor<8x64xbf16>
+  %between = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x64xf32>) outs(%b : tensor<8x64xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %e = math.exp %in : f32
+    %own = arith.truncf %e : f32 to f16
+    %wide = arith.extf %own : f16 to f32
+    %h = arith.mulf %wide, %half : f32
+    %narrow = arith.truncf %h : f32 to bf16
+    linalg.yield %narrow : bf16
+  } -> tensor<8x64xbf16>
+  %f = tensor.empty() : tensor<8x64xf32>
+  %sum = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+                       affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%between, %r : tensor<8x64xbf16>, tensor<8x64xf32>) outs(%f : tensor<8x64xf32>) {
+  ^bb0(%in: bf16, %other: f32, %out: f32):
+    %w = arith.extf %in : bf16 to f32
+    %s = arith.addf %w, %other : f32
+    linalg.yield %s : f32
+  } -> tensor<8x64xf32>
+  return %sum : tensor<8x64xf32>
+}
+
+// -----
+
 // One op, and rows in another order, stay as they are.
 // CHECK-LABEL: func.func @apart
 // CHECK-NOT: scf.forall

@@ -137,7 +137,8 @@ def LinalgFuseRows : Pass<"linalg-fuse-rows"> {
     row has at most 65536 elements, as far as sizes are known. Contractions are
     in no group. Reshapes between the ops are moved out of the way first. Within
     a group elementwise ops are fused into their one consumer, and values that
-    are rounded to a narrower type and widened again in between no longer are.
+    are rounded to a narrower type and widened again between two of them no longer
+    are; what one op rounds and widens itself stays rounded.
 
     With `scope=op` only ops that replace the same graph op (`machine.kernel`) are
     fused: the unfused baseline, kernel by kernel.
