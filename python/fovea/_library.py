@@ -5,6 +5,7 @@
 import ctypes
 import os
 import pathlib
+import sys
 
 MAX_RANK = 8
 
@@ -68,9 +69,11 @@ def _find():
     if override:
         return override
     here = pathlib.Path(__file__).resolve().parent
-    # In an installed package; in a checkout that was built.
-    for folder in (here, here.parents[1] / "build" / "lib"):
-        path = folder / "libfovea.so"
+    # In an installed package; in a checkout that was built; in a package that
+    # was installed with -e, whose library is not where its sources are.
+    for folder in (here, here.parents[1] / "build" / "lib",
+                   *sys.modules[__package__].__path__):
+        path = pathlib.Path(folder) / "libfovea.so"
         if path.exists():
             return str(path)
     return "libfovea.so"
@@ -83,7 +86,7 @@ def _load():
     except OSError as error:
         raise ImportError(
             f"cannot load Fovea's library '{path}': {error}; build it with "
-            "scripts/demo, or set FOVEA_LIBRARY to its path"
+            "scripts/demo or pip install, or set FOVEA_LIBRARY to its path"
         ) from None
     pointer, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
     out = ctypes.POINTER(ctypes.c_void_p)

@@ -567,3 +567,21 @@ def test_fused_memory_does_not_grow_with_the_scores():
     f(*operands)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert after - before < 100 << 10
+
+
+def test_where_the_library_is_found(monkeypatch, tmp_path):
+    from fovea import _library
+
+    checkout, installed = tmp_path / "checkout", tmp_path / "site-packages/fovea"
+    sources = checkout / "python/fovea"
+    for folder in (sources, checkout / "build/lib", installed):
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(_library, "__file__", str(sources / "_library.py"))
+    monkeypatch.setattr(fovea, "__path__", [str(installed), str(sources)])
+    monkeypatch.delenv("FOVEA_LIBRARY", raising=False)
+    assert _library._find() == "libfovea.so"
+    for folder in (installed, checkout / "build/lib", sources):
+        (folder / "libfovea.so").touch()
+        assert _library._find() == str(folder / "libfovea.so")
+    monkeypatch.setenv("FOVEA_LIBRARY", "elsewhere.so")
+    assert _library._find() == "elsewhere.so"
