@@ -48,11 +48,11 @@ def _type_of(dtype):
 
 
 class Capture:
-    """An array that a mod closes over."""
+    """An array that a mod closes over: its name, and what is static of it."""
 
     def __init__(self, name, array):
         self.name = name
-        self.array = array
+        self.array = jax.ShapeDtypeStruct(array.shape, array.dtype)
         #: Whether each dimension's size is part of the text; others may differ
         #: without another kernel.
         self.fixed = [False] * array.ndim
@@ -598,7 +598,7 @@ def _apply(region, equation, operands):
 
 class Tracer:
     """Traces the mods of one attention. `query`, `key` and `value` have shapes
-    [B, H, S, D] and dtypes."""
+    [B, H, S, D] and dtypes. Caches may hold it: it holds no array."""
 
     def __init__(self, query, key, value, score_mod, mask_mod):
         self.inputs = {"query": query, "key": key, "value": value}
@@ -607,11 +607,18 @@ class Tracer:
         #: The names of captured arrays that get no gradient.
         self.constants = frozenset()
         self._sizes = (*query.shape[:3], key.shape[2])
+        # By the array's identity.
         self._captures = {}
-        self._jaxprs = {
-            kind: self._make_jaxpr(kind, mod)
-            for kind, mod in (("score", score_mod), ("mask", mask_mod)) if mod}
-        # Captures are known once the regions have been written.
+        self._arrays = []
+        # By "score" and "mask": the jaxpr, and the captures that are its
+        # constants.
+        self._jaxprs = {}
+        for kind, mod in (("score", score_mod), ("mask", mask_mod)):
+            if mod:
+                jaxpr = self._make_jaxpr(kind, mod)
+                self._jaxprs[kind] = jaxpr.jaxpr, [
+                    self._find(x) for x in jaxpr.consts]
+        # Captures of inner functions are known once the regions are written.
         self._write_regions()
 
     def _make_jaxpr(self, kind, mod):
@@ -633,17 +640,27 @@ class Tracer:
                 f"an array of no dimensions, {wanted} for each score")
         return jaxpr
 
-    @property
-    def captures(self):
-        """The captured arrays, in the order of the operands."""
-        return [capture.array for capture in self._captures.values()]
+    def take_arrays(self):
+        """Returns the captured arrays, in the order of the operands, and forgets
+        them."""
+        arrays, self._arrays = self._arrays, None
+        return arrays
 
     @property
     def names(self):
         return [capture.name for capture in self._captures.values()]
 
     def capture(self, region, array):
-        """Returns a captured array, one operand for each."""
+        """Returns a captured array as an operand of a region."""
+        return self._view(region, self._find(array))
+
+    def _view(self, region, capture):
+        shape = capture.array.shape
+        view = View(region, capture, [0] * len(shape), list(enumerate(shape)))
+        return view if shape else view.unroll()
+
+    def _find(self, array):
+        """Returns the operand of a captured array, one for each."""
         capture = self._captures.get(id(array))
         if capture is None:
             if array.dtype.name not in ELEMENTS:
@@ -654,15 +671,14 @@ class Tracer:
                      f"{MAX_RANK}")
             capture = Capture(f"capture{len(self._captures)}", array)
             self._captures[id(array)] = capture
-        view = View(region, capture, [0] * array.ndim,
-                    list(enumerate(array.shape)))
-        return view if array.ndim else view.unroll()
+            self._arrays.append(array)
+        return capture
 
     def _write_regions(self):
-        return {kind: self._write_region(kind, jaxpr)
-                for kind, jaxpr in self._jaxprs.items()}
+        return {kind: self._write_region(kind, *traced)
+                for kind, traced in self._jaxprs.items()}
 
-    def _write_region(self, kind, jaxpr):
+    def _write_region(self, kind, jaxpr, captures):
         region = _Region(self)
         operands = []
         for name, size in zip(("b", "h", "q", "kv"), self._sizes):
@@ -677,8 +693,8 @@ class Tracer:
         for operand in operands:
             cells.append(numpy.empty((), object))
             cells[-1][()] = operand
-        constants = [self.capture(region, x) for x in jaxpr.consts]
-        result, = _evaluate(region, jaxpr.jaxpr, constants, cells)
+        constants = [self._view(region, capture) for capture in captures]
+        result, = _evaluate(region, jaxpr, constants, cells)
         result = scalars.convert(region, _as_array(result)[()], type)
         region.prune(result.name)
         return region.write(result.name, arguments, type)

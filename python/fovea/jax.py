@@ -91,7 +91,7 @@ def flex_attention(
     operands, scale = _check(query, key, value, scale, layout)
     tracer = _trace(operands, score_mod, mask_mod, layout)
     call = _Call(tracer, scale, layout == "btnh", return_lse)
-    results = _attend(call, *operands, *tracer.captures)
+    results = _attend(call, *operands, *tracer.take_arrays())
     return results if return_lse else results[0]
 
 

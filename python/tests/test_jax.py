@@ -3,6 +3,8 @@
 """fovea.jax against the same mods over all scores in float64."""
 
 import functools
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -279,6 +281,23 @@ def test_other_lengths_need_no_other_kernel():
         return texts[0]
     assert trace(7) == trace(1000)
     assert "tensor.extract %capture0[%h, %q, %kv]" in trace(7)
+
+
+def test_nothing_holds_captured_arrays():
+    bias = make((H, L, S), 12)
+    alive = weakref.ref(bias)
+
+    def attend(bias):
+        return flex_attention(*inputs(), lambda s, b, h, i, j: s + bias[h, i, j],
+                              lambda b, h, i, j: bias[h, i, j] > -1).sum()
+
+    with jax.checking_leaks():
+        jax.jit(attend)(bias)
+        jax.grad(attend)(bias)
+    attend(bias)
+    del bias
+    gc.collect()
+    assert alive() is None
 
 
 def test_no_elements():
