@@ -7,7 +7,8 @@
 // DEFINE: %{target} = sm_90a
 // DEFINE: %{mask} = lengths
 // DEFINE: %{kind} = float16
-// DEFINE: %{run} = fovea-run %s --target=%{target} --simulate --entry=%{mask}_%{kind} --input=%t/%{kind}-q.npy
+// DEFINE: %{entry} = %{mask}_%{kind}
+// DEFINE: %{run} = fovea-run %s --target=%{target} --simulate --entry=%{entry} --input=%t/%{kind}-q.npy
 // DEFINE: %{forward} = \
 // DEFINE:   %{run} --input=%t/%{kind}-%{mask}-clean-k.npy --input=%t/%{kind}-%{mask}-clean-v.npy --input=%t/bounds.npy --output=%t/clean.npy --check | FileCheck %s && \
 // DEFINE:   %{run} --input=%t/%{kind}-%{mask}-nan-k.npy --input=%t/%{kind}-%{mask}-nan-v.npy --input=%t/bounds.npy --output=%t/nan.npy && \
@@ -39,6 +40,15 @@
 // RUN: %{forward}
 // REDEFINE: %{target} = sm_90a
 // RUN: %{gradients}
+//
+// Parts of the keys, each of which may begin or end among absent ones.
+// REDEFINE: %{kind} = float16
+// REDEFINE: %{entry} = split_%{mask}
+// RUN: %{forward}
+// REDEFINE: %{mask} = starts
+// RUN: %{forward}
+// REDEFINE: %{target} = sm_80
+// RUN: %{forward}
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
@@ -104,4 +114,30 @@ func.func @lengths_float32(%q: tensor<3x4x?x64xf32>, %k: tensor<3x2x?x64xf32>, %
       }
       : tensor<3x4x?x64xf32>, tensor<3x2x?x64xf32>, tensor<3x2x?x64xf32> -> tensor<3x4x?x64xf32>
   return %o : tensor<3x4x?x64xf32>
+}
+
+func.func @split_lengths(%q: tensor<3x4x40x64xf16>, %k: tensor<3x2x150x64xf16>, %v: tensor<3x2x150x64xf16>, %n: tensor<3xi32>) -> tensor<3x4x40x64xf16> {
+  %o = attn.attention %q, %k, %v scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %n[%b] : tensor<3xi32>
+        %length = arith.index_cast %x : i32 to index
+        %m = arith.cmpi slt, %j, %length : index
+        attn.yield %m : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale, split = 3>}
+      : tensor<3x4x40x64xf16>, tensor<3x2x150x64xf16>, tensor<3x2x150x64xf16> -> tensor<3x4x40x64xf16>
+  return %o : tensor<3x4x40x64xf16>
+}
+
+func.func @split_starts(%q: tensor<3x4x40x64xf16>, %k: tensor<3x2x150x64xf16>, %v: tensor<3x2x150x64xf16>, %n: tensor<3xi32>) -> tensor<3x4x40x64xf16> {
+  %o = attn.attention %q, %k, %v scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %n[%b] : tensor<3xi32>
+        %place = arith.index_cast %j : index to i32
+        %m = arith.cmpi sge, %place, %x : i32
+        attn.yield %m : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 3>}
+      : tensor<3x4x40x64xf16>, tensor<3x2x150x64xf16>, tensor<3x2x150x64xf16> -> tensor<3x4x40x64xf16>
+  return %o : tensor<3x4x40x64xf16>
 }
