@@ -10,6 +10,10 @@
 // RUN: fovea-run %s --entry=plain --target=sm_90a --strategy=three-pass --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --entry=plain --strategy=three-pass --random=1 --check | FileCheck %s
 //
+// Results of a part leave by TMA, up to the end of the queries of its head.
+// RUN: fovea-compile %s --target=sm_90a --emit=tile | FileCheck %s --check-prefix=TILE
+// RUN: fovea-run %s --entry=staged --target=sm_90a --simulate --seeds=3 --random=1 --check | FileCheck %s
+//
 // No key; one; fewer tiles than parts; a tile more or less; as many in each part.
 // RUN: fovea-run %s --entry=stale --target=sm_90a --simulate --random=1 --dims=k:2x1x0x32 --dims=v:2x1x0x16 | FileCheck %s --check-prefix=ZERO
 // RUN: fovea-run %s --entry=stale --random=1 --dims=k:2x1x0x32 --dims=v:2x1x0x16 | FileCheck %s --check-prefix=ZERO
@@ -137,4 +141,13 @@ func.func @packed(%q: tensor<2x6x2x64xbf16>, %k: tensor<2x2x500x64xbf16>, %v: te
         attn.yield %keep : i1
       } : tensor<2x6x2x64xbf16>, tensor<2x2x500x64xbf16>, tensor<2x2x500x64xbf16> -> tensor<2x6x2x64xbf16>, tensor<2x6x2xf32>
   return %o, %l : tensor<2x6x2x64xbf16>, tensor<2x6x2xf32>
+}
+
+// TILE-LABEL: func.func @staged
+// TILE: tile.store_async %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %c0] dims [3, 4] : {{.*}}, memref<3x2x2x100x64xf32
+func.func @staged(%q: tensor<2x2x100x64xbf16>, %k: tensor<2x2x200x64xbf16>, %v: tensor<2x2x200x64xbf16>) -> tensor<2x2x100x64xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.2)
+      {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 3>}
+      : tensor<2x2x100x64xbf16>, tensor<2x2x200x64xbf16>, tensor<2x2x200x64xbf16> -> tensor<2x2x100x64xbf16>
+  return %o : tensor<2x2x100x64xbf16>
 }
