@@ -307,6 +307,14 @@ FailureOr<double> CostEstimator::flopsOf(Operation *op) {
       .Case([&](SoftmaxOp) { return each(op->getResult(0), 5); })
       // Maximum, difference, exponential, sum.
       .Case([&](LogSumExpOp sum) { return each(sum.getInput(), 4); })
+      // Product and sum; difference, exponential and sum of a part's weight.
+      .Case([&](MergeOp merge) -> FailureOr<double> {
+        FailureOr<double> sums = each(merge.getParts(), 2),
+                          weights = each(merge.getPartLse(), 3);
+        if (failed(sums) || failed(weights))
+          return failure();
+        return *sums + *weights;
+      })
       // Product, its sum, difference, product.
       .Case([&](SoftmaxBackwardOp) { return each(op->getResult(0), 4); })
       .Case([&](DropoutOp) { return each(op->getResult(0), 1); })
@@ -456,6 +464,20 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
                        (1.0 + 0.5 * double(passes - 1)) +
                    roofline(beside, 0.0),
                kernel.bytes / (double(target.getBandwidth()) * 1e6));
+  if (schedule.getSplit() > 1) {
+    // Outputs and f64 log-sum-exps of parts are written, and merged.
+    double parts = double(schedule.getSplit());
+    KernelCost merge;
+    merge.name = "attention: merge";
+    merge.flops = parts * (2.0 * outputs + 3.0 * rows);
+    merge.bytes = parts * (outputs * double(shape.accumulationBytes) +
+                           rows * double(sizeof(double)));
+    merge.seconds = roofline(merge.flops, merge.bytes);
+    kernel.bytes += merge.bytes;
+    cost.kernels.push_back(kernel);
+    cost.kernels.push_back(merge);
+    return success();
+  }
   cost.kernels.push_back(kernel);
   return success();
 }

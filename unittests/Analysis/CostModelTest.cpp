@@ -106,6 +106,30 @@ TEST_F(CostModelTest, ProductsOfSmallFloatsAreForTensorCores) {
     EXPECT_EQ(kernel.matrixFlops, 0) << kernel.name;
 }
 
+TEST_F(CostModelTest, PartsOfKeysAreMerged) {
+  Cost cost = estimate(R"(
+func.func @f(%p: tensor<5x2x4x?x32xf32>, %l: tensor<5x2x4x?xf64>) -> tensor<2x4x?x32xf16> {
+  %o = attn.merge %p, %l : tensor<5x2x4x?x32xf32>, tensor<5x2x4x?xf64> -> tensor<2x4x?x32xf16>
+  return %o : tensor<2x4x?x32xf16>
+})",
+                       {{5, 2, 4, 7, 32}, {5, 2, 4, 7}}, KernelForm::Fused);
+  constexpr double kRows = 2 * 4 * 7;
+  ASSERT_EQ(cost.kernels.size(), 1u);
+  EXPECT_EQ(cost.kernels[0].flops, 5 * kRows * (2 * 32 + 3));
+  EXPECT_EQ(cost.kernels[0].bytes, 5 * kRows * (32 * 4 + 8) + kRows * 32 * 2);
+
+  Cost whole = estimate(kFused, attentionShapes(7, 200), KernelForm::Fused);
+  std::string text = kFused.str();
+  text.insert(text.find("linear") + 6, ", split = 5");
+  cost = estimate(text, attentionShapes(7, 200), KernelForm::Fused);
+  ASSERT_EQ(whole.kernels.size(), 1u);
+  ASSERT_EQ(cost.kernels.size(), 2u);
+  EXPECT_EQ(cost.kernels[1].flops, 5 * kRows * (2 * 32 + 3));
+  EXPECT_EQ(cost.kernels[1].bytes, 5 * kRows * (32 * 4 + 8));
+  EXPECT_EQ(cost.kernels[0].bytes,
+            whole.kernels[0].bytes + cost.kernels[1].bytes);
+}
+
 TEST_F(CostModelTest, WhatAttentionIsTiledWithIsPartOfIt) {
   func::FuncOp function = parse(R"(
 func.func @f(%x: tensor<1x2x?x64xf32>, %y: tensor<1x2x?x64xf32>, %v: tensor<1x2x?x64xf32>, %r: tensor<1x2x?x64xf32>) -> tensor<1x2x?x64xf32> {
