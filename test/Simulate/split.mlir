@@ -37,6 +37,14 @@
 // RUN: fovea-run %s --entry=window --target=sm_80 --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --entry=window --random=1 --check | FileCheck %s
 //
+// As many parts as batches leave of those that the schedule has: 6, 2 and 1.
+// RUN: fovea-run %s --entry=batches --target=sm_90a --simulate --seeds=2 --random=1 --dims=q:1x2x1x32 --dims=k:1x2x300x32 --check | FileCheck %s
+// RUN: fovea-run %s --entry=batches --target=sm_90a --simulate --random=1 --dims=q:3x2x1x32 --dims=k:3x2x300x32 --check | FileCheck %s
+// RUN: fovea-run %s --entry=batches --target=sm_90a --simulate --random=1 --dims=q:7x2x1x32 --dims=k:7x2x300x32 --check | FileCheck %s
+// RUN: fovea-run %s --entry=batches --target=sm_90a --simulate --random=1 --dims=q:0x2x1x32 --dims=k:0x2x300x32
+// RUN: fovea-run %s --entry=batches --target=sm_80 --simulate --random=1 --dims=q:3x2x1x32 --dims=k:3x2x300x32 --check | FileCheck %s
+// RUN: fovea-run %s --entry=batches --random=1 --dims=q:3x2x1x32 --dims=k:3x2x300x32 --check | FileCheck %s
+//
 // Chosen by the model, with the queries of a group in one head, whose dropout and
 // score region see the graph's heads.
 // RUN: fovea-compile %s --target=sm_90a --emit=fused | FileCheck %s --check-prefix=CHOSEN
@@ -150,4 +158,11 @@ func.func @staged(%q: tensor<2x2x100x64xbf16>, %k: tensor<2x2x200x64xbf16>, %v: 
       {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 3>}
       : tensor<2x2x100x64xbf16>, tensor<2x2x200x64xbf16>, tensor<2x2x200x64xbf16> -> tensor<2x2x100x64xbf16>
   return %o : tensor<2x2x100x64xbf16>
+}
+
+func.func @batches(%q: tensor<?x2x1x32xf16>, %k: tensor<?x2x?x32xf16>) -> (tensor<?x2x1x32xf16>, tensor<?x2x1xf32>) {
+  %o, %l = attn.attention %q, %k, %k scale(0.2)
+      {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 6>}
+      : tensor<?x2x1x32xf16>, tensor<?x2x?x32xf16>, tensor<?x2x?x32xf16> -> tensor<?x2x1x32xf16>, tensor<?x2x1xf32>
+  return %o, %l : tensor<?x2x1x32xf16>, tensor<?x2x1xf32>
 }

@@ -75,3 +75,21 @@ func.func @window(%q: tensor<1x1x200x64xf32>) -> (tensor<1x1x200x64xf32>, tensor
     : tensor<1x1x200x64xf32>, tensor<1x1x200x64xf32>, tensor<1x1x200x64xf32> -> tensor<1x1x200x64xf32>, tensor<1x1x200xf32>
   return %o, %l : tensor<1x1x200x64xf32>, tensor<1x1x200xf32>
 }
+
+// -----
+
+// The parts of all batches, whose number is not static: at least one for each.
+// CHECK-LABEL: func @batches
+// CHECK: %[[B:.*]] = tensor.dim %{{.*}}, %c0 : tensor<?x2x1x64xf16>
+// CHECK: %[[SOME:.*]] = arith.maxsi %[[B]], %c1
+// CHECK: %[[EACH:.*]] = arith.divsi %c16, %[[SOME]]
+// CHECK: %[[N:.*]] = arith.maxsi %[[EACH]], %c1
+// CHECK: tensor.empty(%[[N]], %[[B]]) : tensor<?x?x2x1x64xf32>
+// CHECK: scf.forall ({{.*}}, %[[P:.*]]) = (0, 0, 0, 0) to (%[[B]], 2, 1, %[[N]])
+// CHECK: arith.divsi %{{.*}}, %[[N]] : index
+// CHECK: attn.merge %{{.*}} : tensor<?x?x2x1x64xf32>, tensor<?x?x2x1xf64> -> tensor<?x2x1x64xf16>
+func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor<?x2x1x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, split = 16>}
+    : tensor<?x2x1x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x1x64xf16>
+  return %o : tensor<?x2x1x64xf16>
+}

@@ -164,7 +164,9 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     - `split = n`, 1 (the default) to 128, forward pass only and not with
       persistent blocks: the tiles of keys that the mask keeps of a tile of
       queries are divided into `n` parts, as even as possible, which are computed
-      side by side. A part may be empty. Each writes its output, in the
+      side by side. (Where the number of batches is not static, `n` parts are
+      those of all of them: `n / B` of each, but at least one.) A part may be
+      empty. Each writes its output, in the
       accumulation type, and its log-sum-exp, in f64, and `attn.merge` puts them
       together. So a few queries, as in decoding, keep all cores of a machine
       busy;

@@ -11,6 +11,7 @@
 #include "TileProducers.h"
 #include "TileTransposes.h"
 
+#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
@@ -120,18 +121,23 @@ static FailureOr<scf::ForallOp> tileRows(RewriterBase &rewriter,
 }
 
 /// Replaces `root` by a loop over its batches, heads, tiles of queries and
-/// `split` parts of the keys, whose results are merged. Sets `part` to the part
-/// of an iteration.
+/// parts of the keys, whose results are merged. There are `split` parts, of all
+/// batches together if their number is not static. Sets `part` to the part of
+/// an iteration.
 static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
                                           FinalizeOp root, int64_t queryTile,
                                           int64_t split,
                                           std::optional<KeyPart> &part) {
   Location loc = root.getLoc();
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1),
-               step = rewriter.getIndexAttr(queryTile),
-               count = rewriter.getIndexAttr(split);
+               step = rewriter.getIndexAttr(queryTile);
   SmallVector<OpFoldResult> sizes =
       tensor::getMixedSizes(rewriter, loc, root.getAcc());
+  IndexMath math(rewriter, loc);
+  OpFoldResult count = math.constant(split);
+  if (!IndexMath::constantOf(sizes[0]))
+    count = math.max(math.truncDiv(count, math.max(sizes[0], math.constant(1))),
+                     math.constant(1));
   // An f64 has room for the logarithm of a sum beside large scores.
   SmallVector<Type> types = {getElementTypeOrSelf(root.getAcc()),
                              rewriter.getF64Type()};
@@ -151,7 +157,7 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
 
   rewriter.setInsertionPointToStart(forall.getBody());
   SmallVector<Value> ivs = forall.getInductionVars();
-  part = KeyPart{ivs[3], split};
+  part = KeyPart{ivs[3], count};
   SmallVector<Value> destinations;
   for (Value workspace : forall.getRegionOutArgs()) {
     unsigned rank = cast<RankedTensorType>(workspace.getType()).getRank();

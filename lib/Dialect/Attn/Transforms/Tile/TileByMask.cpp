@@ -154,8 +154,7 @@ getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
   OpFoldResult keys = math.max(math.sub(upper, lower), math.constant(0));
   OpFoldResult tiles = math.ceilDiv(keys, step);
   auto getPlace = [&](OpFoldResult number) {
-    OpFoldResult before =
-        math.truncDiv(math.mul(tiles, number), math.constant(part.count));
+    OpFoldResult before = math.truncDiv(math.mul(tiles, number), part.count);
     return math.add(lower, math.mul(before, step));
   };
   return {getPlace(part.number),

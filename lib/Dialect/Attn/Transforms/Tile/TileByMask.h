@@ -24,8 +24,7 @@ struct MaskedLoopInfo {
 
 /// One of `count` parts of the keys.
 struct KeyPart {
-  mlir::Value number;
-  int64_t count;
+  mlir::OpFoldResult number, count;
 };
 
 /// Cuts `pass`, already a tile of queries, into an `scf.for` over tiles of
