@@ -85,7 +85,7 @@ func.func @window(%q: tensor<1x1x200x64xf32>) -> (tensor<1x1x200x64xf32>, tensor
 // CHECK: %[[EACH:.*]] = arith.divsi %c16, %[[SOME]]
 // CHECK: %[[N:.*]] = arith.maxsi %[[EACH]], %c1
 // CHECK: tensor.empty(%[[N]], %[[B]]) : tensor<?x?x2x1x64xf32>
-// CHECK: scf.forall ({{.*}}, %[[P:.*]]) = (0, 0, 0, 0) to (%[[B]], 2, 1, %[[N]])
+// CHECK: scf.forall {{.*}} in (%[[B]], 2, 1, %[[N]])
 // CHECK: arith.divsi %{{.*}}, %[[N]] : index
 // CHECK: attn.merge %{{.*}} : tensor<?x?x2x1x64xf32>, tensor<?x?x2x1xf64> -> tensor<?x2x1x64xf16>
 func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor<?x2x1x64xf16> {
