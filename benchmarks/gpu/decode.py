@@ -14,8 +14,8 @@ calls, each of other keys and values, 160 MB at least in all, so that none are i
 the L2 cache; the time of a call is the median of replays, in rounds interleaved
 over all kernels. Bandwidths count one read of keys and values. Errors are the
 largest ones against float64, relative to the largest magnitude. FlashAttention-3
-chooses its splits itself; PyTorch's back ends get their heads repeated where
-they do not share keys. With `--schedule`, schedules are compared with the one
+chooses its splits itself, and has keys and values in its own order, [B, S, H, D].
+With `--schedule`, schedules are compared with the one
 that the compiler chooses: tile/warps/stages/maximum/split (`#attn.schedule`), of
 the queries of a group in one head.
 """
@@ -37,9 +37,9 @@ for folder in (_HERE.parents[2] / "python", _HERE.parents[2]):
 import fovea
 
 try:
-    from fa3_fwd_interface import flash_attn_func
+    from fa3_fwd_interface import flash_attn_with_kvcache
 except ImportError:
-    flash_attn_func = None
+    flash_attn_with_kvcache = None
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 CELLS = ("1x1024", "1x8192", "1x65536", "1x131072", "16x8192", "64x8192",
@@ -79,8 +79,8 @@ def ours(options, batch, keys, schedule=None):
 
 
 def flash3(q, k, v):
-    """FlashAttention-3, whose operands are [B, S, H, D]."""
-    output = flash_attn_func(*(x.transpose(1, 2) for x in (q, k, v)))
+    """FlashAttention-3, whose keys and values are [B, S, H, D]."""
+    output = flash_attn_with_kvcache(q.transpose(1, 2), k, v)
     return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)
 
 
@@ -148,26 +148,28 @@ def main():
 
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN "
           f"{torch.backends.cudnn.version()}, FlashAttention-3 "
-          f"{'installed' if flash_attn_func else 'missing'}, {options.dtype}, "
+          f"{'installed' if flash_attn_with_kvcache else 'missing'}, "
+          f"{options.dtype}, "
           f"{options.queries} queries, {options.heads} heads on "
           f"{options.kv_heads}, d = {options.dim}, target {options.target}")
     torch.manual_seed(1)
     for cell in options.cell:
         batch, keys = map(int, cell.split("x"))
-        names, calls = [], []
+        names, calls, peers = [], [], []
         for schedule in [None, *options.schedule]:
             call, resources = ours(options, batch, keys, schedule)
             names.append(schedule or "fovea")
             calls.append(call)
             print(f"{cell} {names[-1]}: {resources}")
-        if flash_attn_func:
-            names.append("FlashAttention-3")
+        if flash_attn_with_kvcache:
+            peers.append("FlashAttention-3")
             calls.append(flash3)
         for name, backend in (("cuDNN", SDPBackend.CUDNN_ATTENTION),
                               ("PyTorch's FlashAttention",
                                SDPBackend.FLASH_ATTENTION)):
-            names.append(name)
+            peers.append(name)
             calls.append(pytorch(backend))
+        names += peers
 
         def random(heads, length):
             return torch.randn((batch, heads, length, options.dim),
@@ -178,21 +180,24 @@ def main():
         buffers = [(random(options.kv_heads, keys),
                     random(options.kv_heads, keys))
                    for _ in range(max(2, math.ceil(COLD_BYTES / size)))]
+        own = [[x.transpose(1, 2).contiguous() for x in pair]
+               for pair in (buffers if flash_attn_with_kvcache else ())]
         graphs = []
         for name, call in zip(names, calls):
+            operands = own if call is flash3 else buffers
             try:
-                error = reference_error(call(q, *buffers[0]), q, *buffers[0])
-                graphs.append((name, error, capture(call, q, buffers)))
+                error = reference_error(call(q, *operands[0]), q, *buffers[0])
+                graphs.append((name, error, capture(call, q, operands)))
             except RuntimeError as refusal:
                 print(f"  {name}: {str(refusal).splitlines()[0]}")
         rounds = [[seconds(graph, len(buffers)) for _, _, graph in graphs]
                   for _ in range(options.rounds)]
         times = [statistics.median(column) for column in zip(*rounds)]
-        peers = [time for (name, _, _), time in zip(graphs, times)
-                 if name in names[1 + len(options.schedule):]]
+        best = min((time for (name, _, _), time in zip(graphs, times)
+                    if name in peers), default=None)
         print(f"batch {batch}, {keys} keys: {size / 1e6:.0f} MB")
         for (name, error, _), time in zip(graphs, times):
-            ratio = f"{min(peers) / time:.2f}" if peers else "-"
+            ratio = f"{best / time:.2f}" if best else "-"
             print(f"  {name:28}{time * 1e6:9.1f} us{size / time / 1e12:7.2f} "
                   f"TB/s{ratio:>7}{error:10.1e}", flush=True)
 
