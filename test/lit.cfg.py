@@ -82,6 +82,11 @@ fake_cuda = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-cuda.so"
 if os.path.exists(fake_cuda):
     config.available_features.add("fake-cuda")
 config.substitutions.append(("%fake-cuda", fake_cuda))
+# AMX tiles on a processor without them, to be preloaded.
+fake_amx = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-amx.so")
+if os.path.exists(fake_amx) and config.fovea_sanitize != "ON":
+    config.available_features.add("fake-amx")
+config.substitutions.append(("%fake-amx", fake_amx))
 if config.fovea_sanitize == "ON":
     # What Python must preload to load our library.
     name = "libclang_rt.asan-{}.so".format(platform.machine())

@@ -49,6 +49,8 @@ static AttentionShape getShape(OpTy op) {
   shape.valueDim = size(op.getValue(), 3, kTypicalHeadDim);
   shape.elementBytes = bytes(getElementTypeOrSelf(op.getKey()));
   shape.accumulationBytes = bytes(op.getAccumulationType());
+  shape.fitsMatrixTiles = fitMatrixTiles(
+      op.getQuery().getType(), op.getKey().getType(), op.getValue().getType());
   shape.visible = estimateVisible(op.getMask(), shape.queries, shape.keys);
   return shape;
 }
@@ -108,6 +110,10 @@ double fovea::predictSeconds(const AttentionShape &shape,
   constexpr double kProductRate = 2.0;
   // Cycles per vector of scores: exponential, running sum, load and store.
   constexpr double kSoftmaxCycles = 9.0;
+  // With matrix tiles: the share of their rate that two products reach between
+  // loads and stores of tiles (assumed), and cycles per vector of scores for
+  // the factor and the maximum, and for weights in bf16, transposed.
+  constexpr double kMatrixEfficiency = 0.5, kMatrixCycles = 9.0;
   // Cycles per vector widened from 16 bit: load, convert, store.
   constexpr double kWidenCycles = 3.0;
   // Cycles per vector of a tile's queries and outputs: pack, finalise.
@@ -145,7 +151,18 @@ double fovea::predictSeconds(const AttentionShape &shape,
                        double(target.getFastMemory()))
     products *= kConflictMiss;
   double softmax = queries * keys / lanes * kSoftmaxCycles;
+  // The peak counts two operations for each lane of each multiply-add.
+  double cyclesPerSecond =
+      double(target.getPeak()) * 1e9 /
+      (double(target.getCores()) * double(target.getVectorBytes()) / 4.0 * 2.0 *
+       kProductRate);
   double rescale = queries * double(shape.valueDim) / lanes;
+  if (target.hasMatrixTiles() && shape.fitsMatrixTiles) {
+    double operations = 2.0 * queries * keys * features;
+    products = operations * double(target.getCores()) * cyclesPerSecond /
+               (double(target.getMatrixPeak()) * 1e9 * kMatrixEfficiency);
+    softmax = queries * keys / lanes * (kSoftmaxCycles + kMatrixCycles);
+  }
   double fetch = keys * features * double(shape.elementBytes) / kNearRate;
   double widen = shape.elementBytes < shape.accumulationBytes
                      ? keys * features / lanes * kWidenCycles
@@ -157,11 +174,6 @@ double fovea::predictSeconds(const AttentionShape &shape,
   int64_t items = shape.batch * shape.heads *
                   int64_t(llvm::divideCeil(shape.queries, queryTile));
   double rounds = double(llvm::divideCeil(items, target.getCores()));
-  // The peak counts two operations for each lane of each multiply-add.
-  double cyclesPerSecond =
-      double(target.getPeak()) * 1e9 /
-      (double(target.getCores()) * double(target.getVectorBytes()) / 4.0 * 2.0 *
-       kProductRate);
   return rounds * item / cyclesPerSecond;
 }
 

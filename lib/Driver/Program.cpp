@@ -342,6 +342,7 @@ Program::State::lower(const CompileOptions &options,
   ErrorCollector errors(&context);
   remarks.clear();
   mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
+  HostArch arch = resolveArch(options.arch, options.cpu);
   if (options.gpu) {
     if (rates)
       (*copy)->setAttr(
@@ -349,8 +350,13 @@ Program::State::lower(const CompileOptions &options,
           withRates(machine::getTypicalGpu(&context, *options.gpu), *rates));
   } else if (rates || !(*copy)->hasAttr(machine::kTargetAttrName)) {
     (*copy)->setAttr(machine::kTargetAttrName,
-                     detectHost(&context, options.arch, rates));
+                     detectHost(&context, arch, rates));
   }
+  if (!options.gpu && machine::getTarget(*copy).hasMatrixTiles() &&
+      arch != HostArch::AMX)
+    return llvm::createStringError(
+        "the module's machine.target has AMX tiles, but the code is not for "
+        "arch amx");
   mlir::PassManager manager(&context);
   build(manager);
   if (mlir::failed(manager.run(*copy)))

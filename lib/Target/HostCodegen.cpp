@@ -56,9 +56,14 @@ createTargetMachine(const CodegenOptions &options) {
   static constexpr llvm::CodeGenOptLevel levels[] = {
       llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Default,
       llvm::CodeGenOptLevel::Default, llvm::CodeGenOptLevel::Aggressive};
+  llvm::CodeGenOptLevel level = levels[options.optLevel];
+  // LLVM's fast code generation does not know AMX tiles.
+  if (options.optLevel == 0 &&
+      llvm::StringRef(processor.features).contains("+amx-tile"))
+    level = llvm::CodeGenOptLevel::Less;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, processor.cpu, processor.features, llvm::TargetOptions(),
-      llvm::Reloc::PIC_, std::nullopt, levels[options.optLevel]));
+      llvm::Reloc::PIC_, std::nullopt, level));
   if (!machine)
     return llvm::createStringError("no code generator for '" +
                                    processor.triple + "'");

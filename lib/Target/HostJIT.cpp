@@ -77,6 +77,7 @@ static std::vector<Symbol> getRuntimeSymbols() {
       symbol("_mlir_memref_to_llvm_free", &_mlir_memref_to_llvm_free),
       symbol("fovea_check_index", &fovea_check_index),
       symbol("fovea_check_divisor", &fovea_check_divisor),
+      symbol("fovea_use_matrix_tiles", &fovea_use_matrix_tiles),
       symbol("fovea_gpu_launch", &fovea_gpu_launch),
       symbol("fovea_gpu_launch_early", &fovea_gpu_launch_early),
       symbol("fovea_gpu_allocate", &fovea_gpu_allocate),

@@ -15,6 +15,9 @@
 
 using namespace fovea;
 
+/// The features of code with AMX tiles, beside those of AVX-512.
+static constexpr char kTileFeatures[] = "+amx-bf16,+amx-tile";
+
 namespace {
 /// Properties of this machine; detected once.
 struct Host {
@@ -69,6 +72,8 @@ Host::Host() {
     best = HostArch::AVX512;
   else if (has({"avx2", "fma", "f16c"}))
     best = HostArch::AVX2;
+  if (best == HostArch::AVX512 && runtime::requestMatrixTiles())
+    best = HostArch::AMX;
 
   // Hardware threads of one core share both caches; this makes no core's share
   // smaller.
@@ -105,13 +110,17 @@ Host::Host() {
   }
 }
 
-static HostArch resolve(HostArch arch) {
-  return arch == HostArch::Native ? Host::get().best : arch;
+HostArch fovea::resolveArch(HostArch arch, llvm::StringRef cpu) {
+  if (arch != HostArch::Native)
+    return arch;
+  HostArch best = Host::get().best;
+  return best == HostArch::AMX && !cpu.empty() ? HostArch::AVX512 : best;
 }
 
 Choices<HostArch> fovea::getHostArchChoices() {
   static const Choice<HostArch> all[] = {
       {HostArch::Native, "native", "the best of the others that runs here"},
+      {HostArch::AMX, "amx", "vectors of 64 bytes, and AMX tiles of bf16"},
       {HostArch::AVX512, "avx512", "vectors of 64 bytes"},
       {HostArch::AVX2, "avx2", "vectors of 32 bytes"},
       {HostArch::Generic, "generic", "what every x86-64 processor has"}};
@@ -120,11 +129,13 @@ Choices<HostArch> fovea::getHostArchChoices() {
 
 bool fovea::isSupportedHere(HostArch arch) {
   const Host &host = Host::get();
-  switch (resolve(arch)) {
+  switch (resolveArch(arch)) {
+  case HostArch::AMX:
+    return host.best == HostArch::AMX;
   case HostArch::AVX512:
-    return host.best == HostArch::AVX512;
+    return host.best == HostArch::AMX || host.best == HostArch::AVX512;
   case HostArch::AVX2:
-    return host.best == HostArch::AVX512 || host.best == HostArch::AVX2;
+    return host.best != HostArch::Generic;
   case HostArch::Native:
   case HostArch::Generic:
     return true;
@@ -137,20 +148,31 @@ HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
   processor.triple = llvm::sys::getProcessTriple();
   if (!cpu.empty()) {
     processor.cpu = cpu.str();
+    if (arch == HostArch::AMX)
+      processor.features = kTileFeatures;
     return processor;
   }
   if (arch == HostArch::Native) {
     processor.cpu = llvm::sys::getHostCPUName().str();
     llvm::SmallVector<std::string> names;
+    bool hasTiles = resolveArch(arch) == HostArch::AMX;
     for (auto &feature : Host::get().features)
-      names.push_back((feature.getValue() ? "+" : "-") +
-                      feature.getKey().str());
+      // The kernel permits the tiles, whatever a list of features says.
+      if (!hasTiles || !feature.getKey().starts_with("amx-"))
+        names.push_back((feature.getValue() ? "+" : "-") +
+                        feature.getKey().str());
+    if (hasTiles)
+      names.push_back(kTileFeatures);
     llvm::sort(names);
     processor.features = llvm::join(names, ",");
     return processor;
   }
   bool x86 = llvm::Triple(processor.triple).isX86();
   switch (arch) {
+  case HostArch::AMX:
+    processor.cpu = "x86-64-v4";
+    processor.features = kTileFeatures;
+    break;
   case HostArch::AVX512:
     processor.cpu = "x86-64-v4";
     break;
@@ -174,7 +196,10 @@ machine::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   // The number of multiply-add units: two on the servers and desktops of the
   // last decade.
   int64_t units = 2;
-  switch (resolve(arch)) {
+  switch (resolveArch(arch)) {
+  case HostArch::AMX:
+    name = "amx", vectorBytes = 64, registers = 32;
+    break;
   case HostArch::AVX512:
     name = "avx512", vectorBytes = 64, registers = 32;
     break;
@@ -192,18 +217,21 @@ machine::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   MachineRates guess;
   guess.bandwidth = std::min(8.0 * double(cores), 300.0);
   guess.peakF32 = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);
+  // A product of two tiles, 16 x 16 x 32, takes 16 cycles; it is not measured.
+  if (resolveArch(arch) == HostArch::AMX)
+    guess.peakMatrix = host.gigahertz * double(cores * 2 * 16 * 32);
   if (!rates)
     rates = &guess;
   return machine::TargetAttr::get(
       context, "host", name, cores, vectorBytes, registers, host.level1,
       host.level2, std::max(int64_t(rates->bandwidth * 1e3), int64_t(1)),
       std::max(int64_t(rates->peakF32), int64_t(1)), /*sharedMemory=*/0,
-      /*matrixPeak=*/0);
+      int64_t(guess.peakMatrix));
 }
 
 std::string fovea::identifyHost(HostArch arch) {
   const Host &host = Host::get();
-  return llvm::join_items(" ", "host", std::to_string(int(resolve(arch))),
+  return llvm::join_items(" ", "host", std::to_string(int(resolveArch(arch))),
                           std::to_string(runtime::getNumThreads()),
                           std::to_string(host.level1),
                           std::to_string(host.level2));

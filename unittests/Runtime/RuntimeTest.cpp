@@ -285,6 +285,15 @@ TEST(Checks, Divisors) {
             "");
 }
 
+TEST(MatrixTiles, AreUsedWhereTheSystemLetsThem) {
+  Invocation invocation;
+  bool ran = invocation.run([](void *) { fovea_use_matrix_tiles(); }, nullptr);
+  EXPECT_EQ(ran, requestMatrixTiles());
+  if (!ran)
+    EXPECT_STREQ(invocation.getMessage(), "the code uses AMX tiles, which this "
+                                          "machine does not have");
+}
+
 TEST(SmallFloats, RoundTripAllBits) {
   for (int bits = 0; bits < 65536; ++bits) {
     double half = halfToDouble(uint16_t(bits));

@@ -34,6 +34,8 @@ struct AttentionShape {
   /// Bytes of an element of the keys and values, and of the accumulation type.
   int64_t elementBytes;
   int64_t accumulationBytes;
+  /// True if AMX tiles can compute the products.
+  bool fitsMatrixTiles = false;
   /// The fraction of the scores that a mask keeps, in [0, 1].
   double visible = 1.0;
 

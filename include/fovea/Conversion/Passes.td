@@ -150,8 +150,14 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
     those that take the least time by a count of multiply-adds and loads; rows
     beyond the last one repeat the last one.
 
-    Keys and values of another element type, or without contiguous features, are
-    converted block by block into scratch. Scratch of fixed size is on the stack of
+    Where queries are packed in pairs, both products of the forward pass are by
+    AMX tiles of 16 rows of 64 bytes: of keys times queries, and of queries times
+    features. Each block of keys is copied; its values are copied with pairs of
+    keys next to each other, and its weights with a query's in a row, in bf16.
+    The function begins with a call of `fovea_use_matrix_tiles`.
+
+    Other keys and values of another element type, or without contiguous
+    features, are converted block by block into scratch. Scratch of fixed size is on the stack of
     the enclosing parallel loop or function.
 
     An op that is not packed (`attn-pack-queries`) is packed in place, tile by
@@ -164,7 +170,8 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
            "Number of vector registers; 0: the target's, or 32">
   ];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"
   ];

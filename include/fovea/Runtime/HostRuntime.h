@@ -57,6 +57,10 @@ void fovea_check_index(const char *site, int64_t index, int64_t size,
 void fovea_check_divisor(const char *site, int64_t dividend, int64_t divisor,
                          int64_t width);
 
+/// Asks the system to let this process use AMX tiles; fails where it may not.
+/// Functions whose code has tiles begin with it.
+void fovea_use_matrix_tiles();
+
 } // extern "C"
 
 namespace fovea::runtime {
@@ -84,6 +88,14 @@ const char *getThreadsError();
 /// Sets the number of threads, from the next parallel loop on. Less than 1
 /// means the default.
 void setNumThreads(int threads);
+
+//===----------------------------------------------------------------------===//
+// Matrix tiles
+//===----------------------------------------------------------------------===//
+
+/// Asks the system to let this process use AMX tiles. Returns true if it may:
+/// the processor has them, and the system knows them.
+bool requestMatrixTiles();
 
 //===----------------------------------------------------------------------===//
 // Invocations

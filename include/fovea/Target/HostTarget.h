@@ -20,6 +20,8 @@ namespace fovea {
 enum class HostArch {
   /// The best of the other values that this machine supports.
   Native,
+  /// 64-byte vectors as AVX512, and AMX tiles of bf16.
+  AMX,
   /// 64-byte vectors: AVX-512 F, BW, DQ, VL (x86-64-v4).
   AVX512,
   /// 32-byte vectors: AVX2, FMA, F16C (x86-64-v3).
@@ -29,6 +31,10 @@ enum class HostArch {
 };
 
 Choices<HostArch> getHostArchChoices();
+
+/// Returns `arch`, or the one that Native stands for. Code for another
+/// processor `cpu`, unless it is empty, uses no tiles unless `arch` says so.
+HostArch resolveArch(HostArch arch, llvm::StringRef cpu = "");
 
 /// LLVM's name of a processor, and the features that code may use beside its
 /// own (or may not use).
@@ -52,8 +58,8 @@ struct MachineRates {
   /// Multiply-adds in f32 and f64, in GFLOP/s.
   double peakF32;
   double peakF64;
-  /// Products of f16 and bf16 by tensor cores, in GFLOP/s; 0 where there are
-  /// none.
+  /// Products of f16 and bf16 by tensor cores, or of bf16 by AMX tiles, in
+  /// GFLOP/s; 0 where there are none.
   double peakMatrix = 0;
 };
 

@@ -9,6 +9,8 @@
 
 #include "fovea/Conversion/Passes.h"
 
+#include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace fovea {
@@ -67,6 +69,37 @@ static LogicalResult verifyOperands(Operation *op) {
   return success();
 }
 
+/// Verifies that the unit has the shape that code with matrix tiles needs.
+static LogicalResult verifyTiles(Operation *op, const VectorUnit &unit) {
+  auto online = dyn_cast<OnlineAttentionOp>(op);
+  if (!online || !online.hasQueryPairs() || unit.bytes == 64)
+    return success();
+  return op->emitOpError("has queries packed in pairs, which need vectors of "
+                         "64 bytes, but vectors have ")
+         << unit.bytes;
+}
+
+/// Makes the functions of `ops` that use matrix tiles begin with a call of the
+/// runtime's function that asks for them.
+static void requestTiles(ArrayRef<Operation *> ops) {
+  constexpr StringLiteral name = "fovea_use_matrix_tiles";
+  llvm::SmallSetVector<func::FuncOp, 4> functions;
+  for (Operation *op : ops)
+    if (auto online = dyn_cast<OnlineAttentionOp>(op);
+        online && online.hasQueryPairs())
+      functions.insert(op->getParentOfType<func::FuncOp>());
+  for (func::FuncOp function : functions) {
+    auto module = function->getParentOfType<ModuleOp>();
+    OpBuilder builder(module.getBodyRegion());
+    if (!module.lookupSymbol(name))
+      func::FuncOp::create(builder, function.getLoc(), name,
+                           builder.getFunctionType({}, {}))
+          .setPrivate();
+    builder.setInsertionPointToStart(&function.front());
+    func::CallOp::create(builder, function.getLoc(), name, TypeRange());
+  }
+}
+
 namespace {
 
 struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
@@ -89,7 +122,7 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
         ops.push_back(op);
     });
     for (Operation *op : ops)
-      if (failed(verifyOperands(op)))
+      if (failed(verifyOperands(op)) || failed(verifyTiles(op, unit)))
         return signalPassFailure();
 
     for (Operation *&op : ops) {
@@ -107,6 +140,7 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
       if (isa<OnlineAttentionOp, OnlineBackwardOp, FinalizeOp, PackQueryOp>(op))
         ops.push_back(op);
     });
+    requestTiles(ops);
     for (Operation *op : ops) {
       KernelBuilder b(op->getLoc(), op);
       if (auto online = dyn_cast<OnlineAttentionOp>(op))

@@ -39,7 +39,7 @@ static int64_t getBlockKeys(OnlineAttentionOp op) {
 TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
   Type type = op.getAccumulationType();
   TileShape shape;
-  shape.queries = cast<MemRefType>(op.getQuery().getType()).getDimSize(3);
+  shape.queries = cast<MemRefType>(op.getAcc().getType()).getDimSize(2);
   shape.lanes = unit.lanesDividing(type, shape.queries);
 
   // Score tile: each broadcast of a key's feature serves `groupVectors`
@@ -60,6 +60,11 @@ TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
       shape.tileKeys = keys;
       break;
     }
+
+  if (op.hasQueryPairs()) {
+    shape.tileKeys = shape.tileRows = 16;
+    return shape;
+  }
 
   // The rows of the value tile divide the tile's. A dynamic number of features
   // is taken to be a multiple of four vectors.
@@ -154,7 +159,10 @@ void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
 static void emitBlock(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   OnlineAttentionOp op = kernel.op;
-  emitScoreProduct(kernel);
+  if (op.hasQueryPairs())
+    emitMatrixScoreProduct(kernel);
+  else
+    emitScoreProduct(kernel);
   if (!op.getScore().empty())
     emitScoreRegion(kernel, op.getScore());
   if (!op.getMask().empty()) {
@@ -173,7 +181,10 @@ static void emitBlock(OnlineKernel &kernel) {
     emitDropout(kernel, {op.getDropout()->convertToDouble(), op.getSeed(),
                          op.getOffset(), whole[0], whole[1]});
   }
-  emitValueProduct(kernel);
+  if (op.hasQueryPairs())
+    emitMatrixValueProduct(kernel);
+  else
+    emitValueProduct(kernel);
 }
 
 void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
@@ -194,13 +205,15 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
                           : b.ceilDiv(kernel.rows, shape.groupQueries());
 
   int64_t scoreRows =
-      llvm::divideCeil(shape.blockKeys, shape.tileKeys) * shape.tileKeys;
+      llvm::alignTo(shape.blockKeys, op.hasQueryPairs() ? 64 : shape.tileKeys);
   kernel.scores = allocateScratch(b, op, {scoreRows, shape.queries}, type);
   if (op.updatesMax())
     kernel.blockMax = allocateScratch(b, op, {shape.queries}, type);
   if (op.updatesMax() && op.updatesAcc())
     kernel.alpha = allocateScratch(b, op, {shape.queries}, type);
-  if (!isReadableAs(op.getKey(), type)) {
+  if (op.hasQueryPairs()) {
+    allocateMatrixScratch(kernel);
+  } else if (!isReadableAs(op.getKey(), type)) {
     int64_t features = cast<MemRefType>(op.getKey().getType()).getDimSize(3);
     SmallVector<Value> size;
     if (ShapedType::isDynamic(features))
@@ -208,7 +221,8 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
     kernel.keyBlock =
         allocateScratch(b, op, {shape.blockKeys, features}, type, size);
   }
-  if (op.updatesAcc() && !isReadableAs(op.getValue(), type))
+  if (op.updatesAcc() && !op.hasQueryPairs() &&
+      !isReadableAs(op.getValue(), type))
     kernel.valueBlock = allocateScratch(
         b, op, {shape.blockKeys, shape.valueVectors * shape.lanes}, type);
 

@@ -58,6 +58,7 @@ struct OnlineKernel : ScoreBlock {
   mlir::Value batch = {}, head = {}, kvHead = {};
   mlir::Value firstKey = {}; ///< the block's place in the key operand
 
+  mlir::Value weights = {};  ///< [query][key] in bf16, for matrix tiles
   mlir::Value alpha = {};    ///< [query]: factor that rescales the accumulator
   mlir::Value keyBlock = {}; ///< [blockKeys][D]: converted keys, or null
   mlir::Value valueBlock = {}; ///< [blockKeys][features of a tile]: likewise
@@ -110,6 +111,16 @@ void storeColumns(KernelBuilder &b, mlir::Value vector, mlir::Value memref,
 void emitCopyRow(KernelBuilder &b, int64_t lanes, mlir::Value source,
                  mlir::ValueRange row, mlir::Value first, mlir::Value count,
                  mlir::Value target, mlir::Value targetRow);
+
+/// Allocates what products by matrix tiles need, and emits them: queries packed
+/// in pairs, and keys, weights and values in bf16.
+void allocateMatrixScratch(OnlineKernel &kernel);
+void emitMatrixScoreProduct(OnlineKernel &kernel);
+void emitMatrixValueProduct(OnlineKernel &kernel);
+
+/// Transposes a square of lanes.
+llvm::SmallVector<mlir::Value>
+emitTranspose(KernelBuilder &b, llvm::SmallVector<mlir::Value> rows);
 
 void emitScoreProduct(OnlineKernel &kernel);
 void emitSoftmax(OnlineKernel &kernel);

@@ -10,10 +10,9 @@
 using namespace mlir;
 using namespace fovea::attn;
 
-/// Transposes a square of lanes: blocks of 1, 2, 4, ... lanes change places
-/// across the diagonal.
-static SmallVector<Value> emitTranspose(KernelBuilder &b,
-                                        SmallVector<Value> rows) {
+/// Blocks of 1, 2, 4, ... lanes change places across the diagonal.
+SmallVector<Value> fovea::attn::emitTranspose(KernelBuilder &b,
+                                              SmallVector<Value> rows) {
   int64_t size = rows.size();
   for (int64_t block = 1; block < size; block *= 2) {
     SmallVector<int64_t> low, high;
@@ -73,16 +72,64 @@ static void emitLanes(KernelBuilder &b, PackQueryOp op, int64_t lanes,
   });
 }
 
+/// Packs pairs of features of queries `first ... first + 15` of one head: a
+/// transpose of 32-bit elements.
+static void emitPairs(KernelBuilder &b, PackQueryOp op, Value batch, Value head,
+                      Value first) {
+  constexpr int64_t kLanes = 16;
+  Type type = getElementTypeOrSelf(op.getPacked().getType());
+  Value features = b.dim(op.getQuery(), 3);
+  Value lastRow = b.sub(b.dim(op.getQuery(), 2), b.index(1));
+  auto rowOf = [&](Value lane) { return b.min(b.add(first, lane), lastRow); };
+  Value column = b.mul(first, 2);
+  if (cast<MemRefType>(op.getQuery().getType()).isLastDimUnitStride()) {
+    auto line = VectorType::get({2 * kLanes}, type),
+         pairs = VectorType::get({kLanes}, b.getI32Type());
+    SmallVector<Value> rows;
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      rows.push_back(rowOf(b.index(lane)));
+    b.loop(b.index(0), features, 2 * kLanes, [&](Value feature) {
+      SmallVector<Value> square;
+      for (Value row : rows)
+        square.push_back(vector::BitCastOp::create(
+            b, pairs,
+            b.loadVector(line, op.getQuery(), {batch, head, row, feature})));
+      Value pair = b.floorDiv(feature, 2);
+      for (auto [p, queries] :
+           llvm::enumerate(emitTranspose(b, std::move(square))))
+        b.store(vector::BitCastOp::create(b, line, queries), op.getPacked(),
+                {batch, head, b.add(pair, p), column});
+    });
+    return;
+  }
+  b.loop(b.index(0), features, 2, [&](Value feature) {
+    b.loop(b.index(0), b.index(kLanes), 1, [&](Value lane) {
+      for (int64_t odd : {0, 1})
+        b.store(b.load(op.getQuery(),
+                       {batch, head, rowOf(lane), b.add(feature, odd)}),
+                op.getPacked(),
+                {batch, head, b.floorDiv(feature, 2),
+                 b.add(b.add(column, b.mul(lane, 2)), odd)});
+    });
+  });
+}
+
 void fovea::attn::emitPackQuery(KernelBuilder &b, PackQueryOp op,
                                 const VectorUnit &unit) {
   auto packed = cast<MemRefType>(op.getPacked().getType());
-  int64_t queries = packed.getDimSize(3);
-  int64_t lanes = unit.lanesDividing(packed.getElementType(), queries);
+  bool makesPairs = op.makesPairs();
+  int64_t queries = packed.getDimSize(3) / (makesPairs ? 2 : 1);
+  int64_t lanes =
+      makesPairs ? 16 : unit.lanesDividing(packed.getElementType(), queries);
   Value zero = b.index(0);
   b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
     b.loop(zero, b.dim(op.getQuery(), 1), 1, [&](Value head) {
-      b.loop(zero, b.index(queries), lanes,
-             [&](Value first) { emitLanes(b, op, lanes, batch, head, first); });
+      b.loop(zero, b.index(queries), lanes, [&](Value first) {
+        if (makesPairs)
+          emitPairs(b, op, batch, head, first);
+        else
+          emitLanes(b, op, lanes, batch, head, first);
+      });
     });
   });
   op.erase();

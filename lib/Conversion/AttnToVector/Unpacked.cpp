@@ -7,8 +7,6 @@
 
 #include "OnlineKernel.h"
 
-#include <numbers>
-
 using namespace mlir;
 using namespace fovea::attn;
 
@@ -72,9 +70,7 @@ OnlineAttentionOp fovea::attn::packOperands(KernelBuilder &b,
   Value heads = b.dim(op.getQuery(), 1), total = b.dim(op.getQuery(), 2);
   if (whole.empty())
     whole = {heads, total};
-  double factor = op.getScale().convertToDouble();
-  if (op.getScore().empty())
-    factor *= std::numbers::log2e;
+  double factor = getPackingFactor(op.getScaleAttr(), op.getScore());
   Value headsPerKVHead = getValueOrCreateConstantIndexOp(
       b, b.getLoc(),
       getHeadsPerKVHead(b, b.getLoc(), heads, b.dim(op.getKey(), 1)));

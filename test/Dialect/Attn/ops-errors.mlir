@@ -333,6 +333,49 @@ func.func @pack_columns(%q: memref<1x1x49x64xf32>, %p: memref<1x1x64x48xf32>) {
 
 // -----
 
+func.func @pack_pairs(%q: memref<1x1x48x64xbf16>, %p: memref<1x1x24x96xbf16>) {
+  // expected-error@+1 {{expects packed pairs to have a static multiple of 16 pairs of features and of 16 queries, but they are 'memref<1x1x24x96xbf16>'}}
+  attn.pack_query by 1.0 ins(%q : memref<1x1x48x64xbf16>) outs(%p : memref<1x1x24x96xbf16>)
+  return
+}
+
+// -----
+
+func.func @pack_pairs_features(%q: memref<1x1x48x64xbf16>, %p: memref<1x1x16x96xbf16>) {
+  // expected-error@+1 {{expects query and packed to have the same head dim, but they have 64 and 32}}
+  attn.pack_query by 1.0 ins(%q : memref<1x1x48x64xbf16>) outs(%p : memref<1x1x16x96xbf16>)
+  return
+}
+
+// -----
+
+func.func @pack_pairs_factor(%q: memref<1x1x48x64xbf16>, %p: memref<1x1x32x96xbf16>) {
+  // expected-error@+1 {{expects no factor for pairs, but it is 5.000000e-01}}
+  attn.pack_query by 0.5 ins(%q : memref<1x1x48x64xbf16>) outs(%p : memref<1x1x32x96xbf16>)
+  return
+}
+
+// -----
+
+func.func @pack_pairs_type(%q: memref<1x1x48x64xf16>, %p: memref<1x1x32x96xbf16>) {
+  // expected-error@+1 {{expects query to have element type 'bf16'}}
+  attn.pack_query by 1.0 ins(%q : memref<1x1x48x64xf16>) outs(%p : memref<1x1x32x96xbf16>)
+  return
+}
+
+// -----
+
+func.func @online_pairs(%q: memref<1x1x32x64xbf16>, %k: memref<1x1x8x64xbf16>, %a: memref<1x1x48x64xf32>, %m: memref<1x1x48xf32>, %i: index) {
+  // expected-error@+1 {{expects query and acc to have the same number of queries, but they have 32 and 48}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %k, %k : memref<1x1x32x64xbf16>, memref<1x1x8x64xbf16>, memref<1x1x8x64xbf16>)
+    outs(%a, %m, %m : memref<1x1x48x64xf32>, memref<1x1x48xf32>, memref<1x1x48xf32>)
+    packed(%i)
+  return
+}
+
+// -----
+
 func.func @log_sum_exp_rank(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   // expected-error@+1 {{expects result to have rank 1, but it is 'tensor<2x3xf32>'}}
   %l = attn.log_sum_exp %x : tensor<2x3xf32> -> tensor<2x3xf32>

@@ -140,6 +140,20 @@ func.func @online(%q: tensor<1x1x48x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tenso
   return %2#0, %2#1, %1#2 : tensor<1x1x48x64xf16>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
 }
 
+// Queries in pairs of features.
+// CHECK-LABEL: func @pairs
+func.func @pairs(%q: tensor<1x1x48x64xbf16>, %k: tensor<1x1x?x64xbf16>, %qt: tensor<1x1x32x96xbf16>,
+                 %acc: tensor<1x1x48x64xf32>, %max: tensor<1x1x48xf32>, %rows: index) -> tensor<1x1x48x64xf32> {
+  // CHECK: attn.pack_query by 1.000000e+00 ins(%{{.*}} : tensor<1x1x48x64xbf16>) outs(%{{.*}} : tensor<1x1x32x96xbf16>) -> tensor<1x1x32x96xbf16>
+  %p = attn.pack_query by 1.0 ins(%q : tensor<1x1x48x64xbf16>) outs(%qt : tensor<1x1x32x96xbf16>) -> tensor<1x1x32x96xbf16>
+  // CHECK: attn.online_attention scale(1.250000e-01) update(all) ins(%{{.*}} : tensor<1x1x32x96xbf16>, {{.*}} packed(%{{.*}})
+  %r:3 = attn.online_attention scale(0.125) update(all)
+    ins(%p, %k, %k : tensor<1x1x32x96xbf16>, tensor<1x1x?x64xbf16>, tensor<1x1x?x64xbf16>)
+    outs(%acc, %max, %max : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>)
+    packed(%rows) -> tensor<1x1x48x64xf32>, tensor<1x1x48xf32>, tensor<1x1x48xf32>
+  return %r#0 : tensor<1x1x48x64xf32>
+}
+
 // CHECK-LABEL: func @backward
 func.func @backward(%p: tensor<2x16x?x?xf32>, %g: tensor<2x16x?x?xf16>, %x: tensor<2x16x?x64xf16>,
                     %a: tensor<2x?x?x?xf32>, %b: tensor<2x?x?x64xf16>, %n: index)

@@ -79,3 +79,23 @@ func.func @unfit(%q: tensor<1x1x8x100000xf32>) -> tensor<1x1x8x100000xf32> {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x1x8x100000xf32>, tensor<1x1x8x100000xf32>, tensor<1x1x8x100000xf32> -> tensor<1x1x8x100000xf32>
   return %o : tensor<1x1x8x100000xf32>
 }
+
+// -----
+
+// Where AMX tiles make products of bf16 cheap, longer blocks of keys save
+// rescaling; f16 has none.
+// CHECK-LABEL: func @tiles
+// CHECK: schedule = #attn.schedule<tile = 96x128, order = linear>
+// CHECK-LABEL: func @half
+// CHECK: schedule = #attn.schedule<tile = 96x64, order = linear>
+#amx = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 4700>
+module attributes {machine.target = #amx} {
+func.func @tiles(%q: tensor<2x16x?x64xbf16>) -> tensor<2x16x?x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16>, tensor<2x16x?x64xbf16> -> tensor<2x16x?x64xbf16>
+  return %o : tensor<2x16x?x64xbf16>
+}
+func.func @half(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<2x16x?x64xf16>, tensor<2x16x?x64xf16>, tensor<2x16x?x64xf16> -> tensor<2x16x?x64xf16>
+  return %o : tensor<2x16x?x64xf16>
+}
+}

@@ -20,7 +20,7 @@
 
 // -----
 
-// expected-error@+1 {{shared_memory and matrix_peak are of GPUs, but the target is "host"}}
+// expected-error@+1 {{shared_memory is of GPUs, but the target is "host"}}
 #target = #machine.target<"host", arch = "avx2", cores = 2, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300, shared_memory = 233472>
 
 // -----
@@ -32,3 +32,23 @@
 
 // expected-error@+1 {{expects 'machine.target' to be a #machine.target, but it is 3 : i64}}
 module attributes {machine.target = 3 : i64} {}
+
+// -----
+
+// expected-error@+1 {{unknown arch "mmx"; expected amx, avx512, avx2 or generic}}
+#target = #machine.target<"host", arch = "mmx", cores = 2, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>
+
+// -----
+
+// expected-error@+1 {{matrix_peak is of GPUs and of amx, but the arch is avx512}}
+#target = #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300, matrix_peak = 4700>
+
+// -----
+
+// expected-error@+1 {{matrix_peak must be at least 1, but is 0}}
+#target = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>
+
+// -----
+
+// expected-error@+1 {{vector_bytes of amx must be 64, but is 32}}
+#target = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 32, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300, matrix_peak = 4700>

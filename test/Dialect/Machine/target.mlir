@@ -7,3 +7,8 @@ module attributes {machine.target = #machine.target<"host", arch = "avx512", cor
 
 // CHECK: module attributes {machine.target = #machine.target<"sm_120", arch = "blackwell", cores = 84, vector_bytes = 128, vector_registers = 2048, fast_memory = 101376, near_memory = 67108864, bandwidth = 960000, peak = 56000, shared_memory = 102400, matrix_peak = 112000>}
 module attributes {machine.target = #machine.target<"sm_120", arch = "blackwell", cores = 84, vector_bytes = 128, vector_registers = 2048, fast_memory = 101376, near_memory = 67108864, bandwidth = 960000, peak = 56000, shared_memory = 102400, matrix_peak = 112000>} {}
+
+// -----
+
+// CHECK: module attributes {machine.target = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 4700>}
+module attributes {machine.target = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 4700>} {}

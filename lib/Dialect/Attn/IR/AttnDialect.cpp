@@ -15,6 +15,8 @@
 #include "mlir/Transforms/InliningUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 
+#include <numbers>
+
 using namespace mlir;
 using namespace fovea::attn;
 
@@ -103,6 +105,21 @@ OpFoldResult fovea::attn::getHeadsPerKVHead(OpBuilder &builder, Location loc,
       arith::ConstantIndexOp::create(builder, loc, 1));
   return builder.createOrFold<arith::DivUIOp>(
       loc, getValueOrCreateConstantIndexOp(builder, loc, heads), divisor);
+}
+
+double fovea::attn::getPackingFactor(FloatAttr scale, Region &score) {
+  double factor = scale.getValueAsDouble();
+  return score.empty() ? factor * std::numbers::log2e : factor;
+}
+
+bool fovea::attn::fitMatrixTiles(Type query, Type key, Type value) {
+  auto fits = [](Type operand, int64_t multiple) {
+    auto type = cast<ShapedType>(operand);
+    int64_t features = type.getShape().back();
+    return type.getElementType().isBF16() && !ShapedType::isDynamic(features) &&
+           features > 0 && features % multiple == 0;
+  };
+  return fits(query, 32) && fits(key, 32) && fits(value, 16);
 }
 
 Value fovea::attn::expandShape(OpBuilder &builder, Location loc, Value tensor,

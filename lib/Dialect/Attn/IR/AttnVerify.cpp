@@ -108,9 +108,9 @@ static LogicalResult verifyGroups(Operation *op, int64_t heads,
 }
 
 /// Checks the requirements of `attn.attention` and `attn.online_attention` on
-/// query, key and value; `queryDim` is the query's dimension of features.
+/// query, key and value; `headDim` is the query's number of features.
 static LogicalResult verifyAttentionOperands(Operation *op, Value query,
-                                             int64_t queryDim, Value key,
+                                             int64_t headDim, Value key,
                                              Value value) {
   if (failed(verifySame(op, "batch size",
                         {{"query", sizeOf(query, 0)},
@@ -122,11 +122,26 @@ static LogicalResult verifyAttentionOperands(Operation *op, Value query,
       failed(
           verifySame(op, "number of keys",
                      {{"key", sizeOf(key, 2)}, {"value", sizeOf(value, 2)}})) ||
-      failed(verifySame(
-          op, "head dim",
-          {{"query", sizeOf(query, queryDim)}, {"key", sizeOf(key, 3)}})))
+      failed(verifySame(op, "head dim",
+                        {{"query", headDim}, {"key", sizeOf(key, 3)}})))
     return failure();
   return verifyGroups(op, sizeOf(query, 1), sizeOf(key, 1));
+}
+
+/// Computes the number of features and of queries of `packed`, which has pairs
+/// of features next to each other: whole tiles of a matrix unit.
+static LogicalResult splitPairs(Operation *op, Value packed, int64_t &features,
+                                int64_t &queries) {
+  int64_t pairs = sizeOf(packed, 2), columns = sizeOf(packed, 3);
+  if (ShapedType::isDynamic(pairs) || ShapedType::isDynamic(columns) ||
+      pairs % 16 != 0 || columns % 32 != 0)
+    return op->emitOpError(
+               "expects packed pairs to have a static multiple of 16 pairs of "
+               "features and of 16 queries, but they are ")
+           << packed.getType();
+  features = 2 * pairs;
+  queries = columns / 2;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -421,7 +436,7 @@ LogicalResult ElementwiseOp::verify() {
 
 LogicalResult AttentionOp::verify() {
   Value q = getQuery(), v = getValue(), o = getOutput();
-  if (failed(verifyAttentionOperands(*this, q, 3, getKey(), v)) ||
+  if (failed(verifyAttentionOperands(*this, q, sizeOf(q, 3), getKey(), v)) ||
       failed(verifySame(*this, "batch size",
                         {{"query", sizeOf(q, 0)}, {"output", sizeOf(o, 0)}})) ||
       failed(verifySame(*this, "number of heads",
@@ -451,7 +466,7 @@ LogicalResult AttentionOp::verify() {
 LogicalResult AttentionBackwardOp::verify() {
   Value q = getQuery(), v = getValue(), g = getGradient(),
         p = getProbabilities();
-  if (failed(verifyAttentionOperands(*this, q, 3, getKey(), v)))
+  if (failed(verifyAttentionOperands(*this, q, sizeOf(q, 3), getKey(), v)))
     return failure();
   StringRef rowNames[] = {"batch size", "number of heads", "number of queries"};
   for (auto [dim, name] : llvm::enumerate(rowNames)) {
@@ -603,23 +618,25 @@ LogicalResult OnlineAttentionOp::verify() {
                            << value.getType();
   }
   bool packed = bool(getRows());
-  int64_t rowDim = packed ? 3 : 2, featureDim = packed ? 2 : 3;
+  int64_t headDim = sizeOf(q, packed ? 2 : 3), rows = sizeOf(q, packed ? 3 : 2);
+  if (hasQueryPairs() && failed(splitPairs(*this, q, headDim, rows)))
+    return failure();
   if (failed(verifyDestinations(*this)) ||
       failed(verifyRunningValues(*this, acc, getMax(), getSum())) ||
-      failed(verifyAttentionOperands(*this, q, featureDim, getKey(), v)) ||
+      failed(verifyAttentionOperands(*this, q, headDim, getKey(), v)) ||
       failed(verifySame(*this, "batch size",
                         {{"query", sizeOf(q, 0)}, {"acc", sizeOf(acc, 0)}})) ||
       failed(verifySame(*this, "number of heads",
                         {{"query", sizeOf(q, 1)}, {"acc", sizeOf(acc, 1)}})) ||
-      failed(verifySame(
-          *this, "number of queries",
-          {{"query", sizeOf(q, rowDim)}, {"acc", sizeOf(acc, 2)}})) ||
+      failed(verifySame(*this, "number of queries",
+                        {{"query", rows}, {"acc", sizeOf(acc, 2)}})) ||
       failed(verifySame(*this, "value dim",
                         {{"value", sizeOf(v, 3)}, {"acc", sizeOf(acc, 3)}})))
     return failure();
   Type accumulation = getAccumulationType();
   if (packed) {
-    if (failed(verifyElementType(*this, "a packed query", q, accumulation)))
+    if (!hasQueryPairs() &&
+        failed(verifyElementType(*this, "a packed query", q, accumulation)))
       return failure();
     if (ShapedType::isDynamic(sizeOf(q, 3)))
       return emitOpError("expects a packed query to have a static number of "
@@ -766,7 +783,7 @@ LogicalResult OnlineBackwardOp::verify() {
                            << operand.value.getType();
   }
   if (failed(verifyLogSumExp(*this, getLse(), accumulation)) ||
-      failed(verifyAttentionOperands(*this, q, 3, k, v)))
+      failed(verifyAttentionOperands(*this, q, sizeOf(q, 3), k, v)))
     return failure();
   StringRef names[] = {"batch size", "number of heads", "number of queries"};
   for (auto [dim, name] : llvm::enumerate(names))
@@ -838,16 +855,19 @@ LogicalResult PackQueryOp::verify() {
   Value query = getQuery(), packed = getPacked();
   if (failed(verifyDestinations(*this)) ||
       failed(verifyRank(*this, "query", query, 4)) ||
-      failed(verifyRank(*this, "packed", packed, 4)) ||
-      failed(verifySame(
+      failed(verifyRank(*this, "packed", packed, 4)))
+    return failure();
+  int64_t features = sizeOf(packed, 2), columns = sizeOf(packed, 3);
+  if (makesPairs() && failed(splitPairs(*this, packed, features, columns)))
+    return failure();
+  if (failed(verifySame(
           *this, "batch size",
           {{"query", sizeOf(query, 0)}, {"packed", sizeOf(packed, 0)}})) ||
       failed(verifySame(
           *this, "number of heads",
           {{"query", sizeOf(query, 1)}, {"packed", sizeOf(packed, 1)}})) ||
-      failed(verifySame(
-          *this, "head dim",
-          {{"query", sizeOf(query, 3)}, {"packed", sizeOf(packed, 2)}})))
+      failed(verifySame(*this, "head dim",
+                        {{"query", sizeOf(query, 3)}, {"packed", features}})))
     return failure();
   Type element = getElementTypeOrSelf(query);
   if (!isa<FloatType>(element))
@@ -855,11 +875,18 @@ LogicalResult PackQueryOp::verify() {
                        "is ")
            << query.getType();
   Type packedElement = getElementTypeOrSelf(packed);
-  if (!packedElement.isF64() &&
-      failed(verifyElementType(*this, "packed", packed,
-                               fovea::attn::getAccumulationType(element))))
+  if (makesPairs()) {
+    if (failed(verifyElementType(*this, "query", query, packedElement)))
+      return failure();
+    if (!getFactor().isExactlyValue(1.0))
+      return emitOpError("expects no factor for pairs, but it is ")
+             << getFactor().convertToDouble();
+  } else if (!packedElement.isF64() &&
+             failed(
+                 verifyElementType(*this, "packed", packed,
+                                   fovea::attn::getAccumulationType(element))))
     return failure();
-  int64_t queries = sizeOf(query, 2), columns = sizeOf(packed, 3);
+  int64_t queries = sizeOf(query, 2);
   if (ShapedType::isDynamic(columns))
     return emitOpError("expects packed to have a static number of columns, "
                        "but it is ")

@@ -18,7 +18,6 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
-#include <numbers>
 
 #define DEBUG_TYPE "attn-pack-queries"
 
@@ -257,21 +256,33 @@ Operation *fovea::attn::getPackingPlace(Operation *op, Value query) {
   return place;
 }
 
-double fovea::attn::getPackingFactor(FloatAttr scale, Region &score) {
-  double factor = scale.getValueAsDouble();
-  return score.empty() ? factor * std::numbers::log2e : factor;
+/// Returns true if AMX tiles are to compute the products of `op`.
+static bool usesMatrixTiles(OnlineAttentionOp op, machine::TargetAttr target) {
+  return target && target.hasMatrixTiles() &&
+         op.getAccumulationType().isF32() &&
+         fitMatrixTiles(op.getQuery().getType(), op.getKey().getType(),
+                        op.getValue().getType());
 }
 
-/// Packs the query of `op`, outside of all loops that do not change it.
-static Value createPackedQuery(OnlineAttentionOp op, int64_t queries) {
+/// Packs the query of `op`, outside of all loops that do not change it; in
+/// pairs if `makesPairs`.
+static Value createPackedQuery(OnlineAttentionOp op, int64_t queries,
+                               bool makesPairs) {
   Value query = op.getQuery();
   OpBuilder builder(getPackingPlace(op, query));
   Location loc = op.getLoc();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, query);
-  sizes = {sizes[0], sizes[1], sizes[3], builder.getIndexAttr(queries)};
-  Value empty =
-      tensor::EmptyOp::create(builder, loc, sizes, op.getAccumulationType());
+  Type element = op.getAccumulationType();
   double factor = getPackingFactor(op.getScaleAttr(), op.getScore());
+  sizes = {sizes[0], sizes[1], sizes[3], builder.getIndexAttr(queries)};
+  if (makesPairs) {
+    sizes[2] = builder.getIndexAttr(*getConstantIntValue(sizes[2]) / 2);
+    sizes[3] = builder.getIndexAttr(2 * queries);
+    element = getElementTypeOrSelf(query);
+    // The queries stay exact; the products take the factor.
+    factor = 1.0;
+  }
+  Value empty = tensor::EmptyOp::create(builder, loc, sizes, element);
   return PackQueryOp::create(builder, loc, empty.getType(), query, empty,
                              builder.getF64FloatAttr(factor))
       .getResult(0);
@@ -279,7 +290,8 @@ static Value createPackedQuery(OnlineAttentionOp op, int64_t queries) {
 
 void AttnPackQueries::runOnOperation() {
   int64_t bytes = 64;
-  if (machine::TargetAttr target = machine::getTarget(getOperation()))
+  machine::TargetAttr target = machine::getTarget(getOperation());
+  if (target)
     bytes = target.getVectorBytes();
   if (vectorBytes)
     bytes = vectorBytes;
@@ -313,8 +325,11 @@ void AttnPackQueries::runOnOperation() {
     LDBG() << "attention at " << first.getLoc() << ": " << queries
            << " rows in vectors of " << lanes;
     values.resize(queries, rows);
+    bool makesPairs = llvm::all_of(values.getOps(), [&](OnlineAttentionOp op) {
+      return usesMatrixTiles(op, target);
+    });
     for (OnlineAttentionOp op : values.getOps()) {
-      Value packed = createPackedQuery(op, queries);
+      Value packed = createPackedQuery(op, queries, makesPairs);
       op.getQueryMutable().assign(packed);
       op.getRowsMutable().assign(rows);
       ++numPacked;

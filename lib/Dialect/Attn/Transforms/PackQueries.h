@@ -20,10 +20,6 @@ std::optional<int64_t> getTileBound(mlir::Value tensor);
 /// loops that do not change `query`.
 mlir::Operation *getPackingPlace(mlir::Operation *op, mlir::Value query);
 
-/// Returns the factor of packed queries: the scale and, without a score region,
-/// log2(e), for exponentials in base 2.
-double getPackingFactor(mlir::FloatAttr scale, mlir::Region &score);
-
 /// Gives `op`, a tile of a bounded number of queries and keys, packed queries
 /// of whole vectors of `lanes`, the derivative of its score region, and, where
 /// tensors that this region captures have gradients, blocks of scores from

@@ -19,6 +19,31 @@ using namespace mlir;
 using namespace fovea::machine;
 
 #include "fovea/Dialect/Machine/IR/MachineDialect.cpp.inc"
+
+/// Parses the numbers that not every machine has, each behind a comma.
+static ParseResult parseUnits(AsmParser &parser, int64_t &sharedMemory,
+                              int64_t &matrixPeak) {
+  sharedMemory = matrixPeak = 0;
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  if (succeeded(parser.parseOptionalKeyword("shared_memory"))) {
+    if (parser.parseEqual() || parser.parseInteger(sharedMemory))
+      return failure();
+    if (failed(parser.parseOptionalComma()))
+      return success();
+  }
+  return failure(parser.parseKeyword("matrix_peak") || parser.parseEqual() ||
+                 parser.parseInteger(matrixPeak));
+}
+
+static void printUnits(AsmPrinter &printer, int64_t sharedMemory,
+                       int64_t matrixPeak) {
+  if (sharedMemory)
+    printer << ", shared_memory = " << sharedMemory;
+  if (matrixPeak)
+    printer << ", matrix_peak = " << matrixPeak;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "fovea/Dialect/Machine/IR/MachineAttrs.cpp.inc"
 
@@ -110,9 +135,11 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!isHost && !gpu)
     return emitError() << "unknown target \"" << name << "\"; expected "
                        << GpuArch::listNames({"host"});
-  if (isHost && arch != "avx512" && arch != "avx2" && arch != "generic")
+  bool hasMatrixTiles = isHost && arch == "amx";
+  if (isHost && !hasMatrixTiles && arch != "avx512" && arch != "avx2" &&
+      arch != "generic")
     return emitError() << "unknown arch \"" << arch
-                       << "\"; expected avx512, avx2 or generic";
+                       << "\"; expected amx, avx512, avx2 or generic";
   if (gpu && arch != gpu->family)
     return emitError() << "arch of \"" << name << "\" must be " << gpu->family
                        << ", but is " << arch;
@@ -124,17 +151,22 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       {"near_memory", nearMemory},
       {"bandwidth", bandwidth},
       {"peak", peak}};
-  if (!isHost) {
+  if (!isHost)
     counts.push_back({"shared_memory", sharedMemory});
+  if (!isHost || hasMatrixTiles)
     counts.push_back({"matrix_peak", matrixPeak});
-  }
   for (auto [key, value] : counts)
     if (value < 1)
       return emitError() << key << " must be at least 1, but is " << value;
-  if (isHost && (sharedMemory != 0 || matrixPeak != 0))
+  if (isHost && sharedMemory != 0)
     return emitError()
-           << "shared_memory and matrix_peak are of GPUs, but the target is "
-              "\"host\"";
+           << "shared_memory is of GPUs, but the target is \"host\"";
+  if (isHost && !hasMatrixTiles && matrixPeak != 0)
+    return emitError() << "matrix_peak is of GPUs and of amx, but the arch is "
+                       << arch;
+  if (hasMatrixTiles && vectorBytes != 64)
+    return emitError() << "vector_bytes of amx must be 64, but is "
+                       << vectorBytes;
   if (isHost && vectorBytes != 16 && vectorBytes != 32 && vectorBytes != 64)
     return emitError() << "vector_bytes must be 16, 32 or 64, but is "
                        << vectorBytes;

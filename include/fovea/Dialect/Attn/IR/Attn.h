@@ -54,6 +54,14 @@ mlir::OpFoldResult getHeadsPerKVHead(mlir::OpBuilder &builder,
                                      mlir::OpFoldResult heads,
                                      mlir::OpFoldResult kvHeads);
 
+/// Returns the factor of packed queries: the scale and, without a score region,
+/// log2(e), for exponentials in base 2.
+double getPackingFactor(mlir::FloatAttr scale, mlir::Region &score);
+
+/// Returns true if AMX tiles can multiply tensors of these types, `[.., D]`:
+/// they are in bf16, and features are whole tiles.
+bool fitMatrixTiles(mlir::Type query, mlir::Type key, mlir::Type value);
+
 /// Expands each dimension of `tensor` into one of `groups` of dimensions of
 /// `sizes`. Constants in `sizes` become static sizes, even where the type of
 /// `tensor` is dynamic.

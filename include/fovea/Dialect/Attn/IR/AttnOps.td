@@ -691,8 +691,9 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
 
     Where `packed(%rows)` is given, the query is the result of
     `attn.pack_query`, `[B, H, D, Q]` in the accumulation type with the scale
-    applied (and log2(e), if there is no score region), `Q` static; `acc`, `max`
-    and `sum` have `Q` rows. Rows from `%rows` on repeat the last row: they have
+    applied (and log2(e), if there is no score region), `Q` static; or pairs in
+    bf16, `[B, H, D/2, 2 Q]`, for AMX tiles, without the scale. `acc`, `max` and
+    `sum` have `Q` rows. Rows from `%rows` on repeat the last row: they have
     its coordinates, and their results are not used.
 
     On tensors the op returns the new values; on memrefs it updates in place.
@@ -742,6 +743,14 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
     bool updatesMax();
     bool updatesSum();
     bool updatesAcc();
+
+    /// Returns true if the query is packed in pairs of features.
+    bool hasQueryPairs() {
+      return getRows() &&
+             ::llvm::cast<::mlir::ShapedType>(getQuery().getType())
+                 .getElementType()
+                 .isBF16();
+    }
   }];
 }
 
@@ -925,12 +934,16 @@ def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
 }
 
 def PackQueryOp : Attn_DestinationOp<"pack_query"> {
-  let summary = "A tile of queries, scaled, widened, one query a lane";
+  let summary = "A tile of queries, one query a lane";
   let description = [{
     `packed[b, h, d, q] = factor * query[b, h, min(q, Sq - 1), d]` in the
     accumulation type: queries lie along vector lanes, so that the softmax of a
     tile needs no horizontal operation. Columns beyond the last query repeat it.
     `Sq` is at least 1.
+
+    A result in bf16 has pairs of features, as AMX tiles multiply them:
+    `packed[b, h, d / 2, 2 q + d mod 2]`, for a query in bf16, a multiple of 32
+    features and of 16 queries, and a factor of 1.
 
     ```mlir
     %p = attn.pack_query by 0.18033688011112042
@@ -948,6 +961,13 @@ def PackQueryOp : Attn_DestinationOp<"pack_query"> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable();
+
+    /// Returns true if the result has pairs of features.
+    bool makesPairs() {
+      return ::llvm::cast<::mlir::ShapedType>(getPacked().getType())
+                 .getElementType()
+                 .isBF16();
+    }
   }];
 }
 

@@ -349,6 +349,10 @@ def AttnPackQueries : Pass<"attn-pack-queries"> {
     as a static number of rows, in all passes over the keys and in the loops and
     branches around them; `attn.finalize` reads the rows that exist.
 
+    If the target has AMX tiles, queries, keys and values are bf16, and head dims
+    are multiples of 32 (values: 16), queries are packed in pairs of features,
+    unscaled, as these tiles multiply them.
+
     Queries and output's gradients of an `attn.online_backward` with such a
     bound, and with one of its keys, are packed as well, in groups of vectors
     that share the numbers they are multiplied by, and the op gets the

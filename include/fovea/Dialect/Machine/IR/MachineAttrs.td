@@ -57,8 +57,8 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
     the whole device.
 
     - the name: `host`, or the GPU that code is for, such as `sm_80` or `sm_90a`;
-    - `arch`: `avx512`, `avx2` or `generic` on a host; on a GPU its family,
-      which the name implies, such as `ampere` or `hopper`;
+    - `arch`: `amx`, `avx512`, `avx2` or `generic` on a host; on a GPU its
+      family, which the name implies, such as `ampere` or `hopper`;
     - `cores`: the number of work items that run at once (multiprocessors);
     - `vector_bytes`, `vector_registers`: the vector unit (the 32 lanes of a
       warp; registers of one multiprocessor, as such vectors);
@@ -68,8 +68,9 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
       cache; on a GPU that of the whole device);
     - `bandwidth`: main memory, in MB/s; `peak`: f32 multiply-adds, in GFLOP/s;
     - GPUs only: `shared_memory`, the shared memory of a multiprocessor, of
-      which every block on it takes 1024 bytes more than it asks for, and
-      `matrix_peak`, the tensor cores' f16 and bf16 products, in GFLOP/s.
+      which every block on it takes 1024 bytes more than it asks for;
+    - GPUs and `amx` only: `matrix_peak`, products by the units for matrices, in
+      GFLOP/s: f16 and bf16 by tensor cores, bf16 by AMX.
 
     ```mlir
     #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64,
@@ -100,13 +101,14 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
     `,` `vector_registers` `=` $vectorRegisters
     `,` `fast_memory` `=` $fastMemory `,` `near_memory` `=` $nearMemory
     `,` `bandwidth` `=` $bandwidth
-    `,` `peak` `=` $peak
-    (`,` `shared_memory` `=` $sharedMemory^)?
-    (`,` `matrix_peak` `=` $matrixPeak^)? `>`
+    `,` `peak` `=` $peak `` custom<Units>($sharedMemory, $matrixPeak) `` `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isGpu() const { return getName() != "host"; }
+
+    /// Returns true if a host has AMX tiles, which multiply bf16 matrices.
+    bool hasMatrixTiles() const { return getArch() == "amx"; }
 
     /// Returns the features of the GPU's instruction set. Valid for GPUs only.
     const GpuArch &getGpuArch() const;

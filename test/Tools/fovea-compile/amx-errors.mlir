@@ -1,0 +1,14 @@
+// A text may be for a machine with tiles, but then so must the code be.
+
+// RUN: not fovea-compile %s --arch=avx512 --emit=asm 2>&1 | FileCheck %s
+// CHECK: fovea-compile: the module's machine.target has AMX tiles, but the code is not for arch amx
+// RUN: fovea-compile %s --arch=amx --emit=asm | FileCheck %s --check-prefix=FITS
+// FITS: tdpbf16ps
+
+#amx = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 4700>
+module attributes {machine.target = #amx} {
+func.func @bfloat(%q: tensor<1x2x64x64xbf16>, %k: tensor<1x2x64x64xbf16>) -> tensor<1x2x64x64xbf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x2x64x64xbf16>, tensor<1x2x64x64xbf16>, tensor<1x2x64x64xbf16> -> tensor<1x2x64x64xbf16>
+  return %o : tensor<1x2x64x64xbf16>
+}
+}
