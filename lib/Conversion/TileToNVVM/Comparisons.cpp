@@ -7,6 +7,7 @@
 
 #include "Comparisons.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/IRMapping.h"
@@ -84,6 +85,45 @@ Sums::getCoefficients(Value value) const {
   return result;
 }
 
+static int64_t countBits(Value value);
+
+/// Returns the bits of the magnitude of an expression of these values.
+static int64_t countBits(AffineExpr expr, ArrayRef<int64_t> operands,
+                         unsigned numDims) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return APInt(64, constant.getValue(), /*isSigned=*/true)
+        .abs()
+        .getActiveBits();
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return operands[dim.getPosition()];
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return operands[numDims + symbol.getPosition()];
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  int64_t a = countBits(binary.getLHS(), operands, numDims);
+  int64_t b = countBits(binary.getRHS(), operands, numDims);
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return 1 + std::max(a, b);
+  case AffineExprKind::Mul:
+    return a + b;
+  case AffineExprKind::Mod:
+    return b;
+  default:
+    // A quotient, rounded down or up.
+    return a + 1;
+  }
+}
+
+static int64_t countBits(AffineMap map, ValueRange operands) {
+  SmallVector<int64_t> bits;
+  for (Value operand : operands)
+    bits.push_back(countBits(operand));
+  int64_t most = 0;
+  for (AffineExpr expr : map.getResults())
+    most = std::max(most, countBits(expr, bits, map.getNumDims()));
+  return most;
+}
+
 /// Returns the bits of the magnitude of `value`; 64 where nothing is known of
 /// it.
 static int64_t countBits(Value value) {
@@ -92,17 +132,30 @@ static int64_t countBits(Value value) {
     return constant.abs().getActiveBits();
   // These are places in grids and loops, sizes, and arguments of the function.
   Operation *op = value.getDefiningOp();
-  if (!op || isa<gpu::BlockIdOp, gpu::ThreadIdOp, memref::DimOp>(op))
+  if (!op || isa<memref::DimOp>(op))
     return 48;
+  if (isa<gpu::BlockIdOp, gpu::ThreadIdOp>(op))
+    return 32;
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
+    return countBits(apply.getAffineMap(), apply.getMapOperands());
+  if (auto least = dyn_cast<affine::AffineMinOp>(op))
+    return countBits(least.getAffineMap(), least.getMapOperands());
+  auto countMost = [](ValueRange values) {
+    int64_t most = 0;
+    for (Value value : values)
+      most = std::max(most, countBits(value));
+    return most;
+  };
   if (isa<arith::AddIOp, arith::SubIOp>(op))
-    return 1 +
-           std::max(countBits(op->getOperand(0)), countBits(op->getOperand(1)));
+    return 1 + countMost(op->getOperands());
   if (isa<arith::MulIOp>(op))
     return countBits(op->getOperand(0)) + countBits(op->getOperand(1));
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op))
     return countBits(op->getOperand(0));
   if (isa<arith::MinSIOp, arith::MaxSIOp>(op))
-    return std::max(countBits(op->getOperand(0)), countBits(op->getOperand(1)));
+    return countMost(op->getOperands());
+  if (isa<arith::SelectOp>(op))
+    return countMost(op->getOperands().drop_front());
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
           arith::ExtUIOp>(op)) {
     Type from = op->getOperand(0).getType();
@@ -114,7 +167,7 @@ static int64_t countBits(Value value) {
 
 bool Sums::isNarrow(Value value) const {
   if (isShared(value))
-    return countBits(value) < 60;
+    return countBits(value) < 62;
   Operation *op = value.getDefiningOp();
   return !op || llvm::all_of(op->getOperands(),
                              [&](Value operand) { return isNarrow(operand); });
