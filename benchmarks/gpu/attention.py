@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fovea's attention on a GPU beside PyTorch's cuDNN, in one process.
+"""Fovea's attention on a GPU beside PyTorch's cuDNN, in one process; also beside
+FlashAttention-3 and -4 where they are installed (`fa3_fwd_interface`,
+`flash_attn.cute`).
 
     benchmarks/gpu/attention.py [--target sm_90a] [--dim 64 128 256]
                                 [--length 1024 4096 16384] [--dtype bf16]
@@ -14,8 +16,8 @@ rounds interleaved over all kernels; *sustained* runs 1.2 s back to back and
 takes the mean of the second half. TFLOP/s count 4 * B * H * S * S * D, halved
 for causal. Errors are the largest ones against float64 on a part of the rows,
 relative to the largest magnitude. With `--schedule`, schedules are compared with
-the one that the compiler chooses: tile/warps/stages, then the maximum and blocks
-where they are not the default (`#attn.schedule`).
+the one that the compiler chooses: tile/warps/stages, then the maximum, blocks
+and products where they are not the default (`#attn.schedule`).
 """
 
 import argparse
@@ -38,6 +40,10 @@ import fovea
 
 TOKENS, HIDDEN = 16384, 2048
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+# The parts of a schedule by what they can be.
+PARTS = {"exact": "maximum", "stale": "maximum", "tiles": "blocks",
+         "persistent": "blocks", "overlapped": "products",
+         "alternating": "products"}
 
 CAUSAL = """
   %m = attn.mask %t {
@@ -54,8 +60,7 @@ def scheduled(dtype, dim, causal, schedule):
     text = (f"tile = {tile}, order = {'longest_first' if causal else 'linear'}, "
             f"warps = {warps}, stages = {stages}")
     for choice in choices:
-        name = "maximum" if choice in ("exact", "stale") else "blocks"
-        text += f", {name} = {choice}"
+        text += f", {PARTS[choice]} = {choice}"
     mask = CAUSAL[CAUSAL.index("{"):CAUSAL.rindex(":")] if causal else ""
     return f"""
 func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{
@@ -142,6 +147,35 @@ def cudnn(q, k, v, causal):
     return call
 
 
+def find_peers():
+    """Calls of other libraries, by name: of [B, S, H, D], and if causal."""
+    peers = {}
+    try:
+        import fa3_fwd_interface as flash3
+        peers["FlashAttention-3"] = flash3.flash_attn_func
+    except ImportError:
+        pass
+    try:
+        import flash_attn.cute as flash4
+        peers["FlashAttention-4"] = flash4.flash_attn_func
+    except ImportError:
+        pass
+    return peers
+
+
+def peer(function, q, k, v, causal):
+    """A call on tensors in the layout that these libraries take, whose result
+    is in ours."""
+    operands = [x.transpose(1, 2).contiguous() for x in (q, k, v)]
+
+    def call():
+        output = function(*operands, causal=causal)
+        if isinstance(output, tuple):
+            output = output[0]
+        return output.transpose(1, 2)
+    return call
+
+
 def parse_options(description, dims, lengths=(1024, 4096, 16384), rounds=5,
                   kinds=(), schedules=False):
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
@@ -167,7 +201,8 @@ def main():
           f"cuDNN {torch.backends.cudnn.version()}, {options.dtype}, target "
           f"{options.target}; TFLOP/s burst/sustained")
     schedules = [None, *options.schedule]
-    names = [schedule or "fovea" for schedule in schedules] + ["cuDNN"]
+    peers = find_peers()
+    names = [*(schedule or "fovea" for schedule in schedules), *peers, "cuDNN"]
     torch.manual_seed(1)
     for dim in options.dim:
         functions = {}
@@ -191,6 +226,8 @@ def main():
                 flops = 4 * TOKENS * length * HIDDEN / (2 if causal else 1)
                 calls = [functools.partial(function, q, k, v)
                          for function in functions[causal]]
+                calls += [peer(function, q, k, v, causal)
+                          for function in peers.values()]
                 calls.append(cudnn(q, k, v, causal))
                 errors = [reference_error(call(), q, k, v, causal)
                           for call in calls]
