@@ -27,7 +27,8 @@ namespace fovea::cuda {
 
 /// The user of an arena.
 struct ArenaKey {
-  /// A number that a process never uses twice, as it may use a stream's handle.
+  /// A number that a process never uses twice, as it may use a stream's handle;
+  /// in a capture, the handle.
   uint64_t stream = 0;
   /// Zero outside of a capture.
   uint64_t capture = 0;

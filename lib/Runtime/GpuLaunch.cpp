@@ -129,25 +129,29 @@ void LaunchContext::launch(int64_t index, const int64_t grid[3],
 
 Arena *LaunchContext::acquireArena() {
   const Api &api = module.getDevice().getDriver().getApi();
-  unsigned long long id = 0;
   int status = CU_STREAM_CAPTURE_STATUS_NONE;
-  uint64_t capture = 0;
+  ArenaKey key;
+  if (llvm::Error error =
+          check(api,
+                api.cuStreamGetCaptureInfo(stream, &status, &key.capture,
+                                           nullptr, nullptr, nullptr),
+                "cuStreamGetCaptureInfo")) {
+    fail(std::move(error));
+    return nullptr;
+  }
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE) {
+    // To ask a stream that is being captured for its number ends the capture
+    // (driver 580). While it lasts, no other stream has the same handle.
+    key.stream = reinterpret_cast<uintptr_t>(stream);
+    return &module.getArenas().acquire(key);
+  }
+  unsigned long long id = 0;
   if (llvm::Error error =
           check(api, api.cuStreamGetId(stream, &id), "cuStreamGetId")) {
     fail(std::move(error));
     return nullptr;
   }
-  if (llvm::Error error =
-          check(api,
-                api.cuStreamGetCaptureInfo(stream, &status, &capture, nullptr,
-                                           nullptr, nullptr),
-                "cuStreamGetCaptureInfo")) {
-    fail(std::move(error));
-    return nullptr;
-  }
-  if (status == CU_STREAM_CAPTURE_STATUS_NONE)
-    capture = 0;
-  return &module.getArenas().acquire({id, capture});
+  return &module.getArenas().acquire({id, /*capture=*/0});
 }
 
 void *LaunchContext::allocate(int64_t bytes) {

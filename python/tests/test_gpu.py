@@ -483,6 +483,33 @@ def test_graph_capture():
         check(output, reference(q, k, v), "bf16")
 
 
+def test_graph_capture_of_intermediates():
+    """Memory between kernels, of several calls in one graph."""
+    function = fovea.compile("""
+        func.func @f(%x: tensor<64x64xf32>, %e: tensor<64x64xf32>) -> tensor<64x64xf32> {
+          %z = arith.constant 0.0 : f32
+          %i = linalg.fill ins(%z : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+          %m = linalg.matmul ins(%x, %x : tensor<64x64xf32>, tensor<64x64xf32>)
+               outs(%i : tensor<64x64xf32>) -> tensor<64x64xf32>
+          %n = linalg.matmul ins(%m, %x : tensor<64x64xf32>, tensor<64x64xf32>)
+               outs(%i : tensor<64x64xf32>) -> tensor<64x64xf32>
+          return %n : tensor<64x64xf32>
+        }""", target=TARGET)
+    x, y = (torch.randn(64, 64, device="cuda") for _ in range(2))
+    function(x, y)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        first = function(x, x)
+        second = function(y, y)
+    for _ in range(2):
+        for operand in (x, y):
+            operand.copy_(torch.randn(64, 64, device="cuda"))
+        graph.replay()
+        for result, operand in ((first, x), (second, y)):
+            check(result, operand.double().matrix_power(3), "f32")
+
+
 def test_layouts():
     """[B, S, H, D] in memory, rows apart, and a packed QKV."""
     qkv = torch.randn(2, 200, 3, 4, 128, device="cuda", dtype=torch.bfloat16)

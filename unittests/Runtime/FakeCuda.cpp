@@ -301,6 +301,9 @@ CUresult cuStreamSynchronize(CUstream) { return current->synchronizeResult; }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id) {
   std::lock_guard<std::mutex> lock(mutex);
+  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, as from driver 580, in any mode.
+  if (getStream(stream).capture)
+    return CUresult(900);
   *id = getStream(stream).id;
   return CUDA_SUCCESS;
 }
