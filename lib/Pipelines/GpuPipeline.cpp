@@ -56,6 +56,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileSpecializeWarps());
     manager.addPass(tile::createTileSchedule());
     manager.addPass(tile::createTileExpandPipeline());
+    manager.addPass(tile::createTileOverlapItems());
   } else {
     // Copies that do not run ahead need no barriers of their own.
     tile::TileMultibufferOptions rings;

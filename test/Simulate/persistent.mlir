@@ -1,17 +1,23 @@
 // Blocks that compute several tiles of queries, on a machine of 3 multiprocessors,
 // while copies run ahead into the next tile and results go out: in linear order,
-// and in pairs, with a tile in the middle and rows without a key; with the exact
-// maximum and an earlier one.
+// and there and back, with tiles and rows without a key; with the exact maximum
+// and an earlier one; then with the first product of a tile beside the last one of
+// the tile before.
 //
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --convert-attn-to-tile --canonicalize --cse -o %t.plain
 // RUN: fovea-opt %t.plain --tile-persist --canonicalize -o %t.loops
 // RUN: fovea-opt %t.loops --tile-assign-layouts --tile-multibuffer --tile-stage-stores \
-// RUN:   --tile-specialize-warps --tile-schedule --tile-expand-pipeline --canonicalize --cse -o %t.roles
+// RUN:   --tile-specialize-warps --tile-schedule --tile-expand-pipeline -o %t.skewed
+// RUN: fovea-opt %t.skewed --canonicalize --cse -o %t.roles
+// RUN: fovea-opt %t.skewed --tile-overlap-items --canonicalize --cse -o %t.overlap
 // RUN: FileCheck %s --check-prefix=ROLES --input-file=%t.roles
 // RUN: fovea-run %t.loops --reference=%s --entry=linear --target=sm_90a --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=linear --target=sm_90a --simulate --seeds=6 --random=1 --check | FileCheck %s
-// RUN: fovea-run %t.roles --reference=%s --entry=paired --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
+// RUN: fovea-run %t.roles --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
+// RUN: fovea-run %t.overlap --reference=%s --entry=linear --target=sm_90a --simulate --seeds=6 --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.overlap --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
+// RUN: fovea-run %t.overlap --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
 //
 // Faults: a result that the next one overwrites while it is stored, and queries
 // whose slot the next tile's never get.
@@ -48,7 +54,7 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
     return %o, %l : tensor<2x2x150x64xbf16>, tensor<2x2x150xf32>
   }
 
-  func.func @paired(%q: tensor<1x3x150x64xbf16>, %k: tensor<1x3x90x64xbf16>) -> tensor<1x3x150x64xbf16> {
+  func.func @snaked(%q: tensor<1x3x150x64xbf16>, %k: tensor<1x3x90x64xbf16>) -> tensor<1x3x150x64xbf16> {
     %o = attn.attention %q, %k, %k scale(0.125)
       mask {
       ^bb0(%b: index, %h: index, %i: index, %j: index):

@@ -401,7 +401,7 @@ func.func @diagonals_element(%a: !tile.fragment<8x8xi32>) {
 // -----
 
 func.func @launch_order(%o: memref<?x64xf32, strided<[?, 1], offset: ?>>, %n: index) {
-  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'persistent' [linear, paired]}}
+  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'persistent' [linear, snaked]}}
   tile.launch grid(%n) persistent random warps 4 outs(%o : memref<?x64xf32, strided<[?, 1], offset: ?>>) {
   ^bb0(%i: index, %O: memref<?x64xf32, strided<[?, 1], offset: ?>>):
   }

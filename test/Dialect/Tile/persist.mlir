@@ -38,31 +38,49 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 
 !x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 
-// Pairs: the first with the last. The one in the middle is alone. A dimension of
-// size one has no number.
+// There and back. With 132 blocks four programs of each of 33 rows run at a time:
+// of as many more rows as make the rounds even, unless the programs of a row are
+// a multiple of 8.
 
-// CHECK-LABEL: func @paired
+// CHECK-LABEL: func @snaked
 // CHECK-SAME:    memref<{{[^)]*}}>>, %[[N:[^ ]*]]: index, %[[M:[^ ]*]]: index)
-// CHECK:       %[[LAST:.*]] = arith.subi %[[N]], %{{.*}}
-// CHECK:       %[[HALF:.*]] = arith.ceildivui %[[N]], %{{.*}}
-// CHECK:       %[[ITEMS:.*]] = arith.muli %[[HALF]], %[[M]]
-// CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ITEMS]], %{{.*}}
+// CHECK:       %[[ITEMS:.*]] = arith.muli %[[N]], %[[M]]
+// CHECK:       %[[NEGATIVE:.*]] = arith.subi %{{.*}}, %[[N]]
+// CHECK:       %[[LOWEST:.*]] = arith.andi %[[N]], %[[NEGATIVE]]
+// CHECK:       %[[DIVISOR:.*]] = arith.minui %[[LOWEST]], %[[C8:.*]] : index
+// CHECK:       %[[SAFE:.*]] = arith.maxui %[[DIVISOR]], %{{.*}}
+// CHECK:       %[[FACTOR:.*]] = arith.divui %[[C8]], %[[SAFE]]
+// CHECK:       %[[GROUP:.*]] = arith.muli %[[FACTOR]], %c33
+// CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ITEMS]], %c132
 // CHECK:       tile.launch grid(%[[BLOCKS]]) warps 8 outs(
-// CHECK:         scf.for %[[I:.*]] = %{{.*}} to %[[ITEMS]] step %[[BLOCKS]] {
-// CHECK:           arith.index_castui %[[HALF]]
-// CHECK:           arith.divui
-// CHECK:           %[[Y:.*]] = arith.index_castui %{{.*}} : i32 to index
-// CHECK:           %[[FIRST:.*]] = arith.index_castui %{{.*}} : i32 to index
-// CHECK:           %[[SECOND:.*]] = arith.subi %[[LAST]], %[[FIRST]]
-// CHECK:           %[[MIDDLE:.*]] = arith.cmpi eq, %[[FIRST]], %[[SECOND]]
-// CHECK:           %[[COUNT:.*]] = arith.select %[[MIDDLE]], %c1{{.*}}, %c2
-// CHECK:           scf.for %[[K:.*]] = %[[ZERO:.*]] to %[[COUNT]] step %
-// CHECK:             %[[IS:.*]] = arith.cmpi eq, %[[K]], %[[ZERO]]
-// CHECK:             %[[XID:.*]] = arith.select %[[IS]], %[[FIRST]], %[[SECOND]]
-// CHECK:             tile.store %{{.*}}[%[[Y]], %[[XID]], %c0{{.*}}]
-func.func @paired(%o: !x, %n: index, %m: index) {
+// CHECK:       ^bb0(%[[B:.*]]: index, %{{.*}}: memref
+// CHECK:         %[[LAST:.*]] = arith.subi %[[BLOCKS]],
+// CHECK:         %[[BACK:.*]] = arith.subi %[[LAST]], %[[B]]
+// The last round is a part of one.
+// CHECK:         %[[FULL:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:         %[[REST:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:         %[[PLACE:.*]] = arith.select %{{.*}}, %[[B]], %[[BACK]]
+// CHECK:         %[[IN:.*]] = arith.cmpi ult, %[[PLACE]], %[[REST]]
+// CHECK:         %[[MORE:.*]] = arith.select %[[IN]],
+// CHECK:         %[[ROUNDS:.*]] = arith.addi %[[FULL]], %[[MORE]]
+// CHECK:         scf.for %[[ROUND:.*]] = %{{.*}} to %[[ROUNDS]] step
+// CHECK:           %[[FIRST:.*]] = arith.muli %[[ROUND]], %[[BLOCKS]]
+// CHECK:           %[[ODD:.*]] = arith.andi %[[ROUND]],
+// CHECK:           %[[EVEN:.*]] = arith.cmpi eq, %[[ODD]],
+// CHECK:           %[[HERE:.*]] = arith.select %[[EVEN]], %[[B]], %[[BACK]]
+// CHECK:           %[[ITEM:.*]] = arith.addi %[[FIRST]], %[[HERE]]
+// CHECK:           arith.muli %[[GROUP]], %[[N]]
+// CHECK:           arith.index_castui %[[ITEM]]
+// CHECK:           %[[GROUPROW:.*]] = arith.muli %{{.*}}, %[[GROUP]]
+// CHECK:           %[[LEFT:.*]] = arith.subi %[[M]], %[[GROUPROW]]
+// CHECK:           arith.minui %[[GROUP]], %[[LEFT]]
+// CHECK:           %[[XID:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:           %[[MEMBER:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:           %[[Y:.*]] = arith.addi %[[GROUPROW]], %[[MEMBER]]
+// CHECK:           tile.store %{{.*}}[%[[Y]], %[[XID]], %c0{{.*}}]
+func.func @snaked(%o: !x, %n: index, %m: index) {
   %c1 = arith.constant 1 : index
-  tile.launch grid(%n, %m, %c1) persistent paired warps 8 outs(%o : !x) {
+  tile.launch grid(%n, %m, %c1) persistent snaked warps 8 outs(%o : !x) {
   ^bb0(%i: index, %j: index, %k: index, %O: !x):
     %zero = arith.constant 0.0 : bf16
     %f = tile.fill %zero : !tile.fragment<128x64xbf16>

@@ -85,28 +85,42 @@ void Persist::persist(LaunchOp launch) {
   Location loc = launch.getLoc();
   Indices host(builder, loc);
   SmallVector<Value> sizes(launch.getGrid());
-  bool isPaired = *launch.getPersistent() == ItemOrder::Paired;
+  bool isSnaked = *launch.getPersistent() == ItemOrder::Snaked;
 
-  // The items that blocks take one after another: programs, or pairs of them.
-  Value last;
-  SmallVector<Value> itemSizes = sizes;
-  if (isPaired) {
-    last = host.create<arith::SubIOp>(sizes.front(), host.constant(1));
-    itemSizes.front() =
-        host.create<arith::CeilDivUIOp>(sizes.front(), host.constant(2));
-  }
-  Value items = itemSizes.front();
-  for (Value size : ArrayRef(itemSizes).drop_front())
-    items = host.create<arith::MulIOp>(items, size);
   int64_t cores = machine::getGpuOrDefault(launch).getCores();
+  Value rows = host.constant(1);
+  for (Value size : ArrayRef(sizes).drop_front())
+    rows = host.create<arith::MulIOp>(rows, size);
+  Value items = host.create<arith::MulIOp>(sizes.front(), rows);
+  // Rows of programs that run at the same time share what they read by as many
+  // blocks. A round of the blocks takes this many programs of each row of a
+  // group; the rounds of a group have to be even in number, for only two
+  // rounds, there and back, give all blocks as much to do.
+  constexpr int64_t kSharing = 4;
+  Value group;
+  if (isSnaked) {
+    Value size = sizes.front(), zero = host.constant(0);
+    Value most = host.constant(2 * kSharing);
+    Value divisor = host.create<arith::MinUIOp>(
+        host.create<arith::AndIOp>(size,
+                                   host.create<arith::SubIOp>(zero, size)),
+        most);
+    divisor = host.create<arith::MaxUIOp>(divisor, host.constant(1));
+    group = host.create<arith::MulIOp>(
+        host.create<arith::DivUIOp>(most, divisor),
+        host.constant(std::max<int64_t>(cores / kSharing, 1)));
+    if (cores > kSharing)
+      cores = cores / kSharing * kSharing;
+  }
   Value blocks = host.create<arith::MinUIOp>(items, host.constant(cores));
   LDBG() << "launch at " << loc << ": at most " << cores << " blocks, "
-         << (isPaired ? "of pairs" : "in linear order");
+         << (isSnaked ? "there and back" : "in linear order");
 
   auto result = LaunchOp::create(builder, loc, launch.getResultTypes(), blocks,
                                  launch.getInputs(), launch.getOutputs(),
                                  launch.getWarpsAttr(), launch.getStagesAttr(),
                                  launch.getKernelAttr());
+  result.setAlternating(launch.getAlternating());
   Region &body = result.getBody();
   body.takeBody(launch.getBody());
   Block &program = body.front();
@@ -117,13 +131,56 @@ void Persist::persist(LaunchOp launch) {
 
   builder.setInsertionPointToStart(&program);
   Indices device(builder, loc);
-  auto loop = scf::ForOp::create(builder, loc, block, items, blocks);
-  builder.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> ids;
-  Value rest = loop.getInductionVar();
+  scf::ForOp loop;
+  Value item;
+  if (isSnaked) {
+    // In every other round blocks take items in the opposite order: who had the
+    // longest has the shortest next.
+    Value back = device.create<arith::SubIOp>(
+        device.create<arith::SubIOp>(blocks, device.constant(1)), block);
+    auto isEven = [&](Value round) -> Value {
+      Value odd = device.create<arith::AndIOp>(round, device.constant(1));
+      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, odd,
+                                   device.constant(0));
+    };
+    auto getPlace = [&](Value round) -> Value {
+      return arith::SelectOp::create(builder, loc, isEven(round), block, back);
+    };
+    auto [full, rest] = device.divide(items, blocks);
+    Value isInLast = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, getPlace(full), rest);
+    Value rounds = device.create<arith::AddIOp>(
+        full, arith::SelectOp::create(builder, loc, isInLast,
+                                      device.constant(1), device.constant(0)));
+    loop = scf::ForOp::create(builder, loc, device.constant(0), rounds,
+                              device.constant(1));
+    builder.setInsertionPointToStart(loop.getBody());
+    item = device.create<arith::AddIOp>(
+        device.create<arith::MulIOp>(loop.getInductionVar(), blocks),
+        getPlace(loop.getInductionVar()));
+  } else {
+    loop = scf::ForOp::create(builder, loc, block, items, blocks);
+    builder.setInsertionPointToStart(loop.getBody());
+    item = loop.getInductionVar();
+  }
+
   auto isOne = [](Value size) { return matchPattern(size, m_One()); };
-  for (ArrayRef<Value> left = itemSizes; !left.empty();
-       left = left.drop_front()) {
+  SmallVector<Value> ids;
+  ArrayRef<Value> left = sizes;
+  Value rest = item;
+  if (isSnaked) {
+    // Programs of a group: the first of each of its rows, then the second, ...
+    Value ofGroup = device.create<arith::MulIOp>(group, sizes.front());
+    auto [number, inGroup] = device.divide(item, ofGroup);
+    Value first = device.create<arith::MulIOp>(number, group);
+    Value members = device.create<arith::MinUIOp>(
+        group, device.create<arith::SubIOp>(rows, first));
+    auto [x, member] = device.divide(inGroup, members);
+    ids.push_back(x);
+    rest = device.create<arith::AddIOp>(first, member);
+    left = left.drop_front();
+  }
+  for (; !left.empty(); left = left.drop_front()) {
     if (isOne(left.front())) {
       ids.push_back(device.constant(0));
     } else if (llvm::all_of(left.drop_front(), isOne)) {
@@ -133,19 +190,6 @@ void Persist::persist(LaunchOp launch) {
       ids.push_back(remainder);
       rest = quotient;
     }
-  }
-  if (isPaired) {
-    Value zero = device.constant(0), first = ids.front();
-    Value second = device.create<arith::SubIOp>(last, first);
-    Value isMiddle = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, first, second);
-    Value count = arith::SelectOp::create(
-        builder, loc, isMiddle, device.constant(1), device.constant(2));
-    loop = scf::ForOp::create(builder, loc, zero, count, device.constant(1));
-    builder.setInsertionPointToStart(loop.getBody());
-    Value isFirst = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, loop.getInductionVar(), zero);
-    ids.front() = arith::SelectOp::create(builder, loc, isFirst, first, second);
   }
   for (Value id : ids) {
     body.getArgument(1).replaceAllUsesWith(id);

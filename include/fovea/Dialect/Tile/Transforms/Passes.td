@@ -54,9 +54,12 @@ def TilePersist : Pass<"tile-persist"> {
   let description = [{
     A `tile.launch` with `persistent` becomes a launch of at most one block for
     each multiprocessor. A block runs every program whose number differs from
-    its own by a multiple of the number of blocks, or every pair of programs, in
-    a loop around the program. Later passes treat it like other loops: copies
-    run ahead into the next program, and results go out while it runs.
+    its own by a multiple of the number of blocks, in a loop around the program.
+    If the order is `snaked`, programs are numbered along `x` last, in groups of
+    rows that share the L2 cache, and the blocks take them there and back: who
+    had the first of a round has the last of the next. Later passes treat the
+    loop like others: copies run ahead into the next program, and results go out
+    while it runs.
 
     Launches without `persistent` stay unchanged.
   }];
@@ -126,6 +129,33 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
   let statistics = [
     Statistic<"numRings", "num-rings", "Number of loads turned into rings">,
     Statistic<"numSlots", "num-slots", "Number of writes with two slots">
+  ];
+}
+
+def TileOverlapItems : Pass<"tile-overlap-items"> {
+  let summary = "Runs the first product of an item beside the last one before";
+  let description = [{
+    A persistent block computes one item after another. After
+    `--tile-expand-pipeline` an item is a first product, whose result its steps
+    begin with, a loop over these, and a last product, which the item's results
+    wait for; so tensor cores have nothing to do between two items. In a role
+    with a loop over such items, the pass moves the first product of the next
+    item next to the last one of the item before: both are issued, and while
+    results are written, the next item's scores are computed. Waits for the tile
+    that all products of an item read move with the first product.
+
+    An item may have no steps, and the last one has none after it: under a
+    branch for these the same ops run one after another.
+
+    Other loops stay unchanged.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numOverlapped", "num-overlapped",
+              "Number of loops over items that overlap">
   ];
 }
 
@@ -219,7 +249,10 @@ def TileSchedule : Pass<"tile-schedule"> {
     on the last values while the softmax is computed (FlashAttention-3, arXiv
     2407.08608, section 3.2). The order of such a step is: issue the products of
     stage 0, then those of stage 1; then the ops that need only the first; then
-    the wait for the second and the rest.
+    the wait for the second and the rest. In a launch that is `alternating`, the
+    products of stage 1 come first, and the step waits for both before anything
+    else: no operand or result of a product is then needed beside the values of
+    the softmax, and products of other warps run beside that.
 
     A loop with several products that depend on no other product of the
     iteration has enough work for the tensor cores in one step, but not enough

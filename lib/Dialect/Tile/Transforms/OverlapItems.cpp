@@ -1,0 +1,483 @@
+//===- OverlapItems.cpp - One item's first product beside the last --------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/Transforms/Passes.h"
+
+#include "Schedule.h"
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Support/DebugLog.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+#define DEBUG_TYPE "tile-overlap-items"
+
+namespace fovea::tile {
+#define GEN_PASS_DEF_TILEOVERLAPITEMS
+#include "fovea/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace fovea::tile
+
+using namespace mlir;
+using namespace fovea::tile;
+
+namespace {
+
+struct OverlapItems : fovea::tile::impl::TileOverlapItemsBase<OverlapItems> {
+  void runOnOperation() override;
+};
+
+using OpSet = llvm::SetVector<Operation *>;
+
+/// A role's loop over items, each of which is a skewed loop with a product in
+/// front of it, whose result the loop begins with, and one behind it.
+class ItemLoop {
+public:
+  explicit ItemLoop(scf::ForOp items) : items(items) {}
+
+  /// Finds the parts; returns the reason for which there are none, or nullopt.
+  std::optional<StringRef> analyze();
+
+  void rewrite();
+
+private:
+  std::optional<StringRef> analyzeGuard();
+  std::optional<StringRef> analyzeStart();
+  std::optional<StringRef> analyzeEnd();
+
+  /// Emits the waits for an item's own tiles and, under a branch, its first
+  /// product. Returns the product's result, and the tiles.
+  SmallVector<Value> emitStart(OpBuilder &builder, IRMapping &mapping);
+  /// Emits an item from the values that the start of it gave, and the start of
+  /// the next one. Returns what that gives.
+  SmallVector<Value> emitItem(OpBuilder &builder, IRMapping &mapping,
+                              Value next, Value hasNext);
+  /// Emits the last product of the item, what follows, and beside these the
+  /// start of the next item, which has steps.
+  SmallVector<Value> emitOverlap(OpBuilder &builder, IRMapping mapping,
+                                 IRMapping next);
+  /// Emits the same one after another: either item may have no steps, and there
+  /// may be no next item.
+  SmallVector<Value> emitSequence(OpBuilder &builder, IRMapping mapping,
+                                  IRMapping next, Value hasNext);
+  Value getCondition(const IRMapping &mapping) {
+    return mapping.lookupOrDefault(guard.getCondition());
+  }
+
+  scf::ForOp items;
+  /// Skips everything for an item without steps.
+  scf::IfOp guard;
+  scf::ForOp steps;
+  MmaAsyncOp first, last;
+  WaitMmaOp firstWait, lastWait;
+
+  /// In the guard: the ops of the first product, from the wait for its operands
+  /// to the release of their slots; the other ops up to the loop and the loop;
+  /// the ops behind it.
+  SmallVector<Operation *> head, middle, tail;
+  /// Around the guard: pure ops that the head and the guard's condition need;
+  /// waits for tiles that all products of an item read; other ops in front;
+  /// ops behind the guard that do not need the last product, and those that
+  /// come after it.
+  SmallVector<Operation *> numbers, waits, others, early, late;
+  /// The values of the guard that the tail needs.
+  llvm::SetVector<Value> crossing;
+  /// The guard's results that the tail gives, and the others.
+  SmallVector<OpResult> lateResults, earlyResults;
+};
+
+} // namespace
+
+/// Returns the ops of `block` that `values` depend on, in order.
+static SmallVector<Operation *> getSlice(ArrayRef<Value> values, Block *block) {
+  OpSet slice;
+  SmallVector<Value> open(values);
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (!op || op->getBlock() != block || !slice.insert(op))
+      continue;
+    llvm::append_range(open, getUsedValues(op));
+  }
+  SmallVector<Operation *> ordered;
+  for (Operation &op : *block)
+    if (slice.contains(&op))
+      ordered.push_back(&op);
+  return ordered;
+}
+
+/// Returns the wait for an asynchronous product, if it is its only use and
+/// stands in the same block.
+static WaitMmaOp getWait(MmaAsyncOp product) {
+  if (!product->hasOneUse())
+    return {};
+  auto wait = dyn_cast<WaitMmaOp>(*product->user_begin());
+  return wait && wait->getBlock() == product->getBlock() ? wait : WaitMmaOp();
+}
+
+std::optional<StringRef> ItemLoop::analyzeGuard() {
+  for (auto branch : items.getBody()->getOps<scf::IfOp>()) {
+    bool hasProducts = branch
+                           ->walk([](MmaAsyncOp) {
+                             return WalkResult::interrupt();
+                           })
+                           .wasInterrupted();
+    if (!hasProducts)
+      continue;
+    if (guard)
+      return "has several branches with products";
+    guard = branch;
+  }
+  if (!guard || !guard.elseBlock() ||
+      !llvm::hasSingleElement(*guard.elseBlock()))
+    return "has no skewed loop";
+  auto loops = guard.thenBlock()->getOps<scf::ForOp>();
+  if (!llvm::hasSingleElement(loops))
+    return "has no skewed loop";
+  steps = *loops.begin();
+  for (auto product : guard.thenBlock()->getOps<MmaAsyncOp>()) {
+    MmaAsyncOp &place = product->isBeforeInBlock(steps) ? first : last;
+    if (place)
+      return "has more than a product before or after its steps";
+    place = product;
+  }
+  if (!first || !last || first.getAcc())
+    return "has no product before its steps, or none after them";
+  firstWait = getWait(first);
+  lastWait = getWait(last);
+  if (!firstWait || !lastWait || !firstWait->isBeforeInBlock(steps))
+    return "has a product that is not waited for at once";
+  return std::nullopt;
+}
+
+std::optional<StringRef> ItemLoop::analyzeStart() {
+  Block *inner = guard.thenBlock();
+  head = getSlice(firstWait.getResult(), inner);
+  SmallVector<Value> needed{guard.getCondition()};
+  for (Operation *op : head) {
+    if (!isa<WaitOp, MmaAsyncOp, WaitMmaOp>(op) && !isMemoryEffectFree(op))
+      return "needs more than tiles for its first product";
+    llvm::append_range(needed, getUsedValues(op));
+  }
+  // The slots that only the first product reads.
+  for (auto release : llvm::make_early_inc_range(inner->getOps<ReleaseOp>()))
+    if (release->isBeforeInBlock(steps))
+      head.push_back(release);
+  for (Operation &op : inner->without_terminator())
+    if (!llvm::is_contained(head, &op) && op.isBeforeInBlock(steps))
+      middle.push_back(&op);
+  for (Operation *op : middle)
+    if (!isMemoryEffectFree(op))
+      return "does more than arithmetic between its first product and its "
+             "steps";
+
+  for (Operation *op : getSlice(needed, items.getBody())) {
+    if (isMemoryEffectFree(op) && op != guard)
+      numbers.push_back(op);
+    else if (isa<WaitOp>(op))
+      waits.push_back(op);
+    else
+      return "needs more than numbers and tiles for its first product";
+  }
+  for (Operation *op : numbers)
+    for (Value value : getUsedValues(op))
+      if (llvm::is_contained(waits, value.getDefiningOp()))
+        return "needs tiles for its numbers";
+  return std::nullopt;
+}
+
+std::optional<StringRef> ItemLoop::analyzeEnd() {
+  Block *inner = guard.thenBlock(), *outer = items.getBody();
+  DenseSet<Value> given;
+  for (Operation *op = steps->getNextNode(); op != inner->getTerminator();
+       op = op->getNextNode()) {
+    tail.push_back(op);
+    given.insert_range(op->getResults());
+  }
+  auto addCrossing = [&](Value value) {
+    bool isInside = value.getParentRegion() == &guard.getThenRegion();
+    if (isInside && !given.contains(value))
+      crossing.insert(value);
+  };
+  for (Operation *op : tail)
+    llvm::for_each(getUsedValues(op), addCrossing);
+  for (Value value : crossing)
+    if (!isa<FragmentType, IndexType>(value.getType()))
+      return "has a last product of other values than fragments and numbers";
+
+  // What follows: releases of tiles that the last product does not read, and
+  // numbers, can come before it.
+  DenseSet<Operation *> dependent;
+  for (OpResult result : guard.getResults()) {
+    Value yielded = guard.thenYield().getResults()[result.getResultNumber()];
+    (given.contains(yielded) ? lateResults : earlyResults).push_back(result);
+    if (given.contains(yielded))
+      dependent.insert_range(result.getUsers());
+  }
+  for (Operation &op : outer->without_terminator()) {
+    if (op.isBeforeInBlock(guard)) {
+      if (!llvm::is_contained(numbers, &op) && !llvm::is_contained(waits, &op))
+        others.push_back(&op);
+      continue;
+    }
+    if (&op == guard)
+      continue;
+    bool isLate = dependent.contains(&op) ||
+                  (!isa<ReleaseOp>(op) && !isMemoryEffectFree(&op));
+    for (Value value : getUsedValues(&op))
+      isLate |= llvm::is_contained(late, value.getDefiningOp());
+    (isLate ? late : early).push_back(&op);
+  }
+  for (Operation *op : others)
+    if (!isMemoryEffectFree(op))
+      return "begins with more than numbers and tiles";
+  for (Value yielded : items.getYieldedValues())
+    if (llvm::is_contained(late, yielded.getDefiningOp()) ||
+        llvm::is_contained(lateResults, yielded))
+      return "carries a result of its last product";
+  return std::nullopt;
+}
+
+std::optional<StringRef> ItemLoop::analyze() {
+  if (!items.use_empty())
+    return "has results";
+  for (auto part : {&ItemLoop::analyzeGuard, &ItemLoop::analyzeStart,
+                    &ItemLoop::analyzeEnd})
+    if (std::optional<StringRef> reason = (this->*part)())
+      return reason;
+  return std::nullopt;
+}
+
+static Value createZero(OpBuilder &builder, Location loc, Type type) {
+  auto fragment = dyn_cast<FragmentType>(type);
+  Type element = fragment ? fragment.getElementType() : type;
+  Value zero = arith::ConstantOp::create(builder, loc,
+                                         builder.getZeroAttr(element));
+  return fragment ? FillOp::create(builder, loc, fragment, zero) : zero;
+}
+
+/// Clones ops in order.
+static void clone(OpBuilder &builder, ArrayRef<Operation *> ops,
+                  IRMapping &mapping) {
+  for (Operation *op : ops)
+    builder.clone(*op, mapping);
+}
+
+/// Returns what `values` are mapped to.
+static SmallVector<Value> lookup(ValueRange values, const IRMapping &mapping) {
+  return llvm::map_to_vector(
+      values, [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+/// Returns a branch, each of whose regions yields what a function returns.
+static SmallVector<Value>
+createIf(OpBuilder &builder, Location loc, Value condition,
+         function_ref<SmallVector<Value>(OpBuilder &)> emitThen,
+         function_ref<SmallVector<Value>(OpBuilder &)> emitElse) {
+  auto branch = scf::IfOp::create(
+      builder, loc, condition,
+      [&](OpBuilder &nested, Location loc) {
+        scf::YieldOp::create(nested, loc, emitThen(nested));
+      },
+      [&](OpBuilder &nested, Location loc) {
+        scf::YieldOp::create(nested, loc, emitElse(nested));
+      });
+  return SmallVector<Value>(branch.getResults());
+}
+
+SmallVector<Value> ItemLoop::emitStart(OpBuilder &builder,
+                                       IRMapping &mapping) {
+  Location loc = items.getLoc();
+  clone(builder, waits, mapping);
+  SmallVector<Value> values = createIf(
+      builder, loc, getCondition(mapping),
+      [&](OpBuilder &nested) {
+        IRMapping inner(mapping);
+        clone(nested, head, inner);
+        return lookup(firstWait.getResult(), inner);
+      },
+      [&](OpBuilder &nested) {
+        return SmallVector<Value>{
+            createZero(nested, loc, firstWait.getResult().getType())};
+      });
+  for (Operation *wait : waits)
+    values.push_back(mapping.lookup(wait->getResult(0)));
+  return values;
+}
+
+SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
+                                         IRMapping next) {
+  auto split = [](ArrayRef<Operation *> ops, Operation *at) {
+    size_t place = llvm::find(ops, at) - ops.begin();
+    return std::pair(ops.take_front(place), ops.drop_front(place + 1));
+  };
+  auto [tailIssue, tailRest] = split(tail, lastWait);
+  auto [headIssue, headRest] = split(head, firstWait);
+  clone(builder, tailIssue, mapping);
+  clone(builder, waits, next);
+  clone(builder, headIssue, next);
+  auto wait = cast<WaitMmaOp>(builder.clone(*lastWait, mapping));
+  wait.setPending(1);
+  clone(builder, tailRest, mapping);
+  for (OpResult result : lateResults)
+    mapping.map(result, mapping.lookupOrDefault(
+                            guard.thenYield()
+                                .getResults()[result.getResultNumber()]));
+  clone(builder, late, mapping);
+  builder.clone(*firstWait, next);
+  clone(builder, headRest, next);
+
+  SmallVector<Value> values = lookup(firstWait.getResult(), next);
+  for (Operation *wait : waits)
+    values.push_back(next.lookup(wait->getResult(0)));
+  return values;
+}
+
+SmallVector<Value> ItemLoop::emitSequence(OpBuilder &builder,
+                                          IRMapping mapping, IRMapping next,
+                                          Value hasNext) {
+  Location loc = items.getLoc();
+  auto getYielded = [&](scf::YieldOp yield, const IRMapping &from) {
+    return llvm::map_to_vector(lateResults, [&](OpResult result) -> Value {
+      return from.lookupOrDefault(
+          yield.getResults()[result.getResultNumber()]);
+    });
+  };
+  SmallVector<Value> results = createIf(
+      builder, loc, getCondition(mapping),
+      [&](OpBuilder &nested) {
+        IRMapping inner(mapping);
+        clone(nested, tail, inner);
+        return getYielded(guard.thenYield(), inner);
+      },
+      [&](OpBuilder &) { return getYielded(guard.elseYield(), mapping); });
+  for (auto [result, value] : llvm::zip_equal(lateResults, results))
+    mapping.map(result, value);
+  clone(builder, late, mapping);
+  return createIf(
+      builder, loc, hasNext,
+      [&](OpBuilder &nested) { return emitStart(nested, next); },
+      [&](OpBuilder &nested) {
+        SmallVector<Value> values{
+            createZero(nested, loc, firstWait.getResult().getType())};
+        for (Operation *wait : waits)
+          values.push_back(mapping.lookup(wait->getResult(0)));
+        return values;
+      });
+}
+
+SmallVector<Value> ItemLoop::emitItem(OpBuilder &builder, IRMapping &mapping,
+                                      Value next, Value hasNext) {
+  Location loc = items.getLoc();
+  clone(builder, others, mapping);
+  auto getYielded = [&](scf::YieldOp yield, const IRMapping &from) {
+    return llvm::map_to_vector(earlyResults, [&](OpResult result) -> Value {
+      return from.lookupOrDefault(
+          yield.getResults()[result.getResultNumber()]);
+    });
+  };
+  SmallVector<Value> values = createIf(
+      builder, loc, getCondition(mapping),
+      [&](OpBuilder &nested) {
+        IRMapping inner(mapping);
+        clone(nested, middle, inner);
+        nested.clone(*steps, inner);
+        SmallVector<Value> values = getYielded(guard.thenYield(), inner);
+        llvm::append_range(values, lookup(crossing.getArrayRef(), inner));
+        return values;
+      },
+      [&](OpBuilder &nested) {
+        SmallVector<Value> values = getYielded(guard.elseYield(), mapping);
+        for (Value value : crossing)
+          values.push_back(createZero(nested, loc, value.getType()));
+        return values;
+      });
+  for (auto [result, value] : llvm::zip(earlyResults, values))
+    mapping.map(result, value);
+  for (auto [value, crossed] : llvm::zip_equal(
+           crossing, ArrayRef(values).drop_front(earlyResults.size())))
+    mapping.map(value, crossed);
+  clone(builder, early, mapping);
+
+  // Without a next item its numbers, which no one needs, are those of this.
+  IRMapping nextMapping;
+  nextMapping.map(items.getInductionVar(), next);
+  for (auto [argument, yielded] :
+       llvm::zip_equal(items.getRegionIterArgs(), items.getYieldedValues()))
+    nextMapping.map(argument, mapping.lookupOrDefault(yielded));
+  clone(builder, numbers, nextMapping);
+  Value bothHaveSteps = arith::AndIOp::create(
+      builder, loc, getCondition(mapping), getCondition(nextMapping));
+  Value canOverlap =
+      arith::AndIOp::create(builder, loc, bothHaveSteps, hasNext);
+  return createIf(
+      builder, loc, canOverlap,
+      [&](OpBuilder &nested) {
+        return emitOverlap(nested, mapping, nextMapping);
+      },
+      [&](OpBuilder &nested) {
+        return emitSequence(nested, mapping, nextMapping, hasNext);
+      });
+}
+
+void ItemLoop::rewrite() {
+  OpBuilder builder(items);
+  Location loc = items.getLoc();
+  Value lower = items.getLowerBound(), upper = items.getUpperBound(),
+        step = items.getStep();
+  auto isBefore = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
+  };
+  auto isEntered = scf::IfOp::create(builder, loc, isBefore(lower, upper));
+  builder.setInsertionPointToStart(isEntered.thenBlock());
+  IRMapping start;
+  start.map(items.getInductionVar(), lower);
+  start.map(items.getRegionIterArgs(), items.getInitArgs());
+  clone(builder, numbers, start);
+  SmallVector<Value> inits(items.getInitArgs());
+  llvm::append_range(inits, emitStart(builder, start));
+
+  auto loop = scf::ForOp::create(builder, loc, lower, upper, step, inits);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value iv = loop.getInductionVar();
+  size_t numArgs = items.getNumRegionIterArgs();
+  IRMapping mapping;
+  mapping.map(items.getInductionVar(), iv);
+  mapping.map(items.getRegionIterArgs(),
+              loop.getRegionIterArgs().take_front(numArgs));
+  auto carried = loop.getRegionIterArgs().drop_front(numArgs);
+  mapping.map(firstWait.getResult(), carried.front());
+  for (auto [wait, tile] : llvm::zip_equal(waits, carried.drop_front()))
+    mapping.map(wait->getResult(0), tile);
+  clone(builder, numbers, mapping);
+
+  Value after = arith::AddIOp::create(builder, loc, iv, step);
+  Value hasNext = isBefore(after, upper);
+  Value next = arith::SelectOp::create(builder, loc, hasNext, after, iv);
+  SmallVector<Value> nextStart = emitItem(builder, mapping, next, hasNext);
+  SmallVector<Value> yields = lookup(items.getYieldedValues(), mapping);
+  llvm::append_range(yields, nextStart);
+  scf::YieldOp::create(builder, loc, yields);
+  items.erase();
+}
+
+void OverlapItems::runOnOperation() {
+  SmallVector<scf::ForOp> loops;
+  getOperation()->walk([&](RoleOp role) {
+    llvm::append_range(loops, role.getBody().getOps<scf::ForOp>());
+  });
+  for (scf::ForOp loop : loops) {
+    ItemLoop items(loop);
+    if (std::optional<StringRef> reason = items.analyze()) {
+      LDBG() << "loop at " << loop.getLoc() << " stays: it " << *reason;
+      continue;
+    }
+    items.rewrite();
+    ++numOverlapped;
+  }
+}

@@ -1,0 +1,123 @@
+// The first product of the next item runs beside the last one of this, where both
+// have steps; else one after another.
+// RUN: fovea-opt %s --tile-persist --tile-assign-layouts --tile-multibuffer --tile-specialize-warps --tile-schedule --tile-expand-pipeline -o %t.skewed
+// RUN: fovea-opt %t.skewed --tile-overlap-items --canonicalize --cse | FileCheck %s
+// RUN: fovea-opt %t.skewed --tile-overlap-items --mlir-print-op-generic -o %t.a
+// RUN: fovea-opt %t.a --tile-overlap-items --mlir-print-op-generic -o %t.b
+// RUN: diff %t.a %t.b
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!o = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!s = !tile.fragment<64x64xf32>
+
+// CHECK-LABEL: func.func @items(
+// CHECK:       tile.role "compute"
+// The first item's start, if there is an item, and if it has steps.
+// CHECK:         scf.if
+// CHECK:           %[[Q0:.*]] = tile.wait %[[QS:.*]][%c0] :
+// CHECK:           %[[S0:.*]] = scf.if %[[ANY:.*]] ->
+// CHECK:             %[[K0:.*]] = tile.wait %[[KS:.*]][%c0] :
+// CHECK:             tile.mma_async wgmma %[[Q0]], %[[K0]] transpose_b
+// CHECK:             tile.wait_mma
+// CHECK:             tile.release %[[KS]][%c0]
+// CHECK:           scf.for {{.*}} iter_args({{.*}}%[[S:[^ ,]*]] = %[[S0]], %[[Q:[^ ,]*]] = %[[Q0]])
+// CHECK:             %[[MORE:.*]] = arith.cmpi slt
+// Its steps begin with scores that are there.
+// CHECK:             %[[STEPS:.*]]:4 = scf.if %[[ANY]] ->
+// CHECK-NEXT:          tile.map ins(%[[S]] :
+// CHECK:               scf.for
+// CHECK:                 tile.mma_async wgmma %[[Q]],
+// CHECK:             tile.release %[[QS]][
+// CHECK:             %[[STEPPED:.*]] = arith.andi %[[ANY]], %[[ANY]]
+// CHECK:             %[[BOTH:.*]] = arith.andi %[[STEPPED]], %[[MORE]]
+// CHECK:             scf.if %[[BOTH]]
+// Both products, then what needs the first of them, then the second.
+// CHECK:               %[[O:.*]] = tile.mma_async wgmma {{.*}} into
+// CHECK:               %[[NQ:.*]] = tile.wait %[[QS]][
+// CHECK:               %[[NK:.*]] = tile.wait %[[KS]][
+// CHECK:               %[[NS:.*]] = tile.mma_async wgmma %[[NQ]], %[[NK]] transpose_b
+// CHECK:               tile.wait_mma %[[O]] pending 1
+// CHECK:               tile.store
+// CHECK:               %[[N:.*]] = tile.wait_mma %[[NS]] :
+// CHECK:               tile.release %[[KS]][
+// CHECK:               scf.yield %[[N]], %[[NQ]]
+// CHECK:             } else {
+// CHECK:               scf.if %[[ANY]]
+// CHECK:                 %[[O2:.*]] = tile.mma_async wgmma {{.*}} into
+// CHECK-NEXT:            tile.wait_mma %[[O2]] :
+// CHECK:               tile.store
+// CHECK:               scf.if %[[MORE]]
+// CHECK:                 %[[NQ2:.*]] = tile.wait %[[QS]][
+// CHECK:                 scf.if %[[ANY]]
+// CHECK:                   tile.mma_async wgmma %[[NQ2]], {{.*}} transpose_b
+// CHECK-NEXT:              tile.wait_mma
+// CHECK:                 scf.yield %{{.*}}, %[[NQ2]]
+// CHECK-NEXT:          } else {
+// CHECK-NEXT:            scf.yield %{{.*}}, %[[Q]]
+func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 4 stages 2
+      ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+      %p = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %m: index, %n: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<64x64xbf16>
+      %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %acc1 : !s
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// A block with one item, and items of a single product.
+// CHECK-LABEL: func.func @one(
+// CHECK-NOT:     pending 1
+// CHECK:       func.func @products(
+// CHECK-NOT:     pending 1
+func.func @one(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) warps 4 stages 2
+      ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %qt = tile.load %Q[%c0, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %x = tile.mma %qt, %qt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+    tile.store %x, %O[%c0, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+func.func @products(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 4 stages 2
+      ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt into %acc transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %x : !s
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
