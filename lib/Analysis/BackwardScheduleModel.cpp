@@ -175,7 +175,9 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
 
 ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
                                       machine::TargetAttr target) {
-  AttentionShape shape = getLongShape(op);
+  // One kernel serves all lengths, and long ones take the most time.
+  constexpr int64_t kLongLength = 16384;
+  AttentionShape shape = getShapeWithLength(op, kLongLength);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "the backward pass on " << target.getName() << ": " << shape.batch

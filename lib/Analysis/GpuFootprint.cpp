@@ -79,9 +79,11 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   int64_t rowWords = bytes == 8 ? 2 : 1;
   int64_t perThread = queries * rowWords;
   int64_t scores = perThread * keys, output = perThread * valueDim;
-  // Probabilities as wide as scores reuse the registers of their scores.
-  int64_t probabilities =
-      bytes == 2 ? scores / 2 * (footprint.usesWgmma ? 2 : 1) : 0;
+  // Probabilities as wide as scores reuse the registers of their scores; those
+  // of the step before are needed until their product is complete.
+  bool isOverlapped = footprint.usesWgmma &&
+                      schedule.getProducts() == Products::Overlapped;
+  int64_t probabilities = bytes == 2 ? scores / 2 * (isOverlapped ? 2 : 1) : 0;
   footprint.registers =
       llvm::divideCeil(scores + output + probabilities, threads) +
       kOtherRegisters;

@@ -106,8 +106,8 @@ struct StepModel {
   /// Seconds to pass the barriers and reductions of a step.
   double latency;
   /// The fraction of the shorter of products and softmax that does not overlap
-  /// the longer, for one, two and more groups of warps that alternate.
-  double exposed[3];
+  /// the longer, for one to four groups of warps.
+  double exposed[4];
 };
 } // namespace
 
@@ -129,11 +129,17 @@ static int64_t countQueryTiles(const AttentionShape &shape,
          int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
 }
 
-/// Returns the tiles of keys that a mask keeps of a tile of queries.
+/// Returns the tiles of keys that a mask keeps of a tile of queries. Where each
+/// query has keys of its own, a tile visits those of its last.
 static double countKeyTiles(const AttentionShape &shape,
                             ScheduleAttr schedule) {
-  return std::ceil(shape.visible *
-                   double(llvm::divideCeil(shape.keys, schedule.getKeyTile())));
+  auto all = double(llvm::divideCeil(shape.keys, schedule.getKeyTile()));
+  double kept = shape.visible * all;
+  if (schedule.getOrder() != WorkOrder::LongestFirst)
+    return std::ceil(kept);
+  return std::min(kept + double(schedule.getQueryTile()) /
+                             double(schedule.getKeyTile()) / 2,
+                  all);
 }
 
 double fovea::predictGpuSeconds(const AttentionShape &shape,
@@ -141,28 +147,29 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
                                 ScheduleAttr schedule) {
   // Fitted to attention on the H200, head dims 64 to 256 at 16k: within 15% of
   // the measured times, and 7% with the maximum of earlier steps.
-  constexpr StepModel kExact = {14.5, 1e-7, {1.0, 0.25, 0.2}};
-  constexpr StepModel kStale = {12.0, 1e-7, {1.0, 0.2, 0.07}};
-  constexpr StepModel kMaskedStale = {12.0, 1e-7, {1.0, 0.24, 0.25}};
+  constexpr StepModel kExact = {14.5, 1e-7, {1.0, 0.25, 0.2, 0.2}};
+  constexpr StepModel kStale = {12.0, 1e-7, {1.0, 0.2, 0.09, 0.07}};
+  constexpr StepModel kMaskedStale = {12.0, 1e-7, {1.0, 0.28, 0.16, 0.25}};
   bool isStale = schedule.getMaximum() == Maximum::Stale;
   const StepModel &model = !isStale ? kExact
                            : schedule.getOrder() == WorkOrder::LongestFirst
                                ? kMaskedStale
                                : kStale;
   // Seconds to wait for a copy that does not run ahead; to begin and end a
-  // block, with the exact maximum and with that of earlier steps; to begin and
-  // end a tile in a persistent block of three groups of warps, and of fewer,
-  // which get out of each other's way. (Measured at 1k and 4k.)
-  constexpr double kCopyLatency = 8e-7, kBlockLatency = 2e-6,
-                   kStaleBlockLatency = 7e-6, kCrowdedItemLatency = 4e-6,
-                   kItemLatency = 2e-6;
+  // block with the exact maximum; by the number of groups of warps, to begin and
+  // end one with the maximum of earlier steps, and to begin and end a tile in a
+  // persistent block. (Measured at 1k and 4k.)
+  constexpr double kCopyLatency = 8e-7, kBlockLatency = 4e-6;
+  constexpr double kStaleBlockLatency[] = {7e-6, 7e-6, 7e-6, 9e-6};
+  constexpr double kItemLatency[] = {4e-6, 4e-6, 6e-6, 6e-6};
   // Seconds to start the launch that merges parts of the keys, and to end it.
   constexpr double kMergeLatency = 3e-6;
   // Registers that are left where softmax takes longer than products, without
   // which its instructions wait for each other, and the time that they then
-  // take. Three groups in a persistent block take as long.
+  // take; the time that they take in a persistent block.
   constexpr int64_t kSpareRegisters = 16;
   constexpr double kCrowded = 1.05;
+  constexpr double kPersistent[] = {1.0, 1.0, 1.05, 1.02};
   // The share of the peak rate that products by FMA, and by tensor cores,
   // reach.
   constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.9;
@@ -204,7 +211,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
 
   int64_t resident = getResidentBlocks(footprint, target);
   int64_t groups =
-      std::clamp<int64_t>(schedule.getWarps() * resident / kGroupWarps, 1, 3);
+      std::clamp<int64_t>(schedule.getWarps() * resident / kGroupWarps, 1, 4);
   double exposed = model.exposed[groups - 1];
   // Two groups do not keep each other's arithmetic busy.
   if (isStale && softmax > products && groups == 2)
@@ -212,15 +219,18 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double step = std::max(products, softmax) +
                 std::min(products, softmax) * exposed + rescale;
   if (isStale && softmax > products) {
-    if (footprint.registers + kSpareRegisters > footprint.registerLimit)
+    if (schedule.getProducts() == Products::Overlapped &&
+        footprint.registers + kSpareRegisters > footprint.registerLimit)
       step *= kCrowded;
-    if (schedule.getBlocks() == Blocks::Persistent && groups > 2)
-      step *= kCrowded;
+    if (schedule.getBlocks() == Blocks::Persistent)
+      step *= kPersistent[groups - 1];
   }
   step = std::max(step, copies);
 
   int64_t parts = schedule.getSplit();
-  double steps = std::ceil(countKeyTiles(shape, schedule) / double(parts));
+  double steps = countKeyTiles(shape, schedule) / double(parts);
+  if (parts > 1)
+    steps = std::ceil(steps);
   int64_t blocks = countQueryTiles(shape, schedule) * parts;
   // Blocks end at different times, so the last wave is not rounded up to a
   // whole one; those of parts end together.
@@ -231,9 +241,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double latency =
       steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0));
   if (schedule.getBlocks() == Blocks::Persistent)
-    latency += groups > 2 ? kCrowdedItemLatency : kItemLatency;
+    latency += kItemLatency[groups - 1];
   else
-    latency += isStale ? kStaleBlockLatency : kBlockLatency;
+    latency += isStale ? kStaleBlockLatency[groups - 1] : kBlockLatency;
   double seconds = waves * (double(resident) * steps * step + latency);
   if (parts == 1)
     return seconds;
@@ -294,7 +304,8 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   return ScheduleAttr::get(schedule.getContext(), schedule.getQueryTile(),
                            schedule.getKeyTile(), schedule.getOrder(),
                            schedule.getWarps(), schedule.getStages(),
-                           schedule.getMaximum(), Blocks::Persistent);
+                           schedule.getMaximum(), Blocks::Persistent,
+                           schedule.getProducts());
 }
 
 /// Appends the schedule with keys split so that parts are blocks of up to a few
@@ -308,7 +319,7 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
   constexpr int64_t kMostWaves = 4, kMostParts = 128, kKeysPerQuery = 8,
                     kFewestKeys = 64;
   int64_t blocks = countQueryTiles(shape, schedule);
-  auto steps = std::max<int64_t>(countKeyTiles(shape, schedule), 1);
+  auto steps = std::max<int64_t>(std::ceil(countKeyTiles(shape, schedule)), 1);
   int64_t slots = target.getCores() * getResidentBlocks(footprint, target);
   auto keys = int64_t(shape.visible * double(shape.keys));
   if (blocks < 1 || 2 * blocks > target.getCores() ||
@@ -325,7 +336,7 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
       auto split = ScheduleAttr::get(
           schedule.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
           schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
-          maximum, Blocks::Tiles, parts);
+          maximum, Blocks::Tiles, schedule.getProducts(), parts);
       if (!llvm::is_contained(choices, split))
         choices.push_back(split);
     }
@@ -337,7 +348,10 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
                                       int64_t passes) {
   int64_t spare = readsCaptures(op) ? kCaptureRegisters : 0;
   bool hasRoles = target.getGpuArch().hasBulkCopies;
-  AttentionShape shape = hasRoles ? getLongShape(op) : AttentionShape::get(op);
+  // One kernel serves all lengths: it has to be good for short ones, too.
+  constexpr int64_t kUsualLength = 4096;
+  AttentionShape shape =
+      hasRoles ? getShapeWithLength(op, kUsualLength) : AttentionShape::get(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
@@ -345,33 +359,43 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
          << " queries, " << shape.keys << " keys";
 
   // Where softmax takes longer than products, and a mask is in its way, steps
-  // with an earlier maximum gain nothing (d = 64, causal, H200: 440 TFLOP/s at
-  // 16k, 195 at 1k; with the exact maximum 454 and 209).
+  // with an earlier maximum gain nothing with three groups of warps (d = 64,
+  // causal, H200: 440 TFLOP/s at 16k, 195 at 1k; with the exact maximum 454 and
+  // 209; with four groups 532 and 228).
   bool isNarrowMasked =
       !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
   ScheduleAttr best;
   double bestSeconds = 0;
-  for (int64_t warps : {hasRoles ? 12 : 8, 8, 4})
+  constexpr int64_t kMostWarps = 16;
+  SmallVector<int64_t> warpCounts{8, 4};
+  if (hasRoles)
+    warpCounts = {kMostWarps, 12, 8, 4};
+  for (int64_t warps : warpCounts)
     for (int64_t rows : {16, 32})
       for (int64_t keyTile : {128, 112, 96, 80, 64, 48, 32, 16})
         // Without roles, products of wide elements take far longer than a
         // copy.
         for (int64_t stages :
              {4, hasRoles || shape.elementBytes == 2 ? 2 : 1, 1}) {
-          auto candidate = ScheduleAttr::get(op.getContext(), warps * rows,
-                                             keyTile, order, warps, stages);
+          // Four groups have no registers for products beside softmax, but
+          // keep tensor cores busy by themselves.
+          bool isAlternating = warps == kMostWarps;
+          auto candidate = ScheduleAttr::get(
+              op.getContext(), warps * rows, keyTile, order, warps, stages,
+              Maximum::Exact, Blocks::Tiles,
+              isAlternating ? Products::Alternating : Products::Overlapped);
           GpuFootprint footprint =
               getGpuFootprint(candidate, target, shape.elementBytes,
                               shape.headDim, shape.valueDim, passes);
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && passes == 1 &&
-                         !op.getDropout() && !isNarrowMasked;
+                         !op.getDropout() && (isAlternating || !isNarrowMasked);
           if (isStale)
-            candidate =
-                ScheduleAttr::get(op.getContext(), warps * rows, keyTile, order,
-                                  warps, stages, Maximum::Stale);
-          else if (stages > 2)
+            candidate = ScheduleAttr::get(
+                op.getContext(), warps * rows, keyTile, order, warps, stages,
+                Maximum::Stale, Blocks::Tiles, candidate.getProducts());
+          else if (stages > 2 || isAlternating)
             continue;
           // A third group of warps pays off where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;

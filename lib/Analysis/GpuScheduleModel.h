@@ -31,16 +31,14 @@ inline attn::WorkOrder getWorkOrder(mlir::Region &mask) {
   return mask.empty() ? attn::WorkOrder::Linear : attn::WorkOrder::LongestFirst;
 }
 
-/// Returns the shape of an op. Dynamic lengths are assumed to be long: one
-/// kernel serves all lengths, and long ones take the most time.
+/// Returns the shape of an op, with `length` for lengths that are dynamic.
 template <typename OpTy>
-AttentionShape getLongShape(OpTy op) {
-  constexpr int64_t kLongLength = 16384;
+AttentionShape getShapeWithLength(OpTy op, int64_t length) {
   AttentionShape shape = AttentionShape::get(op);
   if (op.getQuery().getType().isDynamicDim(2))
-    shape.queries = kLongLength;
+    shape.queries = length;
   if (op.getKey().getType().isDynamicDim(2))
-    shape.keys = kLongLength;
+    shape.keys = length;
   return shape;
 }
 

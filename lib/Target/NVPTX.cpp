@@ -29,6 +29,7 @@
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/Transforms/IPO/FunctionAttrs.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/InstSimplifyPass.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
@@ -207,6 +208,35 @@ static void widenHalves(llvm::Module &module) {
   }
 }
 
+/// Returns true if the threads of a kernel's block, all at once, have fewer
+/// registers than most.
+static bool hasManyThreads(const llvm::Function &kernel) {
+  constexpr int64_t kMany = 512;
+  llvm::StringRef shape =
+      kernel.getFnAttribute("nvvm.reqntid").getValueAsString();
+  int64_t threads = 1;
+  for (llvm::StringRef size : llvm::split(shape, ',')) {
+    int64_t number = 1;
+    if (!size.getAsInteger(10, number))
+      threads *= number;
+  }
+  return threads > kMany;
+}
+
+namespace {
+/// Simplifies instructions. The forms that LLVM combines them to take more
+/// registers: those of four warp groups (head dim 64, causal) would spill 40
+/// bytes.
+struct SimplifyPass : llvm::PassInfoMixin<SimplifyPass> {
+  llvm::PreservedAnalyses run(llvm::Function &function,
+                              llvm::FunctionAnalysisManager &analyses) {
+    if (hasManyThreads(function))
+      return llvm::InstSimplifyPass().run(function, analyses);
+    return llvm::InstCombinePass().run(function, analyses);
+  }
+};
+} // namespace
+
 /// Returns the passes of a level from 1 to 3.
 static llvm::ModulePassManager buildPasses(llvm::PassBuilder &builder,
                                            int level) {
@@ -215,7 +245,7 @@ static llvm::ModulePassManager buildPasses(llvm::PassBuilder &builder,
   llvm::FunctionPassManager simple;
   simple.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   simple.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-  simple.addPass(llvm::InstCombinePass());
+  simple.addPass(SimplifyPass());
   simple.addPass(llvm::SimplifyCFGPass());
   llvm::ModulePassManager passes;
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(simple)));

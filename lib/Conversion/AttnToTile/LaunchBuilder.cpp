@@ -225,8 +225,9 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
                        rewriter.getStringAttr(name));
   if (schedule.getBlocks() == Blocks::Persistent)
     launch.setPersistent(schedule.getOrder() == WorkOrder::LongestFirst
-                             ? ItemOrder::Paired
+                             ? ItemOrder::Snaked
                              : ItemOrder::Linear);
+  launch.setAlternating(schedule.getProducts() == Products::Alternating);
 
   launch.createProgram(rewriter);
   for (OpOperand &operand : launch.getInputsMutable())

@@ -399,8 +399,8 @@ Value StepEmitter::isOutgrown(Value sums, Value before, Value max) {
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value most = math::FmaOp::create(
             body, loc, elements[1], constant(body, 2.0), constant(body, 1.0));
-        most = arith::MinNumFOp::create(body, loc, most,
-                                        constant(body, kLargestSum));
+        most = arith::MinimumFOp::create(body, loc, most,
+                                         constant(body, kLargestSum));
         Value isLarge = arith::CmpFOp::create(
             body, loc, arith::CmpFPredicate::UGT, elements[0], most);
         return arith::OrIOp::create(body, loc, isLarge,
@@ -419,6 +419,11 @@ RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
                             ? shiftedExponentials(scores, getShift(running.max))
                             : exactExponentials(scores, running.max);
   Value sums = math.reduce(Reduction::Add, probabilities, running.sum);
+  // While products run, probabilities must not have registers of their own
+  // before it is known that they are right; else they free those of their f32.
+  bool isAlternating =
+      op.getScheduleAttr().getProducts() == Products::Alternating;
+  Value early = isAlternating ? weights(probabilities) : Value();
   auto branch =
       scf::IfOp::create(builder, loc,
                         TypeRange{running.acc.getType(), running.max.getType(),
@@ -428,9 +433,9 @@ RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(
-        builder, loc,
-        ValueRange{running.acc, running.max, sums, weights(probabilities)});
+    scf::YieldOp::create(builder, loc,
+                         ValueRange{running.acc, running.max, sums,
+                                    early ? early : weights(probabilities)});
     builder.setInsertionPointToStart(branch.thenBlock());
     Value max = math.reduce(Reduction::Max, scores, running.max);
     Value subtracted = this->subtracted(max);

@@ -1,7 +1,9 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile | FileCheck %s
 
 // Persistent blocks take tiles in linear order, or, where later ones have more
-// keys, the longest with the shortest.
+// keys, from the longest to the shortest, there and back. Products alternate with
+// other work where the schedule says so; probabilities are then rounded before it
+// is known that they are right.
 
 // CHECK-LABEL: func @full
 // CHECK:       tile.launch kernel "attention" grid({{.*}}) persistent linear warps 4 stages 2{{ }}
@@ -12,7 +14,7 @@ func.func @full(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 }
 
 // CHECK-LABEL: func @causal
-// CHECK:       tile.launch kernel "attention" grid({{.*}}) persistent paired warps 4 stages 2{{ }}
+// CHECK:       tile.launch kernel "attention" grid({{.*}}) persistent snaked warps 4 stages 2{{ }}
 func.func @causal(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125)
     mask {
@@ -20,6 +22,35 @@ func.func @causal(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
       %keep = arith.cmpi sge, %i, %j : index
       attn.yield %keep : i1
     } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+    : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
+  return %o : tensor<1x2x256x64xf16>
+}
+
+// CHECK-LABEL: func @alternating
+// CHECK:       tile.launch kernel "attention" grid({{.*}}) warps 4 alternating stages 2{{ }}
+// CHECK:         %[[SUM:.*]] = tile.reduce add
+// CHECK:         %[[LEFT:.*]] = tile.map ins(
+// CHECK:           arith.truncf
+// CHECK:         %[[TEST:.*]] = tile.any
+// CHECK:         scf.if %[[TEST]]
+// CHECK:           arith.truncf
+// CHECK:         } else {
+// CHECK-NEXT:      scf.yield {{.*}}, %[[LEFT]] :
+func.func @alternating(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale, products = alternating>}
+    : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
+  return %o : tensor<1x2x256x64xf16>
+}
+
+// CHECK-LABEL: func @overlapped
+// CHECK:       tile.launch kernel "attention" grid({{.*}}) warps 4 stages 2{{ }}
+// CHECK:         %[[TEST:.*]] = tile.any
+// CHECK:         scf.if %[[TEST]]
+// CHECK:           arith.truncf
+// CHECK:         } else {
+// CHECK:           arith.truncf
+func.func @overlapped(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale>}
     : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>
   return %o : tensor<1x2x256x64xf16>
 }

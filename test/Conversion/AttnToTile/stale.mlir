@@ -24,7 +24,7 @@
 // CHECK:         %[[TESTS:.*]] = tile.map ins(%[[SUMS]], %[[SUM]] : {{.*}}) rows(%[[SHIFT]] :
 // CHECK:           ^bb0(%[[NEW:[^:]*]]: f32, %[[OLD:[^:]*]]: f32,
 // CHECK:           %[[GROWN:.*]] = math.fma %[[OLD]], %[[DOUBLE]], %[[UNIT]]
-// CHECK:           %[[BOUND:.*]] = arith.minnumf %[[GROWN]], %[[MOST]]
+// CHECK:           %[[BOUND:.*]] = arith.minimumf %[[GROWN]], %[[MOST]]
 // CHECK-DAG:       %[[A:.*]] = arith.cmpf ugt, %[[NEW]], %[[BOUND]]
 // CHECK-DAG:       %[[B:.*]] = arith.cmpf ugt, %{{.*}}, %[[LARGE]]
 // CHECK:           arith.ori %[[A]], %[[B]]

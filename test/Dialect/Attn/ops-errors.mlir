@@ -236,12 +236,17 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
+// expected-error@+1 {{expected products to be one of: overlapped, alternating}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, products = early>
+
+// -----
+
 // expected-error@+1 {{expected blocks to be one of: tiles, persistent}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, blocks = few>
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'split' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'products' or 'split' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----

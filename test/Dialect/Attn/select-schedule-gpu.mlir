@@ -37,9 +37,9 @@ func.func @dropout(%q: tensor<2x16x?x128xbf16>, %seed: i64) -> tensor<2x16x?x128
   return %o : tensor<2x16x?x128xbf16>
 }
 
-// The softmax takes longer than the products: a third warp group; under a mask,
-// exact maxima.
-// SM90: tile = 192x96, order = longest_first, warps = 12, stages = 2>
+// The softmax takes longer than the products: four warp groups, which have no
+// registers for products beside softmax.
+// SM90: tile = 256x64, order = longest_first, warps = 16, stages = 4, maximum = stale, blocks = persistent, products = alternating>
 // SM80-LABEL: func @d64_masked
 // SM80: order = longest_first, warps = {{4|8}}, stages = 2
 func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
@@ -53,7 +53,7 @@ func.func @d64_masked(%q: tensor<2x16x?x64xf16>) -> tensor<2x16x?x64xf16> {
 
 // Short tiles, whose starts and ends would show.
 // SM90-LABEL: func @d64_short
-// SM90: tile = 128x128, order = linear, warps = 8, stages = 4, maximum = stale, blocks = persistent>
+// SM90: tile = 256x64, order = linear, warps = 16, stages = 4, maximum = stale, blocks = persistent, products = alternating>
 func.func @d64_short(%q: tensor<16x32x1024x64xf16>) -> tensor<16x32x1024x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<16x32x1024x64xf16>, tensor<16x32x1024x64xf16>, tensor<16x32x1024x64xf16> -> tensor<16x32x1024x64xf16>
   return %o : tensor<16x32x1024x64xf16>
@@ -82,7 +82,7 @@ func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %id
 }
 
 // The accumulator takes half of the registers.
-// SM90: tile = 128x80, order = linear, warps = 8, stages = 2, maximum = stale>
+// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale>
 // SM80-LABEL: func @d256
 // SM80: warps = {{4|8}}, stages = 2
 func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {

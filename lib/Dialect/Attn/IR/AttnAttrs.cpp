@@ -117,10 +117,13 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 /// Parses the parts of a schedule that not every one has.
 static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, Blocks &blocks,
-                              int64_t &split, GradientsAttr &gradients) {
+                              Products &products, int64_t &split,
+                              GradientsAttr &gradients) {
   split = 1;
   return parseOptional(
-      parser, {"warps", "stages", "maximum", "blocks", "split", "gradients"},
+      parser,
+      {"warps", "stages", "maximum", "blocks", "products", "split",
+       "gradients"},
       [&](StringRef name) {
         if (name == "warps")
           return parseField(parser, warps);
@@ -130,6 +133,9 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
           return parseChoice(parser, name, {"exact", "stale"}, maximum);
         if (name == "blocks")
           return parseChoice(parser, name, {"tiles", "persistent"}, blocks);
+        if (name == "products")
+          return parseChoice(parser, name, {"overlapped", "alternating"},
+                             products);
         if (name == "split")
           return parseField(parser, split);
         return parseField(parser, gradients);
@@ -137,14 +143,16 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 }
 
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
-                       Maximum maximum, Blocks blocks, int64_t split,
-                       GradientsAttr gradients) {
+                       Maximum maximum, Blocks blocks, Products products,
+                       int64_t split, GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
     printer << ", maximum = " << stringifyEnum(maximum);
   if (blocks != Blocks::Tiles)
     printer << ", blocks = " << stringifyEnum(blocks);
+  if (products != Products::Overlapped)
+    printer << ", products = " << stringifyEnum(products);
   if (split != 1)
     printer << ", split = " << split;
   if (gradients) {
@@ -187,7 +195,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t queryTile, int64_t keyTile,
                                    WorkOrder order, int64_t warps,
                                    int64_t stages, Maximum maximum,
-                                   Blocks blocks, int64_t split,
+                                   Blocks blocks, Products /*products*/,
+                                   int64_t split,
                                    GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "

@@ -81,7 +81,8 @@ private:
     op.setScheduleAttr(ScheduleAttr::get(
         op.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
         schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
-        schedule.getMaximum(), schedule.getBlocks(), schedule.getSplit(),
+        schedule.getMaximum(), schedule.getBlocks(), schedule.getProducts(),
+        schedule.getSplit(),
         gradients));
     for (const std::string &text : texts)
       remark::passed(
@@ -126,7 +127,8 @@ private:
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
-        chosen.getBlocks(), chosen.getSplit(), chosen.getGradients());
+        chosen.getBlocks(), chosen.getProducts(), chosen.getSplit(),
+        chosen.getGradients());
   }
 };
 } // namespace

@@ -146,6 +146,7 @@ static OrderedLaunch addTurns(LaunchOp launch, StoreOp store) {
   ordered.op = LaunchOp::create(builder, loc, types, blocks, launch.getInputs(),
                                 outputs, launch.getWarpsAttr(),
                                 launch.getStagesAttr(), launch.getKernelAttr());
+  ordered.op.setAlternating(launch.getAlternating());
   Region &body = ordered.op.getBody();
   body.takeBody(launch.getBody());
   ordered.turns = body.addArgument(

@@ -507,12 +507,27 @@ static void schedule(scf::ForOp loop) {
     if (isa<MmaAsyncOp>(op) && !second.contains(op))
       issues.insert(op);
   graph.addDependences(issues);
-  place([&](Operation *op) { return issues.contains(op); });
   DenseSet<Operation *> laterIssues(later.begin(), later.end());
   graph.addDependences(laterIssues);
-  place([&](Operation *op) {
-    return second.contains(op) && laterIssues.contains(op);
-  });
+  auto placeIssues = [&] {
+    place([&](Operation *op) { return issues.contains(op); });
+  };
+  auto placeLaterIssues = [&] {
+    place([&](Operation *op) {
+      return second.contains(op) && laterIssues.contains(op);
+    });
+  };
+  if (loop->getParentOfType<LaunchOp>().getAlternating()) {
+    // Whoever waits for both anyway gives back first what was there first.
+    placeLaterIssues();
+    placeIssues();
+    place([&](Operation *op) { return second.contains(op); });
+    place([](Operation *) { return true; });
+    LDBG() << "  two stages whose products a warp waits for at once";
+    return;
+  }
+  placeIssues();
+  placeLaterIssues();
   // Ops that do not need the later products of the iteration before come next.
   DenseSet<Operation *> carried;
   for (auto [argument, yielded] :

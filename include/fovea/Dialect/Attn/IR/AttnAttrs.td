@@ -69,6 +69,19 @@ def Attn_BlocksEnum : I32EnumAttr<"Blocks",
   let genSpecializedAttr = 0;
 }
 
+def Attn_ProductsEnum : I32EnumAttr<"Products",
+    "What matrix products run beside", [
+      I32EnumAttrCase<"Overlapped", 0, "overlapped">,
+      I32EnumAttrCase<"Alternating", 1, "alternating">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
+def DefaultValuedProducts : EnumParameter<Attn_ProductsEnum> {
+  let defaultValue = "::fovea::attn::Products::Overlapped";
+}
+
 def DefaultValuedBlocks : EnumParameter<Attn_BlocksEnum> {
   let defaultValue = "::fovea::attn::Blocks::Tiles";
 }
@@ -158,9 +171,12 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
       a block's, or `persistent`, where there is a block for each
       multiprocessor, which computes one tile after another: copies run ahead
-      into the next tile. With `longest_first` a block takes the first and the
-      last tile of a head, the second and the last but one, and so on, so that
-      all have as much to do;
+      into the next tile. With `longest_first` blocks take tiles from the longest
+      to the shortest, there and back, so that all have as much to do;
+    - `products`, GPUs only: `overlapped` (the default), where a warp group's
+      products run beside its own softmax, or `alternating`, where it waits for
+      them before: the groups only overlap each other, and each thread needs
+      fewer registers, so that there can be more groups;
     - `split = n`, 1 (the default) to 128, forward pass only and not with
       persistent blocks: the tiles of keys that the mask keeps of a tile of
       queries are divided into `n` parts, as even as possible, which are computed
@@ -180,6 +196,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
                    maximum = stale, blocks = persistent>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 4,
                    split = 16>
+    #attn.schedule<tile = 256x64, order = linear, warps = 16, stages = 4,
+                   maximum = stale, products = alternating>
     ```
   }];
   let parameters = (ins
@@ -190,6 +208,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$stages,
     DefaultValuedMaximum:$maximum,
     DefaultValuedBlocks:$blocks,
+    DefaultValuedProducts:$products,
     DefaultValuedParameter<"int64_t", "1">:$split,
     OptionalParameter<"GradientsAttr">:$gradients
   );
@@ -198,18 +217,20 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"int64_t", "0">:$stages,
       CArg<"::fovea::attn::Maximum", "::fovea::attn::Maximum::Exact">:$maximum,
       CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks,
+      CArg<"::fovea::attn::Products",
+           "::fovea::attn::Products::Overlapped">:$products,
       CArg<"int64_t", "1">:$split,
       CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     blocks, split, gradients);
+                     blocks, products, split, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
-    custom<Parts>($warps, $stages, $maximum, $blocks, $split, $gradients)
-    `>`
+    custom<Parts>($warps, $stages, $maximum, $blocks, $products, $split,
+                  $gradients) `>`
   }];
   let genVerifyDecl = 1;
 }

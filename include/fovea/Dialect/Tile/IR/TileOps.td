@@ -61,9 +61,12 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     absent). `kernel` names the kernel that the launch becomes.
 
     With `persistent`, the programs of the grid may run in any order, one after
-    another in fewer blocks (`--tile-persist`): `linear`, or `paired`, the first
-    program along `x` with the last, the second with the last but one, and so
-    on, where programs along `x` take ever less time.
+    another in fewer blocks (`--tile-persist`): `linear`, or `snaked`, where
+    programs along `x` take ever less time, so that all blocks have about as
+    much to do.
+
+    With `alternating`, a warp waits for its products before it does other work
+    (`--tile-schedule`); only products of other warps run beside it.
 
     ```mlir
     %o = tile.launch grid(%rows, %heads, %batch) warps 8
@@ -79,7 +82,8 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
                        ConfinedAttr<I64Attr, [IntPositive]>:$warps,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$stages,
                        OptionalAttr<StrAttr>:$kernel,
-                       OptionalAttr<Tile_ItemOrderEnum>:$persistent);
+                       OptionalAttr<Tile_ItemOrderEnum>:$persistent,
+                       UnitAttr:$alternating);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let builders = [
@@ -88,11 +92,12 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
         "::mlir::IntegerAttr":$warps, "::mlir::IntegerAttr":$stages,
         "::mlir::StringAttr":$kernel), [{
       build($_builder, $_state, results, grid, inputs, outputs, warps, stages,
-            kernel, /*persistent=*/ItemOrderAttr());
+            kernel, /*persistent=*/ItemOrderAttr(),
+            /*alternating=*/::mlir::UnitAttr());
     }]>];
   let assemblyFormat = [{
     (`kernel` $kernel^)? `grid` `(` $grid `)` (`persistent` $persistent^)?
-    `warps` $warps
+    `warps` $warps (`alternating` $alternating^)?
     (`stages` $stages^)? (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
     `outs` `(` $outputs `:` qualified(type($outputs)) `)`
     attr-dict-with-keyword $body (`->` qualified(type($results))^)?
