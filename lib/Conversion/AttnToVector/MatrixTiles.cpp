@@ -224,6 +224,9 @@ static void emitValuePairs(const Tiles &tiles) {
 static void emitWeightRows(const Tiles &tiles, Value column, IndexRange keys) {
   OnlineKernel &kernel = tiles.kernel;
   KernelBuilder &b = tiles.b;
+  // A group that keeps no key of the block may have its bounds outside of it.
+  keys.first = b.min(keys.first, kernel.keys);
+  keys.end = b.max(keys.end, keys.first);
   IndexRange whole = tiles.getWhole(keys);
   SmallVector<Value> zeros(kernel.shape.groupVectors,
                            b.constant(kernel.vector, 0.0));

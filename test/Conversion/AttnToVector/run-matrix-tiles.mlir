@@ -11,6 +11,7 @@
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=dropped --random=4 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=window --random=5 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=few --random=6 --dims=5 --check | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=outside --random=7 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=native --entry=causal --random=1 --check --opt-level=0 | FileCheck %s
 //
 // CHECK: check: result 0: max error
@@ -76,4 +77,18 @@ func.func @few(%q: tensor<1x2x?x32xbf16>, %k: tensor<1x2x?x32xbf16>, %v: tensor<
   %o = attn.attention %q, %k, %v scale(0.125)
       : tensor<1x2x?x32xbf16>, tensor<1x2x?x32xbf16>, tensor<1x2x?x32xbf16> -> tensor<1x2x?x32xbf16>
   return %o : tensor<1x2x?x32xbf16>
+}
+
+// Groups of queries whose last key is long before a block of keys: they keep none
+// of it.
+func.func @outside(%q: tensor<1x1x80x64xbf16>, %k: tensor<1x1x160x64xbf16>, %v: tensor<1x1x160x64xbf16>) -> tensor<1x1x80x64xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %c64 = arith.constant 64 : index
+    %last = arith.addi %i, %c64 : index
+    %keep = arith.cmpi sge, %last, %j : index
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 80x128, order = longest_first>}
+    : tensor<1x1x80x64xbf16>, tensor<1x1x160x64xbf16>, tensor<1x1x160x64xbf16> -> tensor<1x1x80x64xbf16>
+  return %o : tensor<1x1x80x64xbf16>
 }
