@@ -81,8 +81,8 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   int64_t scores = perThread * keys, output = perThread * valueDim;
   // Probabilities as wide as scores reuse the registers of their scores; those
   // of the step before are needed until their product is complete.
-  bool isOverlapped = footprint.usesWgmma &&
-                      schedule.getProducts() == Products::Overlapped;
+  bool isOverlapped =
+      footprint.usesWgmma && schedule.getProducts() == Products::Overlapped;
   int64_t probabilities = bytes == 2 ? scores / 2 * (isOverlapped ? 2 : 1) : 0;
   footprint.registers =
       llvm::divideCeil(scores + output + probabilities, threads) +

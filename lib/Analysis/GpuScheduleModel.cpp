@@ -156,19 +156,20 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
                                ? kMaskedStale
                                : kStale;
   // Seconds to wait for a copy that does not run ahead; to begin and end a
-  // block with the exact maximum; by the number of groups of warps, to begin and
-  // end one with the maximum of earlier steps, and to begin and end a tile in a
-  // persistent block. (Measured at 1k and 4k.)
+  // block with the exact maximum; by the number of groups of warps, to begin
+  // and end one with the maximum of earlier steps, and to begin and end a tile
+  // in a persistent block. (Measured at 1k and 4k.)
   constexpr double kCopyLatency = 8e-7, kBlockLatency = 4e-6;
   constexpr double kStaleBlockLatency[] = {7e-6, 7e-6, 7e-6, 9e-6};
   constexpr double kItemLatency[] = {4e-6, 4e-6, 6e-6, 6e-6};
   // Seconds to start the launch that merges parts of the keys, and to end it.
   constexpr double kMergeLatency = 3e-6;
   // Registers that are left where softmax takes longer than products, without
-  // which its instructions wait for each other, and the time that they then
-  // take; the time that they take in a persistent block.
+  // which its instructions wait for each other, and the factor of the time that
+  // they then take.
   constexpr int64_t kSpareRegisters = 16;
   constexpr double kCrowded = 1.05;
+  // The factor of a step's time in a persistent block, by the number of groups.
   constexpr double kPersistent[] = {1.0, 1.0, 1.05, 1.02};
   // The share of the peak rate that products by FMA, and by tensor cores,
   // reach.
@@ -301,11 +302,10 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   if (tiles <= target.getCores() ||
       footprint.sharedBytes + output > target.getFastMemory())
     return {};
-  return ScheduleAttr::get(schedule.getContext(), schedule.getQueryTile(),
-                           schedule.getKeyTile(), schedule.getOrder(),
-                           schedule.getWarps(), schedule.getStages(),
-                           schedule.getMaximum(), Blocks::Persistent,
-                           schedule.getProducts());
+  return ScheduleAttr::get(
+      schedule.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
+      schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
+      schedule.getMaximum(), Blocks::Persistent, schedule.getProducts());
 }
 
 /// Appends the schedule with keys split so that parts are blocks of up to a few

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A function of glibc 2.36 that LLVM, built on Debian 12, calls. With an own one
-// the library runs with glibc 2.34, which is the tag of its wheels.
+// A function of glibc 2.36 that LLVM, built on Debian 12, calls. With an own
+// one the library runs with glibc 2.34, which is the tag of its wheels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -196,8 +196,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    WorkOrder order, int64_t warps,
                                    int64_t stages, Maximum maximum,
                                    Blocks blocks, Products /*products*/,
-                                   int64_t split,
-                                   GradientsAttr gradients) {
+                                   int64_t split, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;

@@ -82,8 +82,7 @@ private:
         op.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
         schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
         schedule.getMaximum(), schedule.getBlocks(), schedule.getProducts(),
-        schedule.getSplit(),
-        gradients));
+        schedule.getSplit(), gradients));
     for (const std::string &text : texts)
       remark::passed(
           op.getLoc(),

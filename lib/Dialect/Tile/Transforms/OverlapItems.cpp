@@ -122,11 +122,9 @@ static WaitMmaOp getWait(MmaAsyncOp product) {
 
 std::optional<StringRef> ItemLoop::analyzeGuard() {
   for (auto branch : items.getBody()->getOps<scf::IfOp>()) {
-    bool hasProducts = branch
-                           ->walk([](MmaAsyncOp) {
-                             return WalkResult::interrupt();
-                           })
-                           .wasInterrupted();
+    bool hasProducts =
+        branch->walk([](MmaAsyncOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
     if (!hasProducts)
       continue;
     if (guard)
@@ -256,8 +254,8 @@ std::optional<StringRef> ItemLoop::analyze() {
 static Value createZero(OpBuilder &builder, Location loc, Type type) {
   auto fragment = dyn_cast<FragmentType>(type);
   Type element = fragment ? fragment.getElementType() : type;
-  Value zero = arith::ConstantOp::create(builder, loc,
-                                         builder.getZeroAttr(element));
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));
   return fragment ? FillOp::create(builder, loc, fragment, zero) : zero;
 }
 
@@ -290,8 +288,7 @@ createIf(OpBuilder &builder, Location loc, Value condition,
   return SmallVector<Value>(branch.getResults());
 }
 
-SmallVector<Value> ItemLoop::emitStart(OpBuilder &builder,
-                                       IRMapping &mapping) {
+SmallVector<Value> ItemLoop::emitStart(OpBuilder &builder, IRMapping &mapping) {
   Location loc = items.getLoc();
   clone(builder, waits, mapping);
   SmallVector<Value> values = createIf(
@@ -325,9 +322,9 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
   wait.setPending(1);
   clone(builder, tailRest, mapping);
   for (OpResult result : lateResults)
-    mapping.map(result, mapping.lookupOrDefault(
-                            guard.thenYield()
-                                .getResults()[result.getResultNumber()]));
+    mapping.map(result,
+                mapping.lookupOrDefault(
+                    guard.thenYield().getResults()[result.getResultNumber()]));
   clone(builder, late, mapping);
   builder.clone(*firstWait, next);
   clone(builder, headRest, next);
@@ -338,14 +335,12 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
   return values;
 }
 
-SmallVector<Value> ItemLoop::emitSequence(OpBuilder &builder,
-                                          IRMapping mapping, IRMapping next,
-                                          Value hasNext) {
+SmallVector<Value> ItemLoop::emitSequence(OpBuilder &builder, IRMapping mapping,
+                                          IRMapping next, Value hasNext) {
   Location loc = items.getLoc();
   auto getYielded = [&](scf::YieldOp yield, const IRMapping &from) {
     return llvm::map_to_vector(lateResults, [&](OpResult result) -> Value {
-      return from.lookupOrDefault(
-          yield.getResults()[result.getResultNumber()]);
+      return from.lookupOrDefault(yield.getResults()[result.getResultNumber()]);
     });
   };
   SmallVector<Value> results = createIf(
@@ -377,8 +372,7 @@ SmallVector<Value> ItemLoop::emitItem(OpBuilder &builder, IRMapping &mapping,
   clone(builder, others, mapping);
   auto getYielded = [&](scf::YieldOp yield, const IRMapping &from) {
     return llvm::map_to_vector(earlyResults, [&](OpResult result) -> Value {
-      return from.lookupOrDefault(
-          yield.getResults()[result.getResultNumber()]);
+      return from.lookupOrDefault(yield.getResults()[result.getResultNumber()]);
     });
   };
   SmallVector<Value> values = createIf(
