@@ -82,11 +82,14 @@ func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
   return
 }
 
-// A block with one item, and items of a single product.
+// A block with one item, items of a single product, and items whose last product
+// reads the tile that the first one reads: its slot is not free before.
 // CHECK-LABEL: func.func @one(
 // CHECK-NOT:     pending 1
 // CHECK:       func.func @products(
 // CHECK-NOT:     pending 1
+// CHECK:       func.func @last_reads_queries(
+// CHECK-NOT:     -> ({{.*}}!tile.shared
 func.func @one(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
   tile.launch grid(%tiles) warps 4 stages 2
       ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)
@@ -116,6 +119,33 @@ func.func @products(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?
       %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
       %x = tile.mma %qt, %kt into %acc transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
       scf.yield %x : !s
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+func.func @last_reads_queries(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 4 stages 2
+      ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c64 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %end = scf.for %j = %c0 to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !s
+      %p = tile.map ins(%x : !s) {
+      ^bb0(%a: f32, %m: index, %n: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<64x64xbf16>
+      %acc1 = tile.mma %p, %qt into %acc : !tile.fragment<64x64xbf16>, !tile.shared<64x64xbf16>, !s -> !s
+      scf.yield %acc1 : !s
     }
     tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
   }

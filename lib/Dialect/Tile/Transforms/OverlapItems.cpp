@@ -12,7 +12,6 @@
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Support/DebugLog.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -32,8 +31,6 @@ namespace {
 struct OverlapItems : fovea::tile::impl::TileOverlapItemsBase<OverlapItems> {
   void runOnOperation() override;
 };
-
-using OpSet = llvm::SetVector<Operation *>;
 
 /// A role's loop over items, each of which is a skewed loop with a product in
 /// front of it, whose result the loop begins with, and one behind it.
@@ -78,8 +75,8 @@ private:
   WaitMmaOp firstWait, lastWait;
 
   /// In the guard: the ops of the first product, from the wait for its operands
-  /// to the release of their slots; the other ops up to the loop and the loop;
-  /// the ops behind it.
+  /// to the release of their slots; the other ops up to the loop; the ops
+  /// behind it.
   SmallVector<Operation *> head, middle, tail;
   /// Around the guard: pure ops that the head and the guard's condition need;
   /// waits for tiles that all products of an item read; other ops in front;
@@ -96,11 +93,11 @@ private:
 
 /// Returns the ops of `block` that `values` depend on, in order.
 static SmallVector<Operation *> getSlice(ArrayRef<Value> values, Block *block) {
-  OpSet slice;
+  DenseSet<Operation *> slice;
   SmallVector<Value> open(values);
   while (!open.empty()) {
     Operation *op = open.pop_back_val().getDefiningOp();
-    if (!op || op->getBlock() != block || !slice.insert(op))
+    if (!op || op->getBlock() != block || !slice.insert(op).second)
       continue;
     llvm::append_range(open, getUsedValues(op));
   }
@@ -163,7 +160,7 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
     llvm::append_range(needed, getUsedValues(op));
   }
   // The slots that only the first product reads.
-  for (auto release : llvm::make_early_inc_range(inner->getOps<ReleaseOp>()))
+  for (auto release : inner->getOps<ReleaseOp>())
     if (release->isBeforeInBlock(steps))
       head.push_back(release);
   for (Operation &op : inner->without_terminator())
@@ -197,16 +194,17 @@ std::optional<StringRef> ItemLoop::analyzeEnd() {
     tail.push_back(op);
     given.insert_range(op->getResults());
   }
-  auto addCrossing = [&](Value value) {
-    bool isInside = value.getParentRegion() == &guard.getThenRegion();
-    if (isInside && !given.contains(value))
-      crossing.insert(value);
-  };
   for (Operation *op : tail)
-    llvm::for_each(getUsedValues(op), addCrossing);
-  for (Value value : crossing)
-    if (!isa<FragmentType, IndexType>(value.getType()))
-      return "has a last product of other values than fragments and numbers";
+    for (Value value : getUsedValues(op)) {
+      if (llvm::is_contained(waits, value.getDefiningOp()))
+        return "reads the tiles of its first product in its last";
+      bool isInside = value.getParentRegion() == &guard.getThenRegion();
+      if (!isInside || given.contains(value))
+        continue;
+      if (!isa<FragmentType, IndexType>(value.getType()))
+        return "has a last product of other values than fragments and numbers";
+      crossing.insert(value);
+    }
 
   // What follows: releases of tiles that the last product does not read, and
   // numbers, can come before it.
@@ -272,6 +270,16 @@ static SmallVector<Value> lookup(ValueRange values, const IRMapping &mapping) {
       values, [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
+/// Returns what a branch yields for some of its results.
+static SmallVector<Value> getYielded(scf::YieldOp yield,
+                                     ArrayRef<OpResult> results,
+                                     const IRMapping &mapping) {
+  return llvm::map_to_vector(results, [&](OpResult result) -> Value {
+    return mapping.lookupOrDefault(
+        yield.getResults()[result.getResultNumber()]);
+  });
+}
+
 /// Returns a branch, each of whose regions yields what a function returns.
 static SmallVector<Value>
 createIf(OpBuilder &builder, Location loc, Value condition,
@@ -321,10 +329,9 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
   auto wait = cast<WaitMmaOp>(builder.clone(*lastWait, mapping));
   wait.setPending(1);
   clone(builder, tailRest, mapping);
-  for (OpResult result : lateResults)
-    mapping.map(result,
-                mapping.lookupOrDefault(
-                    guard.thenYield().getResults()[result.getResultNumber()]));
+  for (auto [result, value] : llvm::zip_equal(
+           lateResults, getYielded(guard.thenYield(), lateResults, mapping)))
+    mapping.map(result, value);
   clone(builder, late, mapping);
   builder.clone(*firstWait, next);
   clone(builder, headRest, next);
@@ -338,19 +345,16 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
 SmallVector<Value> ItemLoop::emitSequence(OpBuilder &builder, IRMapping mapping,
                                           IRMapping next, Value hasNext) {
   Location loc = items.getLoc();
-  auto getYielded = [&](scf::YieldOp yield, const IRMapping &from) {
-    return llvm::map_to_vector(lateResults, [&](OpResult result) -> Value {
-      return from.lookupOrDefault(yield.getResults()[result.getResultNumber()]);
-    });
-  };
   SmallVector<Value> results = createIf(
       builder, loc, getCondition(mapping),
       [&](OpBuilder &nested) {
         IRMapping inner(mapping);
         clone(nested, tail, inner);
-        return getYielded(guard.thenYield(), inner);
+        return getYielded(guard.thenYield(), lateResults, inner);
       },
-      [&](OpBuilder &) { return getYielded(guard.elseYield(), mapping); });
+      [&](OpBuilder &) {
+        return getYielded(guard.elseYield(), lateResults, mapping);
+      });
   for (auto [result, value] : llvm::zip_equal(lateResults, results))
     mapping.map(result, value);
   clone(builder, late, mapping);
@@ -370,23 +374,20 @@ SmallVector<Value> ItemLoop::emitItem(OpBuilder &builder, IRMapping &mapping,
                                       Value next, Value hasNext) {
   Location loc = items.getLoc();
   clone(builder, others, mapping);
-  auto getYielded = [&](scf::YieldOp yield, const IRMapping &from) {
-    return llvm::map_to_vector(earlyResults, [&](OpResult result) -> Value {
-      return from.lookupOrDefault(yield.getResults()[result.getResultNumber()]);
-    });
-  };
   SmallVector<Value> values = createIf(
       builder, loc, getCondition(mapping),
       [&](OpBuilder &nested) {
         IRMapping inner(mapping);
         clone(nested, middle, inner);
         nested.clone(*steps, inner);
-        SmallVector<Value> values = getYielded(guard.thenYield(), inner);
+        SmallVector<Value> values =
+            getYielded(guard.thenYield(), earlyResults, inner);
         llvm::append_range(values, lookup(crossing.getArrayRef(), inner));
         return values;
       },
       [&](OpBuilder &nested) {
-        SmallVector<Value> values = getYielded(guard.elseYield(), mapping);
+        SmallVector<Value> values =
+            getYielded(guard.elseYield(), earlyResults, mapping);
         for (Value value : crossing)
           values.push_back(createZero(nested, loc, value.getType()));
         return values;
