@@ -21,16 +21,14 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from . import _scalars as scalars
 from ._library import MAX_RANK
-from ._regions import (MAX, MAX_ELEMENTS, Region, Scalar, TraceError, fail,
-                       write_attention)
+from ._regions import (BITS, MAX, MAX_ELEMENTS, Region, Scalar, TraceError,
+                       fail, write_attention)
 
 #: MLIR's name of the elements of an array.
 ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32",
             "float64": "f64", "bool": "i1", "int8": "i8", "uint8": "i8",
             "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32",
             "int64": "i64"}
-
-_BITS = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}
 
 
 def _type_of(dtype):
@@ -62,7 +60,7 @@ class Capture:
         it gets no gradient."""
         element = ELEMENTS[self.array.dtype.name]
         if is_constant:
-            element = _BITS.get(element, element)
+            element = BITS.get(element, element)
         sizes = [f"{size}x" if fixed else "?x"
                  for size, fixed in zip(self.array.shape, self.fixed)]
         return f"tensor<{''.join(sizes)}{element}>"
@@ -164,28 +162,12 @@ class _Region(Region):
                 capture.fixed[dim] = True
             names.append(scalars.convert(self, at, "index").name)
         element = ELEMENTS[capture.array.dtype.name]
-        read = (f"tensor.extract %{capture.name}[{', '.join(names)}] : "
-                f"!{capture.name}")
-        if capture.name in self.tracer.constants and element in _BITS:
-            bits = _BITS[element]
-            value = self.emit(read, bits)
-            value = self.emit(f"arith.bitcast {value.name} : {bits} to "
-                              f"{element}", element)
-        else:
-            value = self.emit(read, element)
-        if element in ("f16", "bf16"):
-            return self.emit(f"arith.extf {value.name} : {element} to f32",
-                             "f32")
-        if element in ("f32", "f64"):
-            return value
-        if element == "i1":
-            return self.emit_like(value, 0, 1)
-        signed = capture.array.dtype.kind == "i"
         bits = 8 * capture.array.dtype.itemsize
-        low, high = ((-2**(bits - 1), 2**(bits - 1) - 1) if signed else
-                     (0, 2**bits - 1))
-        return self.emit(f"arith.{'index_cast' if signed else 'index_castui'} "
-                         f"{value.name} : {element} to index", "index", low, high)
+        low, high = ((-2**(bits - 1), 2**(bits - 1) - 1)
+                     if capture.array.dtype.kind == "i" else (0, 2**bits - 1))
+        return self.read(capture.name, names, element,
+                         capture.name in self.tracer.constants
+                         and element in BITS, low, high)
 
 
 #--- Equations ----------------------------------------------------------------

@@ -19,6 +19,9 @@ MIN, MAX = -2**63, 2**63 - 1
 #: The largest number of elements of a tensor that is unrolled.
 MAX_ELEMENTS = 1024
 
+#: The integers of the same bits.
+BITS = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}
+
 #: Of an integer that is constant: it depends on no coordinate.
 NOWHERE = frozenset()
 
@@ -125,6 +128,28 @@ class Region:
     def emit_like(self, value, low, high):
         """Returns the same value with another range."""
         return self.scalar(self, value.name, value.type, low, high, None)
+
+    def read(self, name, places, element, is_bits, low, high):
+        """Returns the element of an operand at a place: f16 and bf16 as f32,
+        integers as index. `is_bits` says that the operand has the integers of
+        `element`'s bits."""
+        text = f"tensor.extract %{name}[{', '.join(places)}] : !{name}"
+        if is_bits:
+            value = self.emit(text, BITS[element])
+            value = self.emit(f"arith.bitcast {value.name} : {BITS[element]} "
+                              f"to {element}", element)
+        else:
+            value = self.emit(text, element)
+        if element in ("f16", "bf16"):
+            return self.emit(f"arith.extf {value.name} : {element} to f32",
+                             "f32")
+        if element in ("f32", "f64"):
+            return value
+        if element == "i1":
+            return self.emit_like(value, 0, 1)
+        cast = "index_cast" if low < 0 else "index_castui"
+        return self.emit(f"arith.{cast} {value.name} : {element} to index",
+                         "index", low, high)
 
     def write(self, result, arguments, type):
         """Returns the region in braces; `arguments` is the text of those in

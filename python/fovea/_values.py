@@ -68,26 +68,9 @@ class Region(_regions.Region):
         names = [self._place(tensor, operand, dim, index).name
                  for dim, index in enumerate(indices)]
         element = ELEMENTS[tensor.dtype]
-        read = f"tensor.extract %{operand.name}[{', '.join(names)}] : " \
-            f"!{operand.name}"
-        if operand.bits is None:
-            value = self.emit(read, element)
-        else:
-            bits = ELEMENTS[operand.bits]
-            value = self.emit(read, bits)
-            value = self.emit(f"arith.bitcast {value.name} : {bits} to "
-                              f"{element}", element)
-        if element in ("f16", "bf16"):
-            return self.emit(f"arith.extf {value.name} : {element} to f32",
-                             "f32")
-        if element in ("f32", "f64"):
-            return value
-        if element == "i1":
-            return self.emit_like(value, 0, 1)
-        cast = "index_castui" if tensor.dtype == torch.uint8 else "index_cast"
         low, high = RANGES.get(tensor.dtype, (MIN, MAX))
-        return self.emit(f"arith.{cast} {value.name} : {element} to index",
-                         "index", low, high)
+        return self.read(operand.name, names, element,
+                         operand.bits is not None, low, high)
 
     def _place(self, tensor, operand, dim, index):
         """Returns an index as PyTorch reads it: a negative one counts from the
