@@ -22,7 +22,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from . import _scalars as scalars
 from ._library import MAX_RANK
 from ._regions import (BITS, MAX, MAX_ELEMENTS, Region, Scalar, TraceError,
-                       fail, write_attention)
+                       fail, write_attention, write_length)
 
 #: MLIR's name of the elements of an array.
 ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32",
@@ -688,14 +688,15 @@ class Tracer:
         self.constants = constants
         regions = self._write_regions()
         query, value = self.inputs["query"], self.inputs["value"]
-        types = {name: f"tensor<?x{x.shape[1]}x?x{x.shape[3]}x"
-                       f"{ELEMENTS[x.dtype.name]}>"
+        length = write_length(query.shape[2], jax.default_backend() == "gpu")
+        types = {name: f"tensor<?x{x.shape[1]}x{length if name == 'query' else '?'}x"
+                       f"{x.shape[3]}x{ELEMENTS[x.dtype.name]}>"
                  for name, x in self.inputs.items()}
         types.update((capture.name, capture.write_type(
             capture.name in constants)) for capture in self._captures.values())
         heads = query.shape[1]
-        results = {"output": f"tensor<?x{heads}x?x{value.shape[3]}x"
+        results = {"output": f"tensor<?x{heads}x{length}x{value.shape[3]}x"
                              f"{ELEMENTS[query.dtype.name]}>"}
         if lse:
-            results["lse"] = f"tensor<?x{heads}x?x{lse}>"
+            results["lse"] = f"tensor<?x{heads}x{length}x{lse}>"
         return write_attention(types, [], results, scale, regions)

@@ -22,6 +22,10 @@ MAX_ELEMENTS = 1024
 #: The integers of the same bits.
 BITS = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}
 
+#: The most queries that are counted in the text for a GPU: those of a step of
+#: decoding, also one that checks several tokens at once.
+_FEW_QUERIES = 16
+
 #: Of an integer that is constant: it depends on no coordinate.
 NOWHERE = frozenset()
 
@@ -184,6 +188,14 @@ def write_attention(operands, numbers, results, scale, regions, dropout=0.0):
         *(f"    {name} {text}\n" for name, text in regions.items()),
         f"    : !query, !key, !value -> {values}\n",
         f"  return {names} : {values}\n}}\n"])
+
+
+def write_length(length, is_gpu):
+    """Returns the number of queries as a size of a type: dynamic, so that one
+    kernel serves all lengths, but for one query, and for few on a GPU."""
+    most = _FEW_QUERIES if is_gpu else 1
+    return str(length) if isinstance(length, int) and (
+        1 <= length <= most) else "?"
 
 
 def write_float(number, type):

@@ -6,7 +6,8 @@ A mod is called once with values that stand for the score and its coordinates;
 what it computes with them becomes a region of one `attn.attention`. Tensors
 that it closes over become operands, each once. Batch and lengths are dynamic
 in the text, heads and head sizes static, so that other lengths need no other
-kernel.
+kernel; only the few queries of a step of decoding are counted in the text, by
+which a GPU's kernel packs the queries of a group of heads and splits the keys.
 
 Tracing takes some tens of microseconds, and so happens at every call: nothing
 is assumed about closures, globals or defaults, and kernels are cached by text.
@@ -19,7 +20,8 @@ import threading
 import torch
 
 from . import _vectors  # noqa: F401, with _functions fills in FUNCTIONS
-from ._regions import NOWHERE, TraceError, write_attention, write_float
+from ._regions import (NOWHERE, TraceError, write_attention, write_float,
+                       write_length)
 from ._values import (ELEMENTS, FUNCTIONS, Array, Number, Region, Row, Traced,
                       Value, check_capture)
 
@@ -31,9 +33,6 @@ _NAME = re.compile(r"(?!(result|saved|cotangent|capture|number)\d*$|[fiu]\d+$)"
 
 #: The last place of a dimension whose size is unknown.
 _ANYWHERE = 2**31 - 1
-
-
-
 
 #: Texts that differ in integers only, before these become operands.
 _MAX_VARIANTS = 3
@@ -311,15 +310,17 @@ class Tracer:
         """Returns the text of the function, with the log-sum-exp as a second
         result of type `lse` if that is given."""
         query, value = self._inputs["query"], self._inputs["value"]
+        length = write_length(query.shape[2], self.device.type == "cuda")
         types = {name: self._write_input(x)
                  for name, x in self._inputs.items()}
+        types["query"] = self._write_input(query, length)
         types.update((name, operand.type)
                      for name, operand in self._names.items())
         heads = int(query.shape[1])
-        results = {"output": f"tensor<?x{heads}x?x{int(value.shape[3])}x"
+        results = {"output": f"tensor<?x{heads}x{length}x{int(value.shape[3])}x"
                              f"{ELEMENTS[query.dtype]}>"}
         if lse:
-            results["lse"] = f"tensor<?x{heads}x?x{lse}>"
+            results["lse"] = f"tensor<?x{heads}x{length}x{lse}>"
         return write_attention(
             types, [f"%number{at}: index" for at in range(len(self._numbers))],
             results, scale,
@@ -327,8 +328,7 @@ class Tracer:
 
     def write_max(self, scale):
         """Returns the text of a function of query, key, the captured tensors
-        and
-        the numbers: the largest score of each row. It keeps all scores."""
+        and the numbers: the largest score of each row. It keeps all scores."""
         query, key = self._inputs["query"], self._inputs["key"]
         wide = "f64" if self._is_wide else "f32"
         heads = int(query.shape[1])
@@ -376,9 +376,9 @@ class Tracer:
 }}
 """])
 
-    def _write_input(self, tensor):
+    def _write_input(self, tensor, length="?"):
         heads, size = int(tensor.shape[1]), int(tensor.shape[3])
-        return f"tensor<?x{heads}x?x{size}x{ELEMENTS[tensor.dtype]}>"
+        return f"tensor<?x{heads}x{length}x{size}x{ELEMENTS[tensor.dtype]}>"
 
     @property
     def captures(self):

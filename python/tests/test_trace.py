@@ -99,7 +99,8 @@ def test_names():
 
 
 def test_sizes_do_not_shape_the_text():
-    """Neither lengths nor batches, of operands or of captured tensors."""
+    """Neither lengths nor batches, of operands or of captured tensors, but for a
+    single query."""
     def make(queries, keys, batch):
         q, k, v = make_qkv(queries, keys, batch)
         bias, ids = torch.zeros(batch, queries, keys), torch.zeros(keys).long()
@@ -107,7 +108,11 @@ def test_sizes_do_not_shape_the_text():
             lambda score, b, h, i, j: score + bias[b, i, j] + bias[0, i, ids[j]],
             lambda b, h, i, j: ids[j] <= i, query=q, key=k, value=v)
 
-    assert make(10, 12, 1) == make(1, 1, 3) == make(1000, 3, 2)
+    assert make(10, 12, 1) == make(2, 1, 3) == make(1000, 3, 2)
+    one = make(1, 12, 1)
+    assert one == make(1, 1, 3)
+    assert f"!query = tensor<?x{HEADS}x1x" in one
+    assert f"!output = tensor<?x{HEADS}x1x" in one
 
 
 #: Of a score and two positions, and of captured tensors.
