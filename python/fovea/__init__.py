@@ -36,6 +36,8 @@ __all__ = ["Differentiable", "Error", "Explanation", "Function", "Kernel",
 
 if TYPE_CHECKING:
     from ._attention import attention, scaled_dot_product_attention
+    from ._flash import (flash_attn_func, flash_attn_varlen_func,
+                         flash_attn_with_kvcache)
     from ._importers import from_jax, from_torch
     from ._flex import (AuxOutput, AuxRequest, and_masks, create_mask,
                         flex_attention, noop_mask, or_masks, trace)
@@ -47,6 +49,8 @@ _LATE = {
     "AuxRequest": "_flex", "and_masks": "_flex", "create_mask": "_flex",
     "noop_mask": "_flex", "or_masks": "_flex", "TraceError": "_regions",
     "attention": "_attention", "scaled_dot_product_attention": "_attention",
+    "flash_attn_func": "_flash", "flash_attn_varlen_func": "_flash",
+    "flash_attn_with_kvcache": "_flash",
     "from_jax": "_importers", "from_torch": "_importers",
 }
 

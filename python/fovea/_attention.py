@@ -103,15 +103,20 @@ def attention(
         q, k, v, _chain(scores), _flex.and_masks(*masks) if masks else None,
         scale, wants_lse=return_lse or sinks is not None, dropout_p=dropout_p,
         generator=generator)
-    if sinks is not None:
-        sinks = sinks.to(lse.dtype)[:, None]
-        # The share of the probabilities that the sink leaves.
-        output = (output * torch.sigmoid(lse - sinks)[..., None]).to(output.dtype)
-        if return_lse:
-            lse = torch.logaddexp(lse, sinks)
+    output, lse = add_sinks(output, lse, sinks)
     if layout == "bshd":
         output = output.transpose(1, 2)
     return (output, lse) if return_lse else output
+
+
+def add_sinks(output, lse, sinks):
+    """Adds to each head the score of one more key, whose value is 0."""
+    if sinks is None:
+        return output, lse
+    sinks = sinks.to(lse.dtype)[:, None]
+    # The share of the probabilities that the sink leaves.
+    output = (output * torch.sigmoid(lse - sinks)[..., None]).to(output.dtype)
+    return output, torch.logaddexp(lse, sinks)
 
 
 def _check_shape(name, tensor, shape, is_integer):

@@ -188,16 +188,22 @@ class Tracer:
     def _find_names(self):
         if self._known_names is None:
             self._known_names = {}
-            for function in self._mods:
+            functions = list(self._mods)
+            # A mod may close over others, as those of `and_masks` do.
+            for function in functions:
                 code = getattr(function, "__code__", None)
                 if code is None:
                     continue
                 for cell, name in zip(getattr(function, "__closure__", None) or
                                       (), code.co_freevars):
                     try:
-                        self._note_name(cell.cell_contents, name)
+                        value = cell.cell_contents
                     except ValueError:
-                        pass  # The cell is empty.
+                        continue  # The cell is empty.
+                    self._note_name(value, name)
+                    for inner in value if isinstance(value, tuple) else (value,):
+                        if hasattr(inner, "__code__") and inner not in functions:
+                            functions.append(inner)
                 scope = function.__globals__
                 for name in code.co_names:
                     if name in scope:

@@ -39,20 +39,24 @@ def make(heads, length):
     return torch.empty(1, heads, length, 128, dtype=torch.bfloat16, device="cuda")
 
 
-folder = pathlib.Path(sys.argv[1])
-folder.mkdir(parents=True, exist_ok=True)
-with FakeTensorMode(), torch.no_grad(), Graphs() as graphs:
-    k, v = make(8, 4096), make(8, 4096)
-    seen = torch.ones(1, 4096, dtype=torch.bool, device="cuda")
-    for name, queries, call in (
-            ("sdpa", 1, lambda q: fovea.scaled_dot_product_attention(
-                q, k, v, enable_gqa=True)),
-            ("flex", 1, lambda q: fovea.flex_attention(
-                q, k, v, lambda score, b, h, i, j: score * 2, enable_gqa=True)),
-            ("padded", 1, lambda q: fovea.attention(
-                q, k, v, mask_mod=padded(seen))),
-            *((f"causal{queries}", queries, lambda q: fovea.attention(
-                q, k, v, causal=True, q_offset=4000))
-              for queries in (1, 16, 17))):
-        call(make(32, queries))
-        (folder / f"{name}.mlir").write_text(graphs.text)
+def main(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    with FakeTensorMode(), torch.no_grad(), Graphs() as graphs:
+        k, v = make(8, 4096), make(8, 4096)
+        seen = torch.ones(1, 4096, dtype=torch.bool, device="cuda")
+        for name, queries, call in (
+                ("sdpa", 1, lambda q: fovea.scaled_dot_product_attention(
+                    q, k, v, enable_gqa=True)),
+                ("flex", 1, lambda q: fovea.flex_attention(
+                    q, k, v, lambda score, b, h, i, j: score * 2, enable_gqa=True)),
+                ("padded", 1, lambda q: fovea.attention(
+                    q, k, v, mask_mod=padded(seen))),
+                *((f"causal{queries}", queries, lambda q: fovea.attention(
+                    q, k, v, causal=True, q_offset=4000))
+                  for queries in (1, 16, 17))):
+            call(make(32, queries))
+            (folder / f"{name}.mlir").write_text(graphs.text)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

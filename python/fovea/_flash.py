@@ -1,0 +1,526 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""FlashAttention-3's functions, by Fovea: their arguments, made of mods and of
+gathers of rows."""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch import Tensor
+
+from . import _append, _attention, _flex, _operator
+from ._gather import GatherTracer
+from ._values import Number
+
+__all__ = ["flash_attn_func", "flash_attn_varlen_func",
+           "flash_attn_with_kvcache"]
+
+#: The largest integer of an i32.
+_LARGEST = 2**31 - 1
+
+
+def flash_attn_func(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    qv: Tensor | None = None,
+    q_descale: Tensor | None = None,
+    k_descale: Tensor | None = None,
+    v_descale: Tensor | None = None,
+    window_size: tuple[int, int] = (-1, -1),
+    attention_chunk: int = 0,
+    softcap: float = 0.0,
+    num_splits: int = 1,
+    pack_gqa: bool | None = None,
+    deterministic: bool = False,
+    sm_margin: int = 0,
+    return_attn_probs: bool = False,
+    *,
+    s_aux: Tensor | None = None,
+    return_softmax_lse: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """FlashAttention-3's `flash_attn_func`, with gradients.
+
+    q: `[B, Sq, H, D]`; k: `[B, Sk, Hkv, D]`; v: `[B, Sk, Hkv, Dv]`, Hkv a
+        divisor of H; f16, bf16, f32 or f64.
+    softmax_scale: 1 / sqrt(D) if None.
+    causal: query i sees keys up to i + Sk - Sq: the last query sees all.
+    window_size: (left, right): keys from `left` behind a query's position to
+        `right` ahead; -1 for any.
+    attention_chunk: n lets a query see keys of its own chunk of n positions
+        only; 0 for any.
+    softcap: c makes a scaled score s `c * tanh(s / c)`; 0 for none.
+    s_aux: `[H]`, sinks: for each head the score of one more key, whose value is
+        0; may require gradients.
+    deterministic: gradients with the same bits in every run on a GPU.
+    num_splits, pack_gqa, sm_margin: checked, and left to the compiler.
+    return_softmax_lse, return_attn_probs: also return the natural logarithm of
+        the sum of exponentials, sinks included, `[B, H, Sq]`, f32.
+    qv, q_descale, k_descale, v_descale: not supported; None.
+
+    Returns the output, `[B, Sq, H, Dv]`, of q's type. A query that sees no key
+    is 0, its log-sum-exp minus infinity.
+    """
+    _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
+            v_descale=v_descale)
+    _check_tensors(4, q=q, k=k, v=v)
+    _check_same(q, k, v, ("q", "k", "v"))
+    if k.shape[0] != q.shape[0]:
+        raise ValueError(f"k: expected the batch of q, {q.shape[0]}, got "
+                         f"{k.shape[0]}")
+    wants_lse = return_softmax_lse or return_attn_probs
+    options = _Options(q, softmax_scale, causal, window_size, attention_chunk,
+                       softcap, num_splits, pack_gqa, sm_margin, s_aux,
+                       wants_lse)
+    offset = _lift(k.shape[1] - q.shape[1])
+    output, lse = options.attend(
+        *(x.transpose(1, 2) for x in (q, k, v)),
+        options.make_masks(lambda b, i: i + offset), deterministic)
+    output = output.transpose(1, 2)
+    return (output, lse) if wants_lse else output
+
+
+def flash_attn_varlen_func(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cu_seqlens_q: Tensor,
+    cu_seqlens_k: Tensor,
+    max_seqlen_q: int | None = None,
+    max_seqlen_k: int | None = None,
+    seqused_q: Tensor | None = None,
+    seqused_k: Tensor | None = None,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    qv: Tensor | None = None,
+    q_descale: Tensor | None = None,
+    k_descale: Tensor | None = None,
+    v_descale: Tensor | None = None,
+    window_size: tuple[int, int] = (-1, -1),
+    attention_chunk: int = 0,
+    softcap: float = 0.0,
+    num_splits: int = 1,
+    pack_gqa: bool | None = None,
+    deterministic: bool = False,
+    sm_margin: int = 0,
+    return_attn_probs: bool = False,
+    *,
+    s_aux: Tensor | None = None,
+    return_softmax_lse: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """FlashAttention-3's `flash_attn_varlen_func`, with gradients: sequences of
+    several lengths, packed one after another.
+
+    q: `[Tq, H, D]`; k: `[Tk, Hkv, D]`; v: `[Tk, Hkv, Dv]`.
+    cu_seqlens_q, cu_seqlens_k: `[B + 1]`, integers that do not decrease:
+        sequence b has the queries, or keys, from its element b to below element
+        b + 1.
+    max_seqlen_q, max_seqlen_k: not needed; nothing depends on them.
+    seqused_q, seqused_k: `[B]`, the queries, or keys, of a sequence that count,
+        from its first one on; keys behind these are not read.
+
+    All else is as in `flash_attn_func`, positions being those in a sequence.
+    Returns the output, `[Tq, H, Dv]`, and the log-sum-exp, `[H, Tq]`. Queries
+    that belong to no sequence, or do not count, are 0.
+    """
+    _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
+            v_descale=v_descale)
+    _check_tensors(3, q=q, k=k, v=v)
+    _check_same(q, k, v, ("q", "k", "v"))
+    for name, x in (("cu_seqlens_q", cu_seqlens_q),
+                    ("cu_seqlens_k", cu_seqlens_k)):
+        if x is None:
+            raise TypeError(f"{name}: expected a tensor of integers, got None")
+    _check_integers("cu_seqlens_q", cu_seqlens_q, None, q.device)
+    shape = tuple(cu_seqlens_q.shape)
+    if not shape[0]:
+        raise ValueError("cu_seqlens_q: expected at least one element, got none")
+    _check_integers("cu_seqlens_k", cu_seqlens_k, shape, q.device)
+    batch = (shape[0] - 1,)
+    _check_integers("seqused_q", seqused_q, batch, q.device)
+    _check_integers("seqused_k", seqused_k, batch, q.device)
+    wants_lse = return_softmax_lse or return_attn_probs
+    options = _Options(q, softmax_scale, causal, window_size, attention_chunk,
+                       softcap, num_splits, pack_gqa, sm_margin, s_aux,
+                       wants_lse)
+    first_key, end_key = options.find_keys(q.shape[0], cu_seqlens_q,
+                                           cu_seqlens_k, seqused_q, seqused_k)
+    masks = [lambda b, h, i, j: j >= first_key[i],
+             lambda b, h, i, j: j < end_key[i]]
+    if seqused_k is not None:
+        # A tile of queries may see keys on both sides of those that do not count.
+        k, v = _clear_rows(cu_seqlens_k, seqused_k, k, v)
+    output, lse = options.attend(
+        *(x.transpose(0, 1)[None] for x in (q, k, v)), masks, deterministic)
+    output = output[0].transpose(0, 1)
+    return (output, lse[0]) if wants_lse else output
+
+
+def flash_attn_with_kvcache(
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    k: Tensor | None = None,
+    v: Tensor | None = None,
+    qv: Tensor | None = None,
+    rotary_cos: Tensor | None = None,
+    rotary_sin: Tensor | None = None,
+    cache_seqlens: int | Tensor | None = None,
+    cache_batch_idx: Tensor | None = None,
+    cache_leftpad: Tensor | None = None,
+    page_table: Tensor | None = None,
+    cu_seqlens_q: Tensor | None = None,
+    cu_seqlens_k_new: Tensor | None = None,
+    max_seqlen_q: int | None = None,
+    rotary_seqlens: Tensor | None = None,
+    q_descale: Tensor | None = None,
+    k_descale: Tensor | None = None,
+    v_descale: Tensor | None = None,
+    softmax_scale: float | None = None,
+    causal: bool = False,
+    window_size: tuple[int, int] = (-1, -1),
+    attention_chunk: int = 0,
+    softcap: float = 0.0,
+    rotary_interleaved: bool = True,
+    scheduler_metadata: Tensor | None = None,
+    num_splits: int = 0,
+    pack_gqa: bool | None = None,
+    sm_margin: int = 0,
+    return_softmax_lse: bool = False,
+    *,
+    s_aux: Tensor | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """FlashAttention-3's `flash_attn_with_kvcache`: queries against a cache of
+    keys and values. There are no gradients.
+
+    q: `[B, Sq, H, D]`; with cu_seqlens_q `[T, H, D]`.
+    k_cache, v_cache: `[slots, S, Hkv, D]` and `[slots, S, Hkv, Dv]`, of which
+        slot b is that of sequence b; with page_table `[pages, page, Hkv, D]`.
+        What lies behind a sequence's length, or before its first key, may be
+        anything, NaN too.
+    cache_seqlens: the keys of each sequence that the cache has before the call:
+        an integer, or integers `[B]`; all of it if None.
+    k, v: `[B, Snew, Hkv, D]`, or with cu_seqlens_k_new `[Tnew, Hkv, D]`: new
+        keys and values, which are written to the cache behind cache_seqlens, and
+        then are keys of it.
+    rotary_cos, rotary_sin: `[positions, R / 2]`: rotate the first R features of
+        k and of q, pairs (2t, 2t + 1) if rotary_interleaved, else
+        (t, t + R / 2), by the position: cache_seqlens[b] on, or
+        rotary_seqlens[b] on. All queries have the first position if there is
+        neither a causal mask nor a window.
+    cache_batch_idx: integers `[B]`, the slot of each sequence.
+    cache_leftpad: integers `[B]`, the first key of each sequence.
+    page_table: integers `[B, P]`: keys n * page to below (n + 1) * page of
+        sequence b are in page page_table[b, n]. What it has behind a sequence's
+        length is not used.
+    cu_seqlens_q, cu_seqlens_k_new: as in `flash_attn_varlen_func`, of q and of
+        k; cu_seqlens_q with max_seqlen_q, queries that no sequence exceeds.
+    scheduler_metadata: ignored; num_splits: checked, and left to the compiler.
+
+    All else is as in `flash_attn_func`: the last query of a sequence is at the
+    position of its last key. Returns the output, of the shape of q with features
+    Dv, and the log-sum-exp, `[B, H, Sq]` or `[H, T]`. Other lengths, batches and
+    numbers of pages need no other kernel.
+    """
+    _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
+            v_descale=v_descale)
+    is_packed = cu_seqlens_q is not None
+    _check_tensors(3 if is_packed else 4, q=q)
+    _check_tensors(4, k_cache=k_cache, v_cache=v_cache)
+    _check_same(q, k_cache, v_cache, ("q", "k_cache", "v_cache"))
+    _check_integers("cu_seqlens_q", cu_seqlens_q, None, q.device)
+    batch = cu_seqlens_q.shape[0] - 1 if is_packed else q.shape[0]
+    if batch < 0:
+        raise ValueError("cu_seqlens_q: expected at least one element, got none")
+    if is_packed and max_seqlen_q is None:
+        raise ValueError("max_seqlen_q: expected an integer beside cu_seqlens_q, "
+                         "got None")
+    _check_integers("cache_batch_idx", cache_batch_idx, (batch,), q.device)
+    _check_integers("cache_leftpad", cache_leftpad, (batch,), q.device)
+    _check_integers("page_table", page_table, (batch, None), q.device)
+    if page_table is not None and cache_batch_idx is not None:
+        raise ValueError("cache_batch_idx: expected None beside page_table, which "
+                         "says where each sequence is")
+    if page_table is not None:
+        room = page_table.shape[1] * k_cache.shape[1]
+    else:
+        room = k_cache.shape[1]
+        if cache_batch_idx is None and k_cache.shape[0] < batch:
+            raise ValueError(f"k_cache: expected a slot for each of {batch} "
+                             f"sequences, got {k_cache.shape[0]}")
+    if isinstance(cache_seqlens, Tensor):
+        _check_integers("cache_seqlens", cache_seqlens, (batch,), q.device)
+    elif cache_seqlens is not None:
+        cache_seqlens = operator.index(cache_seqlens)
+    with torch.no_grad():
+        if k is not None or v is not None or rotary_cos is not None:
+            new = _append.Append(q, k_cache, v_cache, k, v, batch,
+                                 cu_seqlens_k_new, cache_seqlens)
+            if rotary_cos is not None:
+                q = new.rotate(q, cu_seqlens_q, rotary_cos, rotary_sin,
+                               rotary_seqlens, rotary_interleaved,
+                               causal or any(x >= 0 for x in window_size))
+            cache_seqlens = new.write(k_cache, v_cache, cache_batch_idx,
+                                      page_table)
+        options = _Options(q, softmax_scale, causal, window_size,
+                           attention_chunk, softcap, num_splits, pack_gqa,
+                           sm_margin, s_aux, return_softmax_lse)
+        if cache_seqlens is None:
+            cache_seqlens = room
+        output, lse = _attend_cache(
+            options, q, k_cache, v_cache, batch, cache_seqlens, cache_leftpad,
+            cache_batch_idx, page_table, cu_seqlens_q, max_seqlen_q)
+    return (output, lse) if return_softmax_lse else output
+
+
+def _lift(number):
+    """Returns an integer that is an operand of the kernel."""
+    # Dynamo has integers of its own that are operands.
+    return number if torch.compiler.is_dynamo_compiling() else Number(number)
+
+
+def _clear_rows(starts, used, *tensors):
+    """Returns packed tensors with zeros where rows do not count."""
+    if not used.shape[0]:
+        return tensors
+    count = tensors[0].shape[0]
+    sequence = _append.find_sequences(starts, count)
+    place = torch.arange(count, device=sequence.device) - starts[sequence]
+    counts = (place < used[sequence])[:, None, None]
+    return [torch.where(counts, x, 0) for x in tensors]
+
+
+def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
+                  cache_leftpad, cache_batch_idx, page_table, cu_seqlens_q,
+                  max_seqlen_q):
+    """Attends to a cache that has all keys. Returns the output and the
+    log-sum-exp in the shapes of the public function."""
+    is_packed = cu_seqlens_q is not None
+    if isinstance(cache_seqlens, Tensor):
+        def end(b):
+            return cache_seqlens[b]
+    else:
+        number = _lift(cache_seqlens)
+
+        def end(b):
+            return number
+    masks = [lambda b, h, i, j: j < end(b)]
+    if is_packed:
+        masks.append(lambda b, h, i, j:
+                     i < cu_seqlens_q[b + 1] - cu_seqlens_q[b])
+
+        def position(b, i):
+            return i + end(b) - (cu_seqlens_q[b + 1] - cu_seqlens_q[b])
+    else:
+        length = q.shape[1]
+        if isinstance(cache_seqlens, Tensor):
+            length = _lift(length)
+
+            def position(b, i):
+                return i + (cache_seqlens[b] - length)
+        else:
+            first = _lift(cache_seqlens - length)
+
+            def position(b, i):
+                return i + first
+    if cache_leftpad is not None:
+        masks.append(lambda b, h, i, j: j >= cache_leftpad[b])
+    masks += options.make_masks(position)
+    if not is_packed and page_table is None and cache_batch_idx is None:
+        output, lse = options.attend(
+            *(x.transpose(1, 2) for x in (q, k_cache[:batch], v_cache[:batch])),
+            masks, False)
+        return output.transpose(1, 2), lse
+    gathers = {"pages": page_table, "slots": cache_batch_idx}
+    if is_packed:
+        query = q.transpose(0, 1)[None]
+        gathers["starts"] = cu_seqlens_q
+        gathers["sequences"] = _append.find_sequences(cu_seqlens_q, q.shape[0])
+        gathers["longest"] = operator.index(max_seqlen_q)
+    else:
+        query = q.transpose(1, 2)
+    output, lse = options.attend_rows(query, k_cache, v_cache, masks, gathers)
+    if is_packed:
+        return output[0].transpose(0, 1), lse[0] if options.wants_lse else None
+    return output.transpose(1, 2), lse
+
+
+class _Options:
+    """The arguments that all functions have, checked."""
+
+    def __init__(self, q, softmax_scale, causal, window_size, attention_chunk,
+                 softcap, num_splits, pack_gqa, sm_margin, s_aux, wants_lse):
+        self.scale = softmax_scale
+        if len(window_size) != 2:
+            raise ValueError("window_size: expected (left, right), got "
+                             f"{window_size}")
+        left, right = (operator.index(-1 if size is None else size)
+                       for size in window_size)
+        #: The keys behind and ahead of a position; negative ones are no limit.
+        self.left, self.right = left, 0 if causal else right
+        self.chunk = operator.index(attention_chunk)
+        if self.chunk < 0:
+            raise ValueError("attention_chunk: expected 0 or more, got "
+                             f"{attention_chunk}")
+        self.softcap = float(softcap)
+        if not self.softcap >= 0:
+            raise ValueError(f"softcap: expected 0 or more, got {softcap}")
+        for name, number in (("num_splits", num_splits),
+                             ("sm_margin", sm_margin)):
+            if operator.index(number) < 0:
+                raise ValueError(f"{name}: expected 0 or more, got {number}")
+        if pack_gqa not in (None, False, True):
+            raise ValueError(f"pack_gqa: expected None or a bool, got {pack_gqa}")
+        _attention._check_shape("s_aux", s_aux, (q.shape[-2],), False)
+        self.sinks = s_aux
+        self.wants_lse = wants_lse or s_aux is not None
+
+    def make_masks(self, position):
+        """Returns the masks of a causal mask, a window and a chunk; `position`
+        gives the position of a sequence's query."""
+        masks = _attention._make_window(False, (self.left, self.right), position)
+        if self.chunk:
+            chunk = self.chunk
+
+            def starts(b, i):
+                place = position(b, i)
+                return place - place % chunk
+
+            masks += [lambda b, h, i, j: j >= starts(b, i),
+                      lambda b, h, i, j: j < starts(b, i) + chunk]
+        return masks
+
+    @torch.no_grad()
+    def find_keys(self, count, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k):
+        """Returns the first key that each of `count` packed queries sees, and
+        the one behind its last, as tensors of i32."""
+        sequence = _append.find_sequences(cu_seqlens_q, count)
+        starts, ends = cu_seqlens_q[:-1], cu_seqlens_q[1:]
+        lengths = ends - starts if seqused_q is None else seqused_q
+        kv_lengths = (cu_seqlens_k[1:] - cu_seqlens_k[:-1]
+                      if seqused_k is None else seqused_k)
+        if not starts.shape[0]:
+            return torch.zeros(2, count, dtype=torch.int32,
+                               device=cu_seqlens_q.device)
+        place = torch.arange(count, device=sequence.device) - starts[sequence]
+        end = kv_lengths[sequence].long()
+        position = place + end - lengths[sequence]
+        first = torch.zeros_like(end)
+        counts = (place < lengths[sequence]) & (place >= 0)
+        if self.right >= 0:
+            end = torch.minimum(end, position + self.right + 1)
+        if self.left >= 0:
+            first = torch.maximum(first, position - self.left)
+        if self.chunk:
+            chunk = position - position % self.chunk
+            first = torch.maximum(first, chunk)
+            end = torch.minimum(end, chunk + self.chunk)
+        shift = cu_seqlens_k[:-1][sequence]
+        # A query without a key must not widen the bounds of its tile.
+        counts &= first < end
+        first = torch.where(counts, first + shift, _LARGEST)
+        return first.to(torch.int32), torch.where(counts, end + shift, 0).to(
+            torch.int32)
+
+    def _make_score(self):
+        cap = self.softcap
+        if not cap:
+            return None
+        return lambda s, b, h, i, j: cap * torch.tanh(s / cap)
+
+    def attend(self, query, key, value, masks, deterministic):
+        """Attention on operands `[B, H, S, D]`. Returns the output and, if that
+        is wanted, the log-sum-exp, sinks included."""
+        output, lse, _ = _flex.attend(
+            query, key, value, self._make_score(),
+            _flex.and_masks(*masks) if masks else None, self.scale,
+            wants_lse=self.wants_lse, deterministic=deterministic or None)
+        return self._add_sinks(output, lse)
+
+    # As mods and their closures, the operands of a gather are none of a graph
+    # that Dynamo could hold.
+    @torch._dynamo.disable
+    def attend_rows(self, query, key, value, masks, gathers):
+        """Attention whose rows a graph gathers: see `GatherTracer`."""
+        tracer = GatherTracer(query, key, value, **gathers)
+        tracer.trace(self._make_score(), _flex.and_masks(*masks))
+        tracer.lift_integers()
+        lse_type = "f64" if query.dtype == torch.float64 else "f32"
+        text = tracer.write(_flex.find_scale(query, self.scale),
+                            lse_type if self.wants_lse else None)
+        output, lse = _operator.attention(query, key, value, tracer.captures,
+                                          tracer.numbers, text, False, False)
+        return self._add_sinks(output, lse)
+
+    def _add_sinks(self, output, lse):
+        return _attention.add_sinks(output, lse, self.sinks)
+
+
+#--- Checks -------------------------------------------------------------------
+
+
+def _refuse(**arguments):
+    """Raises an error for arguments that Fovea does not have."""
+    reasons = {"qv": "a second query against values is not supported"}
+    for name, argument in arguments.items():
+        if argument is not None:
+            reason = reasons.get(name, "types of 8 bits are not supported, and "
+                                 "others have no scale")
+            raise NotImplementedError(f"{name}: expected None; {reason}")
+
+
+def _check_tensors(rank, **tensors):
+    for name, x in tensors.items():
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}: expected a tensor, got {type(x).__name__}")
+        if x.dim() != rank:
+            raise ValueError(f"{name}: expected a tensor of rank {rank}, got one "
+                             f"of shape {tuple(x.shape)}")
+        if x.dtype not in _flex._FLOATS:
+            raise ValueError(f"{name}: expected float16, bfloat16, float32 or "
+                             f"float64, got {x.dtype}")
+
+
+def _check_same(q, k, v, names):
+    """Checks what queries, keys and values must share."""
+    for name, x in zip(names[1:], (k, v)):
+        if x.device != q.device:
+            raise ValueError(f"{name}: expected a tensor on {q.device}, as q is, "
+                             f"got one on {x.device}")
+        if x.dtype != q.dtype:
+            raise ValueError(f"{name}: expected {q.dtype}, as q has, got "
+                             f"{x.dtype}")
+    if k.shape[-1] != q.shape[-1]:
+        raise ValueError(f"{names[1]}: expected the features of q, "
+                         f"{q.shape[-1]}, got {k.shape[-1]}")
+    if v.shape[:-1] != k.shape[:-1]:
+        raise ValueError(f"{names[2]}: expected a shape {tuple(k.shape[:-1])} "
+                         f"before the features, as {names[1]} has, got "
+                         f"{tuple(v.shape[:-1])}")
+    if not k.shape[-2] or q.shape[-2] % k.shape[-2]:
+        raise ValueError(f"{names[1]}: expected a number of heads that divides "
+                         f"that of q, {q.shape[-2]}, got {k.shape[-2]}")
+
+
+def _check_integers(name, x, shape, device):
+    """Checks a tensor of integers; a size of None may be any, a shape of None is
+    that of any vector."""
+    if x is None:
+        return
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: expected a tensor of integers, got "
+                        f"{type(x).__name__}")
+    wanted = (None,) if shape is None else shape
+    fits = x.dim() == len(wanted) and all(
+        size in (None, has) for size, has in zip(wanted, x.shape))
+    if x.dtype not in (torch.int32, torch.int64) or not fits:
+        text = ", ".join("any" if size is None else str(size) for size in wanted)
+        raise ValueError(f"{name}: expected int32 or int64 of shape ({text}), got "
+                         f"{x.dtype} of shape {tuple(x.shape)}")
+    if x.device != device:
+        raise ValueError(f"{name}: expected a tensor on {device}, as q is, got "
+                         f"one on {x.device}")

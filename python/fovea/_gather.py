@@ -1,0 +1,216 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Graphs of attention whose rows lie elsewhere: keys in pages or in slots of a
+cache, queries of several lengths packed one after another.
+
+Where a row lies is part of the graph: a `linalg.generic` that reads the row by
+`tensor.extract`, in front of `attn.attention` for queries, keys and values, and
+behind it for results. The text holds sizes of a page and of a head only; the
+batch, lengths and the number of pages are dynamic.
+"""
+
+from ._regions import write_float, write_length
+from ._trace import Tracer
+from ._values import ELEMENTS, Number
+
+
+class GatherTracer(Tracer):
+    """Traces the mods of one attention and writes the graph with its gathers.
+
+    query: `[B, H, Sq, D]`, or with `sequences` `[1, H, T, D]`.
+    key, value: `[pages, page, Hkv, D]` with `pages`, else `[slots, S, Hkv, D]`.
+    pages: `[B, P]`, the pages of each sequence.
+    slots: `[B]`, the slot of each sequence.
+    starts: `[B + 1]`, the first query of each sequence; sequences: `[T]`, the
+        sequence of each query; longest: queries that no sequence exceeds.
+    """
+
+    def __init__(self, query, key, value, *, pages=None, slots=None, starts=None,
+                 sequences=None, longest=None):
+        super().__init__(query, key, value, has_gradients=False)
+        self._known = {}
+        self._pages = self._enter("page_table", pages)
+        self._slots = self._enter("cache_batch_idx", slots)
+        self._starts = self._enter("cu_seqlens_q", starts)
+        self._sequences = self._enter("sequences", sequences)
+        heads = query.shape[1]
+        batch, length = query.shape[0], query.shape[2]
+        if starts is not None:
+            batch, length = starts.shape[0] - 1, longest
+            self._numbers.append(Number(longest))
+        kv_length = key.shape[1]
+        if pages is not None:
+            kv_length *= pages.shape[1]
+        self._sizes = (batch, heads, length, kv_length)
+        self.runs = all(self._sizes)
+
+    def _enter(self, name, tensor):
+        """Makes a tensor an operand of this name."""
+        if tensor is None:
+            return None
+        self._known[id(tensor)] = name
+        return self.capture(tensor)
+
+    def _name(self, identity):
+        return self._known.get(identity) or super()._name(identity)
+
+    def write(self, scale, lse=None, dropout=0.0):
+        query, key, value = (self._inputs[name]
+                             for name in ("query", "key", "value"))
+        is_packed = self._starts is not None
+        heads, kv_heads = int(query.shape[1]), int(key.shape[2])
+        size, value_size = int(key.shape[3]), int(value.shape[3])
+        page = "?" if self._pages is None else int(key.shape[1])
+        length = write_length(self._sizes[2], self.device.type == "cuda")
+        types = {
+            "query": self._write_input(query, "?" if is_packed else length),
+            "key": f"tensor<?x{page}x{kv_heads}x{size}x{ELEMENTS[key.dtype]}>",
+            "value": f"tensor<?x{page}x{kv_heads}x{value_size}x"
+                     f"{ELEMENTS[value.dtype]}>",
+        }
+        types.update((name, operand.type)
+                     for name, operand in self._names.items())
+        parameters = [f"%{name}: !{name}" for name in types]
+        parameters += [f"%number{at}: index" for at in range(len(self._numbers))]
+        for name, tensor in (("keys", key), ("values", value)):
+            types[name] = (f"tensor<?x{kv_heads}x?x{int(tensor.shape[3])}x"
+                           f"{ELEMENTS[tensor.dtype]}>")
+        ends = {"output": f"{value_size}x{ELEMENTS[query.dtype]}"}
+        if lse:
+            ends["lse"] = lse
+        # Results of the padded queries, and of the packed ones.
+        padded = {}
+        for name, end in ends.items():
+            types[name] = f"tensor<?x{heads}x{'?x' if is_packed else f'{length}x'}{end}>"
+            padded[name] = name
+            if is_packed:
+                padded[name] = f"padded_{name}"
+                types[padded[name]] = f"tensor<?x{heads}x{length}x{end}>"
+        steps = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index",
+                 "%c2 = arith.constant 2 : index", *self._write_sizes()]
+        for name, source in (("keys", "key"), ("values", "value")):
+            steps += self._write_keys(name, source, types[name])
+        queries = "query"
+        if is_packed:
+            queries = "queries"
+            types[queries] = self._write_input(query, length)
+            steps += self._write_queries(types[queries])
+        values = ", ".join(f"!{name}" for name in padded.values())
+        steps.append("\n".join([
+            f"{', '.join(f'%{name}' for name in padded.values())} = "
+            f"attn.attention %{queries}, %keys, %values "
+            f"scale({write_float(scale, 'f64')})",
+            *(f"    {name} {self._write_region(name)}"
+              for name in self._regions),
+            f"    : !{queries}, !keys, !values -> {values}"]))
+        if is_packed:
+            steps.append("%last_row = arith.subi %number0, %c1 : index")
+            for name, source in padded.items():
+                steps += self._write_results(name, source, types[name])
+        names = ", ".join(f"%{name}" for name in ends)
+        values = ", ".join(f"!{name}" for name in ends)
+        return "".join([
+            "#all = affine_map<(b, h, i, d) -> (b, h, i, d)>\n",
+            "#row = affine_map<(b, h, i) -> (b, h, i)>\n" if is_packed and lse
+            else "",
+            *(f"!{name} = {type}\n" for name, type in types.items()),
+            f"func.func @attention({', '.join(parameters)}) -> ({values}) {{\n",
+            *(f"  {step}\n" for step in steps),
+            f"  return {names} : {values}\n}}\n"])
+
+    def _write_sizes(self):
+        """Returns the numbers of sequences and of keys that one may have."""
+        if self._pages is not None:
+            table = self._pages.name
+            return [f"%batch = tensor.dim %{table}, %c0 : !{table}",
+                    f"%columns = tensor.dim %{table}, %c1 : !{table}",
+                    "%page = tensor.dim %key, %c1 : !key",
+                    "%length = arith.muli %columns, %page : index"]
+        if self._slots is not None:
+            batch = [f"%batch = tensor.dim %{self._slots.name}, %c0 : "
+                     f"!{self._slots.name}"]
+        elif self._starts is not None:
+            batch = [f"%bounds = tensor.dim %{self._starts.name}, %c0 : "
+                     f"!{self._starts.name}",
+                     "%batch = arith.subi %bounds, %c1 : index"]
+        else:
+            batch = ["%batch = tensor.dim %query, %c0 : !query"]
+        return [*batch, "%length = tensor.dim %key, %c1 : !key"]
+
+    def _write_keys(self, name, source, type):
+        """Returns a gather of the keys or the values of every sequence. The
+        number of a page is clamped to the cache: behind a sequence's length,
+        tables may hold anything."""
+        body = []
+        if self._pages is not None:
+            body += ["%column = arith.divui %j, %page : index",
+                     "%place = arith.remui %j, %page : index",
+                     *_read_index("entry", self._pages, "%b, %column")]
+        elif self._slots is not None:
+            body += _read_index("entry", self._slots, "%b")
+        if body:
+            body += _clamp("row", "%entry", f"%last_{source}")
+        row = "%row" if body else "%b"
+        place = "%place" if self._pages is not None else "%j"
+        body.append(f"%x = tensor.extract %{source}[{row}, {place}, %h, %d] : "
+                    f"!{source}")
+        return [f"%count_{source} = tensor.dim %{source}, %c0 : !{source}",
+                f"%last_{source} = arith.subi %count_{source}, %c1 : index",
+                f"%{name}_room = tensor.empty(%batch, %length) : !{name}",
+                _write_generic(name, type, "bhjd", body)]
+
+    def _write_queries(self, type):
+        """Returns a gather of packed queries, as many for each sequence as the
+        longest one has."""
+        sizes = "%batch, %number0" if type.count("?") == 2 else "%batch"
+        return ["%tokens = tensor.dim %query, %c2 : !query",
+                "%last_query = arith.subi %tokens, %c1 : index",
+                f"%queries_room = tensor.empty({sizes}) : !queries",
+                _write_generic("queries", type, "bhid", [
+                    *_read_index("start", self._starts, "%b"),
+                    "%token = arith.addi %start, %i : index",
+                    *_clamp("row", "%token", "%last_query"),
+                    "%x = tensor.extract %query[%c0, %h, %row, %d] : !query"])]
+
+    def _write_results(self, name, source, type):
+        """Returns a gather of results, packed as the queries are."""
+        is_output = name == "output"
+        return [f"%{name}_room = tensor.empty(%c1, %tokens) : !{name}",
+                _write_generic(name, type, "ohtd" if is_output else "oht", [
+                    *_read_index("b", self._sequences, "%t"),
+                    *_read_index("start", self._starts, "%b"),
+                    "%i = arith.subi %t, %start : index",
+                    *_clamp("row", "%i", "%last_row"),
+                    f"%x = tensor.extract %{source}[%b, %h, %row"
+                    f"{', %d' if is_output else ''}] : !{source}"])]
+
+
+def _read_index(name, operand, place):
+    """Returns the element of an operand of integers, as an index."""
+    element = ELEMENTS[operand.tensor.dtype]
+    return [f"%{name}_number = tensor.extract %{operand.name}[{place}] : "
+            f"!{operand.name}",
+            f"%{name} = arith.index_cast %{name}_number : {element} to index"]
+
+
+def _clamp(name, value, last):
+    """Returns an index that is clamped to 0 and the last one."""
+    return [f"%{name}_low = arith.maxsi {value}, %c0 : index",
+            f"%{name} = arith.minsi %{name}_low, {last} : index"]
+
+
+def _write_generic(name, type, letters, body):
+    """Returns a tensor, in the room of its name, each of whose elements is %x of
+    a body that has the element's coordinates by their letters."""
+    element = type[type.rindex("x") + 1:-1]
+    iterators = ", ".join(['"parallel"'] * len(letters))
+    places = [f"%{letter} = linalg.index {at} : index"
+              for at, letter in enumerate(letters)]
+    return "\n".join([
+        f"%{name} = linalg.generic {{indexing_maps = "
+        f"[{'#all' if len(letters) == 4 else '#row'}],",
+        f"      iterator_types = [{iterators}]}} outs(%{name}_room : !{name}) {{",
+        f"  ^bb0(%unused: {element}):",
+        *(f"    {line}" for line in places + body),
+        f"    linalg.yield %x : {element}",
+        f"  }} -> !{name}"])

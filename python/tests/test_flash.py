@@ -1,0 +1,595 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""flash_attn_func, flash_attn_varlen_func and flash_attn_with_kvcache, by
+FlashAttention's rule: an error at most twice that of PyTorch's own attention in
+the type of the operands, beside attention in f64."""
+
+import itertools
+import math
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch", "2.11")
+
+import fovea
+from fovea import _operator
+from mods import DEVICE
+
+NAN = float("nan")
+
+
+def find_keep(length, kv_length, causal=False, window=(-1, -1), chunk=0,
+              leftpad=0):
+    """The keys that queries see, those in front of `leftpad` removed."""
+    i = torch.arange(length, device=DEVICE)[:, None] + kv_length - length
+    j = torch.arange(kv_length, device=DEVICE)[None]
+    keep = (j >= leftpad) & (i == i)
+    left, right = window
+    if causal:
+        right = 0
+    if left >= 0:
+        keep &= j >= i - left
+    if right >= 0:
+        keep &= j <= i + right
+    if chunk:
+        start = i - i % chunk
+        keep &= (j >= start) & (j < start + chunk)
+    return keep
+
+
+def attend(q, k, v, keep, dtype=torch.float64, softcap=0.0, sinks=None,
+           scale=None):
+    """Attention of one sequence, `[S, H, D]`: the output and the log-sum-exp
+    `[H, S]`. In a narrow type scores and probabilities are rounded."""
+    q, k, v = (x.to(dtype) for x in (q, k, v))
+    group = q.shape[1] // max(k.shape[1], 1)
+    k, v = (x.repeat_interleave(group, 1) for x in (k, v))
+    scale = q.shape[-1]**-0.5 if scale is None else scale
+    scores = torch.einsum("qhd,khd->hqk", q * scale, k)
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    wide = scores.to(torch.promote_types(dtype, torch.float32))
+    wide = wide.masked_fill(~keep, -math.inf)
+    if sinks is not None:
+        column = sinks.to(wide.dtype)[:, None, None].expand(*wide.shape[:2], 1)
+        wide = torch.cat([wide, column], -1)
+    lse = torch.logsumexp(wide, -1)
+    weights = torch.where(torch.isfinite(lse)[..., None],
+                          torch.exp(wide - lse.nan_to_num(neginf=0)[..., None]), 0)
+    weights = weights[..., :k.shape[0]].to(dtype)
+    return torch.einsum("hqk,khd->qhd", weights, v), lse
+
+
+def check(found, exact, own):
+    """FlashAttention's rule."""
+    assert found.isfinite().all() and found.shape == exact.shape
+    error, allowed = ((x.double() - exact).abs() for x in (found, own))
+    if error.numel():
+        assert error.max() <= 2 * allowed.max() + 1e-5
+        assert error.mean() <= 1.5 * allowed.mean() + 1e-6
+
+
+def check_lse(found, exact):
+    assert found.dtype == torch.float32
+    both = exact.isneginf() & found.isneginf()
+    assert torch.allclose(found.double().masked_fill(both, 0),
+                          exact.masked_fill(both, 0), atol=2e-4, rtol=2e-4)
+
+
+def randn(*shape, dtype=torch.bfloat16, seed=0):
+    torch.manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float32).to(dtype).to(DEVICE)
+
+
+def integers(values, dtype=torch.int32):
+    return torch.tensor(values, dtype=dtype, device=DEVICE)
+
+
+#--- flash_attn_func ----------------------------------------------------------
+
+@pytest.mark.parametrize("length, kv_length", [
+    (1, 1), (1, 64), (63, 65), (64, 128), (65, 63), (113, 203), (128, 217),
+    (129, 127), (5, 0)])
+@pytest.mark.parametrize("options", [
+    {}, {"causal": True}, {"window_size": (12, 3)},
+    {"window_size": (7, -1), "causal": True}, {"softcap": 15.0},
+    {"attention_chunk": 16, "causal": True}])
+def test_func(length, kv_length, options):
+    q = randn(2, length, 6, 32)
+    k, v = (randn(2, kv_length, 2, 32, seed=seed) for seed in (1, 2))
+    if "softcap" in options:
+        q = q * 15
+    found, lse = fovea.flash_attn_func(q, k, v, **options,
+                                       return_softmax_lse=True)
+    keep = find_keep(length, kv_length, options.get("causal"),
+                     options.get("window_size", (-1, -1)),
+                     options.get("attention_chunk", 0))
+    cap = options.get("softcap", 0.0)
+    for b in range(2):
+        exact, exact_lse = attend(q[b], k[b], v[b], keep, softcap=cap)
+        own, _ = attend(q[b], k[b], v[b], keep, torch.bfloat16, softcap=cap)
+        check(found[b], exact, own)
+        check_lse(lse[b], exact_lse)
+
+
+@pytest.mark.parametrize("sizes", [(32, 32), (64, 40), (8, 96)])
+def test_func_head_sizes(sizes):
+    q, k, v = (randn(1, 20, 4, size, dtype=torch.float16, seed=seed)
+               for seed, size in enumerate((sizes[0], *sizes)))
+    found = fovea.flash_attn_func(q, k, v, softmax_scale=0.3, causal=True)
+    keep = find_keep(20, 20, True)
+    exact, _ = attend(q[0], k[0], v[0], keep, scale=0.3)
+    own, _ = attend(q[0], k[0], v[0], keep, torch.float16, scale=0.3)
+    check(found[0], exact, own)
+
+
+def test_func_gradients():
+    q, k, v = (randn(2, length, heads, 16, dtype=torch.float32, seed=heads)
+               .requires_grad_() for length, heads in ((9, 4), (14, 2), (14, 2)))
+    sinks = randn(4, dtype=torch.float32, seed=9).requires_grad_()
+    inputs = (q, k, v, sinks)
+    out, lse = fovea.flash_attn_func(
+        q, k, v, causal=True, window_size=(6, 0), s_aux=sinks,
+        return_attn_probs=True)
+    keep = find_keep(9, 14, True, (6, 0))
+    pairs = [attend(q[b], k[b], v[b], keep, sinks=sinks) for b in range(2)]
+    exact, exact_lse = (torch.stack(parts) for parts in zip(*pairs))
+    weights = randn(*out.shape, dtype=torch.float32, seed=5)
+    found = torch.autograd.grad((out * weights).sum() + lse.sin().sum(), inputs)
+    wanted = torch.autograd.grad(
+        (exact * weights).sum() + exact_lse.sin().sum(), inputs)
+    for one, other in zip(found, wanted):
+        assert torch.allclose(one, other.float(), atol=2e-5, rtol=2e-5)
+
+
+#--- flash_attn_varlen_func ---------------------------------------------------
+
+def pack(lengths):
+    return integers([0, *itertools.accumulate(lengths)])
+
+
+VARLEN = [
+    ([1], [1]), ([3, 0, 7], [3, 0, 7]), ([64, 1, 65], [64, 63, 129]),
+    ([5, 20], [70, 6]), ([0, 0], [4, 0]), ([128, 17, 31], [0, 203, 31])]
+
+
+@pytest.mark.parametrize("lengths, kv_lengths", VARLEN)
+@pytest.mark.parametrize("options", [
+    {}, {"causal": True}, {"window_size": (9, 4)}, {"causal": True,
+                                                  "attention_chunk": 8}])
+def test_varlen(lengths, kv_lengths, options):
+    q = randn(sum(lengths), 4, 32)
+    k, v = (randn(sum(kv_lengths), 2, 32, seed=seed) for seed in (1, 2))
+    found, lse = fovea.flash_attn_varlen_func(
+        q, k, v, pack(lengths), pack(kv_lengths), max(lengths), max(kv_lengths),
+        **options, return_softmax_lse=True)
+    assert found.shape == q.shape and lse.shape == (4, sum(lengths))
+    for one, kv, at, kv_at in zip(lengths, kv_lengths, pack(lengths),
+                                  pack(kv_lengths)):
+        keep = find_keep(one, kv, options.get("causal"),
+                         options.get("window_size", (-1, -1)),
+                         options.get("attention_chunk", 0))
+        part = [q[at:at + one], k[kv_at:kv_at + kv], v[kv_at:kv_at + kv], keep]
+        exact, exact_lse = attend(*part)
+        check(found[at:at + one], exact, attend(*part, torch.bfloat16)[0])
+        check_lse(lse[:, at:at + one], exact_lse)
+
+
+def test_varlen_gradients():
+    lengths, kv_lengths = [5, 0, 40, 3], [9, 4, 40, 1]
+    q = randn(sum(lengths), 4, 16, dtype=torch.float32).requires_grad_()
+    k, v = (randn(sum(kv_lengths), 2, 16, dtype=torch.float32, seed=seed)
+            .requires_grad_() for seed in (1, 2))
+    found = fovea.flash_attn_varlen_func(
+        q, k, v, pack(lengths), pack(kv_lengths), causal=True)
+    parts = [attend(q[at:at + one], k[kv_at:kv_at + kv], v[kv_at:kv_at + kv],
+                    find_keep(one, kv, True))[0]
+             for one, kv, at, kv_at in zip(lengths, kv_lengths, pack(lengths),
+                                           pack(kv_lengths))]
+    exact = torch.cat(parts)
+    weights = randn(*q.shape, dtype=torch.float32, seed=5)
+    ours = torch.autograd.grad((found * weights).sum(), (q, k, v))
+    theirs = torch.autograd.grad((exact * weights).sum(), (q, k, v))
+    for one, other in zip(ours, theirs):
+        assert torch.allclose(one, other, atol=2e-5, rtol=2e-5)
+
+
+def test_varlen_used():
+    """Rows behind what counts may hold anything, and are 0."""
+    starts, kv_starts = integers([0, 8, 16, 17]), integers([0, 70, 140, 145])
+    used, kv_used = integers([8, 3, 1]), integers([33, 0, 2])
+    q = randn(20, 2, 32)
+    k, v = (randn(145, 2, 32, seed=seed) for seed in (1, 2))
+    k[33:140], v[33:140], k[142:], v[142:] = (NAN,) * 4
+    found, lse = fovea.flash_attn_varlen_func(
+        q, k, v, starts, kv_starts, seqused_q=used, seqused_k=kv_used,
+        causal=True, return_softmax_lse=True)
+    part = [q[:8], k[:33], v[:33], find_keep(8, 33, True)]
+    check(found[:8], attend(*part)[0], attend(*part, torch.bfloat16)[0])
+    part = [q[16:17], k[140:142], v[140:142], find_keep(1, 2, True)]
+    check(found[16:17], attend(*part)[0], attend(*part, torch.bfloat16)[0])
+    for rows in (slice(8, 16), slice(17, 20)):
+        assert (found[rows] == 0).all() and lse[:, rows].isneginf().all()
+
+
+#--- flash_attn_with_kvcache --------------------------------------------------
+
+def rotate(x, positions, cos, sin, interleaved):
+    """The rotation of `[S, H, D]`, by complex numbers."""
+    half = cos.shape[1]
+    if not len(x):
+        return x
+    part = x[..., :2 * half].double()
+    part = (part.unflatten(-1, (half, 2)) if interleaved else
+            part.unflatten(-1, (2, half)).transpose(-1, -2))
+    turn = torch.complex(cos.double(), sin.double())[positions][:, None]
+    part = torch.view_as_real(torch.view_as_complex(part.contiguous()) * turn)
+    part = part.flatten(-2) if interleaved else part.transpose(-1, -2).flatten(-2)
+    return torch.cat([part.to(x.dtype), x[..., 2 * half:]], -1)
+
+
+def make_cases():
+    """A sample of FlashAttention's list for the cache."""
+    lists = {
+        "sizes": [(1, 128), (1, 339), (3, 204), (64, 80), (64, 256), (3, 199),
+                  (16, 250), (128, 128), (1, 63), (1, 65), (2, 64)],
+        "heads": [(6, 6), (6, 2), (6, 1)],
+        "order": ["full", "causal", "local"],
+        "page": [None, 1, 4, 16, 128],
+        "slots": [False, True], "leftpad": [False, True],
+        "packed": [False, True], "new": [None, 1, "query", "packed"],
+        "rotary": [None, (0.5, True), (1.0, False), (1.0, True)],
+        "splits": [1, 3, 0]}
+    draw = random.Random(17)
+    cases = [{name: draw.choice(values) for name, values in lists.items()}
+             for _ in range(60)]
+    return [pytest.param(case, id=str(number))
+            for number, case in enumerate(cases)]
+
+
+@pytest.mark.parametrize("case", make_cases())
+def test_kvcache(case):
+    """Lengths of every size, from none; what lies in the cache behind lengths,
+    in front of the left padding and in pages of nobody is NaN, and tables have
+    any number behind lengths."""
+    draw = random.Random(str(case))
+    batch, size = 5, 32
+    length, room = case["sizes"]
+    heads, kv_heads = case["heads"]
+    page = case["page"]
+    lengths = [draw.randrange(1, length + 1) for _ in range(batch)]
+    if not case["packed"]:
+        lengths = [length] * batch
+    new = {None: [0] * batch, 1: [1] * batch, "query": [length] * batch,
+           "packed": [draw.randrange(3) for _ in range(batch)]}[case["new"]]
+    # The first sequence has no key, others as many as there is room for.
+    before = [draw.randrange(room - n + 1) for n in new]
+    before[0], before[1] = 0, room - new[1]
+    after = [x + n for x, n in zip(before, new)]
+    pads = [0] * batch
+    if case["leftpad"]:
+        pads = [draw.randrange(x + 1) for x in before]
+    table = slots = None
+    if page:
+        columns = -(-room // page)
+        numbers = list(range(batch * columns + 3))
+        draw.shuffle(numbers)
+        table = [numbers[b * columns:(b + 1) * columns] for b in range(batch)]
+        shape = (len(numbers), page)
+        garbage = [[draw.choice([-7, 10**6, 2**31 - 1]) if n * page >= x else one
+                    for n, one in enumerate(row)]
+                   for row, x in zip(table, after)]
+    else:
+        slots = list(range(batch))
+        if case["slots"]:
+            slots = draw.sample(range(batch + 2), batch)
+        shape = (batch + 2 * case["slots"], room)
+
+    def find(cache, b, first, end):
+        """Views of rows of a sequence."""
+        if page:
+            return [cache[table[b][j // page], j % page]
+                    for j in range(first, end)]
+        return [cache[slots[b], j] for j in range(first, end)]
+
+    caches, wanted, news = [], [], []
+    for seed in (1, 2):
+        cache = torch.full((*shape, kv_heads, size), NAN,
+                           dtype=torch.bfloat16, device=DEVICE)
+        old = randn(batch, room, kv_heads, size, seed=seed)
+        for b in range(batch):
+            for j, row in enumerate(find(cache, b, pads[b], before[b])):
+                row.copy_(old[b, pads[b] + j])
+        caches.append(cache)
+        news.append([randn(n, kv_heads, size, seed=seed + 7 * b + 3)
+                     for b, n in enumerate(new)])
+        wanted.append([[row.clone() for row in find(cache, b, 0, before[b])]
+                       for b in range(batch)])
+    queries = [randn(n, heads, size, seed=30 + b) for b, n in enumerate(lengths)]
+    causal, window = case["order"] == "causal", (-1, -1)
+    if case["order"] == "local":
+        window = (draw.randrange(40), draw.randrange(20))
+    arguments = {"causal": causal, "window_size": window,
+                 "num_splits": case["splits"], "return_softmax_lse": True,
+                 "cache_seqlens": integers(before)}
+    turned, new_turned = queries, news[0]
+    if case["rotary"] and case["new"]:
+        fraction, interleaved = case["rotary"]
+        angles = torch.rand(room + length, int(fraction * size) // 2,
+                            device=DEVICE) * 6.28
+        table_of = (angles.cos().bfloat16(), angles.sin().bfloat16())
+        arguments.update(rotary_cos=table_of[0], rotary_sin=table_of[1],
+                         rotary_interleaved=interleaved)
+
+        def places(b, n, moves=True):
+            return before[b] + torch.arange(n, device=DEVICE) * moves
+
+        moves = causal or window != (-1, -1)
+        turned = [rotate(x, places(b, len(x), moves), *table_of, interleaved)
+                  for b, x in enumerate(queries)]
+        new_turned = [rotate(x, places(b, len(x)), *table_of, interleaved)
+                      for b, x in enumerate(news[0])]
+    if case["new"]:
+        if case["new"] == "packed":
+            arguments["cu_seqlens_k_new"] = pack(new)
+            # A row more than there are.
+            extra = randn(1, kv_heads, size)
+            arguments.update(k=torch.cat([*news[0], extra]),
+                             v=torch.cat([*news[1], extra]))
+        else:
+            arguments.update(k=torch.stack(news[0]), v=torch.stack(news[1]))
+    if page:
+        arguments["page_table"] = integers(garbage)
+    elif case["slots"]:
+        arguments["cache_batch_idx"] = integers(slots)
+    if case["leftpad"]:
+        arguments["cache_leftpad"] = integers(pads)
+    if case["packed"]:
+        query = torch.cat(queries)
+        arguments.update(cu_seqlens_q=pack(lengths), max_seqlen_q=max(lengths))
+    else:
+        query = torch.stack(queries)
+    found, lse = fovea.flash_attn_with_kvcache(query, *caches, **arguments)
+    at = 0
+    for b in range(batch):
+        one = lengths[b]
+        part = (found[at:at + one], lse[:, at:at + one]) if case["packed"] else (
+            found[b], lse[b])
+        at += one
+        k, v = (torch.stack([torch.zeros_like(row) if j < pads[b] else row
+                             for j, row in enumerate(rows[b])] + [*added[b]])
+                if after[b] else caches[0].new_zeros(0, kv_heads, size)
+                for rows, added in zip(wanted, (new_turned, news[1])))
+        # Rotated in f64, then rounded, the cache is exact but for ties.
+        for cache, rows in zip(caches, (k, v)):
+            for j, row in enumerate(find(cache, b, before[b], after[b])):
+                assert torch.allclose(row, rows[before[b] + j], rtol=1e-2,
+                                      atol=1e-2)
+        if after[b]:
+            stored = [torch.stack(find(cache, b, 0, after[b]))
+                      for cache in caches]
+            k, v = (torch.where((torch.arange(after[b], device=DEVICE)
+                                 < pads[b])[:, None, None], rows, kept)
+                    for rows, kept in zip((k, v), stored))
+        keep = find_keep(one, after[b], causal, window, 0, pads[b])
+        exact, exact_lse = attend(turned[b], k, v, keep)
+        own, _ = attend(turned[b], k, v, keep, torch.bfloat16)
+        check(part[0], exact, own)
+        check_lse(part[1], exact_lse)
+
+
+@pytest.mark.parametrize("pages", [False, True])
+def test_kvcache_length_is_a_number(pages):
+    q, cache = randn(2, 1, 4, 32), randn(2, 64, 2, 32, seed=1)
+    same = fovea.flash_attn_func(q, cache[:, :33], cache[:, :33], causal=True)
+    options = {"cache_seqlens": 33, "causal": True}
+    shape = cache
+    if pages:
+        shape = cache.reshape(8, 16, 2, 32)
+        options["page_table"] = torch.arange(8, device=DEVICE).view(2, 4)
+    found = fovea.flash_attn_with_kvcache(q, shape, shape, **options)
+    assert torch.equal(found, same)
+    whole = fovea.flash_attn_with_kvcache(
+        q, shape, shape, **{**options, "cache_seqlens": None})
+    assert torch.equal(whole, fovea.flash_attn_func(q, cache, cache, causal=True))
+
+
+def test_kvcache_options():
+    """A soft cap, sinks, chunks and a scale, on pages."""
+    q, cache = randn(2, 3, 4, 32) * 4, randn(6, 16, 2, 32, seed=1)
+    table, lengths = integers([[4, 1, 9], [0, 3, 5]]), [20, 47]
+    sinks = randn(4, dtype=torch.float32, seed=3)
+    found, lse = fovea.flash_attn_with_kvcache(
+        q, cache, cache, cache_seqlens=integers(lengths), page_table=table,
+        causal=True, softcap=9.0, attention_chunk=8, softmax_scale=0.4,
+        s_aux=sinks, return_softmax_lse=True)
+    for b, n in enumerate(lengths):
+        rows = cache[table[b].clamp(max=5).long()].flatten(0, 1)[:n]
+        part = [q[b], rows, rows, find_keep(3, n, True, chunk=8)]
+        options = {"softcap": 9.0, "scale": 0.4, "sinks": sinks}
+        exact, exact_lse = attend(*part, **options)
+        check(found[b], exact, attend(*part, torch.bfloat16, **options)[0])
+        check_lse(lse[b], exact_lse)
+
+
+def test_kvcache_rotary_lengths():
+    q, cache = randn(1, 2, 2, 16), randn(1, 32, 2, 16, seed=1)
+    new = randn(1, 2, 2, 16, seed=2)
+    angles = torch.rand(40, 8, device=DEVICE)
+    cos, sin = angles.cos(), angles.sin()
+    at = torch.arange(2, device=DEVICE)
+    k = torch.cat([cache[0, :9], rotate(new[0], at + 21, cos, sin, True)])
+    v = torch.cat([cache[0, :9], new[0]])
+    found = fovea.flash_attn_with_kvcache(
+        q, cache.clone(), cache.clone(), new, new, rotary_cos=cos,
+        rotary_sin=sin, cache_seqlens=9, rotary_seqlens=integers([21]),
+        causal=True)
+    part = [rotate(q[0], at + 21, cos, sin, True), k, v, find_keep(2, 11, True)]
+    check(found[0], attend(*part)[0], attend(*part, torch.bfloat16)[0])
+
+
+#--- Compilations -------------------------------------------------------------
+
+@pytest.fixture
+def count_texts():
+    """A function that returns the number of texts compiled so far."""
+    return lambda: len(_operator._forwards) + len(_operator._pairs)
+
+
+def test_no_recompilation(count_texts):
+    """Other batches, lengths and numbers of pages have the same kernel."""
+    def step(batch, columns, lengths, page=16):
+        q = randn(batch, 1, 4, 32)
+        cache = randn(batch * columns + 1, page, 2, 32, seed=1)
+        table = torch.arange(batch * columns, device=DEVICE).view(batch, columns)
+        fovea.flash_attn_with_kvcache(
+            q, cache, cache, cache_seqlens=integers(lengths),
+            page_table=table.int(), causal=True)
+        flat = cache.flatten(0, 1)[None, :batch * columns * page]
+        flat = flat.reshape(batch, columns * page, 2, 32)
+        for slots in (None, integers(list(range(batch))).flip(0)):
+            fovea.flash_attn_with_kvcache(
+                q, flat, flat, cache_seqlens=integers(lengths),
+                cache_batch_idx=slots, causal=True)
+        fovea.flash_attn_with_kvcache(
+            q, flat, flat, cache_seqlens=max(lengths), causal=True)
+        packed = torch.cat([q[:, 0], q[:, 0]])
+        fovea.flash_attn_with_kvcache(
+            packed, flat, flat, cache_seqlens=integers(lengths), causal=True,
+            cu_seqlens_q=integers(range(0, 2 * batch + 1, 2)), max_seqlen_q=2)
+        fovea.flash_attn_varlen_func(
+            flat[0, :, :, :], flat[0], flat[0], pack(lengths), pack(lengths),
+            causal=True)
+
+    step(2, 3, [5, 40])
+    before = count_texts()
+    for batch, columns, lengths in ((3, 3, [1, 48, 0]), (2, 9, [144, 16]),
+                                    (7, 1, [3] * 7), (4, 2, [9, 8, 7, 32])):
+        step(batch, columns, lengths)
+    assert count_texts() == before
+
+
+def test_graph_can_be_read():
+    """The graph has the gathers, and a text at every level."""
+    q, cache = randn(2, 1, 4, 32), randn(6, 16, 2, 32, seed=1)
+    found = fovea.explain(
+        fovea.flash_attn_with_kvcache, q, cache, cache, causal=True,
+        cache_seqlens=integers([20, 30]), page_table=integers([[1, 2], [3, 4]]))
+    text = found.mlir("attn")
+    assert [operand.name for operand in found.operands] == [
+        "query", "key", "value", "page_table", "cache_seqlens", "number0"]
+    assert text.count("linalg.generic") == 2
+    assert text.count("attn.attention") == 1
+    assert "arith.divui" in text and "attn.online_attention" in found.mlir("tiled")
+
+
+@pytest.mark.parametrize("backend", ["eager", "fovea"])
+def test_compiled(backend):
+    """Dynamo takes calls, with Fovea's backend into its graph."""
+    import fovea.torch  # noqa: F401
+
+    def attend(q, cache, table, lengths, starts):
+        rows = cache.flatten(0, 1)
+        return (fovea.flash_attn_func(q, cache[:2], cache[:2], causal=True) + 1,
+                fovea.flash_attn_with_kvcache(
+                    q * 2, cache, cache, cache_seqlens=lengths, page_table=table,
+                    causal=True),
+                fovea.flash_attn_with_kvcache(
+                    q * 2, cache, cache, cache_seqlens=9, causal=True),
+                fovea.flash_attn_varlen_func(
+                    q.flatten(0, 1), rows, rows, starts, starts, causal=True))
+
+    inputs = (randn(2, 3, 4, 32), randn(6, 16, 2, 32, seed=1),
+              integers([[1, 2], [3, 4]]), integers([20, 30]),
+              integers([0, 2, 6]))
+    with torch.no_grad():
+        found = torch.compile(attend, backend=backend)(*inputs)
+        for one, other in zip(found, attend(*inputs)):
+            assert torch.allclose(one, other, atol=1e-2, rtol=1e-2)
+
+
+#--- Errors -------------------------------------------------------------------
+
+Q, KV = (2, 3, 4, 16), (2, 8, 2, 16)
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"q": randn(2, 3, 4)}, r"q: expected a tensor of rank 4, got one of shape "
+     r"\(2, 3, 4\)"),
+    ({"k": 3}, "k: expected a tensor, got int"),
+    ({"k": randn(2, 8, 3, 16), "v": randn(2, 8, 3, 16)},
+     "k: expected a number of heads that divides that of q, 4, got 3"),
+    ({"k": randn(2, 8, 2, 8)}, "k: expected the features of q, 16, got 8"),
+    ({"v": randn(2, 7, 2, 16)}, r"v: expected a shape \(2, 8, 2\)"),
+    ({"v": randn(*KV, dtype=torch.float16)},
+     "v: expected torch.bfloat16, as q has, got torch.float16"),
+    ({"q": torch.zeros(Q, dtype=torch.float8_e4m3fn)},
+     "q: expected float16, .*, got torch.float8_e4m3fn"),
+    ({"k": randn(1, 8, 2, 16), "v": randn(1, 8, 2, 16)},
+     "k: expected the batch of q, 2, got 1"),
+    ({"q_descale": torch.ones(2, 2)}, "q_descale: expected None; types of 8 bits"),
+    ({"qv": randn(*Q)}, "qv: expected None"),
+    ({"window_size": (1, 2, 3)}, r"window_size: expected \(left, right\)"),
+    ({"softcap": -1.0}, "softcap: expected 0 or more, got -1.0"),
+    ({"attention_chunk": -1}, "attention_chunk: expected 0 or more"),
+    ({"num_splits": -2}, "num_splits: expected 0 or more, got -2"),
+    ({"pack_gqa": 3}, "pack_gqa: expected None or a bool, got 3"),
+    ({"s_aux": torch.zeros(3)}, r"s_aux: expected a tensor of floats of shape "
+     r"\(4,\)"),
+])
+def test_func_errors(change, message):
+    arguments = {"q": randn(*Q), "k": randn(*KV), "v": randn(*KV), **change}
+    with pytest.raises((ValueError, TypeError, NotImplementedError),
+                       match=message):
+        fovea.flash_attn_func(**arguments)
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"cu_seqlens_q": None}, "cu_seqlens_q: expected a tensor of integers"),
+    ({"cu_seqlens_q": torch.zeros(2)}, "cu_seqlens_q: expected int32 or int64 of "
+     r"shape \(any\), got torch.float32"),
+    ({"cu_seqlens_q": integers([])}, "cu_seqlens_q: expected at least one"),
+    ({"cu_seqlens_k": integers([0, 4])}, r"cu_seqlens_k: .* of shape \(3\), got "
+     r"torch.int32 of shape \(2,\)"),
+    ({"seqused_k": integers([1])}, r"seqused_k: .* of shape \(2\)"),
+    ({"q": randn(2, 3, 4, 16)}, "q: expected a tensor of rank 3"),
+])
+def test_varlen_errors(change, message):
+    arguments = {"q": randn(8, 4, 16), "k": randn(8, 2, 16),
+                 "v": randn(8, 2, 16), "cu_seqlens_q": integers([0, 3, 8]),
+                 "cu_seqlens_k": integers([0, 3, 8]), **change}
+    with pytest.raises((ValueError, TypeError), match=message):
+        fovea.flash_attn_varlen_func(**arguments)
+
+
+NEW = {"k": randn(2, 1, 2, 16), "v": randn(2, 1, 2, 16)}
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"page_table": integers([1, 2])}, r"page_table: .* of shape \(2, any\)"),
+    ({"page_table": integers([[1], [2]]), "cache_batch_idx": integers([0, 1])},
+     "cache_batch_idx: expected None beside page_table"),
+    ({"cache_seqlens": integers([1])}, r"cache_seqlens: .* of shape \(2\)"),
+    ({"cache_leftpad": torch.zeros(2)}, "cache_leftpad: expected int32 or int64"),
+    ({"q": randn(3, 1, 4, 16)}, "k_cache: expected a slot for each of 3"),
+    ({"q": randn(8, 4, 16), "cu_seqlens_q": integers([0, 3, 8])},
+     "max_seqlen_q: expected an integer beside cu_seqlens_q"),
+    ({"k": NEW["k"]}, "v: expected a tensor beside k, got None"),
+    (NEW, "cache_seqlens: expected where new keys begin"),
+    ({**NEW, "k": randn(2, 1, 2, 8), "cache_seqlens": 3},
+     r"k: expected \(batch, new keys, heads, features\) of the cache, "
+     r"\(2, 1, 2, 16\), got \(2, 1, 2, 8\)"),
+    ({"rotary_cos": torch.ones(9, 8)}, "k: expected a tensor beside rotary_cos"),
+    ({**NEW, "cache_seqlens": 3, "rotary_cos": torch.ones(9, 8),
+      "rotary_sin": torch.ones(9, 4)}, "rotary_sin: expected a tensor"),
+    ({**NEW, "cache_seqlens": 3, "cu_seqlens_k_new": integers([0, 1, 2])},
+     r"k: expected \(new keys, heads, features\)"),
+    ({"k_descale": torch.ones(2, 2)}, "k_descale: expected None"),
+])
+def test_kvcache_errors(change, message):
+    arguments = {"q": randn(*Q), "k_cache": randn(*KV), "v_cache": randn(*KV),
+                 **change}
+    with pytest.raises((ValueError, TypeError, NotImplementedError),
+                       match=message):
+        fovea.flash_attn_with_kvcache(**arguments)
