@@ -319,6 +319,45 @@ typedef struct XLA_FFI_Error XLA_FFI_Error;
 FOVEA_API XLA_FFI_Error *fovea_xla_host(struct XLA_FFI_CallFrame *frame);
 FOVEA_API XLA_FFI_Error *fovea_xla_gpu(struct XLA_FFI_CallFrame *frame);
 
+/*===- PyTorch ------------------------------------------------------------===*/
+
+/** A function of a module for tensors of PyTorch. */
+typedef struct fovea_torch_function fovea_torch_function;
+
+/** Returns a function of a module, which must outlive it. `is_gpu` is not 0 if
+    the module is for a GPU. */
+FOVEA_API fovea_torch_function *
+fovea_torch_function_create(const fovea_module *module, size_t function,
+                            int is_gpu);
+FOVEA_API void fovea_torch_function_destroy(fovea_torch_function *function);
+
+/** Returns the function that computes a text of the operator fovea::attention,
+    and lives as long as the process; or null, with a message in the `room` bytes
+    at `message`. With `is_swapped`, dimensions 1 and 2 of its first result are in
+    each other's place. */
+typedef fovea_torch_function *(*fovea_torch_find)(const char *text,
+                                                  size_t length, int is_gpu,
+                                                  int is_deterministic,
+                                                  int is_swapped, char *message,
+                                                  size_t room);
+
+/** Registers kernels of two operators, which must be defined, with PyTorch's
+    dispatcher, through the stable C interface of PyTorch 2.11 and later:
+
+      fovea::attention(Tensor query, Tensor key, Tensor value,
+                       Tensor[] captures, SymInt[] numbers, str text,
+                       bool deterministic) -> (Tensor, Tensor)
+      fovea::call(Tensor[] operands, int[] numbers, int function) -> Tensor[]
+
+    where `function` is the address of a fovea_torch_function. The kernels throw
+    PyTorch's exceptions. The libraries are paths of libtorch_cpu.so and, where
+    there are CUDA devices, libtorch_cuda.so, which the process has loaded; the
+    second may be null. Returns null, or the name of what PyTorch lacks; nothing
+    is registered then. To be called once. */
+FOVEA_API const char *fovea_torch_register(const char *cpu_library,
+                                           const char *cuda_library,
+                                           fovea_torch_find find);
+
 #ifdef __cplusplus
 }
 #endif

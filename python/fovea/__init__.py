@@ -188,14 +188,15 @@ def _compile(text, target, strategy, arch, cpu, opt_level, deterministic,
         bool(check_bounds))
     data = _encode_text(text)
     return _Module(create(lib.fovea_compile, _context, data, len(data),
-                          ctypes.byref(options)))
+                          ctypes.byref(options)), target != "host")
 
 
 class _Module:
     """Holds a compiled module for its functions."""
 
-    def __init__(self, handle):
+    def __init__(self, handle, is_gpu):
         self.handle = handle
+        self.is_gpu = is_gpu
 
     def __del__(self, destroy=lib.fovea_module_destroy):
         destroy(self.handle)
@@ -267,6 +268,14 @@ class Function:
             for result in self.results)).pack_into
         # Shapes of results by shapes of operands, as found by launches.
         self._known_shapes = {}
+        # By operand: True if it is a number.
+        self._are_numbers = [operand.is_scalar for operand in self.operands]
+        self._native = None
+        self._address = None
+        # PyTorch's operator takes tensors, and numbers that are integers.
+        self._is_for_native = not all(self._are_numbers) and all(
+            operand.number == _library.I64 for operand in self.operands
+            if operand.is_scalar)
 
     def __call__(self, *operands):
         expected = self._expected
@@ -274,6 +283,10 @@ class Function:
             raise Error(f"@{self.name}: expected {len(expected)} operands, "
                         f"got {len(operands)}")
         torch = _arrays.torch or _arrays.find_torch()
+        if torch and torch.call and self._is_for_native:
+            results = self._call_natively(operands, torch)
+            if results is not None:
+                return results[0] if len(results) == 1 else tuple(results)
         write = _arrays.write_numpy
         words = []
         keepers = []
@@ -324,6 +337,38 @@ class Function:
                                 words[at + 3 + 2 * rank]))
             at += 4 + 2 * rank
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+    @property
+    def native(self):
+        """The function for PyTorch's operator."""
+        if self._native is None:
+            from ._native import NativeFunction
+            self._native = NativeFunction(self._module, self._number)
+            self._address = self._native.address
+        return self._native
+
+    def _call_natively(self, operands, torch):
+        """Calls the function by PyTorch's operator. Returns None if an operand
+        is of another kind, and where the call fails: the longer road says
+        why."""
+        tensors, numbers = [], []
+        for operand, is_number in zip(operands, self._are_numbers):
+            if is_number:
+                if type(operand) is not int:
+                    return None
+                numbers.append(operand)
+            elif type(operand) in torch.plain and not (
+                    operand.requires_grad and torch.is_grad_enabled()):
+                tensors.append(operand)
+            else:
+                return None
+        if torch.is_watched():
+            return None
+        try:
+            return torch.call(tensors, numbers,
+                              self._address or self.native.address)
+        except RuntimeError:
+            return None
 
     def _launch(self, operands, torch, device):
         """Calls the function on a GPU's memory; operands of rank 0 that are

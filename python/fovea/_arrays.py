@@ -108,6 +108,10 @@ class _Torch:
         self._get_excluded = torch._C._dispatch_tls_local_exclude_set
         self._autograd_key = (
             torch._C.DispatchKey.AutogradFunctionality)
+        from . import _native
+        self.call = _native.call
+        self.plain = _native.PLAIN
+        self.is_watched = _native.is_watched
 
     def get_stream(self, device):
         """Returns the current stream of a GPU, as the driver knows it."""

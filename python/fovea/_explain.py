@@ -7,6 +7,16 @@ import threading
 
 _lock = threading.Lock()
 _open = []
+_followers = []
+
+
+def follow(function):
+    """Calls a function with True when kernels begin to be recorded, and with False
+    when they no longer are."""
+    with _lock:
+        _followers.append(function)
+        if _open:
+            function(True)
 
 
 class Kernel:
@@ -102,8 +112,14 @@ def recording():
     kernels = []
     with _lock:
         _open.append(kernels)
+        if len(_open) == 1:
+            for function in _followers:
+                function(True)
     try:
         yield kernels
     finally:
         with _lock:
             _open[:] = [other for other in _open if other is not kernels]
+            if not _open:
+                for function in _followers:
+                    function(False)

@@ -64,6 +64,12 @@ def tensor_format(rank):
     return f"Pii{sizes}{sizes}"
 
 
+#: What finds the function of an operator's text, see fovea_torch_find.
+TorchFind = ctypes.CFUNCTYPE(
+    ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
+    ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+
+
 def _find():
     override = os.environ.get("FOVEA_LIBRARY")
     if override:
@@ -125,6 +131,9 @@ def _load():
         ("fovea_module_report", pointer, [pointer, size, pointer, size, out]),
         ("fovea_owner_release", None, [pointer]),
         ("fovea_owner_to_dlpack", pointer, [pointer]),
+        ("fovea_torch_function_create", pointer, [pointer, size, ctypes.c_int]),
+        ("fovea_torch_function_destroy", None, [pointer]),
+        ("fovea_torch_register", text, [text, text, TorchFind]),
     ):
         function = getattr(library, name)
         function.restype = result

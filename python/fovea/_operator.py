@@ -14,7 +14,12 @@ _trace.py writes it. It is all that the kernel is made from, so that graphs
 which hold the operator, and caches of them, are self-contained. `lse` has no
 elements where the text has no second result; with gradients it must be of f64,
 which the backward pass reads. Results have the stride order of the query,
-gradients that of what they are gradients of.
+gradients that of what they are gradients of. Kernels write row-major results and
+those whose heads lie behind their positions; other orders are copies.
+
+The library has kernels of `fovea::attention` itself (_native.py), which ask this
+module for the function of a text once. Those here are for a PyTorch in which these
+cannot run, and record what runs where `fovea.explain` asks.
 
 Kernels are compiled at the first call with a text, kept for the life of the
 process, and found again in the disk cache.
@@ -23,11 +28,13 @@ process, and found again in the disk cache.
 import functools
 import re
 import threading
+import warnings
 
 import torch
 
-from . import _explain
+from . import _explain, _native
 from ._library import Error
+from ._orders import SWAPPED, find_order, swap
 
 _lock = threading.Lock()
 _forwards = {}
@@ -43,32 +50,53 @@ def _target_of(device):
                 f"on {device}")
 
 
-def get_forward(text, device):
-    """Returns the compiled function of a text."""
-    key = (text, device.type)
+def get_forward(text, device, is_swapped=False):
+    """Returns the compiled function of a text. If it `is_swapped`, dimensions 1
+    and 2 of its first result are in each other's place."""
+    key = (text, device.type, is_swapped)
     function = _forwards.get(key)
     if function is None:
         from . import compile
-        function = compile(text, _target_of(device))
+        function = compile(swap(text, "attention", [0] if is_swapped else []),
+                           _target_of(device))
         with _lock:
             function = _forwards.setdefault(key, function)
     return function
 
 
-def get_pair(text, device, deterministic):
-    """Returns the forward and the backward pass of a text, compiled
-    together."""
+def get_pair(text, device, deterministic, is_swapped=False, gradients=()):
+    """Returns the forward and the backward pass of a text, compiled together.
+    Dimensions 1 and 2 are in each other's place of the output, if it
+    `is_swapped`, and of the gradients whose numbers are `gradients`."""
     # A host's results always have the same bits.
     deterministic = deterministic and device.type != "cpu"
-    key = (text, device.type, deterministic)
+    key = (text, device.type, deterministic, is_swapped, gradients)
     pair = _pairs.get(key)
     if pair is None:
-        from . import differentiable
-        pair = differentiable(text, _target_of(device), recompute="always",
-                              deterministic=deterministic)
+        from . import Differentiable, compile, differentiate
+        target = _target_of(device)
+        split = differentiate(text, recompute="always", partition=True,
+                              target=target)
+        split = swap(split, "attention_forward", [0] if is_swapped else [])
+        split = swap(split, "attention_backward", gradients)
+        # The two share their code.
+        pair = Differentiable(*(
+            compile(split, target, entry=f"attention_{kind}",
+                    deterministic=deterministic)
+            for kind in ("forward", "backward")))
         with _lock:
             pair = _pairs.setdefault(key, pair)
     return pair
+
+
+def find(text, device, deterministic, is_swapped):
+    """Returns the function that computes a text's results."""
+    if _lse_dtype(text) == torch.float64:
+        # The backward pass will follow: both are compiled at once, for gradients
+        # in the order of the query.
+        return get_pair(text, device, deterministic, is_swapped,
+                        (0, 1, 2) if is_swapped else ()).forward
+    return get_forward(text, device, is_swapped)
 
 
 @functools.lru_cache(maxsize=None)
@@ -81,24 +109,24 @@ def _lse_dtype(text):
 def empty_in_order_of(like, shape):
     """Returns an uninitialised tensor with the element type, the device and the
     order of strides of another; of one that is expanded, row-major."""
-    strides = like.stride()
-    order = range(len(shape))
-    if all(stride != 0 for stride in strides):
-        order = sorted(order, key=lambda dim: -strides[dim])
+    order = find_order(like)
     memory = torch.empty([shape[dim] for dim in order], dtype=like.dtype,
                          device=like.device)
     inverse = sorted(range(len(shape)), key=lambda at: order[at])
     return memory.permute(inverse)
 
 
-def in_order_of(like, tensor):
-    """Returns a row-major tensor in the order of strides of another."""
-    if like.is_contiguous():
+def in_order_of(like, tensor, is_swapped=False):
+    """Returns a row-major tensor, of which dimensions 1 and 2 may be in each other's
+    place, in the order of strides of another."""
+    order = find_order(like)
+    if is_swapped:
+        tensor = tensor.transpose(1, 2)
+        if order == SWAPPED:
+            return tensor
+    elif order == tuple(range(len(order))):
         return tensor
-    result = empty_in_order_of(like, tensor.shape)
-    if result.stride() == tensor.stride():
-        return tensor
-    return result.copy_(tensor)
+    return empty_in_order_of(like, tensor.shape).copy_(tensor)
 
 
 def run(function, kind, operands):
@@ -109,27 +137,27 @@ def run(function, kind, operands):
 
 
 def run_forward(query, key, value, captures, numbers, text, deterministic):
-    if _lse_dtype(text) == torch.float64:
-        # The backward pass will follow: both are compiled at once.
-        function = get_pair(text, query.device, deterministic).forward
-    else:
-        function = get_forward(text, query.device)
+    is_swapped = find_order(query) == SWAPPED
+    function = find(text, query.device, deterministic, is_swapped)
     results = run(function, "forward",
                    (query, key, value, *captures, *numbers))
-    output = in_order_of(query, results[0])
+    output = in_order_of(query, results[0], is_swapped)
     return output, results[1] if len(results) > 1 else query.new_empty(0)
 
 
 def run_backward(query, key, value, captures, numbers, text, deterministic,
                  output, lse, output_gradient, lse_gradient):
-    pair = get_pair(text, query.device, deterministic)
+    is_swapped = find_order(query) == SWAPPED
+    swapped = tuple(at for at, x in enumerate((query, key, value))
+                    if find_order(x) == SWAPPED)
+    pair = get_pair(text, query.device, deterministic, is_swapped, swapped)
     operands = (query, key, value, *captures, *numbers)
     values = {"operand": operands, "result": (output, lse),
               "cotangent": (output_gradient, lse_gradient)}
     gradients = run(pair.backward, "backward",
                      [values[kind][at] for kind, at in pair.sources])
-    return [in_order_of(operand, gradient) for operand, gradient in zip(
-        (operands[at] for at in pair.variables), gradients)]
+    return [in_order_of(operands[at], gradient, at in swapped)
+            for at, gradient in zip(pair.variables, gradients)]
 
 
 def _fake_forward(query, key, value, captures, numbers, text, deterministic):
@@ -209,8 +237,9 @@ def _define():
              run_backward, _fake_backward, None, _refuse_second_order)):
         library.define(name + schema,
                        tags=(torch.Tag.needs_exact_strides,))
-        for device in ("CPU", "CUDA"):
-            library.impl(name, run, device)
+        if name != "attention" or not _native.call:
+            for device in ("CPU", "CUDA"):
+                library.impl(name, run, device)
         qualified = f"fovea::{name}"
         torch.library.register_fake(qualified, fake, lib=library)
         torch.library.register_autograd(qualified, backward,
@@ -222,6 +251,32 @@ def _define():
 
 
 _library = _define()
+
+_attention = torch.ops.fovea.attention.default
+
+# While explanations are recorded, the kernels that record.
+_recording = None
+
+
+def _record(is_on):
+    """Replaces the library's kernel by that of Python, or undoes it."""
+    global _recording
+    if not _native.call:
+        return
+    if not is_on:
+        _recording._destroy()
+        _recording = None
+        return
+    _recording = torch.library.Library("fovea", "IMPL")
+    with warnings.catch_warnings():
+        # That a kernel takes the place of another is the purpose.
+        warnings.filterwarnings("ignore", "Warning only once for all operators")
+        for device in ("CPU", "CUDA"):
+            _recording.impl("attention", run_forward, device,
+                            allow_override=True)
+
+
+_explain.follow(_record)
 
 
 def _flatten(operands):
@@ -270,13 +325,6 @@ class _Attention(torch.autograd.Function):
         return (None, None, None, query, key, value, *captures)
 
 
-def _is_plain(tensors):
-    """Returns True if nothing but the kernel looks at a call: no subclass, mode
-    or transform."""
-    return (all(type(x) in (torch.Tensor, torch.nn.Parameter) for x in tensors)
-            and not torch._C._len_torch_dispatch_stack())
-
-
 def is_transformed():
     """Returns True within a transform of `torch.func`."""
     return torch._C._functorch.peek_interpreter_stack() is not None
@@ -290,9 +338,16 @@ def attention(query, key, value, captures, numbers, text, deterministic, grows):
                                              numbers, text, deterministic)
         return _Attention.apply(numbers, text, deterministic, query, key, value,
                                 *captures)
-    if not grows and _is_plain((query, key, value, *captures)):
-        # The same as the operator, without the dispatcher.
+    if not grows and not torch._C._len_torch_dispatch_stack() and all(
+            type(x) in _native.PLAIN for x in (query, key, value, *captures)):
+        # Nothing but the kernel looks at such a call.
+        if _native.call and not _recording:
+            try:
+                with torch._C._AutoDispatchBelowAutograd():
+                    return _attention(query, key, value, captures, numbers, text,
+                                      deterministic)
+            except RuntimeError:
+                pass  # The longer road says why.
         return run_forward(query, key, value, captures, numbers, text,
                            deterministic)
-    return torch.ops.fovea.attention(query, key, value, captures, numbers, text,
-                                     deterministic)
+    return _attention(query, key, value, captures, numbers, text, deterministic)

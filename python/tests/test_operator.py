@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", "2.11")
 
 import fovea
-from fovea import _operator
+from fovea import _native, _operator
 from fovea._trace import Tracer
 from mods import causal_mask, make_qkv, on_device, reference
 from test_flex import compare
@@ -169,3 +169,115 @@ def test_checkpoint_draws_the_same_dropout():
     actual, = torch.autograd.grad(
         checkpoint(attend, q, use_reentrant=False).sum(), q)
     assert torch.equal(actual, expected)
+
+
+#--- The library's own kernels -------------------------------------------------
+
+
+def test_native_kernels():
+    """They are those that run, with what Python's give."""
+    assert _native.call is not None
+    operands = make_operands(transposed=True)
+    with torch.no_grad():
+        output, lse = torch.ops.fovea.attention(*operands)
+        expected, expected_lse = _operator.run_forward(*operands)
+    assert torch.equal(output, expected) and torch.equal(lse, expected_lse)
+    assert output.stride() == expected.stride()
+    q, k, v = make_qkv(9, 12)
+    text = fovea.trace(None, lambda b, h, i, j: i >= j - 3, query=q, key=k, value=v)
+    text = text.replace("%value: !value)", "%value: !value, %offset: index)")
+    text = text.replace("arith.constant 3 : index", "arith.addi %offset, %offset : index")
+    text = text.replace("arith.subi %kv, %0", "arith.subi %kv, %offset")
+    for offset in (2, 5):
+        compare(torch.ops.fovea.attention(q, k, v, [], [offset], text, False)[0],
+                reference(q, k, v, None, lambda b, h, i, j: i >= j - offset)[0])
+
+
+def test_errors_of_native_kernels():
+    """They are RuntimeErrors that say what is wrong; Fovea's functions raise their
+    own."""
+    q, k, v = make_qkv(5, 5)
+    text = fovea.trace(query=q, key=k, value=v)
+    for wrong, message in (
+            ((q, k, v[:, :1], [], [], text, False), "%value"),
+            ((q, k, v.double(), [], [], text, False), "another type of elements"),
+            ((q, k, v, [q], [], text, False), "expected 3 tensors and 0 numbers"),
+            ((q, k, v, [], [], "func.func", False), "<text>:1:10: error")):
+        with pytest.raises(RuntimeError, match=message):
+            torch.ops.fovea.attention(*wrong)
+    attend = fovea.compile(text)
+    with pytest.raises(fovea.Error, match=r"operand 2 \(%value\) of @attention"):
+        attend(q, k, v[:, :1])
+    compare(attend(q, k, v), reference(q, k, v)[0])
+
+
+def test_python_where_there_are_no_native_kernels(monkeypatch):
+    from fovea import _arrays
+    q, k, v = make_qkv(9, 12)
+    attend = fovea.compile(fovea.trace(query=q, key=k, value=v))
+    expected = attend(q, k, v)
+    assert attend._address is not None
+    monkeypatch.setattr(_arrays.torch, "call", None)
+    monkeypatch.setattr(_native, "call", None)
+    assert torch.equal(attend(q, k, v), expected)
+    assert torch.equal(fovea.flex_attention(q, k, v), expected)
+
+
+def test_explanations_of_calls_by_the_dispatcher():
+    operands = make_operands()
+    with torch.no_grad():
+        found = fovea.explain(torch.ops.fovea.attention, *operands)
+        again = torch.ops.fovea.attention(*operands)
+    assert len(found.kernels) == 1 and torch.equal(found.result[0], again[0])
+    with fovea._explain.recording() as outer:
+        assert len(fovea.explain(torch.ops.fovea.attention, *operands).kernels) == 1
+        assert _operator._recording is not None
+    assert len(outer) == 1 and _operator._recording is None
+
+
+#--- Orders in memory ----------------------------------------------------------
+
+
+def in_memory(tensor, order):
+    """A copy whose dimensions lie in memory in an order."""
+    inverse = sorted(range(tensor.dim()), key=lambda at: order[at])
+    return tensor.permute(order).contiguous().permute(inverse)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (2, 0, 1, 3), (0, 1, 2, 3)])
+def test_order_of_results(order, grad):
+    q, k, v = (in_memory(x, order).requires_grad_(grad) for x in make_qkv(9, 12))
+    rows = [x.detach().contiguous().requires_grad_(grad) for x in (q, k, v)]
+    output = fovea.flex_attention(q, k, v, mask_mod=causal_mask)
+    expected = fovea.flex_attention(*rows, mask_mod=causal_mask)
+    assert output.stride() == in_memory(expected, order).stride()
+    assert torch.equal(output, expected)
+    if grad:
+        cotangent = torch.randn_like(output)
+        gradients = torch.autograd.grad(output, (q, k, v), cotangent)
+        for x, gradient, other in zip((q, k, v), gradients, torch.autograd.grad(
+                expected, rows, cotangent)):
+            assert gradient.stride() == x.stride()
+            assert torch.allclose(gradient, other, rtol=1e-6, atol=1e-6)
+
+
+def test_heads_behind_positions_are_written_there():
+    """Results have the order of a model's tensors, [B, L, H, E], without a copy."""
+    q, k, v = (in_memory(x, (0, 2, 1, 3)).requires_grad_() for x in make_qkv(9, 12))
+    found = fovea.explain(lambda: fovea.flex_attention(
+        q, k, v, mask_mod=causal_mask).sum().backward())
+    forward, backward = found.kernels
+    heads = q.shape[1]
+    assert forward.results[0].shape == (None, None, heads, q.shape[3])
+    assert [x.shape for x in backward.results] == [
+        (None, None, x.shape[1], x.shape[3]) for x in (q, k, v)]
+    with torch.no_grad():
+        found = fovea.explain(fovea.flex_attention, q, k, v, mask_mod=causal_mask)
+    tiled = found.mlir("tiled")
+    assert "transpose" not in tiled and "(d0, d2, d1, d3)" not in tiled
+    assert tiled.count("tensor.parallel_insert_slice") == 1
+    # A single query lies in memory as if there were no such order.
+    one = in_memory(make_qkv(1, 12)[0], (0, 2, 1, 3))
+    one = fovea.explain(fovea.flex_attention, one, k.detach(), v.detach())
+    assert one.function.results[0].shape == (None, heads, 1, q.shape[3])

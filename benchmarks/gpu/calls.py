@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a warm call from Python costs, beside PyTorch's own attention.
+
+    benchmarks/gpu/calls.py [--device cpu|cuda] [--calls 2000] [--limit]
+
+Operands are so small that a kernel takes next to nothing on one thread; on a GPU
+the host is timed while kernels run behind it. A time is the least of several
+means. With `--limit`, exits with status 1 if a call of a Function takes more than
+8 us, or one of the operator more than 15.
+"""
+
+import argparse
+import pathlib
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+_HERE = pathlib.Path(__file__).resolve()
+for folder in (_HERE.parents[2] / "python", _HERE.parents[2]):
+    if (folder / "fovea").is_dir():
+        sys.path.insert(0, str(folder))
+import fovea
+
+LIMITS = {"Function": 8.0, "operator": 15.0}
+
+
+def microseconds(call, options):
+    """The least of the means of some rounds."""
+    for _ in range(50):
+        call()
+    best = float("inf")
+    rounds = 10
+    for _ in range(rounds):
+        if options.device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(options.calls // rounds):
+            call()
+        best = min(best, (time.perf_counter() - start) / (options.calls // rounds))
+    return best * 1e6
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", choices=("cpu", "cuda"),
+                        default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--limit", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    fovea.set_num_threads(1)
+
+    dtype = torch.float16 if options.device == "cuda" else torch.float32
+    size = 64 if options.device == "cuda" else 16
+    q, k, v = (torch.randn(1, 4, 8, size, device=options.device, dtype=dtype)
+               for _ in range(3))
+    bias = torch.randn(4, 8, 8, device=options.device)
+    attn_mask = torch.randn(8, 8, device=options.device).to(dtype)
+
+    def causal(b, h, q_idx, kv_idx):
+        return q_idx >= kv_idx
+
+    def biased(score, b, h, q_idx, kv_idx):
+        return score + bias[h, q_idx, kv_idx]
+
+    text = fovea.trace(None, causal, query=q, key=k, value=v)
+    function = fovea.compile(
+        text, "host" if options.device == "cpu" else "gpu")
+    fovea.flex_attention(q, k, v)
+    operator = torch.ops.fovea.attention
+    calls = {
+        "Function": lambda: function(q, k, v),
+        "operator": lambda: operator(q, k, v, [], [], text, False),
+        "flex_attention": lambda: fovea.flex_attention(q, k, v),
+        "flex_attention, causal": lambda: fovea.flex_attention(
+            q, k, v, mask_mod=causal),
+        "flex_attention, bias": lambda: fovea.flex_attention(q, k, v, biased),
+        "attention, causal": lambda: fovea.attention(q, k, v, causal=True),
+        "scaled_dot_product_attention": lambda: (
+            fovea.scaled_dot_product_attention(q, k, v, is_causal=True)),
+        "scaled_dot_product_attention, mask": lambda: (
+            fovea.scaled_dot_product_attention(q, k, v, attn_mask)),
+        "PyTorch's scaled_dot_product_attention": lambda: (
+            F.scaled_dot_product_attention(q, k, v, is_causal=True)),
+    }
+    print(f"PyTorch {torch.__version__}, {options.device}, "
+          f"{'the library' if fovea._native.call else 'Python'} calls")
+    missed = False
+    for name, call in calls.items():
+        time_ = microseconds(call, options)
+        limit = LIMITS.get(name)
+        missed |= limit is not None and time_ > limit
+        print(f"{name:42} {time_:7.1f} us"
+              f"{f'  (limit {limit:.0f})' if limit else ''}")
+    if options.limit and missed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls from PyTorch's dispatcher to the library, without Python in between.
+
+    fovea::call(Tensor[] operands, int[] numbers, int function) -> Tensor[]
+
+calls a compiled function; its kernel, and that of `fovea::attention`, are the
+library's own, written to PyTorch's stable C interface. Where PyTorch lacks
+something that they need, there is no `call`, and Python makes the calls.
+"""
+
+import ctypes
+import os
+
+import torch
+
+from ._library import TorchFind, lib
+
+#: Types of tensors that are nothing but memory.
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def is_watched():
+    """Returns True if a mode or a transform of `torch.func` takes part in the
+    operators that are called."""
+    return bool(torch._C._len_torch_dispatch_stack()) or (
+        torch._C._functorch.peek_interpreter_stack() is not None)
+
+
+class NativeFunction:
+    """A function of a module for `call`."""
+
+    def __init__(self, module, number):
+        self._module = module  # It must outlive the function.
+        self.address = lib.fovea_torch_function_create(module.handle, number,
+                                                       module.is_gpu)
+
+    def __del__(self, destroy=lib.fovea_torch_function_destroy):
+        destroy(self.address)
+
+
+@TorchFind
+def _find(text, length, is_gpu, is_deterministic, is_swapped, message, room):
+    """Compiles a text that an operator's kernel has not seen."""
+    try:
+        from . import _operator
+        function = _operator.find(
+            ctypes.string_at(text, length).decode(),
+            torch.device("cuda" if is_gpu else "cpu"), bool(is_deterministic),
+            bool(is_swapped))
+        return function.native.address
+    except BaseException as error:
+        text = str(error).encode()[:room - 1]
+        ctypes.memmove(message, text + b"\0", len(text) + 1)
+        return None
+
+
+def _register(library):
+    """Registers the library's kernels. Returns True if PyTorch has all that they
+    need."""
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    paths = [os.path.join(folder, f"libtorch_{name}.so").encode()
+             for name in ("cpu", "cuda")]
+    if torch.version.cuda is None:
+        paths[1] = None
+    library.define("call(Tensor[] operands, int[] numbers, int function) "
+                   "-> Tensor[]")
+    library.impl("call", torch.library.fallthrough_kernel, "Autograd")
+    return lib.fovea_torch_register(*paths, _find) is None
+
+
+_library = torch.library.Library("fovea", "FRAGMENT")
+
+#: The operator, None if PyTorch lacks what it needs.
+call = torch.ops.fovea.call.default if _register(_library) else None
