@@ -54,7 +54,6 @@ static void addToLLVM(OpPassManager &manager) {
   ConvertVectorToLLVMPassOptions vectorOptions;
   vectorOptions.vectorTransposeLowering =
       vector::VectorTransposeLowering::Shuffle16x16;
-  vectorOptions.amx = true;
   manager.addPass(createConvertVectorToLLVMPass(vectorOptions));
   manager.addPass(fovea::createHostToLLVM());
   manager.addPass(createReconcileUnrealizedCastsPass());

@@ -134,7 +134,8 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
       vector ops, ops that depend on the key only stay scalar, and the others
       are moved out of the loop. A region that is not elementwise is applied one
       score after another;
-    - the softmax in one pass over P, with 2^x by a polynomial;
+    - the softmax in one pass over P, with 2^x by a polynomial, and in f32 by
+      AVX-512's instructions on fractions and powers where the target has them;
     - dropout;
     - `acc = acc * alpha + P^T V` in register tiles of queries times vectors of
       features (6 times 4).
@@ -152,9 +153,11 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
 
     Where queries are packed in pairs, both products of the forward pass are by
     AMX tiles of 16 rows of 64 bytes: of keys times queries, and of queries times
-    features. Each block of keys is copied; its values are copied with pairs of
-    keys next to each other, and its weights with a query's in a row, in bf16.
-    The function begins with a call of `fovea_use_matrix_tiles`.
+    features. Each block of keys is copied once for all queries; its values are
+    copied with pairs of keys next to each other. Then one group of queries after
+    the other takes all steps: its weights are copied with a query's in a row, in
+    bf16, and rows of its accumulator are rescaled where a maximum is new. The
+    function begins with a call of `fovea_use_matrix_tiles`.
 
     Other keys and values of another element type, or without contiguous
     features, are converted block by block into scratch. Scratch of fixed size is on the stack of
@@ -171,9 +174,9 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
   ];
   let dependentDialects = [
     "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
-    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect"
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
   ];
   let statistics = [
     Statistic<"numConverted", "num-converted", "Number of ops converted">,
@@ -189,7 +192,7 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
 def HostToLLVM : Pass<"convert-host-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Finishes the conversion of host code to the LLVM dialect";
   let description = [{
-    Converts func, memref, arith, cf, index and ub in one conversion. Buffers
+    Converts func, memref, arith, cf, index, ub and amx in one conversion. Buffers
     are allocated by MLIR's generic functions (`_mlir_memref_to_llvm_alloc` and
     so on), which the runtime defines. Public functions get a C interface.
   }];

@@ -110,6 +110,7 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
     if (machine::TargetAttr target = machine::getTarget(getOperation())) {
       unit.bytes = target.getVectorBytes();
       unit.registers = target.getVectorRegisters();
+      unit.isAVX512 = target.hasAVX512();
     }
     if (vectorBytes)
       unit.bytes = vectorBytes;
@@ -143,6 +144,7 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
     requestTiles(ops);
     for (Operation *op : ops) {
       KernelBuilder b(op->getLoc(), op);
+      b.hasPowers = unit.isAVX512;
       if (auto online = dyn_cast<OnlineAttentionOp>(op))
         emitOnlineAttention(b, online, unit);
       else if (auto backward = dyn_cast<OnlineBackwardOp>(op))

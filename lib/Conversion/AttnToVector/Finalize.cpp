@@ -46,6 +46,8 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
   }
 
   Value inverse = arith::DivFOp::create(b, b.constant(type, 1.0), sum);
+  // A scalar condition would become a branch for each vector.
+  Value lanesKept = b.splat(VectorType::get({lanes}, b.getI1Type()), hasKey);
   auto emit = [&](Value feature, Type loaded) {
     SmallVector<Value> indices(row);
     indices.push_back(feature);
@@ -54,6 +56,7 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
       value = b.loadVector(vector, op.getAcc(), indices);
       factor = b.splat(vector, inverse);
       none = b.constant(vector, 0.0);
+      kept = lanesKept;
     } else {
       value = b.load(op.getAcc(), indices);
     }

@@ -28,6 +28,9 @@ public:
   using Value = mlir::Value;
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
 
+  /// True if the target has AVX-512's instructions on fractions and powers.
+  bool hasPowers = false;
+
   /// Creates an op, or returns the value that it folds to.
   template <typename OpTy, typename... Args>
   Value fold(Args &&...args) {

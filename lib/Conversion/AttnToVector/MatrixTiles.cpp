@@ -14,13 +14,17 @@
 //   values   [query][feature]: weights with a query's in a row, times values in
 //                              pairs of keys
 //
-// Both operands of both products are in scratch, in whole tiles.
+// Both operands of both products are in scratch, in whole tiles. Keys and
+// values of a block are packed once for all queries; then one group of queries
+// after the other takes all steps of the block, so that its scores stay in the
+// fast memory from step to step.
 //
 //===----------------------------------------------------------------------===//
 
 #include "OnlineKernel.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -37,6 +41,8 @@ static constexpr int64_t kDepth = 32;
 /// Tiles of sums that are live at once: of the eight tiles there are, two hold
 /// operands.
 static constexpr int64_t kSums = 4;
+/// Vectors of a row of values that are packed by one piece of code.
+static constexpr int64_t kMaxVectors = 8;
 
 namespace {
 /// Products of tiles, and conversions to and from what they read.
@@ -62,17 +68,21 @@ struct Tiles {
   /// Returns, for vectors in bf16, words with an element of `low` in the lower
   /// half and one of `high` in the upper half.
   Value interleave(Value low, Value high) const;
+  /// Returns the same for vectors in f32, which it rounds.
+  Value narrowPairs(Value low, Value high) const;
 
-  /// Returns the keys of a block that its products add up: those that some
-  /// query may keep, in whole steps.
-  IndexRange getWhole(IndexRange keys) const {
-    return {b.roundDown(keys.first, getStep()),
-            b.mul(b.ceilDiv(keys.end, getStep()), getStep())};
+  /// Returns the keys of the block that queries `row ... row + count - 1` may
+  /// keep; bounds of queries that keep none may lie outside of the block.
+  IndexRange getKept(Value row, int64_t count) const {
+    IndexRange keys = kernel.getKeys(row, count);
+    keys.first = b.min(keys.first, kernel.keys);
+    keys.end = b.max(keys.end, keys.first);
+    return keys;
   }
-  /// Returns the keys that a product of values adds up before its sums go to
-  /// memory: two tiles, where all blocks have them.
-  int64_t getStep() const {
-    return kernel.shape.blockKeys % (2 * kDepth) == 0 ? 2 * kDepth : kDepth;
+  /// Returns the keys that products add up: `keys` in whole tiles.
+  IndexRange getWhole(IndexRange keys) const {
+    return {b.roundDown(keys.first, kDepth),
+            b.mul(b.ceilDiv(keys.end, kDepth), kDepth)};
   }
 
   OnlineKernel &kernel;
@@ -94,19 +104,42 @@ Value Tiles::interleave(Value low, Value high) const {
   return arith::OrIOp::create(b, getWords(low), shifted);
 }
 
+Value Tiles::narrowPairs(Value low, Value high) const {
+  // Half of the last place is added before the lower half is cut off. Weights
+  // are far from overflow, and a NaN among them is in the sum, too. The
+  // processor's own conversion takes two cycles of the unit that permutes.
+  auto getRounded = [&](Value vector) -> Value {
+    return arith::AddIOp::create(b, arith::BitcastOp::create(b, words, vector),
+                                 b.constantInt(words, 0x8000));
+  };
+  Value shifted =
+      arith::ShRUIOp::create(b, getRounded(low), b.constantInt(words, 16));
+  // shifted | (high & upper) by VPTERNLOGD: from ops on bits LLVM would make
+  // permutations of halves, which are three operations.
+  Value upper = b.constantInt(words, -0x10000);
+  Value table = LLVM::ConstantOp::create(b, b.getI32Type(), 0xF8);
+  return LLVM::CallIntrinsicOp::create(
+             b, words, b.getStringAttr("llvm.x86.avx512.pternlog.d.512"),
+             ValueRange{shifted, getRounded(high), upper, table})
+      .getResult(0);
+}
+
 void fovea::attn::allocateMatrixScratch(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   OnlineAttentionOp op = kernel.op;
   Type narrow = getElementTypeOrSelf(op.getKey().getType());
-  int64_t keys = llvm::alignTo(kernel.shape.blockKeys, 2 * kDepth);
+  int64_t keys = llvm::alignTo(kernel.shape.blockKeys, kDepth);
   auto sizeOf = [](Value operand, int64_t dim) {
     return cast<MemRefType>(operand.getType()).getDimSize(dim);
   };
-  kernel.keyBlock =
-      allocateScratch(b, op, {keys, sizeOf(op.getKey(), 3)}, narrow);
+  bool isReadable =
+      cast<MemRefType>(op.getKey().getType()).isLastDimUnitStride();
+  kernel.keyBlock = allocateScratch(
+      b, op, {isReadable ? kSide : keys, sizeOf(op.getKey(), 3)}, narrow);
   if (!op.updatesAcc())
     return;
-  kernel.weights = allocateScratch(b, op, {kernel.shape.queries, keys}, narrow);
+  kernel.weights =
+      allocateScratch(b, op, {kernel.groupQueries(), keys}, narrow);
   kernel.valueBlock =
       allocateScratch(b, op, {keys / 2, 2 * sizeOf(op.getValue(), 3)}, narrow);
 }
@@ -115,18 +148,58 @@ void fovea::attn::allocateMatrixScratch(OnlineKernel &kernel) {
 // Scores
 //===----------------------------------------------------------------------===//
 
+/// Prepares the block's keys for products: sets `kernel.keyBlock` to a matrix
+/// of at least 16 rows, which is the operand itself where that can be read as
+/// it is.
+static void emitKeyBlock(OnlineKernel &kernel, Value scratch) {
+  KernelBuilder &b = kernel.b;
+  Value operand = kernel.op.getKey();
+  auto type = cast<MemRefType>(operand.getType());
+  int64_t features = type.getDimSize(3);
+  auto copy = [&] {
+    b.loop(b.index(0), kernel.keys, 1, [&](Value row) {
+      emitCopyRow(b, kDepth, operand,
+                  {kernel.batch, kernel.kvHead, b.add(kernel.firstKey, row)},
+                  b.index(0), b.index(features), scratch, row);
+    });
+  };
+  if (!type.isLastDimUnitStride()) {
+    copy();
+    kernel.keyBlock = scratch;
+    return;
+  }
+
+  Value isShort = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                        kernel.keys, b.index(kSide));
+  b.when(isShort, copy);
+  Builder attributes(b.getContext());
+  auto getIndex = [&](int64_t value) -> OpFoldResult {
+    return attributes.getIndexAttr(value);
+  };
+  SmallVector<OpFoldResult> offsets = {kernel.batch, kernel.kvHead,
+                                       kernel.firstKey, getIndex(0)},
+                            sizes = {getIndex(1), getIndex(1), kernel.keys,
+                                     getIndex(features)},
+                            strides(4, getIndex(1));
+  auto matrix = MemRefType::get(
+      {ShapedType::kDynamic, features}, type.getElementType(),
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic,
+                             {ShapedType::kDynamic, 1}));
+  auto rows = cast<MemRefType>(memref::SubViewOp::inferRankReducedResultType(
+      {ShapedType::kDynamic, features}, type, offsets, sizes, strides));
+  Value view =
+      memref::SubViewOp::create(b, rows, operand, offsets, sizes, strides);
+  kernel.keyBlock = arith::SelectOp::create(
+      b, isShort, b.fold<memref::CastOp>(matrix, scratch),
+      b.fold<memref::CastOp>(matrix, view));
+}
+
 void fovea::attn::emitMatrixScoreProduct(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   OnlineAttentionOp op = kernel.op;
   Tiles tiles(kernel);
   int64_t vectors = kernel.shape.groupVectors;
   int64_t features = cast<MemRefType>(op.getKey().getType()).getDimSize(3);
-  b.loop(b.index(0), kernel.keys, 1, [&](Value row) {
-    emitCopyRow(b, kDepth, op.getKey(),
-                {kernel.batch, kernel.kvHead, b.add(kernel.firstKey, row)},
-                b.index(0), b.index(features), kernel.keyBlock, row);
-  });
-
   // A region has yet to change the scores: their maximum is taken after it.
   SmallVector<Value> inits;
   if (op.updatesMax() && op.getScore().empty())
@@ -135,10 +208,13 @@ void fovea::attn::emitMatrixScoreProduct(OnlineKernel &kernel) {
   Value factor = b.constant(kernel.vector,
                             getPackingFactor(op.getScaleAttr(), op.getScore()));
   kernel.forGroups([&](Value column, IndexRange keys) {
-    // Rows of keys beyond the block's last are whatever the scratch holds:
-    // their scores are not read.
+    // The last tile of many ends with the block's last key, and computes scores
+    // of the tile before again. Of fewer keys than a tile has, rows beyond the
+    // last are whatever the scratch holds: their scores are not read.
     Value first = b.roundDown(keys.first, kSide);
-    b.loop(first, keys.end, kSide, [&](Value key) {
+    Value last = b.max(b.sub(kernel.keys, b.index(kSide)), b.index(0));
+    b.loop(first, keys.end, kSide, [&](Value begin) {
+      Value key = b.min(begin, last);
       SmallVector<Value> sums;
       for (int64_t v = 0; v < vectors; ++v)
         sums.push_back(amx::TileZeroOp::create(b, tiles.sums));
@@ -146,10 +222,10 @@ void fovea::attn::emitMatrixScoreProduct(OnlineKernel &kernel) {
         Value left =
             tiles.load(tiles.operand, kernel.keyBlock, {key, b.index(feature)});
         for (auto [v, sum] : llvm::enumerate(sums)) {
-          Value pair = b.mul(b.add(column, v * kSide), 2);
-          Value right = tiles.load(
-              tiles.operand, op.getQuery(),
-              {kernel.batch, kernel.head, b.index(feature / 2), pair});
+          Value query = b.add(kernel.firstQuery, b.add(column, v * kSide));
+          Value right = tiles.load(tiles.operand, op.getQuery(),
+                                   {kernel.batch, kernel.head,
+                                    b.index(feature / 2), b.mul(query, 2)});
           sum = tiles.multiply(left, right, sum);
         }
       }
@@ -185,48 +261,59 @@ static void emitValuePairs(const Tiles &tiles) {
   int64_t features = cast<MemRefType>(operand.getType()).getDimSize(3);
   bool isContiguous = isReadableAs(operand, tiles.narrow);
   auto vector = VectorType::get({kSide}, tiles.narrow);
-  IndexRange kept = kernel.getKeys(b.index(0), kernel.shape.queries);
-  Value last = b.sub(kernel.keys, b.index(1));
-  IndexRange whole = tiles.getWhole(kept);
-  b.loop(whole.first, whole.end, 2, [&](Value key) {
-    b.loop(b.index(0), b.index(features), kSide, [&](Value feature) {
-      SmallVector<Value> rows;
-      for (int64_t odd : {0, 1}) {
-        Value at = b.add(key, odd);
-        Value row = b.add(kernel.firstKey, b.min(b.max(at, kept.first), last));
-        SmallVector<Value> place = {kernel.batch, kernel.kvHead, row, feature};
-        Value loaded;
-        if (isContiguous) {
-          loaded = b.loadVector(vector, operand, place);
-        } else {
-          SmallVector<Value> elements;
-          for (int64_t lane = 0; lane < kSide; ++lane) {
-            place.back() = b.add(feature, lane);
-            elements.push_back(b.load(operand, place));
-          }
-          loaded = vector::FromElementsOp::create(b, vector, elements);
+  auto loadRow = [&](Value key, Value feature) -> Value {
+    SmallVector<Value> place = {kernel.batch, kernel.kvHead,
+                                b.add(kernel.firstKey, key), feature};
+    if (isContiguous)
+      return b.loadVector(vector, operand, place);
+    SmallVector<Value> elements;
+    for (int64_t lane = 0; lane < kSide; ++lane) {
+      place.back() = b.add(feature, lane);
+      elements.push_back(b.load(operand, place));
+    }
+    return vector::FromElementsOp::create(b, vector, elements);
+  };
+  auto emitPairs = [&](Value first, Value end, int64_t vectors,
+                       llvm::function_ref<Value(Value, Value)> getRow) {
+    b.loop(first, end, 2, [&](Value key) {
+      b.loop(b.index(0), b.index(features), vectors * kSide, [&](Value begin) {
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value feature = b.add(begin, v * kSide);
+          Value pairs = tiles.interleave(getRow(key, feature),
+                                         getRow(b.add(key, 1), feature));
+          b.store(vector::BitCastOp::create(b, tiles.line, pairs),
+                  kernel.valueBlock, {b.floorDiv(key, 2), b.mul(feature, 2)});
         }
-        Value isKept = arith::AndIOp::create(
-            b,
-            arith::CmpIOp::create(b, arith::CmpIPredicate::sge, at, kept.first),
-            arith::CmpIOp::create(b, arith::CmpIPredicate::slt, at, kept.end));
-        rows.push_back(arith::SelectOp::create(b, isKept, loaded,
-                                               b.constant(vector, 0.0)));
-      }
-      Value pairs = tiles.interleave(rows[0], rows[1]);
-      b.store(vector::BitCastOp::create(b, tiles.line, pairs),
-              kernel.valueBlock, {b.floorDiv(key, 2), b.mul(feature, 2)});
+      });
     });
-  });
+  };
+
+  IndexRange kept = tiles.getKept(b.index(0), kernel.shape.queries);
+  IndexRange whole = tiles.getWhole(kept);
+  // The pairs of which both keys are kept.
+  IndexRange inner = {b.mul(b.ceilDiv(kept.first, 2), 2), Value()};
+  inner.end = b.max(b.roundDown(kept.end, 2), inner.first);
+  auto loadKept = [&](Value key, Value feature) -> Value {
+    Value isKept = arith::AndIOp::create(
+        b, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, key, kept.first),
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, key, kept.end));
+    Value existing =
+        b.min(b.max(key, kept.first), b.sub(kernel.keys, b.index(1)));
+    return arith::SelectOp::create(b, isKept, loadRow(existing, feature),
+                                   b.constant(vector, 0.0));
+  };
+  int64_t vectors = features / kSide;
+  emitPairs(whole.first, b.min(inner.first, whole.end), 1, loadKept);
+  emitPairs(inner.first, inner.end,
+            isContiguous && vectors <= kMaxVectors ? vectors : 1, loadRow);
+  emitPairs(inner.end, whole.end, 1, loadKept);
 }
 
 /// Writes the weights of one group's queries, those of a query in a row.
-static void emitWeightRows(const Tiles &tiles, Value column, IndexRange keys) {
+static void emitWeightRows(const Tiles &tiles, Value column) {
   OnlineKernel &kernel = tiles.kernel;
   KernelBuilder &b = tiles.b;
-  // A group that keeps no key of the block may have its bounds outside of it.
-  keys.first = b.min(keys.first, kernel.keys);
-  keys.end = b.max(keys.end, keys.first);
+  IndexRange keys = tiles.getKept(column, kernel.groupQueries());
   IndexRange whole = tiles.getWhole(keys);
   SmallVector<Value> zeros(kernel.shape.groupVectors,
                            b.constant(kernel.vector, 0.0));
@@ -242,11 +329,9 @@ static void emitWeightRows(const Tiles &tiles, Value column, IndexRange keys) {
           for (int64_t pair = 0; pair < kSide; ++pair) {
             SmallVector<Value> rows;
             for (int64_t odd : {0, 1})
-              rows.push_back(
-                  b.convert(b.loadVector(kernel.vector, kernel.scores,
-                                         {b.add(key, 2 * pair + odd), query}),
-                            tiles.narrow));
-            pairs.push_back(tiles.interleave(rows[0], rows[1]));
+              rows.push_back(b.loadVector(kernel.vector, kernel.scores,
+                                          {b.add(key, 2 * pair + odd), query}));
+            pairs.push_back(tiles.narrowPairs(rows[0], rows[1]));
           }
           for (auto [row, weights] :
                llvm::enumerate(emitTranspose(b, std::move(pairs))))
@@ -256,58 +341,112 @@ static void emitWeightRows(const Tiles &tiles, Value column, IndexRange keys) {
   });
 }
 
+/// Multiplies 16 queries of the accumulator, from `row` on, by their factors,
+/// where one of these is not 1: the maxima of most blocks are not new.
+static void emitRescaledRows(const Tiles &tiles, Value row) {
+  OnlineKernel &kernel = tiles.kernel;
+  KernelBuilder &b = tiles.b;
+  Value acc = kernel.op.getAcc();
+  int64_t features = cast<MemRefType>(acc.getType()).getDimSize(3);
+  Value factors = b.loadVector(kernel.vector, kernel.alpha, row);
+  Value differs = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, factors,
+                                        b.constant(kernel.vector, 1.0));
+  b.when(vector::ReductionOp::create(b, vector::CombiningKind::OR, differs),
+         [&] {
+           b.loop(row, b.add(row, kSide), 1, [&](Value query) {
+             Value alpha = b.splat(kernel.vector, b.load(kernel.alpha, query));
+             b.loop(b.index(0), b.index(features), kSide, [&](Value feature) {
+               SmallVector<Value> place = {kernel.batch, kernel.head,
+                                           b.add(kernel.firstQuery, query),
+                                           feature};
+               Value old = b.loadVector(kernel.vector, acc, place);
+               b.store(arith::MulFOp::create(b, old, alpha), acc, place);
+             });
+           });
+         });
+}
+
 /// Adds the products of 16 queries, from `row` on, to the accumulator.
 static void emitAccumulatorRows(const Tiles &tiles, Value row) {
   OnlineKernel &kernel = tiles.kernel;
   KernelBuilder &b = tiles.b;
   Value acc = kernel.op.getAcc();
   int64_t features = cast<MemRefType>(acc.getType()).getDimSize(3);
-  auto getPlace = [&](Value query, Value feature) {
-    return SmallVector<Value>{kernel.batch, kernel.head, query, feature};
-  };
   if (kernel.alpha)
-    b.loop(row, b.add(row, kSide), 1, [&](Value query) {
-      Value alpha = b.splat(kernel.vector, b.load(kernel.alpha, query));
-      b.loop(b.index(0), b.index(features), kSide, [&](Value feature) {
-        SmallVector<Value> place = getPlace(query, feature);
-        Value old = b.loadVector(kernel.vector, acc, place);
-        b.store(arith::MulFOp::create(b, old, alpha), acc, place);
-      });
-    });
+    emitRescaledRows(tiles, row);
 
-  IndexRange keys = tiles.getWhole(kernel.getKeys(row, kSide));
+  IndexRange keys = tiles.getWhole(tiles.getKept(row, kSide));
   for (int64_t first = 0; first < features; first += kSums * kSide) {
     int64_t count = std::min(kSums, (features - first) / kSide);
-    b.loop(keys.first, keys.end, tiles.getStep(), [&](Value key) {
-      SmallVector<Value> sums;
-      for (int64_t c = 0; c < count; ++c)
-        sums.push_back(tiles.load(tiles.sums, acc,
-                                  getPlace(row, b.index(first + c * kSide))));
-      for (int64_t k = 0; k < tiles.getStep(); k += kDepth) {
-        Value at = b.add(key, k);
-        Value left = tiles.load(tiles.operand, kernel.weights, {row, at});
-        for (auto [c, sum] : llvm::enumerate(sums)) {
-          Value right = tiles.load(
-              tiles.operand, kernel.valueBlock,
-              {b.floorDiv(at, 2), b.index(2 * (first + int64_t(c) * kSide))});
-          sum = tiles.multiply(left, right, sum);
-        }
-      }
-      for (auto [c, sum] : llvm::enumerate(sums))
-        tiles.store(sum, acc,
-                    getPlace(row, b.index(first + int64_t(c) * kSide)));
-    });
+    auto getPlace = [&](int64_t c) {
+      return SmallVector<Value>{kernel.batch, kernel.head,
+                                b.add(kernel.firstQuery, row),
+                                b.index(first + c * kSide)};
+    };
+    SmallVector<Value> sums;
+    for (int64_t c = 0; c < count; ++c)
+      sums.push_back(tiles.load(tiles.sums, acc, getPlace(c)));
+    sums = b.loop(
+        keys.first, keys.end, kDepth, sums, [&](Value key, ValueRange carried) {
+          Value left = tiles.load(tiles.operand, kernel.weights, {row, key});
+          SmallVector<Value> next(carried);
+          for (auto [c, sum] : llvm::enumerate(next)) {
+            Value right =
+                tiles.load(tiles.operand, kernel.valueBlock,
+                           {b.floorDiv(key, 2),
+                            b.index(2 * (first + int64_t(c) * kSide))});
+            sum = tiles.multiply(left, right, sum);
+          }
+          return next;
+        });
+    for (auto [c, sum] : llvm::enumerate(sums))
+      tiles.store(sum, acc, getPlace(c));
   }
 }
 
 void fovea::attn::emitMatrixValueProduct(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   Tiles tiles(kernel);
-  emitValuePairs(tiles);
-  kernel.forGroups([&](Value column, IndexRange keys) {
-    emitWeightRows(tiles, column, keys);
+  kernel.forGroups([&](Value column, IndexRange) {
+    emitWeightRows(tiles, column);
     Value end = b.min(b.add(column, kernel.groupQueries()), kernel.rows);
     b.loop(column, end, kSide,
            [&](Value row) { emitAccumulatorRows(tiles, row); });
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+void fovea::attn::emitMatrixBlock(OnlineKernel &kernel,
+                                  llvm::function_ref<void()> emitGroup) {
+  KernelBuilder &b = kernel.b;
+  Value scratch = kernel.keyBlock;
+  emitKeyBlock(kernel, scratch);
+  if (kernel.op.updatesAcc())
+    emitValuePairs(Tiles(kernel));
+
+  // A group is a tile of its own to the steps that follow.
+  Value tileRow = kernel.at.row, tileRows = kernel.rows,
+        tileGroups = kernel.usedGroups;
+  kernel.usedGroups = b.index(1);
+  b.loop(b.index(0), tileGroups, 1, [&](Value group) {
+    kernel.firstQuery = b.mul(group, kernel.groupQueries());
+    kernel.at.row = b.add(tileRow, kernel.firstQuery);
+    kernel.rows = b.min(b.index(kernel.groupQueries()),
+                        b.sub(tileRows, kernel.firstQuery));
+    if (!kernel.boundsKeys)
+      return emitGroup();
+    // Nothing changes for queries that keep none of the keys.
+    IndexRange keys = kernel.getKeys(b.index(0), kernel.groupQueries());
+    b.when(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, keys.first,
+                                 keys.end),
+           emitGroup);
+  });
+  kernel.keyBlock = scratch;
+  kernel.firstQuery = b.index(0);
+  kernel.at.row = tileRow;
+  kernel.rows = tileRows;
+  kernel.usedGroups = tileGroups;
 }

@@ -137,10 +137,12 @@ void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
   Value done = b.index(0);
   if (type.isLastDimUnitStride() && lanes > 1) {
     auto vector = VectorType::get({lanes}, type.getElementType());
-    // Copies four vectors a step where the row is known to be a multiple of
-    // that.
+    // Copies up to four vectors a step where the row is known to be a multiple
+    // of that.
     std::optional<int64_t> size = getConstantIntValue(count);
-    int64_t vectors = size && *size % (4 * lanes) == 0 ? 4 : 1;
+    int64_t vectors = 4;
+    while (vectors > 1 && (!size || *size % (vectors * lanes) != 0))
+      --vectors;
     done = b.roundDown(count, lanes);
     b.loop(b.index(0), done, vectors * lanes, [&](Value feature) {
       for (int64_t v = 0; v < vectors; ++v)
@@ -155,7 +157,8 @@ void fovea::attn::emitCopyRow(KernelBuilder &b, int64_t lanes, Value source,
 // The op
 //===----------------------------------------------------------------------===//
 
-/// Emits the work on the block of keys that `kernel` is set to.
+/// Emits the work on the block of keys, and on the queries, that `kernel` is
+/// set to.
 static void emitBlock(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   OnlineAttentionOp op = kernel.op;
@@ -205,12 +208,13 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
                           : b.ceilDiv(kernel.rows, shape.groupQueries());
 
   int64_t scoreRows =
-      llvm::alignTo(shape.blockKeys, op.hasQueryPairs() ? 64 : shape.tileKeys);
-  kernel.scores = allocateScratch(b, op, {scoreRows, shape.queries}, type);
+      llvm::alignTo(shape.blockKeys, op.hasQueryPairs() ? 32 : shape.tileKeys);
+  int64_t queries = op.hasQueryPairs() ? shape.groupQueries() : shape.queries;
+  kernel.scores = allocateScratch(b, op, {scoreRows, queries}, type);
   if (op.updatesMax())
-    kernel.blockMax = allocateScratch(b, op, {shape.queries}, type);
+    kernel.blockMax = allocateScratch(b, op, {queries}, type);
   if (op.updatesMax() && op.updatesAcc())
-    kernel.alpha = allocateScratch(b, op, {shape.queries}, type);
+    kernel.alpha = allocateScratch(b, op, {queries}, type);
   if (op.hasQueryPairs()) {
     allocateMatrixScratch(kernel);
   } else if (!isReadableAs(op.getKey(), type)) {
@@ -227,6 +231,7 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
         b, op, {shape.blockKeys, shape.valueVectors * shape.lanes}, type);
 
   Value zero = b.index(0);
+  kernel.firstQuery = zero;
   SmallVector<Value, 4> at(op.getAt());
   if (at.empty())
     at.assign(4, zero);
@@ -245,7 +250,10 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
         kernel.keys = b.min(b.index(shape.blockKeys), b.sub(keys, firstKey));
         kernel.at = {b.add(at[0], batch), b.add(at[1], head), at[2],
                      b.add(at[3], firstKey)};
-        emitBlock(kernel);
+        if (op.hasQueryPairs())
+          emitMatrixBlock(kernel, [&] { emitBlock(kernel); });
+        else
+          emitBlock(kernel);
       });
     });
   });

@@ -57,6 +57,8 @@ struct OnlineKernel : ScoreBlock {
   // The head at hand, as indices in the operands.
   mlir::Value batch = {}, head = {}, kvHead = {};
   mlir::Value firstKey = {}; ///< the block's place in the key operand
+  mlir::Value firstQuery =
+      {}; ///< the place of query 0 of the scores in the tile
 
   mlir::Value weights = {};  ///< [query][key] in bf16, for matrix tiles
   mlir::Value alpha = {};    ///< [query]: factor that rescales the accumulator
@@ -115,6 +117,10 @@ void emitCopyRow(KernelBuilder &b, int64_t lanes, mlir::Value source,
 /// Allocates what products by matrix tiles need, and emits them: queries packed
 /// in pairs, and keys, weights and values in bf16.
 void allocateMatrixScratch(OnlineKernel &kernel);
+/// Emits the packing of a block, and `emitGroup` for each group of queries as
+/// if it were the tile.
+void emitMatrixBlock(OnlineKernel &kernel,
+                     llvm::function_ref<void()> emitGroup);
 void emitMatrixScoreProduct(OnlineKernel &kernel);
 void emitMatrixValueProduct(OnlineKernel &kernel);
 

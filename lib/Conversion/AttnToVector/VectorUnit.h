@@ -20,6 +20,8 @@ namespace fovea::attn {
 struct VectorUnit {
   int64_t bytes = 64;
   int64_t registers = 32;
+  /// True if the instructions are those of AVX-512.
+  bool isAVX512 = false;
 
   /// Returns the number of elements of a vector of `type`, a power of two.
   int64_t lanes(mlir::Type type) const {

@@ -15,6 +15,7 @@
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Dialect/AMX/Transforms.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -51,7 +52,10 @@ struct HostToLLVM final : impl::HostToLLVMBase<HostToLLVM> {
     cf::populateAssertToLLVMConversionPattern(converter, patterns);
     index::populateIndexToLLVMConversionPatterns(converter, patterns);
     ub::populateUBToLLVMConversionPatterns(converter, patterns);
+    // Loops carry tiles: their type is converted with that of block arguments.
+    populateAMXLegalizeForLLVMExportPatterns(converter, patterns);
     LLVMConversionTarget target(*context);
+    configureAMXLegalizeForExportTarget(target);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       signalPassFailure();
   }

@@ -6,22 +6,29 @@
 // CHECK-LABEL: func @block
 // CHECK-SAME: %[[Q:.*]]: memref<1x1x16x96xbf16>, %[[K:.*]]: memref<1x1x64x32xbf16>, %[[V:.*]]: memref<1x1x64x80xbf16>, %[[ACC:[a-z0-9]*]]: memref<1x1x48x80xf32>
 // CHECK-DAG: %[[C16:.*]] = arith.constant 16 : index
+// CHECK-DAG: %[[C32:.*]] = arith.constant 32 : index
 // CHECK-DAG: %[[FACTOR:.*]] = arith.constant dense<0.180336878> : vector<16xf32>
+// CHECK-DAG: %[[ONE:.*]] = arith.constant dense<1.000000e+00> : vector<16xf32>
+// CHECK-DAG: %[[HALF:.*]] = arith.constant dense<32768> : vector<16xi32>
+// CHECK-DAG: %[[UPPER:.*]] = arith.constant dense<-65536> : vector<16xi32>
 // CHECK-DAG: %[[P:.*]] = memref.alloca() {alignment = 64 : i64} : memref<64x48xf32>
-// CHECK-DAG: %[[KEYS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<64x32xbf16>
 // CHECK-DAG: %[[WEIGHTS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<48x64xbf16>
 // CHECK-DAG: %[[VALUES:.*]] = memref.alloca() {alignment = 64 : i64} : memref<32x160xbf16>
 // CHECK: call @fovea_use_matrix_tiles() : () -> ()
 
-// The block's keys are copied as they lie.
+// The keys are read as they lie; pairs of keys of the values are packed, whole
+// rows at a time.
+// CHECK: %[[ROWS:.*]] = memref.subview %[[K]]
+// CHECK: %[[KEYS:.*]] = memref.cast %[[ROWS]]
 // CHECK: scf.for
-// CHECK: vector.load %[[K]]
-// CHECK: vector.store {{.*}}, %[[KEYS]]
+// CHECK: vector.load %[[V]]
+// CHECK: arith.shli {{.*}} : vector<16xi32>
+// CHECK-COUNT-5: vector.store {{.*}}, %[[VALUES]]
 
 // 16 keys times 3 tiles of queries; then the factor, and the maximum.
-// CHECK: scf.for %[[KEY:.*]] = {{.*}} step %[[C16]] {
+// CHECK: scf.for {{.*}} step %[[C16]] {
 // CHECK-COUNT-3: amx.tile_zero : !amx.tile<16x16xf32>
-// CHECK: %[[LEFT:.*]] = amx.tile_load %[[KEYS]][%[[KEY]], {{.*}}] {{.*}} into !amx.tile<16x32xbf16>
+// CHECK: %[[LEFT:.*]] = amx.tile_load %[[KEYS]]{{.*}} into !amx.tile<16x32xbf16>
 // CHECK: %[[RIGHT:.*]] = amx.tile_load %[[Q]]
 // CHECK: amx.tile_mulf %[[LEFT]], %[[RIGHT]]
 // CHECK-COUNT-2: amx.tile_mulf
@@ -31,24 +38,29 @@
 // CHECK: arith.mulf {{.*}}, %[[FACTOR]]
 // CHECK: vector.store {{.*}}, %[[P]]
 
-// Pairs of keys of the values; weights of a query in a row.
-// CHECK: vector.load %[[V]]
-// CHECK: arith.shli {{.*}} : vector<16xi32>
-// CHECK: vector.store {{.*}}, %[[VALUES]]
-// CHECK: arith.truncf {{.*}} : vector<16xf32> to vector<16xbf16>
+// Weights of a query in a row, two rounded ones in a word.
+// CHECK: scf.for {{.*}} step %[[C32]] {
+// CHECK: arith.addi {{.*}}, %[[HALF]] : vector<16xi32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.pternlog.d.512"({{.*}}, %[[UPPER]], {{.*}})
 // CHECK: vector.shuffle {{.*}} : vector<16xi32>, vector<16xi32>
 // CHECK-COUNT-16: vector.store {{.*}}, %[[WEIGHTS]]
 
-// The accumulator is rescaled; sums of four tiles, then of one.
+// Rows of the accumulator are rescaled where a factor is not 1; sums of four
+// tiles, then of one, stay in tiles for all keys of the block.
+// CHECK: %[[DIFFERS:.*]] = arith.cmpf une, {{.*}}, %[[ONE]] : vector<16xf32>
+// CHECK: %[[ANY:.*]] = vector.reduction <or>, %[[DIFFERS]]
+// CHECK: scf.if %[[ANY]] {
 // CHECK: vector.store {{.*}}, %[[ACC]]
 // CHECK-COUNT-4: amx.tile_load %[[ACC]]
+// CHECK: scf.for {{.*}} step %[[C32]] iter_args({{.*}} -> (!amx.tile<16x16xf32>, !amx.tile<16x16xf32>, !amx.tile<16x16xf32>, !amx.tile<16x16xf32>) {
 // CHECK: amx.tile_load %[[WEIGHTS]]
 // CHECK: amx.tile_load %[[VALUES]]
-// CHECK-COUNT-8: amx.tile_mulf
+// CHECK-COUNT-4: amx.tile_mulf
 // CHECK-NOT: amx.tile_mulf
+// CHECK: scf.yield
 // CHECK-COUNT-4: amx.tile_store %[[ACC]]
 // CHECK: amx.tile_load %[[ACC]]
-// CHECK-COUNT-2: amx.tile_mulf
+// CHECK: amx.tile_mulf
 // CHECK-NOT: amx.tile_mulf
 // CHECK: amx.tile_store %[[ACC]]
 // CHECK-NOT: amx.tile_mulf
@@ -78,6 +90,41 @@ func.func @strided(%q: memref<1x1x16x96xbf16>, %k: memref<1x1x64x32xbf16, stride
   attn.online_attention scale(0.125) update(max)
       ins(%q, %k, %v : memref<1x1x16x96xbf16>, memref<1x1x64x32xbf16, strided<[4096, 4096, 64, 2]>>, memref<1x1x64x16xbf16>)
       outs(%acc, %max, %sum : memref<1x1x48x16xf32>, memref<1x1x48xf32>, memref<1x1x48xf32>)
+      packed(%rows)
+  return
+}
+
+// -----
+
+// Where the number of keys is known at run time alone, fewer than a tile has are
+// copied; the last tile of more ends with the last key. Two groups of queries,
+// each of which takes all steps.
+
+// CHECK-LABEL: func @dynamic
+// CHECK-SAME: %[[K:[a-z0-9]*]]: memref<1x1x?x32xbf16>
+// CHECK-DAG: %[[C16:.*]] = arith.constant 16 : index
+// CHECK-DAG: %[[C48:.*]] = arith.constant 48 : index
+// CHECK-DAG: %[[COPY:.*]] = memref.alloca() {alignment = 64 : i64} : memref<16x32xbf16>
+// CHECK-DAG: %[[P:.*]] = memref.alloca() {alignment = 64 : i64} : memref<64x48xf32>
+// CHECK: %[[COUNT:.*]] = arith.minsi
+// CHECK: %[[SHORT:.*]] = arith.cmpi slt, %[[COUNT]], %[[C16]]
+// CHECK: scf.if %[[SHORT]] {
+// CHECK: vector.store {{.*}}, %[[COPY]]
+// CHECK: %[[KEYS:.*]] = arith.select %[[SHORT]], {{.*}} : memref<?x32xbf16, strided<[?, 1], offset: ?>>
+// CHECK: scf.for %[[GROUP:.*]] =
+// CHECK: %[[QUERY:.*]] = arith.muli %[[GROUP]], %[[C48]]
+// CHECK: scf.for %[[BEGIN:.*]] = {{.*}} step %[[C16]] {
+// CHECK: %[[KEY:.*]] = arith.minsi %[[BEGIN]],
+// CHECK: amx.tile_load %[[KEYS]][%[[KEY]],
+// CHECK: amx.tile_store %[[P]][%[[KEY]],
+// CHECK: vector.load {{.*}}[%{{.*}}, %{{.*}}, %[[QUERY]]] : memref<1x1x96xf32>
+// CHECK-COUNT-1: amx.tile_mulf
+func.func @dynamic(%q: memref<1x1x16x192xbf16>, %k: memref<1x1x?x32xbf16>,
+    %v: memref<1x1x?x16xbf16>, %acc: memref<1x1x96x16xf32>,
+    %max: memref<1x1x96xf32>, %sum: memref<1x1x96xf32>, %rows: index) {
+  attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x16x192xbf16>, memref<1x1x?x32xbf16>, memref<1x1x?x16xbf16>)
+      outs(%acc, %max, %sum : memref<1x1x96x16xf32>, memref<1x1x96xf32>, memref<1x1x96xf32>)
       packed(%rows)
   return
 }

@@ -11,6 +11,9 @@
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=dropped --random=4 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=window --random=5 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=few --random=6 --dims=5 --check | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=few --random=6 --dims=23 --check | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=few --random=6 --dims=131 --check | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=huge --random=8 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=outside --random=7 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=native --entry=causal --random=1 --check --opt-level=0 | FileCheck %s
 //
@@ -72,11 +75,20 @@ func.func @window(%q: tensor<1x1x150x32xbf16>, %k: tensor<1x1x150x32xbf16>, %v: 
   return %o : tensor<1x1x150x32xbf16>
 }
 
-// Numbers of queries and keys are known at run time alone.
+// Numbers of queries and keys are known at run time alone: fewer keys than a tile
+// has, some more, and a last block of three.
 func.func @few(%q: tensor<1x2x?x32xbf16>, %k: tensor<1x2x?x32xbf16>, %v: tensor<1x2x?x32xbf16>) -> tensor<1x2x?x32xbf16> {
   %o = attn.attention %q, %k, %v scale(0.125)
       : tensor<1x2x?x32xbf16>, tensor<1x2x?x32xbf16>, tensor<1x2x?x32xbf16> -> tensor<1x2x?x32xbf16>
   return %o : tensor<1x2x?x32xbf16>
+}
+
+// Scores of some thousands, whose maxima rise from block to block.
+func.func @huge(%q: tensor<1x1x60x64xbf16>, %k: tensor<1x1x300x64xbf16>, %v: tensor<1x1x300x32xbf16>) -> tensor<1x1x60x32xbf16> {
+  %o = attn.attention %q, %k, %v scale(100.0)
+      {schedule = #attn.schedule<tile = 64x32, order = linear>}
+      : tensor<1x1x60x64xbf16>, tensor<1x1x300x64xbf16>, tensor<1x1x300x32xbf16> -> tensor<1x1x60x32xbf16>
+  return %o : tensor<1x1x60x32xbf16>
 }
 
 // Groups of queries whose last key is long before a block of keys: they keep none

@@ -109,6 +109,10 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
 
     /// Returns true if a host has AMX tiles, which multiply bf16 matrices.
     bool hasMatrixTiles() const { return getArch() == "amx"; }
+    /// Returns true if a host has the instructions of AVX-512.
+    bool hasAVX512() const {
+      return getArch() == "avx512" || getArch() == "amx";
+    }
 
     /// Returns the features of the GPU's instruction set. Valid for GPUs only.
     const GpuArch &getGpuArch() const;
