@@ -6,10 +6,13 @@
     benchmarks/host/attention.py [--part sdpa|flex|tensors|memory|compile]
                                  [--dtype f32] [--dim 64] [--length 1024]
                                  [--variant 'soft cap'] [--threads N]
+                                 [--tile 96x64]
 
 Needs PyTorch; `flex` also needs a C++ compiler, for torch.compile. In each round
 both sides run once, in turn; a cell shows the median of the rounds' ratios of
 times, for a machine's speed shifts between runs but hardly within a round.
+`--tile` compares tiles of queries times keys that the compiler would not choose;
+`sdpa` has a row for each.
 Errors are the largest absolute ones against float64.
 """
 
@@ -19,6 +22,7 @@ import math
 import os
 import pathlib
 import platform
+import re
 import resource
 import statistics
 import sys
@@ -29,7 +33,10 @@ import torch.nn.functional as F
 
 # Compiling is measured, not finding what an earlier run compiled.
 os.environ.setdefault("FOVEA_CACHE_DIR", "")
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+for folder in (pathlib.Path(__file__).resolve().parents[2] / "python",
+               pathlib.Path(__file__).resolve().parents[2]):
+    if (folder / "fovea").is_dir():
+        sys.path.insert(0, str(folder))
 import fovea
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -106,6 +113,14 @@ def graph(dtype, batch, heads, dim, score=None, mask=None):
     return "\n".join(lines)
 
 
+def with_tile(text, tile):
+    """The graph after fusion, with a tile of the schedule if one is given."""
+    if not tile:
+        return text
+    return re.sub(r"tile = \d+x\d+", f"tile = {tile}",
+                  fovea.compile(text).mlir("fused"))
+
+
 def compare(ours, theirs, seconds):
     """Median of theirs/ours over interleaved rounds, and our median time."""
     ours(), theirs()
@@ -138,38 +153,42 @@ def max_error(result, reference):
 
 def measure_sdpa(arguments):
     """Full and causal attention beside scaled_dot_product_attention."""
-    print("| dtype | d | s | mask | ratio | ms | GFLOP/s | error | theirs |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| dtype | d | s | mask | tile | ratio | ms | GFLOP/s | error | "
+          "theirs |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     ratios = {False: [], True: []}
     for dtype in arguments.dtype or DTYPES:
         for dim in arguments.dim or (64, 128):
             for length in arguments.length or SIZES:
                 for causal in (False, True):
-                    batch, heads = SIZES.get(length, (1, 4))
-                    q, k, v = operands(dtype, batch, heads, length, dim)
-                    attend = fovea.compile(graph(
-                        dtype, batch, heads, dim,
-                        mask=CAUSAL if causal else None))
-                    theirs = lambda: F.scaled_dot_product_attention(
-                        q, k, v, is_causal=causal)
-                    ratio, seconds = compare(lambda: attend(q, k, v), theirs,
-                                             arguments.seconds)
-                    ratios[causal].append(ratio)
-                    flops = 4 * batch * heads * length * length * dim
-                    flops *= (length + 1) / (2 * length) if causal else 1
-                    # One head of the reference is enough, and fits.
-                    reference = F.scaled_dot_product_attention(
-                        *[x[:1, :1].double() for x in (q, k, v)],
-                        is_causal=causal)
-                    errors = [max_error(f()[:1, :1], reference)
-                              for f in (lambda: attend(q, k, v), theirs)]
-                    print(f"| {dtype} | {dim} | {length} | "
-                          f"{'causal' if causal else 'full'} | {ratio:.2f} | "
-                          f"{seconds * 1e3:.2f} | {flops / seconds / 1e9:.0f} | "
-                          f"{errors[0]:.1e} | {errors[1]:.1e} |", flush=True)
+                    for tile in arguments.tile or [None]:
+                        ratios[causal].append(measure_cell(
+                            arguments, dtype, dim, length, causal, tile))
     for causal, name in ((False, "full"), (True, "causal")):
         print(f"{name}: geometric mean {geometric_mean(ratios[causal]):.2f}, "
               f"least {min(ratios[causal]):.2f}")
+
+
+def measure_cell(arguments, dtype, dim, length, causal, tile):
+    """One row of the table; returns the ratio of times."""
+    batch, heads = SIZES.get(length, (1, 4))
+    q, k, v = operands(dtype, batch, heads, length, dim)
+    attend = fovea.compile(with_tile(
+        graph(dtype, batch, heads, dim, mask=CAUSAL if causal else None), tile))
+    theirs = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    ratio, seconds = compare(lambda: attend(q, k, v), theirs, arguments.seconds)
+    flops = 4 * batch * heads * length * length * dim
+    flops *= (length + 1) / (2 * length) if causal else 1
+    # One head of the reference is enough, and fits.
+    reference = F.scaled_dot_product_attention(
+        *[x[:1, :1].double() for x in (q, k, v)], is_causal=causal)
+    errors = [max_error(f()[:1, :1], reference)
+              for f in (lambda: attend(q, k, v), theirs)]
+    print(f"| {dtype} | {dim} | {length} | {'causal' if causal else 'full'} | "
+          f"{tile or 'chosen'} | {ratio:.2f} | {seconds * 1e3:.2f} | "
+          f"{flops / seconds / 1e9:.0f} | {errors[0]:.1e} | {errors[1]:.1e} |",
+          flush=True)
+    return ratio
 
 
 def measure_flex(arguments):
@@ -346,6 +365,8 @@ def main():
                         help="what to measure (default: everything)")
     parser.add_argument("--variant", action="append",
                         help="of flex, as `soft cap` (default: all)")
+    parser.add_argument("--tile", action="append",
+                        help="of sdpa, as 96x64 (default: the compiler's)")
     add_arguments(parser)
     arguments = parse_arguments(parser)
     for name in arguments.part or parts:

@@ -161,6 +161,15 @@ double fovea::countFlops(Region &region) {
   return count;
 }
 
+/// Returns true if `target` multiplies keys and values of `shape` by a unit for
+/// matrices: tensor cores, or AMX tiles.
+static bool usesMatrixUnit(const AttentionShape &shape,
+                           machine::TargetAttr target) {
+  if (target.isGpu())
+    return shape.elementBytes == 2;
+  return target.hasMatrixTiles() && shape.fitsMatrixTiles;
+}
+
 /// Returns true if `op` is a product of matrices whose elements have 16 bits.
 static bool isMatrixProduct(Operation *op) {
   auto isSmall = [](Value value) {
@@ -364,7 +373,7 @@ LogicalResult CostEstimator::visitWrittenOut(AttentionOp op,
     KernelCost kernel;
     kernel.name = name.str();
     kernel.flops = count * (products + others);
-    kernel.matrixFlops = shape.elementBytes == 2 ? count * products : 0;
+    kernel.matrixFlops = usesMatrixUnit(shape, target) ? count * products : 0;
     kernel.bytes = bytes;
     for (Value value : moved) {
       FailureOr<double> size = bytesOf(value);
@@ -430,7 +439,7 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
       scores *
           (double(passes) * perScore + 4.0 + 2.0 * double(shape.valueDim)) +
       (passes == 1 ? keyTiles * (outputs + 3.0 * rows) : 0.0) + outputs;
-  if (shape.elementBytes == 2)
+  if (usesMatrixUnit(shape, target))
     kernel.matrixFlops =
         scores * 2.0 *
         (double(passes) * double(shape.headDim) + double(shape.valueDim));
@@ -578,7 +587,7 @@ LogicalResult CostEstimator::visit(Operation *op) {
   if (failed(flops))
     return failure();
   kernel.flops = *flops;
-  if (isMatrixProduct(op))
+  if (target.isGpu() && isMatrixProduct(op))
     kernel.matrixFlops = *flops;
   bool continues = false;
   for (Value input : getInputs(op)) {

@@ -66,7 +66,7 @@ double fovea::getRoofline(const Cost &cost, const Signature &function,
                           const MachineRates &rates) {
   double seconds = 0;
   for (const KernelCost &kernel : cost.kernels) {
-    // Tensor cores work at the same time as the other units.
+    // Units for matrices work at the same time as the others.
     double matrixFlops = rates.peakMatrix ? kernel.matrixFlops : 0;
     double bound = std::max((kernel.flops - matrixFlops) /
                                 (getPeak(function, rates) * 1e9),
@@ -153,7 +153,8 @@ std::string Report::formatText() const {
          << llvm::format(", %.1f GB/s and %.1f GFLOP/s (f32; f64 %.1f",
                          rates.bandwidth, rates.peakF32, rates.peakF64);
   if (rates.peakMatrix)
-    stream << llvm::format("; products of f16 and bf16 %.1f", rates.peakMatrix);
+    stream << "; products of " << rates.matrixTypes
+           << llvm::format(" %.1f", rates.peakMatrix);
   stream << "), measured\n\n";
   auto row = [&](const char *name, const char *format, auto get) {
     stream << llvm::format("%-24s", name);

@@ -5,14 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two small kernels run on all threads: chains of multiply-adds in registers,
-// and `a = b + factor * c` over arrays beyond the caches. The best of several
-// rounds is taken, for a peak is what the machine can do.
+// Small kernels run on all threads: chains of multiply-adds in registers,
+// products of AMX tiles where there are some, and `a = b + factor * c` over
+// arrays beyond the caches. The best of several rounds is taken, for a peak is
+// what the machine can do.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Runtime/HostRuntime.h"
 #include "fovea/Target/HostTarget.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include <chrono>
 #include <map>
@@ -96,18 +101,10 @@ static void chains16(void *results) {
 #endif
 }
 
-template <typename Element>
-static double measurePeak() {
-  void (*kernel)(void *) = chains16<Element>;
-  int bytes = 16;
-#if defined(__x86_64__)
-  if (isSupportedHere(HostArch::AVX512))
-    kernel = chains64<Element>, bytes = 64;
-  else if (isSupportedHere(HostArch::AVX2))
-    kernel = chains32<Element>, bytes = 32;
-#endif
+/// Returns the GFLOP/s of `kernel` on all threads, whose calls do `operations`
+/// each.
+static double measureKernel(void (*kernel)(void *), double operations) {
   int threads = runtime::getNumThreads();
-  double operations = 2.0 * kChains * kSteps * (bytes / sizeof(Element));
   double best = 0;
   double end = now() + 0.12;
   do {
@@ -123,6 +120,62 @@ static double measurePeak() {
     best = std::max(best, operations * threads * 4 / (now() - start));
   } while (now() < end);
   return best / 1e9;
+}
+
+template <typename Element>
+static double measurePeak() {
+  void (*kernel)(void *) = chains16<Element>;
+  int bytes = 16;
+#if defined(__x86_64__)
+  if (isSupportedHere(HostArch::AVX512))
+    kernel = chains64<Element>, bytes = 64;
+  else if (isSupportedHere(HostArch::AVX2))
+    kernel = chains32<Element>, bytes = 32;
+#endif
+  return measureKernel(kernel,
+                       2.0 * kChains * kSteps * (bytes / sizeof(Element)));
+}
+
+#if defined(__x86_64__)
+/// The number of products for each sum, and of sums: enough to cover a
+/// product's latency.
+static constexpr int kTileSteps = 1 << 10, kTileSums = 4;
+
+/// Multiplies tiles of zeros, which takes as long as other numbers do.
+static __attribute__((target("amx-tile,amx-bf16"))) void
+multiplyTiles(void *results) {
+  // The palette, and the shape of each tile: 16 rows of 64 bytes.
+  alignas(64) unsigned char shapes[64] = {1};
+  for (int tile = 0; tile < 8; ++tile) {
+    shapes[16 + 2 * tile] = 64;
+    shapes[48 + tile] = 16;
+  }
+  _tile_loadconfig(shapes);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int step = 0; step < kTileSteps; ++step) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  *static_cast<int *>(results) = 0;
+}
+#endif
+
+/// Returns the rate of products by AMX tiles, or 0 where there are none.
+static double measureMatrixPeak() {
+#if defined(__x86_64__)
+  if (isSupportedHere(HostArch::AMX))
+    return measureKernel(multiplyTiles,
+                         2.0 * 16 * 16 * 32 * kTileSums * kTileSteps);
+#endif
+  return 0;
 }
 
 static double measureBandwidth() {
@@ -162,6 +215,6 @@ MachineRates fovea::measureHost() {
   auto [found, inserted] = known.try_emplace(runtime::getNumThreads());
   if (inserted)
     found->second = {measureBandwidth(), measurePeak<float>(),
-                     measurePeak<double>(), /*peakMatrix=*/0};
+                     measurePeak<double>(), measureMatrixPeak(), "bf16"};
   return found->second;
 }

@@ -217,16 +217,18 @@ machine::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   MachineRates guess;
   guess.bandwidth = std::min(8.0 * double(cores), 300.0);
   guess.peakF32 = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);
-  // A product of two tiles, 16 x 16 x 32, takes 16 cycles; it is not measured.
-  if (resolveArch(arch) == HostArch::AMX)
-    guess.peakMatrix = host.gigahertz * double(cores * 2 * 16 * 32);
+  // A product of two tiles, 16 x 16 x 32, takes 16 cycles.
+  guess.peakMatrix = host.gigahertz * double(cores * 2 * 16 * 32);
   if (!rates)
     rates = &guess;
+  int64_t matrixPeak = 0;
+  if (resolveArch(arch) == HostArch::AMX)
+    matrixPeak = std::max(int64_t(rates->peakMatrix), int64_t(1));
   return machine::TargetAttr::get(
       context, "host", name, cores, vectorBytes, registers, host.level1,
       host.level2, std::max(int64_t(rates->bandwidth * 1e3), int64_t(1)),
       std::max(int64_t(rates->peakF32), int64_t(1)), /*sharedMemory=*/0,
-      int64_t(guess.peakMatrix));
+      matrixPeak);
 }
 
 std::string fovea::identifyHost(HostArch arch) {

@@ -106,6 +106,29 @@ TEST_F(CostModelTest, ProductsOfSmallFloatsAreForTensorCores) {
     EXPECT_EQ(kernel.matrixFlops, 0) << kernel.name;
 }
 
+TEST_F(CostModelTest, ProductsOfHostsAreByTilesOfBF16) {
+  auto estimateOn = [&](StringRef arch, StringRef peak, StringRef type) {
+    std::string text = "module attributes {machine.target = "
+                       "#machine.target<\"host\", arch = \"" +
+                       arch.str() +
+                       "\", cores = 2, vector_bytes = 64, vector_registers = "
+                       "32, fast_memory = 49152, near_memory = 2097152, "
+                       "bandwidth = 16000, peak = 300" +
+                       peak.str() + ">} {" +
+                       StringRef(makeSmall(64)).split("} {").second.str();
+    for (size_t at = 0; (at = text.find("xf16", at)) != std::string::npos; ++at)
+      text.replace(at + 1, 3, type);
+    return estimate(text, {{2, 4, 100, 64}, {2, 2, 200, 64}}, KernelForm::Fused)
+        .kernels.at(0);
+  };
+  KernelCost tiles = estimateOn("amx", ", matrix_peak = 4000", "bf16");
+  EXPECT_EQ(tiles.matrixFlops, 8.0 * 100 * 200 * 2 * (64 + 64));
+  EXPECT_EQ(estimateOn("amx", ", matrix_peak = 4000", "f16").matrixFlops, 0);
+  KernelCost vectors = estimateOn("avx512", "", "bf16");
+  EXPECT_EQ(vectors.matrixFlops, 0);
+  EXPECT_LT(tiles.seconds, vectors.seconds);
+}
+
 TEST_F(CostModelTest, PartsOfKeysAreMerged) {
   Cost cost = estimate(R"(
 func.func @f(%p: tensor<5x2x4x?x32xf32>, %l: tensor<5x2x4x?xf64>) -> tensor<2x4x?x32xf16> {

@@ -61,6 +61,8 @@ struct MachineRates {
   /// Products of f16 and bf16 by tensor cores, or of bf16 by AMX tiles, in
   /// GFLOP/s; 0 where there are none.
   double peakMatrix = 0;
+  /// The types of those products, for a reader.
+  const char *matrixTypes = "f16 and bf16";
 };
 
 /// Returns the model of this machine, with code limited to `arch`. Without
