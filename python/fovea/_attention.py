@@ -11,9 +11,13 @@ import torch
 from torch import Tensor
 
 from . import _flex
+from ._memo import Memo
+from ._native import PLAIN
 from ._values import Number
 
 __all__ = ["attention", "scaled_dot_product_attention"]
+
+_memo = Memo()
 
 
 def attention(
@@ -77,6 +81,57 @@ def attention(
                 raise ValueError(f"{name}: expected a tensor of rank 4, got "
                                  f"{getattr(x, 'shape', x)}")
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    call = None
+    # The mask of a model keeps its calls itself.
+    memo = _memo if mask_mod is None else getattr(mask_mod, "memo", None)
+    if memo is not None and score_mod is None and not dropout_p:
+        call = _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias,
+                     q_offset, kv_lengths, return_lse)
+    found = call and call.run()
+    if not found:
+        found = _attend(q, k, v, scale, causal, window, softcap, sinks, bias,
+                        score_mod, mask_mod, q_offset, kv_lengths, return_lse,
+                        dropout_p, generator, call and call.note)
+    output, lse = add_sinks(*found, sinks)
+    if layout == "bshd":
+        output = output.transpose(1, 2)
+    return (output, lse) if return_lse else output
+
+
+def _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias, q_offset,
+          kv_lengths, return_lse):
+    """Returns the call of `attention` with these arguments, None if it cannot be kept
+    in a memo."""
+    tensors, numbers = [q, k, v], []
+    options = [return_lse]
+    for option in (scale, causal, window, softcap):
+        if option is not None and type(option) not in (bool, int, float, tuple):
+            return None
+        options.append(option)
+    for x in (bias, kv_lengths):
+        options.append(x is not None)
+        if x is not None:
+            tensors.append(x)
+    if sinks is not None:
+        if type(sinks) not in PLAIN:
+            return None
+        options.append((sinks.shape, sinks.dtype))
+    if isinstance(q_offset, torch.Tensor):
+        tensors.append(q_offset)
+        options.append("offset")
+    elif type(q_offset) is not int:
+        return None
+    elif q_offset:
+        # Its sign and its size shape no text.
+        numbers.append(q_offset)
+        options.append("number")
+    return memo.open(tensors, numbers, ("attention", *options))
+
+
+def _attend(q, k, v, scale, causal, window, softcap, sinks, bias, score_mod, mask_mod,
+            q_offset, kv_lengths, return_lse, dropout_p, generator, note):
+    """Checks the arguments of `attention`, makes mods of them, and returns the output
+    and the log-sum-exp without sinks."""
     _flex._check_inputs(q, k, v, True, None)
     _flex._check_dropout(dropout_p)
     batch, heads, length = q.shape[:3]
@@ -102,11 +157,8 @@ def attention(
     output, lse, _ = _flex.attend(
         q, k, v, _chain(scores), _flex.and_masks(*masks) if masks else None,
         scale, wants_lse=return_lse or sinks is not None, dropout_p=dropout_p,
-        generator=generator)
-    output, lse = add_sinks(output, lse, sinks)
-    if layout == "bshd":
-        output = output.transpose(1, 2)
-    return (output, lse) if return_lse else output
+        generator=generator, note=note)
+    return output, lse
 
 
 def add_sinks(output, lse, sinks):
@@ -238,6 +290,12 @@ def scaled_dot_product_attention(
     A row whose scores are all masked is 0. Scores are f32 (f64 of f64) and
     never in memory, whatever the mask.
     """
+    call = None
+    if not dropout_p:
+        call = _open_sdpa(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+    found = call and call.run()
+    if found:
+        return found[0]
     _check_sdpa(query, key, value, attn_mask)
     if not 0.0 <= dropout_p <= 1.0:
         raise RuntimeError("dropout probability has to be between 0 and 1, but got "
@@ -274,10 +332,33 @@ def scaled_dot_product_attention(
         output, _, _ = _flex.attend(
             query, key, value, score_mod,
             _flex.and_masks(*masks) if masks else None, scale,
-            dropout_p=dropout_p)
+            dropout_p=dropout_p, note=call and call.note)
     if has_heads:
         return output.reshape(*batch, *output.shape[1:])
     return output.reshape(*batch, *output.shape[2:])
+
+
+def _open_sdpa(query, key, value, attn_mask, is_causal, scale, enable_gqa):
+    """Returns the call of `scaled_dot_product_attention` with these arguments, None if
+    it is none of operands that are used as they are."""
+    if type(query) not in PLAIN or type(key) not in PLAIN or (
+            type(value) not in PLAIN):
+        return None
+    if not query.dim() == key.dim() == value.dim() == 4:
+        return None
+    batch, heads = query.shape[:2]
+    if not key.shape[0] == value.shape[0] == batch or not (
+            enable_gqa or key.shape[1] == value.shape[1] == heads):
+        return None
+    if scale is not None and type(scale) not in (int, float):
+        return None
+    tensors = [query, key, value]
+    if attn_mask is not None:
+        if type(attn_mask) not in PLAIN or attn_mask.dim() > 4:
+            return None
+        tensors.append(attn_mask)
+    return _memo.open(tensors, [], ("sdpa", attn_mask is not None, bool(is_causal),
+                                    scale, bool(enable_gqa)))
 
 
 def _check_sdpa(query, key, value, attn_mask):

@@ -146,16 +146,17 @@ def trace(
 
 
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
-           wants_max=False, dropout_p=0.0, generator=None, deterministic=None):
+           wants_max=False, dropout_p=0.0, generator=None, deterministic=None,
+           note=None):
     """Computes attention on operands that have been checked. Returns the
     output, the log-sum-exp and the largest scores, None for what is not
-    wanted."""
+    wanted. `note` is called with what the call became, see _memo.py."""
     if torch.compiler.is_dynamo_compiling() and _compiles_to_graph() and (
             not dropout_p):
         return _attend_in_graph(query, key, value, score_mod, mask_mod, scale,
                                 wants_lse, wants_max)
     return _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                       wants_max, dropout_p, generator, deterministic)
+                       wants_max, dropout_p, generator, deterministic, note)
 
 
 @torch._dynamo.assume_constant_result
@@ -184,7 +185,7 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
 # Mods and their closures are no operands of a graph that Dynamo could hold.
 @torch._dynamo.disable
 def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                wants_max, dropout_p, generator, deterministic):
+                wants_max, dropout_p, generator, deterministic, note):
     query, key, value = cast_as_autocast(query, key, value)
     if key.shape[0] != query.shape[0]:
         key, value = (x.expand(query.shape[0], *x.shape[1:])
@@ -202,6 +203,8 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     scale = find_scale(query, scale)
     text = tracer.write(scale, lse_type, dropout_p)
     numbers = tracer.numbers
+    if note:
+        note(text, captures, numbers, grows, wants_lse)
     if dropout_p:
         numbers += _draw_seed(generator)
     if deterministic is None:

@@ -26,6 +26,7 @@ from transformers.masking_utils import (AttentionMaskInterface,
                                         prepare_padding_mask)
 
 from ._attention import attention
+from ._memo import Memo
 from ._values import Number
 
 __all__ = ["Mask", "attention_forward", "make_mask", "register"]
@@ -75,8 +76,10 @@ def make_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0,
         mask_function = and_masks(mask_function, padding_mask_function(padding))
     offsets = (offset if isinstance(offset, torch.Tensor) else Number(int(offset))
                for offset in (q_offset, kv_offset))
-    return Mask(add_offsets_to_mask_function(mask_function, *offsets),
-                (batch_size, 1, q_length, kv_length))
+    mask_mod = add_offsets_to_mask_function(mask_function, *offsets)
+    # The layers of a model share the mask, and need not trace it again.
+    mask_mod.memo = Memo(is_fixed=True)
+    return Mask(mask_mod, (batch_size, 1, q_length, kv_length))
 
 
 def attention_forward(module, query, key, value, attention_mask, dropout=0.0,

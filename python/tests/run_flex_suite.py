@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs tests that others wrote for FlexAttention, with Fovea in its place.
 
-    python run_flex_suite.py FILE... [-- OPTION OF PYTEST...]
+    python run_flex_suite.py [--set NAME=VALUE]... FILE... [-- OPTION OF PYTEST...]
 
 FILE is a test of a checkout, such as PyTorch's test/inductor/test_flex_attention.py
 or a test of meta-pytorch/attention-gym (whose package must be importable). Such tests
 compare `torch.compile(flex_attention)` with the eager one. Here the first is
 `fovea.flex_attention`; the second stays PyTorch's, and is its reference. Without a
-GPU, "cuda" in a copy of the file becomes "cpu".
+GPU, "cuda" in a copy of the file becomes "cpu"; `--set S=256` changes a constant that
+it assigns at the top, such as a length that takes a processor long.
 """
 
+import argparse
 import functools
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -82,19 +85,34 @@ class _Plugin:
         terminalreporter.write_line(f"{self.used} tests ran Fovea's kernels")
 
 
+def _prepare(source, constants):
+    """Returns the text of a test as it is run."""
+    for constant in constants:
+        name, _, value = constant.partition("=")
+        source, count = re.subn(rf"^{name} = .*$", f"{name} = {value}", source,
+                                flags=re.M)
+        if not count:
+            sys.exit(f"--set {constant}: no test assigns {name}")
+    if not torch.cuda.is_available():
+        # Conditions for skipping see a function, which is true.
+        source = source.replace('"cuda"', '"cpu"').replace(
+            "cuda.is_available()", "cuda.is_available")
+    return source
+
+
 def main():
     arguments = sys.argv[1:]
     split = arguments.index("--") if "--" in arguments else len(arguments)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("--set", action="append", default=[],
+                        metavar="NAME=VALUE", dest="constants")
+    options = parser.parse_args(arguments[:split])
     with tempfile.TemporaryDirectory() as folder:
         copies = []
-        for name in arguments[:split]:
-            source = pathlib.Path(name).read_text()
-            if not torch.cuda.is_available():
-                # Conditions for skipping see a function, which is true.
-                source = source.replace('"cuda"', '"cpu"').replace(
-                    "cuda.is_available()", "cuda.is_available")
-            copy = pathlib.Path(folder) / pathlib.Path(name).name
-            copy.write_text(source)
+        for path in options.files:
+            copy = pathlib.Path(folder) / path.name
+            copy.write_text(_prepare(path.read_text(), options.constants))
             copies.append(str(copy))
         sys.exit(pytest.main(["-p", "no:cacheprovider", "-q", *copies,
                               *arguments[split + 1:]], [_Plugin()]))

@@ -1,0 +1,146 @@
+# Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls that are not traced again: the same results, from what is given now."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch", "2.11")
+
+import fovea
+from fovea import _flex
+from mods import DEVICE, make_qkv, randn
+from test_flex import compare
+
+sdpa = torch.nn.functional.scaled_dot_product_attention
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """The number of traces so far, in a list."""
+    count = [0]
+    trace = _flex.Tracer.trace
+
+    def counted(self, *mods):
+        count[0] += 1
+        return trace(self, *mods)
+
+    monkeypatch.setattr(_flex.Tracer, "trace", counted)
+    return count
+
+
+def causal_from(offset, q, k):
+    i, j = (torch.arange(x.shape[2], device=DEVICE) for x in (q, k))
+    return i[:, None] + offset >= j
+
+
+def test_sdpa(traced):
+    """Traced once for each kind of call, whatever the numbers in its tensors."""
+    for _ in range(3):
+        q, k, v = make_qkv(7, 9)
+        compare(fovea.scaled_dot_product_attention(q, k, v, is_causal=True),
+                sdpa(q, k, v, is_causal=True).double())
+        for mask in (randn(7, 9), torch.rand(2, 1, 7, 9, device=DEVICE) > 0.3):
+            compare(fovea.scaled_dot_product_attention(q, k, v, mask, scale=0.3),
+                    sdpa(q, k, v, mask, scale=0.3).double())
+    assert traced[0] == 3
+    # Another kind.
+    fovea.scaled_dot_product_attention(q, k, v, scale=0.4)
+    fovea.scaled_dot_product_attention(q, k, v[..., :8], scale=0.4)
+    fovea.scaled_dot_product_attention(q, k, v, torch.ones(7, 9, device=DEVICE),
+                                       scale=0.4)
+    assert traced[0] == 6
+
+
+def test_attention(traced):
+    bias = None
+    for offset in (3, 5, 4, 1):
+        q, k, v = make_qkv(7, 9)
+        bias, lengths = randn(4, 7, 9), torch.tensor([9, 5], device=DEVICE)
+        actual, lse = fovea.attention(
+            q, k, v, causal=True, window=4, softcap=2.0, bias=bias,
+            q_offset=offset, kv_lengths=lengths, return_lse=True)
+        seen = causal_from(offset, q, k) & ~causal_from(offset - 4, q, k)
+        seen = seen & (torch.arange(9, device=DEVICE)
+                       < lengths[:, None])[:, None, None]
+        scores = q.double() @ k.double().mT / math.sqrt(q.shape[3])
+        scores = 2 * torch.tanh(scores / 2) + bias.double()
+        scores = scores.masked_fill(~seen, -math.inf)
+        compare(actual, scores.softmax(-1).nan_to_num(0) @ v.double())
+        compare(lse, scores.logsumexp(-1))
+    assert traced[0] == 1
+    # No offset has another text, as has none that is a tensor.
+    fovea.attention(q, k, v, causal=True)
+    compare(fovea.attention(q, k, v, causal=True, q_offset=torch.tensor(
+        2, device=DEVICE)), sdpa(q, k, v, causal_from(2, q, k)).double())
+    assert traced[0] == 3
+
+
+def test_gradients(traced):
+    """A call with gradients is another than one without."""
+    for grad in (False, True, False, True):
+        q, k, v = make_qkv(7, 9, grad=grad)
+        bias = randn(7, 9)
+        output = fovea.attention(q, k, v, bias=bias)
+        assert output.requires_grad == grad
+        compare(output, sdpa(q, k, v, bias).detach().double())
+        if grad:
+            gradients = torch.autograd.grad(output.sum(), (q, k, v))
+            for x, y in zip(gradients, torch.autograd.grad(
+                    sdpa(q, k, v, bias).sum(), (q, k, v))):
+                compare(x, y.double())
+    assert traced[0] == 2
+    with torch.no_grad():
+        assert not fovea.attention(q, k, v, bias=bias).requires_grad
+    assert traced[0] == 3
+
+
+def test_one_tensor_in_two_places():
+    """What shares memory in one call need not share it in the next."""
+    q, k, v = make_qkv(7, 9)
+    numbers = torch.tensor([3, 5], device=DEVICE)
+    other = torch.tensor([9, 2], device=DEVICE)
+    for offset, lengths in ((numbers, numbers), (numbers, other), (other, numbers)):
+        compare(fovea.attention(q, k, v, causal=True, q_offset=offset,
+                                kv_lengths=lengths),
+                fovea.attention(
+                    q, k, v, mask_mod=lambda b, h, i, j: (
+                        (i + offset[b] >= j) & (j < lengths[b]))).double())
+
+
+def test_what_is_not_kept(traced):
+    """Calls in which something else takes part are traced."""
+    q, k, v = make_qkv(7, 9)
+    for _ in range(2):
+        fovea.attention(q, k, v, mask_mod=lambda b, h, i, j: i >= j)
+        with torch.autocast(DEVICE, torch.bfloat16):
+            assert fovea.attention(q, k, v).dtype == torch.bfloat16
+        assert torch.func.vmap(lambda x: fovea.attention(x, x, x))(
+            torch.stack([q, q])).shape == (2, *q.shape)
+    assert traced[0] >= 6
+    with pytest.raises(ValueError, match="window"):
+        fovea.attention(q, k, v, window=[1, 2, 3])
+
+
+def test_layers_share_a_mask(traced):
+    transformers = pytest.importorskip("transformers", "5")
+    import fovea.transformers
+    config = transformers.LlamaConfig(
+        vocab_size=31, hidden_size=32, intermediate_size=32, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2)
+    config._attn_implementation = "fovea"
+    model = transformers.LlamaForCausalLM(config).eval()
+    tokens = torch.randint(31, (2, 8))
+    padding = torch.ones(2, 8, dtype=torch.long)
+    padding[0, :3] = 0
+    with torch.no_grad():
+        model(tokens, attention_mask=padding)
+        assert traced[0] == 1
+        padding[0, 3] = 0
+        actual = model(tokens, attention_mask=padding).logits
+        assert traced[0] == 2
+        model.config._attn_implementation = "eager"
+        expected = model(tokens, attention_mask=padding).logits
+    assert torch.allclose(actual[1], expected[1], atol=1e-4)
+    assert torch.allclose(actual[0, 4:], expected[0, 4:], atol=1e-4)
