@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fovea's attention on this machine beside PyTorch's, in one process.
 
-    benchmarks/host/attention.py [--part sdpa|flex|tensors|memory|compile]
+    benchmarks/host/attention.py [--part sdpa|decode|flex|tensors|memory|compile]
                                  [--dtype f32] [--dim 64] [--length 1024]
                                  [--variant 'soft cap'] [--threads N]
                                  [--tile 96x64]
@@ -86,15 +86,17 @@ CAPTURES = {ALIBI: "%slopes: tensor<HEADSxf32>",
             DENSE: "%kept: tensor<?x?xi1>"}
 
 
-def graph(dtype, batch, heads, dim, score=None, mask=None):
+def graph(dtype, batch, heads, dim, score=None, mask=None, queries="?",
+          kv_heads=None):
     """The graph of one attention, any lengths, as MLIR."""
-    operand = f"tensor<{batch}x{heads}x?x{dim}x{dtype}>"
-    scores = f"tensor<{batch}x{heads}x?x?xf32>"
+    query = f"tensor<{batch}x{heads}x{queries}x{dim}x{dtype}>"
+    operand = f"tensor<{batch}x{kv_heads or heads}x?x{dim}x{dtype}>"
+    scores = f"tensor<{batch}x{heads}x{queries}x?xf32>"
     captures = "".join(", " + CAPTURES[region].replace("HEADS", str(heads))
                        for region in (score, mask) if region in CAPTURES)
-    lines = [f"func.func @attend(%q: {operand}, %k: {operand}, %v: {operand}"
-             f"{captures}) -> {operand} {{",
-             f"%s = attn.scores %q, %k : {operand}, {operand} -> {scores}",
+    lines = [f"func.func @attend(%q: {query}, %k: {operand}, %v: {operand}"
+             f"{captures}) -> {query} {{",
+             f"%s = attn.scores %q, %k : {query}, {operand} -> {scores}",
              f"%t = attn.scale %s by {1 / math.sqrt(dim)} : {scores}"]
     last = "%t"
     if score:
@@ -108,8 +110,8 @@ def graph(dtype, batch, heads, dim, score=None, mask=None):
                      f"%i: index, %j: index):{mask}\n}} : {scores}")
         last = "%m"
     lines += [f"%p = attn.softmax {last} : {scores} -> {scores}",
-              f"%o = attn.values %p, %v : {scores}, {operand} -> {operand}",
-              f"return %o : {operand}", "}"]
+              f"%o = attn.values %p, %v : {scores}, {operand} -> {query}",
+              f"return %o : {query}", "}"]
     return "\n".join(lines)
 
 
@@ -189,6 +191,37 @@ def measure_cell(arguments, dtype, dim, length, causal, tile):
           f"{flops / seconds / 1e9:.0f} | {errors[0]:.1e} | {errors[1]:.1e} |",
           flush=True)
     return ratio
+
+
+def measure_decode(arguments):
+    """One query of 32 heads on 8 or 32 heads of keys, beside
+    scaled_dot_product_attention."""
+    print("| dtype | d | s | heads of keys | ratio | ms | GB/s | error | "
+          "theirs |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    heads = 32
+    for dtype in arguments.dtype or DTYPES:
+        for dim in arguments.dim or (64, 128):
+            for length in arguments.length or (1024, 4096):
+                for kv_heads in (8, 32):
+                    k, v = operands(dtype, 1, kv_heads, length, dim)[:2]
+                    q = operands(dtype, 1, heads, 1, dim)[2]
+                    attend = fovea.compile(graph(dtype, 1, heads, dim,
+                                                 queries=1, kv_heads=kv_heads))
+                    theirs = lambda: F.scaled_dot_product_attention(
+                        q, k, v, enable_gqa=heads != kv_heads)
+                    ratio, seconds = compare(lambda: attend(q, k, v), theirs,
+                                             arguments.seconds)
+                    reference = F.scaled_dot_product_attention(
+                        q.double(), k.double(), v.double(),
+                        enable_gqa=heads != kv_heads)
+                    errors = [max_error(f(), reference)
+                              for f in (lambda: attend(q, k, v), theirs)]
+                    size = k.nbytes + v.nbytes
+                    print(f"| {dtype} | {dim} | {length} | {kv_heads} | "
+                          f"{ratio:.2f} | {seconds * 1e3:.3f} | "
+                          f"{size / seconds / 1e9:.1f} | {errors[0]:.1e} | "
+                          f"{errors[1]:.1e} |", flush=True)
 
 
 def measure_flex(arguments):
@@ -357,8 +390,9 @@ def parse_arguments(parser):
 
 
 def main():
-    parts = {"sdpa": measure_sdpa, "flex": measure_flex,
-             "tensors": measure_tensors, "memory": measure_memory, "compile": measure_compile}
+    parts = {"sdpa": measure_sdpa, "decode": measure_decode,
+             "flex": measure_flex, "tensors": measure_tensors,
+             "memory": measure_memory, "compile": measure_compile}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", choices=parts,
