@@ -81,6 +81,8 @@ def attention(
                 raise ValueError(f"{name}: expected a tensor of rank 4, got "
                                  f"{getattr(x, 'shape', x)}")
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    if isinstance(sinks, torch.Tensor) and sinks.is_floating_point():
+        sinks = sinks.to(_flex.find_sink_type(q, k, v))
     call = None
     # The mask of a model keeps its calls itself.
     memo = _memo if mask_mod is None else getattr(mask_mod, "memo", None)
@@ -92,7 +94,7 @@ def attention(
         found = _attend(q, k, v, scale, causal, window, softcap, sinks, bias,
                         score_mod, mask_mod, q_offset, kv_lengths, return_lse,
                         dropout_p, generator, call and call.note)
-    output, lse = add_sinks(*found, sinks)
+    output, lse = found
     if layout == "bshd":
         output = output.transpose(1, 2)
     return (output, lse) if return_lse else output
@@ -108,14 +110,10 @@ def _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias, q_offset,
         if option is not None and type(option) not in (bool, int, float, tuple):
             return None
         options.append(option)
-    for x in (bias, kv_lengths):
+    for x in (bias, kv_lengths, sinks):
         options.append(x is not None)
         if x is not None:
             tensors.append(x)
-    if sinks is not None:
-        if type(sinks) not in PLAIN:
-            return None
-        options.append((sinks.shape, sinks.dtype))
     if isinstance(q_offset, torch.Tensor):
         tensors.append(q_offset)
         options.append("offset")
@@ -131,7 +129,7 @@ def _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias, q_offset,
 def _attend(q, k, v, scale, causal, window, softcap, sinks, bias, score_mod, mask_mod,
             q_offset, kv_lengths, return_lse, dropout_p, generator, note):
     """Checks the arguments of `attention`, makes mods of them, and returns the output
-    and the log-sum-exp without sinks."""
+    and the log-sum-exp."""
     _flex._check_inputs(q, k, v, True, None)
     _flex._check_dropout(dropout_p)
     batch, heads, length = q.shape[:3]
@@ -156,19 +154,9 @@ def _attend(q, k, v, scale, causal, window, softcap, sinks, bias, score_mod, mas
         masks.append(mask_mod)
     output, lse, _ = _flex.attend(
         q, k, v, _chain(scores), _flex.and_masks(*masks) if masks else None,
-        scale, wants_lse=return_lse or sinks is not None, dropout_p=dropout_p,
-        generator=generator, note=note)
+        scale, wants_lse=return_lse, dropout_p=dropout_p, generator=generator,
+        note=note, sinks=sinks)
     return output, lse
-
-
-def add_sinks(output, lse, sinks):
-    """Adds to each head the score of one more key, whose value is 0."""
-    if sinks is None:
-        return output, lse
-    sinks = sinks.to(lse.dtype)[:, None]
-    # The share of the probabilities that the sink leaves.
-    output = (output * torch.sigmoid(lse - sinks)[..., None]).to(output.dtype)
-    return output, torch.logaddexp(lse, sinks)
 
 
 def _check_shape(name, tensor, shape, is_integer):

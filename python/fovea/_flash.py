@@ -377,7 +377,7 @@ class _Options:
             raise ValueError(f"pack_gqa: expected None or a bool, got {pack_gqa}")
         _attention._check_shape("s_aux", s_aux, (q.shape[-2],), False)
         self.sinks = s_aux
-        self.wants_lse = wants_lse or s_aux is not None
+        self.wants_lse = wants_lse
 
     def make_masks(self, position):
         """Returns the masks of a causal mask, a window and a chunk; `position`
@@ -438,8 +438,9 @@ class _Options:
         output, lse, _ = _flex.attend(
             query, key, value, self._make_score(),
             _flex.and_masks(*masks) if masks else None, self.scale,
-            wants_lse=self.wants_lse, deterministic=deterministic or None)
-        return self._add_sinks(output, lse)
+            wants_lse=self.wants_lse, deterministic=deterministic or None,
+            sinks=self.sinks)
+        return output, lse
 
     # As mods and their closures, the operands of a gather are none of a graph
     # that Dynamo could hold.
@@ -447,17 +448,15 @@ class _Options:
     def attend_rows(self, query, key, value, masks, gathers):
         """Attention whose rows a graph gathers: see `GatherTracer`."""
         tracer = GatherTracer(query, key, value, **gathers)
+        if self.sinks is not None:
+            tracer.start_from(self.sinks)
         tracer.trace(self._make_score(), _flex.and_masks(*masks))
         tracer.lift_integers()
         lse_type = "f64" if query.dtype == torch.float64 else "f32"
         text = tracer.write(_flex.find_scale(query, self.scale),
                             lse_type if self.wants_lse else None)
-        output, lse = _operator.attention(query, key, value, tracer.captures,
-                                          tracer.numbers, text, False, False)
-        return self._add_sinks(output, lse)
-
-    def _add_sinks(self, output, lse):
-        return _attention.add_sinks(output, lse, self.sinks)
+        return _operator.attention(query, key, value, tracer.captures,
+                                   tracer.numbers, text, False, False)
 
 
 #--- Checks -------------------------------------------------------------------

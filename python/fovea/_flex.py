@@ -147,16 +147,35 @@ def trace(
 
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
            wants_max=False, dropout_p=0.0, generator=None, deterministic=None,
-           note=None):
+           note=None, sinks=None):
     """Computes attention on operands that have been checked. Returns the
     output, the log-sum-exp and the largest scores, None for what is not
-    wanted. `note` is called with what the call became, see _memo.py."""
+    wanted. `note` is called with what the call became, see _memo.py. `sinks`
+    gives each head the score of one more key, whose value is 0."""
     if torch.compiler.is_dynamo_compiling() and _compiles_to_graph() and (
             not dropout_p):
-        return _attend_in_graph(query, key, value, score_mod, mask_mod, scale,
-                                wants_lse, wants_max)
+        output, lse, most = _attend_in_graph(
+            query, key, value, score_mod, mask_mod, scale,
+            wants_lse or sinks is not None, wants_max)
+        if sinks is not None:
+            output, lse = _add_sinks(output, lse, sinks)
+        return output, lse if wants_lse else None, most
     return _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                       wants_max, dropout_p, generator, deterministic, note)
+                       wants_max, dropout_p, generator, deterministic, note, sinks)
+
+
+def find_sink_type(query, key, value):
+    """Returns the type that the sinks of attention have."""
+    is_wide = any(x.dtype == torch.float64 for x in (query, key, value))
+    return torch.float64 if is_wide else torch.float32
+
+
+def _add_sinks(output, lse, sinks):
+    """Adds sinks to attention that has no argument for them."""
+    sinks = sinks.to(lse.dtype)[:, None]
+    # The share of the probabilities that the sink leaves.
+    output = (output * torch.sigmoid(lse - sinks)[..., None]).to(output.dtype)
+    return output, torch.logaddexp(lse, sinks)
 
 
 @torch._dynamo.assume_constant_result
@@ -185,12 +204,14 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
 # Mods and their closures are no operands of a graph that Dynamo could hold.
 @torch._dynamo.disable
 def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                wants_max, dropout_p, generator, deterministic, note):
+                wants_max, dropout_p, generator, deterministic, note, sinks):
     query, key, value = cast_as_autocast(query, key, value)
     if key.shape[0] != query.shape[0]:
         key, value = (x.expand(query.shape[0], *x.shape[1:])
                       for x in (key, value))
     tracer = Tracer(query, key, value)
+    if sinks is not None:
+        tracer.start_from(sinks)
     tracer.trace(score_mod, mask_mod)
     tracer.lift_integers()
     captures = [_move(x, query.device) for x in tracer.captures]

@@ -9,7 +9,7 @@ behind it for results. The text holds sizes of a page and of a head only; the
 batch, lengths and the number of pages are dynamic.
 """
 
-from ._regions import write_float, write_length
+from ._regions import write_float, write_init, write_length
 from ._trace import Tracer
 from ._values import ELEMENTS, Number
 
@@ -99,7 +99,7 @@ class GatherTracer(Tracer):
         steps.append("\n".join([
             f"{', '.join(f'%{name}' for name in padded.values())} = "
             f"attn.attention %{queries}, %keys, %values "
-            f"scale({write_float(scale, 'f64')})",
+            f"scale({write_float(scale, 'f64')}){write_init(self._init)}",
             *(f"    {name} {self._write_region(name)}"
               for name in self._regions),
             f"    : !{queries}, !keys, !values -> {values}"]))

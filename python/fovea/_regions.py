@@ -164,13 +164,15 @@ class Region:
                 "".join(f"      {line}\n" for line in lines) + "    }")
 
 
-def write_attention(operands, numbers, results, scale, regions, dropout=0.0):
+def write_attention(operands, numbers, results, scale, regions, dropout=0.0,
+                    init=None):
     """Returns the text of a function of one `attn.attention`.
 
     operands: the types of query, key and value, then of captured tensors, by
         name; results: those of the output and, if wanted, of the log-sum-exp.
     numbers: the text of further parameters.
     regions: the text of "score" and "mask", for each that there is.
+    init: the operand that is the log-sum-exp that attention starts from.
     """
     parameters = [f"%{name}: !{name}" for name in operands] + numbers
     draw = ""
@@ -184,10 +186,15 @@ def write_attention(operands, numbers, results, scale, regions, dropout=0.0):
         *(f"!{name} = {type}\n" for name, type in types.items()),
         f"func.func @attention({', '.join(parameters)}) -> ({values}) {{\n",
         f"  {names} = attn.attention %query, %key, %value "
-        f"scale({write_float(scale, 'f64')}){draw}\n",
+        f"scale({write_float(scale, 'f64')}){draw}{write_init(init)}\n",
         *(f"    {name} {text}\n" for name, text in regions.items()),
         f"    : !query, !key, !value -> {values}\n",
         f"  return {names} : {values}\n}}\n"])
+
+
+def write_init(init):
+    """Returns the clause of the log-sum-exp that attention starts from."""
+    return f" init(%{init} : !{init})" if init else ""
 
 
 def write_length(length, is_gpu):

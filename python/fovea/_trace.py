@@ -132,6 +132,8 @@ class Tracer:
         self._known_names = None
         self._mods = []
         self._kept = []
+        # The name of the sinks, if there are any.
+        self._init = None
 
     #--- Operands ------------------------------------------------------------
 
@@ -161,6 +163,15 @@ class Tracer:
         # Holds the tensor, so that its identity stays its own.
         self._kept.append(tensor)
         return operand
+
+    def start_from(self, sinks):
+        """Gives each head, by a tensor `[H]`, the score of one more key, whose
+        value is 0. Comes before mods are traced."""
+        sinks = sinks.to(torch.float64 if self._is_wide else torch.float32)
+        operand = _Operand("sinks", sinks, False)
+        operand.note(0, True)
+        self._names[operand.name] = operand
+        self._init = operand.name
 
     def number(self, region, number):
         """Returns a `Number` or a symbolic integer as a value of a region. Each
@@ -330,7 +341,8 @@ class Tracer:
         return write_attention(
             types, [f"%number{at}: index" for at in range(len(self._numbers))],
             results, scale,
-            {name: self._write_region(name) for name in self._regions}, dropout)
+            {name: self._write_region(name) for name in self._regions}, dropout,
+            self._init)
 
     def write_max(self, scale):
         """Returns the text of a function of query, key, the captured tensors

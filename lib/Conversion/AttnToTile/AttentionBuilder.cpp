@@ -6,14 +6,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionBuilder.h"
+#include "FragmentMath.h"
 
+#include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace fovea;
@@ -38,8 +43,10 @@ LogicalResult AttentionBuilder::checkSizes() {
   forall.walk([&](Operation *op) {
     if (auto pass = dyn_cast<OnlineAttentionOp>(op))
       passes.push_back(pass);
-    if (isa<FinalizeOp>(op))
+    if (auto finalize = dyn_cast<FinalizeOp>(op)) {
+      end = finalize;
       ++results;
+    }
   });
   if (passes.empty() || results != 1)
     return fail("its loop is not one attention");
@@ -196,8 +203,8 @@ LogicalResult AttentionBuilder::convertOp(Operation &op) {
     return convertIf(branch);
   if (auto pass = dyn_cast<OnlineAttentionOp>(op))
     return convertOnline(pass);
-  if (auto end = dyn_cast<FinalizeOp>(op))
-    return convertFinalize(end);
+  if (auto finalize = dyn_cast<FinalizeOp>(op))
+    return convertFinalize(finalize);
   return success(succeeded(cloneScalar(rewriter, op, mapping)));
 }
 
@@ -263,6 +270,8 @@ LogicalResult AttentionBuilder::convertYield(Operation *terminator) {
 }
 
 LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
+  if (op->getParentOp() == forall && failed(loadInit(/*isEnd=*/false)))
+    return failure();
   SmallVector<Value> inits;
   for (Value init : op.getInitArgs()) {
     inits.push_back(getRunningValue(init));
@@ -352,20 +361,76 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   return success(reason.empty());
 }
 
+LogicalResult AttentionBuilder::loadInit(bool isEnd) {
+  Value tile = end.getInitLse();
+  if (!tile || init)
+    return success();
+  std::optional<TileView> view =
+      TileView::getSource(tile, forall.getRegion());
+  Value memref = view ? getMemRef(view->tensor) : Value();
+  if (!memref)
+    return fail("the state that rows begin from is no tile of a tensor");
+  SmallVector<Value> needed;
+  for (OpFoldResult offset : view->offsets)
+    if (auto value = dyn_cast<Value>(offset))
+      needed.push_back(value);
+  if (Value when = end.getWhen())
+    needed.push_back(when);
+  auto isKnown = [&](Value value) {
+    return isOutside(value) || mapping.contains(value);
+  };
+  if (!isEnd && !llvm::all_of(needed, isKnown))
+    return success();
+
+  auto element = cast<FloatType>(getElementTypeOrSelf(tile));
+  FragmentType type = sizes.getRows().cloneWith(element);
+  SmallVector<Value> indices = getIndices(rewriter, *view);
+  auto load = [&](OpBuilder &builder, ValueRange at) -> Value {
+    Value value = memref::LoadOp::create(builder, loc, memref, at);
+    if (!end.getWhen())
+      return value;
+    Formula f = {builder, loc, element};
+    return f.select(mapping.lookupOrDefault(end.getWhen()), value,
+                    f.number(-std::numeric_limits<double>::infinity()));
+  };
+  int64_t rank = cast<RankedTensorType>(tile.getType()).getRank();
+  if (rank == 1) {
+    init = FillOp::create(rewriter, loc, type, load(rewriter, indices));
+    return success();
+  }
+  int64_t rowDim = view->getDim(rank - 1);
+  if (rowDim < 0)
+    return fail("the state's rows do not run along a dimension of it");
+  Value size = getSize(view->tensor, rowDim);
+  init = FragmentMath(rewriter, loc)
+             .map(type, {}, {},
+                  [&](OpBuilder &builder, ValueRange, ValueRange coordinates) {
+                    // Rows behind the last repeat it.
+                    IndexMath index(builder, loc);
+                    SmallVector<Value> at(indices);
+                    at[rowDim] = index.materialize(
+                        index.min(index.add(at[rowDim], coordinates[0]),
+                                  index.sub(size, index.constant(1))));
+                    return load(builder, at);
+                  });
+  return success();
+}
+
 LogicalResult AttentionBuilder::convertFinalize(FinalizeOp op) {
   FailureOr<RunningValues> running =
       getRunningValues(op.getAcc(), op.getMax(), op.getSum());
-  if (failed(running))
+  if (failed(running) || failed(loadInit(/*isEnd=*/true)))
     return failure();
+  OnlineAttentionOp pass = passes.front();
+  ScoreUnit unit = ScoreUnit::get(pass.getScale(), pass.getScore());
   auto type = cast<FloatType>(getElementTypeOrSelf(op.getOutput()));
-  Value output = emitOutput(rewriter, op.getLoc(), sizes, *running, type);
+  Value output =
+      emitOutput(rewriter, op.getLoc(), sizes, *running, unit, init, type);
   if (failed(storeTile(output, op.getResult(0), {2, 3})))
     return failure();
   if (!op.getLse())
     return success();
-  OnlineAttentionOp pass = passes.front();
-  Value lse = emitLogSumExp(rewriter, op.getLoc(), sizes, *running,
-                            ScoreUnit::get(pass.getScale(), pass.getScore()),
+  Value lse = emitLogSumExp(rewriter, op.getLoc(), sizes, *running, unit, init,
                             cast<FloatType>(getElementTypeOrSelf(op.getLse())));
   return storeTile(lse, op.getResult(1), {2});
 }

@@ -41,6 +41,9 @@ private:
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
   mlir::LogicalResult convertFinalize(attn::FinalizeOp op);
   mlir::LogicalResult convertYield(mlir::Operation *terminator);
+  /// Loads, once, the scores that rows begin from, if there are any: before the
+  /// loop over keys, where nobody waits for them, if their place is known there.
+  mlir::LogicalResult loadInit(bool isEnd);
   mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
                                 mlir::ArrayRef<int64_t> tileDims);
   /// Computes, in the loop that is to be converted, which keys are present for
@@ -48,6 +51,9 @@ private:
   void findPresentKeys(attn::OnlineAttentionOp pass);
 
   mlir::SmallVector<attn::OnlineAttentionOp> passes;
+  attn::FinalizeOp end;
+  /// The loaded scores, or null.
+  mlir::Value init;
   /// Tensors that are the same running value form one class.
   llvm::EquivalenceClasses<mlir::Value> sums;
   llvm::DenseMap<mlir::Operation *, PresentKeys> present;

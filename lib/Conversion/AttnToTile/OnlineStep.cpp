@@ -482,16 +482,39 @@ static Value emitSum(FragmentMath &math, const TileSizes &sizes,
                      math.fill(sizes.getRows(), 0.0));
 }
 
+/// Returns the sum of each row with `init`, in units of the maximum's
+/// exponential: infinite where `init` is far above the maximum, as without keys.
+static Value emitSumWith(FragmentMath &math, const TileSizes &sizes,
+                         RunningValues running, ScoreUnit unit, Value init) {
+  Value sum = emitSum(math, sizes, running);
+  if (!init)
+    return sum;
+  return math.map(
+      sizes.getRows(), {sum, running.max, init}, {},
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Location loc = sum.getLoc();
+        Formula f = {body, loc, sizes.accumulation};
+        // In base 2. Without a state there is nothing to add, also to a row
+        // without keys.
+        Value score = f.mul(f.convert(elements[2]), std::numbers::log2e);
+        Value largest = f.mul(elements[1], unit.getBase2());
+        Value isAbsent = f.isEqual(score, f.number(-kInfinity));
+        Value weight = f.make<math::Exp2Op>(f.sub(score, largest));
+        return f.add(elements[0],
+                     f.select(isAbsent, f.number(0.0), weight));
+      });
+}
+
 Value fovea::emitOutput(OpBuilder &builder, Location loc,
                         const TileSizes &sizes, RunningValues running,
-                        FloatType type) {
+                        ScoreUnit unit, Value init, FloatType type) {
   FragmentMath math(builder, loc);
   auto constant = [&](OpBuilder &body, double value) {
     return createConstant(body, loc, sizes.accumulation, value);
   };
   // The sum is 0 only in rows without a key; otherwise it is finite.
   Value inverse = math.map(
-      sizes.getRows(), emitSum(math, sizes, running), {},
+      sizes.getRows(), emitSumWith(math, sizes, running, unit, init), {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value quotient =
             arith::DivFOp::create(body, loc, constant(body, 1.0), elements[0]);
@@ -515,24 +538,33 @@ Value fovea::emitOutput(OpBuilder &builder, Location loc,
 
 Value fovea::emitLogSumExp(OpBuilder &builder, Location loc,
                            const TileSizes &sizes, RunningValues running,
-                           ScoreUnit unit, FloatType type) {
+                           ScoreUnit unit, Value init, FloatType type) {
   FragmentMath math(builder, loc);
+  SmallVector<Value> inputs = {running.max, emitSum(math, sizes, running)};
+  if (init)
+    inputs.push_back(init);
   return math.map(
-      sizes.getRows().cloneWith(type),
-      {running.max, emitSum(math, sizes, running)}, {},
+      sizes.getRows().cloneWith(type), inputs, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        auto constant = [&](double value) {
-          return createConstant(body, loc, type, value);
-        };
+        Formula f = {body, loc, type};
         Value log = math::Log2Op::create(body, loc, elements[1]);
-        log = arith::MulFOp::create(body, loc,
-                                    convertFloats(body, loc, log, type),
-                                    constant(std::numbers::ln2));
-        Value lse = math::FmaOp::create(
-            body, loc, convertFloats(body, loc, elements[0], type),
-            constant(unit.unit), log);
-        return arith::SelectOp::create(body, loc,
-                                       isEqualTo(body, loc, elements[1], 0.0),
-                                       constant(-kInfinity), lse);
+        log = f.mul(f.convert(log), std::numbers::ln2);
+        Value lse = f.make<math::FmaOp>(f.convert(elements[0]),
+                                        f.number(unit.unit), log);
+        lse = f.select(isEqualTo(body, loc, elements[1], 0.0),
+                       f.number(-kInfinity), lse);
+        if (!init)
+          return lse;
+        Value first = f.convert(elements[2]);
+        Value largest = f.make<arith::MaxNumFOp>(lse, first);
+        Value least = f.make<arith::MinNumFOp>(lse, first);
+        Formula narrow = {body, loc, sizes.accumulation};
+        Value share = narrow.make<math::Exp2Op>(narrow.mul(
+            narrow.convert(f.sub(least, largest)), std::numbers::log2e));
+        Value sum = narrow.add(narrow.number(1.0), share);
+        Value rest = f.mul(f.convert(narrow.make<math::Log2Op>(sum)),
+                           std::numbers::ln2);
+        Value isEmpty = f.isEqual(largest, f.number(-kInfinity));
+        return f.select(isEmpty, largest, f.add(largest, rest));
       });
 }

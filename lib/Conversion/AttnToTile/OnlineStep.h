@@ -92,16 +92,18 @@ RunningValues emitOnlineStep(mlir::OpBuilder &builder, const TileSizes &sizes,
 
 /// Returns the output `acc / sum` in elements of `type`; zeros in rows without
 /// a key. The sum is 0 in these rows only: in others it is at least 1, a
-/// maximum's exponential, or NaN.
+/// maximum's exponential, or NaN. `init`, null or the score of one more key for
+/// each row, whose value is 0, adds to the sum.
 mlir::Value emitOutput(mlir::OpBuilder &builder, mlir::Location loc,
                        const TileSizes &sizes, RunningValues running,
-                       mlir::FloatType type);
+                       ScoreUnit unit, mlir::Value init, mlir::FloatType type);
 
-/// Returns the log-sum-exp in elements of `type`; minus infinity in rows
-/// without a key.
+/// Returns the log-sum-exp in elements of `type`, with that of `init`; minus
+/// infinity in rows without a key.
 mlir::Value emitLogSumExp(mlir::OpBuilder &builder, mlir::Location loc,
                           const TileSizes &sizes, RunningValues running,
-                          ScoreUnit unit, mlir::FloatType type);
+                          ScoreUnit unit, mlir::Value init,
+                          mlir::FloatType type);
 
 } // namespace fovea
 

@@ -14,22 +14,39 @@
 using namespace mlir;
 using namespace fovea::attn;
 
+static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Returns the score of the key that a row begins from; minus infinity where
+/// `when` says that there is none.
+static Value loadInit(KernelBuilder &b, FinalizeOp op, ValueRange row) {
+  Value lse = op.getInitLse();
+  SmallVector<Value> place;
+  for (int64_t dim :
+       getInitDims(cast<MemRefType>(lse.getType()).getRank()))
+    place.push_back(row[dim]);
+  Value init = b.load(lse, place);
+  if (!op.getWhen())
+    return init;
+  Value none = b.constant(init.getType(), -kInfinity);
+  return arith::SelectOp::create(b, op.getWhen(), init, none);
+}
+
 /// Emits output and log-sum-exp of one row.
 static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
                     ValueRange row) {
   Type type = getElementTypeOrSelf(op.getAcc().getType());
   Type outputType = getElementTypeOrSelf(op.getOutput().getType());
-  const double infinity = std::numeric_limits<double>::infinity();
   Value max = b.load(op.getMax(), row);
   Value sum = b.load(op.getSum(), row);
   Value zero = b.constant(type, 0.0);
   // A sum is 0 only in rows without a key: a maximum's exponential is 1. The
   // comparison is unordered: a NaN reaches the output.
   Value hasKey = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
+  Value init = op.getInitLse() ? loadInit(b, op, row) : Value();
 
-  if (Value lse = op.getLse()) {
-    // Where the maximum is large, the only rounding that counts is the last.
-    Type wide = getElementTypeOrSelf(lse.getType());
+  // Returns the natural logarithm of the sum in elements of `wide`. Where the
+  // maximum is large, the only rounding that counts is the last.
+  auto getLogarithm = [&](Type wide) -> Value {
     SplitConstant ln2 = SplitConstant::ln2(wide);
     Value largest = b.convert(max, wide);
     Value natural =
@@ -41,11 +58,40 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
       for (double part : {ln2.low, ln2.high})
         natural =
             math::FmaOp::create(b, largest, b.constant(wide, part), natural);
-    Value lowest = b.constant(wide, -infinity);
-    b.store(arith::SelectOp::create(b, hasKey, natural, lowest), lse, row);
+    return arith::SelectOp::create(b, hasKey, natural,
+                                   b.constant(wide, -kInfinity));
+  };
+  Value inverse = arith::DivFOp::create(b, b.constant(type, 1.0), sum);
+  Value lse = op.getLse();
+  if (init) {
+    // With d the difference of the two, the smaller one is exp(-|d|) of the
+    // larger one.
+    Type wide = lse ? getElementTypeOrSelf(lse.getType()) : type;
+    Value keys = getLogarithm(wide);
+    init = b.convert(init, wide);
+    Value largest = arith::MaxNumFOp::create(b, keys, init);
+    Value isEmpty =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, largest,
+                              b.constant(wide, -kInfinity));
+    auto getPart = [&](Value part) -> Value {
+      Value difference = arith::SubFOp::create(b, part, largest);
+      return math::ExpOp::create(b, b.convert(difference, type));
+    };
+    Value ofKeys = getPart(keys);
+    Value total = arith::AddFOp::create(b, ofKeys, getPart(init));
+    if (lse) {
+      Value logarithm = math::LogOp::create(b, b.convert(total, wide));
+      Value all = arith::AddFOp::create(b, largest, logarithm);
+      b.store(arith::SelectOp::create(b, isEmpty,
+                                      b.constant(wide, -kInfinity), all),
+              lse, row);
+    }
+    inverse = arith::MulFOp::create(
+        b, inverse, arith::DivFOp::create(b, ofKeys, total));
+  } else if (lse) {
+    b.store(getLogarithm(getElementTypeOrSelf(lse.getType())), lse, row);
   }
 
-  Value inverse = arith::DivFOp::create(b, b.constant(type, 1.0), sum);
   // A scalar condition would become a branch for each vector.
   Value lanesKept = b.splat(VectorType::get({lanes}, b.getI1Type()), hasKey);
   auto emit = [&](Value feature, Type loaded) {

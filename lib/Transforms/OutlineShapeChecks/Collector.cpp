@@ -119,6 +119,16 @@ void OpCollector::collect(attn::AttentionOp attention) {
   addEqual(k, 1, v, 1);
   addEqual(q, 3, k, 3);
   addEqual(k, 2, v, 2);
+  if (Value output = attention.getInitOutput()) {
+    for (int64_t dim = 0; dim < 3; ++dim)
+      addEqual(q, dim, output, dim);
+    addEqual(v, 3, output, 3);
+  }
+  if (Value lse = attention.getInitLse()) {
+    int64_t rank = cast<RankedTensorType>(lse.getType()).getRank();
+    for (auto [dim, row] : llvm::enumerate(attn::getInitDims(rank)))
+      addEqual(q, row, lse, dim);
+  }
   Value extents[] = {makeDim(q, 0), makeDim(q, 1), makeDim(q, 2),
                      makeDim(k, 2)};
   collectRegion(attention.getScore(), extents);

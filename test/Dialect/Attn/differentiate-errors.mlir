@@ -126,11 +126,3 @@ func.func @bits(%x: tensor<4xf32>) -> tensor<4xf32> {
   } : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
-
-// -----
-
-func.func @merge(%p: tensor<2x1x2x3x8xf32>, %l: tensor<2x1x2x3xf32>) -> tensor<1x2x3x8xf32> {
-  // expected-error@+1 {{'attn.merge' op has no derivative}}
-  %o = attn.merge %p, %l : tensor<2x1x2x3x8xf32>, tensor<2x1x2x3xf32> -> tensor<1x2x3x8xf32>
-  return %o : tensor<1x2x3x8xf32>
-}

@@ -199,7 +199,7 @@ func.func @attention_score_type(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16
 
 func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
   // expected-error@+1 {{expects a dropout probability, a seed and an offset together, or none of them}}
-  %o = "attn.attention"(%q, %q, %q) <{scale = 1.0 : f64, dropout = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> ({}, {})
+  %o = "attn.attention"(%q, %q, %q) <{scale = 1.0 : f64, dropout = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>}> ({}, {})
     : (tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>, tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16>
   return %o : tensor<1x2x8x64xf16>
 }

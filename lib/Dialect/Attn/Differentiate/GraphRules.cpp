@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fovea/Analysis/Formula.h"
+#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/Differentiate/Backward.h"
 
 #include "fovea/Dialect/Attn/Differentiate/LoopNest.h"
@@ -84,6 +85,131 @@ static void pull(Backward &backward, SumQueriesOp op, Value gradient) {
 // Attention
 //===----------------------------------------------------------------------===//
 
+/// Returns gradients of attention's operands, without what its probabilities
+/// come from.
+static AttentionBackwardOp
+buildGradients(OpBuilder &builder, AttentionOp op, Value gradient,
+               Value lseGradient, ValueRange captures) {
+  Value query = op.getQuery(), key = op.getKey(), value = op.getValue();
+  auto gradients = AttentionBackwardOp::create(
+      builder, op.getLoc(), query.getType(), key.getType(), value.getType(),
+      captures.getTypes(), query, key, value, gradient,
+      /*probabilities=*/Value(), /*lse=*/Value(), /*delta=*/Value(),
+      lseGradient, captures, op.getScaleAttr(), op.getDropoutAttr(),
+      op.getSeed(), op.getOffset(), /*schedule=*/ScheduleAttr());
+  IRMapping mapping;
+  op.getScore().cloneInto(&gradients.getScore(), mapping);
+  op.getMask().cloneInto(&gradients.getMask(), mapping);
+  return gradients;
+}
+
+/// Adds the gradients of the state that attention starts from. With
+/// `p0 = exp(lse0 - lse)` they are `do0 = p0 * do` and `dlse0 = p0 * (sum over d
+/// of do * o0 - delta)`.
+static void pullState(Backward &backward, AttentionOp op, Value gradient,
+                      Value delta) {
+  OpBuilder &builder = backward.builder;
+  Location loc = op.getLoc();
+  Value initOutput = op.getInitOutput(), initLse = op.getInitLse();
+  FloatType type = op.getAccumulationType();
+  SmallVector<unsigned> dims;
+  for (int64_t dim :
+       getInitDims(cast<RankedTensorType>(initLse.getType()).getRank()))
+    dims.push_back(dim);
+  auto build = [&](unsigned rank, ArrayRef<unsigned> outer, Value ofRows,
+                   Value ofFeatures, Value like,
+                   llvm::function_ref<Value(Formula &, Value, Value)> term) {
+    LoopNest nest;
+    nest.sizes = tensor::getMixedSizes(builder, loc, gradient);
+    nest.sizes.resize(rank);
+    AffineMap rows = mapTo(builder, rank, {0, 1, 2});
+    nest.addInput(initLse, mapTo(builder, rank, dims));
+    nest.addInput(op.getLse(), rows);
+    nest.addInput(ofRows ? ofRows : ofFeatures,
+                  ofRows ? rows : mapAll(builder, rank));
+    Value sum = buildSum(
+        builder, loc, nest, outer,
+        cast<FloatType>(getElementTypeOrSelf(like)),
+        [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
+          Formula wide = {b, l, b.getF64Type()};
+          Formula f = {b, l, type};
+          Value first = wide.convert(in[0]), all = wide.convert(in[1]);
+          // No key has minus infinity less minus infinity.
+          Value isEmpty = wide.compare(
+              arith::CmpFPredicate::OEQ, first,
+              -std::numeric_limits<double>::infinity());
+          Value difference =
+              wide.select(isEmpty, wide.number(0.0), wide.sub(first, all));
+          Value share = f.make<math::ExpOp>(f.convert(difference));
+          return f.select(isEmpty, f.number(0.0),
+                          term(f, share, f.convert(in[2])));
+        });
+    backward.add(loc, like, castTensor(builder, loc, sum, like.getType()));
+  };
+  if (initOutput && backward.isVaried(initOutput))
+    build(4, {0, 1, 2, 3}, Value(), gradient, initOutput,
+          [](Formula &f, Value share, Value x) { return f.mul(share, x); });
+  if (!backward.isVaried(initLse))
+    return;
+  if (initOutput) {
+    auto rowType =
+        cast<RankedTensorType>(op.getLse().getType()).clone(Type(type));
+    Value sums =
+        buildDelta(builder, loc, gradient, initOutput, Value(), rowType);
+    delta = arith::SubFOp::create(builder, loc, delta, sums);
+  }
+  build(3, dims, delta, Value(), initLse,
+        [](Formula &f, Value share, Value x) {
+          return f.neg(f.mul(share, x));
+        });
+}
+
+/// Keeps the forward pass as it is, with a log-sum-exp from which probabilities
+/// are recomputed: there are none of the state.
+static void pullFromState(Backward &backward, AttentionOp op, Value gradient,
+                          Value lseGradient, ValueRange captures,
+                          ArrayRef<Value> primals) {
+  OpBuilder &builder = backward.builder;
+  Location loc = op.getLoc();
+  AttentionBackwardOp gradients =
+      buildGradients(builder, op, gradient, /*lseGradient=*/Value(), captures);
+  OpBuilder forward(op);
+  auto outputType = cast<RankedTensorType>(op.getOutput().getType());
+  auto rowType = RankedTensorType::get(outputType.getShape().drop_back(),
+                                       op.getAccumulationType());
+  // In f32 the log-sum-exp of large scores would have no room for the logarithm
+  // of the sum.
+  auto attention = AttentionOp::create(
+      forward, loc, outputType, rowType.clone(forward.getF64Type()),
+      op.getQuery(), op.getKey(), op.getValue(), op.getScaleAttr(),
+      op.getDropoutAttr(), op.getSeed(), op.getOffset(), op.getInitOutput(),
+      op.getInitLse(), op.getScheduleAttr());
+  attention.getScore().takeBody(op.getScore());
+  attention.getMask().takeBody(op.getMask());
+  op.getOutput().replaceAllUsesWith(attention.getOutput());
+  if (op.getLse())
+    op.getLse().replaceAllUsesWith(
+        castTensor(forward, loc, attention.getLse(), op.getLse().getType()));
+  op.erase();
+
+  // Delta is computed from the gradient that is multiplied, which a GPU rounds
+  // first.
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(gradients);
+  if (machine::getTargetOrDefault(gradients).isGpu())
+    gradient = convertFloats(builder, loc, gradient,
+                             fovea::getProductType(gradients));
+  Value delta = buildDelta(builder, loc, gradient, attention.getOutput(),
+                           lseGradient, rowType);
+  gradients.getGradientMutable().assign(gradient);
+  gradients.getLseMutable().assign(attention.getLse());
+  gradients.getDeltaMutable().assign(delta);
+  builder.setInsertionPointAfter(gradients);
+  pullState(backward, attention, gradient, delta);
+  for (auto [primal, result] : llvm::zip_equal(primals, gradients.getResults()))
+    backward.add(loc, primal, result);
+}
+
 /// Writes the forward pass as a graph, whose probabilities the gradients of
 /// `op` are computed from.
 static LogicalResult pull(Backward &backward, AttentionOp op) {
@@ -100,7 +226,6 @@ static LogicalResult pull(Backward &backward, AttentionOp op) {
                             "number that depends on operands, not a tensor");
     captures.push_back(value);
   }
-  Value query = op.getQuery(), key = op.getKey(), value = op.getValue();
   Value gradient = backward.lookup(op.getOutput());
   if (!gradient)
     gradient =
@@ -110,27 +235,111 @@ static LogicalResult pull(Backward &backward, AttentionOp op) {
   if (lseGradient)
     lseGradient =
         convertFloats(builder, loc, lseGradient, op.getAccumulationType());
+  SmallVector<Value> primals = {op.getQuery(), op.getKey(), op.getValue()};
+  llvm::append_range(primals, captures);
+  if (op.getInitLse()) {
+    pullFromState(backward, op, gradient, lseGradient, captures, primals);
+    return success();
+  }
 
-  auto gradients = AttentionBackwardOp::create(
-      builder, loc, query.getType(), key.getType(), value.getType(),
-      ValueRange(captures).getTypes(), query, key, value, gradient,
-      /*probabilities=*/Value(), /*lse=*/Value(), /*delta=*/Value(),
-      lseGradient, captures, op.getScaleAttr(), op.getDropoutAttr(),
-      op.getSeed(), op.getOffset(), /*schedule=*/ScheduleAttr());
-  IRMapping mapping;
-  op.getScore().cloneInto(&gradients.getScore(), mapping);
-  op.getMask().cloneInto(&gradients.getMask(), mapping);
+  AttentionBackwardOp gradients =
+      buildGradients(builder, op, gradient, lseGradient, captures);
   SmallVector<Operation *> graph;
   op.decompose(graph);
   for (Operation *created : graph)
     if (auto softmax = dyn_cast<SoftmaxOp>(created))
       gradients.getProbabilitiesMutable().assign(softmax.getResult());
-
-  SmallVector<Value> primals = {query, key, value};
-  llvm::append_range(primals, captures);
   for (auto [primal, result] : llvm::zip_equal(primals, gradients.getResults()))
     backward.add(loc, primal, result);
   return success();
+}
+
+/// The gradient of a part is its weight, `w[p] = exp(part_lse[p] - lse)`, times
+/// that of the output, and `dpart_lse[p] = w[p] * (sum over d of do * (parts[p] -
+/// o) + dlse)`.
+static void pull(Backward &backward, MergeOp op) {
+  OpBuilder &builder = backward.builder;
+  Location loc = op.getLoc();
+  Value parts = op.getParts(), partLse = op.getPartLse();
+  FloatType type = accumulationType({parts, op.getOutput()});
+  Value gradient = backward.lookup(op.getOutput());
+  if (!gradient)
+    gradient =
+        buildZeros(builder, loc, op.getOutput(),
+                   cast<FloatType>(getElementTypeOrSelf(op.getOutput())));
+  Value lseGradient = op.getLse() ? backward.lookup(op.getLse()) : Value();
+  auto outputType = cast<RankedTensorType>(op.getOutput().getType());
+  auto rowType =
+      RankedTensorType::get(outputType.getShape().drop_back(), type);
+  // Merged again, where the op has no log-sum-exp of its own.
+  OpBuilder forward(op);
+  auto merged = MergeOp::create(forward, loc, outputType,
+                                rowType.clone(forward.getF64Type()), parts,
+                                partLse);
+  op.getOutput().replaceAllUsesWith(merged.getOutput());
+  if (op.getLse())
+    op.getLse().replaceAllUsesWith(
+        castTensor(forward, loc, merged.getLse(), op.getLse().getType()));
+  op.erase();
+  Value delta = buildDelta(builder, loc, gradient, merged.getOutput(),
+                           lseGradient, rowType);
+
+  // Loops: part, batch, head, query, feature.
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, parts);
+  auto build = [&](Value like, ArrayRef<unsigned> outer, bool hasFeatures,
+                   ArrayRef<std::pair<Value, bool>> inputs,
+                   llvm::function_ref<Value(Formula &, ValueRange)> term) {
+    unsigned rank = hasFeatures ? 5 : 4;
+    LoopNest nest;
+    nest.sizes.assign(sizes.begin(), sizes.begin() + rank);
+    AffineMap rows = mapTo(builder, rank, {1, 2, 3});
+    nest.addInput(partLse, mapTo(builder, rank, {0, 1, 2, 3}));
+    nest.addInput(merged.getLse(), rows);
+    for (auto [input, isOfPart] : inputs) {
+      unsigned inputRank = cast<RankedTensorType>(input.getType()).getRank();
+      SmallVector<unsigned> loops = llvm::to_vector(
+          llvm::seq<unsigned>(isOfPart ? 0 : 1,
+                              inputRank + (isOfPart ? 0 : 1)));
+      nest.addInput(input, mapTo(builder, rank, loops));
+    }
+    return buildSum(
+        builder, loc, nest, outer, cast<FloatType>(getElementTypeOrSelf(like)),
+        [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
+          Formula wide = {b, l, b.getF64Type()};
+          Formula f = {b, l, type};
+          Value part = wide.convert(in[0]), all = wide.convert(in[1]);
+          Value isEmpty = wide.compare(
+              arith::CmpFPredicate::OEQ, part,
+              -std::numeric_limits<double>::infinity());
+          Value difference =
+              wide.select(isEmpty, wide.number(0.0), wide.sub(part, all));
+          SmallVector<Value> values = {
+              f.make<math::ExpOp>(f.convert(difference))};
+          for (Value value : in.drop_front(2))
+            values.push_back(f.convert(value));
+          return f.select(isEmpty, f.number(0.0), term(f, values));
+        });
+  };
+  if (backward.isVaried(parts))
+    backward.add(loc, parts,
+                 build(parts, {0, 1, 2, 3, 4}, true, {{gradient, false}},
+                       [](Formula &f, ValueRange in) {
+                         return f.mul(in[0], in[1]);
+                       }));
+  if (!backward.isVaried(partLse))
+    return;
+  // The sum over the features, and what does not depend on them.
+  Value sums = build(partLse, {0, 1, 2, 3}, true,
+                     {{gradient, false}, {parts, true}},
+                     [](Formula &f, ValueRange in) {
+                       return f.mul(in[0], f.mul(in[1], in[2]));
+                     });
+  Value rest = build(partLse, {0, 1, 2, 3}, false, {{delta, false}},
+                     [](Formula &f, ValueRange in) {
+                       return f.neg(f.mul(in[0], in[1]));
+                     });
+  backward.add(loc, partLse, sums);
+  backward.add(loc, partLse, rest);
 }
 
 //===----------------------------------------------------------------------===//
@@ -488,6 +697,10 @@ std::optional<LogicalResult> differentiate::pullGraph(Backward &backward,
                                                       Operation *op) {
   if (auto attention = dyn_cast<AttentionOp>(op))
     return pull(backward, attention);
+  if (auto merge = dyn_cast<MergeOp>(op)) {
+    pull(backward, merge);
+    return success();
+  }
   if (op->getNumResults() != 1)
     return std::nullopt;
   OpBuilder &builder = backward.builder;

@@ -124,29 +124,6 @@ static void eraseUnused(RewriterBase &rewriter, Operation *op) {
 // Recomputing
 //===----------------------------------------------------------------------===//
 
-/// Returns the sum over d of gradient * output, less the gradient of the
-/// log-sum-exp.
-static Value buildDelta(OpBuilder &builder, AttentionBackwardOp op,
-                        Value gradient, Value output, RankedTensorType type) {
-  LoopNest nest;
-  Location loc = op.getLoc();
-  nest.sizes = tensor::getMixedSizes(builder, loc, gradient);
-  nest.addInput(gradient, mapAll(builder, 4));
-  nest.addInput(output, mapAll(builder, 4));
-  FloatType element = op.getAccumulationType();
-  Value delta =
-      buildSum(builder, loc, nest, {0, 1, 2}, element,
-               [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
-                 Formula f = {b, l, element};
-                 return f.mul(f.convert(in[0]), f.convert(in[1]));
-               });
-  delta = castTensor(builder, loc, delta, type);
-  if (Value lseGradient = op.getLseGradient())
-    delta = arith::SubFOp::create(builder, loc, delta,
-                                  castTensor(builder, loc, lseGradient, type));
-  return delta;
-}
-
 /// Builds the forward pass that saves no probabilities, next to the one that
 /// does.
 static AttentionOp buildForward(RewriterBase &rewriter, AttentionBackwardOp op,
@@ -161,7 +138,8 @@ static AttentionOp buildForward(RewriterBase &rewriter, AttentionBackwardOp op,
   auto attention = AttentionOp::create(
       rewriter, forward.values.getLoc(), outputType, lseType, op.getQuery(),
       op.getKey(), op.getValue(), op.getScaleAttr(), op.getDropoutAttr(),
-      op.getSeed(), op.getOffset(), /*schedule=*/ScheduleAttr());
+      op.getSeed(), op.getOffset(), /*initOutput=*/Value(),
+      /*initLse=*/Value(), /*schedule=*/ScheduleAttr());
   rewriter.cloneRegionBefore(op.getScore(), attention.getScore(),
                              attention.getScore().end());
   rewriter.cloneRegionBefore(op.getMask(), attention.getMask(),
@@ -181,8 +159,8 @@ static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
   if (machine::getTargetOrDefault(op).isGpu())
     gradient = convertFloats(rewriter, op.getLoc(), gradient,
                              fovea::getProductType(op));
-  Value delta =
-      buildDelta(rewriter, op, gradient, attention.getOutput(), rowType);
+  Value delta = buildDelta(rewriter, op.getLoc(), gradient,
+                           attention.getOutput(), op.getLseGradient(), rowType);
   auto gradients = AttentionBackwardOp::create(
       rewriter, op.getLoc(), op.getQueryGradient().getType(),
       op.getKeyGradient().getType(), op.getValueGradient().getType(),

@@ -205,3 +205,24 @@ Value differentiate::buildScatter(OpBuilder &builder, Location loc,
     return Value();
   return convertFloats(builder, loc, loops.results.front(), element);
 }
+
+Value differentiate::buildDelta(OpBuilder &builder, Location loc,
+                                Value gradient, Value output, Value lseGradient,
+                                RankedTensorType type) {
+  LoopNest nest;
+  nest.sizes = tensor::getMixedSizes(builder, loc, gradient);
+  nest.addInput(gradient, mapAll(builder, 4));
+  nest.addInput(output, mapAll(builder, 4));
+  auto element = cast<FloatType>(type.getElementType());
+  Value delta =
+      buildSum(builder, loc, nest, {0, 1, 2}, element,
+               [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
+                 Formula f = {b, l, element};
+                 return f.mul(f.convert(in[0]), f.convert(in[1]));
+               });
+  delta = castTensor(builder, loc, delta, type);
+  if (lseGradient)
+    delta = arith::SubFOp::create(builder, loc, delta,
+                                  castTensor(builder, loc, lseGradient, type));
+  return delta;
+}

@@ -35,6 +35,42 @@ static void printUpdate(OpAsmPrinter &printer, Operation *, UpdateAttr update) {
   printer << stringifyUpdate(update.getValue());
 }
 
+using OptionalOperand = std::optional<OpAsmParser::UnresolvedOperand>;
+
+/// Parses `init(%output, %lse : types)` or `init(%lse : type)`, if it is there.
+static ParseResult parseInit(OpAsmParser &parser, OptionalOperand &output,
+                             Type &outputType, OptionalOperand &lse,
+                             Type &lseType) {
+  if (failed(parser.parseOptionalKeyword("init")))
+    return success();
+  if (parser.parseLParen() || parser.parseOperand(lse.emplace()))
+    return failure();
+  bool hasOutput = succeeded(parser.parseOptionalComma());
+  if (hasOutput) {
+    output = lse;
+    if (parser.parseOperand(*lse))
+      return failure();
+  }
+  if (parser.parseColon() ||
+      (hasOutput && (parser.parseType(outputType) || parser.parseComma())) ||
+      parser.parseType(lseType) || parser.parseRParen())
+    return failure();
+  return success();
+}
+
+static void printInit(OpAsmPrinter &printer, Operation *, Value output,
+                      Type outputType, Value lse, Type lseType) {
+  if (!lse)
+    return;
+  printer << "init(";
+  if (output)
+    printer << output << ", ";
+  printer << lse << " : ";
+  if (output)
+    printer << outputType << ", ";
+  printer << lseType << ")";
+}
+
 #define GET_OP_CLASSES
 #include "fovea/Dialect/Attn/IR/AttnOps.cpp.inc"
 
@@ -199,8 +235,28 @@ void AttentionOp::decompose(SmallVectorImpl<Operation *> &graph) {
   if (getDropoutAttr())
     value = add(DropoutOp::create(builder, loc, scoreType, value,
                                   getDropoutAttr(), getSeed(), getOffset()));
-  value = add(
-      ValuesOp::create(builder, loc, getOutput().getType(), value, getValue()));
+  auto outputType = cast<RankedTensorType>(getOutput().getType());
+  if (getInitLse()) {
+    // The rounding comes after the states are merged.
+    value = add(ValuesOp::create(builder, loc,
+                                 outputType.clone(getAccumulationType()), value,
+                                 getValue()));
+    auto rowType =
+        RankedTensorType::get(outputType.getShape().drop_back(),
+                              getElementTypeOrSelf(getInitLse()));
+    auto lseType = getLse() ? cast<RankedTensorType>(getLse().getType())
+                            : RankedTensorType();
+    if (lseType && lseType.getElementType().isF64())
+      rowType = lseType;
+    Value lse = add(LogSumExpOp::create(builder, loc, rowType, scores));
+    SmallVector<Value> merged =
+        mergeStates(builder, loc, {value, lse},
+                    {getInitOutput(), getInitLse()}, outputType, lseType);
+    replaceAllUsesWith(merged);
+    erase();
+    return;
+  }
+  value = add(ValuesOp::create(builder, loc, outputType, value, getValue()));
   getOutput().replaceAllUsesWith(value);
   if (getLse())
     getLse().replaceAllUsesWith(

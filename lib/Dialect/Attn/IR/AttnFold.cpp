@@ -134,7 +134,7 @@ struct FillWithoutKeys : OpRewritePattern<AttentionOp> {
 
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
-    if (op.getKey().getType().getDimSize(2) != 0)
+    if (op.getKey().getType().getDimSize(2) != 0 || op.getInitLse())
       return failure();
     SmallVector<Value> results;
     for (OpResult result : op->getResults()) {

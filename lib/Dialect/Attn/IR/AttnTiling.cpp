@@ -482,10 +482,26 @@ FinalizeOp::getTiledImplementation(OpBuilder &builder, ArrayRef<Fold> offsets,
                                    ArrayRef<Fold> sizes) {
   TilingResult result;
   SmallVector<Value> operands;
-  for (Value operand : getOperands())
-    operands.push_back(sliceOf(builder, getLoc(), operand, offsets, sizes,
-                               result.generatedSlices));
-  auto inits = ArrayRef(operands).drop_front(3);
+  for (Value operand : getOperands()) {
+    if (operand == getWhen()) {
+      operands.push_back(operand);
+      continue;
+    }
+    SmallVector<Fold> tileOffsets(offsets), tileSizes(sizes);
+    if (operand == getInitLse()) {
+      ArrayRef<int64_t> dims =
+          getInitDims(cast<ShapedType>(operand.getType()).getRank());
+      auto pick = [&](ArrayRef<Fold> all) {
+        return llvm::map_to_vector(dims, [&](int64_t dim) { return all[dim]; });
+      };
+      tileOffsets = pick(offsets);
+      tileSizes = pick(sizes);
+    }
+    operands.push_back(sliceOf(builder, getLoc(), operand, tileOffsets,
+                               tileSizes, result.generatedSlices));
+  }
+  auto inits =
+      ArrayRef(operands).drop_front(getOutputMutable().getOperandNumber());
   auto types = hasPureTensorSemantics()
                    ? SmallVector<Type>(ValueRange(inits).getTypes())
                    : SmallVector<Type>();

@@ -457,6 +457,12 @@ LogicalResult AttentionOp::verify() {
               {{"query", sizeOf(q, dim)}, {"lse", sizeOf(lse, dim)}})))
         return failure();
   }
+  if (getInitOutput() && failed(verifySameShape(*this, "the initial output",
+                                                getInitOutput(), "output", o)))
+    return failure();
+  if (getInitLse() &&
+      failed(verifyInitLse(*this, o, getInitLse(), accumulation)))
+    return failure();
   if (failed(verifyFinite(*this, "scale", getScale())) ||
       failed(verifyDropout(*this, getDropout(), getSeed(), getOffset())))
     return failure();
@@ -843,6 +849,11 @@ LogicalResult FinalizeOp::verify() {
     return emitOpError("expects output to have a float element type, but it "
                        "is ")
            << output.getType();
+  if (getWhen() && !getInitLse())
+    return emitOpError("expects `when` only beside `init`");
+  if (getInitLse() && failed(verifyInitLse(*this, output, getInitLse(),
+                                           getElementTypeOrSelf(acc))))
+    return failure();
   if (!lse)
     return success();
   if (failed(verifyRank(*this, "lse", lse, 3)) ||

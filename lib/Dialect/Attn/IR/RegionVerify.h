@@ -20,6 +20,11 @@ llvm::LogicalResult verifyRegion(mlir::Operation *op, llvm::StringRef name,
                                  llvm::ArrayRef<mlir::Type> arguments,
                                  mlir::Type result);
 
+/// Checks the log-sum-exp of a state that rows begin from; `rows` is a tensor
+/// [B, H, Sq, ...].
+llvm::LogicalResult verifyInitLse(mlir::Operation *op, mlir::Value rows,
+                                  mlir::Value lse, mlir::Type accumulation);
+
 } // namespace fovea::attn
 
 #endif // FOVEA_LIB_DIALECT_ATTN_IR_REGIONVERIFY_H

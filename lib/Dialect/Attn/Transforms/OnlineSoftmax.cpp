@@ -102,14 +102,26 @@ static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
         value = result;
   }
 
-  SmallVector<Value> inits = {emptyOf(rewriter, loc, outputType, sizes)};
-  if (op.getLse())
-    inits.push_back(emptyOf(rewriter, loc,
-                            cast<RankedTensorType>(op.getLse().getType()),
+  auto lseType = op.getLse() ? cast<RankedTensorType>(op.getLse().getType())
+                             : RankedTensorType();
+  // A state with an output is merged by what reads the result.
+  bool merges = op.getInitOutput() != nullptr;
+  SmallVector<Value> inits = {
+      emptyOf(rewriter, loc, merges ? accType : outputType, sizes)};
+  if (lseType || merges)
+    inits.push_back(emptyOf(rewriter, loc, lseType ? lseType : rowType,
                             sizes.drop_back()));
-  rewriter.replaceOpWithNewOp<FinalizeOp>(
-      op, ValueRange(inits).getTypes(), running[0], running[1], running[2],
+  auto finalize = FinalizeOp::create(
+      rewriter, loc, ValueRange(inits).getTypes(), running[0], running[1],
+      running[2], merges ? Value() : op.getInitLse(), /*when=*/Value(),
       inits[0], inits.size() == 2 ? inits[1] : Value(), /*natural=*/hasRegion);
+  if (!merges)
+    return rewriter.replaceOp(op, finalize);
+  rewriter.replaceOp(
+      op, mergeStates(rewriter, loc,
+                      {finalize->getResult(0), finalize->getResult(1)},
+                      {op.getInitOutput(), op.getInitLse()}, outputType,
+                      lseType));
 }
 
 /// Replaces the backward pass by additions to sums that begin at zero, and

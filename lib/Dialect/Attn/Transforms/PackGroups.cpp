@@ -17,6 +17,7 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -139,6 +140,37 @@ static void packRegion(RewriterBase &rewriter, Region &from, Region &to,
   rewriter.mergeBlocks(&old, block, arguments);
 }
 
+/// Returns an initial log-sum-exp of all heads as one of packed rows.
+static Value packInit(OpBuilder &builder, Location loc, Value lse,
+                      const Group &group) {
+  auto type = cast<RankedTensorType>(lse.getType());
+  if (type.getRank() == 3)
+    return packRows(builder, loc, lse, group);
+  if (type.getRank() == 1 && group.queries > 1) {
+    // Each query has a row of its own.
+    auto wide = RankedTensorType::get(
+        {group.kvHeads * group.heads, group.queries}, type.getElementType());
+    Value empty = tensor::EmptyOp::create(builder, loc, wide.getShape(),
+                                          type.getElementType());
+    lse = linalg::BroadcastOp::create(builder, loc, lse, empty,
+                                      builder.getDenseI64ArrayAttr({1}))
+              ->getResult(0);
+    type = wide;
+  }
+  SmallVector<OpFoldResult> sizes = {builder.getIndexAttr(group.kvHeads),
+                                     builder.getIndexAttr(group.heads)};
+  SmallVector<ReassociationIndices> split = {{0, 1}};
+  if (type.getRank() == 2) {
+    split.push_back({2});
+    sizes.push_back(builder.getIndexAttr(group.queries));
+  }
+  lse = expandShape(builder, loc, lse, split, sizes);
+  if (type.getRank() == 1)
+    return lse;
+  SmallVector<ReassociationIndices> join = {{0}, {1, 2}};
+  return tensor::CollapseShapeOp::create(builder, loc, lse, join);
+}
+
 void PackGroups::pack(RewriterBase &rewriter, AttentionOp op,
                       const Group &group) {
   Location loc = op.getLoc();
@@ -155,7 +187,12 @@ void PackGroups::pack(RewriterBase &rewriter, AttentionOp op,
   auto packed = AttentionOp::create(
       rewriter, loc, types[0], types.size() > 1 ? types[1] : Type(), query,
       op.getKey(), op.getValue(), op.getScaleAttr(), op.getDropoutAttr(),
-      op.getSeed(), op.getOffset(), op.getScheduleAttr());
+      op.getSeed(), op.getOffset(),
+      op.getInitOutput() ? packRows(rewriter, loc, op.getInitOutput(), group)
+                         : Value(),
+      op.getInitLse() ? packInit(rewriter, loc, op.getInitLse(), group)
+                      : Value(),
+      op.getScheduleAttr());
   packRegion(rewriter, op.getScore(), packed.getScore(), group);
   packRegion(rewriter, op.getMask(), packed.getMask(), group);
   rewriter.setInsertionPointAfter(packed);

@@ -65,6 +65,12 @@ mlir::Value buildScatter(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value buildZeros(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value like, mlir::FloatType element);
 
+/// Returns, of type `type`, the sum over the features of `gradient * output`,
+/// less the gradient of the log-sum-exp if it is given.
+mlir::Value buildDelta(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::Value gradient, mlir::Value output,
+                       mlir::Value lseGradient, mlir::RankedTensorType type);
+
 /// Returns `tensor` with the element type and the static sizes of `type`.
 mlir::Value castTensor(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::Value tensor, mlir::Type type);

@@ -70,6 +70,24 @@ mlir::Value expandShape(mlir::OpBuilder &builder, mlir::Location loc,
                         llvm::ArrayRef<mlir::ReassociationIndices> groups,
                         llvm::ArrayRef<mlir::OpFoldResult> sizes);
 
+/// Returns the dimensions of `[B, H, Sq]` that those of an initial log-sum-exp
+/// of this rank stand for.
+llvm::ArrayRef<int64_t> getInitDims(int64_t rank);
+
+/// What attention to some keys contributes: an output, null for zeros, and a
+/// log-sum-exp.
+struct State {
+  mlir::Value output, lse;
+};
+
+/// Returns the output of both states' keys and, if `lseType` is not null, their
+/// log-sum-exp. `state` has an output in the accumulation type and `[B, H,
+/// Sq]` log-sum-exps; `init` is as `attn.attention` takes it.
+llvm::SmallVector<mlir::Value>
+mergeStates(mlir::OpBuilder &builder, mlir::Location loc, State state,
+            State init, mlir::RankedTensorType outputType,
+            mlir::RankedTensorType lseType);
+
 } // namespace fovea::attn
 
 #endif // FOVEA_DIALECT_ATTN_IR_ATTN_H

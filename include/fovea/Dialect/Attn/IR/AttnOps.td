@@ -434,7 +434,20 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
         p[i, j] = dropout(exp(s[i, j] - lse[i]))
         o[i, d] = sum over j of p[i, j] * v[j, d]
 
-    for every batch and head. Both regions are optional: without a score region
+    for every batch and head. With `init(%o0, %lse0)` attention starts from a
+    state, the results of attention to other keys: of the same two formulas with
+    `v` and `s`, `lse` and `o` are those of all keys,
+
+        lse[i]  = log(exp(lse0[i]) + sum over j of exp(s[i, j]))
+        o[i, d] = exp(lse0[i] - lse[i]) * o0[i, d] + sum over j of p[i, j] * v[j, d]
+
+    Without `%o0`, as in `init(%lse0)`, `o0` is 0: `%lse0` is then the score of
+    one more key whose value is 0, a sink. `%o0` has the shape of the output;
+    `%lse0` is f32 or f64, and `[B, H, Sq]`, `[H, Sq]` for all batches, or
+    `[H]` for all queries of a head. Where `lse0` is minus infinity there is no
+    state, whatever `o0` holds. Dropout does not act on the state.
+
+    Both regions are optional: without a score region
     scores are unchanged, without a mask region all are kept. Both may be
     evaluated for every score, the score region also where the mask excludes the
     score; the dialect's description lists the operations that they may hold,
@@ -476,6 +489,8 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
                        Attn_Tensor4D:$value, F64Attr:$scale,
                        OptionalAttr<F64Attr>:$dropout, Optional<I64>:$seed,
                        Optional<I64>:$offset,
+                       Optional<Attn_Tensor4D>:$initOutput,
+                       Optional<TensorRankOf<[F32, F64], [1, 2, 3]>>:$initLse,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule);
   let results = (outs Attn_Tensor4D:$output,
                       Optional<3DTensorOf<[F32, F64]>>:$lse);
@@ -483,6 +498,7 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $query `,` $key `,` $value `scale` `(` $scale `)`
     (`dropout` `(` $dropout^ `,` $seed `,` $offset `)`)?
+    custom<Init>($initOutput, type($initOutput), $initLse, type($initLse))
     (`score` $score^)? (`mask` $mask^)? attr-dict
     `:` type($query) `,` type($key) `,` type($value)
     `->` type($output) (`,` type($lse)^)?
@@ -609,8 +625,9 @@ def MergeOp : Attn_GraphOp<"merge"> {
     output is 0 and `lse` is minus infinity.
 
     The order of all sums depends on `P` only, and that of the output is
-    ascending: the results have the same bits in every run. Weights and sums are in the accumulation type; f64 log-sum-exps are
-    subtracted in f64, before that. Parts should be in the accumulation type, so
+    ascending: the results have the same bits in every run. Weights and sums are
+    in the accumulation type; f64 log-sum-exps are subtracted in f64, before
+    that. Parts should be in the accumulation type, so
     that each element is rounded once. As everywhere, a log-sum-exp has no room
     for the logarithm of a sum beside large scores: beyond 1e15 in f64, parts
     with the same largest score get the same weight.
@@ -900,7 +917,8 @@ def ParallelAddSliceOp : Attn_Op<"parallel_add_slice",
   let hasVerifier = 1;
 }
 
-def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
+def FinalizeOp : Attn_DestinationOp<"finalize",
+    [AttrSizedOperandSegments, Attn_Tiling]> {
   let summary = "Output and log-sum-exp from the running values";
   let description = [{
     `out[i, d] = acc[i, d] / sum[i]` rounded to the output's element type, and
@@ -918,12 +936,15 @@ def FinalizeOp : Attn_DestinationOp<"finalize", [Attn_Tiling]> {
     ```
   }];
   let arguments = (ins Attn_TensorOrMemRef:$acc, Attn_TensorOrMemRef:$max,
-                       Attn_TensorOrMemRef:$sum, Attn_TensorOrMemRef:$output,
+                       Attn_TensorOrMemRef:$sum,
+                       Optional<Attn_TensorOrMemRef>:$initLse,
+                       Optional<I1>:$when, Attn_TensorOrMemRef:$output,
                        Optional<Attn_TensorOrMemRef>:$lse, UnitAttr:$natural);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     (`natural` $natural^)? `ins` `(` $acc `,` $max `,` $sum `:`
               type($acc) `,` type($max) `,` type($sum) `)`
+    (`init` `(` $initLse^ `:` type($initLse) `)`)? (`when` `(` $when^ `)`)?
     `outs` `(` $output (`,` $lse^)? `:` type($output) (`,` type($lse)^)? `)`
     attr-dict (`->` type($results)^)?
   }];

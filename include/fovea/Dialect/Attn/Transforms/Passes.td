@@ -130,7 +130,7 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
   ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
-    "::mlir::tensor::TensorDialect"
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numPacked", "num-packed", "Number of attentions packed">
@@ -205,7 +205,9 @@ def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
     The pass replaces the softmax of a whole row by the recurrence of
     `attn.online_attention`, which reads the keys in any order and in any
     pieces, and `attn.finalize`, which divides by the sum. The running values
-    begin as `linalg.fill` of zero and of minus infinity.
+    begin as `linalg.fill` of zero and of minus infinity. A state without an
+    output that attention begins from, such as a sink, is added by
+    `attn.finalize`; one with an output is merged by elementwise ops behind.
 
     `passes` is the number of times that the keys are read:
 
@@ -225,7 +227,8 @@ def AttnOnlineSoftmax : Pass<"attn-online-softmax"> {
   }];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"
   ];
   let options = [
     Option<"passes", "passes", "int", /*default=*/"1",

@@ -644,6 +644,8 @@ void Plan::build(SmallVectorImpl<Operation *> &erased,
   auto attention = AttentionOp::create(builder, loc, outputType, lseType, q, k,
                                        v, builder.getF64FloatAttr(score.scale),
                                        dropout, seed, offset,
+                                       /*initOutput=*/Value(),
+                                       /*initLse=*/Value(),
                                        /*schedule=*/ScheduleAttr());
   if (score.value != score.base)
     buildScoreRegion(*graph, score, scoreLayout(),

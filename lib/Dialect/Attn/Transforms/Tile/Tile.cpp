@@ -170,10 +170,19 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
     destinations.push_back(tensor::ExtractSliceOp::create(
         rewriter, loc, type, workspace, offsets, shape, strides));
   }
-  auto whole =
-      FinalizeOp::create(rewriter, loc, ValueRange(destinations).getTypes(),
-                         root.getAcc(), root.getMax(), root.getSum(),
-                         destinations[0], destinations[1], root.getNatural());
+  // The first part has the state that rows begin from.
+  Value when = root.getWhen();
+  if (root.getInitLse()) {
+    IndexMath inside(rewriter, loc);
+    OpFoldResult isFirst = inside.less(ivs[3], inside.constant(1));
+    if (when)
+      isFirst = inside.logicalAnd(isFirst, when);
+    when = inside.materialize(isFirst, /*isBoolean=*/true);
+  }
+  auto whole = FinalizeOp::create(
+      rewriter, loc, ValueRange(destinations).getTypes(), root.getAcc(),
+      root.getMax(), root.getSum(), root.getInitLse(), when, destinations[0],
+      destinations[1], root.getNatural());
   AffineExpr d0 = rewriter.getAffineDimExpr(0),
              s0 = rewriter.getAffineSymbolExpr(0);
   OpFoldResult rows = step;
