@@ -40,8 +40,9 @@ static bool isComputation(Operation *op) {
 /// Returns the number of operands of an op, from the first on, that must have a
 /// value.
 static unsigned countUsed(Operation *op) {
-  if (isComputation(op) || isa<scf::YieldOp, scf::WhileOp, func::ReturnOp,
-                               func::CallOp, tile::YieldOp>(op))
+  if (isComputation(op) ||
+      isa<scf::YieldOp, scf::WhileOp, func::ReturnOp, func::CallOp>(op) ||
+      (isa<tile::YieldOp>(op) && isa<tile::MapOp>(op->getParentOp())))
     return 0;
   if (isa<scf::ConditionOp>(op))
     return 1;

@@ -177,10 +177,18 @@ static Status loadAsync(Fiber &fiber, const Instruction &op) {
   SmallVector<int64_t, 5> indices;
   for (size_t index = 0; index < rank; ++index)
     indices.push_back(fiber.getInt(op, 1 + index));
+  RowRange rows = getRows(fiber, op, 4 + rank, load.getRows().size());
+  std::optional<Runs> runs;
+  if (load.getRuns()) {
+    FailureOr<Runs> found = findRuns(
+        fiber, op, load, load.getSlot().getType().getShape().front(), rows);
+    if (failed(found))
+      return Status::Failed;
+    runs = std::move(*found);
+  }
   fiber.block->startCopy(load, fiber, source, indices,
                          fiber.share<Ring>(op, 2 + rank),
-                         fiber.getInt(op, 3 + rank),
-                         getRows(fiber, op, 4 + rank, load.getRows().size()));
+                         fiber.getInt(op, 3 + rank), rows, std::move(runs));
   return Status::Next;
 }
 

@@ -179,7 +179,7 @@ void ThreadBlock::startCopy(tile::LoadAsyncOp op, Fiber &fiber,
                             std::shared_ptr<MemRef> source,
                             ArrayRef<int64_t> indices,
                             std::shared_ptr<Ring> ring, int64_t use,
-                            RowRange rows) {
+                            RowRange rows, std::optional<Runs> runs) {
   Copy &copy = copies.emplace_back();
   copy.op = op;
   copy.fiber = &fiber;
@@ -188,6 +188,7 @@ void ThreadBlock::startCopy(tile::LoadAsyncOp op, Fiber &fiber,
   copy.ring = std::move(ring);
   copy.use = use;
   copy.rows = rows;
+  copy.runs = std::move(runs);
 }
 
 Status ThreadBlock::completeCopy(size_t index) {
@@ -195,9 +196,13 @@ Status ThreadBlock::completeCopy(size_t index) {
   copies.erase(copies.begin() + index);
   tile::SharedType type = copy.op.getSlot().getType();
   std::vector<Scalar> elements;
-  if (readGlobal(*copy.fiber, copy.op, *copy.source, copy.indices,
-                 copy.op.getDims(), type.getShape(), elements,
-                 copy.rows) != Status::Next)
+  Status status =
+      copy.runs
+          ? readRuns(*copy.fiber, copy.op, *copy.source, *copy.runs,
+                     copy.op.getDims(), type.getShape(), elements, copy.rows)
+          : readGlobal(*copy.fiber, copy.op, *copy.source, copy.indices,
+                       copy.op.getDims(), type.getShape(), elements, copy.rows);
+  if (status != Status::Next)
     return Status::Failed;
   writeTile(*this, type, copy.ring->getOffset(copy.use), elements);
   copy.ring->getSlot(copy.use).state = Slot::Full;

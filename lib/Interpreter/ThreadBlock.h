@@ -151,6 +151,15 @@ struct RowRange {
   int64_t end = std::numeric_limits<int64_t>::max();
 };
 
+/// The places of the runs of rows of a load.
+struct Runs {
+  /// The rows of a run.
+  int64_t length;
+  /// The indices of the first element of each run; none where no row is left.
+  std::vector<std::optional<llvm::SmallVector<int64_t, 5>>> places;
+  bool areWhole;
+};
+
 class ThreadBlock {
 public:
   ThreadBlock(Machine &machine, tile::LaunchOp launch, const LaunchPlan &plan,
@@ -180,7 +189,7 @@ public:
   void startCopy(tile::LoadAsyncOp op, Fiber &fiber,
                  std::shared_ptr<MemRef> source,
                  llvm::ArrayRef<int64_t> indices, std::shared_ptr<Ring> ring,
-                 int64_t use, RowRange rows);
+                 int64_t use, RowRange rows, std::optional<Runs> runs);
 
   /// Records an event that a blocked role may wait for.
   void wake();
@@ -201,6 +210,7 @@ private:
     std::shared_ptr<Ring> ring;
     int64_t use;
     RowRange rows;
+    std::optional<Runs> runs;
   };
 
   Role *pickRole();
@@ -255,6 +265,19 @@ Status readGlobal(Fiber &fiber, mlir::Operation *op, const MemRef &source,
                   llvm::ArrayRef<int64_t> indices, llvm::ArrayRef<int64_t> dims,
                   llvm::ArrayRef<int64_t> shape, std::vector<Scalar> &elements,
                   RowRange rows = {});
+
+/// Computes the places of the runs of `load`, a `tile.load` or
+/// `tile.load_async` with a region, of a tile of `count` rows of which `rows`
+/// are left.
+template <typename OpTy>
+llvm::FailureOr<Runs> findRuns(Fiber &fiber, const Instruction &op, OpTy load,
+                               int64_t count, RowRange rows);
+
+/// Reads a tile of global memory by runs of rows.
+Status readRuns(Fiber &fiber, mlir::Operation *op, const MemRef &source,
+                const Runs &runs, llvm::ArrayRef<int64_t> dims,
+                llvm::ArrayRef<int64_t> shape, std::vector<Scalar> &elements,
+                RowRange rows);
 
 void writeTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
                llvm::ArrayRef<Scalar> elements);

@@ -73,6 +73,67 @@ RowRange interpreter::getRows(Fiber &fiber, const Instruction &op, size_t index,
   return {fiber.getInt(op, index), fiber.getInt(op, index + 1)};
 }
 
+template <typename OpTy>
+FailureOr<Runs> interpreter::findRuns(Fiber &fiber, const Instruction &op,
+                                      OpTy load, int64_t count, RowRange rows) {
+  Runs runs = {static_cast<int64_t>(*load.getRuns()), {}, load.getWholeRuns()};
+  const Code *body = op.regions[0];
+  for (int64_t row = 0; row < count; row += runs.length) {
+    std::optional<SmallVector<int64_t, 5>> &place = runs.places.emplace_back();
+    if (std::max(row, rows.first) >= std::min(row + runs.length, rows.end))
+      continue;
+    fiber.values[body->arguments[0]].scalar.i = row;
+    if (fiber.runBlock(body, &op) != Status::Next)
+      return failure();
+    place.emplace();
+    for (const Datum &index : fiber.yielded)
+      place->push_back(index.scalar.i);
+    place->push_back(0);
+  }
+  return runs;
+}
+
+template FailureOr<Runs> interpreter::findRuns(Fiber &, const Instruction &,
+                                               tile::LoadOp, int64_t, RowRange);
+template FailureOr<Runs> interpreter::findRuns(Fiber &, const Instruction &,
+                                               tile::LoadAsyncOp, int64_t,
+                                               RowRange);
+
+Status interpreter::readRuns(Fiber &fiber, Operation *op, const MemRef &source,
+                             const Runs &runs, ArrayRef<int64_t> dims,
+                             ArrayRef<int64_t> shape,
+                             std::vector<Scalar> &elements, RowRange rows) {
+  Fragment zeros(shape, source.format);
+  elements = std::move(zeros.elements);
+  for (auto [number, place] : llvm::enumerate(runs.places)) {
+    for (int64_t step = 0; place && step < runs.length; ++step) {
+      int64_t row = number * runs.length + step;
+      SmallVector<int64_t, 5> indices = *place;
+      indices[dims.front()] += step;
+      bool exists =
+          llvm::all_of(llvm::zip(indices, source.sizes), [](auto index) {
+            return std::get<0>(index) >= 0 &&
+                   std::get<0>(index) < std::get<1>(index);
+          });
+      bool isLeft = row >= rows.first && row < rows.end;
+      if (isLeft && !exists) {
+        fiber.emitError(op)
+            << "places row " << row << " of its tile at [" << indices
+            << "] of a tensor of sizes [" << ArrayRef(source.sizes) << "]";
+        return Status::Failed;
+      }
+      if (!exists || !(isLeft || runs.areWhole))
+        continue;
+      std::vector<Scalar> read;
+      if (readGlobal(fiber, op, source, indices, dims, {1, shape[1]}, read) !=
+          Status::Next)
+        return Status::Failed;
+      llvm::copy(read, elements.begin() + row * shape[1]);
+    }
+  }
+  return Status::Next;
+}
+
 /// Writes a tile, or adds it to the elements in memory.
 static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
                           ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
@@ -453,8 +514,18 @@ static Status load(Fiber &fiber, const Instruction &op) {
   RowRange rows = getRows(fiber, op, 1 + loadOp.getIndices().size(),
                           loadOp.getRows().size());
   std::vector<Scalar> elements;
-  if (readGlobal(fiber, op.op, source, indices, loadOp.getDims(),
-                 tile->type.getShape(), elements, rows) != Status::Next)
+  Status status = Status::Failed;
+  if (loadOp.getRuns()) {
+    FailureOr<Runs> runs =
+        findRuns(fiber, op, loadOp, tile->type.getShape().front(), rows);
+    if (succeeded(runs))
+      status = readRuns(fiber, op.op, source, *runs, loadOp.getDims(),
+                        tile->type.getShape(), elements, rows);
+  } else {
+    status = readGlobal(fiber, op.op, source, indices, loadOp.getDims(),
+                        tile->type.getShape(), elements, rows);
+  }
+  if (status != Status::Next)
     return Status::Failed;
   writeTile(*fiber.block, tile->type, tile->offset, elements);
   return fiber.setObject(op, tile);
@@ -566,7 +637,9 @@ static Status sumDiagonals(Fiber &fiber, const Instruction &op) {
 }
 
 static Status yield(Fiber &fiber, const Instruction &op) {
-  fiber.yielded.assign(1, fiber.operand(op, 0));
+  fiber.yielded.clear();
+  for (size_t index = 0; index < op.operands.size(); ++index)
+    fiber.yielded.push_back(fiber.operand(op, index));
   fiber.stack.pop_back();
   return Status::Next;
 }

@@ -46,6 +46,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   // loop.
   manager.addPass(createAttnToTile());
   addCleanup(manager);
+  manager.addPass(tile::createTileFormBoxes());
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
   manager.addPass(tile::createTilePersist());

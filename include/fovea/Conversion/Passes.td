@@ -69,6 +69,13 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     - Without a score region, and with a positive scale, the scale is folded
       into the exponential.
     - Sizes of tensors are computed before the launch.
+    - Rows of queries, keys or values that a `linalg.generic` before the loop
+      gathers, such as `tensor.extract %cache[%page, %slot, %h, %d]`, and only
+      this loop reads, are loaded from where they lie: the load has a region that
+      computes the place of a row, and `rows` up to the last key that is present.
+      The generic must read whole rows: its column is the source's, and nothing
+      else depends on it. Views of its result (reshapes, transposes, slices) may
+      follow. Other ops that compute an operand run before the loop.
 
     `warps` and `stages` are those of `#attn.schedule`. All strategies of
     `attn-online-softmax` are converted.

@@ -141,7 +141,7 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
       return index.constant(1);
     if (!isWhole && !view.sizes.empty())
       return view.sizes[dim];
-    return tensor::getMixedSize(rewriter, loc, view.tensor, dim);
+    return tensor::getMixedSize(rewriter, loc, getShaped(view.tensor), dim);
   };
   auto getSpan = [&](OpFoldResult first, const TileView &view) -> Span {
     if (isWhole)
@@ -159,12 +159,26 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
   present[pass] = keys;
 }
 
+void AttentionBuilder::findRowMaps() {
+  for (OnlineAttentionOp pass : passes)
+    for (Value operand : {pass.getQuery(), pass.getKey(), pass.getValue()}) {
+      auto view = TileView::getSource(operand, forall.getRegion());
+      int64_t rank = cast<RankedTensorType>(view->tensor.getType()).getRank();
+      if (rowMaps.contains(view->tensor) || view->getDim(2) < 0 ||
+          view->getDim(3) != rank - 1)
+        continue;
+      if (std::optional<RowMap> map = RowMap::get(view->tensor, forall))
+        rowMaps.insert({view->tensor, std::move(*map)});
+    }
+}
+
 LogicalResult AttentionBuilder::run() {
   if (failed(checkSizes()))
     return failure();
   for (OnlineAttentionOp pass : passes)
     findPresentKeys(pass);
   findSums();
+  findRowMaps();
   Operation *before = forall->getPrevNode();
   SmallVector<Value> inputs = getTensorsRead().takeVector();
   rewriter.setInsertionPoint(forall);
@@ -346,13 +360,14 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   KeyStep step;
   step.op = op;
   step.tile = getScoreTile(op, *queryView, *keyView);
-  step.loadKeys = [&](OpBuilder &builder) {
-    return loadTile(builder, *keyView, sizes.keys, sizes.headDim);
-  };
-  // Absent values, which a masked probability, 0, is multiplied by, become
-  // zeros.
+  // Absent keys may be anything, but may also be nowhere. Absent values, which
+  // a masked probability, 0, is multiplied by, become zeros.
   SmallVector<Value> rows =
       getPresentRows(present.lookup(op), step.tile.at.key);
+  step.loadKeys = [&](OpBuilder &builder) {
+    return loadTile(builder, *keyView, sizes.keys, sizes.headDim, rows,
+                    /*wholeRuns=*/true);
+  };
   step.loadValues = [&](OpBuilder &builder) {
     return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
   };

@@ -46,6 +46,8 @@ private:
   mlir::LogicalResult loadInit(bool isEnd);
   mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
                                 mlir::ArrayRef<int64_t> tileDims);
+  /// Finds the operands whose rows are gathered.
+  void findRowMaps();
   /// Computes, in the loop that is to be converted, which keys are present for
   /// `pass`.
   void findPresentKeys(attn::OnlineAttentionOp pass);

@@ -49,7 +49,13 @@ Value LaunchBuilder::getMemRef(Value tensor) {
 Value LaunchBuilder::getSize(Value tensor, int64_t dim) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(launch);
-  return tensor::DimOp::create(rewriter, loc, tensor, dim);
+  return tensor::DimOp::create(rewriter, loc, getShaped(tensor), dim);
+}
+
+Value LaunchBuilder::getShaped(Value tensor) {
+  while (auto op = tensor.getDefiningOp<DestinationStyleOpInterface>())
+    tensor = op.getTiedOpOperand(cast<OpResult>(tensor))->get();
+  return tensor;
 }
 
 OpFoldResult LaunchBuilder::getMapped(OpFoldResult value) {
@@ -165,21 +171,64 @@ FailureOr<Value> LaunchBuilder::loadAhead(Value tile, int64_t rows,
   if (isOfBlock && rewriter.getInsertionBlock() != program)
     rewriter.setInsertionPoint(program->findAncestorOpInBlock(
         *rewriter.getInsertionBlock()->getParentOp()));
-  Value loaded = loadTile(rewriter, *view, rows, columns,
-                          getPresent ? getPresent() : SmallVector<Value>());
+  SmallVector<Value> present = getPresent ? getPresent() : SmallVector<Value>();
+  Value loaded = loadTile(rewriter, *view, rows, columns, present,
+                          /*wholeRuns=*/present.empty());
   if (isOfBlock)
     ahead[tile] = loaded;
   return loaded;
 }
 
 Value LaunchBuilder::loadTile(OpBuilder &builder, const TileView &view,
-                              int64_t rows, int64_t columns,
-                              ValueRange present) {
+                              int64_t rows, int64_t columns, ValueRange present,
+                              bool wholeRuns) {
   auto type = SharedType::get(builder.getContext(), {rows, columns},
                               sizes.element, /*swizzle=*/0);
-  return LoadOp::create(
-      builder, loc, type, getMemRef(view.tensor), getIndices(builder, view),
-      ArrayRef<int64_t>{view.getDim(2), view.getDim(3)}, present);
+  if (auto map = rowMaps.find(view.tensor); map != rowMaps.end())
+    return loadRows(builder, view, map->second, type, present, wholeRuns);
+  return LoadOp::create(builder, loc, type, getMemRef(view.tensor),
+                        getIndices(builder, view),
+                        ArrayRef<int64_t>{view.getDim(2), view.getDim(3)},
+                        wholeRuns ? ValueRange() : present);
+}
+
+Value LaunchBuilder::loadRows(OpBuilder &builder, const TileView &view,
+                              const RowMap &map, SharedType type,
+                              ValueRange present, bool wholeRuns) {
+  // Rows that the gathered tensor does not have need not have a place.
+  IndexMath index(builder, loc);
+  OpFoldResult count = getTileSize(view, 2);
+  SmallVector<Value> rows;
+  if (!present.empty())
+    rows = {present[0], index.materialize(index.min(present[1], count))};
+  else if (!isConstantIntValue(count, type.getShape().front()))
+    rows = {index.materialize(index.constant(0)), index.materialize(count)};
+  SmallVector<Value> first = getIndices(builder, view);
+
+  int64_t rank = cast<RankedTensorType>(map.source.getType()).getRank();
+  auto load = LoadOp::create(builder, loc, type, getMemRef(map.source),
+                             /*indices=*/ValueRange(),
+                             ArrayRef<int64_t>{rank - 2, rank - 1}, rows);
+  load.setRuns(1);
+  load.setWholeRuns(wholeRuns && !rows.empty());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body =
+      builder.createBlock(&load.getPlace(), {}, builder.getIndexType(), loc);
+  IRMapping values(mapping);
+  for (auto [dim, argument] : llvm::enumerate(map.body->getArguments())) {
+    Value place = first[dim];
+    if (static_cast<int64_t>(dim) == view.getDim(2))
+      place =
+          builder.createOrFold<arith::AddIOp>(loc, place, body->getArgument(0));
+    values.map(argument, place);
+  }
+  for (Operation &op : *map.body)
+    if (failed(cloneScalar(builder, op, values)))
+      break;
+  SmallVector<Value> place = llvm::map_to_vector(
+      map.place, [&](Value each) { return values.lookupOrDefault(each); });
+  tile::YieldOp::create(builder, loc, place);
+  return load.getResult();
 }
 
 //===----------------------------------------------------------------------===//
@@ -192,9 +241,15 @@ SetVector<Value> LaunchBuilder::getTensorsRead() {
     if (op == forall || isa<tensor::DimOp>(op))
       return;
     for (Value operand : op->getOperands())
-      if (isa<RankedTensorType>(operand.getType()) && isOutside(operand))
+      if (isa<RankedTensorType>(operand.getType()) && isOutside(operand) &&
+          !rowMaps.contains(operand))
         tensors.insert(operand);
   });
+  for (const auto &[gathered, map] : rowMaps) {
+    tensors.insert(map.source);
+    for (auto read : map.body->getOps<tensor::ExtractOp>())
+      tensors.insert(read.getTensor());
+  }
   return tensors;
 }
 

@@ -9,11 +9,13 @@
 #define FOVEA_LIB_CONVERSION_ATTNTOTILE_LAUNCHBUILDER_H
 
 #include "OnlineStep.h"
+#include "RowMap.h"
 #include "TileView.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace fovea {
 
@@ -55,6 +57,8 @@ protected:
   /// Returns the memref inside that stands for a tensor from outside, or null.
   mlir::Value getMemRef(mlir::Value tensor);
   mlir::Value getSize(mlir::Value tensor, int64_t dim);
+  /// Returns a tensor of the sizes of `tensor` that need not be computed.
+  static mlir::Value getShaped(mlir::Value tensor);
   bool isOutside(mlir::Value value);
   mlir::OpFoldResult getMapped(mlir::OpFoldResult value);
   /// Returns the place of a tile whose first element is `at`; empty: the start.
@@ -75,9 +79,15 @@ protected:
   /// the memref.
   mlir::SmallVector<mlir::Value> getIndices(mlir::OpBuilder &builder,
                                             const TileView &view);
+  /// Loads a tile in which rows that are not in `present`, if it is given, are
+  /// zero; with `wholeRuns`, their contents do not matter.
   mlir::Value loadTile(mlir::OpBuilder &builder, const TileView &view,
                        int64_t rows, int64_t columns,
-                       mlir::ValueRange present = {});
+                       mlir::ValueRange present = {}, bool wholeRuns = false);
+  /// Loads a tile of a tensor whose rows are gathered.
+  mlir::Value loadRows(mlir::OpBuilder &builder, const TileView &view,
+                       const RowMap &map, tile::SharedType type,
+                       mlir::ValueRange present, bool wholeRuns);
   /// Returns a tile in shared memory: one that loops do not change is loaded
   /// once, before them. `getPresent` emits the rows that are present.
   using PresentFn = llvm::function_ref<mlir::SmallVector<mlir::Value>()>;
@@ -94,6 +104,8 @@ protected:
   tile::LaunchOp launch;
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;
+  /// The maps of tensors whose rows are gathered.
+  llvm::MapVector<mlir::Value, RowMap> rowMaps;
   /// Tiles that were loaded before the loops.
   llvm::DenseMap<mlir::Value, mlir::Value> ahead;
 };

@@ -82,7 +82,7 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
   auto describe = [&](OpOperand &memref, SharedType tile,
                       DenseI64ArrayAttr dims) {
     auto source = dyn_cast<MemRefType>(memref.get().getType());
-    if (!source || !suitsTensorMap(source, dims, tile))
+    if (!source || !tile || !suitsTensorMap(source, dims, tile))
       return;
     Value &map = maps[{memref.get(), tile, dims}];
     if (!map) {
@@ -95,7 +95,7 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
   };
   launch.walk([&](Operation *op) {
     if (auto load = dyn_cast<LoadAsyncOp>(op))
-      describe(load.getSourceMutable(), load.getSlot().getType(),
+      describe(load.getSourceMutable(), load.getCopiedTile(),
                load.getDimsAttr());
     else if (auto store = dyn_cast<StoreAsyncOp>(op))
       describe(store.getTargetMutable(), store.getSource().getType(),

@@ -9,6 +9,7 @@
 #include "InlinePtx.h"
 #include "Rings.h"
 #include "Roles.h"
+#include "RunCopy.h"
 #include "TransposedWrite.h"
 
 #include "fovea/Dialect/Tile/IR/SharedMemory.h"
@@ -466,23 +467,28 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     auto shared = dyn_cast<SharedType>(op.getResult().getType());
-    ArrayRef<int64_t> shape =
-        shared ? shared.getShape()
-               : cast<FragmentType>(op.getResult().getType()).getShape();
-    GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
-                        op.getDims(), shape);
     if (!shared) {
       auto type = cast<FragmentType>(op.getResult().getType());
+      GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
+                          op.getDims(), type.getShape());
       rewriter.replaceOpWithMultiple(
           op, {FragmentAccess(rewriter, op, type, memory).load()});
       return success();
     }
-    memory.limitRows(op.getRows());
+    std::optional<GlobalAccess> memory;
+    if (!op.getRuns()) {
+      memory.emplace(rewriter, loc, op.getSource(), op.getIndices(),
+                     op.getDims(), shared.getShape());
+      memory->limitRows(op.getRows());
+    }
     // Threads that are behind may still read the slot's previous contents.
     if (op->getParentOfType<LoopLikeOpInterface>())
       emitBarrier(rewriter, op);
     Value address = getSharedAddress(rewriter, op, getSharedOffset(op));
-    SharedCopy(rewriter, op, shared, address, memory).start();
+    if (memory)
+      SharedCopy(rewriter, op, shared, address, *memory).start();
+    else
+      emitRunCopy(rewriter, op, shared, address);
     NVVM::CpAsyncCommitGroupOp::create(rewriter, loc);
     NVVM::CpAsyncWaitGroupOp::create(rewriter, loc, 0);
     if (mayBeReadByProxy(op.getResult()))
@@ -717,13 +723,16 @@ public:
     ImplicitLocOpBuilder builder(loc, rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
-                        op.getDims(), type.getShape());
-    memory.limitRows(op.getRows());
-    bool isOfBlock = readers.get(op.getRing()).isOfBlock;
-    SharedCopy(rewriter, op, type, adaptor.getSlot().front(), memory,
-               isOfBlock ? Value() : use.full)
-        .start();
+    Value full = readers.get(op.getRing()).isOfBlock ? Value() : use.full;
+    if (op.getRuns()) {
+      emitRunCopy(rewriter, op, type, adaptor.getSlot().front(), full);
+    } else {
+      GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
+                          op.getDims(), type.getShape());
+      memory.limitRows(op.getRows());
+      SharedCopy(rewriter, op, type, adaptor.getSlot().front(), memory, full)
+          .start();
+    }
     rewriter.eraseOp(op);
     return success();
   }

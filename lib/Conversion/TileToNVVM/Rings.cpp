@@ -126,8 +126,10 @@ RingReaders::RingReaders(Operation *root) {
         reader.arrivals +=
             isOneThread(user) ? 1 : getNumThreads(user) / kWarpSize;
       auto load = dyn_cast<LoadAsyncOp>(user);
-      if (load && isa<MemRefType>(load.getSource().getType()))
+      if (load && isa<MemRefType>(load.getSource().getType())) {
         reader.copiers = getNumThreads(user);
+        reader.isCopiedByThreads = true;
+      }
       if (isa<WriteOp>(user))
         reader.copiers = getNumThreads(user) / kWarpSize;
       auto wait = dyn_cast<WaitOp>(user);
@@ -276,6 +278,8 @@ struct WaitLowering final : UsePattern<WaitOp> {
             const RingReaders::Reader &reader) const override {
     if (!reader.isOfBlock) {
       emitWait(builder, op, use.full, use.parity);
+      if (reader.isCopiedByThreads && getGpuArch(op).hasBulkCopies)
+        emitPtx(builder, op.getLoc(), "fence.proxy.async.shared::cta;");
     } else if (readers.mustMeet(op)) {
       NVVM::CpAsyncCommitGroupOp::create(builder);
       NVVM::CpAsyncWaitGroupOp::create(builder, 0);

@@ -48,6 +48,9 @@ public:
     /// Arrivals that make a slot full: one from each thread that copies, from
     /// each warp that writes, or one where TMA copies.
     int64_t copiers = 1;
+    /// True if threads copy, to memory that products and TMA read through
+    /// another proxy.
+    bool isCopiedByThreads = false;
     /// True if only WGMMA reads slots; its waits are for whole warps.
     bool isWgmma = true;
     /// True if the ring has no mbarriers: on Ampere, where all threads copy and

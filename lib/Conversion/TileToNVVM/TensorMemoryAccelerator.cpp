@@ -9,6 +9,7 @@
 #include "Patterns.h"
 #include "Rings.h"
 #include "Roles.h"
+#include "RunCopy.h"
 
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 
@@ -89,14 +90,47 @@ static void emitPanels(ImplicitLocOpBuilder &builder, TensorMapType map,
            .str());
 }
 
-/// Writes zeros to rows `first` to below `end` of the tile at `address`. A
-/// swizzle only permutes the bytes of a row.
+/// Returns the instruction that copies a panel, for `emitPanels`, with the
+/// barrier as $2.
+static std::string getCopyText(TensorMapType map) {
+  return llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global."
+                       "mbarrier::complete_tx::bytes [$0], [$1, {{@}], [$2];",
+                       map.getRank());
+}
+
+/// Arrives at a barrier, which then waits for `bytes` more; returns the state
+/// of its phase.
+static Value emitExpect(ImplicitLocOpBuilder &builder, Value barrier,
+                        Value bytes) {
+  return emitPtx(builder, builder.getLoc(),
+                 "mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;",
+                 {barrier, bytes}, builder.getI64Type())
+      .front();
+}
+
+/// Waits for the phase of `barrier` that `state` belongs to.
+static void emitWaitForState(ImplicitLocOpBuilder &builder, Location loc,
+                             Value barrier, Value state) {
+  emitPtx(builder, loc,
+          "{\n.reg .pred done;\n"
+          "WAIT:\n"
+          "mbarrier.try_wait.shared::cta.b64 done, [$0], $1;\n"
+          "@done bra DONE;\n"
+          "bra WAIT;\n"
+          "DONE:\n}",
+          {barrier, state});
+}
+
+/// Writes zeros to rows `first` to below `end` of the tile at `address`, every
+/// `step`th. A swizzle only permutes the bytes of a row.
 static void emitZeroRows(ImplicitLocOpBuilder &builder, SharedType tile,
-                         Value address, Value first, Value end) {
+                         Value address, Value first, Value end,
+                         int64_t step = 1) {
   constexpr int64_t kUnitBytes = 16;
   Location loc = builder.getLoc();
   int64_t rowBytes = tile.getPanelColumns() * tile.getElementBytes();
-  auto loop = scf::ForOp::create(builder, first, end, getI32(builder, loc, 1));
+  auto loop =
+      scf::ForOp::create(builder, first, end, getI32(builder, loc, step));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Value offset = arith::MulIOp::create(builder, loop.getInductionVar(),
@@ -115,34 +149,157 @@ static void emitZeroRows(ImplicitLocOpBuilder &builder, SharedType tile,
 
 namespace {
 
-/// The rows of a tile that a copy does not leave out, i32s from 0 to their
-/// number.
-struct KeptRows {
-  KeptRows(ImplicitLocOpBuilder &builder, SharedType tile, ValueRange bounds)
-      : count(getI32(builder, builder.getLoc(), tile.getShape().front())) {
-    Value zero = arith::ConstantIndexOp::create(builder, 0);
-    Value all =
-        arith::ConstantIndexOp::create(builder, tile.getShape().front());
-    auto clamp = [&](Value bound) -> Value {
-      bound = arith::MaxSIOp::create(builder, bound, zero);
-      bound = arith::MinSIOp::create(builder, bound, all);
-      return arith::IndexCastOp::create(builder, builder.getI32Type(), bound);
-    };
-    first = clamp(bounds[0]);
-    end = clamp(bounds[1]);
-    isEmpty =
-        arith::CmpIOp::create(builder, arith::CmpIPredicate::sle, end, first);
-    Value left = arith::SubIOp::create(builder, end, first);
-    Value isPart =
-        arith::CmpIOp::create(builder, arith::CmpIPredicate::ne, left, count);
-    Value isNone = arith::ConstantIntOp::create(builder, 0, 1);
-    isCut = arith::SelectOp::create(builder, isEmpty, isNone, isPart);
+/// Copies runs of rows as boxes: each thread that runs the op starts the copies
+/// of a run, and the first one arrives at the slot's barrier. All boxes count
+/// their bytes, those outside of the tensor too, which are zero.
+///
+/// Where the op leaves out some rows of a run, all threads wait for the copy,
+/// which counts at another barrier, write the zeros, and then the first thread
+/// arrives at the slot's. No thread starts a copy of another tile meanwhile.
+class RunBoxes {
+public:
+  RunBoxes(ImplicitLocOpBuilder &builder, LoadAsyncOp op,
+           LoadAsyncOp::GenericAdaptor<ArrayRef<ValueRange>> adaptor,
+           const RingUse &use)
+      : builder(builder), op(op),
+        map(cast<TensorMapType>(op.getSource().getType())),
+        tile(op.getSlot().getType()),
+        length(static_cast<int64_t>(*op.getRuns())),
+        threads(isOneThread(op) ? 1 : getNumThreads(op)),
+        thread(isOneThread(op) ? constant(0) : getThread(builder, op)),
+        slot(adaptor.getSlot().front()),
+        descriptor(adaptor.getSource().front()),
+        rows(builder, op.getLoc(), tile, op.getRows()), use(use) {
+    barrier = use.full;
+    if (!mayBeCut())
+      return;
+    // Bounds between runs cut none.
+    Value bounds =
+        arith::OrIOp::create(builder, fromRun(rows.first), fromRun(rows.end));
+    Value isWithin = arith::CmpIOp::create(builder, arith::CmpIPredicate::ne,
+                                           bounds, constant(0));
+    isCut = arith::AndIOp::create(builder, rows.isCut, isWithin);
+    barrier = arith::SelectOp::create(
+        builder, isCut,
+        getCutBarrier(builder, op.getRing().getType(), adaptor.getRing()),
+        use.full);
   }
 
-  Value first, end, count;
-  /// Conditions: the copy leaves out all rows; it leaves out some but not all.
-  Value isEmpty, isCut;
+  void emit();
+
+private:
+  bool mayBeCut() { return !op.getRows().empty() && !op.getWholeRuns(); }
+  Value constant(int64_t value) { return getI32(builder, op.getLoc(), value); }
+  /// Returns the distance of a row from the first of its run.
+  Value fromRun(Value row) {
+    return arith::RemUIOp::create(builder, row, constant(length));
+  }
+  void emitBox(Value run);
+
+  ImplicitLocOpBuilder &builder;
+  LoadAsyncOp op;
+  TensorMapType map;
+  SharedType tile;
+  int64_t length, threads;
+  Value thread, slot, descriptor;
+  KeptRows rows;
+  const RingUse &use;
+  /// The barrier at which boxes count, and whether it is not the slot's.
+  Value barrier, isCut;
 };
+
+} // namespace
+
+/// Copies a run of rows, whose place is outside of the tensor if none of them
+/// is left.
+void RunBoxes::emitBox(Value run) {
+  Value row = arith::MulIOp::create(builder, run, constant(length));
+  SmallVector<Value> coordinates;
+  auto getPlace = [&] {
+    Value index =
+        arith::IndexCastUIOp::create(builder, builder.getIndexType(), row);
+    SmallVector<Value> place;
+    for (Value each : emitPlace(builder, op.getPlace(), index))
+      place.push_back(
+          arith::IndexCastOp::create(builder, builder.getI32Type(), each));
+    return place;
+  };
+  if (op.getRows().empty()) {
+    coordinates = getPlace();
+  } else {
+    Value end = arith::AddIOp::create(builder, row, constant(length));
+    Value low = arith::MaxSIOp::create(builder, row, rows.first);
+    Value high = arith::MinSIOp::create(builder, end, rows.end);
+    Value isLeft =
+        arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, low, high);
+    SmallVector<Type> types(map.getRank() - 1, builder.getI32Type());
+    auto branch =
+        scf::IfOp::create(builder, types, isLeft, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, getPlace());
+    builder.setInsertionPointToStart(branch.elseBlock());
+    SmallVector<Value> outside(types.size(), constant(0));
+    outside[op.getDims().front()] = constant(-length);
+    scf::YieldOp::create(builder, outside);
+    coordinates = llvm::to_vector(ValueRange(branch.getResults()));
+  }
+  // The innermost dimension comes first.
+  coordinates.push_back(constant(0));
+  std::reverse(coordinates.begin(), coordinates.end());
+  int64_t rowBytes = tile.getPanelColumns() * tile.getElementBytes();
+  Value offset = arith::MulIOp::create(builder, row, constant(rowBytes));
+  Value address = arith::AddIOp::create(builder, slot, offset);
+  emitPanels(builder, map, tile, getCopyText(map), address, descriptor, barrier,
+             coordinates);
+}
+
+void RunBoxes::emit() {
+  int64_t count = tile.getShape().front() / length;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    auto loop =
+        scf::ForOp::create(builder, thread, constant(count), constant(threads));
+    builder.setInsertionPointToStart(loop.getBody());
+    emitBox(loop.getInductionVar());
+  }
+  emitInOneThread(builder, op, [&](OpBuilder &nested) {
+    ImplicitLocOpBuilder one(op.getLoc(), nested);
+    Value state = emitExpect(one, barrier,
+                             getI32(one, op.getLoc(), tile.getSizeInBytes()));
+    if (!mayBeCut())
+      return;
+    auto branch = scf::IfOp::create(one, isCut, /*withElseRegion=*/false);
+    one.setInsertionPointToStart(branch.thenBlock());
+    emitWaitForState(one, op.getLoc(), barrier, state);
+  });
+  if (!mayBeCut())
+    return;
+  auto branch = scf::IfOp::create(builder, isCut, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  auto meet = [&] {
+    if (threads > 1)
+      emitBarrier(builder, op);
+  };
+  auto zero = [&](Value first, Value end) {
+    emitZeroRows(builder, tile, slot,
+                 arith::AddIOp::create(builder, first, thread), end, threads);
+  };
+  meet();
+  zero(arith::SubIOp::create(builder, rows.first, fromRun(rows.first)),
+       rows.first);
+  Value rest =
+      arith::SubIOp::create(builder, constant(length), fromRun(rows.end));
+  zero(rows.end, arith::AddIOp::create(builder, rows.end, fromRun(rest)));
+  emitPtx(builder, op.getLoc(), "fence.proxy.async.shared::cta;");
+  meet();
+  emitInOneThread(builder, op, [&](OpBuilder &one) {
+    emitArrive(one, op.getLoc(), use.full);
+  });
+}
+
+namespace {
 
 /// Starts the copy of each panel of the tile by one thread. Where the op leaves
 /// out some rows of the tile, the thread waits for the copy at a barrier of its
@@ -159,6 +316,11 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
+    if (op.getRuns()) {
+      RunBoxes(builder, op, adaptor, use).emit();
+      rewriter.eraseOp(op);
+      return success();
+    }
     SmallVector<Value> coordinates =
         getCoordinates(builder, adaptor.getIndices());
     emitInOneThread(rewriter, op, [&](OpBuilder &nested) {
@@ -172,7 +334,7 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
                 "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
                 {barrier, bytes});
       } else {
-        rows.emplace(one, tile, op.getRows());
+        rows.emplace(one, op.getLoc(), tile, op.getRows());
         // The coordinates of an empty tile are put before the tensor: TMA gives
         // zeros.
         Value &row = coordinates[map.getRank() - 1 - op.getDims().front()];
@@ -183,17 +345,9 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
             one, rows->isCut,
             getCutBarrier(one, op.getRing().getType(), adaptor.getRing()),
             barrier);
-        state =
-            emitPtx(one, op.getLoc(),
-                    "mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;",
-                    {barrier, bytes}, one.getI64Type())
-                .front();
+        state = emitExpect(one, barrier, bytes);
       }
-      std::string text =
-          llvm::formatv("cp.async.bulk.tensor.{0}d.shared::cluster.global."
-                        "mbarrier::complete_tx::bytes [$0], [$1, {{@}], [$2];",
-                        map.getRank());
-      emitPanels(one, map, tile, text, adaptor.getSlot().front(),
+      emitPanels(one, map, tile, getCopyText(map), adaptor.getSlot().front(),
                  adaptor.getSource().front(), barrier, coordinates);
       if (rows)
         emitZeros(one, *rows, tile, adaptor.getSlot().front(), barrier, state,
@@ -214,14 +368,7 @@ private:
         scf::IfOp::create(builder, rows.isCut, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    emitPtx(builder, loc,
-            "{\n.reg .pred done;\n"
-            "WAIT:\n"
-            "mbarrier.try_wait.shared::cta.b64 done, [$0], $1;\n"
-            "@done bra DONE;\n"
-            "bra WAIT;\n"
-            "DONE:\n}",
-            {barrier, state});
+    emitWaitForState(builder, loc, barrier, state);
     emitZeroRows(builder, tile, slot, getI32(builder, loc, 0), rows.first);
     emitZeroRows(builder, tile, slot, rows.end, rows.count);
     emitPtx(builder, loc, "fence.proxy.async.shared::cta;");

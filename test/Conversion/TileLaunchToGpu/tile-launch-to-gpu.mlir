@@ -112,6 +112,45 @@ module attributes {machine.target = #hopper} {
     return
   }
 
+  // Runs of rows are copied by a descriptor of a run; rows that lie apart, and
+  // runs that a swizzle does not allow, by threads. Runs that are loaded as a
+  // whole need no barrier for zeros.
+  // CHECK-LABEL: func @runs
+  // CHECK-SAME:    %[[K:[^:]*]]: memref
+  // CHECK:         %[[MAP:.*]] = tile.tensor_map %[[K]] dims [1, 2] : {{.*}} -> !tile.tensor_map<3 x !tile.shared<16x64xbf16, swizzle = 128>>
+  // CHECK-NOT:     tile.tensor_map
+  // CHECK:         gpu.launch {{.*}} dynamic_shared_memory_size %c32840_i32
+  // CHECK:           tile.ring {tile.barrier_offset = 32768 : i64, tile.shared_offset = 0 : i64}
+  // CHECK:           tile.ring {tile.barrier_offset = 32800 : i64, tile.shared_offset = 16384 : i64}
+  // CHECK:           tile.load_async %[[MAP]] dims [1, 2] rows(%{{.*}}, %{{.*}}) whole_runs runs 16
+  // CHECK:           tile.load_async %[[MAP]] dims [1, 2] rows(%{{.*}}, %{{.*}}) runs 16
+  // CHECK:           tile.load_async %[[K]] dims [1, 2] runs 4
+  func.func @runs(%k: !m) {
+    %c4 = arith.constant 4 : index
+    tile.launch grid(%c4) warps 4 outs(%k : !m) {
+    ^bb0(%x: index, %K: !m):
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %r = tile.ring : !tile.ring<2 x !t>
+      %q = tile.ring : !tile.ring<2 x !t>
+      %s = tile.acquire %r[%c0] : !tile.ring<2 x !t>
+      tile.load_async %K dims [1, 2] rows(%c0, %x) whole_runs runs 16 {
+      ^bb0(%i: index):
+        tile.yield %x, %i : index, index
+      } into %s signals %r[%c0] : !m, !tile.ring<2 x !t>
+      %t = tile.acquire %q[%c0] : !tile.ring<2 x !t>
+      tile.load_async %K dims [1, 2] rows(%c0, %x) runs 16 {
+      ^bb0(%i: index):
+        tile.yield %x, %i : index, index
+      } into %t signals %q[%c0] : !m, !tile.ring<2 x !t>
+      tile.load_async %K dims [1, 2] runs 4 {
+      ^bb0(%i: index):
+        tile.yield %x, %i : index, index
+      } into %s signals %r[%c1] : !m, !tile.ring<2 x !t>
+    }
+    return
+  }
+
   // A tile that is stored has memory of its own unless it reuses a ring's.
   // CHECK-LABEL: func @stores
   // CHECK-SAME:    %[[O:[^:]*]]: memref

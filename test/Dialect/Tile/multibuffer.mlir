@@ -273,3 +273,40 @@ func.func @outer_load_wide(%x: !x, %o: !x, %n: index) {
   }
   return
 }
+
+// -----
+
+// A load whose rows a region places, though no tensor map can describe rows that
+// lie apart: threads copy them. The region goes with the copy.
+
+!g = memref<?x4x64xbf16, strided<[?, ?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+
+// CHECK-LABEL: func @places
+func.func @places(%a: memref<?x4x64xbf16>, %table: memref<?xindex>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 4 stages 3 ins(%a, %table : memref<?x4x64xbf16>, memref<?xindex>) outs(%table : memref<?xindex>) {
+  ^bb0(%b: index, %A: !g, %T: memref<?xindex, strided<[1], offset: ?>>, %O: memref<?xindex, strided<[1], offset: ?>>):
+    // CHECK: %[[RING:.*]] = tile.ring : !tile.ring<3 x
+    // CHECK: scf.for %[[J:.*]] = %{{.*}} iter_args(%[[USE:.*]] = %{{.*}}) -> (index)
+    scf.for %j = %c0 to %n step %c64 {
+      // CHECK:      %[[SLOT:.*]] = tile.acquire %[[RING]][%[[USE]]]
+      // CHECK-NEXT: tile.load_async %{{.*}} dims [1, 2] rows(%{{.*}}, %{{.*}}) whole_runs runs 1 {
+      // CHECK-NEXT: ^bb0(%[[R:.*]]: index):
+      // CHECK-NEXT:   %[[ROW:.*]] = arith.addi %[[J]], %[[R]]
+      // CHECK-NEXT:   %[[PLACE:.*]] = memref.load %{{.*}}[%[[ROW]]]
+      // CHECK-NEXT:   tile.yield %[[PLACE]], %{{.*}} : index, index
+      // CHECK-NEXT: } into %[[SLOT]] signals %[[RING]][%[[USE]]]
+      // CHECK-NEXT: tile.wait %[[RING]][%[[USE]]]
+      %y = tile.load %A dims [1, 2] rows(%c0, %n) whole_runs runs 1 {
+      ^bb0(%r: index):
+        %row = arith.addi %j, %r : index
+        %place = memref.load %T[%row] : memref<?xindex, strided<[1], offset: ?>>
+        tile.yield %place, %b : index, index
+      } : !g -> !t
+      %p = tile.mma %y, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+    }
+  }
+  return
+}

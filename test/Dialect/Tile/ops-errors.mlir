@@ -368,7 +368,7 @@ func.func @map_yield(%a: !tile.fragment<8x8xf32>) {
 
 func.func @yield_parent(%x: f32) {
   scf.execute_region {
-    // expected-error@+1 {{expects parent op 'tile.map'}}
+    // expected-error@+1 {{expects parent op to be one of 'tile.map, tile.load, tile.load_async'}}
     tile.yield %x : f32
   }
   return
@@ -677,7 +677,7 @@ func.func @load_async_rows(%m: memref<?x?xbf16>, %r: !tile.ring<2 x !tile.shared
 
 func.func @load_async_slot(%m: memref<?x?xbf16>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %s: !tile.shared<64x32xbf16>, %i: index) {
   // expected-error@+1 {{the slot is of the ring's type}}
-  "tile.load_async"(%m, %i, %i, %s, %r, %i) {dims = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 1, 1, 1, 0>} : (memref<?x?xbf16>, index, index, !tile.shared<64x32xbf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>, index) -> ()
+  "tile.load_async"(%m, %i, %i, %s, %r, %i) ({}) {dims = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 1, 1, 1, 0>} : (memref<?x?xbf16>, index, index, !tile.shared<64x32xbf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>, index) -> ()
   return
 }
 
@@ -890,5 +890,144 @@ func.func @add_f64(%t: !tile.shared<64x32xf64>, %o: memref<?x?xf64>, %i: index) 
 func.func @wait_stores() {
   // expected-error@+1 {{attribute 'pending' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
   tile.wait_stores pending -1
+  return
+}
+
+// -----
+
+func.func @load_runs_indices(%m: memref<?x?x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected indices or a region, got both}}
+  %0 = tile.load %m[%i, %i, %i] dims [1, 2] runs 16 {
+  ^bb0(%r: index):
+    tile.yield %r, %i : index, index
+  } : memref<?x?x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_runs_divide(%m: memref<?x?x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected runs that divide the tile's 64 rows, got 24}}
+  %0 = tile.load %m dims [1, 2] runs 24 {
+  ^bb0(%r: index):
+    tile.yield %r, %i : index, index
+  } : memref<?x?x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_runs_fragment(%m: memref<?x?x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected a tile in shared memory whose rows a region places, got '!tile.fragment<64x64xbf16>'}}
+  %0 = tile.load %m dims [1, 2] runs 16 {
+  ^bb0(%r: index):
+    tile.yield %r, %i : index, index
+  } : memref<?x?x64xbf16> -> !tile.fragment<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_runs_columns(%m: memref<?x?x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected the tile's columns along the last dimension, 2}}
+  %0 = tile.load %m dims [2, 1] runs 16 {
+  ^bb0(%r: index):
+    tile.yield %r, %i : index, index
+  } : memref<?x?x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_runs_rank(%m: memref<?x?x64xbf16>, %i: index) {
+  %0 = tile.load %m dims [1, 2] runs 16 {
+  ^bb0(%r: index):
+    // expected-error@+1 {{expected 2 indices, one for each dimension but the last, got 'index'}}
+    tile.yield %i : index
+  } : memref<?x?x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_runs_yield(%m: memref<?x?x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected a region that ends with tile.yield}}
+  %0 = tile.load %m dims [1, 2] runs 16 {
+  ^bb0(%r: index):
+    %x = arith.addi %r, %r : index
+  } : memref<?x?x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_runs_element(%m: memref<?x?x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected a tile of the memref's elements, 'bf16', got 'f16'}}
+  %0 = tile.load %m dims [1, 2] runs 16 {
+  ^bb0(%r: index):
+    tile.yield %r, %i : index, index
+  } : memref<?x?x64xbf16> -> !tile.shared<64x64xf16>
+  return
+}
+
+// -----
+
+func.func @load_runs_argument(%m: memref<?x?x64xbf16>, %i: index) {
+  // expected-error@+1 {{expected a region with a row, an index, as its argument}}
+  %0 = tile.load %m dims [1, 2] runs 16 {
+    tile.yield %i, %i : index, index
+  } : memref<?x?x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_whole_runs(%m: memref<?x64xbf16>, %i: index) {
+  // expected-error@+1 {{has 'whole_runs', so it needs 'runs'}}
+  %0 = tile.load %m[%i, %i] dims [0, 1] rows(%i, %i) whole_runs : memref<?x64xbf16> -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_region(%m: memref<?x64xbf16>, %i: index) {
+  // expected-error@+1 {{has a region, so it needs 'runs'}}
+  %0 = "tile.load"(%m, %i, %i) ({
+  ^bb0(%r: index):
+    tile.yield %i : index
+  }) {dims = array<i64: 0, 1>, operandSegmentSizes = array<i32: 1, 2, 0>} : (memref<?x64xbf16>, index, index) -> !tile.shared<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @load_async_runs(%m: !tile.tensor_map<2 x !tile.shared<64x64xbf16, swizzle = 128>>, %g: !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>, %s: !tile.shared<64x64xbf16, swizzle = 128>, %i: index) {
+  // expected-error@+1 {{by a tensor map expected runs of a multiple of 8 rows, got 4}}
+  tile.load_async %m dims [0, 1] runs 4 {
+  ^bb0(%r: index):
+    tile.yield %r : index
+  } into %s signals %g[%i] : !tile.tensor_map<2 x !tile.shared<64x64xbf16, swizzle = 128>>, !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+  return
+}
+
+// -----
+
+func.func @load_async_runs_map(%m: !tile.tensor_map<2 x !tile.shared<64x64xbf16, swizzle = 128>>, %g: !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>, %s: !tile.shared<64x64xbf16, swizzle = 128>, %i: index) {
+  // expected-error@+1 {{expected a tensor map of tiles '!tile.shared<16x64xbf16, swizzle = 128>', got '!tile.shared<64x64xbf16, swizzle = 128>'}}
+  tile.load_async %m dims [0, 1] runs 16 {
+  ^bb0(%r: index):
+    tile.yield %r : index
+  } into %s signals %g[%i] : !tile.tensor_map<2 x !tile.shared<64x64xbf16, swizzle = 128>>, !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+  return
+}
+
+// -----
+
+func.func @map_yield(%a: !tile.fragment<8x8xf32>) {
+  // expected-error@+1 {{expected the region to yield 'f32'}}
+  %0 = tile.map ins(%a : !tile.fragment<8x8xf32>) {
+  ^bb0(%x: f32, %i: index, %j: index):
+    tile.yield %x, %x : f32, f32
+  } -> !tile.fragment<8x8xf32>
   return
 }

@@ -178,3 +178,31 @@ func.func @stores(%o: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// Rows that a region places.
+
+// CHECK-LABEL: func @places
+func.func @places(%cache: memref<?x16x8x64xbf16, strided<[?, ?, ?, 1]>>, %map: !tile.tensor_map<4 x !tile.shared<16x64xbf16, swizzle = 128>>, %table: memref<?xindex>, %h: index) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %ring = tile.ring : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+  // CHECK: tile.load %{{.*}} dims [2, 3] runs 1 {
+  // CHECK-NEXT: ^bb0(%[[R:.*]]: index):
+  // CHECK:        tile.yield %[[R]], %{{.*}}, %{{.*}} : index, index, index
+  // CHECK-NEXT: } : memref<?x16x8x64xbf16, strided<[?, ?, ?, 1]>> -> !tile.shared<64x64xbf16>
+  %a = tile.load %cache dims [2, 3] runs 1 {
+  ^bb0(%r: index):
+    tile.yield %r, %c0, %h : index, index, index
+  } : memref<?x16x8x64xbf16, strided<[?, ?, ?, 1]>> -> !tile.shared<64x64xbf16>
+  %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+  // CHECK: tile.load_async %{{.*}} dims [1, 3] rows(%{{.*}}, %{{.*}}) whole_runs runs 16 {
+  // CHECK:        memref.load
+  // CHECK:      } into %{{.*}} signals %{{.*}}[%{{.*}}] : !tile.tensor_map<4 x !tile.shared<16x64xbf16, swizzle = 128>>, !tile.ring<2 x
+  tile.load_async %map dims [1, 3] rows(%c0, %h) whole_runs runs 16 {
+  ^bb0(%r: index):
+    %n = arith.divui %r, %c16 : index
+    %page = memref.load %table[%n] : memref<?xindex>
+    tile.yield %page, %c0, %h : index, index, index
+  } into %slot signals %ring[%c0] : !tile.tensor_map<4 x !tile.shared<16x64xbf16, swizzle = 128>>, !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+  return
+}

@@ -121,3 +121,33 @@ func.func @output(%o: !o, %n: index) {
   }
   return
 }
+
+// -----
+
+// Runs of rows that a descriptor copies need its alignment; rows that threads
+// copy do not.
+
+// CHECK-LABEL: func @runs
+// CHECK:       %[[P:.*]] = scf.if %{{.*}} -> (memref<?x64xbf16, strided<[?, 1], offset: ?>>) {
+// CHECK:         memref.copy %arg0
+// CHECK-NOT:   memref.copy
+// CHECK:       tile.launch {{.*}} ins(%[[P]], %arg1 :
+!x = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!tile = !tile.shared<64x64xbf16, swizzle = 128>
+func.func @runs(%x: !x, %y: !x, %o: !x, %n: index) {
+  tile.launch grid(%n) warps 4 ins(%x, %y : !x, !x) outs(%o : !x) {
+  ^bb0(%i: index, %X: !x, %Y: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %ring = tile.ring : !tile.ring<2 x !tile>
+    %slot = tile.acquire %ring[%c0] : !tile.ring<2 x !tile>
+    tile.load_async %X dims [0, 1] runs 16 {
+    ^bb0(%r: index):
+      tile.yield %r : index
+    } into %slot signals %ring[%c0] : !x, !tile.ring<2 x !tile>
+    tile.load_async %Y dims [0, 1] runs 1 {
+    ^bb0(%r: index):
+      tile.yield %r : index
+    } into %slot signals %ring[%c0] : !x, !tile.ring<2 x !tile>
+  }
+  return
+}

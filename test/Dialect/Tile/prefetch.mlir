@@ -111,3 +111,40 @@ func.func @rows(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// Places of rows are those of the iteration that the copy is for.
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+
+// CHECK-LABEL: func @places
+func.func @places(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 4 stages 2 ins(%a : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    // CHECK: scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %[[WIDTH:.*]] iter_args
+    scf.for %j = %c0 to %n step %c64 {
+      %i = arith.addi %j, %b : index
+      // CHECK-NEXT: tile.wait
+      // CHECK:      %[[JA:.*]] = arith.addi %[[J]], %[[WIDTH]]
+      // CHECK:      scf.if
+      // CHECK-NEXT:   %[[IA:.*]] = arith.addi %[[JA]], %{{.*}} : index
+      // CHECK-NEXT:   tile.acquire
+      // CHECK-NEXT:   tile.load_async %{{.*}} dims [0, 1] runs 16 {
+      // CHECK-NEXT:   ^bb0(%[[R:.*]]: index):
+      // CHECK-NEXT:     arith.addi %[[IA]], %[[R]]
+      %y = tile.load %A dims [0, 1] runs 16 {
+      ^bb0(%r: index):
+        %row = arith.addi %i, %r : index
+        tile.yield %row : index
+      } : !g -> !t
+      // CHECK:      tile.mma
+      %p = tile.mma %y, %y transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      tile.store %p, %O[%i, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+  }
+  return
+}

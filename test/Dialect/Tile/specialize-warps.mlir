@@ -237,3 +237,47 @@ func.func @plain(%o: memref<?x?xf32>, %n: index, %x: f32) {
   }
   return
 }
+
+// -----
+
+// Copies of runs of rows: all threads of the role's warps run it, with what the
+// regions use, and with registers for places that each warp group leaves.
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16>
+!r = !tile.ring<2 x !t>
+
+// CHECK-LABEL: func @runs
+// CHECK:         tile.role "load" warps 4 registers 40 {
+// CHECK-NEXT:      scf.for %[[J:.*]] = %{{.*}} iter_args(%[[USE:.*]] = %{{.*}}) -> (index)
+// CHECK-NEXT:        %[[FIRST:.*]] = arith.muli %[[J]]
+// CHECK-NEXT:        tile.acquire %{{.*}}[%[[USE]]]
+// CHECK-NEXT:        tile.load_async %{{.*}} dims [0, 1] runs 16 {
+// CHECK-NEXT:        ^bb0(%[[R:.*]]: index):
+// CHECK-NEXT:          arith.addi %[[FIRST]], %[[R]]
+// CHECK:         tile.role "compute" warps 8 registers 232{{ }}
+func.func @runs(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 8 ins(%a : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    %ring = tile.ring : !r
+    %uses = scf.for %j = %c0 to %n step %c1 iter_args(%use = %c0) -> (index) {
+      %first = arith.muli %j, %c64 : index
+      %slot = tile.acquire %ring[%use] : !r
+      tile.load_async %A dims [0, 1] runs 16 {
+      ^bb0(%r: index):
+        %row = arith.addi %first, %r : index
+        tile.yield %row : index
+      } into %slot signals %ring[%use] : !g, !r
+      %k = tile.wait %ring[%use] : !r
+      %z = tile.mma %k, %k transpose_b : !t, !t -> !tile.fragment<64x64xf32>
+      tile.store %z, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+      tile.release %ring[%use] : !r
+      %next = arith.addi %use, %c1 : index
+      scf.yield %next : index
+    }
+  }
+  return
+}

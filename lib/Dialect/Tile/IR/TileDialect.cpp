@@ -80,7 +80,32 @@ MemRefType LaunchOp::getArgumentType(ShapedType type) {
 
 using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
 
+/// Adds the effects of the region, if any, that gives the places of rows.
+static void addPlaceEffects(Region &place, Effects &effects) {
+  if (place.empty())
+    return;
+  for (Operation &op : place.front())
+    if (auto nested = getEffectsRecursively(&op))
+      llvm::append_range(effects, *nested);
+    else
+      effects.emplace_back(MemoryEffects::Read::get());
+}
+
+SharedType LoadAsyncOp::getCopiedTile() {
+  SharedType tile = getSlot().getType();
+  if (!getRuns())
+    return tile;
+  auto runs = static_cast<int64_t>(*getRuns());
+  // The period of a swizzle.
+  constexpr int64_t kSwizzledRows = 8;
+  if (runs % kSwizzledRows)
+    return {};
+  return SharedType::get(getContext(), {runs, tile.getShape().back()},
+                         tile.getElementType(), tile.getSwizzle());
+}
+
 void LoadOp::getEffects(Effects &effects) {
+  addPlaceEffects(getPlace(), effects);
   effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
   // The tile is in memory of the op's own.
   if (isa<SharedType>(getResult().getType()))
@@ -126,6 +151,7 @@ void PassTurnOp::getEffects(Effects &effects) {
 }
 
 void LoadAsyncOp::getEffects(Effects &effects) {
+  addPlaceEffects(getPlace(), effects);
   if (isa<MemRefType>(getSource().getType()))
     effects.emplace_back(MemoryEffects::Read::get(), &getSourceMutable());
   effects.emplace_back(MemoryEffects::Read::get(), SharedMemory::get());

@@ -24,7 +24,7 @@ int64_t fovea::tile::getSlotBytes(RingType type) {
 bool fovea::tile::hasRows(RingOp ring) {
   return llvm::any_of(ring.getRing().getUsers(), [](Operation *user) {
     auto load = dyn_cast<LoadAsyncOp>(user);
-    return load && !load.getRows().empty();
+    return load && !load.getRows().empty() && !load.getWholeRuns();
   });
 }
 

@@ -185,10 +185,66 @@ static LogicalResult verifyRows(Operation *op, size_t bounds) {
          << bounds << " bounds";
 }
 
+/// Checks the region that gives the places of the rows of a load, which copies
+/// to `tile` from a memref or tensor map of rank `rank`.
+template <typename OpTy>
+static LogicalResult verifyPlaces(OpTy op, SharedType tile, int64_t rank) {
+  Region &region = op.getPlace();
+  if (!op.getIndices().empty())
+    return op.emitOpError("expected indices or a region, got both");
+  int64_t runs = *op.getRuns();
+  if (tile.getShape().front() % runs)
+    return op.emitOpError("expected runs that divide the tile's ")
+           << tile.getShape().front() << " rows, got " << runs;
+  if (region.empty() || region.getNumArguments() != 1 ||
+      !region.getArgument(0).getType().isIndex())
+    return op.emitOpError("expected a region with a row, an index, as its "
+                          "argument");
+  auto yield = dyn_cast_or_null<YieldOp>(
+      region.front().empty() ? nullptr : &region.front().back());
+  if (!yield)
+    return op.emitOpError("expected a region that ends with tile.yield");
+  bool isPlace = llvm::all_of(yield.getValues().getTypes(),
+                              [](Type type) { return type.isIndex(); });
+  if (!isPlace || static_cast<int64_t>(yield.getValues().size()) != rank - 1)
+    return yield.emitOpError("expected ")
+           << rank - 1 << " indices, one for each dimension but the last, got "
+           << yield.getValues().getTypes();
+  if (op.getDims().empty() || op.getDims().back() != rank - 1)
+    return op.emitOpError("expected the tile's columns along the last "
+                          "dimension, ")
+           << rank - 1;
+  return success();
+}
+
+/// Checks that a load without runs has no attribute or region for them.
+template <typename OpTy>
+static LogicalResult verifyNoPlaces(OpTy op) {
+  if (op.getWholeRuns())
+    return op.emitOpError("has 'whole_runs', so it needs 'runs'");
+  if (!op.getPlace().empty())
+    return op.emitOpError("has a region, so it needs 'runs'");
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
   auto [shape, elementType] = getTile(getResult().getType());
   MemRefType source = getSource().getType();
   if (failed(verifyRows(*this, getRows().size())))
+    return failure();
+  if (getRuns()) {
+    auto tile = dyn_cast<SharedType>(getResult().getType());
+    if (!tile)
+      return emitOpError("expected a tile in shared memory whose rows a region "
+                         "places, got ")
+             << getResult().getType();
+    if (failed(verifyElements(*this, elementType, source.getElementType())) ||
+        failed(verifyPlaces(*this, tile, source.getRank())))
+      return failure();
+    return verifyAccess(*this, shape, getDims(), source.getRank(),
+                        source.getRank());
+  }
+  if (failed(verifyNoPlaces(*this)))
     return failure();
   if (!getRows().empty() && !isa<SharedType>(getResult().getType()))
     return emitOpError("expected a tile in shared memory to bound the rows "
@@ -234,8 +290,23 @@ static LogicalResult verifyCopy(Operation *op, SharedType tile, Type global,
 LogicalResult LoadAsyncOp::verify() {
   if (failed(verifyRows(*this, getRows().size())))
     return failure();
-  return verifyCopy(*this, getSlot().getType(), getSource().getType(),
-                    getDims(), getIndices().size());
+  if (!getRuns()) {
+    if (failed(verifyNoPlaces(*this)))
+      return failure();
+    return verifyCopy(*this, getSlot().getType(), getSource().getType(),
+                      getDims(), getIndices().size());
+  }
+  auto map = dyn_cast<TensorMapType>(getSource().getType());
+  int64_t rank =
+      map ? map.getRank() : cast<MemRefType>(getSource().getType()).getRank();
+  if (failed(verifyPlaces(*this, getSlot().getType(), rank)))
+    return failure();
+  SharedType tile = map ? getCopiedTile() : getSlot().getType();
+  if (!tile)
+    return emitOpError("by a tensor map expected runs of a multiple of 8 rows, "
+                       "got ")
+           << *getRuns();
+  return verifyCopy(*this, tile, getSource().getType(), getDims(), rank);
 }
 
 LogicalResult StoreAsyncOp::verify() {
@@ -395,7 +466,8 @@ LogicalResult MapOp::verify() {
            << result.getRank() << " coordinates; got "
            << getBody().getArgumentTypes();
   auto yield = dyn_cast<YieldOp>(getBody().front().back());
-  if (!yield || yield.getValue().getType() != result.getElementType())
+  if (!yield || yield.getValues().size() != 1 ||
+      yield.getValue().getType() != result.getElementType())
     return emitOpError("expected the region to yield ")
            << result.getElementType();
   return success();

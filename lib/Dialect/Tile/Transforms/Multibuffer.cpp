@@ -89,8 +89,9 @@ private:
 
 } // namespace
 
-/// Returns the tile that a ring copies for `load`, if TMA can make the copy and
-/// only the load's block, or ops nested in it, use the tile.
+/// Returns the tile that a ring copies for `load`, if TMA can make the copy, or
+/// threads if rows lie apart, and only the load's block, or ops nested in it,
+/// use the tile.
 static std::optional<Copied> getCopied(LoadOp load) {
   bool isInLaunch = isa<LaunchOp>(load->getParentOp());
   if (!isInLaunch && !isInLoop(load))
@@ -118,7 +119,11 @@ static std::optional<Copied> getCopied(LoadOp load) {
   } else {
     copied.tile = cast<SharedType>(load.getResult().getType());
   }
-  if (!suitsTensorMap(load.getSource().getType(), copied.dims, copied.tile))
+  // Threads can copy rows that lie apart.
+  bool suits = load.getRuns() ? copied.tile.getSwizzle() != 0
+                              : suitsTensorMap(load.getSource().getType(),
+                                               copied.dims, copied.tile);
+  if (!suits)
     return std::nullopt;
   return copied;
 }
@@ -185,8 +190,14 @@ void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
 
   builder.setInsertionPoint(load);
   Value slot = AcquireOp::create(builder, loc, tile, ring, use);
-  LoadAsyncOp::create(builder, loc, load.getSource(), load.getIndices(), slot,
-                      ring, use, copied.dims, load.getRows());
+  auto copy =
+      LoadAsyncOp::create(builder, loc, load.getSource(), load.getIndices(),
+                          slot, ring, use, copied.dims, load.getRows());
+  if (load.getRuns()) {
+    copy.setRunsAttr(load.getRunsAttr());
+    copy.setWholeRuns(load.getWholeRuns());
+    copy.getPlace().takeBody(load.getPlace());
+  }
   // The first and the last user in this block, or the ops around these users.
   Operation *first = load, *last = load;
   for (Operation *user : load->getUsers()) {

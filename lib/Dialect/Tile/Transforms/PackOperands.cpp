@@ -49,8 +49,8 @@ static bool isAccessedByDescriptor(BlockArgument argument) {
   auto type = cast<MemRefType>(argument.getType());
   return llvm::any_of(argument.getUsers(), [&](Operation *user) {
     if (auto load = dyn_cast<LoadAsyncOp>(user))
-      return load.getSource() == argument &&
-             suitsTensorMap(type, load.getDims(), load.getSlot().getType());
+      return load.getSource() == argument && load.getCopiedTile() &&
+             suitsTensorMap(type, load.getDims(), load.getCopiedTile());
     if (auto store = dyn_cast<StoreAsyncOp>(user))
       return store.getTarget() == argument &&
              suitsTensorMap(type, store.getDims(), store.getSource().getType());

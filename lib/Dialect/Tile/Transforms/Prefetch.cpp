@@ -17,6 +17,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 #define DEBUG_TYPE "tile-prefetch"
 
@@ -88,6 +89,9 @@ bool Prefetch::collect(scf::ForOp loop, LoadAsyncOp load, Copy &copy) {
   Block *body = loop.getBody();
   SmallVector<Value> values(load.getIndices());
   llvm::append_range(values, load.getRows());
+  SetVector<Value> used;
+  getUsedValuesDefinedAbove(load.getPlace(), used);
+  llvm::append_range(values, used);
   while (!values.empty()) {
     Value value = values.pop_back_val();
     if (value.getParentBlock() != body)

@@ -110,13 +110,17 @@ public:
       if (getWork(op) != work)
         return;
       hasWork = true;
-      for (Value operand : op->getOperands())
-        add(operand);
+      auto load = dyn_cast<LoadAsyncOp>(op);
+      hasRuns |= load && load.getRuns();
+      addUsed(op);
       addAncestors(op);
     });
   }
 
   bool isEmpty() const { return !hasWork; }
+  /// Returns true if several threads share the work: those that copy runs of
+  /// rows.
+  bool isShared() const { return hasRuns; }
 
   /// Clones the needed ops of a block, except its terminator.
   void clone(Block &block, OpBuilder &builder, IRMapping &mapping) const;
@@ -125,6 +129,8 @@ public:
 
 private:
   void add(Value value);
+  /// Adds the values that `op`, or its regions, use.
+  void addUsed(Operation *op);
   void addAncestors(Operation *op);
   void cloneLoop(scf::ForOp loop, OpBuilder &builder, IRMapping &mapping) const;
   void cloneBranch(scf::IfOp branch, OpBuilder &builder,
@@ -132,7 +138,7 @@ private:
 
   Block *body;
   Work work;
-  bool hasWork = false;
+  bool hasWork = false, hasRuns = false;
   DenseSet<Value> values;
   DenseSet<Operation *> ops;
 };
@@ -187,12 +193,16 @@ void RoleSlice::add(Value value) {
     add(branch.elseYield().getOperand(index));
     addAncestors(branch.thenYield());
   } else if (ops.insert(op).second) {
-    SetVector<Value> used(op->operand_begin(), op->operand_end());
-    getUsedValuesDefinedAbove(op->getRegions(), used);
-    for (Value operand : used)
-      add(operand);
+    addUsed(op);
   }
   addAncestors(op);
+}
+
+void RoleSlice::addUsed(Operation *op) {
+  SetVector<Value> used(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), used);
+  for (Value value : used)
+    add(value);
 }
 
 void RoleSlice::clone(Block &block, OpBuilder &builder,
@@ -270,7 +280,7 @@ void RoleSlice::cloneBranch(scf::IfOp branch, OpBuilder &builder,
 }
 
 namespace {
-/// A role of one thread.
+/// A role of one thread, or of the threads that copy runs of rows.
 struct Service {
   std::string name;
   RoleSlice slice;
@@ -343,6 +353,14 @@ static bool isScalar(Operation *op) {
   return !result.wasInterrupted();
 }
 
+/// Returns true if the program copies runs of rows.
+static bool copiesRuns(Block &body) {
+  WalkResult result = body.walk([](LoadAsyncOp load) {
+    return load.getRuns() ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
 void SpecializeWarps::specialize(LaunchOp launch) {
   Block &body = launch.getBody().front();
   // Rings, and scalars that depend only on scalars, stay before the roles.
@@ -366,6 +384,12 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   OpBuilder builder(body.getTerminator());
   if (auto registers = machine::dealRegisters(
           machine::getGpuOrDefault(launch).getRegistersPerCore(), warps)) {
+    // Places of rows are computed in registers, which each warp group leaves.
+    constexpr int64_t kFewestForPlaces = 32, kLeft = 8;
+    if (copiesRuns(body) && registers->service < kFewestForPlaces) {
+      registers->compute -= kLeft;
+      registers->service += kLeft * (warps / kGroupWarps);
+    }
     computeRegisters = builder.getI64IntegerAttr(registers->compute);
     serviceRegisters = builder.getI64IntegerAttr(registers->service);
   }
@@ -392,7 +416,7 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   for (Operation *op : inRoles)
     op->moveBefore(compute->getTerminator());
 
-  // Roles of one thread share a warp group before the others.
+  // These roles share a warp group before the others.
   SmallVector<Service> services;
   if (RoleSlice slice(*compute, Work::Copy); !slice.isEmpty())
     services.push_back({"load", std::move(slice)});
@@ -407,10 +431,11 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   int64_t free = kGroupWarps;
   for (const auto &[index, service] : llvm::enumerate(services)) {
     int64_t share = free / static_cast<int64_t>(services.size() - index);
-    LDBG() << "  role " << service.name << ": one thread of " << share
-           << " warps";
-    Block *body =
-        addRole(service.name, share, serviceRegisters, /*isSingle=*/true);
+    LDBG() << "  role " << service.name << ": "
+           << (service.slice.isShared() ? "the threads" : "one thread")
+           << " of " << share << " warps";
+    Block *body = addRole(service.name, share, serviceRegisters,
+                          /*isSingle=*/!service.slice.isShared());
     free -= share;
     OpBuilder nested(body->getTerminator());
     IRMapping mapping;

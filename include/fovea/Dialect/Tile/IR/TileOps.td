@@ -168,17 +168,27 @@ def RoleOp : Tile_Op<"role", [HasParent<"RolesOp">, NoRegionArguments,
   let hasVerifier = 1;
 }
 
-def YieldOp : Tile_Op<"yield", [Pure, Terminator, HasParent<"MapOp">]> {
-  let summary = "The element that a map computes";
-  let arguments = (ins Tile_Scalar:$value);
-  let assemblyFormat = "$value attr-dict `:` qualified(type($value))";
+def YieldOp : Tile_Op<"yield", [Pure, Terminator,
+    ParentOneOf<["MapOp", "LoadOp", "LoadAsyncOp"]>]> {
+  let summary = "The element that a map computes, or the place of a row";
+  let description = [{
+    In `tile.map`, the element. In a load whose rows are given by a region, the
+    indices of a row's elements, one for each dimension of the source but the
+    last.
+  }];
+  let arguments = (ins Variadic<Tile_Scalar>:$values);
+  let assemblyFormat = "$values attr-dict `:` qualified(type($values))";
+  let extraClassDeclaration = [{
+    /// Returns the only value, an element of a map.
+    ::mlir::Value getValue() { return getValues().front(); }
+  }];
 }
 
 //===----------------------------------------------------------------------===//
 // Global memory
 //===----------------------------------------------------------------------===//
 
-def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments,
+def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Reads a tile of global memory";
   let description = [{
@@ -199,20 +209,49 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments,
     %v = tile.load %V[%b, %h, %j, %c0] dims [2, 3] rows(%c0, %left)
         : memref<?x?x?x64xbf16, ...> -> !tile.shared<64x64xbf16>
     ```
+
+    With `runs n`, the rows of a tile in shared memory lie where a region says,
+    and there are no indices. The region gets the number of a row and yields
+    its place: the index in each dimension of the memref but the last, along
+    which the columns run from 0 on. It is evaluated for every `n`th row, from 0
+    on; the `n - 1` rows after it follow it along dimension `dims[0]`. With
+    `runs 1` it is evaluated for each row. The region may read memory. It is not
+    evaluated for a run all of whose rows `rows` leaves out, so that places of
+    such rows need not exist. With `whole_runs` a run of which a row is left is
+    loaded as a whole: rows that `rows` leaves out are then zero only if all
+    rows of their run are left out.
+
+    ```mlir
+    // Keys in pages of 16 rows, whose numbers a table has.
+    %k = tile.load %cache dims [1, 3] rows(%c0, %left) runs 16 {
+    ^bb0(%r: index):
+      %j = arith.addi %first, %r : index
+      %n = arith.divui %j, %c16 : index
+      %s = arith.remui %j, %c16 : index
+      %p = memref.load %table[%b, %n] : memref<?x?xi32>
+      %page = arith.index_cast %p : i32 to index
+      tile.yield %page, %s, %h : index, index, index
+    } : memref<?x16x8x64xbf16, ...> -> !tile.shared<64x64xbf16>
+    ```
   }];
   let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
-                       Variadic<Index>:$rows, DenseI64ArrayAttr:$dims);
+                       Variadic<Index>:$rows, DenseI64ArrayAttr:$dims,
+                       UnitAttr:$whole_runs,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs);
   let results = (outs Tile_Tile:$result);
+  let regions = (region AnyRegion:$place);
   let builders = [
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source,
                    "::mlir::ValueRange":$indices,
                    "::llvm::ArrayRef<int64_t>":$dims,
                    CArg<"::mlir::ValueRange", "{}">:$rows), [{
-      build($_builder, $_state, result, source, indices, rows, dims);
+      build($_builder, $_state, result, source, indices, rows, dims,
+            /*whole_runs=*/false, /*runs=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    $source `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? attr-dict
+    $source (`[` $indices^ `]`)? `dims` $dims (`rows` `(` $rows^ `)`)?
+    (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)? attr-dict
     `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
@@ -659,7 +698,7 @@ def AcquireOp : Tile_SlotOp<"acquire", [
 }
 
 def LoadAsyncOp : Tile_Op<"load_async", [
-    AttrSizedOperandSegments,
+    AttrSizedOperandSegments, SingleBlock,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     TypesMatchWith<"the slot is of the ring's type", "ring", "slot",
                    "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
@@ -672,22 +711,37 @@ def LoadAsyncOp : Tile_Op<"load_async", [
     the thread that started the copy waits for it, writes the zeros, and only
     then makes the slot full. All other tiles are copied as without `rows`; a
     tile of which no row is left is copied from outside of the tensor.
+
+    With `runs n`, each run is a copy of its own, of `n` rows, which one of the
+    threads that run the op starts. A tensor map is then of tiles of `n` rows.
+    Where no tensor map can describe runs, all threads that run the op copy
+    units of 16 bytes.
   }];
   let arguments = (ins Tile_Global:$source, Variadic<Index>:$indices,
                        Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use,
-                       Variadic<Index>:$rows, DenseI64ArrayAttr:$dims);
+                       Variadic<Index>:$rows, DenseI64ArrayAttr:$dims,
+                       UnitAttr:$whole_runs,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs);
+  let regions = (region AnyRegion:$place);
   let builders = [
     OpBuilder<(ins "::mlir::Value":$source, "::mlir::ValueRange":$indices,
                    "::mlir::Value":$slot, "::mlir::Value":$ring,
                    "::mlir::Value":$use, "::llvm::ArrayRef<int64_t>":$dims,
                    CArg<"::mlir::ValueRange", "{}">:$rows), [{
-      build($_builder, $_state, source, indices, slot, ring, use, rows, dims);
+      build($_builder, $_state, source, indices, slot, ring, use, rows, dims,
+            /*whole_runs=*/false, /*runs=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    $source `[` $indices `]` `dims` $dims (`rows` `(` $rows^ `)`)? `into` $slot
+    $source (`[` $indices^ `]`)? `dims` $dims (`rows` `(` $rows^ `)`)?
+    (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)? `into` $slot
     `signals` $ring `[` $use `]` attr-dict `:` qualified(type($source)) `,`
     qualified(type($ring))
+  }];
+  let extraClassDeclaration = [{
+    /// Returns the type of the tile that one copy by a tensor map fills: the
+    /// slot's, or a run of its rows; null if a swizzle allows no such copy.
+    SharedType getCopiedTile();
   }];
   let hasVerifier = 1;
 }

@@ -49,6 +49,28 @@ def TileOrderAdds : Pass<"tile-order-adds"> {
   ];
 }
 
+def TileFormBoxes : Pass<"tile-form-boxes"> {
+  let summary = "Finds runs among the rows of loads";
+  let description = [{
+    Where the rows of a `tile.load` lie where a region says (`runs 1`), the pass
+    proves which neighbouring rows of the tile also are neighbours in memory: it
+    sets `runs` to the largest number, a divisor of the tile's rows that is a
+    multiple of 8, for which the region is known to step along one dimension
+    within each run, and `dims` to that dimension. TMA then copies a run as one
+    box; 8 rows is the period of the swizzle.
+
+    The proof follows the row through sums, and through quotients and remainders
+    by constants that the run's length divides, as of pages: a run neither
+    begins nor ends within a page. It needs the tile's first row to be a known
+    multiple of the run's length. Other operations on the row end the proof, and
+    rows stay apart. Loads with indices, and runs that are longer than 1
+    already, stay unchanged. A remark says why rows stay apart.
+  }];
+  let statistics = [
+    Statistic<"numRuns", "num-runs", "Number of loads with longer runs">
+  ];
+}
+
 def TilePersist : Pass<"tile-persist"> {
   let summary = "Lets each block run several programs, one after another";
   let description = [{
@@ -108,7 +130,8 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
     branches yield; any other ring gets one stage. So does a load in a loop
     around loops with loads, or two if the memory that results take on their way
     out (`--tile-stage-stores`) leaves room for both. Loads stay unchanged if their
-    tile leaves the block or if no tensor map can describe them.
+    tile leaves the block or if no tensor map can describe them, unless a region
+    gives the places of their rows: these may also be copied by threads.
 
     A `tile.load` of a fragment in a loop that maps use by columns also becomes
     a ring: the ring's tile is a row, which `tile.from_shared` reads. A
@@ -216,10 +239,15 @@ def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
     rest. Scalars and rings before the first op that only one role needs stay
     outside.
 
+    A role that copies runs of rows has a thread for each run: all threads of its
+    warps run it, and other copies are started by the first of them.
+
     Registers move from that warp group to `compute` (`setmaxnreg`): the block
     divides the 64 Ki registers of a multiprocessor equally among its threads;
     the other threads then keep 24 each, and compute threads get the rest, at
-    most 240. A single compute warp group has enough registers without this.
+    most 240. Threads that compute the places of runs need 32 at least: each
+    compute thread leaves them 8. A single compute warp group has enough registers
+    without this.
 
     Launches without rings, or with roles, stay unchanged.
   }];

@@ -1,0 +1,198 @@
+// RUN: fovea-opt %s --convert-tile-to-nvvm --canonicalize --cse --split-input-file | FileCheck %s
+
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+!ring = !tile.ring<3 x !k>
+!runs = !tile.tensor_map<3 x !tile.shared<16x128xbf16, swizzle = 128>>
+
+// Each of the first four threads of the role copies a run of 16 rows, as one box
+// for each panel, and the first arrives at the slot's barrier for all bytes. A
+// run of which no row is left is copied from before the tensor, and its place is
+// not computed. `whole_runs` needs no barrier of its own.
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @boxes(
+  // CHECK-SAME:    %[[K:[a-z0-9]*]]: !llvm.ptr {{[^,]*}}, {{.*}}>}, %[[TABLE:.*]]: memref<?xindex>, %[[B:.*]]: index, %[[N:.*]]: index)
+  // CHECK:         %[[BASE:.*]] = llvm.ptrtoint
+  // CHECK:         %[[FULL:.*]] = arith.addi %[[BASE]], %c65536_i32
+  // CHECK:         %[[ISFIRST:.*]] = arith.cmpi eq, %[[THREAD:.*]], %c0_i32
+  // CHECK-COUNT-6: mbarrier.init
+  // CHECK-NOT:     mbarrier.init
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK:         %[[LOW:.*]] = arith.maxsi %[[N]], %c0
+  // CHECK:         %[[HIGH:.*]] = arith.minsi %[[LOW]], %c64
+  // CHECK:         %[[END:.*]] = arith.index_cast %[[HIGH]]
+  // CHECK:         scf.for %[[NUMBER:.*]] = %[[THREAD]] to %c4_i32 step %c128_i32
+  // CHECK:           %[[ROW:.*]] = arith.muli %[[NUMBER]], %c16_i32
+  // CHECK:           %[[BEHIND:.*]] = arith.addi %[[ROW]], %c16_i32
+  // CHECK-DAG:       %[[FROM:.*]] = arith.maxsi %[[ROW]], %c0_i32
+  // CHECK-DAG:       %[[TO:.*]] = arith.minsi %[[BEHIND]], %[[END]]
+  // CHECK:           %[[ISLEFT:.*]] = arith.cmpi slt, %[[FROM]], %[[TO]]
+  // CHECK:           %[[PLACE:.*]]:2 = scf.if %[[ISLEFT]] -> (i32, i32) {
+  // CHECK:             %[[INDEX:.*]] = arith.index_castui %[[ROW]]
+  // CHECK:             %[[I:.*]] = arith.divui %[[INDEX]], %c16
+  // CHECK:             memref.load %[[TABLE]][%[[I]]]
+  // CHECK:           } else {
+  // CHECK-NEXT:        scf.yield %c0_i32, %c-16_i32 : i32, i32
+  // CHECK:           %[[OFFSET:.*]] = arith.muli %[[NUMBER]], %c2048_i32
+  // CHECK:           %[[TO0:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
+  // CHECK:           cp.async.bulk.tensor.3d{{.*}} %[[TO0]], %[[K]], %[[FULL]], %c0_i32, %[[PLACE]]#1, %[[PLACE]]#0
+  // CHECK:           %[[TO1:.*]] = arith.addi %[[TO0]], %c8192_i32
+  // CHECK:           cp.async.bulk.tensor.3d{{.*}} %[[TO1]], %[[K]], %[[FULL]], %c64_i32, %[[PLACE]]#1, %[[PLACE]]#0
+  // CHECK:         }
+  // CHECK-NEXT:    scf.if %[[ISFIRST]] {
+  // CHECK-NEXT:      {{.*}}mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;{{.*}} %[[FULL]], %c16384_i32
+  // CHECK-NEXT:    }
+  // CHECK-NEXT:  } else {
+  gpu.func @boxes(%K: !runs, %table: memref<?xindex>, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 4 {
+        %slot = tile.acquire %ks[%c0] : !ring
+        tile.load_async %K dims [1, 2] rows(%c0, %n) whole_runs runs 16 {
+        ^bb0(%r: index):
+          %i = arith.divui %r, %c16 : index
+          %page = memref.load %table[%i] : memref<?xindex>
+          tile.yield %page, %b : index, index
+        } into %slot signals %ks[%c0] : !runs, !ring
+      }
+      tile.role "compute" warps 4 {
+        %k = tile.wait %ks[%c0] : !ring
+        tile.release %ks[%c0] : !ring
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+!ring = !tile.ring<3 x !k>
+!runs = !tile.tensor_map<3 x !tile.shared<16x128xbf16, swizzle = 128>>
+
+// Without it, a run that `rows` cuts completes at a barrier of its own, where the
+// first thread waits; all threads of the role write the zeros, of this run only,
+// and meet before the first one arrives at the slot's barrier.
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @cut(
+  // CHECK:         %[[FULL:.*]] = arith.addi %{{.*}}, %c65536_i32
+  // CHECK:         %[[ISFIRST:.*]] = arith.cmpi eq, %[[THREAD:.*]], %c0_i32
+  // CHECK-COUNT-7: mbarrier.init
+  // CHECK-NOT:     mbarrier.init
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK:         %[[END:.*]] = arith.index_cast %{{.*}} : index to i32
+  // CHECK:         %[[ISEMPTY:.*]] = arith.cmpi sle, %[[END]], %c0_i32
+  // CHECK:         %[[ISPART:.*]] = arith.cmpi ne, %[[END]], %c64_i32
+  // CHECK:         %[[ISSOME:.*]] = arith.select %[[ISEMPTY]], %false, %[[ISPART]]
+  // CHECK:         %[[REST:.*]] = arith.remui %[[END]], %c16_i32
+  // CHECK:         %[[ISWITHIN:.*]] = arith.cmpi ne, %[[REST]], %c0_i32
+  // CHECK:         %[[ISCUT:.*]] = arith.andi %[[ISSOME]], %[[ISWITHIN]]
+  // CHECK:         %[[OWN:.*]] = arith.addi %{{.*}}, %c65584_i32
+  // CHECK:         %[[BARRIER:.*]] = arith.select %[[ISCUT]], %[[OWN]], %[[FULL]]
+  // CHECK-COUNT-2: cp.async.bulk.tensor.3d{{.*}}, %[[BARRIER]],
+  // CHECK:         scf.if %[[ISFIRST]] {
+  // CHECK-NEXT:      %[[STATE:.*]] = {{.*}}mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;{{.*}} %[[BARRIER]], %c16384_i32
+  // CHECK-NEXT:      scf.if %[[ISCUT]] {
+  // CHECK-NEXT:        {{.*}}mbarrier.try_wait.shared::cta.b64 done, [$0], $1;{{.*}} %[[BARRIER]], %[[STATE]]
+  // CHECK:         scf.if %[[ISCUT]] {
+  // CHECK-NEXT:      nvvm.barrier id = %c1_i32 number_of_threads = %c128_i32
+  // CHECK:           scf.for
+  // CHECK:           %[[FIRST:.*]] = arith.addi %[[END]], %[[THREAD]]
+  // CHECK:           scf.for %{{.*}} = %[[FIRST]] to %{{.*}} step %c128_i32
+  // CHECK-COUNT-16:    llvm.store
+  // CHECK:           fence.proxy.async.shared::cta;
+  // CHECK-NEXT:      nvvm.barrier id = %c1_i32 number_of_threads = %c128_i32
+  // CHECK-NEXT:      scf.if %[[ISFIRST]] {
+  // CHECK-NEXT:        {{.*}}mbarrier.arrive.shared::cta.b64 _, [$0];{{.*}} %[[FULL]]
+  gpu.func @cut(%K: !runs, %table: memref<?xindex>, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 4 {
+        %slot = tile.acquire %ks[%c0] : !ring
+        tile.load_async %K dims [1, 2] rows(%c0, %n) runs 16 {
+        ^bb0(%r: index):
+          %i = arith.divui %r, %c16 : index
+          %page = memref.load %table[%i] : memref<?xindex>
+          tile.yield %page, %b : index, index
+        } into %slot signals %ks[%c0] : !runs, !ring
+      }
+      tile.role "compute" warps 4 {
+        %k = tile.wait %ks[%c0] : !ring
+        tile.release %ks[%c0] : !ring
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+!ring = !tile.ring<3 x !k>
+!m = memref<?x4x128xbf16, strided<[?, ?, 1], offset: ?>>
+
+// Rows that lie apart: all threads of the role copy units of 16 bytes, and each
+// arrives when its own are complete. Four rows' places are computed before their
+// copies start, for units of rows that are left out those of another row. Where
+// rows are not aligned, threads copy elements. Products read the slot through
+// another proxy: who waits for it fences.
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @threads(
+  // CHECK-SAME:    %{{.*}}, %[[TABLE:.*]]: memref<?xindex>, %{{.*}}: index, %{{.*}}: index)
+  // CHECK:         %[[FULL:.*]] = arith.addi %{{.*}}, %c65536_i32
+  // CHECK-COUNT-3: mbarrier.init{{.*}}, %c128_i32 :
+  // CHECK-COUNT-3: mbarrier.init{{.*}}, %c4_i32 :
+  // CHECK:         %[[END:.*]] = arith.index_cast %{{.*}} : index to i32
+  // CHECK:         %[[ISEMPTY:.*]] = arith.cmpi sle, %[[END]], %c0_i32
+  // CHECK:         %[[ISALIGNED:.*]] = arith.cmpi eq, %{{.*}}, %c0_i64
+  // CHECK:         scf.if %[[ISALIGNED]] {
+  // CHECK:           scf.for %[[UNIT:.*]] = %{{.*}} to %c1024_i32 step %c512_i32
+  // CHECK:             %[[ROW:.*]] = arith.divui %[[UNIT]], %c16_i32
+  // CHECK:             %[[PLACES:.*]]:4 = scf.if %[[ISEMPTY]] -> (i64, i64, i64, i64) {
+  // CHECK:             } else {
+  // CHECK:               %[[LAST:.*]] = arith.subi %[[END]], %c1_i32
+  // CHECK:               arith.minsi %{{.*}}, %[[LAST]]
+  // CHECK-COUNT-4:       memref.load %[[TABLE]]
+  // CHECK-NOT:           memref.load
+  // CHECK:             %[[BELOW:.*]] = arith.cmpi slt, %[[ROW]], %[[END]]
+  // CHECK:             %[[ISLEFT:.*]] = arith.andi %{{.*}}, %[[BELOW]]
+  // CHECK:             %[[BYTES:.*]] = arith.select %[[ISLEFT]], %c16_i32, %c0_i32
+  // CHECK:             arith.xori
+  // CHECK:             %[[FROM:.*]] = arith.addi %[[PLACES]]#0,
+  // CHECK:             %[[SOURCE:.*]] = llvm.inttoptr %[[FROM]]
+  // CHECK:             nvvm.cp.async.shared.global %{{.*}}, %[[SOURCE]], 16, cache = cg, %[[BYTES]]
+  // CHECK-COUNT-3:     nvvm.cp.async.shared.global
+  // CHECK:           }
+  // CHECK-NEXT:      %[[POINTER:.*]] = llvm.inttoptr %[[FULL]]
+  // CHECK-NEXT:      nvvm.cp.async.mbarrier.arrive %[[POINTER]] {noinc = true}
+  // CHECK-NEXT:    } else {
+  // CHECK:           scf.for
+  // CHECK:             memref.load %[[TABLE]]
+  // CHECK:             llvm.load
+  // CHECK:             llvm.store
+  // CHECK:           mbarrier.arrive.shared::cta.b64 _, [$0];{{.*}} %[[FULL]]
+  // CHECK:         mbarrier.try_wait.parity{{.*}} %[[FULL]]
+  // CHECK-NEXT:    {{.*}}fence.proxy.async.shared::cta;
+  gpu.func @threads(%K: !m, %table: memref<?xindex>, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 4 {
+        %slot = tile.acquire %ks[%c0] : !ring
+        tile.load_async %K dims [1, 2] rows(%c0, %n) runs 1 {
+        ^bb0(%r: index):
+          %row = memref.load %table[%r] : memref<?xindex>
+          tile.yield %row, %b : index, index
+        } into %slot signals %ks[%c0] : !m, !ring
+      }
+      tile.role "compute" warps 4 {
+        %k = tile.wait %ks[%c0] : !ring
+        tile.release %ks[%c0] : !ring
+      }
+    }
+    gpu.return
+  }
+}

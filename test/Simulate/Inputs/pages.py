@@ -1,0 +1,70 @@
+"""A paged cache of keys and values, and results compared bit by bit.
+
+In the clean cache, slots behind a sequence's length hold zeros and the numbers of
+pages behind it are 0. In the poisoned one the slots hold NaN, and so do pages
+that no sequence has; the numbers are far out of range."""
+
+import pathlib
+import sys
+
+import numpy as np
+
+# No key; one; a tile of 64 less, exactly and more; two tiles less; all.
+LENGTHS = np.array([0, 1, 63, 64, 65, 127, 140], np.int32)
+ROWS, MANY, DIM = 3, 70, 64
+
+
+def write(folder):
+    rng = np.random.default_rng(1)
+    batches = len(LENGTHS)
+
+    def save(name, values):
+        for dtype in np.float16, np.float32:
+            np.save(folder / f"{np.dtype(dtype).name}-{name}",
+                    values.astype(dtype))
+
+    np.save(folder / "lengths", LENGTHS)
+    np.save(folder / "all", np.full_like(LENGTHS, LENGTHS.max()))
+    save("q", rng.standard_normal((batches, 1, ROWS, DIM)))
+    save("many", rng.standard_normal((batches, 1, MANY, DIM)))
+    for page in 1, 5, 8, 16, 64, 128:
+        pages = -(-LENGTHS.max() // page)
+        used = -(-LENGTHS // page)
+        # Pages in no order, two of them nobody's.
+        free = rng.permutation(used.sum() + 2)
+        values = {name: rng.standard_normal((len(free), page, 1, DIM))
+                  for name in "kv"}
+        absent = np.ones((len(free), page), bool)
+        tables = {"clean": np.zeros((batches, pages), np.int32),
+                  "nan": rng.choice([-7, 2**31 - 1, 10**6], (batches, pages))
+                  .astype(np.int32)}
+        for b, count in enumerate(used):
+            own, free = free[:count], free[count:]
+            for table in tables.values():
+                table[b, :count] = own
+            for number, place in enumerate(own):
+                absent[place, :LENGTHS[b] - number * page] = False
+        for state, value in ("clean", 0), ("nan", np.nan):
+            np.save(folder / f"{page}-{state}-table", tables[state])
+            for name in "kv":
+                save(f"{page}-{state}-{name}",
+                     np.where(absent[..., None, None], value, values[name]))
+    # Rows behind the last sequence, since places behind a sequence's end exist.
+    starts = np.cumsum([0, 5, 64, 1, 131], dtype=np.int32)
+    np.save(folder / "starts", starts)
+    for name in "qkv":
+        rows = rng.standard_normal((starts[-1] + 140, 2, DIM))
+        np.save(folder / f"rows-{name}", rows.astype(np.float16))
+
+
+def compare(names):
+    clean, *others = (np.load(name) for name in names)
+    assert np.isfinite(clean).all(), f"{names[0]} is not finite"
+    for name, other in zip(names[1:], others):
+        assert np.array_equal(clean, other), f"{name} differs from {names[0]}"
+
+
+if sys.argv[1] == "write":
+    write(pathlib.Path(sys.argv[2]))
+else:
+    compare(sys.argv[2:])
