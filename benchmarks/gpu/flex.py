@@ -314,7 +314,7 @@ def attention_of(kind, implementation, config, options):
                     device=options.device, dtype=DTYPES[options.dtype])
     k, v = (torch.randn(1, options.tokens, config.num_key_value_heads, config.head_dim,
                         device=options.device, dtype=q.dtype) for _ in range(2))
-    q, k, v = (x.transpose(1, 2).requires_grad_() for x in (q, k, v))
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     module = torch.nn.Module()
     module.is_causal, module.config, module.layer_idx = True, config, 0
     module.num_key_value_groups = q.shape[1] // k.shape[1]
@@ -324,8 +324,8 @@ def attention_of(kind, implementation, config, options):
             dtype=q.dtype), attention_mask=None, past_key_values=None)
     function = AttentionInterface()[implementation]
     softcap = {"softcap": config.attn_logit_softcapping} if kind == "gemma" else {}
-    return lambda: function(module, q, k, v, mask, scaling=q.shape[-1]**-0.5,
-                            **softcap)[0], (q, k, v)
+    return lambda *operands: function(
+        module, *operands, mask, scaling=q.shape[-1]**-0.5, **softcap)[0], (q, k, v)
 
 
 def run_models(options):
@@ -340,46 +340,64 @@ def run_models(options):
         print(f"{kind}: {options.layers} layers, hidden {options.hidden}, "
               f"{options.tokens} tokens, {options.dtype}; ms, and attention's share\n"
               "implementation  first prefill, s  prefill         training step")
+        subjects = []
         for implementation in options.implementations:
             try:
-                run_model(kind, implementation, options)
+                subjects.append(Subject(kind, implementation, options))
             except Exception as error:
                 print(f"{implementation:15} {type(error).__name__}: "
                       f"{str(error).splitlines()[0][:70]}", flush=True)
-
-
-def run_model(kind, implementation, options):
-    model = make_model(kind, implementation, options)
-    tokens = torch.randint(4096, (1, options.tokens), device=options.device)
-
-    def prefill():
         with torch.no_grad():
-            return model(tokens, logits_to_keep=1).logits
+            prefills = compare([call for x in subjects
+                                for call in (x.prefill, x.attend)], options)
+        training = [x for x in subjects if x.trains]
+        steps = compare([call for x in training for call in (x.train, x.step)],
+                        options)
+        for x, whole, part in zip(subjects, prefills[::2], prefills[1::2]):
+            x.cells.append(f"{whole * 1e3:9.2f} {part * options.layers / whole:5.0%}")
+        for x, whole, part in zip(training, steps[::2], steps[1::2]):
+            x.cells.append(f"{whole * 1e3:9.2f} {part * options.layers / whole:5.0%}")
+        for x in subjects:
+            print(f"{x.name:15} {x.first:16.2f}  {'  '.join(x.cells)}", flush=True)
 
-    def train():
-        model.zero_grad(set_to_none=True)
-        model(tokens, labels=tokens).loss.backward()
 
-    taken, _ = first(prefill, options)
-    attend, operands = attention_of(kind, implementation, model.config, options)
-    with torch.no_grad():
-        attend()
-        times = compare([prefill, attend], options)
-    cells = [f"{times[0] * 1e3:9.2f} {times[1] * options.layers / times[0]:5.0%}"]
-    try:
-        train()
+class Subject:
+    """A model with one implementation of attention."""
 
-        def step():
-            output = attend()
-            torch.autograd.grad(output, operands, torch.ones_like(output))
+    def __init__(self, kind, implementation, options):
+        self.name = implementation
+        self.cells = []
+        self.model = make_model(kind, implementation, options)
+        self.tokens = torch.randint(4096, (1, options.tokens),
+                                    device=options.device)
+        self.function, self.operands = attention_of(
+            kind, implementation, self.model.config, options)
+        self.first, _ = first(self.prefill, options)
+        self.attend()
+        self.trains = True
+        try:
+            self.train()
+            self.step()
+        except NotImplementedError:  # PyTorch's FlexAttention on a CPU.
+            self.trains = False
 
-        step()
-        times = compare([train, step], options)
-        cells.append(f"{times[0] * 1e3:9.2f} "
-                     f"{times[1] * options.layers / times[0]:5.0%}")
-    except NotImplementedError:
-        cells.append("not implemented")
-    print(f"{implementation:15} {taken:16.2f}  {'  '.join(cells)}", flush=True)
+    def prefill(self):
+        with torch.no_grad():
+            return self.model(self.tokens, logits_to_keep=1).logits
+
+    def train(self):
+        self.model.zero_grad(set_to_none=True)
+        self.model(self.tokens, labels=self.tokens).loss.backward()
+
+    def attend(self):
+        """The attention of a layer alone."""
+        return self.function(*self.operands)
+
+    def step(self):
+        """The same with gradients."""
+        operands = [x.detach().requires_grad_() for x in self.operands]
+        output = self.function(*operands)
+        torch.autograd.grad(output, operands, torch.ones_like(output))
 
 
 def main():
