@@ -23,7 +23,7 @@ except ImportError:
     raise ImportError("fovea.flex_attention and what is built on it need PyTorch "
                       f"2.11 or later; this is {torch.__version__}") from None
 
-from . import _operator
+from . import _dropout, _operator
 from ._library import Error
 from ._trace import Tracer
 from ._values import ELEMENTS
@@ -226,12 +226,16 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     numbers = tracer.numbers
     if note:
         note(text, captures, numbers, grows, wants_lse)
-    if dropout_p:
-        numbers += _draw_seed(generator)
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
-    output, lse = _operator.attention(query, key, value, captures, numbers, text,
-                                      bool(deterministic), grows)
+    operands = (query, key, value, captures, numbers, text, bool(deterministic))
+    if dropout_p and generator is None and torch._C._len_torch_dispatch_stack():
+        # What is traced into a graph draws when it runs.
+        output, lse, _ = _dropout.attention(*operands)
+    else:
+        if dropout_p:
+            numbers += _dropout.draw_seed(generator).tolist()
+        output, lse = _operator.attention(*operands, grows)
     if not wants_lse:
         lse = None
     elif lse.dtype == torch.float64 and query.dtype != torch.float64:
@@ -249,13 +253,6 @@ def find_scale(query, scale):
 def _move(capture, device):
     """A number that is a tensor of the CPU goes to the device."""
     return capture if capture.device == device else capture.to(device)
-
-
-def _draw_seed(generator):
-    """Returns Philox's seed and offset for one dropout."""
-    device = "cpu" if generator is None else generator.device
-    seed = torch.empty(2, dtype=torch.int64, device=device)
-    return seed.random_(generator=generator).tolist()
 
 
 def cast_as_autocast(*tensors):

@@ -160,7 +160,7 @@ def run_backward(query, key, value, captures, numbers, text, deterministic,
             for at, gradient in zip(pair.variables, gradients)]
 
 
-def _fake_forward(query, key, value, captures, numbers, text, deterministic):
+def fake_forward(query, key, value, captures, numbers, text, deterministic):
     output = empty_in_order_of(query, (*query.shape[:3], value.shape[3]))
     dtype = _lse_dtype(text)
     return output, (query.new_empty(0) if dtype is None else
@@ -171,7 +171,7 @@ def _differentiable_operands(query, key, value, captures):
     return [x for x in (query, key, value, *captures) if x.is_floating_point()]
 
 
-def _fake_backward(query, key, value, captures, *_):
+def fake_backward(query, key, value, captures, *_):
     return [empty_in_order_of(x, x.shape)
             for x in _differentiable_operands(query, key, value, captures)]
 
@@ -201,7 +201,7 @@ def _differentiate(ctx, output_gradient, lse_gradient):
     return (*found[:3], found[3:], None if numbers else [], None, None)
 
 
-def _refuse_second_order(ctx, *_):
+def refuse_second_order(ctx, *_):
     raise NotImplementedError(
         "fovea::attention_backward: gradients of gradients are not computed")
 
@@ -222,19 +222,19 @@ def _map_over(operator, info, in_dims, *args):
     return tuple(stacked), (0,) * len(stacked)
 
 
-_OPERANDS = ("Tensor query, Tensor key, Tensor value, Tensor[] captures, "
+OPERANDS = ("Tensor query, Tensor key, Tensor value, Tensor[] captures, "
              "SymInt[] numbers, str text, bool deterministic")
-_GRADIENT_OPERANDS = (f"{_OPERANDS}, Tensor output, Tensor lse, "
+GRADIENT_OPERANDS = (f"{OPERANDS}, Tensor output, Tensor lse, "
                       "Tensor output_gradient, Tensor lse_gradient")
 
 
 def _define():
     library = torch.library.Library("fovea", "FRAGMENT")
     for name, schema, run, fake, set_up, backward in (
-            ("attention", f"({_OPERANDS}) -> (Tensor, Tensor)", run_forward,
-             _fake_forward, _set_up, _differentiate),
-            ("attention_backward", f"({_GRADIENT_OPERANDS}) -> Tensor[]",
-             run_backward, _fake_backward, None, _refuse_second_order)):
+            ("attention", f"({OPERANDS}) -> (Tensor, Tensor)", run_forward,
+             fake_forward, _set_up, _differentiate),
+            ("attention_backward", f"({GRADIENT_OPERANDS}) -> Tensor[]",
+             run_backward, fake_backward, None, refuse_second_order)):
         library.define(name + schema,
                        tags=(torch.Tag.needs_exact_strides,))
         if name != "attention" or not _native.call:
@@ -299,7 +299,7 @@ class _AttentionBackward(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         pass
 
-    backward = staticmethod(_refuse_second_order)
+    backward = staticmethod(refuse_second_order)
 
 
 class _Attention(torch.autograd.Function):

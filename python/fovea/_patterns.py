@@ -1,15 +1,16 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Attention that a graph of Dynamo writes out: a product of queries and keys,
-scaled and masked in any order, a softmax over the keys, a product with values.
+scaled, capped and masked in any order, a softmax over the keys, a product with values.
 
 Products are matmul, bmm, @ or baddbmm; masks are added, or filled in where a
-condition holds. Keys and values that are repeated for groups of heads are used as
-they were before. Code that reads probabilities elsewhere, or drops some of them,
-is left as it is.
+condition holds; a cap is a tanh. Batch and heads may be one dimension where products
+are computed. Keys and values that are repeated for groups of heads are used as they
+were before. Code that reads probabilities elsewhere is left as it is.
 """
 
 import dataclasses
+import math
 import operator
 
 import torch
@@ -17,39 +18,66 @@ from torch.fx import Node
 
 _PRODUCTS = {torch.matmul, torch.bmm, operator.matmul, "matmul", "bmm",
              "__matmul__"}
-_SUMS = {torch.add, operator.add, "add"}
-_MULTIPLES = {torch.mul, operator.mul, "mul"}
-_QUOTIENTS = {torch.div, torch.true_divide, operator.truediv, "div"}
+_SUMS = {torch.add, operator.add, operator.iadd, "add", "add_"}
+_MULTIPLES = {torch.mul, operator.mul, operator.imul, "mul", "mul_"}
+_QUOTIENTS = {torch.div, torch.true_divide, operator.truediv, operator.itruediv,
+              "div", "div_"}
+_CAPS = {torch.tanh, "tanh"}
 _SOFTMAXES = {torch.softmax, torch.nn.functional.softmax, "softmax"}
-_CASTS = {"to", "float", "half", "bfloat16", "type_as", "contiguous"}
-_FILLS = {torch.masked_fill, "masked_fill"}
+_CASTS = {"to", "type", "float", "half", "bfloat16", "type_as", "contiguous"}
+_FILLS = {torch.masked_fill, "masked_fill", "masked_fill_"}
 _TRANSPOSES = {torch.transpose, torch.swapaxes, "transpose", "swapaxes",
                "swapdims"}
 _RESHAPES = {torch.reshape, "reshape", "view"}
 _REPEATS = {torch.repeat_interleave, "repeat_interleave"}
+_DROPOUTS = {torch.nn.functional.dropout, torch.dropout}
+#: Operations that change their first operand.
+_IN_PLACE = {operator.iadd, operator.imul, operator.itruediv, "add_", "mul_", "div_",
+             "masked_fill_"}
+
+#: The least number of f32.
+_LEAST = torch.finfo(torch.float32).min
 
 # Operations that a match may consist of, none of which has an effect.
 _KNOWN = (_PRODUCTS | _SUMS | _MULTIPLES | _QUOTIENTS | _SOFTMAXES | _CASTS
-          | _FILLS | _TRANSPOSES | _RESHAPES | _REPEATS | {
-              torch.where, torch.baddbmm, "baddbmm", "expand", operator.getitem,
-              torch.nn.functional.dropout, torch.dropout})
+          | _FILLS | _TRANSPOSES | _RESHAPES | _REPEATS | _CAPS | _DROPOUTS | {
+              torch.where, torch.baddbmm, "baddbmm", "expand", operator.getitem})
+
+
+@dataclasses.dataclass
+class Mask:
+    """What is added to scores."""
+
+    #: A node, or a condition and two numbers that it chooses from.
+    term: object
+    #: What it is multiplied by.
+    factor: float
+    #: Batch and heads are one dimension of it.
+    is_flat: bool
 
 
 @dataclasses.dataclass
 class Match:
     """An attention in a graph, of nodes of it."""
 
-    query: Node
-    key: Node
-    value: Node
-    #: Terms that are added to scores: nodes, and pairs of a condition and two numbers
-    #: that it chooses from.
-    masks: list
-    scale: float
-    #: Keys and values have fewer heads than queries.
-    is_grouped: bool
-    #: The node that has the result.
+    #: The product with values, its right operand, and whether batch and heads are one
+    #: dimension of them.
     output: Node
+    value: Node
+    is_flat: bool
+    dropout: float
+    query: Node = None
+    key: Node = None
+    masks: list = dataclasses.field(default_factory=list)
+    #: Of the scores within the cap, if there is one, and else of all.
+    scale: float = 1.0
+    softcap: float = None
+    #: The sizes of batch and heads, where they are one dimension of queries and keys.
+    lead: tuple = None
+    #: Keys are as the product takes them, with the head size first.
+    is_transposed: bool = False
+    #: Keys and values have fewer heads than queries.
+    is_grouped: bool = False
 
 
 def _is(node, targets):
@@ -89,27 +117,45 @@ def _match(softmax):
         return None
     if _argument(softmax, 1, "dim") not in (-1, _value(scores).dim() - 1):
         return None
-    output = _follow(softmax)
-    if output is None:
-        return None
-    match = Match(None, None, output.args[1], [], 1.0, False, output)
-    if not _collect(scores, match) or not _check(match, scores):
+    match = _follow(softmax)
+    if match is None or not _collect(scores, match) or not _check(match, scores):
         return None
     return match
 
 
+def _joins_heads(flat, whole):
+    """Returns True if one tensor is another with batch and heads in one dimension."""
+    return (flat is not None and whole is not None and flat.dim() == 3
+            and whole.dim() == 4 and flat.shape[1:] == whole.shape[2:])
+
+
 def _follow(node):
-    """Returns the product with values that alone reads the probabilities."""
+    """Returns a match with the product with values that alone reads the
+    probabilities."""
+    is_flat, dropout = False, 0.0
     while True:
         if len(node.users) != 1:
             return None
         user, = node.users
         if _is(user, _PRODUCTS):
-            is_left = len(user.args) == 2 and user.args[0] is node
-            return user if is_left and user.args[1] is not node else None
-        if _is(user, {torch.nn.functional.dropout, torch.dropout}):
-            if _argument(user, 1, "p", default=0.5) != 0 and _argument(
-                    user, 2, "training", "train", default=True) is not False:
+            if len(user.args) != 2 or user.args[0] is not node or (
+                    user.args[1] is node):
+                return None
+            return Match(user, user.args[1], is_flat, dropout)
+        if _is(user, _DROPOUTS):
+            share, trains = (_argument(user, 1, "p", default=0.5), _argument(
+                user, 2, "training", "train", default=True))
+            if isinstance(share, Node) or isinstance(trains, Node):
+                return None
+            if share and trains:
+                if dropout or not 0 < share < 1:
+                    return None
+                dropout = share
+        elif _is(user, _RESHAPES):
+            new, old = _value(user), _value(node)
+            if _joins_heads(new, old) and not is_flat:
+                is_flat = True
+            elif new is None or old is None or new.shape != old.shape:
                 return None
         elif not _is(user, _CASTS):
             return None
@@ -120,6 +166,10 @@ def _collect(node, match):
     """Walks from the scores to the product, and notes what lies between."""
     if not isinstance(node, Node):
         return False
+    # What is changed in place is nobody else's.
+    if _is(node, _IN_PLACE) and (not isinstance(node.args[0], Node)
+                                 or len(node.args[0].users) != 1):
+        return False
     if _is(node, _CASTS):
         return _collect(node.args[0], match)
     if _is(node, _PRODUCTS):
@@ -127,6 +177,8 @@ def _collect(node, match):
         return True
     if _is(node, {torch.baddbmm, "baddbmm"}):
         return _collect_baddbmm(node, match)
+    if _is(node, _RESHAPES):
+        return _collect_reshape(node, match)
     if _is(node, _MULTIPLES | _QUOTIENTS):
         number = _argument(node, 1, "other")
         inner = node.args[0]
@@ -136,17 +188,14 @@ def _collect(node, match):
             return False
         match.scale *= number if _is(node, _MULTIPLES) else 1 / number
         return _collect(inner, match)
-    if match.scale != 1.0:
-        return False  # What is masked before it is scaled.
+    if match.softcap is not None and _is(node, _SUMS | _FILLS | {torch.where}):
+        return False  # A mask within the cap.
+    if _is(node, _CAPS) and match.softcap is None and match.scale > 0:
+        # c tanh(b s) is the score b c s with the cap c.
+        match.softcap = match.scale
+        return _collect(node.args[0], match)
     if _is(node, _SUMS) and len(node.args) == 2 and not node.kwargs:
-        for inner, mask in (node.args, node.args[::-1]):
-            before = match.scale, len(match.masks)
-            match.masks.append(mask)
-            if isinstance(mask, Node) and _collect(inner, match):
-                return True
-            match.scale = before[0]
-            del match.masks[before[1]:]
-        return False
+        return _collect_sum(node, match)
     if _is(node, _FILLS):
         inner, condition, number = (_argument(node, at, name) for at, name in
                                     enumerate(("input", "mask", "value")))
@@ -157,14 +206,45 @@ def _collect(node, match):
     return False
 
 
+def _collect_sum(node, match):
+    before = dataclasses.replace(match, masks=list(match.masks))
+    for inner, mask in (node.args, node.args[::-1]):
+        match.masks.append(Mask(mask, match.scale, match.lead is not None))
+        if isinstance(mask, Node) and _collect(inner, match):
+            return True
+        for field in dataclasses.fields(match):
+            setattr(match, field.name, getattr(before, field.name))
+        match.masks = list(before.masks)
+        if _is(node, _IN_PLACE):
+            break
+    return False
+
+
+def _collect_reshape(node, match):
+    """Looks through a change of shape that divides batch from heads, or is none."""
+    new, old = _value(node), _value(node.args[0])
+    if new is None or old is None:
+        return False
+    if new.shape == old.shape:
+        return _collect(node.args[0], match)
+    sizes = node.args[1:]
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = tuple(sizes[0])
+    if not _joins_heads(old, new) or match.lead is not None or len(sizes) != 4:
+        return False
+    match.lead = sizes[:2]
+    return _collect(node.args[0], match)
+
+
 def _collect_fill(inner, condition, number, is_hidden, match):
     if isinstance(number, Node) and _is(number, {torch.tensor, torch.full}):
         number = number.args[-1]
     # Another number would not hide the score that it is added to.
-    if not isinstance(number, (int, float)) or not number <= -1e4:
+    if not isinstance(number, (int, float)) or not number * match.scale <= -1e4:
         return False
-    match.masks.append((condition, number, 0.0) if is_hidden else
-                       (condition, 0.0, number))
+    match.masks.append(Mask((condition, number, 0.0) if is_hidden else
+                            (condition, 0.0, number), match.scale,
+                            match.lead is not None))
     return _collect(inner, match)
 
 
@@ -177,9 +257,9 @@ def _collect_baddbmm(node, match):
     if mask is None or not isinstance(alpha, (int, float)) or not alpha:
         return False
     if beta != 0:
-        if beta != 1 or match.scale != 1.0:
+        if not isinstance(beta, (int, float)) or match.softcap is not None:
             return False
-        match.masks.append(mask)
+        match.masks.append(Mask(mask, match.scale * beta, match.lead is not None))
     match.scale *= alpha
     match.query, match.key = query, key
     return True
@@ -189,33 +269,45 @@ def _check(match, scores):
     """Finds the keys as they lie, and returns True if attention computes what
     the nodes of a match do."""
     key = match.key
-    match.key = None
-    if _is(key, _TRANSPOSES) and len(key.args) == 3:
-        rank = _value(key).dim() if _value(key) is not None else 0
-        if rank and {key.args[1] % rank, key.args[2] % rank} == {
-                rank - 2, rank - 1}:
+    if _is(key, _TRANSPOSES) and len(key.args) == 3 and _value(key) is not None:
+        rank = _value(key).dim()
+        if {key.args[1] % rank, key.args[2] % rank} == {rank - 2, rank - 1}:
             match.key = key.args[0]
-    if match.key is None:
-        return False
+    # Other keys are transposed again, at the price of the product's own operand.
+    is_transposed = match.key is key
     tensors = [_value(x) for x in (match.query, match.key, match.value)]
     if any(x is None for x in tensors):
         return False
     query, *others = tensors
-    if any(x.dim() != query.dim() or x.dtype != query.dtype for x in others):
+    if any(x.dtype != query.dtype for x in others):
+        return False
+    rank = 3 if match.lead is not None else _value(scores).dim()
+    if query.dim() != rank or tensors[1].dim() != rank or tensors[2].dim() != (
+            3 if match.is_flat else _value(scores).dim()):
+        return False
+    if match.is_flat and match.lead is None and _value(scores).dim() != 3:
+        return False
+    # What fovea.attention takes.
+    if match.softcap is not None and _value(scores).dim() != 4:
         return False
     shape = _value(scores).shape
     for mask in match.masks:
-        mask = _value(mask[0] if isinstance(mask, tuple) else mask)
-        if mask is None:
+        value = _value(mask.term[0] if isinstance(mask.term, tuple) else mask.term)
+        if value is None:
+            return False
+        wanted = shape if not mask.is_flat else (query.shape[0], *shape[-2:])
+        if mask.is_flat and (value.dim() != 3 or value.shape[0] != query.shape[0]):
             return False
         try:
-            if torch.broadcast_shapes(mask.shape, shape) != shape:
+            if torch.broadcast_shapes(value.shape, wanted) != torch.Size(wanted):
                 return False
         except RuntimeError:
             return False
-    keys, values = _before_repeat(match.key), _before_repeat(match.value)
-    if keys is not None and values is not None:
-        match.key, match.value, match.is_grouped = keys, values, True
+    match.is_transposed = is_transposed
+    if match.lead is None and not match.is_flat and not is_transposed:
+        keys, values = _before_repeat(match.key), _before_repeat(match.value)
+        if keys is not None and values is not None:
+            match.key, match.value, match.is_grouped = keys, values, True
     return True
 
 
@@ -240,24 +332,51 @@ def _before_repeat(node):
     return base
 
 
-def replace(graph, match, function):
-    """Replaces a match by a call of `scaled_dot_product_attention`, or a function
-    with its arguments, and removes what nothing else reads."""
+def replace(graph, match, function, capped):
+    """Replaces a match by a call of a function, `scaled_dot_product_attention` or one
+    with its arguments, or of `capped`, `fovea.attention`, and removes what nothing else
+    reads."""
     output = match.output
+
+    def divide(node):
+        return graph.call_method("unflatten", (node, 0, match.lead))
+
     with graph.inserting_before(output):
+        query, key, value = match.query, match.key, match.value
+        if match.is_transposed:
+            key = graph.call_method("transpose", (key, -1, -2))
+        if match.lead is not None:
+            query, key = divide(query), divide(key)
+            value = divide(value) if match.is_flat else value
         total = None
         dtype = _value(match.query).dtype
         for mask in match.masks:
-            if isinstance(mask, tuple):
-                mask = graph.call_function(torch.where, mask)
-            mask = graph.call_method("to", (mask, (
+            term = mask.term
+            if isinstance(term, tuple):
+                numbers = (number * mask.factor for number in term[1:])
+                term = graph.call_function(torch.where, (
+                    term[0], *(-math.inf if number < _LEAST else number
+                               for number in numbers)))
+            if mask.is_flat:
+                term = divide(term)
+            term = graph.call_method("to", (term, (
                 torch.float32 if dtype != torch.float64 else dtype)))
-            total = mask if total is None else graph.call_function(
-                torch.add, (total, mask))
-        found = graph.call_function(
-            function, (match.query, match.key, match.value),
-            {"attn_mask": total, "scale": match.scale,
-             "enable_gqa": match.is_grouped})
+            if mask.factor != 1 and not isinstance(mask.term, tuple):
+                term = graph.call_function(torch.mul, (term, mask.factor))
+            total = term if total is None else graph.call_function(
+                torch.add, (total, term))
+        if match.softcap is None:
+            found = graph.call_function(
+                function, (query, key, value),
+                {"attn_mask": total, "scale": match.scale,
+                 "enable_gqa": match.is_grouped, "dropout_p": match.dropout})
+        else:
+            found = graph.call_function(
+                capped, (query, key, value),
+                {"bias": total, "scale": match.scale, "softcap": match.softcap,
+                 "dropout_p": match.dropout})
+        if match.is_flat and match.lead is not None:
+            found = graph.call_method("flatten", (found, 0, 1))
         found.meta = dict(output.meta)
     output.replace_all_uses_with(found)
     old = [output]

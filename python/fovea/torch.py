@@ -64,8 +64,8 @@ torch.nn.attention.register_flash_attention_impl("fovea",
 def rewrite(graph):
     """Replaces attention in a graph of Dynamo, an fx.GraphModule, by Fovea's.
 
-    Returns the number of replaced calls. A call with dropout is left to
-    PyTorch.
+    Returns the number of replaced calls. Dropout draws other elements than
+    PyTorch's.
     """
     count = 0
     # No dead code is removed: Dynamo's graphs hold calls for their effects.
@@ -74,8 +74,8 @@ def rewrite(graph):
             continue
         if node.target in _SDPA:
             given = {**dict(zip(_SDPA_ARGUMENTS, node.args)), **node.kwargs}
-            dropout = given.get("dropout_p", 0.0)
-            if isinstance(dropout, torch.fx.Node) or dropout:
+            # Whether there is dropout decides what is compiled.
+            if isinstance(given.get("dropout_p"), torch.fx.Node):
                 continue
             node.target = _attention.scaled_dot_product_attention
             node.args, node.kwargs = (), given
@@ -85,7 +85,8 @@ def rewrite(graph):
             count += 1
     for match in _patterns.find(graph.graph):
         _patterns.replace(graph.graph, match,
-                          _attention.scaled_dot_product_attention)
+                          _attention.scaled_dot_product_attention,
+                          _attention.attention)
         count += 1
     if count:
         graph.recompile()

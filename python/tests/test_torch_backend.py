@@ -73,11 +73,58 @@ def test_sdpa(without_inductor, dynamic):
         assert before == (len(_operator._forwards), len(_operator._pairs))
 
 
-def test_dropout_stays_with_pytorch(without_inductor):
-    q, k, v = make_qkv()
-    compiled = torch.compile(lambda q, k, v: scaled_dot_product_attention(
-        q, k, v, dropout_p=0.5), backend="fovea")
-    assert not fovea.explain(compiled, q, k, v).kernels
+DROPOUT = {
+    "sdpa": (lambda q, k, v: scaled_dot_product_attention(
+        q, k, v, dropout_p=0.4, is_causal=True),
+             lambda q, k, v: fovea.scaled_dot_product_attention(
+        q, k, v, dropout_p=0.4, is_causal=True)),
+    "written out": (lambda q, k, v: torch.nn.functional.dropout(
+        torch.softmax(q @ k.mT.transpose(-1, -2).mT * 0.3, -1), 0.2) @ v,
+                    lambda q, k, v: fovea.scaled_dot_product_attention(
+        q, k, v, dropout_p=0.2, scale=0.3)),
+    "capped": (lambda q, k, v: torch.nn.functional.dropout(torch.softmax(
+        2 * torch.tanh(q @ k.transpose(-1, -2) / 2), -1), p=0.3) @ v,
+               lambda q, k, v: fovea.attention(q, k, v, softcap=2.0, scale=1.0,
+                                               dropout_p=0.3)),
+}
+
+
+@pytest.mark.parametrize("name", DROPOUT)
+@pytest.mark.parametrize("grad", [False, True])
+def test_dropout(without_inductor, name, grad):
+    """A graph draws when it runs, what a call draws; the backward pass what the
+    forward pass drew."""
+    model, ours = DROPOUT[name]
+    inputs = make_qkv(grad=grad)
+    compiled = torch.compile(model, backend="fovea", fullgraph=True)
+    compiled(*inputs)
+    results = []
+    for run in (compiled, ours, compiled):
+        torch.manual_seed(5)
+        output = run(*inputs)
+        results.append([output.detach(), *(torch.autograd.grad(
+            output.square().sum(), inputs) if grad else ())])
+        again = run(*inputs)
+        assert not torch.allclose(again, output)
+    for other in results[1:]:
+        for one, two in zip(results[0], other):
+            compare(one, two.double(), 1e-6)
+    assert len(fovea.explain(compiled, *inputs).kernels) == 1
+
+
+def test_opcheck_of_dropout():
+    from fovea._trace import Tracer
+    q, k, v = make_qkv(9, 12, grad=True)
+    bias = torch.linspace(-1, 1, 12).requires_grad_()
+    tracer = Tracer(q, k, v)
+    tracer.trace(lambda s, b, h, i, j: s + bias[j], causal_mask)
+    text = tracer.write(0.25, "f64", 0.3)
+    results = torch.library.opcheck(
+        torch.ops.fovea.attention_dropout.default,
+        (q, k, v, tracer.captures, [], text, False),
+        test_utils=("test_schema", "test_autograd_registration",
+                    "test_faketensor"))
+    assert set(results.values()) == {"SUCCESS"}
 
 
 def test_operator_of_flex_attention(without_inductor):
@@ -189,6 +236,31 @@ WRITTEN = {
     "three dimensions": lambda q, k, v: torch.bmm(torch.softmax(torch.baddbmm(
         _mask(q, k)[None], q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2),
         beta=1.0, alpha=0.25), -1), v.flatten(0, 1)).reshape(2, 4, *q.shape[2:]),
+    "keys as a product takes them": lambda q, k, v: torch.softmax(q @ k[:, :, :16], -1) @ v[
+        :, :, :16],
+    "masked, then scaled": lambda q, k, v: torch.softmax(
+        (q @ k.transpose(-1, -2) + _mask(q, k) * 1e-38) * 0.5, -1) @ v,
+    "scaled in place": lambda q, k, v: torch.softmax(
+        (q @ k.transpose(-1, -2) + q.mean(-1, True)).mul_(0.5).add_(_mask(q, k)),
+        -1) @ v,
+    "filled, then scaled": lambda q, k, v: torch.softmax(
+        (q @ k.transpose(-1, -2)).masked_fill(
+            _mask(q, k) < 0, torch.finfo(torch.float32).min) * 1.5, -1) @ v,
+    "capped": lambda q, k, v: torch.softmax(5.0 * torch.tanh(
+        q @ k.transpose(-1, -2) * 0.5 / 5.0) + _mask(q, k), -1).type(q.dtype) @ v,
+    # As Bloom: heads are joined for products.
+    "joined heads": lambda q, k, v: torch.bmm(torch.softmax(torch.baddbmm(
+        q.mean(2, True).mean(-1, True).expand(2, 4, 1, k.shape[2]).flatten(0, 1),
+        q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), beta=0.5, alpha=0.25).view(
+            2, 4, q.shape[2], -1) + _mask(q, k), -1).view(
+                8, q.shape[2], k.shape[2]), v.flatten(0, 1)).view(2, 4, *q.shape[2:]),
+    # As DeBERTa: keys are scaled after they are transposed.
+    "scaled keys": lambda q, k, v: torch.bmm(torch.softmax(torch.bmm(
+        q.flatten(0, 1), k.flatten(0, 1).transpose(-1, -2) / torch.tensor(4.0)).view(
+            -1, 4, q.shape[2], k.shape[2]).masked_fill(_mask(q, k) < 0, -1e9),
+        -1).view(-1, q.shape[2], k.shape[2]), v.flatten(0, 1)),
+    "views that are none": lambda q, k, v: torch.softmax((q @ k.mT).view(
+        2, 4, q.shape[2], k.shape[2]), -1).view(2, 4, q.shape[2], k.shape[2]) @ v,
 }
 
 #: Functions that attention does not compute.
@@ -197,12 +269,21 @@ OTHER = {
         torch.softmax(q @ k.transpose(-1, -2), -1)),
     "over queries": lambda q, k, v: torch.softmax(
         q @ k.transpose(-1, -2), 2) @ v,
-    "masked, then scaled": lambda q, k, v: torch.softmax(
-        (q @ k.transpose(-1, -2) + _mask(q, k) * 1e-38) * 0.5, -1) @ v,
+    "a mask within a cap": lambda q, k, v: torch.softmax(torch.tanh(
+        q @ k.transpose(-1, -2) + _mask(q, k) * 1e-38), -1) @ v,
+    "scores that are changed in place and read": lambda q, k, v: (
+        lambda s: torch.softmax(s.mul_(0.5), -1) @ v + s.mean())(
+            q @ k.transpose(-1, -2)),
+    "filled with what scaling makes small": lambda q, k, v: torch.softmax(
+        (q @ k.transpose(-1, -2)).masked_fill(_mask(q, k) < 0, -1e4) * 1e-3,
+        -1) @ v,
+    "heads joined in another way": lambda q, k, v: torch.softmax(
+        (q.flatten(0, 1) @ k.flatten(0, 1).mT).reshape(
+            4, 2, q.shape[2], k.shape[2]).transpose(0, 1), -1) @ v,
+    "an inner dropout": lambda q, k, v: torch.softmax(torch.nn.functional.dropout(
+        q @ k.transpose(-1, -2), 1e-9), -1) @ v,
     "filled with a small number": lambda q, k, v: torch.softmax(
         (q @ k.transpose(-1, -2)).masked_fill(_mask(q, k) < 0, -1.0), -1) @ v,
-    "no transpose": lambda q, k, v: torch.softmax(q @ k[:, :, :16], -1) @ v[
-        :, :, :16],
     "nothing but a softmax": lambda q, k, v: torch.softmax(q + k, -1) @ v[:, :, :16],
 }
 
@@ -213,6 +294,19 @@ def test_written_out(without_inductor, name):
     if name == "grouped":
         explained = fovea.explain(found, *make_qkv(grad=True, seed=1))
         assert explained.operands[1].shape == (None, 2, None, 16)
+
+
+@pytest.mark.parametrize("name", ["scaled in place", "capped", "joined heads",
+                                  "scaled keys"])
+def test_written_out_dynamically(without_inductor, name):
+    """Other sizes need no other kernel."""
+    from fovea import _operator
+    compiled = check(WRITTEN[name], *make_qkv(grad=True), fullgraph=True, dynamic=True)
+    before = len(_operator._forwards), len(_operator._pairs)
+    for length in (9, 17):
+        inputs = make_qkv(length, length, grad=True)
+        compare(compiled(*inputs), WRITTEN[name](*inputs).double(), 2e-6)
+    assert before == (len(_operator._forwards), len(_operator._pairs))
 
 
 @pytest.mark.parametrize("name", OTHER)
