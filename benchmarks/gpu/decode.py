@@ -8,6 +8,7 @@ installed, and PyTorch's scaled_dot_product_attention, in one process.
                              [--heads 32] [--kv-heads 8] [--queries 1]
                              [--dim 128] [--dtype bf16] [--rounds 5]
                              [--schedule 64x128/4/2/exact/16 ...]
+                             [--pages 16 64 ... [--skew]]
 
 A cell is batch x keys. Every kernel is captured into a CUDA graph of several
 calls, each of other keys and values, 160 MB at least in all, so that none are in
@@ -15,9 +16,15 @@ the L2 cache; the time of a call is the median of replays, in rounds interleaved
 over all kernels. Bandwidths count one read of keys and values. Errors are the
 largest ones against float64, relative to the largest magnitude. FlashAttention-3
 chooses its splits itself, and has keys and values in its own order, [B, S, H, D].
-With `--schedule`, schedules are compared with the one
-that the compiler chooses: tile/warps/stages/maximum/split (`#attn.schedule`), of
-the queries of a group in one head.
+With `--schedule`, schedules are compared with the one that the compiler chooses:
+tile/warps/stages/maximum/split (`#attn.schedule`), of the queries of a group in one
+head.
+
+With `--pages`, keys and values are a cache, as `flash_attn_with_kvcache` takes it,
+with a length for each sequence: contiguous, in the first rows, and in pages of these
+sizes, which are in no order. FlashAttention-3 has the same caches and tables. The
+column of ratios is the time of Fovea's contiguous cache to that of the row. With `--skew`, lengths fall as in Zipf's law, and their mean is a quarter of
+the cell's; bandwidths count keys and values of these lengths.
 """
 
 import argparse
@@ -84,6 +91,88 @@ def flash3(q, k, v):
     return (output[0] if isinstance(output, tuple) else output).transpose(1, 2)
 
 
+class Cache:
+    """Keys and values of sequences, in pages of no order if `page` is not 0."""
+
+    def __init__(self, rows, page, lengths):
+        self.lengths = lengths
+        self.table = None
+        if not page:
+            self.parts = [x.transpose(1, 2).contiguous() for x in rows]
+            return
+        batch, _, keys, _ = rows[0].shape
+        count = -(-keys // page)
+        order = torch.randperm(batch * count, device="cuda")
+        self.table = order.view(batch, count).int()
+        self.parts = []
+        for x in rows:
+            x = F.pad(x, (0, 0, 0, count * page - keys)).transpose(1, 2)
+            x = x.reshape(batch * count, page, *x.shape[2:])
+            part = torch.empty_like(x)
+            part[order] = x
+            self.parts.append(part)
+
+    def attend(self, call, q):
+        """Calls `call`, which has FlashAttention-3's arguments."""
+        output = call(q.transpose(1, 2), *self.parts, page_table=self.table,
+                      cache_seqlens=self.lengths, causal=True)
+        output = output[0] if isinstance(output, tuple) else output
+        return output.transpose(1, 2)
+
+
+def get_lengths(options, batch, keys):
+    """The lengths of the sequences of a cell."""
+    if not options.skew:
+        return torch.full((batch,), keys, dtype=torch.int32, device="cuda")
+    shares = 1 / torch.arange(1, batch + 1, dtype=torch.float64)
+    shares = (shares * batch / shares.sum() * keys / 4).clamp(1, keys)
+    return shares[torch.randperm(batch)].int().cuda()
+
+
+def compare_pages(options, cell):
+    """Prints the times of a cell's caches, contiguous and in pages."""
+    batch, keys = map(int, cell.split("x"))
+    lengths = get_lengths(options, batch, keys)
+    row = 2 * options.kv_heads * options.dim * 2
+    size = int(lengths.sum()) * row
+    count = max(2, math.ceil(COLD_BYTES / (batch * keys * row)))
+    if options.skew:
+        count = max(2, math.ceil(COLD_BYTES / size))
+
+    def random(heads, length):
+        return torch.randn((batch, heads, length, options.dim), device="cuda",
+                           dtype=DTYPES[options.dtype])
+
+    q = random(options.heads, options.queries)
+    calls = [("fovea", fovea.flash_attn_with_kvcache)]
+    if flash_attn_with_kvcache:
+        calls.append(("FlashAttention-3", flash_attn_with_kvcache))
+    graphs = []
+    for page in (0, *options.pages):
+        rows = [(random(options.kv_heads, keys), random(options.kv_heads, keys))
+                for _ in range(count)]
+        caches = [Cache(pair, page, lengths) for pair in rows]
+        for name, call in calls:
+            label = f"{name}, " + (f"pages of {page}" if page else "contiguous")
+            try:
+                error = reference_error(caches[0].attend(call, q), q, *rows[0],
+                                        lengths)
+                graphs.append((label, error, capture(
+                    lambda q, cache, _, call=call: cache.attend(call, q), q,
+                    [(cache, None) for cache in caches]), caches))
+            except RuntimeError as refusal:
+                print(f"  {label}: {str(refusal).splitlines()[0]}")
+        del rows
+    rounds = [[seconds(graph, count) for _, _, graph, _ in graphs]
+              for _ in range(options.rounds)]
+    times = [statistics.median(column) for column in zip(*rounds)]
+    print(f"batch {batch}, {'at most ' if options.skew else ''}{keys} keys: "
+          f"{size / 1e6:.0f} MB")
+    for (label, error, _, _), time in zip(graphs, times):
+        print(f"  {label:34}{time * 1e6:9.1f} us{size / time / 1e12:7.2f} TB/s"
+              f"{times[0] / time:7.2f}{error:10.1e}", flush=True)
+
+
 def pytorch(backend):
     def call(q, k, v):
         with sdpa_kernel(backend):
@@ -91,14 +180,20 @@ def pytorch(backend):
     return call
 
 
-def reference_error(output, q, k, v):
-    """Against float64, on the first and last sequences."""
+def reference_error(output, q, k, v, lengths=None):
+    """Against float64, on the first and last sequences. With lengths, the last
+    query is at the last key."""
     worst = 0.0
     for b in {0, q.shape[0] - 1}:
         groups = q[b].double().unflatten(0, (k.shape[1], -1))
-        s = torch.einsum("hgid,hjd->hgij", groups, k[b].double())
-        p = (s / math.sqrt(q.shape[3])).softmax(-1)
-        expected = torch.einsum("hgij,hjd->hgid", p, v[b].double())
+        length = k.shape[2] if lengths is None else int(lengths[b])
+        s = torch.einsum("hgid,hjd->hgij", groups, k[b, :, :length].double())
+        if lengths is not None:
+            hidden = torch.ones(s.shape[2:], dtype=torch.bool, device=s.device)
+            hidden = hidden.triu(length - s.shape[2] + 1)
+            s.masked_fill_(hidden, -math.inf)
+        p = (s / math.sqrt(q.shape[3])).softmax(-1).nan_to_num(0)
+        expected = torch.einsum("hgij,hjd->hgid", p, v[b, :, :length].double())
         error = (output[b].double() - expected.flatten(0, 1)).abs().max()
         worst = max(worst, (error / expected.abs().max()).item())
     return worst
@@ -144,6 +239,8 @@ def main():
     parser.add_argument("--dtype", default="bf16", choices=DTYPES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--schedule", nargs="+", default=[])
+    parser.add_argument("--pages", nargs="+", type=int, default=[])
+    parser.add_argument("--skew", action="store_true")
     options = parser.parse_args()
 
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN "
@@ -153,6 +250,11 @@ def main():
           f"{options.queries} queries, {options.heads} heads on "
           f"{options.kv_heads}, d = {options.dim}, target {options.target}")
     torch.manual_seed(1)
+    if options.pages:
+        for cell in options.cell:
+            with torch.no_grad():
+                compare_pages(options, cell)
+        return
     for cell in options.cell:
         batch, keys = map(int, cell.split("x"))
         names, calls, peers = [], [], []

@@ -468,6 +468,165 @@ def test_rows_of_small_kernels(strategy, other_processes):
                 assert torch.equal(result, value)
 
 
+# A gather of the keys or of the values, by the name k or v.
+PAGES = """
+  %{name} = linalg.generic {{indexing_maps = [#all], iterator_types =
+        ["parallel", "parallel", "parallel", "parallel"]}} outs(%room : !keys) {{
+  ^bb0(%unused: {dtype}):
+    %b = linalg.index 0 : index
+    %h = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %d = linalg.index 3 : index
+    %n = arith.divui %j, %page : index
+    %slot = arith.remui %j, %page : index
+    %number = tensor.extract %table[%b, %n] : tensor<?x?xi32>
+    %row = arith.index_cast %number : i32 to index
+    %x = tensor.extract %{name}c[%row, %slot, %h, %d] : !cache
+    linalg.yield %x : {dtype}
+  }} -> !keys"""
+
+
+@functools.lru_cache(maxsize=None)
+def compile_pages(page, dim, dtype, queries):
+    """Attention of `queries` queries, the last of which is at the last key, or
+    of any number ("?"), on keys in pages: 8 heads on 2."""
+    gathers = "".join(PAGES.format(name=name, dtype=dtype) for name in "kv")
+    return fovea.compile(f"""
+        #all = affine_map<(b, h, j, d) -> (b, h, j, d)>
+        !queries = tensor<?x8x{queries}x{dim}x{dtype}>
+        !cache = tensor<?x{page}x2x{dim}x{dtype}>
+        !keys = tensor<?x2x?x{dim}x{dtype}>
+        func.func @f(%q: !queries, %kc: !cache, %vc: !cache,
+                     %table: tensor<?x?xi32>, %lengths: tensor<?xi32>) -> !queries {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c2 = arith.constant 2 : index
+          %page = arith.constant {page} : index
+          %count = tensor.dim %q, %c2 : !queries
+          %batch = tensor.dim %table, %c0 : tensor<?x?xi32>
+          %pages = tensor.dim %table, %c1 : tensor<?x?xi32>
+          %size = arith.muli %pages, %page : index
+          %room = tensor.empty(%batch, %size) : !keys{gathers}
+          %o = attn.attention %q, %k, %v scale({dim**-0.5}) mask {{
+          ^bb0(%b: index, %h: index, %i: index, %j: index):
+            %number = tensor.extract %lengths[%b] : tensor<?xi32>
+            %length = arith.index_cast %number : i32 to index
+            %isKey = arith.cmpi slt, %j, %length : index
+            %before = arith.subi %length, %count : index
+            %last = arith.addi %i, %before : index
+            %isSeen = arith.cmpi sle, %j, %last : index
+            %keep = arith.andi %isKey, %isSeen : i1
+            attn.yield %keep : i1
+          }} : !queries, !keys, !keys -> !queries
+          return %o : !queries
+        }}""", target=TARGET)
+
+
+class Pages:
+    """A cache in pages of no order. Slots behind a sequence's length, and pages
+    of no sequence, are NaN; numbers behind a sequence's pages are out of range."""
+
+    def __init__(self, page, dim, dtype, lengths, room):
+        counts = [-(-length // page) for length in lengths]
+        free = torch.randperm(sum(counts) + 2).tolist()
+        shape = (len(free), page, 2, dim)
+        self.caches = [torch.full(shape, torch.nan, device="cuda",
+                                  dtype=TORCH[dtype]) for _ in "kv"]
+        table = torch.full((len(lengths), -(-room // page)), 10**6,
+                           dtype=torch.int32)
+        self.rows = []
+        for b, (length, count) in enumerate(zip(lengths, counts)):
+            own, free = free[:count], free[count:]
+            table[b, :count] = torch.tensor(own, dtype=torch.int32)
+            places = torch.tensor(own, dtype=torch.int64, device="cuda")
+            rows = []
+            for cache in self.caches:
+                new = torch.randn((length, 2, dim), device="cuda",
+                                  dtype=TORCH[dtype])
+                j = torch.arange(length, device="cuda")
+                cache[places[j // page], j % page] = new
+                rows.append(new.transpose(0, 1))
+            self.rows.append(rows)
+        self.table = table.cuda()
+        self.lengths = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+
+    def operands(self, q):
+        return q, *self.caches, self.table, self.lengths
+
+    def check(self, output, q, dtype):
+        for b, (k, v) in enumerate(self.rows):
+            i = torch.arange(q.shape[2], device="cuda")
+            j = torch.arange(k.shape[1], device="cuda")
+            hidden = j > (i + k.shape[1] - q.shape[2])[:, None]
+            x, y, z = (t.double().repeat_interleave(8 // len(t), 0)
+                       for t in (q[b], k, v))
+            scores = x @ y.transpose(-1, -2) * q.shape[-1]**-0.5
+            weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+            # No element is larger than the largest value.
+            largest = z if len(k[0]) else torch.ones(1)
+            check(output[b], weights.nan_to_num(0) @ z, dtype, like=largest)
+
+
+@pytest.mark.parametrize("page", [1, 5, 8, 16, 64, 128])
+def test_sample_pages(page):
+    """Also what the sanitizers run: of numbers out of range, too."""
+    pages = Pages(page, 64, "f16", [0, 70, 200], 256)
+    q = torch.randn((3, 8, 1, 64), device="cuda", dtype=torch.float16)
+    output = compile_pages(page, 64, "f16", 1)(*pages.operands(q))
+    pages.check(output, q, "f16")
+
+
+@pytest.mark.parametrize("page", [1, 5, 8, 16, 64, 128])
+@pytest.mark.parametrize("queries", [1, 3, 150])
+@pytest.mark.parametrize("dtype, dim", [("f16", 64), ("bf16", 128), ("f32", 64),
+                                        ("f16", 40)])
+def test_pages(page, queries, dtype, dim):
+    """Lengths around those of tiles and pages."""
+    lengths = [0, 1, 63, 64, 65, 111, 112, 127, 128, 129, 1500]
+    pages = Pages(page, dim, dtype, lengths, 1500)
+    q = torch.randn((len(lengths), 8, queries, dim), device="cuda",
+                    dtype=TORCH[dtype])
+    static = "?" if queries > 3 else queries
+    function = compile_pages(page, dim, dtype, static)
+    pages.check(function(*pages.operands(q)), q, dtype)
+
+
+@pytest.mark.parametrize("page", [5, 16])
+@pytest.mark.parametrize("offset", [3, 4])
+def test_misaligned_pages(page, offset):
+    """Rows at addresses that neither copy engines nor vectors take."""
+    pages = Pages(page, 64, "f16", [1, 70, 200], 256)
+    for n, cache in enumerate(pages.caches):
+        room = torch.full((*cache.shape[:3], 64 + 2 * offset), torch.nan,
+                          device="cuda", dtype=torch.float16)
+        pages.caches[n] = room[..., offset:64 + offset]
+        pages.caches[n].copy_(cache)
+    q = torch.randn((3, 8, 1, 64), device="cuda", dtype=torch.float16)
+    output = compile_pages(page, 64, "f16", 1)(*pages.operands(q))
+    pages.check(output, q, "f16")
+
+
+@pytest.mark.parametrize("page", [1, 16])
+def test_graph_capture_of_pages(page):
+    """One graph, replayed with other lengths and other places of pages."""
+    function = compile_pages(page, 128, "bf16", 1)
+    q = torch.randn((4, 8, 1, 128), device="cuda", dtype=torch.bfloat16)
+    kinds = [Pages(page, 128, "bf16", torch.randperm(900)[:4].tolist(), 900)
+             for _ in range(5)]
+    most = max(kinds, key=lambda kind: len(kind.caches[0]))
+    operands = [x.clone() for x in most.operands(q)]
+    function(*operands)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = function(*operands)
+    for kind in kinds:
+        for old, new in zip(operands, kind.operands(q)):
+            old[:len(new)].copy_(new)
+        graph.replay()
+        kind.check(output, q, "bf16")
+
+
 def test_graph_capture():
     q, k, v = make(BF16, 2, 300, 300)
     function = compiled(BF16)
