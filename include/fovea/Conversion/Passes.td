@@ -75,7 +75,8 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       computes the place of a row, and `rows` up to the last key that is present.
       The generic must read whole rows: its column is the source's, and nothing
       else depends on it. Views of its result (reshapes, transposes, slices) may
-      follow. Other ops that compute an operand run before the loop.
+      follow. Other ops that compute an operand run before the loop; a missed
+      remark names those that gather.
 
     `warps` and `stages` are those of `#attn.schedule`. All strategies of
     `attn-online-softmax` are converted.

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -159,16 +160,36 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
   present[pass] = keys;
 }
 
+/// Returns the op that gathers the elements of `tensor`, if any.
+static Operation *findGather(Value tensor) {
+  Operation *op = tensor.getDefiningOp();
+  while (isa_and_present<tensor::CastOp, tensor::CollapseShapeOp,
+                         tensor::ExpandShapeOp, tensor::ExtractSliceOp,
+                         linalg::TransposeOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+  if (!generic || generic.getBody()->getOps<tensor::ExtractOp>().empty())
+    return nullptr;
+  return op;
+}
+
 void AttentionBuilder::findRowMaps() {
+  DenseSet<Value> seen;
   for (OnlineAttentionOp pass : passes)
     for (Value operand : {pass.getQuery(), pass.getKey(), pass.getValue()}) {
       auto view = TileView::getSource(operand, forall.getRegion());
       int64_t rank = cast<RankedTensorType>(view->tensor.getType()).getRank();
-      if (rowMaps.contains(view->tensor) || view->getDim(2) < 0 ||
+      if (!seen.insert(view->tensor).second || view->getDim(2) < 0 ||
           view->getDim(3) != rank - 1)
         continue;
       if (std::optional<RowMap> map = RowMap::get(view->tensor, forall))
         rowMaps.insert({view->tensor, std::move(*map)});
+      else if (Operation *gather = findGather(view->tensor))
+        remark::missed(
+            gather->getLoc(),
+            remark::RemarkOpts::name("gather").category("convert-attn-to-tile"))
+            << "what is gathered is written before attention reads it: loads "
+               "gather only whole rows of one tensor, which nothing else reads";
     }
 }
 
@@ -380,8 +401,7 @@ LogicalResult AttentionBuilder::loadInit(bool isEnd) {
   Value tile = end.getInitLse();
   if (!tile || init)
     return success();
-  std::optional<TileView> view =
-      TileView::getSource(tile, forall.getRegion());
+  std::optional<TileView> view = TileView::getSource(tile, forall.getRegion());
   Value memref = view ? getMemRef(view->tensor) : Value();
   if (!memref)
     return fail("the state that rows begin from is no tile of a tensor");

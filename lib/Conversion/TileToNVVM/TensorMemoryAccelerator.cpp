@@ -15,6 +15,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -279,8 +280,12 @@ void RunBoxes::emit() {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
   auto meet = [&] {
-    if (threads > 1)
-      emitBarrier(builder, op);
+    if (threads == 1)
+      return;
+    // Threads of a warp come from different branches, which a barrier does not
+    // expect.
+    NVVM::SyncWarpOp::create(builder, constant(-1));
+    emitBarrier(builder, op);
   };
   auto zero = [&](Value first, Value end) {
     emitZeroRows(builder, tile, slot,

@@ -1,4 +1,5 @@
-// RUN: fovea-opt %s --attn-select-schedule --attn-online-softmax --attn-tile='fuse-producers=false fuse-consumers=false' --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --attn-select-schedule --attn-online-softmax --attn-tile='fuse-producers=false fuse-consumers=false' --convert-attn-to-tile --canonicalize --cse --split-input-file --remarks-filter=convert-attn-to-tile 2>%t | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 
 // Keys and values whose rows are gathered are loaded from where they lie, up to
 // the last key that is present; absent rows of keys may be anything. Signed
@@ -123,11 +124,13 @@ func.func @views(%rows: tensor<?x4x64xf16>, %starts: tensor<2xindex>, %cache: te
 
 // Operands that are computed before the loop: one that others read, too; one
 // whose column is not the source's; a place that depends on the column; elements
-// that are changed; rows of another length.
+// that are changed; rows of another length. A remark says so.
 
 #rows = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
 !t = tensor<1x1x64x64xf16>
 
+// REMARK-COUNT-5: what is gathered is written before attention reads it: loads gather only whole rows of one tensor, which nothing else reads
+// REMARK-NOT:     gathered
 // CHECK-LABEL: func @read_by_others
 // CHECK:         linalg.generic
 // CHECK:         tile.launch

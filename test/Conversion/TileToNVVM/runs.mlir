@@ -96,12 +96,14 @@ gpu.module @kernels {
   // CHECK-NEXT:      scf.if %[[ISCUT]] {
   // CHECK-NEXT:        {{.*}}mbarrier.try_wait.shared::cta.b64 done, [$0], $1;{{.*}} %[[BARRIER]], %[[STATE]]
   // CHECK:         scf.if %[[ISCUT]] {
+  // CHECK-NEXT:      nvvm.bar.warp.sync %c-1_i32
   // CHECK-NEXT:      nvvm.barrier id = %c1_i32 number_of_threads = %c128_i32
   // CHECK:           scf.for
   // CHECK:           %[[FIRST:.*]] = arith.addi %[[END]], %[[THREAD]]
   // CHECK:           scf.for %{{.*}} = %[[FIRST]] to %{{.*}} step %c128_i32
   // CHECK-COUNT-16:    llvm.store
   // CHECK:           fence.proxy.async.shared::cta;
+  // CHECK-NEXT:      nvvm.bar.warp.sync %c-1_i32
   // CHECK-NEXT:      nvvm.barrier id = %c1_i32 number_of_threads = %c128_i32
   // CHECK-NEXT:      scf.if %[[ISFIRST]] {
   // CHECK-NEXT:        {{.*}}mbarrier.arrive.shared::cta.b64 _, [$0];{{.*}} %[[FULL]]
