@@ -1,8 +1,8 @@
 // Attention on a paged cache: page %table[b, n] of the pools has the keys and
 // values 16 n to 16 n + 15 of sequence b, of which there are %length[b]. The
-// gathers are linalg: on a GPU attention loads rows from where they lie; on a host
-// gathers are computed where attention loads a tile of
-// keys, if the model of the machine says that this is faster.
+// gathers are linalg. On a GPU attention loads pages from where they lie; on a
+// host gathers are computed where attention loads a tile of keys, if the model of
+// the machine says that this is faster.
 //
 //   fovea-run examples/paged.mlir --random=1 --integers=1:31 --check
 

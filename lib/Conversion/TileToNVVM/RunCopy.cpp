@@ -64,9 +64,10 @@ namespace {
 
 /// Bytes that one instruction copies at most.
 constexpr int64_t kCopyBytes = 16;
-/// Units of a thread whose places are computed before their copies start: reads
-/// of tables then take their time together.
-constexpr int64_t kUnitsAtOnce = 4;
+/// Units of a thread whose places are computed before their copies start, so
+/// that reads of tables take their time together: in a role that has registers
+/// for more, and elsewhere.
+constexpr int64_t kMostUnitsAtOnce = 8, kUnitsAtOnce = 4;
 
 /// Copies a tile whose rows a region places, by all threads that run an op.
 class RunCopy {
@@ -125,6 +126,7 @@ private:
   Value full;
   int64_t threads;
   Value thread;
+  int64_t unitsAtOnce = kUnitsAtOnce;
   /// The columns that the source has.
   int64_t columns;
   /// The source's first element, and bytes along each dimension; i64.
@@ -141,6 +143,9 @@ RunCopy::RunCopy(RewriterBase &rewriter, Operation *op, SharedType type,
       place(place), runs(runs), dim(dim), isBounded(!bounds.empty()),
       rows(rewriter, loc, type, bounds), full(full), threads(getNumThreads(op)),
       thread(getThread(rewriter, op)) {
+  auto role = op->getParentOfType<RoleOp>();
+  if (role && !role.getRegisters())
+    unitsAtOnce = kMostUnitsAtOnce;
   auto source = cast<MemRefType>(memref.getType());
   columns = source.getShape().back();
   auto metadata =
@@ -232,7 +237,7 @@ void RunCopy::copyUnits() {
   int64_t rowUnits = type.getShape().back() / unitColumns;
   int64_t units = type.getShape().front() * rowUnits;
   int64_t atOnce = std::min(
-      kUnitsAtOnce, static_cast<int64_t>(llvm::divideCeil(units, threads)));
+      unitsAtOnce, static_cast<int64_t>(llvm::divideCeil(units, threads)));
   int64_t step = atOnce * threads;
   auto loop =
       scf::ForOp::create(rewriter, loc, thread, getI32(rewriter, loc, units),

@@ -137,8 +137,8 @@ gpu.module @kernels {
 !m = memref<?x4x128xbf16, strided<[?, ?, 1], offset: ?>>
 
 // Rows that lie apart: all threads of the role copy units of 16 bytes, and each
-// arrives when its own are complete. Four rows' places are computed before their
-// copies start, for units of rows that are left out those of another row. Where
+// arrives when its own are complete. Places of four rows are computed before
+// their copies start, of eight in a role that may have more registers, for units of rows that are left out those of another row. Where
 // rows are not aligned, threads copy elements. Products read the slot through
 // another proxy: who waits for it fences.
 gpu.module @kernels {
@@ -182,12 +182,45 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
     tile.roles {
-      tile.role "load" warps 4 {
+      tile.role "load" warps 4 registers 40 {
         %slot = tile.acquire %ks[%c0] : !ring
         tile.load_async %K dims [1, 2] rows(%c0, %n) runs 1 {
         ^bb0(%r: index):
           %row = memref.load %table[%r] : memref<?xindex>
           tile.yield %row, %b : index, index
+        } into %slot signals %ks[%c0] : !m, !ring
+      }
+      tile.role "compute" warps 4 registers 232 {
+        %k = tile.wait %ks[%c0] : !ring
+        tile.release %ks[%c0] : !ring
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+!ring = !tile.ring<3 x !k>
+!m = memref<?x128xbf16, strided<[?, 1], offset: ?>>
+
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @at_once(
+  // CHECK:         scf.for %{{.*}} = %{{.*}} to %c1024_i32 step %c1024_i32
+  // CHECK-COUNT-8:   memref.load
+  // CHECK-NOT:       memref.load
+  // CHECK-COUNT-8:   nvvm.cp.async.shared.global
+  gpu.func @at_once(%K: !m, %table: memref<?xindex>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 4 {
+        %slot = tile.acquire %ks[%c0] : !ring
+        tile.load_async %K dims [0, 1] runs 1 {
+        ^bb0(%r: index):
+          %row = memref.load %table[%r] : memref<?xindex>
+          tile.yield %row : index
         } into %slot signals %ks[%c0] : !m, !ring
       }
       tile.role "compute" warps 4 {
