@@ -292,6 +292,33 @@ GradientsAttr fovea::selectGradients(AttentionBackwardOp op,
                              : selectHostGradients(op, target);
 }
 
+/// Returns a host's schedule with keys split among cores that tiles of queries
+/// leave idle.
+static ScheduleAttr splitForCores(ScheduleAttr schedule,
+                                  const AttentionShape &shape,
+                                  machine::TargetAttr target) {
+  // A part's state, which is merged, is small beside as many keys.
+  constexpr int64_t kFewestKeys = 128, kMostParts = 128;
+  int64_t items =
+      shape.batch * shape.heads *
+      int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+  if (items < 1 || items >= target.getCores())
+    return schedule;
+  auto keys = int64_t(shape.visible * double(shape.keys));
+  int64_t parts =
+      std::min<int64_t>({int64_t(llvm::divideCeil(target.getCores(), items)),
+                         keys / kFewestKeys, kMostParts});
+  if (parts < 2)
+    return schedule;
+  LDBG() << items << " tiles of queries for " << target.getCores()
+         << " cores: keys are split into " << parts << " parts";
+  return ScheduleAttr::get(schedule.getContext(), schedule.getQueryTile(),
+                           schedule.getKeyTile(), schedule.getOrder(),
+                           schedule.getWarps(), schedule.getStages(),
+                           schedule.getMaximum(), schedule.getBlocks(),
+                           schedule.getProducts(), parts);
+}
+
 ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
                                    int64_t passes) {
   if (getUnfitReason(op, target))
@@ -329,5 +356,5 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
       bestSeconds = seconds;
     }
   }
-  return best;
+  return best ? splitForCores(best, shape, target) : best;
 }

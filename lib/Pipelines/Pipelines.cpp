@@ -167,6 +167,7 @@ static void addAttention(OpPassManager &manager,
                          const fovea::HostOptions &options) {
   manager.addPass(fovea::attn::createAttnFuse());
   addCleanup(manager);
+  manager.addPass(fovea::attn::createAttnPackGroups());
   manager.addPass(fovea::attn::createAttnSelectSchedule());
   if (options.level == fovea::Level::Fused)
     return;

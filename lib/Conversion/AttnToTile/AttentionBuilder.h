@@ -42,7 +42,8 @@ private:
   mlir::LogicalResult convertFinalize(attn::FinalizeOp op);
   mlir::LogicalResult convertYield(mlir::Operation *terminator);
   /// Loads, once, the scores that rows begin from, if there are any: before the
-  /// loop over keys, where nobody waits for them, if their place is known there.
+  /// loop over keys, where nobody waits for them, if their place is known
+  /// there.
   mlir::LogicalResult loadInit(bool isEnd);
   mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
                                 mlir::ArrayRef<int64_t> tileDims);

@@ -46,6 +46,7 @@ TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
   // products.
   int64_t vectors = shape.queries / shape.lanes;
   int64_t budget = unit.accumulators();
+  shape.fewQueries = getFewQueries(op, shape.lanes);
   for (int64_t candidate : {3, 4, 2, 1})
     if (vectors % candidate == 0) {
       shape.groupVectors = candidate;
@@ -53,7 +54,9 @@ TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
     }
   shape.groups = vectors / shape.groupVectors;
   shape.blockKeys = getBlockKeys(op);
-  shape.tileKeys = std::max<int64_t>(1, budget / shape.groupVectors);
+  shape.tileKeys = shape.fewQueries
+                       ? shape.lanes / shape.fewQueries
+                       : std::max<int64_t>(1, budget / shape.groupVectors);
   // A tile that divides the block computes no key twice.
   for (int64_t keys = shape.tileKeys; 2 * keys > shape.tileKeys; --keys)
     if (shape.blockKeys % keys == 0) {
@@ -77,7 +80,8 @@ TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
        ++width)
     for (int64_t rows = 1; rows * width <= budget; ++rows) {
       auto cost = getProductCost(rows, width, needed);
-      if (shape.queries % rows != 0 || cost >= best)
+      if (shape.queries % rows != 0 || cost >= best ||
+          (shape.fewQueries && rows > shape.fewQueries))
         continue;
       best = cost;
       shape.tileRows = rows;
@@ -217,6 +221,12 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
     kernel.alpha = allocateScratch(b, op, {queries}, type);
   if (op.hasQueryPairs()) {
     allocateMatrixScratch(kernel);
+  } else if (shape.fewQueries) {
+    kernel.queryRows =
+        allocateScratch(b, op,
+                        {shape.fewQueries,
+                         cast<MemRefType>(op.getKey().getType()).getDimSize(3)},
+                        type);
   } else if (!isReadableAs(op.getKey(), type)) {
     int64_t features = cast<MemRefType>(op.getKey().getType()).getDimSize(3);
     SmallVector<Value> size;
@@ -225,7 +235,11 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
     kernel.keyBlock =
         allocateScratch(b, op, {shape.blockKeys, features}, type, size);
   }
-  if (op.updatesAcc() && !op.hasQueryPairs() &&
+  // Few queries read each value as often as a copy would.
+  bool isReadOnce =
+      shape.fewQueries &&
+      cast<MemRefType>(op.getValue().getType()).isLastDimUnitStride();
+  if (op.updatesAcc() && !op.hasQueryPairs() && !isReadOnce &&
       !isReadableAs(op.getValue(), type))
     kernel.valueBlock = allocateScratch(
         b, op, {shape.blockKeys, shape.valueVectors * shape.lanes}, type);

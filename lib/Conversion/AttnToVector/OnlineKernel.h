@@ -43,6 +43,8 @@ struct TileShape {
   int64_t blockKeys;    ///< keys of one block, at most
   int64_t tileRows;     ///< queries that the value tile holds
   int64_t valueVectors; ///< vectors of features that the value tile holds
+  /// Queries whose scores have features in lanes; 0: queries are in lanes.
+  int64_t fewQueries;
 
   int64_t groupQueries() const { return groupVectors * lanes; }
 
@@ -60,9 +62,10 @@ struct OnlineKernel : ScoreBlock {
   mlir::Value firstQuery =
       {}; ///< the place of query 0 of the scores in the tile
 
-  mlir::Value weights = {};  ///< [query][key] in bf16, for matrix tiles
-  mlir::Value alpha = {};    ///< [query]: factor that rescales the accumulator
-  mlir::Value keyBlock = {}; ///< [blockKeys][D]: converted keys, or null
+  mlir::Value weights = {};   ///< [query][key] in bf16, for matrix tiles
+  mlir::Value alpha = {};     ///< [query]: factor that rescales the accumulator
+  mlir::Value queryRows = {}; ///< [fewQueries][D]: queries as rows, or null
+  mlir::Value keyBlock = {};  ///< [blockKeys][D]: converted keys, or null
   mlir::Value valueBlock = {}; ///< [blockKeys][features of a tile]: likewise
 };
 
@@ -127,6 +130,19 @@ void emitMatrixValueProduct(OnlineKernel &kernel);
 /// Transposes a square of lanes.
 llvm::SmallVector<mlir::Value>
 emitTranspose(KernelBuilder &b, llvm::SmallVector<mlir::Value> rows);
+
+/// Returns the number of queries of `op` if they are so few, at most half of
+/// the lanes of the one vector that they are padded to, that features are in
+/// lanes instead; else 0.
+int64_t getFewQueries(OnlineAttentionOp op, int64_t lanes);
+
+/// Emits the transpose of few queries to rows.
+void emitQueryRows(OnlineKernel &kernel);
+
+/// Emits the scores of few queries with the `tileKeys` keys of the block from
+/// `tile` on: for each key a vector, whose lanes are queries.
+llvm::SmallVector<mlir::Value> emitFewScores(OnlineKernel &kernel,
+                                             mlir::Value tile);
 
 void emitScoreProduct(OnlineKernel &kernel);
 void emitSoftmax(OnlineKernel &kernel);

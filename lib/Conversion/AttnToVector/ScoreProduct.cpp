@@ -131,15 +131,24 @@ void fovea::attn::emitScoreProduct(OnlineKernel &kernel) {
         shape.groupVectors,
         b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
 
-  KeyReader reader(kernel);
+  std::optional<KeyReader> reader;
+  if (shape.fewQueries)
+    emitQueryRows(kernel);
+  else
+    reader.emplace(kernel);
   // A group's queries stay in the fastest cache while the loop goes over the
   // keys.
   kernel.forGroups([&](Value column, IndexRange keys) {
     SmallVector<Value> maxima = b.loop(
         b.roundDown(keys.first, shape.tileKeys), keys.end, shape.tileKeys,
         inits, [&](Value tile, ValueRange carried) {
-          reader.open(tile);
-          SmallVector<Value> scores = emitTile(kernel, reader, column);
+          SmallVector<Value> scores;
+          if (shape.fewQueries) {
+            scores = emitFewScores(kernel, tile);
+          } else {
+            reader->open(tile);
+            scores = emitTile(kernel, *reader, column);
+          }
           SmallVector<Value> next(carried);
           for (int64_t key = 0; key < shape.tileKeys; ++key) {
             ArrayRef<Value> row = ArrayRef(scores).slice(

@@ -36,6 +36,9 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
     }
   }
 
+  Type type = kernel.vector.getElementType();
+  VectorType loaded =
+      kernel.vector.clone(getElementTypeOrSelf(kernel.op.getValue().getType()));
   IndexRange keys = kernel.getKeys(row, shape.tileRows);
   sums =
       b.loop(keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
@@ -45,11 +48,12 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
             values.push_back(b.loadVector(kernel.vector, kernel.valueBlock,
                                           {key, b.index(v * shape.lanes)}));
           else
-            values.push_back(
-                loadColumns(b, kernel.vector, kernel.op.getValue(),
+            values.push_back(b.convert(
+                loadColumns(b, loaded, kernel.op.getValue(),
                             {kernel.batch, kernel.kvHead,
                              b.add(kernel.firstKey, key), columnOf(v)},
-                            columns.maskOf(v)));
+                            columns.maskOf(v)),
+                type));
         }
         SmallVector<Value> next;
         for (int64_t r = 0; r < shape.tileRows; ++r) {

@@ -3,7 +3,7 @@
 // RUN: fovea-opt %s --attn-pack-groups=rows=8 --split-input-file | FileCheck %s --check-prefix=ROWS
 
 // The queries of a group of three heads in one; regions see the heads and queries
-// of the graph. On a host, heads stay apart.
+// of the graph.
 // CHECK-LABEL: func @regions
 // CHECK-SAME: %[[Q:[^:]*]]: tensor<?x6x5x64xf16>
 // CHECK: %[[X:.*]] = tensor.expand_shape %[[Q]] {{\[\[}}0], [1, 2], [3], [4]] {{.*}} into tensor<?x2x3x5x64xf16>
@@ -27,8 +27,8 @@
 // CHECK: %[[XL:.*]] = tensor.expand_shape %[[L]] {{.*}} into tensor<?x2x3x5xf32>
 // CHECK: tensor.collapse_shape %[[XL]] {{\[\[}}0], [1, 2], [3]] : tensor<?x2x3x5xf32> into tensor<?x6x5xf32>
 // HOST-LABEL: func @regions
-// HOST-NOT: expand_shape
-// HOST: attn.attention
+// HOST: attn.attention {{.*}} dropout
+// HOST: -> tensor<?x2x15x32xf16>, tensor<?x2x15xf32>
 // ROWS-LABEL: func @regions
 // ROWS-NOT: expand_shape
 // ROWS: attn.attention
@@ -70,6 +70,19 @@ func.func @decode(%q: tensor<2x77x1x64xf16>, %k: tensor<2x1x?x64xf16>) -> tensor
 func.func @many(%q: tensor<2x8x33x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2x8x33x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x8x33x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x33x64xf16>
   return %o : tensor<2x8x33x64xf16>
+}
+
+// -----
+
+// On a host, those that fill more than half of a vector.
+// CHECK-LABEL: func @vector
+// CHECK: attn.attention {{.*}} : tensor<2x2x36x64xf16>,
+// HOST-LABEL: func @vector
+// HOST-NOT: expand_shape
+// HOST: return
+func.func @vector(%q: tensor<2x8x9x64xf16>, %k: tensor<2x2x?x64xf16>) -> tensor<2x8x9x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<2x8x9x64xf16>, tensor<2x2x?x64xf16>, tensor<2x2x?x64xf16> -> tensor<2x8x9x64xf16>
+  return %o : tensor<2x8x9x64xf16>
 }
 
 // -----

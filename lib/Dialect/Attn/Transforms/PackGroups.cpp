@@ -67,11 +67,14 @@ struct PackGroups : fovea::attn::impl::AttnPackGroupsBase<PackGroups> {
           << rows.getValue();
       return signalPassFailure();
     }
-    bool isGpu = machine::getTargetOrDefault(getOperation()).isGpu();
-    int64_t limit = rows ? rows.getValue() : isGpu ? kGpuRows : 0;
+    machine::TargetAttr target = machine::getTargetOrDefault(getOperation());
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](AttentionOp op) {
       std::optional<Group> group = Group::get(op);
+      int64_t bytes = op.getAccumulationType().getWidth() / 8;
+      int64_t limit = rows             ? rows.getValue()
+                      : target.isGpu() ? kGpuRows
+                                       : target.getVectorBytes() / bytes;
       if (op.getSchedule() || !group || 2 * group->queries > limit)
         return;
       LDBG() << "attention at " << op.getLoc() << ": " << group->queries

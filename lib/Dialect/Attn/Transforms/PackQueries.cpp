@@ -325,9 +325,13 @@ void AttnPackQueries::runOnOperation() {
     LDBG() << "attention at " << first.getLoc() << ": " << queries
            << " rows in vectors of " << lanes;
     values.resize(queries, rows);
-    bool makesPairs = llvm::all_of(values.getOps(), [&](OnlineAttentionOp op) {
-      return usesMatrixTiles(op, target);
-    });
+    // A few queries leave most of a tile empty; their products have features in
+    // lanes.
+    bool isFew = 2 * *bound <= lanes;
+    bool makesPairs =
+        !isFew && llvm::all_of(values.getOps(), [&](OnlineAttentionOp op) {
+          return usesMatrixTiles(op, target);
+        });
     for (OnlineAttentionOp op : values.getOps()) {
       Value packed = createPackedQuery(op, queries, makesPairs);
       op.getQueryMutable().assign(packed);

@@ -112,21 +112,21 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
   let summary = "Makes rows of one head of the queries that share keys";
   let description = [{
     A tile of queries of a GPU has at least 64 rows, of which one query, as in
-    decoding, fills one. The pass makes the queries of all `G` heads that read
-    the same head of keys the rows of one head: `[B, Hkv * G, Sq, D]` becomes
-    `[B, Hkv, G * Sq, D]`, which is the same memory. Row `r` is query `r mod Sq`
-    of head `g * G + r div Sq`, and regions see these coordinates. So each tile
-    of keys is read once for all heads of its group, of any size, and no tensor
-    core computes with empty rows instead.
+    decoding, fills one. On a host it fills one lane of a vector. The pass makes
+    the queries of all `G` heads that read the same head of keys the rows of one
+    head: `[B, Hkv * G, Sq, D]` becomes `[B, Hkv, G * Sq, D]`, which is the same
+    memory. Row `r` is query `r mod Sq` of head `g * G + r div Sq`, and regions
+    see these coordinates. So each tile of keys is read once for all heads of
+    its group, of any size, and no tensor core computes with empty rows instead.
 
     The pass changes each `attn.attention` without a schedule whose heads and
     queries are static in number and whose queries fill at most half of the
-    `rows` of a tile. For a host, nothing is changed.
+    `rows` of a tile.
   }];
   let options = [
     Option<"rows", "rows", "int64_t", "0",
            "Rows of a tile of queries; 0: the target's, which are 64 on a GPU and "
-           "none on a host">
+           "the lanes of a vector on a host">
   ];
   let dependentDialects = [
     "::fovea::attn::AttnDialect", "::mlir::arith::ArithDialect",
