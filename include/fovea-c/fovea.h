@@ -341,18 +341,21 @@ typedef fovea_torch_function *(*fovea_torch_find)(const char *text,
                                                   int is_swapped, char *message,
                                                   size_t room);
 
-/** Registers kernels of two operators, which must be defined, with PyTorch's
+/** Registers kernels of three operators, which must be defined, with PyTorch's
     dispatcher, through the stable C interface of PyTorch 2.11 and later:
 
       fovea::attention(Tensor query, Tensor key, Tensor value,
                        Tensor[] captures, SymInt[] numbers, str text,
                        bool deterministic) -> (Tensor, Tensor)
       fovea::call(Tensor[] operands, int[] numbers, int function) -> Tensor[]
+      fovea::accepts(Tensor x, SymInt[] numbers, str text) -> Tensor[]
 
     where `function` is the address of a fovea_torch_function. The kernels throw
     PyTorch's exceptions. The libraries are paths of libtorch_cpu.so and, where
     there are CUDA devices, libtorch_cuda.so, which the process has loaded; the
-    second may be null. Returns null, or the name of what PyTorch lacks; nothing
+    second may be null. The third operator, on a tensor of the CPU, [1, 2] and
+    "text", returns no tensors, or throws where PyTorch cannot call the first one.
+    Returns null, or the name of what PyTorch lacks; nothing
     is registered then. To be called once. */
 FOVEA_API const char *fovea_torch_register(const char *cpu_library,
                                            const char *cuda_library,

@@ -387,7 +387,8 @@ bool Call::launch(llvm::ArrayRef<Sizes> shapes, bool isSwapped,
     return fail("PyTorch has no CUDA stream");
   llvm::SmallString<256> key;
   llvm::SmallVector<Sizes, 2> known(shapes);
-  if (known.empty()) {
+  bool isGiven = known.size() == function.results.size();
+  if (!isGiven) {
     for (const fovea_tensor &operand : operands)
       key.append(reinterpret_cast<const char *>(operand.shape),
                  reinterpret_cast<const char *>(operand.shape + operand.rank));
@@ -396,9 +397,10 @@ bool Call::launch(llvm::ArrayRef<Sizes> shapes, bool isSwapped,
   }
   llvm::SmallVector<fovea_tensor, 2> raw(function.results.size());
   results.resize(raw.size());
+  bool isNew = known.size() != raw.size();
   // PyTorch's own memory, which its allocator reuses. Null for what has no
   // elements, too: the library writes nothing then.
-  for (size_t i = 0; i < known.size(); ++i)
+  for (size_t i = 0; i < raw.size() && !isNew; ++i)
     if (!allocate(raw[i], function.results[i], known[i], isSwapped && i == 0,
                   results[i]))
       return false;
@@ -406,21 +408,19 @@ bool Call::launch(llvm::ArrayRef<Sizes> shapes, bool isSwapped,
           fovea_module_launch(function.module, function.number, operands.data(),
                               operands.size(), stream, raw.data(), raw.size()))
     return fail(status);
+  if (!isNew)
+    return true;
   bool isWhole = true;
-  bool isNew = known.empty();
+  known.clear();
   for (auto [index, result] : llvm::enumerate(raw)) {
-    if (!isNew)
-      continue;
     isWhole &= adopt(result, isSwapped && index == 0, results[index]);
     known.emplace_back(result.shape, result.shape + result.rank);
   }
-  if (isNew) {
-    std::lock_guard<std::mutex> lock(function.mutex);
-    // As many as a cache that grows by a step at a time has in a while.
-    if (function.known.size() >= 4096)
-      function.known.clear();
-    function.known[key] = std::move(known);
-  }
+  std::lock_guard<std::mutex> lock(function.mutex);
+  // As many as a cache that grows by a step at a time has in a while.
+  if (function.known.size() >= 4096)
+    function.known.clear();
+  function.known[key] = std::move(known);
   return isWhole;
 }
 
@@ -629,8 +629,35 @@ static bool attend(StableValue *stack, bool isGpu) {
   return true;
 }
 
+/// fovea::accepts(Tensor x, SymInt[] numbers, str text) -> Tensor[]
+///
+/// Returns no tensors if it gets 1 and 2, and "text": PyTorch then gives
+/// operators lists of integers that may be symbols.
+static bool accept(StableValue *stack) {
+  Tensor tensor(stack[0]);
+  List integers(stack[1]);
+  String string(stack[2]);
+  llvm::SmallVector<int64_t, 8> numbers;
+  const char *text;
+  ListHandle list;
+  if (!readNumbers(integers.handle, numbers) ||
+      torch.getStringData(string.handle, &text) ||
+      llvm::ArrayRef(numbers) != llvm::ArrayRef<int64_t>({1, 2}) ||
+      llvm::StringRef(text) != "text" || torch.createList(0, &list)) {
+    lastMessage = "other operands than expected";
+    return false;
+  }
+  stack[0] = reinterpret_cast<StableValue>(list);
+  return true;
+}
+
 // Nothing that would have to be destroyed lives in these functions, which
 // exceptions pass.
+
+static void acceptKernel(StableValue *stack, uint64_t, uint64_t) {
+  if (!accept(stack))
+    torch.raise(lastMessage.c_str());
+}
 
 static void callKernel(StableValue *stack, uint64_t, uint64_t) {
   if (!call(stack))
@@ -712,7 +739,8 @@ const char *fovea_torch_register(const char *cpuLibrary,
   // Both stay registered for the life of the process.
   if (torch.createLibrary("fovea", "CPU", __FILE__, __LINE__, &host) ||
       torch.registerKernel(host, "attention", attendOnHost, kInterface) ||
-      torch.registerKernel(host, "call", callKernel, kInterface))
+      torch.registerKernel(host, "call", callKernel, kInterface) ||
+      torch.registerKernel(host, "accepts", acceptKernel, kInterface))
     return "torch_library_impl";
   if (!cudaLibrary)
     return nullptr;

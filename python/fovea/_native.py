@@ -13,6 +13,7 @@ import ctypes
 import os
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ._library import TorchFind, lib
 
@@ -66,10 +67,26 @@ def _register(library):
     library.define("call(Tensor[] operands, int[] numbers, int function) "
                    "-> Tensor[]")
     library.impl("call", torch.library.fallthrough_kernel, "Autograd")
+    library.define("accepts(Tensor x, SymInt[] numbers, str text) -> Tensor[]")
     return lib.fovea_torch_register(*paths, _find) is None
+
+
+def _accepts():
+    """Returns True if PyTorch can call the library's kernel of
+    `fovea::attention`."""
+    try:
+        # Where this module is imported tensors may be fake.
+        with torch.no_grad(), _disable_current_modes():
+            x = torch.empty(0, device="cpu")
+            return torch.ops.fovea.accepts(x, [1, 2], "text") == []
+    except RuntimeError:
+        return False
 
 
 _library = torch.library.Library("fovea", "FRAGMENT")
 
 #: The operator, None if PyTorch lacks what it needs.
 call = torch.ops.fovea.call.default if _register(_library) else None
+
+#: The library's kernel of `fovea::attention` can be called.
+has_attention = call is not None and _accepts()

@@ -237,7 +237,7 @@ def _define():
              run_backward, fake_backward, None, refuse_second_order)):
         library.define(name + schema,
                        tags=(torch.Tag.needs_exact_strides,))
-        if name != "attention" or not _native.call:
+        if name != "attention" or not _native.has_attention:
             for device in ("CPU", "CUDA"):
                 library.impl(name, run, device)
         qualified = f"fovea::{name}"
@@ -261,7 +261,7 @@ _recording = None
 def _record(is_on):
     """Replaces the library's kernel by that of Python, or undoes it."""
     global _recording
-    if not _native.call:
+    if not _native.has_attention:
         return
     if not is_on:
         _recording._destroy()
@@ -341,7 +341,7 @@ def attention(query, key, value, captures, numbers, text, deterministic, grows):
     if not grows and not torch._C._len_torch_dispatch_stack() and all(
             type(x) in _native.PLAIN for x in (query, key, value, *captures)):
         # Nothing but the kernel looks at such a call.
-        if _native.call and not _recording:
+        if _native.has_attention and not _recording:
             try:
                 with torch._C._AutoDispatchBelowAutograd():
                     return _attention(query, key, value, captures, numbers, text,

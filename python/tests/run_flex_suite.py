@@ -95,8 +95,10 @@ def _prepare(source, constants):
             sys.exit(f"--set {constant}: no test assigns {name}")
     if not torch.cuda.is_available():
         # Conditions for skipping see a function, which is true.
-        source = source.replace('"cuda"', '"cpu"').replace(
-            "cuda.is_available()", "cuda.is_available")
+        for old, new in (('"cuda"', '"cpu"'), ('"cuda:0"', '"cpu"'),
+                         (".cuda()", ".cpu()"),
+                         ("cuda.is_available()", "cuda.is_available")):
+            source = source.replace(old, new)
     return source
 
 

@@ -176,7 +176,9 @@ def test_checkpoint_draws_the_same_dropout():
 
 def test_native_kernels():
     """They are those that run, with what Python's give."""
-    assert _native.call is not None
+    assert _native.call is not None and _native.has_attention
+    with pytest.raises(RuntimeError, match="other operands than expected"):
+        torch.ops.fovea.accepts(torch.empty(0, device="cpu"), [2, 1], "text")
     operands = make_operands(transposed=True)
     with torch.no_grad():
         output, lse = torch.ops.fovea.attention(*operands)
@@ -219,6 +221,7 @@ def test_python_where_there_are_no_native_kernels(monkeypatch):
     assert attend._address is not None
     monkeypatch.setattr(_arrays.torch, "call", None)
     monkeypatch.setattr(_native, "call", None)
+    monkeypatch.setattr(_native, "has_attention", False)
     assert torch.equal(attend(q, k, v), expected)
     assert torch.equal(fovea.flex_attention(q, k, v), expected)
 
