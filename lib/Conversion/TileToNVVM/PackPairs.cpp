@@ -7,6 +7,8 @@
 
 #include "PackPairs.h"
 
+#include "InlinePtx.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -127,13 +129,35 @@ static void yieldPairs(scf::IfOp branch, IRRewriter &rewriter) {
   rewriter.replaceOp(branch, replaced.getResults().take_front(numResults));
 }
 
-/// Rounds two numbers by one instruction.
+/// Rounds two numbers by one instruction (PTX ISA, cvt), which stays where it
+/// is: LLVM would move it into the branch that uses it, behind what it is to
+/// run beside.
+static Value roundHere(OpBuilder &builder, Location loc, VectorType type,
+                       Value low, Value high) {
+  StringRef text = type.getElementType().isF16()
+                       ? "cvt.rn.f16x2.f32 $0, $1, $2;"
+                       : "cvt.rn.bf16x2.f32 $0, $1, $2;";
+  Value word = fovea::tile::emitPtx(builder, loc, text, {high, low},
+                                    builder.getI32Type())
+                   .front();
+  return LLVM::BitcastOp::create(builder, loc, type, word);
+}
+
+/// Rounds two numbers by one instruction, before a branch that uses the pair if
+/// the program rounds them there.
 static void roundPair(vector::FromElementsOp op, IRRewriter &rewriter) {
   auto low = op.getElements()[0].getDefiningOp<arith::TruncFOp>();
   auto high = op.getElements()[1].getDefiningOp<arith::TruncFOp>();
   if (!low || !high || !low.getIn().getType().isF32() ||
       !high.getIn().getType().isF32())
     return;
+  if (low->getBlock() == high->getBlock() &&
+      low->getBlock() != op->getBlock()) {
+    rewriter.setInsertionPointAfter(low->isBeforeInBlock(high) ? high : low);
+    rewriter.replaceOp(op, roundHere(rewriter, op.getLoc(), op.getType(),
+                                     low.getIn(), high.getIn()));
+    return;
+  }
   rewriter.setInsertionPoint(op);
   Value pair = vector::FromElementsOp::create(
       rewriter, op.getLoc(), VectorType::get(2, rewriter.getF32Type()),
@@ -142,18 +166,31 @@ static void roundPair(vector::FromElementsOp op, IRRewriter &rewriter) {
                                                pair);
 }
 
+/// Appends the loops and branches within `region`: the last first, and outer
+/// ones before inner ones. What an op yields or begins with, ops after it in
+/// this order may give.
+static void appendUsersFirst(Region &region,
+                             SmallVectorImpl<Operation *> &ops) {
+  for (Block &block : llvm::reverse(region))
+    for (Operation &op : llvm::reverse(block)) {
+      if (isa<scf::ForOp, scf::IfOp>(op))
+        ops.push_back(&op);
+      for (Region &nested : llvm::reverse(op.getRegions()))
+        appendUsersFirst(nested, ops);
+    }
+}
+
 void fovea::tile::packPairs(Operation *root) {
   IRRewriter rewriter(root->getContext());
-  SmallVector<scf::ForOp> loops;
-  root->walk([&](scf::ForOp loop) { loops.push_back(loop); });
-  for (scf::ForOp loop : loops)
-    carryPairs(loop, rewriter);
-  // Outer branches come first: what they yield inner ones may have computed.
-  SmallVector<scf::IfOp> branches;
-  root->walk<WalkOrder::PreOrder>(
-      [&](scf::IfOp branch) { branches.push_back(branch); });
-  for (scf::IfOp branch : branches)
-    yieldPairs(branch, rewriter);
+  SmallVector<Operation *> ops;
+  for (Region &region : root->getRegions())
+    appendUsersFirst(region, ops);
+  for (Operation *op : ops) {
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      carryPairs(loop, rewriter);
+    else
+      yieldPairs(cast<scf::IfOp>(op), rewriter);
+  }
   SmallVector<vector::FromElementsOp> pairs;
   root->walk([&](vector::FromElementsOp op) {
     if (isPair(op))

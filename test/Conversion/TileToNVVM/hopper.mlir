@@ -186,6 +186,80 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // What the program rounds before a branch is rounded there, where LLVM leaves
+  // it.
+  // CHECK-LABEL: gpu.func @early
+  // CHECK-COUNT-16: llvm.inline_asm has_side_effects {{.*}}"cvt.rn.f16x2.f32 $0, $1, $2;", "=r,f,f
+  // CHECK:     scf.if
+  // CHECK:       arith.truncf %{{.*}} : vector<2xf32> to vector<2xf16>
+  // CHECK:     } else {
+  // CHECK-NOT:   cvt.rn
+  // CHECK-NOT:   arith.truncf
+  // CHECK:     wgmma.mma_async
+  gpu.func @early(%x: f32, %c: i1) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %vs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
+    %acc = tile.fill %x : !o
+    %v = tile.wait %vs[%c0] : !ring
+    %p0 = tile.map ins(%acc : !o) {
+    ^bb0(%y: f32, %i: index, %j: index):
+      %z = arith.truncf %y : f32 to f16
+      tile.yield %z : f16
+    } -> !p
+    %p = scf.if %c -> (!p) {
+      %p1 = tile.map ins(%acc : !o) {
+      ^bb0(%y: f32, %i: index, %j: index):
+        %n = arith.negf %y : f32
+        %z = arith.truncf %n : f32 to f16
+        tile.yield %z : f16
+      } -> !p
+      scf.yield %p1 : !p
+    } else {
+      scf.yield %p0 : !p
+    }
+    %t = tile.mma_async wgmma %p, %v into %acc : !p, !v, !o -> !token
+    %s = tile.wait_mma %t : !token
+    tile.release %vs[%c0] : !ring
+    gpu.return
+  }
+
+  // Pairs that a loop carries leave the branch around it as such.
+  // CHECK-LABEL: gpu.func @nested
+  // CHECK: %[[P:.*]]:{{.*}} = scf.if %{{.*}} -> ({{.*}}vector<2xf16>, {{.*}}vector<2xf16>) {
+  // CHECK:   scf.for {{.*}}vector<2xf16>, {{.*}}vector<2xf16>)
+  // CHECK:     wgmma.mma_async
+  // CHECK: } else {
+  // CHECK-NOT: vector.from_elements %[[P]]
+  // CHECK: wgmma.mma_async
+  gpu.func @nested(%x: f32, %c: i1, %n: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f16
+    %vs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
+    %acc = tile.fill %x : !o
+    %v = tile.wait %vs[%c0] : !ring
+    %none = tile.fill %zero : !p
+    %p = scf.if %c -> (!p) {
+      %end:2 = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %acc, %q = %none) -> (!o, !p) {
+        %t = tile.mma_async wgmma %q, %v into %sum : !p, !v, !o -> !token
+        %s = tile.wait_mma %t : !token
+        %next = tile.map ins(%s : !o) {
+        ^bb0(%y: f32, %row: index, %column: index):
+          %z = arith.truncf %y : f32 to f16
+          tile.yield %z : f16
+        } -> !p
+        scf.yield %s, %next : !o, !p
+      }
+      scf.yield %end#1 : !p
+    } else {
+      scf.yield %none : !p
+    }
+    %t = tile.mma_async wgmma %p, %v into %acc : !p, !v, !o -> !token
+    %s = tile.wait_mma %t : !token
+    tile.release %vs[%c0] : !ring
+    gpu.return
+  }
+
   // Two sequences for 128 rows of one warp group, in one group of instructions;
   // a swizzle of 32 bytes has 16 columns a panel, here 2048 bytes apart. What is
   // no product reads the slot, so the warp's lanes wait for each other.

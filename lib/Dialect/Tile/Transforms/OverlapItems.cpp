@@ -63,6 +63,9 @@ private:
   /// may be no next item.
   SmallVector<Value> emitSequence(OpBuilder &builder, IRMapping mapping,
                                   IRMapping next, Value hasNext);
+  /// Returns true if a late result is the last product's, which an item without
+  /// steps gives as zero.
+  bool isLastSum(OpResult result);
   Value getCondition(const IRMapping &mapping) {
     return mapping.lookupOrDefault(guard.getCondition());
   }
@@ -342,6 +345,14 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
   return values;
 }
 
+bool ItemLoop::isLastSum(OpResult result) {
+  unsigned number = result.getResultNumber();
+  auto fill = guard.elseYield().getOperand(number).getDefiningOp<FillOp>();
+  return fill && matchPattern(fill.getValue(), m_AnyZeroFloat()) &&
+         guard.thenYield().getOperand(number) == lastWait.getResult() &&
+         crossing.contains(last.getAcc());
+}
+
 SmallVector<Value> ItemLoop::emitSequence(OpBuilder &builder, IRMapping mapping,
                                           IRMapping next, Value hasNext) {
   Location loc = items.getLoc();
@@ -353,7 +364,14 @@ SmallVector<Value> ItemLoop::emitSequence(OpBuilder &builder, IRMapping mapping,
         return getYielded(guard.thenYield(), lateResults, inner);
       },
       [&](OpBuilder &) {
-        return getYielded(guard.elseYield(), lateResults, mapping);
+        SmallVector<Value> yielded =
+            getYielded(guard.elseYield(), lateResults, mapping);
+        // An accumulator of an item without steps is zero already, in the
+        // registers of the last product's result.
+        for (auto [result, value] : llvm::zip_equal(lateResults, yielded))
+          if (isLastSum(result))
+            value = mapping.lookup(last.getAcc());
+        return yielded;
       });
   for (auto [result, value] : llvm::zip_equal(lateResults, results))
     mapping.map(result, value);
