@@ -137,6 +137,9 @@ private:
   RunningValues emitStale(Value scores, RunningValues running, Value &left);
   RunningValues emitExact(Value scores, RunningValues running, Value &left);
   Value isOutgrown(Value sums, Value before, Value max);
+  std::pair<Value, Value> emitAgain(Value scores, RunningValues running,
+                                    Value subtracted, Value alpha,
+                                    Value probabilities, Value sums);
   Value weights(Value probabilities);
   Value constant(OpBuilder &body, double value) {
     return createConstant(body, loc, sizes.accumulation, value);
@@ -383,36 +386,69 @@ RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
   return next;
 }
 
-/// Returns true if sums relative to a maximum of earlier steps, which were
-/// `before`, have grown too much, or are no numbers, as they are where that
-/// maximum is minus infinity; or if the maximum is too large. Where a part of a
-/// sum more than doubles, a probability may be much of its row: it is to be 1,
-/// which is not rounded, as it is with that row's own maximum. (Root mean
-/// square errors of 16-bit results, scores of standard deviation 1 to 8: up
-/// to 1.15 times those with exact maxima by the last bound alone, up to 1.05 by
-/// both.)
+/// Returns true if sums relative to a maximum of earlier steps are too large,
+/// or no numbers, as they are where that maximum is minus infinity; or if the
+/// maximum is too large; or if the sums have grown too much since they were
+/// `before`, if that is given. Where a part of a sum more than doubles, a
+/// probability may be much of its row: it is to be 1, which is not rounded, as
+/// it is with that row's own maximum. (Root mean square errors of 16-bit
+/// results, scores of standard deviation 1 to 8: up to 1.15 times those with
+/// exact maxima by the last bound alone, up to 1.05 by both.)
 Value StepEmitter::isOutgrown(Value sums, Value before, Value max) {
   Value shift = getShift(max);
   FragmentType type = sizes.getSums();
+  SmallVector<Value> inputs{sums};
+  if (before)
+    inputs.push_back(before);
   Value tests = mapRows(
-      type.cloneWith(builder.getI1Type()), {sums, before}, shift,
+      type.cloneWith(builder.getI1Type()), inputs, shift,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value most = math::FmaOp::create(
-            body, loc, elements[1], constant(body, 2.0), constant(body, 1.0));
-        most = arith::MinimumFOp::create(body, loc, most,
-                                         constant(body, kLargestSum));
+        Value most = constant(body, kLargestSum);
+        if (before) {
+          Value twice = math::FmaOp::create(
+              body, loc, elements[1], constant(body, 2.0), constant(body, 1.0));
+          most = arith::MinimumFOp::create(body, loc, twice, most);
+        }
         Value isLarge = arith::CmpFOp::create(
             body, loc, arith::CmpFPredicate::UGT, elements[0], most);
         return arith::OrIOp::create(body, loc, isLarge,
-                                    isLargeShift(body, loc, elements[2]));
+                                    isLargeShift(body, loc, elements.back()));
       });
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
+/// Returns the probabilities and sums of a step relative to its maximum, by
+/// which the sums before shrink by `alpha`. Probabilities relative to the
+/// maximum before, with their sums, are multiplied, if there are any and they
+/// are in range; else they come from the scores.
+std::pair<Value, Value>
+StepEmitter::emitAgain(Value scores, RunningValues running, Value subtracted,
+                       Value alpha, Value probabilities, Value sums) {
+  auto fromScores = [&] {
+    Value again = exactExponentials(scores, subtracted);
+    Value all = math.reduce(Reduction::Add, again, scaled(running.sum, alpha));
+    return std::pair(again, all);
+  };
+  if (!probabilities)
+    return fromScores();
+  auto branch = scf::IfOp::create(
+      builder, loc, TypeRange{probabilities.getType(), sums.getType()},
+      isOutgrown(sums, /*before=*/{}, running.max), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  auto [again, all] = fromScores();
+  scf::YieldOp::create(builder, loc, ValueRange{again, all});
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(
+      builder, loc,
+      ValueRange{scaled(probabilities, alpha), scaled(sums, alpha)});
+  return {branch.getResult(0), branch.getResult(1)};
+}
+
 /// Subtracts the maximum of earlier steps. Sums that are too large tell that
-/// scores have grown beyond it; then the scores, which are still there, are
-/// used again with their maximum. Nothing else needs the maximum in each step,
-/// nor sums and accumulators rescaled.
+/// scores have grown beyond it; then the step is relative to its own maximum.
+/// Nothing else needs the maximum in each step, nor sums and accumulators
+/// rescaled.
 RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
                                      Value &left) {
   Value probabilities = isFused()
@@ -439,13 +475,13 @@ RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
     builder.setInsertionPointToStart(branch.thenBlock());
     Value max = math.reduce(Reduction::Max, scores, running.max);
     Value subtracted = this->subtracted(max);
-    probabilities = exactExponentials(scores, subtracted);
     Value alpha = shrinkage(running.max, subtracted);
-    sums =
-        math.reduce(Reduction::Add, probabilities, scaled(running.sum, alpha));
-    scf::YieldOp::create(builder, loc,
-                         ValueRange{scaled(running.acc, alpha), max, sums,
-                                    weights(probabilities)});
+    auto [again, all] =
+        emitAgain(scores, running, subtracted, alpha,
+                  isAlternating ? Value() : probabilities, sums);
+    scf::YieldOp::create(
+        builder, loc,
+        ValueRange{scaled(running.acc, alpha), max, all, weights(again)});
   }
   left = branch.getResult(3);
   return {branch.getResult(0), branch.getResult(1), branch.getResult(2)};

@@ -3,7 +3,8 @@
 // RUN: fovea-opt %s --fovea-gpu-pipeline="target=sm_90a level=tile" | FileCheck %s --check-prefix=SKEWED
 
 // Steps subtract the maximum so far. Where sums, or the maximum, are too large,
-// the step finds its maximum and starts again; only then is anything rescaled.
+// the step finds its maximum; only then is anything rescaled: what the step has
+// computed, too, or where that is out of range it starts again.
 
 // CHECK-LABEL: func @plain
 // CHECK-DAG:   %[[MINUS:.*]] = arith.constant -0.180336878 : f32
@@ -32,13 +33,24 @@
 // CHECK:         %[[N:.*]]:4 = scf.if %[[ANY]] -> ({{.*}}) {
 // CHECK:           %[[MAX1:.*]] = tile.reduce max %[[S]], %[[MAX]] dim 1{{ }}
 // CHECK:           %[[FINITE:.*]] = tile.map ins(%[[MAX1]] :
-// CHECK:           %[[P1:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
 // CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[FINITE]] :
-// CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
-// CHECK:           %[[SUM1:.*]] = tile.reduce add %[[P1]], %[[SUMA]] dim 1{{ }}
+// CHECK:           %[[RANGE:.*]] = tile.map ins(%[[SUMS]] : {{.*}}) rows(%[[SHIFT]] :
+// CHECK-DAG:         arith.cmpf ugt, %{{.*}}, %[[MOST]]
+// CHECK-DAG:         arith.cmpf ugt, %{{.*}}, %[[LARGE]]
+// CHECK:           %[[AGAIN:.*]] = tile.any %[[RANGE]]
+// CHECK:           %[[R:.*]]:2 = scf.if %[[AGAIN]]
+// CHECK:             %[[P1:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
+// CHECK:             %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
+// CHECK:             %[[SUM1:.*]] = tile.reduce add %[[P1]], %[[SUMA]] dim 1{{ }}
+// CHECK:             scf.yield %[[P1]], %[[SUM1]]
+// CHECK:           } else {
+// CHECK:             %[[P2:.*]] = tile.map ins(%[[P]] : {{.*}}) rows(%[[ALPHA]] :
+// CHECK:             %[[SUM2:.*]] = tile.map ins(%[[SUMS]] : {{.*}}) rows(%[[ALPHA]] :
+// CHECK:             scf.yield %[[P2]], %[[SUM2]]
+// CHECK:           }
 // CHECK-DAG:       %[[ACCA:.*]] = tile.map ins(%[[ACC]] : {{.*}}) rows(%[[ALPHA]] :
-// CHECK-DAG:       %[[Q16:.*]] = tile.map ins(%[[P1]] :
-// CHECK:           scf.yield %[[ACCA]], %[[MAX1]], %[[SUM1]], %[[Q16]]
+// CHECK-DAG:       %[[Q16:.*]] = tile.map ins(%[[R]]#0 :
+// CHECK:           scf.yield %[[ACCA]], %[[MAX1]], %[[R]]#1, %[[Q16]]
 // CHECK:         } else {
 // CHECK:           %[[P16:.*]] = tile.map ins(%[[P]] :
 // CHECK:             arith.truncf
