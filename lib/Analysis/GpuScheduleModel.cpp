@@ -296,9 +296,9 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   if (shape.keys <= schedule.getKeyTile())
     return {};
   int64_t tiles = countQueryTiles(shape, schedule);
-  // The result needs memory of its own on its way out.
+  // The result needs memory of its own on its way out, or half of it.
   int64_t output =
-      schedule.getQueryTile() * shape.valueDim * shape.elementBytes;
+      schedule.getQueryTile() * shape.valueDim * shape.elementBytes / 2;
   if (tiles <= target.getCores() ||
       footprint.sharedBytes + output > target.getFastMemory())
     return {};

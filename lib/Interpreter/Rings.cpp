@@ -31,6 +31,10 @@ Status makeRing(Fiber &fiber, const Instruction &op) {
   if (waiters != plan.waiters.end())
     ring->waiters = waiters->second;
   ring->slots.resize(ringOp.getRing().getType().getStages());
+  if (ringOp.getBase()) {
+    ring->base = fiber.share<Ring>(op, 0);
+    ring->base->sharers.push_back(ring.get());
+  }
   fiber.block->rings.push_back(ring);
   return fiber.setObject(op, ring);
 }
@@ -62,18 +66,53 @@ static Status block(Fiber &fiber, std::string obstacle) {
   return Status::Blocked;
 }
 
-/// Returns true if every role that waits on the ring has released the previous
-/// use.
-static bool isFree(const Ring &ring, const Slot &slot, int64_t use) {
+/// Returns true if every role that waits on the ring, or on one that shares its
+/// slots, has released the previous use.
+static bool isFree(Ring &ring, int64_t use) {
   int64_t previous = use - int64_t(ring.slots.size());
-  return previous < 0 || (!ring.waiters.empty() &&
-                          llvm::all_of(
-                              ring.waiters,
-                              [&](Operation *waiter) {
-                                auto released = slot.released.find(waiter);
-                                return released != slot.released.end() &&
-                                       released->second >= previous;
-                              }));
+  if (previous < 0)
+    return true;
+  Slot &slot = ring.getSlot(use);
+  auto hasReleased = [&](Operation *waiter) {
+    auto released = slot.released.find(waiter);
+    return released != slot.released.end() && released->second >= previous;
+  };
+  return !ring.waiters.empty() && llvm::all_of(ring.waiters, hasReleased) &&
+         llvm::all_of(ring.sharers,
+                      [&](Ring *sharer) { return isFree(*sharer, use); });
+}
+
+/// Checks that the role, and no other, has read the tile in whose place it is
+/// about to write: that of the same use of the ring whose slots these are.
+static Status checkShared(Fiber &fiber, const Instruction &op, const Ring &ring,
+                          int64_t use) {
+  const std::shared_ptr<Ring> &base = ring.base;
+  if (!base)
+    return Status::Next;
+  bool isOnlyReader = llvm::all_of(base->waiters, [&](Operation *waiter) {
+    return waiter == fiber.role->op;
+  });
+  if (!isOnlyReader || use >= fiber.role->rings[base.get()].nextWait) {
+    emitRingError(fiber, op.op, ring)
+        << "acquires use " << use << " of a ring that shares slots, "
+        << (isOnlyReader ? "before the role has waited for that use of the "
+                           "other ring"
+                         : "which another role reads in the other ring");
+    return Status::Failed;
+  }
+  Operation *reader = findReader(*fiber.role, [&](const SharedTile &tile) {
+    return tile.ring == base && tile.use == use;
+  });
+  if (reader) {
+    fiber.emitError(op.op)
+            .append("acquires use ", use,
+                    " of a ring that shares slots, while the other ring's is "
+                    "read")
+            .attachNote(reader->getLoc())
+        << "by this, which no wait covers yet";
+    return Status::Failed;
+  }
+  return Status::Next;
 }
 
 static Status acquire(Fiber &fiber, const Instruction &op) {
@@ -101,8 +140,10 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
         << uses.nextAcquire << ": uses count from 0";
     return Status::Failed;
   }
+  if (checkShared(fiber, op, *ring, use) != Status::Next)
+    return Status::Failed;
   Slot &slot = ring->getSlot(use);
-  if (!isFree(*ring, slot, use))
+  if (!isFree(*ring, use))
     return block(
         fiber, llvm::formatv("for use {0} of its ring to be released, so that "
                              "use {1} may begin",
@@ -198,7 +239,14 @@ static Status write(Fiber &fiber, const Instruction &op) {
   if (!slot)
     return Status::Failed;
   auto &tile = fiber.get<SharedTile>(op, 1);
-  writeTile(*fiber.block, tile.type, tile.offset, fragment->elements);
+  auto column =
+      static_cast<int64_t>(cast<tile::WriteOp>(op.op).getColumn().value_or(0));
+  int64_t rows = tile.type.getShape()[0], columns = tile.type.getShape()[1];
+  std::vector<Scalar> elements(rows * columns);
+  for (auto [number, element] : llvm::enumerate(elements))
+    element = fragment->elements[number / columns * fragment->shape[1] +
+                                 column + number % columns];
+  writeTile(*fiber.block, tile.type, tile.offset, elements);
   slot->state = Slot::Full;
   slot->op = op.op;
   fiber.block->wake();

@@ -60,6 +60,10 @@ struct Ring : Object {
   Role *producer = nullptr;
   /// The op that took the ring's memory, after which there is no use.
   mlir::Operation *reuser = nullptr;
+  /// The ring whose slots these are, if another's, and the rings that share
+  /// those of this one.
+  std::shared_ptr<Ring> base;
+  llvm::SmallVector<Ring *, 1> sharers;
   llvm::SmallVector<Slot, 4> slots;
 
   Slot &getSlot(int64_t use) { return slots[use % slots.size()]; }

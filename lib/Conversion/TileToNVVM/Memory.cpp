@@ -503,17 +503,28 @@ struct ConvertLoad final : OpConversionPattern<LoadOp> {
 
 namespace {
 
-/// Writes a fragment's registers to a tile in shared memory.
+/// Writes a fragment's registers to a tile in shared memory, or those of its
+/// columns from `column` on, as many as the tile has.
 class FragmentWrite {
 public:
   FragmentWrite(OpBuilder &builder, Operation *op, FragmentType value,
-                SharedType type, Value address)
+                SharedType type, Value address, int64_t column = 0)
       : builder(builder), op(op), loc(op->getLoc()), layout(value.getLayout()),
-        type(type), address(address) {}
+        type(type), address(address), column(column) {}
 
   void store(ValueRange registers);
 
 private:
+  /// Returns the place of a register's element in the tile, without the
+  /// thread's part; nullopt if the tile does not take it.
+  std::optional<std::pair<int64_t, int64_t>> getPlace(int64_t index) const {
+    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    int64_t inTile = place[1] - column;
+    if (inTile < 0 || inTile >= type.getShape()[1])
+      return std::nullopt;
+    return std::pair(place[0], inTile);
+  }
+
   bool hasConflicts() const;
   void storePairs(ValueRange registers);
 
@@ -523,6 +534,7 @@ private:
   LayoutAttr layout;
   SharedType type;
   Value address;
+  int64_t column;
 };
 
 } // namespace
@@ -547,10 +559,13 @@ void FragmentWrite::store(ValueRange registers) {
                       getThreadPart(builder, op, layout, 1));
   for (int64_t index = 0, e = layout.getNumRegisters(); index < e;
        index += width) {
-    SmallVector<int64_t> place = layout.getRegisterOffset(index);
+    auto place = getPlace(index);
+    if (!place)
+      continue;
     LLVM::StoreOp::create(
         builder, loc, packVector(builder, loc, registers.slice(index, width)),
-        access.getPointer(place[0], place[1]), width * type.getElementBytes());
+        access.getPointer(place->first, place->second),
+        width * type.getElementBytes());
   }
 }
 
@@ -575,15 +590,15 @@ void FragmentWrite::storePairs(ValueRange registers) {
   };
   SharedAccess accesses[] = {createAccess(first), createAccess(second)};
   DenseMap<std::pair<int64_t, int64_t>, int64_t> places;
-  for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index) {
-    SmallVector<int64_t> place = layout.getRegisterOffset(index);
-    places[{place[0], place[1]}] = index;
-  }
+  for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index)
+    if (auto place = getPlace(index))
+      places[*place] = index;
   for (int64_t index = 0, e = layout.getNumRegisters(); index < e; index += 2) {
-    SmallVector<int64_t> place = layout.getRegisterOffset(index);
-    if (place[1] & kDistance)
+    auto place = getPlace(index);
+    if (!place || place->second & kDistance)
       continue;
-    int64_t partner = places.at({place[0], place[1] + kDistance});
+    auto [placeRow, placeColumn] = *place;
+    int64_t partner = places.at({placeRow, placeColumn + kDistance});
     for (bool isSecond : {false, true}) {
       SmallVector<Value> pair;
       for (int64_t part : {0, 1}) {
@@ -592,9 +607,10 @@ void FragmentWrite::storePairs(ValueRange registers) {
                                                isSecond ? own : other,
                                                isSecond ? other : own));
       }
-      LLVM::StoreOp::create(builder, loc, packVector(builder, loc, pair),
-                            accesses[isSecond].getPointer(place[0], place[1]),
-                            2 * type.getElementBytes());
+      LLVM::StoreOp::create(
+          builder, loc, packVector(builder, loc, pair),
+          accesses[isSecond].getPointer(placeRow, placeColumn),
+          2 * type.getElementBytes());
     }
   }
 }
@@ -651,11 +667,17 @@ struct ConvertWrite final : OpConversionPattern<WriteOp> {
     if (!arch.hasBulkCopies)
       return op.emitOpError("expected a ring with barriers, which ")
              << arch.name << " has not";
+    FragmentType value = op.getValue().getType();
+    SmallVector<int64_t> permutation;
+    if (op.getColumn() && value.getLayout().getColumnWarps(permutation) != 1)
+      return op.emitOpError("expected warps that own whole rows, got ")
+             << value;
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    FragmentWrite(rewriter, op, op.getValue().getType(), op.getSlot().getType(),
-                  adaptor.getSlot().front())
+    FragmentWrite(rewriter, op, value, op.getSlot().getType(),
+                  adaptor.getSlot().front(),
+                  static_cast<int64_t>(op.getColumn().value_or(0)))
         .store(adaptor.getValue());
     emitPtx(rewriter, op.getLoc(), "fence.proxy.async.shared::cta;");
     emitWarpArrive(rewriter, op, use.full);

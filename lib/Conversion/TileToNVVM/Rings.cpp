@@ -12,6 +12,8 @@
 // before, which for the first uses of empty slots is always complete. Rings
 // whose copies leave out rows have one barrier more: the thread that starts a
 // copy of a tile with such rows waits for the copy there, and writes the zeros.
+// A thread that acquires a slot which another ring shares waits until it is
+// empty in both.
 //
 // On Ampere, where all threads of the block copy and read, rings have no
 // barriers: a thread that waits for a slot waits for its own copies
@@ -54,7 +56,8 @@ RingUse::RingUse(ImplicitLocOpBuilder &builder, RingType ring,
                  ValueRange addresses, Value use) {
   int64_t stages = ring.getStages();
   Value number = arith::IndexCastOp::create(builder, builder.getI32Type(), use);
-  Value index = constant(builder, 0), round = number;
+  Value round = number;
+  index = constant(builder, 0);
   if (stages > 1) {
     Value divisor = constant(builder, stages);
     index = arith::RemUIOp::create(builder, number, divisor);
@@ -119,6 +122,9 @@ RingReaders::RingReaders(Operation *root) {
   root->walk([&](RingOp op) {
     Reader &reader = readers[op.getRing()];
     reader.hasRows = hasRows(op);
+    for (Operation *user : op.getRing().getUsers())
+      if (auto sharer = dyn_cast<RingOp>(user))
+        reader.sharers.push_back(sharer);
     llvm::SmallPtrSet<Operation *, 4> programs;
     for (Operation *user : op.getRing().getUsers()) {
       auto role = user->getParentOfType<RoleOp>();
@@ -262,12 +268,21 @@ struct AcquireLowering final : UsePattern<AcquireOp> {
 
   void emit(ImplicitLocOpBuilder &builder, AcquireOp op, const RingUse &use,
             const RingReaders::Reader &reader) const override {
-    if (!reader.isOfBlock)
-      emitWait(
-          builder, op, use.empty,
-          arith::XOrIOp::create(builder, use.parity, constant(builder, 1)));
-    else if (readers.mustMeet(op))
-      emitBarrier(builder, op);
+    if (reader.isOfBlock) {
+      if (readers.mustMeet(op))
+        emitBarrier(builder, op);
+      return;
+    }
+    Value parity =
+        arith::XOrIOp::create(builder, use.parity, constant(builder, 1));
+    emitWait(builder, op, use.empty, parity);
+    for (RingOp sharer : reader.sharers) {
+      int64_t first = getBarrierOffset(sharer) +
+                      sharer.getRing().getType().getStages() * kBarrierBytes;
+      Value empty = getAddress(builder, getSharedAddress(builder, op, first),
+                               use.index, kBarrierBytes);
+      emitWait(builder, op, empty, parity);
+    }
   }
 };
 

@@ -20,7 +20,8 @@ struct RingUse {
   RingUse(mlir::ImplicitLocOpBuilder &builder, RingType ring,
           mlir::ValueRange addresses, mlir::Value use);
 
-  mlir::Value slot, full, empty, parity;
+  /// The number of the slot, and its place; its barriers; the phase's parity.
+  mlir::Value index, slot, full, empty, parity;
 };
 
 /// Returns the barrier, an i32, at which a thread waits for a copy that leaves
@@ -58,6 +59,8 @@ public:
     bool isOfBlock = false;
     /// True if the ring has one barrier more, see `getCutBarrier`.
     bool hasRows = false;
+    /// The rings that share the slots, which are also to be empty.
+    llvm::SmallVector<RingOp, 1> sharers;
   };
 
   explicit RingReaders(mlir::Operation *root);

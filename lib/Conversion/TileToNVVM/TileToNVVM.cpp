@@ -85,7 +85,7 @@ private:
         op->emitOpError("stands in a kernel without a known block size");
         return WalkResult::interrupt();
       }
-      if (hasOwnTiles(op) && !op->hasAttr(kSharedOffsetAttrName)) {
+      if (hasTiles(op) && !op->hasAttr(kSharedOffsetAttrName)) {
         op->emitOpError("has no place in shared memory; see "
                         "convert-tile-launch-to-gpu");
         return WalkResult::interrupt();

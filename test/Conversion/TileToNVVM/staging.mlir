@@ -2,6 +2,7 @@
 
 #halves = #tile.layout<64x128, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0, 2:64d1]>
 #rows = #tile.layout<128x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+#wide = #tile.layout<128x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
 #column = #tile.layout<64, registers = [2:1d0, 8:8d0], threads = [4:2d0, 8:r, 8:r]>
 
 gpu.module @kernels {
@@ -44,6 +45,53 @@ gpu.module @kernels {
         scf.for %i = %c0 to %n step %c1 {
           %s = tile.acquire %ring[%i] : !tile.ring<1 x !tile.shared<64x128xf32, swizzle = 128>>
           tile.write %f into %s signals %ring[%i] : !tile.fragment<64x128xf32, #halves>, !tile.ring<1 x !tile.shared<64x128xf32, swizzle = 128>>
+        }
+      }
+    }
+    gpu.return
+  }
+
+  // A slot that two rings share is empty when both say so; a part of a fragment
+  // is in the registers of its columns.
+  // CHECK-LABEL: gpu.func @place
+  // CHECK:       nvvm.setmaxregister decrease 24{{$}}
+  // CHECK:         %[[INDEX:.*]] = arith.muli %{{.*}}, %c8_i32
+  // CHECK:         %[[PARITY:.*]] = arith.xori
+  // CHECK:         llvm.inline_asm {{.*}}mbarrier.try_wait.parity{{.*}} %{{.*}}, %[[PARITY]]
+  // CHECK:         %[[FIRST:.*]] = arith.addi %{{.*}}, %c65584_i32
+  // CHECK:         %[[EMPTY:.*]] = arith.addi %[[FIRST]], %[[INDEX]]
+  // CHECK:         llvm.inline_asm {{.*}}mbarrier.try_wait.parity{{.*}} %[[EMPTY]], %[[PARITY]]
+  // CHECK:         cp.async.bulk.tensor
+  // CHECK:       nvvm.setmaxregister increase 240{{$}}
+  // CHECK-COUNT-16: llvm.store {{.*}} {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<3>
+  // CHECK-NOT:     llvm.store
+  // CHECK:       gpu.return
+  gpu.func @place(%in: !tile.tensor_map<2 x !tile.shared<128x128xbf16, swizzle = 128>>, %out: !tile.tensor_map<2 x !tile.shared<128x64xbf16, swizzle = 128>>, %n: index, %f: !tile.fragment<128x128xbf16, #wide>) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %q = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !tile.ring<2 x !tile.shared<128x128xbf16, swizzle = 128>>
+    %o = tile.ring shares %q {tile.shared_offset = 0 : i64, tile.barrier_offset = 65568 : i64} : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>, !tile.ring<2 x !tile.shared<128x128xbf16, swizzle = 128>>
+    tile.roles {
+      tile.role "load" warps 2 registers 24 single {
+        scf.for %i = %c0 to %n step %c1 {
+          %s = tile.acquire %q[%i] : !tile.ring<2 x !tile.shared<128x128xbf16, swizzle = 128>>
+          tile.load_async %in[%i, %c0] dims [0, 1] into %s signals %q[%i] : !tile.tensor_map<2 x !tile.shared<128x128xbf16, swizzle = 128>>, !tile.ring<2 x !tile.shared<128x128xbf16, swizzle = 128>>
+        }
+      }
+      tile.role "store" warps 2 registers 24 single {
+        scf.for %i = %c0 to %n step %c1 {
+          %t = tile.wait %o[%i] : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+          tile.store_async %t, %out[%i, %c0] dims [0, 1] : !tile.shared<128x64xbf16, swizzle = 128>, !tile.tensor_map<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+          tile.wait_stores
+          tile.release %o[%i] : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+        }
+      }
+      tile.role "compute" warps 8 registers 240 {
+        scf.for %i = %c0 to %n step %c1 {
+          %t = tile.wait %q[%i] : !tile.ring<2 x !tile.shared<128x128xbf16, swizzle = 128>>
+          tile.release %q[%i] : !tile.ring<2 x !tile.shared<128x128xbf16, swizzle = 128>>
+          %s = tile.acquire %o[%i] : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+          tile.write %f column 64 into %s signals %o[%i] : !tile.fragment<128x128xbf16, #wide>, !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
         }
       }
     }

@@ -225,8 +225,10 @@ func.func @rows(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
 
 // -----
 
+#o = #tile.layout<256x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 16:16d0]>
+
 // A load in a loop around a loop with loads: two slots, if there is memory for
-// them beside what the program stores.
+// them beside what the program stores, or a part of it.
 
 !x = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
 
@@ -235,7 +237,13 @@ func.func @rows(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
 // CHECK:       tile.ring : !tile.ring<3 x !tile.shared<64x128xbf16, swizzle = 128>>
 // CHECK-LABEL: func @outer_load_wide
 // CHECK:       tile.ring : !tile.ring<1 x !tile.shared<256x128xbf16, swizzle = 128>>
+// CHECK:       tile.ring : !tile.ring<3 x !tile.shared<128x128xbf16, swizzle = 128>>
+// CHECK-LABEL: func @outer_load_part
+// CHECK:       tile.ring : !tile.ring<2 x !tile.shared<256x128xbf16, swizzle = 128>>
 // CHECK:       tile.ring : !tile.ring<3 x !tile.shared<64x128xbf16, swizzle = 128>>
+// CHECK-LABEL: func @outer_load_place
+// CHECK:       tile.ring : !tile.ring<2 x !tile.shared<256x128xbf16, swizzle = 128>>
+// CHECK:       tile.ring : !tile.ring<3 x !tile.shared<128x128xbf16, swizzle = 128>>
 func.func @outer_load(%x: !x, %o: !x, %n: index) {
   tile.launch grid(%n) warps 8 stages 3 ins(%x : !x) outs(%o : !x) {
   ^bb0(%b: index, %X: !x, %O: !x):
@@ -264,11 +272,50 @@ func.func @outer_load_wide(%x: !x, %o: !x, %n: index) {
     scf.for %i = %b to %n step %c1 {
       %q = tile.load %X[%b, %i, %c0] dims [1, 2] : !x -> !tile.shared<256x128xbf16, swizzle = 128>
       scf.for %j = %c0 to %n step %c1 {
+        %k = tile.load %X[%b, %j, %c0] dims [1, 2] : !x -> !tile.shared<128x128xbf16, swizzle = 128>
+        %s = tile.mma %q, %k transpose_b : !tile.shared<256x128xbf16, swizzle = 128>, !tile.shared<128x128xbf16, swizzle = 128> -> !tile.fragment<256x128xf32>
+      }
+      %f = tile.fill %zero : !tile.fragment<256x128xbf16>
+      tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<256x128xbf16>, !x
+    }
+  }
+  return
+}
+
+func.func @outer_load_part(%x: !x, %o: !x, %n: index) {
+  tile.launch grid(%n) warps 16 stages 3 ins(%x : !x) outs(%o : !x) {
+  ^bb0(%b: index, %X: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    scf.for %i = %b to %n step %c1 {
+      %q = tile.load %X[%b, %i, %c0] dims [1, 2] : !x -> !tile.shared<256x128xbf16, swizzle = 128>
+      scf.for %j = %c0 to %n step %c1 {
         %k = tile.load %X[%b, %j, %c0] dims [1, 2] : !x -> !tile.shared<64x128xbf16, swizzle = 128>
         %s = tile.mma %q, %k transpose_b : !tile.shared<256x128xbf16, swizzle = 128>, !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<256x64xf32>
       }
       %f = tile.fill %zero : !tile.fragment<256x128xbf16>
       tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<256x128xbf16>, !x
+    }
+  }
+  return
+}
+
+// The result takes the place of the queries, which only products read.
+func.func @outer_load_place(%x: !x, %o: !x, %n: index) {
+  tile.launch grid(%n) warps 16 stages 3 ins(%x : !x) outs(%o : !x) {
+  ^bb0(%b: index, %X: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    scf.for %i = %b to %n step %c1 {
+      %q = tile.load %X[%b, %i, %c0] dims [1, 2] : !x -> !tile.shared<256x128xbf16, swizzle = 128>
+      scf.for %j = %c0 to %n step %c1 {
+        %k = tile.load %X[%b, %j, %c0] dims [1, 2] : !x -> !tile.shared<128x128xbf16, swizzle = 128>
+        %s = tile.mma wgmma %q, %k transpose_b : !tile.shared<256x128xbf16, swizzle = 128>, !tile.shared<128x128xbf16, swizzle = 128> -> !tile.fragment<256x128xf32, #o>
+      }
+      %f = tile.fill %zero : !tile.fragment<256x128xbf16, #o>
+      tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<256x128xbf16, #o>, !x
     }
   }
   return

@@ -93,7 +93,7 @@ func.func @reuses(%o: memref<8x8xf32>) {
     %x = arith.constant 0.0 : f32
     %ring = tile.ring : !tile.ring<2 x !tile.shared<8x8xf32>>
     %f = tile.fill %x : !tile.fragment<8x8xf32>
-    // expected-error@+1 {{'tile.to_shared' op expects 'tile.shared_offset' only on an op with memory of its own for tiles}}
+    // expected-error@+1 {{'tile.to_shared' op expects 'tile.shared_offset' only on an op with a place for tiles}}
     %t = tile.to_shared %f reuses %ring {tile.shared_offset = 0} : !tile.fragment<8x8xf32>, !tile.ring<2 x !tile.shared<8x8xf32>> -> !tile.shared<8x8xf32>
   }
   return

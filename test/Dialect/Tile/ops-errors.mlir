@@ -815,6 +815,55 @@ func.func @write_shape(%x: !tile.fragment<128x32xf32>, %s: !tile.shared<32x128xf
 
 // -----
 
+func.func @write_column(%x: !tile.fragment<128x64xf32>, %s: !tile.shared<128x32xf32>, %r: !tile.ring<1 x !tile.shared<128x32xf32>>, %i: index) {
+  // expected-error@+1 {{expected a first column that is a multiple of the slot's 32 and leaves as many of the fragment's 64, got 16}}
+  tile.write %x column 16 into %s signals %r[%i] : !tile.fragment<128x64xf32>, !tile.ring<1 x !tile.shared<128x32xf32>>
+  return
+}
+
+// -----
+
+func.func @write_column_beyond(%x: !tile.fragment<128x64xf32>, %s: !tile.shared<128x32xf32>, %r: !tile.ring<1 x !tile.shared<128x32xf32>>, %i: index) {
+  // expected-error@+1 {{expected a first column that is a multiple of the slot's 32 and leaves as many of the fragment's 64, got 64}}
+  tile.write %x column 64 into %s signals %r[%i] : !tile.fragment<128x64xf32>, !tile.ring<1 x !tile.shared<128x32xf32>>
+  return
+}
+
+// -----
+
+func.func @write_column_rows(%x: !tile.fragment<128x64xf32>, %s: !tile.shared<64x32xf32>, %r: !tile.ring<1 x !tile.shared<64x32xf32>>, %i: index) {
+  // expected-error@+1 {{expected a tile of the fragment's rows and elements, '!tile.fragment<128x64xf32>', got '!tile.shared<64x32xf32>'}}
+  tile.write %x column 0 into %s signals %r[%i] : !tile.fragment<128x64xf32>, !tile.ring<1 x !tile.shared<64x32xf32>>
+  return
+}
+
+// -----
+
+func.func @shares_stages(%q: !tile.ring<2 x !tile.shared<128x64xf32>>) {
+  // expected-error@+1 {{expected as many slots as the shared ring has, 2, got 1}}
+  %o = tile.ring shares %q : !tile.ring<1 x !tile.shared<128x64xf32>>, !tile.ring<2 x !tile.shared<128x64xf32>>
+  return
+}
+
+// -----
+
+func.func @shares_bytes(%q: !tile.ring<2 x !tile.shared<128x64xf32>>) {
+  // expected-error@+1 {{expected slots of at most the shared ring's 32768 bytes, got 65536}}
+  %o = tile.ring shares %q : !tile.ring<2 x !tile.shared<256x64xf32>>, !tile.ring<2 x !tile.shared<128x64xf32>>
+  return
+}
+
+// -----
+
+func.func @shares_shared(%q: !tile.ring<2 x !tile.shared<128x64xf32>>) {
+  %o = tile.ring shares %q : !tile.ring<2 x !tile.shared<128x64xf32>>, !tile.ring<2 x !tile.shared<128x64xf32>>
+  // expected-error@+1 {{must not share the slots of a ring that shares others}}
+  %p = tile.ring shares %o : !tile.ring<2 x !tile.shared<128x64xf32>>, !tile.ring<2 x !tile.shared<128x64xf32>>
+  return
+}
+
+// -----
+
 func.func @to_shared_slots(%x: !tile.fragment<128x32xf32>, %i: index) {
   // expected-error@+1 {{expected at least 2 slots, got 1}}
   %a = tile.to_shared %x slot %i of 1 : !tile.fragment<128x32xf32> -> !tile.shared<128x32xf32>

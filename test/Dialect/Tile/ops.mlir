@@ -154,6 +154,25 @@ func.func @sends(%o: memref<?x?xf32>, %turns: memref<?xi32>, %lanes: memref<2x?x
   return
 }
 
+// Some columns of a fragment, in the place of another ring's tile.
+// CHECK-LABEL: func @sends_in_place
+func.func @sends_in_place(%p: memref<?x?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%p : memref<?x?xf32>) {
+  ^bb0(%r: index, %P: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    // CHECK: %[[Q:.*]] = tile.ring : !tile.ring<2 x !tile.shared<128x64xf32>>
+    %q = tile.ring : !tile.ring<2 x !tile.shared<128x64xf32>>
+    // CHECK: %[[O:.*]] = tile.ring shares %[[Q]] : !tile.ring<2 x !tile.shared<128x32xf32>>, !tile.ring<2 x !tile.shared<128x64xf32>>
+    %o = tile.ring shares %q : !tile.ring<2 x !tile.shared<128x32xf32>>, !tile.ring<2 x !tile.shared<128x64xf32>>
+    %x = tile.fill %zero : !tile.fragment<128x64xf32>
+    %slot = tile.acquire %o[%c0] : !tile.ring<2 x !tile.shared<128x32xf32>>
+    // CHECK: tile.write %{{.*}} column 32 into %{{.*}} signals %[[O]][%{{.*}}] : !tile.fragment<128x64xf32>, !tile.ring<2 x !tile.shared<128x32xf32>>
+    tile.write %x column 32 into %slot signals %o[%c0] : !tile.fragment<128x64xf32>, !tile.ring<2 x !tile.shared<128x32xf32>>
+  }
+  return
+}
+
 // Results on their way to global memory.
 // CHECK-LABEL: func @stores
 func.func @stores(%o: memref<?x?xf32>, %n: index) {

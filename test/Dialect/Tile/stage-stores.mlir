@@ -101,14 +101,28 @@ func.func @in_loop(%o: !x, %n: index) {
 
 // -----
 
-// Without memory for such a ring, it stays.
+// Without memory for such a ring, parts of the result go through a smaller one,
+// one after another.
 
 !x = memref<?x?x256xf32, strided<[?, ?, 1], offset: ?>>
 
-// CHECK-LABEL: func @too_large
-// CHECK:       scf.for
-// CHECK-NEXT:    tile.store %
-func.func @too_large(%o: !x, %n: index) {
+// CHECK-LABEL: func @in_parts
+// CHECK:       %[[RING:.*]] = tile.ring : !tile.ring<1 x !tile.shared<256x128xf32, swizzle = 128>>
+// CHECK:       scf.for %{{.*}} iter_args(%[[COUNT:.*]] = %c0
+// CHECK:         %[[USE:.*]] = arith.muli %[[COUNT]], %c2
+// CHECK:         tile.acquire %[[RING]][%[[USE]]]
+// CHECK-NEXT:    tile.write %[[F:.*]] column 0 into %{{.*}} signals %[[RING]][%[[USE]]] : !tile.fragment<256x256xf32>
+// CHECK-NEXT:    %[[FULL:.*]] = tile.wait %[[RING]][%[[USE]]]
+// CHECK-NEXT:    tile.store_async %[[FULL]],
+// CHECK-NEXT:    tile.wait_stores
+// CHECK-NEXT:    tile.release %[[RING]][%[[USE]]]
+// CHECK:         %[[USE1:.*]] = arith.addi %[[USE]], %c1
+// CHECK:         %[[AT:.*]] = arith.addi %{{.*}}, %c128
+// CHECK:         tile.acquire %[[RING]][%[[USE1]]]
+// CHECK-NEXT:    tile.write %[[F]] column 128 into
+// CHECK-NEXT:    %[[FULL:.*]] = tile.wait %[[RING]][%[[USE1]]]
+// CHECK-NEXT:    tile.store_async %[[FULL]], %{{.*}}[%{{.*}}, %{{.*}}, %[[AT]]]
+func.func @in_parts(%o: !x, %n: index) {
   tile.launch grid(%n, %n) warps 8 outs(%o : !x) {
   ^bb0(%i: index, %j: index, %O: !x):
     %c0 = arith.constant 0 : index
@@ -117,6 +131,115 @@ func.func @too_large(%o: !x, %n: index) {
     %f = tile.fill %zero : !tile.fragment<256x256xf32>
     scf.for %k = %c0 to %n step %c1 {
       tile.store %f, %O[%j, %k, %c0] dims [1, 2] : !tile.fragment<256x256xf32>, !x
+    }
+  }
+  return
+}
+
+// -----
+
+// Without memory for any part, it stays; also parts of which warps would not
+// write whole rows.
+
+!x = memref<?x?x256xf32, strided<[?, ?, 1], offset: ?>>
+#split = #tile.layout<128x256, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 8:16d0, 2:128d1]>
+
+// CHECK-LABEL: func @too_large
+// CHECK:       scf.for
+// CHECK-NEXT:    tile.store %
+// CHECK-LABEL: func @split_rows
+// CHECK:       scf.for
+// CHECK-NEXT:    tile.store %
+func.func @too_large(%o: !x, %n: index) {
+  tile.launch grid(%n, %n) warps 8 outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %others = tile.ring : !tile.ring<7 x !tile.shared<128x128xbf16, swizzle = 128>>
+    %f = tile.fill %zero : !tile.fragment<256x256xf32>
+    scf.for %k = %c0 to %n step %c1 {
+      tile.store %f, %O[%j, %k, %c0] dims [1, 2] : !tile.fragment<256x256xf32>, !x
+    }
+  }
+  return
+}
+
+func.func @split_rows(%o: !x, %n: index) {
+  tile.launch grid(%n, %n) warps 16 outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %others = tile.ring : !tile.ring<4 x !tile.shared<128x128xbf16, swizzle = 128>>
+    %f = tile.fill %zero : !tile.fragment<128x256xf32, #split>
+    scf.for %k = %c0 to %n step %c1 {
+      tile.store %f, %O[%j, %k, %c0] dims [1, 2] : !tile.fragment<128x256xf32, #split>, !x
+    }
+  }
+  return
+}
+
+// -----
+
+// Where queries have two slots, and only products read them, the whole result
+// takes their place; not where something else reads them.
+
+!x = memref<?x?x128xbf16, strided<[?, ?, 1], offset: ?>>
+!q = !tile.shared<192x128xbf16, swizzle = 128>
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+#s = #tile.layout<192x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 12:16d0]>
+#o = #tile.layout<192x128, registers = [2:1d1, 2:8d0, 16:8d1], threads = [4:2d1, 8:1d0, 12:16d0]>
+
+// CHECK-LABEL: func @in_place
+// CHECK:       %[[Q:.*]] = tile.ring : !tile.ring<2 x !tile.shared<192x128xbf16, swizzle = 128>>
+// CHECK-NEXT:  %[[O:.*]] = tile.ring shares %[[Q]] : !tile.ring<2 x !tile.shared<192x128xbf16, swizzle = 128>>, !tile.ring<2 x
+// CHECK:       %[[SLOT:.*]] = tile.acquire %[[O]][%[[USE:.*]]] :
+// CHECK-NEXT:  tile.write %{{.*}} into %[[SLOT]] signals %[[O]][%[[USE]]] :
+// CHECK-NEXT:  %[[FULL:.*]] = tile.wait %[[O]][%[[USE]]] :
+// CHECK-NEXT:  tile.store_async %[[FULL]],
+// CHECK-NEXT:  tile.wait_stores
+// CHECK-NEXT:  tile.release %[[O]][%[[USE]]] :
+// CHECK-LABEL: func @not_in_place
+// CHECK-NOT:   shares
+func.func @in_place(%x: !x, %o: !x, %n: index) {
+  tile.launch grid(%n) warps 12 ins(%x : !x) outs(%o : !x) {
+  ^bb0(%b: index, %X: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    %queries = tile.ring : !tile.ring<2 x !q>
+    %keys = tile.ring : !tile.ring<8 x !k>
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = tile.acquire %queries[%i] : !tile.ring<2 x !q>
+      tile.load_async %X[%b, %i, %c0] dims [1, 2] into %slot signals %queries[%i] : !x, !tile.ring<2 x !q>
+      %q = tile.wait %queries[%i] : !tile.ring<2 x !q>
+      %k = tile.wait %keys[%i] : !tile.ring<8 x !k>
+      %s = tile.mma wgmma %q, %k transpose_b : !q, !k -> !tile.fragment<192x64xf32, #s>
+      tile.release %keys[%i] : !tile.ring<8 x !k>
+      tile.release %queries[%i] : !tile.ring<2 x !q>
+      %f = tile.fill %zero : !tile.fragment<192x128xbf16, #o>
+      tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<192x128xbf16, #o>, !x
+    }
+  }
+  return
+}
+
+func.func @not_in_place(%x: !x, %o: !x, %n: index) {
+  tile.launch grid(%n) warps 12 ins(%x : !x) outs(%o : !x) {
+  ^bb0(%b: index, %X: !x, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    %queries = tile.ring : !tile.ring<2 x !q>
+    %keys = tile.ring : !tile.ring<8 x !k>
+    scf.for %i = %c0 to %n step %c1 {
+      %slot = tile.acquire %queries[%i] : !tile.ring<2 x !q>
+      tile.load_async %X[%b, %i, %c0] dims [1, 2] into %slot signals %queries[%i] : !x, !tile.ring<2 x !q>
+      %q = tile.wait %queries[%i] : !tile.ring<2 x !q>
+      %f = tile.from_shared %q : !q -> !tile.fragment<192x128xbf16, #o>
+      tile.release %queries[%i] : !tile.ring<2 x !q>
+      tile.store %f, %O[%b, %i, %c0] dims [1, 2] : !tile.fragment<192x128xbf16, #o>, !x
     }
   }
   return

@@ -33,7 +33,7 @@ bool fovea::tile::hasRows(RingOp ring) {
 static int64_t getTileBytes(Operation *op) {
   if (auto ring = dyn_cast<RingOp>(op)) {
     RingType type = ring.getRing().getType();
-    return getSlotBytes(type) * type.getStages();
+    return ring.getBase() ? 0 : getSlotBytes(type) * type.getStages();
   }
   if (auto write = dyn_cast<ToSharedOp>(op))
     return write.getRing() ? 0
@@ -45,7 +45,9 @@ static int64_t getTileBytes(Operation *op) {
   return tile ? tile.getSizeInBytes() : 0;
 }
 
-bool fovea::tile::hasOwnTiles(Operation *op) { return getTileBytes(op) != 0; }
+bool fovea::tile::hasTiles(Operation *op) {
+  return isa<RingOp>(op) || getTileBytes(op) != 0;
+}
 
 int64_t fovea::tile::getSharedMemoryLimit(Operation *op) {
   return machine::getGpuOrDefault(op).getFastMemory();
@@ -55,15 +57,18 @@ SharedMemoryPlan fovea::tile::planSharedMemory(LaunchOp launch) {
   SharedMemoryPlan plan;
   SmallVector<RingOp> rings;
   launch.walk([&](Operation *op) {
+    if (auto ring = dyn_cast<RingOp>(op))
+      rings.push_back(ring);
     int64_t bytes = getTileBytes(op);
     if (!bytes)
       return;
     plan.bytes = llvm::alignTo(plan.bytes, kSharedAlignment);
     plan.offsets[op] = plan.bytes;
     plan.bytes += bytes;
-    if (auto ring = dyn_cast<RingOp>(op))
-      rings.push_back(ring);
   });
+  for (RingOp ring : rings)
+    if (Value base = ring.getBase())
+      plan.offsets[ring] = plan.offsets.lookup(base.getDefiningOp());
   plan.bytes = llvm::alignTo(plan.bytes, kBarrierBytes);
   for (RingOp ring : rings) {
     plan.barriers[ring] = plan.bytes;

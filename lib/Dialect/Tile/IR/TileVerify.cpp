@@ -61,12 +61,11 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     return failure(failed(verifyNumber(op, attribute, 1)) ||
                    failed(verifyPair(op, name, kStageAttrName)));
   if (name == kSharedOffsetAttrName)
-    return failure(
-        failed(verifyNumber(op, attribute, kSharedAlignment)) ||
-        failed(verifyPlace(op, name, hasOwnTiles(op),
-                           "an op with memory of its own for tiles")) ||
-        (isa<RingOp>(op) &&
-         failed(verifyPair(op, name, kBarrierOffsetAttrName))));
+    return failure(failed(verifyNumber(op, attribute, kSharedAlignment)) ||
+                   failed(verifyPlace(op, name, hasTiles(op),
+                                      "an op with a place for tiles")) ||
+                   (isa<RingOp>(op) &&
+                    failed(verifyPair(op, name, kBarrierOffsetAttrName))));
   if (name == kBarrierOffsetAttrName)
     return failure(
         failed(verifyNumber(op, attribute, kBarrierBytes)) ||
@@ -334,8 +333,22 @@ static LogicalResult verifyWrite(Operation *op, FragmentType value,
 }
 
 LogicalResult WriteOp::verify() {
-  return verifyWrite(*this, getValue().getType(), getSlot().getType(),
-                     /*isTransposed=*/false);
+  FragmentType value = getValue().getType();
+  SharedType slot = getSlot().getType();
+  if (!getColumn())
+    return verifyWrite(*this, value, slot, /*isTransposed=*/false);
+  if (value.getRank() != 2 || value.getShape()[0] != slot.getShape()[0] ||
+      value.getElementType() != slot.getElementType())
+    return emitOpError("expected a tile of the fragment's rows and elements, ")
+           << value << ", got " << slot;
+  auto column = static_cast<int64_t>(*getColumn());
+  int64_t columns = slot.getShape()[1];
+  if (column < 0 || column % columns || column + columns > value.getShape()[1])
+    return emitOpError("expected a first column that is a multiple of the "
+                       "slot's ")
+           << columns << " and leaves as many of the fragment's "
+           << value.getShape()[1] << ", got " << column;
+  return success();
 }
 
 LogicalResult ToSharedOp::verify() {
@@ -615,5 +628,16 @@ LogicalResult WaitMmaOp::verify() {
 LogicalResult RingOp::verify() {
   if ((*this)->getParentOfType<RoleOp>())
     return emitOpError("must stand before the roles that share it");
+  if (!getBase())
+    return success();
+  RingType ring = getRing().getType(), base = getBase().getType();
+  if (auto op = getBase().getDefiningOp<RingOp>(); op && op.getBase())
+    return emitOpError("must not share the slots of a ring that shares others");
+  if (ring.getStages() != base.getStages())
+    return emitOpError("expected as many slots as the shared ring has, ")
+           << base.getStages() << ", got " << ring.getStages();
+  if (getSlotBytes(ring) > getSlotBytes(base))
+    return emitOpError("expected slots of at most the shared ring's ")
+           << getSlotBytes(base) << " bytes, got " << getSlotBytes(ring);
   return success();
 }

@@ -51,9 +51,10 @@ static int64_t getStages(LoadOp load, SharedType tile, LaunchOp launch) {
     return getStages(launch);
   int64_t bytes = planSharedMemory(launch).bytes + getSlotBytes(tile);
   launch->walk([&](StoreOp store) {
-    if (isInLoop(store))
-      if (SharedType staged = getStagedTile(store))
-        bytes += getSlotBytes(staged);
+    if (!isInLoop(store) || canTakePlace(store, load.getResult()))
+      return;
+    if (SmallVector<SharedType> staged = getStagedTiles(store); !staged.empty())
+      bytes += getSlotBytes(staged.back());
   });
   // Barriers of rings to come.
   bytes += kSharedAlignment;

@@ -14,6 +14,7 @@
 #include "fovea/Dialect/Tile/IR/TensorMaps.h"
 #include "fovea/Support/DebugLog.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/PatternMatch.h"
 
 #define DEBUG_TYPE "tile-stage-stores"
@@ -55,7 +56,8 @@ private:
   void stage(StoreOp store);
   void stageAdd(StoreOp store, LaunchOp launch);
   void stageInLoop(StoreOp store, LaunchOp launch);
-  void stageInRing(StoreOp store, SharedType tile, LaunchOp launch);
+  void stageInRing(StoreOp store, SharedType tile, LaunchOp launch,
+                   WaitOp place = {});
 };
 } // namespace
 
@@ -78,16 +80,78 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
   return {};
 }
 
-SharedType fovea::tile::getStagedTile(StoreOp store) {
+/// Returns the tile of shared memory for some columns of what is stored; null
+/// if TMA cannot store them.
+static SharedType getStagedTile(StoreOp store, int64_t columns) {
   FragmentType value = store.getValue().getType();
-  if (value.getRank() != 2 || store.getValid())
-    return {};
-  auto tile = SharedType::get(store.getContext(), value.getShape(),
-                              value.getElementType(), /*swizzle=*/0);
+  auto tile =
+      SharedType::get(store.getContext(), {value.getShape()[0], columns},
+                      value.getElementType(), /*swizzle=*/0);
   tile = tile.cloneWith(tile.getWidestSwizzle());
   return suitsTensorMap(store.getTarget().getType(), store.getDims(), tile)
              ? tile
              : SharedType();
+}
+
+SmallVector<SharedType> fovea::tile::getStagedTiles(StoreOp store) {
+  FragmentType value = store.getValue().getType();
+  if (value.getRank() != 2 || store.getValid())
+    return {};
+  SmallVector<SharedType> tiles;
+  int64_t columns = value.getShape()[1];
+  SharedType whole = getStagedTile(store, columns);
+  if (!whole)
+    return {};
+  tiles.push_back(whole);
+  // Parts are whole panels, and warps write whole rows of them; sums of blocks
+  // that take turns are added at once.
+  SmallVector<int64_t> permutation;
+  LayoutAttr layout = value.getLayout();
+  if (store.getAdd() ||
+      (layout && layout.getColumnWarps(permutation) != int64_t(1)))
+    return tiles;
+  for (int64_t panels = whole.getNumPanels(); panels % 2 == 0; panels /= 2) {
+    columns /= 2;
+    if (columns % whole.getPanelColumns())
+      break;
+    tiles.push_back(getStagedTile(store, columns));
+  }
+  return tiles;
+}
+
+bool fovea::tile::canTakePlace(StoreOp store, Value operand) {
+  SmallVector<SharedType> tiles = getStagedTiles(store);
+  auto tile = cast<SharedType>(operand.getType());
+  Block *block = store->getBlock();
+  SmallVector<int64_t> permutation;
+  LayoutAttr layout = store.getValue().getType().getLayout();
+  if (store.getAdd() || tiles.empty() ||
+      operand.getDefiningOp()->getBlock() != block ||
+      getSlotBytes(tiles.front()) > getSlotBytes(tile) ||
+      tiles.front().getShape()[0] != tile.getShape()[0] || !layout ||
+      layout.getColumnWarps(permutation) != int64_t(1))
+    return false;
+  // By WGMMA, of which a warp reads its own rows of the left operand alone.
+  return llvm::all_of(operand.getUses(), [&](OpOperand &use) {
+    auto product = dyn_cast<MmaOp>(use.getOwner());
+    return product && product.getKind() == MmaKind::Wgmma &&
+           use.getOperandNumber() == 0 && product.getA() != product.getB() &&
+           block->findAncestorOpInBlock(*product)->isBeforeInBlock(store);
+  });
+}
+
+/// Returns the wait for the tile, in a ring of several slots, whose place the
+/// result can take; null if there is none.
+static WaitOp findPlace(StoreOp store) {
+  for (auto wait : store->getBlock()->getOps<WaitOp>()) {
+    auto ring = wait.getRing().getDefiningOp<RingOp>();
+    bool isFilledByCopies = llvm::none_of(ring.getRing().getUsers(),
+                                          llvm::IsaPred<WriteOp, RingOp>);
+    if (ring.getRing().getType().getStages() > 1 && isFilledByCopies &&
+        canTakePlace(store, wait.getResult()))
+      return wait;
+  }
+  return {};
 }
 
 /// Returns true if there is shared memory for a ring of one such tile.
@@ -98,7 +162,8 @@ static bool hasRoom(SharedType tile, LaunchOp launch) {
 }
 
 void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
-  SharedType tile = getStagedTile(store);
+  SmallVector<SharedType> tiles = getStagedTiles(store);
+  SharedType tile = tiles.empty() ? SharedType() : tiles.front();
   StringRef objection;
   if (!tile)
     objection = "TMA cannot store it";
@@ -123,41 +188,85 @@ void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
   ++numStaged;
 }
 
-/// Stores through the slot of a ring: the role that stores can differ from the
-/// one that computes.
-void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch) {
+/// Stores through the slot of a ring, part by part where the slot takes only
+/// some columns: the role that stores can differ from the one that computes.
+/// With `place` the slot is that of a tile which is read no more.
+void StageStores::stageInRing(StoreOp store, SharedType tile, LaunchOp launch,
+                              WaitOp place) {
   IRRewriter builder(store.getContext());
   Location loc = store.getLoc();
-  Value use = getCounter(builder, store);
-  builder.setInsertionPointToStart(&launch.getBody().front());
-  Value ring = RingOp::create(
-      builder, loc, RingType::get(store.getContext(), /*stages=*/1, tile));
+  Value use, ring;
+  if (place) {
+    use = place.getUse();
+    auto base = cast<RingOp>(place.getRing().getDefiningOp());
+    builder.setInsertionPointAfter(base);
+    ring = RingOp::create(builder, loc,
+                          RingType::get(store.getContext(),
+                                        place.getRing().getType().getStages(),
+                                        tile),
+                          base.getRing());
+  } else {
+    use = getCounter(builder, store);
+    builder.setInsertionPointToStart(&launch.getBody().front());
+    ring = RingOp::create(
+        builder, loc, RingType::get(store.getContext(), /*stages=*/1, tile));
+  }
   builder.setInsertionPoint(store);
-  Value slot = AcquireOp::create(builder, loc, tile, ring, use);
-  WriteOp::create(builder, loc, store.getValue(), slot, ring, use);
-  Value staged = WaitOp::create(builder, loc, tile, ring, use);
-  StoreAsyncOp::create(builder, loc, staged, store.getTarget(),
-                       store.getIndices(), store.getDims(), store.getAdd());
-  WaitStoresOp::create(builder, loc);
-  ReleaseOp::create(builder, loc, ring, use);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  int64_t columns = tile.getShape()[1];
+  int64_t parts = store.getValue().getType().getShape()[1] / columns;
+  if (parts > 1)
+    use = arith::MulIOp::create(builder, loc, use, constant(parts));
+  for (int64_t part = 0; part < parts; ++part) {
+    SmallVector<Value> indices(store.getIndices());
+    IntegerAttr column;
+    if (parts > 1) {
+      column = builder.getI64IntegerAttr(part * columns);
+      Value &last = indices[store.getDims().back()];
+      last =
+          arith::AddIOp::create(builder, loc, last, constant(part * columns));
+    }
+    Value slot = AcquireOp::create(builder, loc, tile, ring, use);
+    WriteOp::create(builder, loc, store.getValue(), slot, ring, use, column);
+    Value staged = WaitOp::create(builder, loc, tile, ring, use);
+    StoreAsyncOp::create(builder, loc, staged, store.getTarget(), indices,
+                         store.getDims(), store.getAdd());
+    WaitStoresOp::create(builder, loc);
+    ReleaseOp::create(builder, loc, ring, use);
+    if (part + 1 < parts)
+      use = arith::AddIOp::create(builder, loc, use, constant(1));
+  }
   store.erase();
   ++numStaged;
 }
 
 void StageStores::stageInLoop(StoreOp store, LaunchOp launch) {
-  SharedType tile = getStagedTile(store);
-  bool fits = tile && hasRoom(tile, launch);
+  SmallVector<SharedType> tiles = getStagedTiles(store);
+  auto fitting = llvm::find_if(
+      tiles, [&](SharedType tile) { return hasRoom(tile, launch); });
+  bool fits = fitting != tiles.end();
+  // Warps wait for each other's parts, but not where a whole tile lies.
+  WaitOp place;
+  if (!fits || fitting != tiles.begin())
+    place = findPlace(store);
   LDBG() << "store of " << store.getValue().getType() << " at "
          << store.getLoc() << ", in a loop: "
-         << (fits   ? "through a ring, by TMA"
-             : tile ? "from registers, for there is no shared memory left"
-                    : "from registers, for TMA cannot store it");
-  if (fits)
-    stageInRing(store, tile, launch);
+         << (tiles.empty() ? "from registers, for TMA cannot store it"
+             : place       ? "in the place of an operand, by TMA"
+             : fits        ? "through a ring, by TMA"
+                           : "from registers, for there is no shared memory "
+                             "left");
+  if (place)
+    stageInRing(store, tiles.front(), launch, place);
+  else if (fits)
+    stageInRing(store, *fitting, launch);
 }
 
 void StageStores::stage(StoreOp store) {
-  SharedType tile = getStagedTile(store);
+  SmallVector<SharedType> tiles = getStagedTiles(store);
+  SharedType tile = tiles.empty() ? SharedType() : tiles.front();
   Value ring = tile ? findFreeRing(store, tile.getSizeInBytes()) : Value();
   LDBG() << "store of " << store.getValue().getType() << " at "
          << store.getLoc() << ": "

@@ -12,9 +12,14 @@
 
 namespace fovea::tile {
 
-/// Returns the tile of shared memory that `store` can go through; null if TMA
-/// cannot store it.
-SharedType getStagedTile(StoreOp store);
+/// Returns the tiles of shared memory that `store` can go through, from the
+/// whole result to the fewest columns of it; none if TMA cannot store it.
+llvm::SmallVector<SharedType> getStagedTiles(StoreOp store);
+
+/// Returns true if `store` may write its whole result where the tile `operand`
+/// of one iteration lies, which only products read as their left operand: each
+/// warp then writes the rows that it alone has read.
+bool canTakePlace(StoreOp store, mlir::Value operand);
 
 } // namespace fovea::tile
 

@@ -46,9 +46,9 @@ int64_t getSharedMemoryLimit(mlir::Operation *op);
 /// Assigns offsets to every tile and ring of `launch`.
 SharedMemoryPlan planSharedMemory(LaunchOp launch);
 
-/// Returns true if `op` has memory of its own for tiles: a `tile.load` into
-/// shared memory, a `tile.to_shared` without a ring, or a `tile.ring`.
-bool hasOwnTiles(mlir::Operation *op);
+/// Returns true if `op` has a place in shared memory for tiles: a `tile.load`
+/// into shared memory, a `tile.to_shared` without a ring, or a `tile.ring`.
+bool hasTiles(mlir::Operation *op);
 
 /// Assigns offsets to every tile and ring of `launch` and writes them into
 /// `tile.shared_offset` and `tile.barrier_offset`. Returns the total bytes, or

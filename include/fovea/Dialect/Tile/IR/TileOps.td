@@ -671,9 +671,31 @@ def RingOp : Tile_Op<"ring", [
     A ring stands in a launch before its roles. All slots are free at first.
     Each slot has a barrier that signals when it is full and one that signals
     when it is empty (mbarrier objects, PTX ISA 9.7.13.15).
+
+    With `shares`, slot `n` lies in slot `n` of another ring: what is written
+    there takes the place of a tile that was read. Uses of both rings go
+    together: use `n` of this ring begins when the role that fills it no longer
+    reads that of the other, which no other role reads, and whose slot is free
+    again when both uses are released.
+
+    ```mlir
+    %q = tile.ring : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+    %o = tile.ring shares %q
+        : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>,
+          !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+    ```
   }];
+  let arguments = (ins Optional<Tile_AnyRing>:$base);
   let results = (outs Tile_AnyRing:$ring);
-  let assemblyFormat = "attr-dict `:` qualified(type($ring))";
+  let builders = [
+    OpBuilder<(ins "::fovea::tile::RingType":$ring), [{
+      build($_builder, $_state, ring, /*base=*/::mlir::Value());
+    }]>
+  ];
+  let assemblyFormat = [{
+    (`shares` $base^)? attr-dict `:` qualified(type($ring))
+    (`,` qualified(type($base))^)?
+  }];
   let hasVerifier = 1;
 }
 
@@ -752,19 +774,29 @@ def WriteOp : Tile_SlotOp<"write", [
   let summary = "Writes a fragment to an acquired slot";
   let description = [{
     The slot of `%use` becomes full when all warps of the role have written.
-    Another role may wait for the slot and store it.
+    Another role may wait for the slot and store it. With `column c` the slot
+    takes some columns of the fragment, those from `c` on, a multiple of the
+    slot's columns; warps then own whole rows.
 
     ```mlir
     %slot = tile.acquire %ring[%use] : !tile.ring<1 x !tile.shared<64x64xf32>>
-    tile.write %x into %slot signals %ring[%use]
-        : !tile.fragment<64x64xf32>, !tile.ring<1 x !tile.shared<64x64xf32>>
+    tile.write %x column 64 into %slot signals %ring[%use]
+        : !tile.fragment<64x128xf32>, !tile.ring<1 x !tile.shared<64x64xf32>>
     ```
   }];
   let arguments = (ins Tile_AnyFragment:$value, Tile_AnyShared:$slot,
-                       Tile_AnyRing:$ring, Index:$use);
+                       Tile_AnyRing:$ring, Index:$use,
+                       OptionalAttr<I64Attr>:$column);
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$slot,
+                   "::mlir::Value":$ring, "::mlir::Value":$use), [{
+      build($_builder, $_state, value, slot, ring, use,
+            /*column=*/::mlir::IntegerAttr());
+    }]>
+  ];
   let assemblyFormat = [{
-    $value `into` $slot `signals` $ring `[` $use `]` attr-dict
-    `:` qualified(type($value)) `,` qualified(type($ring))
+    $value (`column` $column^)? `into` $slot `signals` $ring `[` $use `]`
+    attr-dict `:` qualified(type($value)) `,` qualified(type($ring))
   }];
   let hasVerifier = 1;
 }
