@@ -664,14 +664,21 @@ static void callKernel(StableValue *stack, uint64_t, uint64_t) {
     torch.raise(lastMessage.c_str());
 }
 
+/// By its name Python tells the error of this operator from PyTorch's own.
+static void nameError() { lastMessage.insert(0, "fovea::attention: "); }
+
 static void attendOnHost(StableValue *stack, uint64_t, uint64_t) {
-  if (!attend(stack, /*isGpu=*/false))
-    torch.raise(lastMessage.c_str());
+  if (attend(stack, /*isGpu=*/false))
+    return;
+  nameError();
+  torch.raise(lastMessage.c_str());
 }
 
 static void attendOnGpu(StableValue *stack, uint64_t, uint64_t) {
-  if (!attend(stack, /*isGpu=*/true))
-    torch.raise(lastMessage.c_str());
+  if (attend(stack, /*isGpu=*/true))
+    return;
+  nameError();
+  torch.raise(lastMessage.c_str());
 }
 
 //===----------------------------------------------------------------------===//

@@ -350,4 +350,12 @@ def attention(query, key, value, captures, numbers, text, deterministic, grows):
                 pass  # The longer road says why.
         return run_forward(query, key, value, captures, numbers, text,
                            deterministic)
-    return _attention(query, key, value, captures, numbers, text, deterministic)
+    try:
+        return _attention(query, key, value, captures, numbers, text,
+                          deterministic)
+    except RuntimeError as error:
+        # The library's kernel throws what PyTorch's dispatcher knows.
+        _, name, message = str(error).partition("fovea::attention: ")
+        if not name:
+            raise
+        raise Error(message) from None

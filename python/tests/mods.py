@@ -352,6 +352,13 @@ def relative():
 
 
 @_score
+def distance():
+    """Learned, for each distance whatever its sign."""
+    table = _learned(LENGTH)
+    return lambda score, b, h, q, kv: score + table[torch.abs(q - kv)]
+
+
+@_score
 def alibi():
     slopes = torch.exp2(-torch.arange(1, HEADS + 1) * 8.0 / HEADS)
     return lambda score, b, h, q, kv: score + (kv - q) * slopes[h]

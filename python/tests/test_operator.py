@@ -211,6 +211,14 @@ def test_errors_of_native_kernels():
     with pytest.raises(fovea.Error, match=r"operand 2 \(%value\) of @attention"):
         attend(q, k, v[:, :1])
     compare(attend(q, k, v), reference(q, k, v)[0])
+    table = torch.zeros(5)
+    for grad in (False, True):
+        x = q.detach().requires_grad_(grad)
+        tracer = Tracer(x, k, v)
+        tracer.trace(lambda s, b, h, i, j: s + table[i], None)
+        with pytest.raises(fovea.Error, match=r"^dimension 0 of operand 3 \(%table\)"):
+            _operator.attention(x, k, v, [tracer.captures[0][:3]], [], tracer.write(
+                0.25, "f64" if grad else None), False, grad)
 
 
 def test_python_where_there_are_no_native_kernels(monkeypatch):

@@ -143,6 +143,49 @@ func.func @either(%s: tensor<1x1x8x1xf32>, %table: tensor<?xf32>) -> tensor<1x1x
 
 // -----
 
+// The larger of two numbers is at least half of their sum, and an absolute value is
+// one of a number and its negative; the smaller is at most half. Nothing is demanded
+// of the static tables here.
+
+// CHECK-LABEL: func.func @absolute(
+// CHECK-LABEL: func.func @absolute.shapes(
+// CHECK-SAME:    {machine.messages = ["dimension 0 of $1 is {0}, expected at least {1}, which is what its indices in 'tensor.extract' need, for 'attn.modify' at line [[#]]"]}
+// CHECK:         %[[C8:.*]] = arith.constant 8 : index
+// CHECK:         arith.cmpi sge, %{{.*}}, %[[C8]] : index
+// CHECK-NOT:     arith.cmpi
+func.func @absolute(%s: tensor<1x1x8x4xf32>, %table: tensor<?xf32>, %eight: tensor<8xf32>, %five: tensor<5xf32>) -> tensor<1x1x8x4xf32> {
+  %r = attn.modify %s {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %c5 = arith.constant 5 : index
+    %c9 = arith.constant 9 : index
+    // -3 to 7.
+    %distance = arith.subi %i, %j : index
+    %opposite = arith.subi %c0, %distance : index
+    %larger = arith.maxsi %distance, %opposite : index
+    %e = tensor.extract %eight[%larger] : tensor<8xf32>
+    %absolute = math.absi %distance : index
+    %f = tensor.extract %table[%absolute] : tensor<?xf32>
+    // Of 0 to 7 and 9 to 2: 5 to 9, and 0 to 4.
+    %rest = arith.subi %c9, %i : index
+    %most = arith.maxsi %rest, %i : index
+    %beyond = arith.subi %most, %c5 : index
+    %g = tensor.extract %five[%beyond] : tensor<5xf32>
+    %least = arith.minsi %i, %rest : index
+    %below = arith.subi %c4, %least : index
+    %k = tensor.extract %five[%below] : tensor<5xf32>
+    %y = arith.addf %x, %e : f32
+    %z = arith.addf %y, %f : f32
+    %v = arith.addf %z, %g : f32
+    %w = arith.addf %v, %k : f32
+    attn.yield %w : f32
+  } : tensor<1x1x8x4xf32>
+  return %r : tensor<1x1x8x4xf32>
+}
+
+// -----
+
 // linalg and tensor ops.
 
 // CHECK-LABEL: func.func @others.shapes(

@@ -8,6 +8,7 @@
 #include "IndexRange.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
@@ -145,6 +146,30 @@ std::optional<IndexRange> IndexRanges::computeSelect(arith::SelectOp select) {
       builder.createOrFold<arith::MaxSIOp>(loc, first.high, second.high)};
 }
 
+std::optional<IndexRange> IndexRanges::computeSum(Value a, Value b) {
+  for (auto [left, right] : {std::pair(a, b), std::pair(b, a)})
+    if (auto difference = left.getDefiningOp<arith::SubIOp>();
+        difference && difference.getRhs() == right)
+      return get(difference.getLhs());
+  return std::nullopt;
+}
+
+std::optional<IndexRange> IndexRanges::computeAbsolute(Value value) {
+  std::optional<IndexRange> range = get(value);
+  if (!range)
+    return std::nullopt;
+  Location loc = value.getLoc();
+  auto negate = [&](Value bound) {
+    return builder.createOrFold<arith::SubIOp>(loc, constant(0), bound);
+  };
+  auto largest = [&](Value x, Value y) {
+    return builder.createOrFold<arith::MaxSIOp>(loc, x, y);
+  };
+  return IndexRange{
+      largest(constant(0), largest(range->low, negate(range->high))),
+      largest(range->high, negate(range->low))};
+}
+
 std::optional<IndexRange> IndexRanges::compute(Value value) {
   Location loc = value.getLoc();
   APInt number;
@@ -177,6 +202,8 @@ std::optional<IndexRange> IndexRanges::compute(Value value) {
     return get(op->getOperand(0));
   if (auto select = dyn_cast<arith::SelectOp>(op))
     return computeSelect(select);
+  if (isa<math::AbsIOp>(op))
+    return computeAbsolute(op->getOperand(0));
   if (op->getNumOperands() != 2)
     return std::nullopt;
   auto a = get(op->getOperand(0)), b = get(op->getOperand(1));
@@ -197,12 +224,24 @@ std::optional<IndexRange> IndexRanges::compute(Value value) {
   if (isa<arith::SubIOp>(op))
     return IndexRange{apply.operator()<arith::SubIOp>(a->low, b->high),
                       apply.operator()<arith::SubIOp>(a->high, b->low)};
-  if (isa<arith::MinSIOp>(op))
-    return IndexRange{apply.operator()<arith::MinSIOp>(a->low, b->low),
-                      apply.operator()<arith::MinSIOp>(a->high, b->high)};
-  if (isa<arith::MaxSIOp>(op))
-    return IndexRange{apply.operator()<arith::MaxSIOp>(a->low, b->low),
-                      apply.operator()<arith::MaxSIOp>(a->high, b->high)};
+  if (isa<arith::MinSIOp, arith::MaxSIOp>(op)) {
+    bool isMax = isa<arith::MaxSIOp>(op);
+    auto pick = [&](Value x, Value y) {
+      return isMax ? apply.operator()<arith::MaxSIOp>(x, y)
+                   : apply.operator()<arith::MinSIOp>(x, y);
+    };
+    IndexRange range = {pick(a->low, b->low), pick(a->high, b->high)};
+    // Of two numbers the larger is at least half of their sum.
+    if (auto sum = computeSum(op->getOperand(0), op->getOperand(1))) {
+      Value bound = isMax
+                        ? apply.operator()<arith::AddIOp>(sum->low, constant(1))
+                        : sum->high;
+      bound = apply.operator()<arith::ShRSIOp>(bound, constant(1));
+      (isMax ? range.low : range.high) =
+          pick(isMax ? range.low : range.high, bound);
+    }
+    return range;
+  }
   // These are monotone in the left operand.
   if (isa<arith::MulIOp>(op) && positive)
     return IndexRange{apply.operator()<arith::MulIOp>(a->low, b->low),

@@ -39,6 +39,10 @@ public:
 private:
   std::optional<IndexRange> compute(mlir::Value value);
   std::optional<IndexRange> computeSelect(mlir::arith::SelectOp select);
+  /// Returns the range of the sum of two values of which one is the difference
+  /// of a third and the other, as x and -x are; none of others.
+  std::optional<IndexRange> computeSum(mlir::Value a, mlir::Value b);
+  std::optional<IndexRange> computeAbsolute(mlir::Value value);
   mlir::Value constant(int64_t value);
 
   /// Narrows the ranges of what `condition` compares to those where it holds,
