@@ -58,6 +58,11 @@ def AttnFuse : Pass<"attn-fuse"> {
     - An `attn.log_sum_exp` of the input of an `attn.softmax` or
       `linalg.softmax` becomes attention's second result.
 
+    - Sinks become `init`: written as one more column of scores of static sizes,
+      which is dropped behind an `attn.softmax` or `linalg.softmax` and before
+      `attn.values`, or as an output that is divided by `1 + exp(sink - lse)`,
+      also behind attention that is fused already.
+
     A mask by a large finite constant becomes a mask only where every row is
     proven to keep a key: a row that is masked as a whole by such a constant
     averages its values, while the mask region gives zeros.
@@ -79,7 +84,8 @@ def AttnFuse : Pass<"attn-fuse"> {
   let statistics = [
     Statistic<"numFused", "num-fused", "Number of attentions fused">,
     Statistic<"numRejected", "num-rejected",
-              "Number of softmaxes that are not a fusable attention">
+              "Number of softmaxes that are not a fusable attention">,
+    Statistic<"numSinks", "num-sinks", "Number of sinks that became init">
   ];
 }
 

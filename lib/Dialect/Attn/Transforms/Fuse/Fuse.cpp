@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FusePlan.h"
+#include "FuseState.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -162,6 +163,7 @@ struct AttnFuse final : fovea::attn::impl::AttnFuseBase<AttnFuse> {
   void runOnOperation() override {
     Operation *root = getOperation();
     resolveSizes(root);
+    moveSinksBehindValues(root);
     SmallVector<Operation *> softmaxes;
     root->walk([&](Operation *op) {
       if (isSoftmaxLike(op))
@@ -174,6 +176,10 @@ struct AttnFuse final : fovea::attn::impl::AttnFuseBase<AttnFuse> {
     cancelReshapes(&getContext(), created.getArrayRef());
     if (!created.empty())
       resolveSizes(root);
+    SmallVector<AttentionOp> attentions;
+    root->walk([&](AttentionOp op) { attentions.push_back(op); });
+    for (AttentionOp op : attentions)
+      numSinks += raiseSinks(op);
     created.clear();
     erased.clear();
   }
