@@ -167,6 +167,13 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
     bf16, and rows of its accumulator are rescaled where a maximum is new. The
     function begins with a call of `fovea_use_matrix_tiles`.
 
+    In the backward pass all five products are by tiles then. Queries and the
+    output's gradients are copied with pairs of queries next to each other, once;
+    a block's keys with pairs of keys. One group of queries after the other takes
+    the steps up to the scores' gradients, which are rounded to bf16 with the
+    probabilities; sums of a block's keys over all queries, and of the queries
+    over the block's keys, stay in tiles until they are added.
+
     Other keys and values of another element type, or without contiguous
     features, are converted block by block into scratch. Scratch of fixed size is on the stack of
     the enclosing parallel loop or function.

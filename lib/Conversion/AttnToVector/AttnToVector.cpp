@@ -69,10 +69,16 @@ static LogicalResult verifyOperands(Operation *op) {
   return success();
 }
 
+static bool usesTiles(Operation *op) {
+  if (auto online = dyn_cast<OnlineAttentionOp>(op))
+    return online.hasQueryPairs();
+  auto backward = dyn_cast<OnlineBackwardOp>(op);
+  return backward && backward.hasQueryPairs();
+}
+
 /// Verifies that the unit has the shape that code with matrix tiles needs.
 static LogicalResult verifyTiles(Operation *op, const VectorUnit &unit) {
-  auto online = dyn_cast<OnlineAttentionOp>(op);
-  if (!online || !online.hasQueryPairs() || unit.bytes == 64)
+  if (!usesTiles(op) || unit.bytes == 64)
     return success();
   return op->emitOpError("has queries packed in pairs, which need vectors of "
                          "64 bytes, but vectors have ")
@@ -85,8 +91,7 @@ static void requestTiles(ArrayRef<Operation *> ops) {
   constexpr StringLiteral name = "fovea_use_matrix_tiles";
   llvm::SmallSetVector<func::FuncOp, 4> functions;
   for (Operation *op : ops)
-    if (auto online = dyn_cast<OnlineAttentionOp>(op);
-        online && online.hasQueryPairs())
+    if (usesTiles(op))
       functions.insert(op->getParentOfType<func::FuncOp>());
   for (func::FuncOp function : functions) {
     auto module = function->getParentOfType<ModuleOp>();

@@ -22,8 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "OnlineKernel.h"
-#include "Product.h"
+#include "BackwardKernel.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/MathExtras.h"
@@ -37,66 +36,37 @@ using namespace fovea::attn;
 
 /// Keys of a block where the op has more, or does not say how many it has.
 static constexpr int64_t kBlockKeys = 48;
+/// The same for products by matrix tiles, which add up 32 keys at a time.
+static constexpr int64_t kMatrixBlockKeys = 64;
 /// Bytes of a cache's line.
 static constexpr int64_t kLineBytes = 64;
 
-namespace {
-/// The op at hand and its scratch memory.
-class BackwardKernel {
-public:
-  BackwardKernel(KernelBuilder &b, OnlineBackwardOp op, const VectorUnit &unit);
-
-  void emit();
-
-private:
-  Value allocate(int64_t rows, int64_t columns);
-  void chooseTile(Product &product, bool transposed, int64_t features);
-  void allocateCopy(OpOperand &operand, int64_t bound, bool isRight);
-  Value getReadable(OpOperand &operand, Value firstRow, Value rows);
-  Value getGroup(Value packed, Value column);
-  Value getColumns(Value scores, Value column);
-  void emitBlock(Value firstKey, Value query, Value gradient);
-  void emitStatistics();
-  void emitProbabilities();
-  void clearOutside(Value memref, Value column, IndexRange keys);
-  void emitScoreGradient(Value firstKey);
-
-  KernelBuilder &b;
-  OnlineBackwardOp op;
-  const VectorUnit &unit;
-  FloatType type;
-  MemRefType packed; ///< [1][group][feature][query of the group]
-  int64_t queries;   ///< columns of the blocks
-  ScoreBlock block;
-  int64_t blockKeys;
-
-  // Blocks, see above; null where the op does not need them.
-  Value factors, kept, gradients;
-  /// [3][query]: lse in the units of scores, its rounding error in base 2, and
-  /// delta.
-  Value statistics;
-  /// Scratch for the rows of operands whose rows cannot be read as vectors.
-  llvm::SmallDenseMap<OpOperand *, Value, 4> copies;
-};
-} // namespace
-
 static int64_t getBlockKeys(OnlineBackwardOp op) {
   int64_t keys = cast<MemRefType>(op.getKey().getType()).getDimSize(2);
-  return ShapedType::isDynamic(keys) || keys > kBlockKeys
-             ? kBlockKeys
-             : std::max<int64_t>(keys, 1);
+  bool hasTiles = op.hasQueryPairs();
+  int64_t most = hasTiles ? kMatrixBlockKeys : kBlockKeys;
+  if (ShapedType::isDynamic(keys) || keys > most)
+    return most;
+  return llvm::alignTo(std::max<int64_t>(keys, 1),
+                       hasTiles ? Tiles::kDepth : 1);
+}
+
+/// Returns the queries of a group of packed queries.
+static int64_t getGroupQueries(OnlineBackwardOp op) {
+  auto packed = cast<MemRefType>(op.getPackedQuery().getType());
+  return packed.getDimSize(3) / (op.hasQueryPairs() ? 2 : 1);
 }
 
 BackwardKernel::BackwardKernel(KernelBuilder &b, OnlineBackwardOp op,
                                const VectorUnit &unit)
     : b(b), op(op), unit(unit), type(op.getAccumulationType()),
       packed(cast<MemRefType>(op.getPackedQuery().getType())),
-      queries(packed.getDimSize(1) * packed.getDimSize(3)),
+      hasTiles(op.hasQueryPairs()),
+      queries(packed.getDimSize(1) * getGroupQueries(op)),
       block{b, op.getMask(),
-            VectorType::get({unit.lanesDividing(type, packed.getDimSize(3))},
+            VectorType::get({unit.lanesDividing(type, getGroupQueries(op))},
                             type),
-            packed.getDimSize(3) /
-                unit.lanesDividing(type, packed.getDimSize(3)),
+            getGroupQueries(op) / unit.lanesDividing(type, getGroupQueries(op)),
             !op.getScores() && hasCheapBounds(op.getMask())},
       blockKeys(getBlockKeys(op)) {}
 
@@ -187,15 +157,16 @@ Value BackwardKernel::getColumns(Value scores, Value column) {
 }
 
 /// Sets the scores that a group of queries does not keep to zero: the last
-/// three products read whole register tiles of them.
+/// three products read whole tiles of them.
 void BackwardKernel::clearOutside(Value memref, Value column, IndexRange keys) {
-  if (!block.boundsKeys)
+  if (!hasTiles && !block.boundsKeys)
     return;
+  Value count = hasTiles ? getWholeKeys() : block.keys;
   SmallVector<Value> zeros(block.groupVectors, b.constant(block.vector, 0.0));
   auto clear = [&](Value key) { block.storeGroup(zeros, memref, key, column); };
   Value first = b.min(keys.first, block.keys);
   b.loop(b.index(0), first, 1, clear);
-  b.loop(b.max(keys.end, first), block.keys, 1, clear);
+  b.loop(b.max(keys.end, first), count, 1, clear);
 }
 
 /// Two numbers hold the log-sum-exp, so that a large one is not rounded away.
@@ -230,6 +201,31 @@ void BackwardKernel::emitStatistics() {
   });
   emitCopyRow(b, block.lanes(), op.getDelta(), {zero, zero}, zero, block.rows,
               statistics, b.index(2));
+  if (!hasTiles)
+    return;
+  // Whole tiles of queries are added up: those that do not exist have no
+  // probabilities, either.
+  b.loop(block.rows, b.index(queries), 1, [&](Value row) {
+    b.store(b.constant(type, infinity), statistics, {zero, row});
+    for (int64_t kind : {1, 2})
+      b.store(b.constant(type, 0.0), statistics, {b.index(kind), row});
+  });
+}
+
+/// Writes the scores to the op's destination, if it has one.
+void BackwardKernel::emitScores(Value firstKey) {
+  Value wanted = op.getScores(), zero = b.index(0);
+  if (!wanted)
+    return;
+  block.forGroups([&](Value column, IndexRange keys) {
+    b.loop(keys.first, keys.end, 1, [&](Value key) {
+      for (auto [v, score] :
+           llvm::enumerate(block.loadGroup(block.scores, key, column)))
+        b.store(score, wanted,
+                {zero, zero, b.add(firstKey, key),
+                 b.add(b.add(firstQuery, column), v * block.lanes())});
+    });
+  });
 }
 
 /// Computes P and the other values of a score that are needed later: F and M.
@@ -246,8 +242,9 @@ void BackwardKernel::emitProbabilities() {
   bool isBase2 = op.getScore().empty();
   Value log2e = b.constant(block.vector, std::numbers::log2e);
   block.forGroups([&](Value column, IndexRange keys) {
-    SmallVector<Value> lse = block.loadGroup(statistics, b.index(0), column);
-    SmallVector<Value> tails = block.loadGroup(statistics, b.index(1), column);
+    Value query = b.add(firstQuery, column);
+    SmallVector<Value> lse = block.loadGroup(statistics, b.index(0), query);
+    SmallVector<Value> tails = block.loadGroup(statistics, b.index(1), query);
     for (Value &tail : tails)
       tail = arith::NegFOp::create(b, tail);
     b.loop(keys.first, keys.end, 1, [&](Value key) {
@@ -264,7 +261,8 @@ void BackwardKernel::emitProbabilities() {
         block.storeGroup(ones, kept, key, column);
       }
     });
-    clearOutside(block.scores, column, keys);
+    if (!hasTiles)
+      clearOutside(block.scores, column, keys);
   });
   if (!kept)
     return;
@@ -272,7 +270,7 @@ void BackwardKernel::emitProbabilities() {
   mask.scores = kept;
   SmallVector<Value> whole(op.getWhole());
   if (whole.empty())
-    whole = {b.index(1), block.rows};
+    whole = {b.index(1), b.dim(op.getQuery(), 2)};
   emitDropout(mask, {op.getDropout()->convertToDouble(), op.getSeed(),
                      op.getOffset(), whole[0], whole[1]});
 }
@@ -282,26 +280,38 @@ void BackwardKernel::emitScoreGradient(Value firstKey) {
   Value scale = b.constant(block.vector, op.getScale().convertToDouble());
   Value wanted = op.getScoreGradient();
   block.forGroups([&](Value column, IndexRange keys) {
-    SmallVector<Value> deltas = block.loadGroup(statistics, b.index(2), column);
+    Value query = b.add(firstQuery, column);
+    SmallVector<Value> deltas = block.loadGroup(statistics, b.index(2), query);
     b.loop(keys.first, keys.end, 1, [&](Value key) {
       SmallVector<Value> p = block.loadGroup(block.scores, key, column);
       SmallVector<Value> g = block.loadGroup(gradients, key, column);
+      SmallVector<Value> dropped = p;
       if (kept) {
         SmallVector<Value> m = block.loadGroup(kept, key, column);
-        SmallVector<Value> dropped;
-        for (auto [p, g, m] : llvm::zip_equal(p, g, m)) {
+        for (auto [p, g, m, d] : llvm::zip_equal(p, g, m, dropped)) {
           g = arith::MulFOp::create(b, g, m);
-          dropped.push_back(arith::MulFOp::create(b, p, m));
+          d = arith::MulFOp::create(b, p, m);
         }
-        block.storeGroup(dropped, block.scores, key, column);
+        if (!hasTiles)
+          block.storeGroup(dropped, block.scores, key, column);
       }
-      for (auto [p, g, delta] : llvm::zip_equal(p, g, deltas))
+      if (hasTiles)
+        storeRounded(dropped, weights, key);
+      for (auto [p, g, delta] : llvm::zip_equal(p, g, deltas)) {
         g = arith::MulFOp::create(b, p, arith::SubFOp::create(b, g, delta));
+        // Whole tiles are added up, whatever the values of masked keys are.
+        if (hasTiles && !op.getMask().empty()) {
+          Value zero = b.constant(block.vector, 0.0);
+          g = arith::SelectOp::create(
+              b, arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, p, zero),
+              zero, g);
+        }
+      }
       if (wanted)
         for (auto [v, value] : llvm::enumerate(g))
           b.store(value, wanted,
                   {b.index(0), b.index(0), b.add(firstKey, key),
-                   b.add(column, v * block.lanes())});
+                   b.add(query, v * block.lanes())});
       if (factors) {
         SmallVector<Value> f = block.loadGroup(factors, key, column);
         for (auto [g, f] : llvm::zip_equal(g, f))
@@ -310,6 +320,8 @@ void BackwardKernel::emitScoreGradient(Value firstKey) {
       for (Value &value : g)
         value = arith::MulFOp::create(b, value, scale);
       block.storeGroup(g, gradients, key, column);
+      if (hasTiles)
+        storeRounded(g, scoreRows, key);
     });
     clearOutside(gradients, column, keys);
   });
@@ -342,16 +354,7 @@ void BackwardKernel::emitBlock(Value firstKey, Value query, Value gradient) {
     });
   };
   multiplyByQueries(key, op.getPackedQuery(), block.scores);
-  if (Value wanted = op.getScores())
-    block.forGroups([&](Value column, IndexRange keys) {
-      b.loop(keys.first, keys.end, 1, [&](Value key) {
-        for (auto [v, score] :
-             llvm::enumerate(block.loadGroup(block.scores, key, column)))
-          b.store(score, wanted,
-                  {zero, zero, b.add(firstKey, key),
-                   b.add(column, v * block.lanes())});
-      });
-    });
+  emitScores(firstKey);
   emitProbabilities();
   multiplyByQueries(ofBlock(op.getValueMutable()), op.getPackedGradient(),
                     gradients);
@@ -385,36 +388,53 @@ void BackwardKernel::emitBlock(Value firstKey, Value query, Value gradient) {
              getReadable(op.getQueryGradientMutable(), zero, block.rows), true);
 }
 
+/// Allocates the blocks of scores, and of what is computed from them.
+void BackwardKernel::allocateBlocks(int64_t scratchRows, int64_t columns) {
+  block.scores = allocate(scratchRows, columns);
+  gradients = allocate(scratchRows, columns);
+  if (!op.getDerivative().empty())
+    factors = allocate(blockKeys, columns);
+  if (op.getDropout())
+    kept = allocate(blockKeys, columns);
+}
+
 void BackwardKernel::emit() {
   Value zero = b.index(0);
   block.rows = b.dim(op.getQuery(), 2);
   block.usedGroups = b.ceilDiv(block.rows, block.groupQueries());
-  // Whole register tiles may be read and written; they have at most as many
-  // rows or columns as there are accumulators.
-  int64_t scratchRows = blockKeys + unit.accumulators();
-  block.scores = allocate(scratchRows, queries);
-  gradients = allocate(scratchRows, queries);
-  if (!op.getDerivative().empty())
-    factors = allocate(blockKeys, queries);
-  if (op.getDropout())
-    kept = allocate(blockKeys, queries);
-  for (OpOperand *operand : {&op.getQueryMutable(), &op.getGradientMutable()})
-    allocateCopy(*operand, queries, /*isRight=*/true);
-  allocateCopy(op.getKeyMutable(), blockKeys, /*isRight=*/true);
-  allocateCopy(op.getValueMutable(), blockKeys, /*isRight=*/false);
+  firstQuery = zero;
+  if (hasTiles) {
+    allocateMatrixScratch();
+  } else {
+    // Whole register tiles may be read and written; they have at most as many
+    // rows or columns as there are accumulators.
+    allocateBlocks(blockKeys + unit.accumulators(), queries);
+    for (OpOperand *operand : {&op.getQueryMutable(), &op.getGradientMutable()})
+      allocateCopy(*operand, queries, /*isRight=*/true);
+    allocateCopy(op.getKeyMutable(), blockKeys, /*isRight=*/true);
+    allocateCopy(op.getValueMutable(), blockKeys, /*isRight=*/false);
+  }
   statistics = allocate(3, queries);
   emitStatistics();
 
   SmallVector<Value, 4> at(op.getAt());
   if (at.empty())
     at.assign(4, zero);
-  Value query = getReadable(op.getQueryMutable(), zero, block.rows);
-  Value gradient = getReadable(op.getGradientMutable(), zero, block.rows);
-  Value keys = b.dim(op.getKey(), 2);
+  Value keys = b.dim(op.getKey(), 2), query, gradient;
+  block.at = {at[0], at[1], at[2], at[3]};
+  if (hasTiles) {
+    packQueryPairs(keys);
+  } else {
+    query = getReadable(op.getQueryMutable(), zero, block.rows);
+    gradient = getReadable(op.getGradientMutable(), zero, block.rows);
+  }
   b.loop(zero, keys, blockKeys, [&](Value firstKey) {
     block.keys = b.min(b.index(blockKeys), b.sub(keys, firstKey));
     block.at = {at[0], at[1], at[2], b.add(at[3], firstKey)};
-    emitBlock(firstKey, query, gradient);
+    if (hasTiles)
+      emitMatrixBlock(firstKey);
+    else
+      emitBlock(firstKey, query, gradient);
   });
 }
 

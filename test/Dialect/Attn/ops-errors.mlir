@@ -577,6 +577,36 @@ func.func @online_backward_packed(%pq: memref<1x1x64x?xf32>, %q: memref<1x1x8x64
 
 // -----
 
+func.func @online_backward_pairs(%pq: memref<1x1x16x32xbf16>, %q: memref<1x1x8x32xbf16>, %l: memref<1x1x8xf32>, %dq: memref<1x1x8x32xf32>) {
+  // expected-error@+1 {{expects groups of packed pairs to have a multiple of 32 queries, but they have 16}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x16x32xbf16>, memref<1x1x16x32xbf16>)
+    ins(%q, %q, %q, %q, %l, %l : memref<1x1x8x32xbf16>, memref<1x1x8x32xbf16>, memref<1x1x8x32xbf16>, memref<1x1x8x32xbf16>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%dq, %dq, %dq : memref<1x1x8x32xf32>, memref<1x1x8x32xf32>, memref<1x1x8x32xf32>)
+  return
+}
+
+// -----
+
+func.func @online_backward_pairs_features(%pq: memref<1x1x24x64xbf16>, %q: memref<1x1x8x48xbf16>, %l: memref<1x1x8xf32>, %dq: memref<1x1x8x48xf32>) {
+  // expected-error@+1 {{expects packed pairs to have a static multiple of 16 pairs of features and of 16 queries, but they are 'memref<1x1x24x64xbf16>'}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x24x64xbf16>, memref<1x1x24x64xbf16>)
+    ins(%q, %q, %q, %q, %l, %l : memref<1x1x8x48xbf16>, memref<1x1x8x48xbf16>, memref<1x1x8x48xbf16>, memref<1x1x8x48xbf16>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%dq, %dq, %dq : memref<1x1x8x48xf32>, memref<1x1x8x48xf32>, memref<1x1x8x48xf32>)
+  return
+}
+
+// -----
+
+func.func @online_backward_pairs_type(%pq: memref<1x1x16x64xbf16>, %q: memref<1x1x8x32xbf16>, %g: memref<1x1x8x32xf32>, %l: memref<1x1x8xf32>, %dq: memref<1x1x8x32xf32>) {
+  // expected-error@+1 {{expects gradient to have element type 'bf16', but it is 'memref<1x1x8x32xf32>'}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x16x64xbf16>, memref<1x1x16x64xbf16>)
+    ins(%q, %g, %q, %q, %l, %l : memref<1x1x8x32xbf16>, memref<1x1x8x32xf32>, memref<1x1x8x32xbf16>, memref<1x1x8x32xbf16>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%dq, %dq, %dq : memref<1x1x8x32xf32>, memref<1x1x8x32xf32>, memref<1x1x8x32xf32>)
+  return
+}
+
+// -----
+
 func.func @online_backward_heads(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x2x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x8x64xf32>) {
   // expected-error@+1 {{expects one head, but key is 'memref<1x2x8x64xf32>'}}
   attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)

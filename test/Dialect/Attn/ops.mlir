@@ -157,6 +157,18 @@ func.func @pairs(%q: tensor<1x1x48x64xbf16>, %k: tensor<1x1x?x64xbf16>, %qt: ten
   return %r#0 : tensor<1x1x48x64xf32>
 }
 
+// CHECK-LABEL: func @backward_pairs
+func.func @backward_pairs(%q: tensor<1x1x?x64xbf16>, %do: tensor<1x1x?x32xbf16>, %v: tensor<1x1x?x32xbf16>,
+                          %pq: tensor<1x3x32x128xbf16>, %pdo: tensor<1x3x16x128xbf16>, %l: tensor<1x1x?xf32>,
+                          %dq: tensor<1x1x?x64xf32>, %dv: tensor<1x1x?x32xf32>) -> tensor<1x1x?x64xf32> {
+  // CHECK: attn.online_backward scale(1.250000e-01) packed(%{{.*}}, %{{.*}} : tensor<1x3x32x128xbf16>, tensor<1x3x16x128xbf16>) ins(
+  %r:3 = attn.online_backward scale(0.125) packed(%pq, %pdo : tensor<1x3x32x128xbf16>, tensor<1x3x16x128xbf16>)
+    ins(%q, %do, %q, %v, %l, %l : tensor<1x1x?x64xbf16>, tensor<1x1x?x32xbf16>, tensor<1x1x?x64xbf16>, tensor<1x1x?x32xbf16>, tensor<1x1x?xf32>, tensor<1x1x?xf32>)
+    outs(%dq, %dq, %dv : tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>)
+    -> tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x32xf32>
+  return %r#0 : tensor<1x1x?x64xf32>
+}
+
 // CHECK-LABEL: func @backward
 func.func @backward(%p: tensor<2x16x?x?xf32>, %g: tensor<2x16x?x?xf16>, %x: tensor<2x16x?x64xf16>,
                     %a: tensor<2x?x?x?xf32>, %b: tensor<2x?x?x64xf16>, %n: index)

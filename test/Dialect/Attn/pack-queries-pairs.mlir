@@ -51,6 +51,37 @@ func.func @value_features(%q: tensor<1x1x37x64xbf16>, %k: tensor<1x1x?x64xbf16>,
       -> tensor<1x1x37x8xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>
   return %r#0 : tensor<1x1x37x8xf32>
 }
+
+// Queries and gradients of the backward pass, 100 of them in two groups of 64;
+// both stay in bf16.
+
+// CHECK-LABEL: func @backward(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: tensor<1x1x100x64xbf16>, %[[DO:[a-z0-9]*]]: tensor<1x1x100x32xbf16>
+// CHECK-NOT: arith.extf
+// CHECK: attn.pack_query by 1.000000e+00 ins({{.*}} : tensor<1x1x?x64xbf16>) outs({{.*}} : tensor<1x1x32x128xbf16>)
+// CHECK: attn.pack_query by 1.000000e+00 ins({{.*}} : tensor<1x1x?x32xbf16>) outs({{.*}} : tensor<1x1x16x128xbf16>)
+// CHECK: attn.online_backward {{.*}} packed({{.*}} : tensor<1x2x32x128xbf16>, tensor<1x2x16x128xbf16>) ins(%[[Q]], %[[DO]],
+func.func @backward(%q: tensor<1x1x100x64xbf16>, %do: tensor<1x1x100x32xbf16>, %k: tensor<1x1x70x64xbf16>, %v: tensor<1x1x70x32xbf16>,
+    %l: tensor<1x1x100xf32>, %dq: tensor<1x1x100x64xf32>, %dk: tensor<1x1x70x64xf32>, %dv: tensor<1x1x70x32xf32>) -> tensor<1x1x100x64xf32> {
+  %r:3 = attn.online_backward scale(0.125)
+      ins(%q, %do, %k, %v, %l, %l : tensor<1x1x100x64xbf16>, tensor<1x1x100x32xbf16>, tensor<1x1x70x64xbf16>, tensor<1x1x70x32xbf16>, tensor<1x1x100xf32>, tensor<1x1x100xf32>)
+      outs(%dq, %dk, %dv : tensor<1x1x100x64xf32>, tensor<1x1x70x64xf32>, tensor<1x1x70x32xf32>)
+      -> tensor<1x1x100x64xf32>, tensor<1x1x70x64xf32>, tensor<1x1x70x32xf32>
+  return %r#0 : tensor<1x1x100x64xf32>
+}
+
+// Values of 48 features are no whole tiles of the product with gradients.
+
+// CHECK-LABEL: func @backward_values
+// CHECK: attn.online_backward {{.*}} packed({{.*}} : tensor<1x7x64x16xf32>, tensor<1x7x48x16xf32>)
+func.func @backward_values(%q: tensor<1x1x100x64xbf16>, %do: tensor<1x1x100x48xbf16>, %k: tensor<1x1x70x64xbf16>, %v: tensor<1x1x70x48xbf16>,
+    %l: tensor<1x1x100xf32>, %dq: tensor<1x1x100x64xf32>, %dk: tensor<1x1x70x64xf32>, %dv: tensor<1x1x70x48xf32>) -> tensor<1x1x100x64xf32> {
+  %r:3 = attn.online_backward scale(0.125)
+      ins(%q, %do, %k, %v, %l, %l : tensor<1x1x100x64xbf16>, tensor<1x1x100x48xbf16>, tensor<1x1x70x64xbf16>, tensor<1x1x70x48xbf16>, tensor<1x1x100xf32>, tensor<1x1x100xf32>)
+      outs(%dq, %dk, %dv : tensor<1x1x100x64xf32>, tensor<1x1x70x64xf32>, tensor<1x1x70x48xf32>)
+      -> tensor<1x1x100x64xf32>, tensor<1x1x70x64xf32>, tensor<1x1x70x48xf32>
+  return %r#0 : tensor<1x1x100x64xf32>
+}
 }
 
 // -----

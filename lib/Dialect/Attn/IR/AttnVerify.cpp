@@ -686,23 +686,44 @@ static LogicalResult verifyPacked(OnlineBackwardOp op) {
                : success();
   if (!op.getCaptures().empty())
     return op.emitOpError("expects captures only without packed queries");
-  int64_t groups = sizeOf(query, 1), columns = sizeOf(query, 3);
+  int64_t groups = sizeOf(query, 1), columns = sizeOf(query, 3),
+          features = sizeOf(query, 2), valueFeatures = sizeOf(gradient, 2),
+          gradientColumns = sizeOf(gradient, 3);
   if (ShapedType::isDynamic(groups) || ShapedType::isDynamic(columns))
     return op.emitOpError("expects a packed query to have a static number of "
                           "queries, but it is ")
            << query.getType();
-  if (failed(verifySame(op, "head dim",
-                        {{"key", sizeOf(op.getKey(), 3)},
-                         {"a packed query", sizeOf(query, 2)}})) ||
+  if (op.hasQueryPairs()) {
+    if (failed(splitPairs(op, query, features, columns)) ||
+        failed(splitPairs(op, gradient, valueFeatures, gradientColumns)))
+      return failure();
+    // Queries, too, are added up in pairs.
+    if (columns % 32 != 0)
+      return op.emitOpError("expects groups of packed pairs to have a multiple "
+                            "of 32 queries, but they have ")
+             << columns;
+    for (auto [name, value] :
+         {std::pair<StringRef, Value>{"query", op.getQuery()},
+          {"gradient", op.getGradient()},
+          {"a packed gradient", gradient},
+          {"key", op.getKey()},
+          {"value", op.getValue()}})
+      if (failed(
+              verifyElementType(op, name, value, getElementTypeOrSelf(query))))
+        return failure();
+  }
+  if (failed(verifySame(
+          op, "head dim",
+          {{"key", sizeOf(op.getKey(), 3)}, {"a packed query", features}})) ||
       failed(verifySame(op, "value dim",
                         {{"value", sizeOf(op.getValue(), 3)},
-                         {"a packed gradient", sizeOf(gradient, 2)}})) ||
+                         {"a packed gradient", valueFeatures}})) ||
       failed(verifySame(op, "number of groups",
                         {{"a packed query", groups},
                          {"a packed gradient", sizeOf(gradient, 1)}})) ||
       failed(verifySame(op, "packed number of queries",
                         {{"a packed query", columns},
-                         {"a packed gradient", sizeOf(gradient, 3)}})))
+                         {"a packed gradient", gradientColumns}})))
     return failure();
   if (!op.getScores())
     return success();
@@ -765,8 +786,9 @@ LogicalResult OnlineBackwardOp::verify() {
       {"the value's gradient", getValueGradient(), 4, true}};
   bool isPacked = bool(getPackedQuery());
   if (isPacked) {
-    operands.push_back({"a packed query", getPackedQuery(), 4, true});
-    operands.push_back({"a packed gradient", getPackedGradient(), 4, true});
+    bool isWide = !hasQueryPairs();
+    operands.push_back({"a packed query", getPackedQuery(), 4, isWide});
+    operands.push_back({"a packed gradient", getPackedGradient(), 4, isWide});
   }
   if (getScores()) {
     operands.push_back({"scores", getScores(), 4, true});

@@ -61,9 +61,9 @@ namespace {
 /// One op, which is replaced.
 class BackwardPacking {
 public:
-  BackwardPacking(OnlineBackwardOp op, int64_t lanes)
+  BackwardPacking(OnlineBackwardOp op, int64_t lanes, bool makesPairs)
       : builder(op), op(op), loc(op.getLoc()), type(op.getAccumulationType()),
-        lanes(lanes), zero(builder.getIndexAttr(0)),
+        lanes(lanes), makesPairs(makesPairs), zero(builder.getIndexAttr(0)),
         one(builder.getIndexAttr(1)) {}
 
   LogicalResult run();
@@ -107,6 +107,7 @@ private:
   Location loc;
   FloatType type;
   int64_t lanes;
+  bool makesPairs; ///< pairs of features, for matrix tiles
   Fold zero, one;
   /// Columns of packed queries, and keys of blocks of scores.
   int64_t columns, boundKeys;
@@ -123,7 +124,11 @@ private:
 /// best, if they divide all columns.
 int64_t BackwardPacking::getGroupColumns() const {
   int64_t vectors = columns / lanes;
-  for (int64_t candidate : {3, 4, 2})
+  // Matrix tiles add up two vectors at a time.
+  SmallVector<int64_t> candidates = {3, 4, 2};
+  if (makesPairs)
+    candidates = {4, 2};
+  for (int64_t candidate : candidates)
     if (vectors % candidate == 0)
       return candidate * lanes;
   return lanes;
@@ -137,8 +142,17 @@ Value BackwardPacking::pack(Value rows, double factor) {
   Fold groups = builder.getIndexAttr(columns / groupColumns),
        width = builder.getIndexAttr(groupColumns), count = sizeOf(rows, 2),
        features = sizeOf(rows, 3);
-  Value empty = tensor::EmptyOp::create(
-      builder, loc, ArrayRef<Fold>{one, groups, features, width}, type);
+  SmallVector<Fold> sizes = {one, groups, features, width};
+  Type element = type;
+  if (makesPairs) {
+    sizes[2] = builder.getIndexAttr(*getConstantIntValue(features) / 2);
+    sizes[3] = builder.getIndexAttr(2 * groupColumns);
+    element = getElementTypeOrSelf(rows);
+    // The operands stay exact; the products take the factor.
+    factor = 1.0;
+  }
+  Value empty = tensor::EmptyOp::create(builder, loc, sizes, element);
+  sizes[1] = one;
   IndexMath outside(builder, loc);
   auto value = [&](Fold index) {
     return getValueOrCreateConstantIndexOp(builder, loc, index);
@@ -153,8 +167,7 @@ Value BackwardPacking::pack(Value rows, double factor) {
   Value part =
       slice(rows, {zero, zero, first, zero},
             {one, one, index.min(index.sub(count, first), width), features});
-  SmallVector<Fold> place = {zero, group, zero, zero},
-                    sizes = {one, one, features, width};
+  SmallVector<Fold> place = {zero, group, zero, zero};
   Value target = slice(loop.getRegionIterArg(0), place, sizes);
   Value packed = PackQueryOp::create(builder, loc, target.getType(), part,
                                      target, builder.getF64FloatAttr(factor))
@@ -165,8 +178,10 @@ Value BackwardPacking::pack(Value rows, double factor) {
 }
 
 /// Returns `rows` in the accumulation type, converted once and not with every
-/// tile of keys.
+/// tile of keys. Matrix tiles multiply them as they are.
 Value BackwardPacking::widen(Value rows) {
+  if (makesPairs)
+    return rows;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(getPackingPlace(op, rows));
   return castTensor(builder, loc, rows,
@@ -314,8 +329,8 @@ FailureOr<SmallVector<Value>> BackwardPacking::addCaptures(Value scores,
 }
 
 LogicalResult BackwardPacking::run() {
-  columns =
-      llvm::alignTo(std::max<int64_t>(*getTileBound(op.getQuery()), 1), lanes);
+  columns = llvm::alignTo(std::max<int64_t>(*getTileBound(op.getQuery()), 1),
+                          makesPairs ? 2 * lanes : lanes);
   boundKeys = *getTileBound(op.getKey());
   rows = sizeOf(op.getQuery(), 2);
   keys = sizeOf(op.getKey(), 2);
@@ -355,6 +370,7 @@ LogicalResult BackwardPacking::run() {
   return success();
 }
 
-LogicalResult fovea::attn::packBackward(OnlineBackwardOp op, int64_t lanes) {
-  return BackwardPacking(op, lanes).run();
+LogicalResult fovea::attn::packBackward(OnlineBackwardOp op, int64_t lanes,
+                                        bool makesPairs) {
+  return BackwardPacking(op, lanes, makesPairs).run();
 }

@@ -264,6 +264,15 @@ static bool usesMatrixTiles(OnlineAttentionOp op, machine::TargetAttr target) {
                         op.getValue().getType());
 }
 
+static bool usesMatrixTiles(OnlineBackwardOp op, machine::TargetAttr target) {
+  Type query = op.getQuery().getType(), gradient = op.getGradient().getType(),
+       key = op.getKey().getType(), value = op.getValue().getType();
+  return target && target.hasMatrixTiles() &&
+         op.getAccumulationType().isF32() &&
+         fitMatrixTiles(query, key, value) &&
+         fitMatrixTiles(gradient, value, key);
+}
+
 /// Packs the query of `op`, outside of all loops that do not change it; in
 /// pairs if `makesPairs`.
 static Value createPackedQuery(OnlineAttentionOp op, int64_t queries,
@@ -355,7 +364,7 @@ void AttnPackQueries::runOnOperation() {
     }
     int64_t lanes =
         std::max<int64_t>(1, bytes * 8 / op.getAccumulationType().getWidth());
-    if (failed(packBackward(op, lanes)))
+    if (failed(packBackward(op, lanes, usesMatrixTiles(op, target))))
       return signalPassFailure();
     ++numPacked;
   }

@@ -23,9 +23,11 @@ mlir::Operation *getPackingPlace(mlir::Operation *op, mlir::Value query);
 /// Gives `op`, a tile of a bounded number of queries and keys, packed queries
 /// of whole vectors of `lanes`, the derivative of its score region, and, where
 /// tensors that this region captures have gradients, blocks of scores from
-/// which these are computed behind it. Fails with an error where the score
-/// region has no derivative.
-mlir::LogicalResult packBackward(OnlineBackwardOp op, int64_t lanes);
+/// which these are computed behind it. With `makesPairs` queries are packed in
+/// pairs of features. Fails with an error where the score region has no
+/// derivative.
+mlir::LogicalResult packBackward(OnlineBackwardOp op, int64_t lanes,
+                                 bool makesPairs);
 
 } // namespace fovea::attn
 

@@ -808,8 +808,10 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
     `packed(%pq, %pdo)` is the form for hosts, by `attn-pack-queries`: the op has
     one head, and its queries come twice: unchanged, and packed by
     `attn.pack_query` as `G` groups of `C` queries, `[1, G, D or Dv, C]`, the
-    query with the scale applied (and log2(e), if there is no score region).
-    Groups beyond `Sq` are not read. The `derivative` region has the score
+    query with the scale applied (and log2(e), if there is no score region); or,
+    where all four operands are bf16, for AMX tiles, as pairs of features in
+    bf16, `[1, G, D/2 or Dv/2, 2 C]` with `C` a multiple of 32, without the
+    scale. Groups beyond `Sq` are not read. The `derivative` region has the score
     region's arguments and yields the derivative of that region's result by the
     score. `scores(%x, %ds)`, instead of `captures`, are two more destinations,
     `[1, 1, Sk, Q]` with `Q = G * C`: `x`, the score given to the score region,
@@ -877,6 +879,14 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
   let extraClassDeclaration = [{
     ::mlir::FloatType getAccumulationType();
     ::mlir::MutableOperandRange getDpsInitsMutable();
+
+    /// Returns true if queries and gradients are packed in pairs of features.
+    bool hasQueryPairs() {
+      return getPackedQuery() &&
+             ::llvm::cast<::mlir::ShapedType>(getPackedQuery().getType())
+                 .getElementType()
+                 .isBF16();
+    }
   }];
 }
 

@@ -367,7 +367,9 @@ def AttnPackQueries : Pass<"attn-pack-queries"> {
     that share the numbers they are multiplied by, and the op gets the
     derivative of its score region. Gradients of captured tensors are computed
     behind it, from blocks of its scores and their gradients. It is an error if
-    the score region has no derivative.
+    the score region has no derivative. Where AMX tiles can multiply, and
+    head dims of values are multiples of 32, too, both are packed in pairs of
+    features, and the op reads the others in bf16 as they are.
 
     An op stays unchanged if it has no such bound, is on memrefs, or is already
     packed.
