@@ -10,8 +10,12 @@ torch = pytest.importorskip("torch", "2.11")
 import fovea
 from fovea import _native, _operator
 from fovea._trace import Tracer
-from mods import causal_mask, make_qkv, on_device, reference
+from mods import DEVICE, causal_mask, make_qkv, on_device, reference
 from test_flex import compare
+
+
+def compiled(text):
+    return fovea.compile(text, "host" if DEVICE == "cpu" else "gpu")
 
 
 def make_operands(lse="f64", transposed=False):
@@ -76,7 +80,7 @@ def test_function_below_autograd():
     """A Function is called in an operator's kernel, on tensors that require
     gradients, as by an operator of PyTorch's own."""
     q, k, v = make_qkv(5, 5, grad=True)
-    attend = fovea.compile(fovea.trace(None, causal_mask, query=q, key=k, value=v))
+    attend = compiled(fovea.trace(None, causal_mask, query=q, key=k, value=v))
     with pytest.raises(fovea.Error, match="requires a gradient"):
         attend(q, k, v)
     with torch.library._scoped_library("fovea_test", "DEF") as library:
@@ -207,7 +211,7 @@ def test_errors_of_native_kernels():
             ((q, k, v, [], [], "func.func", False), "<text>:1:10: error")):
         with pytest.raises(RuntimeError, match=message):
             torch.ops.fovea.attention(*wrong)
-    attend = fovea.compile(text)
+    attend = compiled(text)
     with pytest.raises(fovea.Error, match=r"operand 2 \(%value\) of @attention"):
         attend(q, k, v[:, :1])
     compare(attend(q, k, v), reference(q, k, v)[0])
@@ -224,7 +228,7 @@ def test_errors_of_native_kernels():
 def test_python_where_there_are_no_native_kernels(monkeypatch):
     from fovea import _arrays
     q, k, v = make_qkv(9, 12)
-    attend = fovea.compile(fovea.trace(query=q, key=k, value=v))
+    attend = compiled(fovea.trace(query=q, key=k, value=v))
     expected = attend(q, k, v)
     assert attend._address is not None
     monkeypatch.setattr(_arrays.torch, "call", None)
@@ -275,7 +279,7 @@ def test_order_of_results(order, grad):
 
 def test_heads_behind_positions_are_written_there():
     """Results have the order of a model's tensors, [B, L, H, E], without a copy."""
-    q, k, v = (in_memory(x, (0, 2, 1, 3)).requires_grad_() for x in make_qkv(9, 12))
+    q, k, v = (in_memory(x, (0, 2, 1, 3)).requires_grad_() for x in make_qkv(40, 37))
     found = fovea.explain(lambda: fovea.flex_attention(
         q, k, v, mask_mod=causal_mask).sum().backward())
     forward, backward = found.kernels
@@ -289,6 +293,6 @@ def test_heads_behind_positions_are_written_there():
     assert "transpose" not in tiled and "(d0, d2, d1, d3)" not in tiled
     assert tiled.count("tensor.parallel_insert_slice") == 1
     # A single query lies in memory as if there were no such order.
-    one = in_memory(make_qkv(1, 12)[0], (0, 2, 1, 3))
+    one = in_memory(make_qkv(1, 37)[0], (0, 2, 1, 3))
     one = fovea.explain(fovea.flex_attention, one, k.detach(), v.detach())
     assert one.function.results[0].shape == (None, heads, 1, q.shape[3])
