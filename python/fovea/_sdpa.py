@@ -14,14 +14,39 @@ import warnings
 import torch
 
 from . import _attention, _flex, _operator
+from ._orders import SWAPPED, find_order
 from ._trace import Tracer
 
 _CPU = "_scaled_dot_product_flash_attention_for_cpu"
 _CUDA = "_scaled_dot_product_flash_attention"
 
 
+# By what decides them: the text of a call, and the type as which its mask is viewed.
+_texts = {}
+
+
 def _trace(query, key, value, is_causal, attn_mask, scale, lse):
     """Returns the captured tensors and the text."""
+    mask_key = attn_mask is not None and (attn_mask.shape, attn_mask.dtype,
+                                          attn_mask.requires_grad)
+    of = (query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype,
+          query.device, is_causal, mask_key, scale, lse)
+    found = _texts.get(of)
+    if found is None:
+        captures, text = _trace_anew(query, key, value, is_causal, attn_mask, scale,
+                                     lse)
+        type = captures[0].dtype if captures else None
+        if len(_texts) >= 4096:
+            _texts.clear()
+        found = _texts[of] = text, len(captures), type
+    text, count, type = found
+    if not count:
+        return [], text
+    return [attn_mask if type == attn_mask.dtype
+            else attn_mask.detach().view(type)], text
+
+
+def _trace_anew(query, key, value, is_causal, attn_mask, scale, lse):
     score_mod = mask_mod = None
     if is_causal:
         mask_mod = lambda b, h, i, j: i >= j
@@ -47,9 +72,12 @@ def _lse_type(query):
 def _run_forward(query, key, value, is_causal, attn_mask, scale):
     captures, text = _trace(query, key, value, is_causal, attn_mask, scale,
                             _lse_type(query))
-    function = _operator.get_forward(text, query.device)
+    is_swapped = find_order(query) == SWAPPED
+    function = _operator.get_forward(text, query.device, is_swapped)
     output, lse = _operator.run(function, "forward",
                                 (query, key, value, *captures))
+    if is_swapped:
+        output = output.transpose(1, 2)
     like = torch.empty_like(query)
     if like.stride() != output.stride():
         output = like.copy_(output)
@@ -59,13 +87,18 @@ def _run_forward(query, key, value, is_causal, attn_mask, scale):
 def _run_backward(grad_out, query, key, value, out, logsumexp, is_causal,
                   attn_mask, scale):
     captures, text = _trace(query, key, value, is_causal, attn_mask, scale, "f64")
+    swapped = tuple(at for at, x in enumerate((query, key, value))
+                    if find_order(x) == SWAPPED)
     pair = _operator.get_pair(text, query.device,
-                              torch.are_deterministic_algorithms_enabled())
+                              torch.are_deterministic_algorithms_enabled(),
+                              0 in swapped, swapped)
     lse = logsumexp.double()
     values = {"operand": (query, key, value, *captures), "result": (out, lse),
               "cotangent": (grad_out, torch.zeros_like(lse))}
-    return _operator.run(pair.backward, "backward", [
+    gradients = _operator.run(pair.backward, "backward", [
         values[kind][at] for kind, at in pair.sources])
+    return [x.transpose(1, 2) if at in swapped else x
+            for at, x in enumerate(gradients)]
 
 
 def _forward_on_cpu(query, key, value, dropout_p=0.0, is_causal=False, *,
@@ -96,8 +129,10 @@ def _backward_on_cuda(grad_out, query, key, value, out, logsumexp, cum_seq_q,
                       philox_offset, *, scale=None):
     gradients = _run_backward(grad_out, query, key, value, out, logsumexp,
                               is_causal, None, scale)
-    return tuple(_operator.in_order_of(x, gradient)
-                 for x, gradient in zip((query, key, value), gradients))
+    return tuple(
+        gradient if find_order(gradient) == find_order(x)
+        else _operator.empty_in_order_of(x, x.shape).copy_(gradient)
+        for x, gradient in zip((query, key, value), gradients))
 
 
 class _Handle:

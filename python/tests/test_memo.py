@@ -144,3 +144,27 @@ def test_layers_share_a_mask(traced):
         expected = model(tokens, attention_mask=padding).logits
     assert torch.allclose(actual[1], expected[1], atol=1e-4)
     assert torch.allclose(actual[0, 4:], expected[0, 4:], atol=1e-4)
+
+
+def test_use_for_sdpa(traced):
+    """What PyTorch gives to flash attention, in a model's order in memory."""
+    import fovea.torch
+    dtype = torch.float32 if DEVICE == "cpu" else torch.float16
+    try:
+        for _ in range(3):
+            inputs = [x.transpose(1, 2).contiguous().transpose(1, 2)
+                      for x in make_qkv(40, 37, dtype=dtype)]
+            q, k, v = inputs
+            masks = [None] + ([randn(40, 37)] if DEVICE == "cpu" else [])
+            expected = [sdpa(q, k, v, mask).double() for mask in masks]
+            fovea.torch.use_for_sdpa()
+            for mask, wanted in zip(masks, expected):
+                found = fovea.explain(sdpa, q, k, v, mask)
+                assert found.kernels[0].results[0].shape == (None, None, *(
+                    q.shape[dim] for dim in (1, 3)))
+                assert found.result.stride() == q.stride()
+                compare(found.result, wanted)
+            torch.nn.attention.restore_flash_attention_impl()
+        assert traced[0] == len(masks)
+    finally:
+        torch.nn.attention.restore_flash_attention_impl()
