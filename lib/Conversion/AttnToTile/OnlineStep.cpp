@@ -519,7 +519,8 @@ static Value emitSum(FragmentMath &math, const TileSizes &sizes,
 }
 
 /// Returns the sum of each row with `init`, in units of the maximum's
-/// exponential: infinite where `init` is far above the maximum, as without keys.
+/// exponential: infinite where `init` is far above the maximum, as without
+/// keys.
 static Value emitSumWith(FragmentMath &math, const TileSizes &sizes,
                          RunningValues running, ScoreUnit unit, Value init) {
   Value sum = emitSum(math, sizes, running);
@@ -536,8 +537,7 @@ static Value emitSumWith(FragmentMath &math, const TileSizes &sizes,
         Value largest = f.mul(elements[1], unit.getBase2());
         Value isAbsent = f.isEqual(score, f.number(-kInfinity));
         Value weight = f.make<math::Exp2Op>(f.sub(score, largest));
-        return f.add(elements[0],
-                     f.select(isAbsent, f.number(0.0), weight));
+        return f.add(elements[0], f.select(isAbsent, f.number(0.0), weight));
       });
 }
 
@@ -598,8 +598,8 @@ Value fovea::emitLogSumExp(OpBuilder &builder, Location loc,
         Value share = narrow.make<math::Exp2Op>(narrow.mul(
             narrow.convert(f.sub(least, largest)), std::numbers::log2e));
         Value sum = narrow.add(narrow.number(1.0), share);
-        Value rest = f.mul(f.convert(narrow.make<math::Log2Op>(sum)),
-                           std::numbers::ln2);
+        Value rest =
+            f.mul(f.convert(narrow.make<math::Log2Op>(sum)), std::numbers::ln2);
         Value isEmpty = f.isEqual(largest, f.number(-kInfinity));
         return f.select(isEmpty, largest, f.add(largest, rest));
       });

@@ -21,8 +21,7 @@ static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static Value loadInit(KernelBuilder &b, FinalizeOp op, ValueRange row) {
   Value lse = op.getInitLse();
   SmallVector<Value> place;
-  for (int64_t dim :
-       getInitDims(cast<MemRefType>(lse.getType()).getRank()))
+  for (int64_t dim : getInitDims(cast<MemRefType>(lse.getType()).getRank()))
     place.push_back(row[dim]);
   Value init = b.load(lse, place);
   if (!op.getWhen())
@@ -70,9 +69,8 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
     Value keys = getLogarithm(wide);
     init = b.convert(init, wide);
     Value largest = arith::MaxNumFOp::create(b, keys, init);
-    Value isEmpty =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, largest,
-                              b.constant(wide, -kInfinity));
+    Value isEmpty = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, largest,
+                                          b.constant(wide, -kInfinity));
     auto getPart = [&](Value part) -> Value {
       Value difference = arith::SubFOp::create(b, part, largest);
       return math::ExpOp::create(b, b.convert(difference, type));
@@ -82,12 +80,12 @@ static void emitRow(KernelBuilder &b, FinalizeOp op, int64_t lanes,
     if (lse) {
       Value logarithm = math::LogOp::create(b, b.convert(total, wide));
       Value all = arith::AddFOp::create(b, largest, logarithm);
-      b.store(arith::SelectOp::create(b, isEmpty,
-                                      b.constant(wide, -kInfinity), all),
+      b.store(arith::SelectOp::create(b, isEmpty, b.constant(wide, -kInfinity),
+                                      all),
               lse, row);
     }
-    inverse = arith::MulFOp::create(
-        b, inverse, arith::DivFOp::create(b, ofKeys, total));
+    inverse = arith::MulFOp::create(b, inverse,
+                                    arith::DivFOp::create(b, ofKeys, total));
   } else if (lse) {
     b.store(getLogarithm(getElementTypeOrSelf(lse.getType())), lse, row);
   }

@@ -87,9 +87,9 @@ static void pull(Backward &backward, SumQueriesOp op, Value gradient) {
 
 /// Returns gradients of attention's operands, without what its probabilities
 /// come from.
-static AttentionBackwardOp
-buildGradients(OpBuilder &builder, AttentionOp op, Value gradient,
-               Value lseGradient, ValueRange captures) {
+static AttentionBackwardOp buildGradients(OpBuilder &builder, AttentionOp op,
+                                          Value gradient, Value lseGradient,
+                                          ValueRange captures) {
   Value query = op.getQuery(), key = op.getKey(), value = op.getValue();
   auto gradients = AttentionBackwardOp::create(
       builder, op.getLoc(), query.getType(), key.getType(), value.getType(),
@@ -104,8 +104,8 @@ buildGradients(OpBuilder &builder, AttentionOp op, Value gradient,
 }
 
 /// Adds the gradients of the state that attention starts from. With
-/// `p0 = exp(lse0 - lse)` they are `do0 = p0 * do` and `dlse0 = p0 * (sum over d
-/// of do * o0 - delta)`.
+/// `p0 = exp(lse0 - lse)` they are `do0 = p0 * do` and `dlse0 = p0 * (sum over
+/// d of do * o0 - delta)`.
 static void pullState(Backward &backward, AttentionOp op, Value gradient,
                       Value delta) {
   OpBuilder &builder = backward.builder;
@@ -128,16 +128,15 @@ static void pullState(Backward &backward, AttentionOp op, Value gradient,
     nest.addInput(ofRows ? ofRows : ofFeatures,
                   ofRows ? rows : mapAll(builder, rank));
     Value sum = buildSum(
-        builder, loc, nest, outer,
-        cast<FloatType>(getElementTypeOrSelf(like)),
+        builder, loc, nest, outer, cast<FloatType>(getElementTypeOrSelf(like)),
         [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
           Formula wide = {b, l, b.getF64Type()};
           Formula f = {b, l, type};
           Value first = wide.convert(in[0]), all = wide.convert(in[1]);
           // No key has minus infinity less minus infinity.
-          Value isEmpty = wide.compare(
-              arith::CmpFPredicate::OEQ, first,
-              -std::numeric_limits<double>::infinity());
+          Value isEmpty =
+              wide.compare(arith::CmpFPredicate::OEQ, first,
+                           -std::numeric_limits<double>::infinity());
           Value difference =
               wide.select(isEmpty, wide.number(0.0), wide.sub(first, all));
           Value share = f.make<math::ExpOp>(f.convert(difference));
@@ -158,10 +157,9 @@ static void pullState(Backward &backward, AttentionOp op, Value gradient,
         buildDelta(builder, loc, gradient, initOutput, Value(), rowType);
     delta = arith::SubFOp::create(builder, loc, delta, sums);
   }
-  build(3, dims, delta, Value(), initLse,
-        [](Formula &f, Value share, Value x) {
-          return f.neg(f.mul(share, x));
-        });
+  build(3, dims, delta, Value(), initLse, [](Formula &f, Value share, Value x) {
+    return f.neg(f.mul(share, x));
+  });
 }
 
 /// Keeps the forward pass as it is, with a log-sum-exp from which probabilities
@@ -197,8 +195,8 @@ static void pullFromState(Backward &backward, AttentionOp op, Value gradient,
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(gradients);
   if (machine::getTargetOrDefault(gradients).isGpu())
-    gradient = convertFloats(builder, loc, gradient,
-                             fovea::getProductType(gradients));
+    gradient =
+        convertFloats(builder, loc, gradient, fovea::getProductType(gradients));
   Value delta = buildDelta(builder, loc, gradient, attention.getOutput(),
                            lseGradient, rowType);
   gradients.getGradientMutable().assign(gradient);
@@ -255,8 +253,8 @@ static LogicalResult pull(Backward &backward, AttentionOp op) {
 }
 
 /// The gradient of a part is its weight, `w[p] = exp(part_lse[p] - lse)`, times
-/// that of the output, and `dpart_lse[p] = w[p] * (sum over d of do * (parts[p] -
-/// o) + dlse)`.
+/// that of the output, and `dpart_lse[p] = w[p] * (sum over d of do * (parts[p]
+/// - o) + dlse)`.
 static void pull(Backward &backward, MergeOp op) {
   OpBuilder &builder = backward.builder;
   Location loc = op.getLoc();
@@ -269,13 +267,12 @@ static void pull(Backward &backward, MergeOp op) {
                    cast<FloatType>(getElementTypeOrSelf(op.getOutput())));
   Value lseGradient = op.getLse() ? backward.lookup(op.getLse()) : Value();
   auto outputType = cast<RankedTensorType>(op.getOutput().getType());
-  auto rowType =
-      RankedTensorType::get(outputType.getShape().drop_back(), type);
+  auto rowType = RankedTensorType::get(outputType.getShape().drop_back(), type);
   // Merged again, where the op has no log-sum-exp of its own.
   OpBuilder forward(op);
-  auto merged = MergeOp::create(forward, loc, outputType,
-                                rowType.clone(forward.getF64Type()), parts,
-                                partLse);
+  auto merged =
+      MergeOp::create(forward, loc, outputType,
+                      rowType.clone(forward.getF64Type()), parts, partLse);
   op.getOutput().replaceAllUsesWith(merged.getOutput());
   if (op.getLse())
     op.getLse().replaceAllUsesWith(
@@ -297,9 +294,8 @@ static void pull(Backward &backward, MergeOp op) {
     nest.addInput(merged.getLse(), rows);
     for (auto [input, isOfPart] : inputs) {
       unsigned inputRank = cast<RankedTensorType>(input.getType()).getRank();
-      SmallVector<unsigned> loops = llvm::to_vector(
-          llvm::seq<unsigned>(isOfPart ? 0 : 1,
-                              inputRank + (isOfPart ? 0 : 1)));
+      SmallVector<unsigned> loops = llvm::to_vector(llvm::seq<unsigned>(
+          isOfPart ? 0 : 1, inputRank + (isOfPart ? 0 : 1)));
       nest.addInput(input, mapTo(builder, rank, loops));
     }
     return buildSum(
@@ -308,9 +304,9 @@ static void pull(Backward &backward, MergeOp op) {
           Formula wide = {b, l, b.getF64Type()};
           Formula f = {b, l, type};
           Value part = wide.convert(in[0]), all = wide.convert(in[1]);
-          Value isEmpty = wide.compare(
-              arith::CmpFPredicate::OEQ, part,
-              -std::numeric_limits<double>::infinity());
+          Value isEmpty =
+              wide.compare(arith::CmpFPredicate::OEQ, part,
+                           -std::numeric_limits<double>::infinity());
           Value difference =
               wide.select(isEmpty, wide.number(0.0), wide.sub(part, all));
           SmallVector<Value> values = {
@@ -321,23 +317,21 @@ static void pull(Backward &backward, MergeOp op) {
         });
   };
   if (backward.isVaried(parts))
-    backward.add(loc, parts,
-                 build(parts, {0, 1, 2, 3, 4}, true, {{gradient, false}},
-                       [](Formula &f, ValueRange in) {
-                         return f.mul(in[0], in[1]);
-                       }));
+    backward.add(
+        loc, parts,
+        build(parts, {0, 1, 2, 3, 4}, true, {{gradient, false}},
+              [](Formula &f, ValueRange in) { return f.mul(in[0], in[1]); }));
   if (!backward.isVaried(partLse))
     return;
   // The sum over the features, and what does not depend on them.
-  Value sums = build(partLse, {0, 1, 2, 3}, true,
-                     {{gradient, false}, {parts, true}},
-                     [](Formula &f, ValueRange in) {
-                       return f.mul(in[0], f.mul(in[1], in[2]));
-                     });
-  Value rest = build(partLse, {0, 1, 2, 3}, false, {{delta, false}},
-                     [](Formula &f, ValueRange in) {
-                       return f.neg(f.mul(in[0], in[1]));
-                     });
+  Value sums =
+      build(partLse, {0, 1, 2, 3}, true, {{gradient, false}, {parts, true}},
+            [](Formula &f, ValueRange in) {
+              return f.mul(in[0], f.mul(in[1], in[2]));
+            });
+  Value rest = build(
+      partLse, {0, 1, 2, 3}, false, {{delta, false}},
+      [](Formula &f, ValueRange in) { return f.neg(f.mul(in[0], in[1])); });
   backward.add(loc, partLse, sums);
   backward.add(loc, partLse, rest);
 }

@@ -241,17 +241,16 @@ void AttentionOp::decompose(SmallVectorImpl<Operation *> &graph) {
     value = add(ValuesOp::create(builder, loc,
                                  outputType.clone(getAccumulationType()), value,
                                  getValue()));
-    auto rowType =
-        RankedTensorType::get(outputType.getShape().drop_back(),
-                              getElementTypeOrSelf(getInitLse()));
+    auto rowType = RankedTensorType::get(outputType.getShape().drop_back(),
+                                         getElementTypeOrSelf(getInitLse()));
     auto lseType = getLse() ? cast<RankedTensorType>(getLse().getType())
                             : RankedTensorType();
     if (lseType && lseType.getElementType().isF64())
       rowType = lseType;
     Value lse = add(LogSumExpOp::create(builder, loc, rowType, scores));
     SmallVector<Value> merged =
-        mergeStates(builder, loc, {value, lse},
-                    {getInitOutput(), getInitLse()}, outputType, lseType);
+        mergeStates(builder, loc, {value, lse}, {getInitOutput(), getInitLse()},
+                    outputType, lseType);
     replaceAllUsesWith(merged);
     erase();
     return;

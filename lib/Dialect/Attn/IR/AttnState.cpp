@@ -50,8 +50,8 @@ LogicalResult fovea::attn::verifyInitLse(Operation *op, Value rows, Value lse,
     if (!ShapedType::isDynamic(size) && !ShapedType::isDynamic(wanted) &&
         size != wanted)
       return op->emitOpError("expects the initial log-sum-exp to have the ")
-             << names[row] << " of the output, " << wanted
-             << ", but it is " << type;
+             << names[row] << " of the output, " << wanted << ", but it is "
+             << type;
   }
   return success();
 }
@@ -135,26 +135,25 @@ SmallVector<Value> fovea::attn::mergeStates(OpBuilder &builder, Location loc,
   auto emit = [&](unsigned rank, ValueRange inputs, Type element,
                   RankedTensorType type,
                   function_ref<Value(const Scalars &, ValueRange)> body) {
-    AffineMap rows = AffineMap::getMultiDimIdentityMap(rank, context)
-                         .getMajorSubMap(3);
+    AffineMap rows =
+        AffineMap::getMultiDimIdentityMap(rank, context).getMajorSubMap(3);
     SmallVector<AffineExpr> initDims;
     for (int64_t dim : getInitDims(initType.getRank()))
       initDims.push_back(builder.getAffineDimExpr(dim));
-    SmallVector<AffineMap> maps = {
-        rows, AffineMap::get(rank, 0, initDims, context)};
+    SmallVector<AffineMap> maps = {rows,
+                                   AffineMap::get(rank, 0, initDims, context)};
     maps.resize(inputs.size() + 1,
                 AffineMap::getMultiDimIdentityMap(rank, context));
     Value empty = tensor::EmptyOp::create(
         builder, loc, ArrayRef(sizes).take_front(rank), element);
-    Value result =
-        linalg::GenericOp::create(
-            builder, loc, empty.getType(), inputs, empty, maps,
-            SmallVector<utils::IteratorType>(rank,
-                                             utils::IteratorType::parallel),
-            [&](OpBuilder &b, Location l, ValueRange in) {
-              linalg::YieldOp::create(b, l, body(Scalars{b, l}, in));
-            })
-            .getResult(0);
+    Value result = linalg::GenericOp::create(
+                       builder, loc, empty.getType(), inputs, empty, maps,
+                       SmallVector<utils::IteratorType>(
+                           rank, utils::IteratorType::parallel),
+                       [&](OpBuilder &b, Location l, ValueRange in) {
+                         linalg::YieldOp::create(b, l, body(Scalars{b, l}, in));
+                       })
+                       .getResult(0);
     return builder.createOrFold<tensor::CastOp>(loc, type, result);
   };
   auto findWeights = [&](const Scalars &s, ValueRange in) {
@@ -167,8 +166,8 @@ SmallVector<Value> fovea::attn::mergeStates(OpBuilder &builder, Location loc,
       emit(4, inputs, outputType.getElementType(), outputType,
            [&](const Scalars &s, ValueRange in) {
              Weights weights = findWeights(s, in);
-             Value sum = getProduct(s, s.convert(weights.first, accumulation),
-                                    in[2]);
+             Value sum =
+                 getProduct(s, s.convert(weights.first, accumulation), in[2]);
              if (init.output)
                sum = s.make<arith::AddFOp>(
                    sum, getProduct(s, s.convert(weights.second, accumulation),
@@ -176,11 +175,10 @@ SmallVector<Value> fovea::attn::mergeStates(OpBuilder &builder, Location loc,
              return s.convert(sum, outputType.getElementType());
            })};
   if (lseType)
-    results.push_back(emit(3, ArrayRef(inputs).take_front(2),
-                           lseType.getElementType(), lseType,
-                           [&](const Scalars &s, ValueRange in) {
-                             return s.convert(findWeights(s, in).lse,
-                                              lseType.getElementType());
-                           }));
+    results.push_back(emit(
+        3, ArrayRef(inputs).take_front(2), lseType.getElementType(), lseType,
+        [&](const Scalars &s, ValueRange in) {
+          return s.convert(findWeights(s, in).lse, lseType.getElementType());
+        }));
   return results;
 }

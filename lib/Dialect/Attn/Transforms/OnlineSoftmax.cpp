@@ -109,8 +109,8 @@ static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
   SmallVector<Value> inits = {
       emptyOf(rewriter, loc, merges ? accType : outputType, sizes)};
   if (lseType || merges)
-    inits.push_back(emptyOf(rewriter, loc, lseType ? lseType : rowType,
-                            sizes.drop_back()));
+    inits.push_back(
+        emptyOf(rewriter, loc, lseType ? lseType : rowType, sizes.drop_back()));
   auto finalize = FinalizeOp::create(
       rewriter, loc, ValueRange(inits).getTypes(), running[0], running[1],
       running[2], merges ? Value() : op.getInitLse(), /*when=*/Value(),
@@ -118,10 +118,9 @@ static void toRunningValues(RewriterBase &rewriter, AttentionOp op,
   if (!merges)
     return rewriter.replaceOp(op, finalize);
   rewriter.replaceOp(
-      op, mergeStates(rewriter, loc,
-                      {finalize->getResult(0), finalize->getResult(1)},
-                      {op.getInitOutput(), op.getInitLse()}, outputType,
-                      lseType));
+      op, mergeStates(
+              rewriter, loc, {finalize->getResult(0), finalize->getResult(1)},
+              {op.getInitOutput(), op.getInitLse()}, outputType, lseType));
 }
 
 /// Replaces the backward pass by additions to sums that begin at zero, and

@@ -83,10 +83,11 @@ struct State {
 /// Returns the output of both states' keys and, if `lseType` is not null, their
 /// log-sum-exp. `state` has an output in the accumulation type and `[B, H,
 /// Sq]` log-sum-exps; `init` is as `attn.attention` takes it.
-llvm::SmallVector<mlir::Value>
-mergeStates(mlir::OpBuilder &builder, mlir::Location loc, State state,
-            State init, mlir::RankedTensorType outputType,
-            mlir::RankedTensorType lseType);
+llvm::SmallVector<mlir::Value> mergeStates(mlir::OpBuilder &builder,
+                                           mlir::Location loc, State state,
+                                           State init,
+                                           mlir::RankedTensorType outputType,
+                                           mlir::RankedTensorType lseType);
 
 } // namespace fovea::attn
 
