@@ -81,6 +81,9 @@ private:
   /// Scratch for the rows of operands whose rows cannot be read as vectors.
   llvm::SmallDenseMap<mlir::OpOperand *, Value, 4> copies;
 
+  /// What the probabilities have yet to multiply scores with, or null.
+  Value factor = {};
+
   // For matrix tiles, in bf16: rows of keys and values where there are fewer
   // than a tile has; pairs of keys, queries and gradients; P and S as
   // [key][query], and S as [query][key].

@@ -128,16 +128,20 @@ void BackwardKernel::emitMatrixGroup(Value firstKey, Value group, Value keys,
     });
   };
   multiply(keys, op.getPackedQuery(), getFeatures(op.getKey()), block.scores);
-  Value factor = b.constant(block.vector,
-                            getPackingFactor(op.getScaleAttr(), op.getScore()));
-  block.forGroups([&](Value column, IndexRange range) {
-    b.loop(range.first, range.end, 1, [&](Value key) {
-      SmallVector<Value> scores = block.loadGroup(block.scores, key, column);
-      for (Value &score : scores)
-        score = arith::MulFOp::create(b, score, factor);
-      block.storeGroup(scores, block.scores, key, column);
+  // The probabilities take the factor where nothing else reads the scores.
+  double number = getPackingFactor(op.getScaleAttr(), op.getScore());
+  factor = b.constant(block.vector, number);
+  if (!op.getScore().empty() || op.getScores() || number <= 0) {
+    block.forGroups([&](Value column, IndexRange range) {
+      b.loop(range.first, range.end, 1, [&](Value key) {
+        SmallVector<Value> scores = block.loadGroup(block.scores, key, column);
+        for (Value &score : scores)
+          score = arith::MulFOp::create(b, score, factor);
+        block.storeGroup(scores, block.scores, key, column);
+      });
     });
-  });
+    factor = Value();
+  }
   emitScores(firstKey);
   emitProbabilities();
   multiply(values, op.getPackedGradient(), getFeatures(op.getValue()),

@@ -286,8 +286,10 @@ void fovea::attn::emitMatrixScoreProduct(OnlineKernel &kernel) {
     inits.assign(
         kernel.shape.groupVectors,
         b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
-  Value factor = b.constant(kernel.vector,
-                            getPackingFactor(op.getScaleAttr(), op.getScore()));
+  // The softmax takes a positive factor: it keeps the order of scores.
+  double number = getPackingFactor(op.getScaleAttr(), op.getScore());
+  Value factor = b.constant(kernel.vector, number);
+  kernel.factor = op.getScore().empty() && number > 0 ? factor : Value();
   kernel.forGroups([&](Value column, IndexRange keys) {
     auto getRight = [&](int64_t feature, int64_t v) {
       Value query = b.add(kernel.firstQuery, b.add(column, v * kSide));
@@ -298,13 +300,17 @@ void fovea::attn::emitMatrixScoreProduct(OnlineKernel &kernel) {
     tiles.multiplyKeys(kernel.keyBlock,
                        cast<MemRefType>(op.getKey().getType()).getDimSize(3),
                        getRight, kernel.scores, column, keys);
+    if (kernel.factor && inits.empty())
+      return;
     SmallVector<Value> maxima = b.loop(
         keys.first, keys.end, 1, inits, [&](Value key, ValueRange carried) {
           SmallVector<Value> scores =
               kernel.loadGroup(kernel.scores, key, column);
-          for (Value &score : scores)
-            score = arith::MulFOp::create(b, score, factor);
-          kernel.storeGroup(scores, kernel.scores, key, column);
+          if (!kernel.factor) {
+            for (Value &score : scores)
+              score = arith::MulFOp::create(b, score, factor);
+            kernel.storeGroup(scores, kernel.scores, key, column);
+          }
           SmallVector<Value> next(carried);
           for (auto [maximum, score] : llvm::zip(next, scores))
             maximum = b.maxOrSecond(score, maximum);

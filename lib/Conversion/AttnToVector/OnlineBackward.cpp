@@ -250,7 +250,11 @@ void BackwardKernel::emitProbabilities() {
     b.loop(keys.first, keys.end, 1, [&](Value key) {
       SmallVector<Value> weights = block.loadGroup(block.scores, key, column);
       for (auto [weight, shift, tail] : llvm::zip_equal(weights, lse, tails)) {
-        weight = arith::SubFOp::create(b, weight, shift);
+        if (factor)
+          weight = vector::FMAOp::create(b, weight, factor,
+                                         arith::NegFOp::create(b, shift));
+        else
+          weight = arith::SubFOp::create(b, weight, shift);
         weight = isBase2 ? arith::AddFOp::create(b, weight, tail).getResult()
                          : vector::FMAOp::create(b, weight, log2e, tail);
         weight = emitExp2OfNonPositive(b, weight);

@@ -16,10 +16,11 @@
 //   value product   acc = acc * alpha + P^T * V
 //
 // where c is log2(e) behind a score region and else 1: without a region the
-// packed queries have that factor. Differences come before it: the numbers that
-// a region yields may be arbitrarily low, and stay finite. Queries lie in the
-// lanes: a query's maximum and sum are one lane of a vector each, and no step
-// needs a horizontal operation.
+// packed queries have that factor, or, where they are packed in pairs, c is it.
+// Differences come before it: the numbers that a region yields may be
+// arbitrarily low, and stay finite. Queries lie in the lanes: a query's maximum
+// and sum are one lane of a vector each, and no step needs a horizontal
+// operation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,6 +63,9 @@ struct OnlineKernel : ScoreBlock {
   mlir::Value firstQuery =
       {}; ///< the place of query 0 of the scores in the tile
 
+  /// What the softmax has yet to multiply scores with; null where they have the
+  /// factor.
+  mlir::Value factor = {};
   mlir::Value weights = {};   ///< [query][key] in bf16, for matrix tiles
   mlir::Value alpha = {};     ///< [query]: factor that rescales the accumulator
   mlir::Value queryRows = {}; ///< [fewQueries][D]: queries as rows, or null

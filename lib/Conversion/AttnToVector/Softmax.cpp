@@ -159,7 +159,10 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
       Value oldMax = b.loadVector(kernel.vector, op.getMax(), stateAt(v));
       Value max = oldMax;
       if (op.updatesMax()) {
-        max = b.maxOrSecond(blockMax[v], oldMax);
+        Value largest = blockMax[v];
+        if (kernel.factor)
+          largest = arith::MulFOp::create(b, largest, kernel.factor);
+        max = b.maxOrSecond(largest, oldMax);
         b.store(max, op.getMax(), stateAt(v));
       }
       if (!needsWeights)
@@ -183,20 +186,27 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
     if (kernel.alpha)
       kernel.storeGroup(alpha, kernel.alpha, Value(), column);
 
-    sums = b.loop(keys.first, keys.end, 1, sums,
-                  [&](Value key, ValueRange carried) {
-                    SmallVector<Value> weights =
-                        kernel.loadGroup(kernel.scores, key, column);
-                    for (auto [weight, m] : llvm::zip(weights, shift))
-                      weight = emitExpOfNonPositive(
-                          b, arith::SubFOp::create(b, weight, m), isBase2);
-                    if (op.updatesAcc())
-                      kernel.storeGroup(weights, kernel.scores, key, column);
-                    SmallVector<Value> next(carried);
-                    for (auto [sum, weight] : llvm::zip(next, weights))
-                      sum = arith::AddFOp::create(b, sum, weight);
-                    return next;
-                  });
+    if (kernel.factor)
+      for (Value &m : shift)
+        m = arith::NegFOp::create(b, m);
+    auto getDifference = [&](Value score, Value m) -> Value {
+      if (kernel.factor)
+        return vector::FMAOp::create(b, score, kernel.factor, m);
+      return arith::SubFOp::create(b, score, m);
+    };
+    sums = b.loop(
+        keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
+          SmallVector<Value> weights =
+              kernel.loadGroup(kernel.scores, key, column);
+          for (auto [weight, m] : llvm::zip(weights, shift))
+            weight = emitExpOfNonPositive(b, getDifference(weight, m), isBase2);
+          if (op.updatesAcc())
+            kernel.storeGroup(weights, kernel.scores, key, column);
+          SmallVector<Value> next(carried);
+          for (auto [sum, weight] : llvm::zip(next, weights))
+            sum = arith::AddFOp::create(b, sum, weight);
+          return next;
+        });
     for (auto [v, sum] : llvm::enumerate(sums))
       b.store(sum, op.getSum(), stateAt(v));
   });

@@ -32,15 +32,15 @@
 // CHECK: vector.load %[[K]]
 // CHECK: vector.store {{.*}}, %[[PAIRS:.*]][
 
-// Scores, 16 keys times four tiles of queries; the factor; the probabilities.
+// Scores, 16 keys times four tiles of queries; the probabilities, with the factor.
 // CHECK: scf.for {{.*}} step %[[C16]] {
 // CHECK: amx.tile_load %[[KEYS]]
 // CHECK: amx.tile_load %[[PQ]]
 // CHECK-COUNT-4: amx.tile_mulf
 // CHECK-NOT: amx.tile_mulf
 // CHECK-COUNT-4: amx.tile_store %[[P:[a-z0-9_]*]][
-// CHECK: vector.load %[[P]]
-// CHECK: arith.mulf {{.*}}, %[[FACTOR]]
+// CHECK: %[[SCORE:.*]] = vector.load %[[P]]
+// CHECK: vector.fma %[[SCORE]], %[[FACTOR]], %{{.*}} : vector<16xf32>
 
 // Their gradients, over 64 features of values; both are rounded, two vectors of
 // queries to a line.
@@ -89,5 +89,37 @@ func.func @block(%q: memref<1x1x64x32xbf16>, %do: memref<1x1x64x64xbf16>,
           : memref<1x1x64x32xbf16>, memref<1x1x64x64xbf16>, memref<1x1x64x32xbf16>,
             memref<1x1x64x64xbf16>, memref<1x1x64xf32>, memref<1x1x64xf32>)
       outs(%dq, %dk, %dv : memref<1x1x64x32xf32>, memref<1x1x64x32xf32>, memref<1x1x64x64xf32>)
+  return
+}
+
+// -----
+
+// Keys whose features are not contiguous are copied; a negative factor comes
+// before the probabilities; queries that a mask keeps from a block of keys are
+// zeros there.
+
+// CHECK-LABEL: func @strided
+// CHECK-DAG: %[[FACTOR:.*]] = arith.constant dense<-0.180336878> : vector<16xf32>
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<16xf32>
+// CHECK: %[[COPY:.*]] = memref.alloca() {alignment = 64 : i64} : memref<64x32xbf16>
+// CHECK: memref.load {{.*}} : memref<1x1x64x32xbf16, strided<[4096, 4096, 64, 2]>>
+// CHECK: memref.store {{.*}}, %[[COPY]]
+// CHECK: amx.tile_load %[[COPY]]
+// CHECK: arith.mulf {{.*}}, %[[FACTOR]]
+// CHECK: %[[NONE:.*]] = arith.cmpf oeq, {{.*}}, %[[ZERO]]
+// CHECK: arith.select %[[NONE]], %[[ZERO]],
+func.func @strided(%q: memref<1x1x64x32xbf16>, %k: memref<1x1x64x32xbf16, strided<[4096, 4096, 64, 2]>>,
+    %l: memref<1x1x64xf32>, %pq: memref<1x1x16x128xbf16>, %dq: memref<1x1x64x32xf32>) {
+  attn.online_backward scale(-0.125)
+      packed(%pq, %pq : memref<1x1x16x128xbf16>, memref<1x1x16x128xbf16>)
+      ins(%q, %q, %k, %q, %l, %l
+          : memref<1x1x64x32xbf16>, memref<1x1x64x32xbf16>, memref<1x1x64x32xbf16, strided<[4096, 4096, 64, 2]>>,
+            memref<1x1x64x32xbf16>, memref<1x1x64xf32>, memref<1x1x64xf32>)
+      outs(%dq, %dq, %dq : memref<1x1x64x32xf32>, memref<1x1x64x32xf32>, memref<1x1x64x32xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      }
   return
 }

@@ -25,7 +25,8 @@
 // CHECK: arith.shli {{.*}} : vector<16xi32>
 // CHECK-COUNT-5: vector.store {{.*}}, %[[VALUES]]
 
-// 16 keys times 3 tiles of queries; then the factor, and the maximum.
+// 16 keys times 3 tiles of queries; then the maximum. The softmax takes the
+// factor.
 // CHECK: scf.for {{.*}} step %[[C16]] {
 // CHECK-COUNT-3: amx.tile_zero : !amx.tile<16x16xf32>
 // CHECK: %[[LEFT:.*]] = amx.tile_load %[[KEYS]]{{.*}} into !amx.tile<16x32xbf16>
@@ -35,7 +36,12 @@
 // CHECK-NOT: amx.tile_mulf
 // CHECK-COUNT-3: amx.tile_store %[[P]]
 // CHECK: scf.for
+// CHECK-NOT: vector.store
+// CHECK: scf.yield
 // CHECK: arith.mulf {{.*}}, %[[FACTOR]]
+// CHECK: scf.for
+// CHECK: %[[SCORE:.*]] = vector.load %[[P]]
+// CHECK: vector.fma %[[SCORE]], %[[FACTOR]], %{{.*}} : vector<16xf32>
 // CHECK: vector.store {{.*}}, %[[P]]
 
 // Weights of a query in a row, two rounded ones in a word.
@@ -71,6 +77,28 @@ func.func @block(%q: memref<1x1x16x96xbf16>, %k: memref<1x1x64x32xbf16>,
   attn.online_attention scale(0.125) update(all)
       ins(%q, %k, %v : memref<1x1x16x96xbf16>, memref<1x1x64x32xbf16>, memref<1x1x64x80xbf16>)
       outs(%acc, %max, %sum : memref<1x1x48x80xf32>, memref<1x1x48xf32>, memref<1x1x48xf32>)
+      packed(%rows)
+  return
+}
+
+// -----
+
+// A factor that is not positive would change the order of the scores.
+
+// CHECK-LABEL: func @negative
+// CHECK: %[[FACTOR:.*]] = arith.constant dense<-0.180336878> : vector<16xf32>
+// CHECK: %[[P:.*]] = memref.alloca() {alignment = 64 : i64} : memref<64x48xf32>
+// CHECK: amx.tile_store
+// CHECK: %[[SCORE:.*]] = vector.load %[[P]]
+// CHECK: arith.mulf {{.*}}, %[[FACTOR]]
+// CHECK: vector.store {{.*}}, %[[P]]
+// CHECK-NOT: %[[FACTOR]]
+func.func @negative(%q: memref<1x1x16x96xbf16>, %k: memref<1x1x64x32xbf16>,
+    %v: memref<1x1x64x16xbf16>, %acc: memref<1x1x48x16xf32>,
+    %max: memref<1x1x48xf32>, %sum: memref<1x1x48xf32>, %rows: index) {
+  attn.online_attention scale(-0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x16x96xbf16>, memref<1x1x64x32xbf16>, memref<1x1x64x16xbf16>)
+      outs(%acc, %max, %sum : memref<1x1x48x16xf32>, memref<1x1x48xf32>, memref<1x1x48xf32>)
       packed(%rows)
   return
 }
