@@ -4,7 +4,8 @@
 scaled, capped and masked in any order, a softmax over the keys, a product with values.
 
 Products are matmul, bmm, @ or baddbmm; masks are added, or filled in where a
-condition holds; a cap is a tanh. Batch and heads may be one dimension where products
+condition holds; a cap is a tanh; sinks are one more column of scores, dropped behind
+the softmax. Batch and heads may be one dimension where products
 are computed. Keys and values that are repeated for groups of heads are used as they
 were before. Code that reads probabilities elsewhere is left as it is.
 """
@@ -30,6 +31,9 @@ _TRANSPOSES = {torch.transpose, torch.swapaxes, "transpose", "swapaxes",
                "swapdims"}
 _RESHAPES = {torch.reshape, "reshape", "view"}
 _REPEATS = {torch.repeat_interleave, "repeat_interleave"}
+_DIFFERENCES = {torch.sub, torch.subtract, operator.sub, "sub"}
+_MAXIMA = {torch.max, torch.amax, "max", "amax"}
+_JOINS = {torch.cat, torch.concat, torch.concatenate}
 _DROPOUTS = {torch.nn.functional.dropout, torch.dropout}
 #: Operations that change their first operand.
 _IN_PLACE = {operator.iadd, operator.imul, operator.itruediv, "add_", "mul_", "div_",
@@ -40,7 +44,8 @@ _LEAST = torch.finfo(torch.float32).min
 
 # Operations that a match may consist of, none of which has an effect.
 _KNOWN = (_PRODUCTS | _SUMS | _MULTIPLES | _QUOTIENTS | _SOFTMAXES | _CASTS
-          | _FILLS | _TRANSPOSES | _RESHAPES | _REPEATS | _CAPS | _DROPOUTS | {
+          | _FILLS | _TRANSPOSES | _RESHAPES | _REPEATS | _CAPS | _DROPOUTS
+          | _DIFFERENCES | _MAXIMA | _JOINS | {
               torch.where, torch.baddbmm, "baddbmm", "expand", operator.getitem})
 
 
@@ -74,6 +79,8 @@ class Match:
     softcap: float = None
     #: The sizes of batch and heads, where they are one dimension of queries and keys.
     lead: tuple = None
+    #: The score of one more key for each head, `[H]`, if there is one.
+    sinks: Node = None
     #: Keys are as the product takes them, with the head size first.
     is_transposed: bool = False
     #: Keys and values have fewer heads than queries.
@@ -117,10 +124,59 @@ def _match(softmax):
         return None
     if _argument(softmax, 1, "dim") not in (-1, _value(scores).dim() - 1):
         return None
-    match = _follow(softmax)
+    scores, sinks = _before_sinks(scores)
+    match = _follow(softmax if sinks is None else _behind_sinks(softmax))
     if match is None or not _collect(scores, match) or not _check(match, scores):
         return None
+    if sinks is not None and match.lead is not None:
+        return None
+    match.sinks = sinks
     return match
+
+
+def _before_sinks(node):
+    """Returns the scores that a softmax's input has beside a column of sinks, and the
+    sinks; the input and None where there are none."""
+    joined = node
+    # A row's maximum changes nothing.
+    if _is(node, _DIFFERENCES) and len(node.args) == 2 and not node.kwargs:
+        joined, largest = node.args
+        if _is(largest, {operator.getitem}) and largest.args[1] == 0:
+            largest = largest.args[0]
+        if not _is(largest, _MAXIMA) or largest.args[0] is not joined or (
+                _argument(largest, 1, "dim") not in (-1, _value(node).dim() - 1)
+                or _argument(largest, 2, "keepdim") is not True):
+            return node, None
+    if not _is(joined, _JOINS) or _argument(joined, 1, "dim") not in (
+            -1, _value(node).dim() - 1):
+        return node, None
+    parts = _argument(joined, 0, "tensors")
+    if len(parts) != 2 or any(_value(x) is None for x in parts):
+        return node, None
+    scores, column = parts
+    heads = _value(scores).shape[1]
+    sinks = column
+    while _is(sinks, _CASTS | _RESHAPES | {"expand"}):
+        sinks = sinks.args[0]
+    found, shape = _value(sinks), _value(column).shape
+    if _value(scores).dim() != 4 or shape[-1] != 1 or found is None or (
+            found.dim() != 1 or found.shape[0] != heads) or shape[1] != heads:
+        return node, None
+    return scores, sinks
+
+
+def _behind_sinks(node):
+    """Returns what alone reads the probabilities without the last column, None if
+    there is no such reader."""
+    while len(node.users) == 1:
+        node, = node.users
+        if _is(node, {operator.getitem}):
+            last = slice(None, -1, None)
+            return node if node.args[1] == (Ellipsis, last) or node.args[1] == (
+                *[slice(None, None, None)] * 3, last) else None
+        if not _is(node, _CASTS):
+            break
+    return None
 
 
 def _joins_heads(flat, whole):
@@ -134,7 +190,7 @@ def _follow(node):
     probabilities."""
     is_flat, dropout = False, 0.0
     while True:
-        if len(node.users) != 1:
+        if node is None or len(node.users) != 1:
             return None
         user, = node.users
         if _is(user, _PRODUCTS):
@@ -365,7 +421,7 @@ def replace(graph, match, function, capped):
                 term = graph.call_function(torch.mul, (term, mask.factor))
             total = term if total is None else graph.call_function(
                 torch.add, (total, term))
-        if match.softcap is None:
+        if match.softcap is None and match.sinks is None:
             found = graph.call_function(
                 function, (query, key, value),
                 {"attn_mask": total, "scale": match.scale,
@@ -374,7 +430,7 @@ def replace(graph, match, function, capped):
             found = graph.call_function(
                 capped, (query, key, value),
                 {"bias": total, "scale": match.scale, "softcap": match.softcap,
-                 "dropout_p": match.dropout})
+                 "sinks": match.sinks, "dropout_p": match.dropout})
         if match.is_flat and match.lead is not None:
             found = graph.call_method("flatten", (found, 0, 1))
         found.meta = dict(output.meta)

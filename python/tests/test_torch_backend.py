@@ -216,6 +216,21 @@ def _mask(q, k):
     return torch.where(i >= j, 0.0, torch.finfo(torch.float32).min)
 
 
+def _join_sinks(q, scores):
+    """The scores and, as GPT-OSS has it, one more for each head."""
+    sinks = q.mean((0, 2, 3)).reshape(1, -1, 1, 1).expand(
+        q.shape[0], -1, q.shape[-2], -1)
+    return torch.cat([scores, sinks], dim=-1)
+
+
+def _attend_with_sinks(q, k, v):
+    scores = _join_sinks(q, torch.matmul(q, k.transpose(2, 3)) * 0.3 + _mask(q, k))
+    scores = scores - scores.max(dim=-1, keepdim=True).values
+    weights = torch.nn.functional.softmax(scores, dim=-1, dtype=scores.dtype)[..., :-1]
+    return torch.matmul(torch.nn.functional.dropout(
+        weights, p=0.0, training=True).to(v.dtype), v)
+
+
 #: Attention written out, as models do it.
 WRITTEN = {
     "plain": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), -1) @ v,
@@ -259,6 +274,9 @@ WRITTEN = {
         q.flatten(0, 1), k.flatten(0, 1).transpose(-1, -2) / torch.tensor(4.0)).view(
             -1, 4, q.shape[2], k.shape[2]).masked_fill(_mask(q, k) < 0, -1e9),
         -1).view(-1, q.shape[2], k.shape[2]), v.flatten(0, 1)),
+    "sinks": _attend_with_sinks,
+    "plain sinks": lambda q, k, v: torch.softmax(_join_sinks(
+        q, q @ k.transpose(-1, -2)), -1)[:, :, :, :-1] @ v,
     "views that are none": lambda q, k, v: torch.softmax((q @ k.mT).view(
         2, 4, q.shape[2], k.shape[2]), -1).view(2, 4, q.shape[2], k.shape[2]) @ v,
 }
@@ -284,6 +302,10 @@ OTHER = {
         q @ k.transpose(-1, -2), 1e-9), -1) @ v,
     "filled with a small number": lambda q, k, v: torch.softmax(
         (q @ k.transpose(-1, -2)).masked_fill(_mask(q, k) < 0, -1.0), -1) @ v,
+    "a first column that is dropped": lambda q, k, v: torch.softmax(_join_sinks(
+        q, q @ k.transpose(-1, -2)), -1)[..., 1:] @ v,
+    "scores less something": lambda q, k, v: torch.softmax(_join_sinks(
+        q, q @ k.transpose(-1, -2)) - q.mean(-1, True), -1)[..., :-1] @ v,
     "nothing but a softmax": lambda q, k, v: torch.softmax(q + k, -1) @ v[:, :, :16],
 }
 
@@ -296,7 +318,7 @@ def test_written_out(without_inductor, name):
         assert explained.operands[1].shape == (None, 2, None, 16)
 
 
-@pytest.mark.parametrize("name", ["scaled in place", "capped", "joined heads",
+@pytest.mark.parametrize("name", ["scaled in place", "capped", "sinks", "joined heads",
                                   "scaled keys"])
 def test_written_out_dynamically(without_inductor, name):
     """Other sizes need no other kernel."""
