@@ -9,7 +9,7 @@ its FlashAttention, in one process.
                                [--rounds 5]
 
 All of the backward pass is timed: from the output's gradient to those of
-queries, keys and values. Sizes and the two protocols are those of attention.py.
+queries, keys and values. Sizes and the two protocols are those of forward.py.
 TFLOP/s count 10 * B * H * S * S * D, five products, halved for causal. Errors
 are the largest of one head against float64, relative to the largest magnitude:
 of the gradients of queries, keys and values. "fixed order" is deterministic.
@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from attention import (DTYPES, HIDDEN, TOKENS, burst, graph, parse_options,
+from forward import (DTYPES, HIDDEN, TOKENS, burst, graph, parse_options,
                        sustained)
 import fovea
 

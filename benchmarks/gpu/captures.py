@@ -9,7 +9,7 @@ flex_attention, in one process.
                                [--kind bias own table slopes]
 
 All of the backward pass is timed, in milliseconds of the burst protocol of
-attention.py, whose sizes these are, too; "none" captures nothing. "bias" is
+forward.py, whose sizes these are, too; "none" captures nothing. "bias" is
 [H, S, S] in f32, which batches share, "own" [B, H, S, S] of the operands' type,
 "table" [H, 2S - 1] in f32, of distances, "slopes" [H] in f32. "fixed order" is
 deterministic. Errors are those of the capture's gradient for the last head
@@ -21,7 +21,7 @@ import statistics
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
-from attention import DTYPES, HIDDEN, TOKENS, burst, parse_options
+from forward import DTYPES, HIDDEN, TOKENS, burst, parse_options
 from backward import ours
 import fovea
 

@@ -28,6 +28,7 @@ the cell's; bandwidths count keys and values of these lengths.
 """
 
 import argparse
+import gc
 import math
 import pathlib
 import statistics
@@ -208,9 +209,13 @@ def capture(call, q, buffers):
             call(q, k, v)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
+    # A graph that is collected during a capture ends it.
+    gc.collect()
+    gc.disable()
     with torch.cuda.graph(graph):
         for k, v in buffers:
             call(q, k, v)
+    gc.enable()
     return graph
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fovea's attention on a GPU beside PyTorch's cuDNN, in one process; also beside
-FlashAttention-3 and -4 where they are installed (`fa3_fwd_interface`,
-`flash_attn.cute`).
+"""Fovea's attention on a GPU beside cuDNN, and beside FlashAttention-3 and -4
+(`fa3_fwd_interface`, `flash_attn.cute`) where they are installed, in one
+process.
 
-    benchmarks/gpu/attention.py [--target sm_90a] [--dim 64 128 256]
-                                [--length 1024 4096 16384] [--dtype bf16]
-                                [--rounds 5] [--schedule 128x128/8/2/stale ...]
+    benchmarks/gpu/forward.py [--target sm_90a] [--dim 64 128 256]
+                              [--length 1024 4096 16384] [--dtype bf16]
+                              [--rounds 5] [--flex] [--output FILE]
+                              [--schedule 128x128/8/2/stale ...]
 
 16k tokens, hidden size 2048: heads = 2048 / dim, batch = 16384 / length. Two
 protocols, for a card under load lowers its clock: *burst* sleeps 50 ms, warms up
@@ -15,13 +16,20 @@ three times and takes the median of launches timed by events for some 25 ms, in
 rounds interleaved over all kernels; *sustained* runs 1.2 s back to back and
 takes the mean of the second half. TFLOP/s count 4 * B * H * S * S * D, halved
 for causal. Errors are the largest ones against float64 on a part of the rows,
-relative to the largest magnitude. With `--schedule`, schedules are compared with
-the one that the compiler chooses: tile/warps/stages, then the maximum, blocks
-and products where they are not the default (`#attn.schedule`).
+relative to the largest magnitude.
+
+"fovea" is compiled for the lengths of a cell, as cuDNN's graphs are; "fovea, any
+length" is one kernel for all of them. Ratios are to the best of the others. With
+`--flex` PyTorch's FlexAttention, which compiles for seconds, is among these.
+With `--schedule`, schedules are compared with those that the compiler chooses:
+tile/warps/stages, then the maximum, blocks and products where they are not the
+default (`#attn.schedule`). `--output` writes FILE.json, and the plots FILE.svg
+and FILE.png if matplotlib is there.
 """
 
 import argparse
 import functools
+import json
 import math
 import pathlib
 import statistics
@@ -71,13 +79,15 @@ func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{
 }}"""
 
 
-def graph(dtype, dim, causal, schedule=None):
-    """The graph of one attention of any batch and length, as MLIR."""
+def graph(dtype, dim, causal, schedule=None, length=None):
+    """The graph of one attention of a length or, without one, of any batch and
+    length, as MLIR."""
     if schedule:
         return scheduled(dtype, dim, causal, schedule)
     heads = HIDDEN // dim
-    t = f"tensor<?x{heads}x?x{dim}x{dtype}>"
-    s = f"tensor<?x{heads}x?x?xf32>"
+    batch, size = (TOKENS // length, length) if length else "??"
+    t = f"tensor<{batch}x{heads}x{size}x{dim}x{dtype}>"
+    s = f"tensor<{batch}x{heads}x{size}x{size}xf32>"
     mask = CAUSAL.replace("SCORES", s) if causal else ""
     return f"""
 func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{
@@ -178,6 +188,54 @@ def peer(function, q, k, v, causal):
     return call
 
 
+def flex():
+    """A call of FlexAttention that makes its calls, as of other peers."""
+    from torch.nn.attention.flex_attention import (create_block_mask,
+                                                   flex_attention)
+    function = torch.compile(flex_attention, dynamic=False)
+    masks = {}
+
+    def call(q, k, v, causal):
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        mask = None
+        if causal:
+            length = q.shape[2]
+            if length not in masks:
+                masks[length] = create_block_mask(
+                    lambda b, h, i, j: i >= j, None, None, length, length)
+            mask = masks[length]
+        return function(q, k, v, block_mask=mask).transpose(1, 2)
+    return call
+
+
+def write(path, cells, names):
+    """Writes all cells as JSON, and as plots of burst rates over lengths."""
+    path.with_suffix(".json").write_text(json.dumps(cells, indent=1))
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("no plots: matplotlib is not installed")
+        return
+    groups = sorted({(cell["dim"], cell["causal"]) for cell in cells})
+    figure, axes = pyplot.subplots(
+        1, len(groups), figsize=(3 * len(groups), 3.2), sharey=True,
+        squeeze=False)
+    for axis, (dim, causal) in zip(axes[0], groups):
+        group = [cell for cell in cells
+                 if (cell["dim"], cell["causal"]) == (dim, causal)]
+        for name in names:
+            axis.plot([cell["length"] for cell in group],
+                      [cell["rates"][name][0] for cell in group],
+                      marker="o", label=name)
+        axis.set(xscale="log", xlabel="length", ylim=(0, None),
+                 title=f"d = {dim}, {'causal' if causal else 'full'}")
+    axes[0][0].set_ylabel("TFLOP/s")
+    axes[0][0].legend(fontsize="x-small")
+    figure.tight_layout()
+    for suffix in (".svg", ".png"):
+        figure.savefig(path.with_suffix(suffix), dpi=150)
+
+
 def parse_options(description, dims, lengths=(1024, 4096, 16384), rounds=5,
                   kinds=(), schedules=False):
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
@@ -193,61 +251,96 @@ def parse_options(description, dims, lengths=(1024, 4096, 16384), rounds=5,
         parser.add_argument("--no-sustained", action="store_true")
     if schedules:
         parser.add_argument("--schedule", nargs="+", default=[])
+        parser.add_argument("--flex", action="store_true")
+        parser.add_argument("--output", type=pathlib.Path)
     return parser.parse_args()
+
+
+def compile_all(options, dim, causal, names):
+    """Fovea's functions by name and length: None for any length."""
+    functions = {}
+    for name, length in names:
+        begin = time.perf_counter()
+        schedule = None if name.startswith("fovea") else name
+        function = fovea.compile(
+            graph(options.dtype, dim, causal, schedule, length),
+            target=options.target)
+        elapsed = time.perf_counter() - begin
+        spilled = sum(kernel["spill_store_bytes"] or 0
+                      for kernel in function.resources)
+        print(f"d={dim} {'causal' if causal else 'full'} {name} "
+              f"{length or ''}: compiled in {elapsed * 1e3:.0f} ms, "
+              f"{spilled} bytes spilled", flush=True)
+        functions[name, length] = function
+    return functions
+
+
+def measure(options, length, dim, causal, functions, peers):
+    """The rates and the error of each kernel in a cell, by name."""
+    shape = (TOKENS // length, HIDDEN // dim, length, dim)
+    q, k, v = (torch.randn(shape, device="cuda", dtype=DTYPES[options.dtype])
+               for _ in range(3))
+    flops = 4 * TOKENS * length * HIDDEN / (2 if causal else 1)
+    calls = {name: functools.partial(function, q, k, v)
+             for (name, at), function in functions.items()
+             if at in (None, length)}
+    calls |= {name: peer(function, q, k, v, causal)
+              for name, function in peers.items()}
+    calls["cuDNN"] = cudnn(q, k, v, causal)
+    errors = {name: reference_error(call(), q, k, v, causal)
+              for name, call in calls.items()}
+    rounds = [[burst(call) for call in calls.values()]
+              for _ in range(options.rounds)]
+    rates = {name: [flops / statistics.median(times) / 1e12]
+             for name, times in zip(calls, zip(*rounds))}
+    if not options.no_sustained:
+        for name, call in calls.items():
+            rates[name].append(flops / sustained(call) / 1e12)
+    return rates, errors
 
 
 def main():
     options = parse_options(__doc__, [64, 128, 256], schedules=True)
-
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
           f"cuDNN {torch.backends.cudnn.version()}, {options.dtype}, target "
           f"{options.target}; TFLOP/s burst/sustained")
-    schedules = [None, *options.schedule]
     peers = find_peers()
-    names = [*(schedule or "fovea" for schedule in schedules), *peers, "cuDNN"]
+    if options.flex:
+        peers["FlexAttention"] = flex()
+    ours = ["fovea", "fovea, any length", *options.schedule]
     torch.manual_seed(1)
+    cells, ratios = [], {name: [] for name in ours}
     for dim in options.dim:
-        functions = {}
-        for causal in (False, True):
-            for schedule in schedules:
-                begin = time.perf_counter()
-                function = fovea.compile(
-                    graph(options.dtype, dim, causal, schedule),
-                    target=options.target)
-                elapsed = time.perf_counter() - begin
-                functions.setdefault(causal, []).append(function)
-                print(f"d={dim} {'causal' if causal else 'full'} "
-                      f"{schedule or ''}: compiled in {elapsed * 1e3:.0f} ms; "
-                      f"{function.resources}")
+        names = [("fovea", length) for length in options.length]
+        names += [(name, None) for name in ours[1:]]
+        functions = {causal: compile_all(options, dim, causal, names)
+                     for causal in (False, True)}
         for length in options.length:
-            shape = (TOKENS // length, HIDDEN // dim, length, dim)
-            q, k, v = (torch.randn(shape, device="cuda",
-                                   dtype=DTYPES[options.dtype])
-                       for _ in range(3))
             for causal in (False, True):
-                flops = 4 * TOKENS * length * HIDDEN / (2 if causal else 1)
-                calls = [functools.partial(function, q, k, v)
-                         for function in functions[causal]]
-                calls += [peer(function, q, k, v, causal)
-                          for function in peers.values()]
-                calls.append(cudnn(q, k, v, causal))
-                errors = [reference_error(call(), q, k, v, causal)
-                          for call in calls]
-                rounds = [[burst(call) for call in calls]
-                          for _ in range(options.rounds)]
-                rates = [[flops / statistics.median(times) / 1e12]
-                         for times in zip(*rounds)]
-                if not options.no_sustained:
-                    for rate, call in zip(rates, calls):
-                        rate.append(flops / sustained(call) / 1e12)
+                rates, errors = measure(options, length, dim, causal,
+                                        functions[causal], peers)
+                best = [max(rates[name][at] for name in rates
+                            if name not in ours)
+                        for at in range(len(rates["cuDNN"]))]
                 print(f"s={length} d={dim} {'causal' if causal else 'full'}")
-                best = [max(each) for each in zip(*rates[len(schedules):])]
-                for name, rate, error in zip(names, rates, errors):
+                for name, rate in rates.items():
                     text = "/".join(f"{x:.0f}" for x in rate)
-                    ratio = "/".join(f"{a / b:.2f}"
-                                     for a, b in zip(rate, best))
-                    print(f"  {name:24}{text:>14}{ratio:>14}{error:10.1e}",
-                          flush=True)
+                    ratio = [a / b for a, b in zip(rate, best)]
+                    if name in ours:
+                        ratios[name].append(ratio)
+                    print(f"  {name:24}{text:>14}"
+                          f"{'/'.join(f'{x:.2f}' for x in ratio):>14}"
+                          f"{errors[name]:10.1e}", flush=True)
+                cells.append({"length": length, "dim": dim, "causal": causal,
+                              "rates": rates, "errors": errors})
+    for name, each in ratios.items():
+        text = "/".join(f"{statistics.geometric_mean(at):.3f}"
+                        for at in zip(*each))
+        least = "/".join(f"{min(at):.2f}" for at in zip(*each))
+        print(f"{name}: ratio to the best of the others, geometric mean {text}, "
+              f"least {least}")
+    if options.output:
+        write(options.output, cells, cells[0]["rates"])
 
 
 if __name__ == "__main__":
