@@ -45,6 +45,9 @@
 // CHECK:               scf.if %[[ANY]]
 // CHECK:                 %[[O2:.*]] = tile.mma_async wgmma {{.*}} into
 // CHECK-NEXT:            tile.wait_mma %[[O2]] :
+// The accumulator of an item without steps is zero as it is.
+// CHECK:               } else {
+// CHECK-NEXT:            scf.yield %[[STEPS]]#
 // CHECK:               tile.store
 // CHECK:               scf.if %[[MORE]]
 // CHECK:                 %[[NQ2:.*]] = tile.wait %[[QS]][
