@@ -332,9 +332,9 @@ fovea_torch_function_create(const fovea_module *module, size_t function,
 FOVEA_API void fovea_torch_function_destroy(fovea_torch_function *function);
 
 /** Returns the function that computes a text of the operator fovea::attention,
-    and lives as long as the process; or null, with a message in the `room` bytes
-    at `message`. With `is_swapped`, dimensions 1 and 2 of its first result are in
-    each other's place. */
+    and lives as long as the process; or null, with a message in the `room`
+   bytes at `message`. With `is_swapped`, dimensions 1 and 2 of its first result
+   are in each other's place. */
 typedef fovea_torch_function *(*fovea_torch_find)(const char *text,
                                                   size_t length, int is_gpu,
                                                   int is_deterministic,
@@ -354,9 +354,9 @@ typedef fovea_torch_function *(*fovea_torch_find)(const char *text,
     PyTorch's exceptions. The libraries are paths of libtorch_cpu.so and, where
     there are CUDA devices, libtorch_cuda.so, which the process has loaded; the
     second may be null. The third operator, on a tensor of the CPU, [1, 2] and
-    "text", returns no tensors, or throws where PyTorch cannot call the first one.
-    Returns null, or the name of what PyTorch lacks; nothing
-    is registered then. To be called once. */
+    "text", returns no tensors, or throws where PyTorch cannot call the first
+   one. Returns null, or the name of what PyTorch lacks; nothing is registered
+   then. To be called once. */
 FOVEA_API const char *fovea_torch_register(const char *cpu_library,
                                            const char *cuda_library,
                                            fovea_torch_find find);

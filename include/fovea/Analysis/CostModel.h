@@ -43,8 +43,8 @@ namespace fovea {
 struct KernelCost {
   std::string name;
   double flops = 0;
-  /// The FLOPs among `flops` that are products of f16 or bf16 elements by tensor
-  /// cores, or of bf16 by AMX tiles.
+  /// The FLOPs among `flops` that are products of f16 or bf16 elements by
+  /// tensor cores, or of bf16 by AMX tiles.
   double matrixFlops = 0;
   double bytes = 0;
   /// Predicted seconds on all cores of the target together.
