@@ -6,8 +6,8 @@
     benchmarks/gpu/calls.py [--device cpu|cuda] [--calls 2000] [--limit]
 
 Operands are so small that a kernel takes next to nothing on one thread; on a GPU
-the host is timed while kernels run behind it. A time is the least of several
-means. With `--limit`, exits with status 1 if a call of a Function takes more than
+the host is timed while kernels run behind it. A time is the least of the means of
+10 calls. With `--limit`, exits with status 1 if a call of a Function takes more than
 8 us, or one of the operator more than 15.
 """
 
@@ -29,18 +29,20 @@ LIMITS = {"Function": 8.0, "operator": 15.0}
 
 
 def microseconds(call, options):
-    """The least of the means of some rounds."""
+    """The least of the means of rounds, each short enough to run undisturbed on a
+    machine that others use."""
     for _ in range(50):
         call()
-    best = float("inf")
-    rounds = 10
-    for _ in range(rounds):
+    best, done = float("inf"), 0
+    count = 10
+    while done < options.calls:
         if options.device == "cuda":
             torch.cuda.synchronize()
         start = time.perf_counter()
-        for _ in range(options.calls // rounds):
+        for _ in range(count):
             call()
-        best = min(best, (time.perf_counter() - start) / (options.calls // rounds))
+        best = min(best, (time.perf_counter() - start) / count)
+        done += count
     return best * 1e6
 
 

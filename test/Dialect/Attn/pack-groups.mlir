@@ -51,9 +51,13 @@ func.func @regions(%q: tensor<?x6x5x64xf16>, %k: tensor<?x2x?x64xf16>, %v: tenso
 
 // -----
 
-// One query of any number of heads: all in one.
+// One query of any number of heads: all in one, a view of operands of any strides,
+// which dimensions that are joined would not be.
 // CHECK-LABEL: func @decode
-// CHECK: attn.attention {{.*}} : tensor<2x1x77x64xf16>, {{.*}} -> tensor<2x1x77x64xf16>
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<2x77x1x64xf16>
+// CHECK-NEXT: %[[HEADS:.*]] = tensor.extract_slice %[[Q]][0, 0, 0, 0] [2, 77, 1, 64] [1, 1, 1, 1] : tensor<2x77x1x64xf16> to tensor<2x77x64xf16>
+// CHECK-NEXT: %[[P:.*]] = tensor.expand_shape %[[HEADS]] {{\[\[}}0], [1, 2], [3]] output_shape [2, 1, 77, 64]
+// CHECK: attn.attention %[[P]], {{.*}} : tensor<2x1x77x64xf16>, {{.*}} -> tensor<2x1x77x64xf16>
 // ROWS-LABEL: func @decode
 // ROWS: attn.attention {{.*}} : tensor<2x1x77x64xf16>,
 func.func @decode(%q: tensor<2x77x1x64xf16>, %k: tensor<2x1x?x64xf16>) -> tensor<2x77x1x64xf16> {

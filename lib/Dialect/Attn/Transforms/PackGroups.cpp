@@ -89,11 +89,34 @@ private:
 };
 } // namespace
 
+/// Returns `tensor`, [B, Hkv * G, 1, ...], as [B, Hkv, G, ...]: a view, whatever
+/// the strides of its heads, as a slice without the dimension of the one query
+/// joins none that may lie apart.
+static Value packHeads(OpBuilder &builder, Location loc, Value tensor,
+                       ArrayRef<OpFoldResult> sizes, const Group &group) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  int64_t rank = type.getRank();
+  SmallVector<int64_t> shape(type.getShape());
+  shape.erase(shape.begin() + 2);
+  SmallVector<OpFoldResult> zeros(rank, builder.getIndexAttr(0)),
+      ones(rank, builder.getIndexAttr(1));
+  Value heads = tensor::ExtractSliceOp::create(builder, loc, type.clone(shape),
+                                               tensor, zeros, sizes, ones);
+  SmallVector<OpFoldResult> expanded(sizes);
+  expanded[1] = builder.getIndexAttr(group.kvHeads);
+  expanded[2] = builder.getIndexAttr(group.heads);
+  SmallVector<ReassociationIndices> split = {{0}, {1, 2}, {3}};
+  split.resize(rank - 1);
+  return expandShape(builder, loc, heads, split, expanded);
+}
+
 /// Returns `tensor`, [B, Hkv * G, Sq, ...], as [B, Hkv, G * Sq, ...].
 static Value packRows(OpBuilder &builder, Location loc, Value tensor,
                       const Group &group) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
+  if (group.queries == 1)
+    return packHeads(builder, loc, tensor, sizes, group);
   sizes[1] = builder.getIndexAttr(group.kvHeads);
   sizes.insert(sizes.begin() + 2, builder.getIndexAttr(group.heads));
   SmallVector<ReassociationIndices> split = {{0}, {1, 2}, {3}, {4}},
