@@ -22,6 +22,7 @@ import tempfile
 import pytest
 import torch
 from torch.nn.attention import flex_attention as module
+from torch.nn.attention.experimental import _paged_attention
 
 import fovea
 from fovea import _explain
@@ -73,6 +74,10 @@ class _Plugin:
         module._validate_device = lambda *_: None
         if not torch.cuda.is_available():
             torch.cuda.get_device_capability = lambda *_: (9, 0)
+            cache = _paged_attention.PagedAttention.__init__
+            cache.__defaults__ = tuple(
+                "cpu" if default == "cuda" else default
+                for default in cache.__defaults__)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item):

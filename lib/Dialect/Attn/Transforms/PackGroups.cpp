@@ -89,9 +89,9 @@ private:
 };
 } // namespace
 
-/// Returns `tensor`, [B, Hkv * G, 1, ...], as [B, Hkv, G, ...]: a view, whatever
-/// the strides of its heads, as a slice without the dimension of the one query
-/// joins none that may lie apart.
+/// Returns `tensor`, [B, Hkv * G, 1, ...], as [B, Hkv, G, ...]: a view,
+/// whatever the strides of its heads, as a slice without the dimension of the
+/// one query joins none that may lie apart.
 static Value packHeads(OpBuilder &builder, Location loc, Value tensor,
                        ArrayRef<OpFoldResult> sizes, const Group &group) {
   auto type = cast<RankedTensorType>(tensor.getType());
