@@ -67,6 +67,19 @@ func.func @decode(%q: tensor<2x77x1x64xf16>, %k: tensor<2x1x?x64xf16>) -> tensor
 
 // -----
 
+// The dimension of the one query is not the only one of size one: which one a slice
+// drops would be lost.
+// CHECK-LABEL: func @one_sequence
+// CHECK-NOT: extract_slice
+// CHECK: tensor.collapse_shape {{.*}} : tensor<1x2x4x1x64xf16> into tensor<1x2x4x64xf16>
+// CHECK: attn.attention
+func.func @one_sequence(%q: tensor<1x8x1x64xf16>, %k: tensor<1x2x?x64xf16>) -> tensor<1x8x1x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x8x1x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16> -> tensor<1x8x1x64xf16>
+  return %o : tensor<1x8x1x64xf16>
+}
+
+// -----
+
 // Queries that fill more than half of a tile.
 // CHECK-LABEL: func @many
 // CHECK-NOT: expand_shape

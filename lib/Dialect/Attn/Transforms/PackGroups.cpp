@@ -115,7 +115,9 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
                       const Group &group) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
-  if (group.queries == 1)
+  // Among several dimensions of size one, memrefs with dynamic strides do not
+  // say which one a slice drops.
+  if (group.queries == 1 && llvm::count(type.getShape(), 1) == 1)
     return packHeads(builder, loc, tensor, sizes, group);
   sizes[1] = builder.getIndexAttr(group.kvHeads);
   sizes.insert(sizes.begin() + 2, builder.getIndexAttr(group.heads));
