@@ -13,6 +13,7 @@
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=amx --entry=few --random=6 --dims=131 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=amx --entry=outside --random=7 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=native --entry=causal --random=1 --check --opt-level=0 | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=amx --entry=absent --random=1 | FileCheck %s --check-prefix=ABSENT
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: error:
@@ -93,4 +94,23 @@ func.func @outside(%q: tensor<1x1x80x64xbf16>, %k: tensor<1x1x160x64xbf16>, %v: 
     attn.yield %keep : i1
   } : tensor<1x1x80x64xbf16>, tensor<1x1x160x64xbf16>, tensor<1x1x160x64xbf16> -> tensor<1x1x80x64xbf16>
   return %o : tensor<1x1x80x64xbf16>
+}
+
+// Queries that keep no key, and their outputs' gradients, are not numbers, which
+// whole tiles of queries do not add to the gradients of keys and values.
+// ABSENT: gradient of %k): bf16 1x1x70x32, mean {{-?[0-9][^n]*}}, min -{{[0-9].*}}, max {{[0-9]}}
+// ABSENT: gradient of %v): bf16 1x1x70x32, mean {{-?[0-9][^n]*}}, min -{{[0-9].*}}, max {{[0-9]}}
+func.func @absent(%q0: tensor<1x1x25x32xbf16>, %k: tensor<1x1x70x32xbf16>, %v: tensor<1x1x70x32xbf16>, %w0: tensor<1x1x25x32xbf16>) -> tensor<1x1x40x32xbf16> {
+  %nan = arith.constant dense<0x7FC0> : tensor<1x1x40x32xbf16>
+  %q = tensor.insert_slice %q0 into %nan[0, 0, 0, 0] [1, 1, 25, 32] [1, 1, 1, 1] : tensor<1x1x25x32xbf16> into tensor<1x1x40x32xbf16>
+  %w = tensor.insert_slice %w0 into %nan[0, 0, 0, 0] [1, 1, 25, 32] [1, 1, 1, 1] : tensor<1x1x25x32xbf16> into tensor<1x1x40x32xbf16>
+  %o = attn.attention %q, %k, %v scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %end = arith.constant 25 : index
+        %keep = arith.cmpi slt, %i, %end : index
+        attn.yield %keep : i1
+      } : tensor<1x1x40x32xbf16>, tensor<1x1x70x32xbf16>, tensor<1x1x70x32xbf16> -> tensor<1x1x40x32xbf16>
+  %r = arith.mulf %o, %w : tensor<1x1x40x32xbf16>
+  return %r : tensor<1x1x40x32xbf16>
 }
