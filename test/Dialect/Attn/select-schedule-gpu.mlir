@@ -82,7 +82,7 @@ func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %id
 }
 
 // The accumulator takes half of the registers.
-// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale>
+// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent>
 // SM80-LABEL: func @d256
 // SM80: warps = {{4|8}}, stages = 2
 func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {
