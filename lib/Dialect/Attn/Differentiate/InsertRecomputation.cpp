@@ -106,17 +106,18 @@ static std::optional<Forward> matchForward(AttentionBackwardOp op) {
 
 /// Erases `op` and the ops that only it needed.
 static void eraseUnused(RewriterBase &rewriter, Operation *op) {
-  SmallVector<Operation *> worklist = {op};
+  // A set: an op that several others use waits once.
+  SetVector<Operation *> worklist;
+  worklist.insert(op);
   while (!worklist.empty()) {
     Operation *next = worklist.pop_back_val();
     if (!isOpTriviallyDead(next))
       continue;
-    SetVector<Operation *> operands;
-    for (Value operand : next->getOperands())
-      if (Operation *defining = operand.getDefiningOp())
-        operands.insert(defining);
+    SmallVector<Value> operands(next->getOperands());
     rewriter.eraseOp(next);
-    worklist.append(operands.begin(), operands.end());
+    for (Value operand : operands)
+      if (Operation *defining = operand.getDefiningOp())
+        worklist.insert(defining);
   }
 }
 
