@@ -16,14 +16,13 @@ of the gradients of queries, keys and values. "fixed order" is deterministic.
 """
 
 import math
-import statistics
 
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from forward import (DTYPES, HIDDEN, TOKENS, burst, graph, parse_options,
-                       sustained)
+from forward import (DTYPES, HIDDEN, TOKENS, graph, measure_rates,
+                     parse_options)
 import fovea
 
 PEERS = {"cuDNN": SDPBackend.CUDNN_ATTENTION,
@@ -105,13 +104,7 @@ def main():
                 worst = {name: errors(call(), expected)
                          for name, call in calls.items()}
                 del expected
-                rounds = [[burst(call) for call in calls.values()]
-                          for _ in range(options.rounds)]
-                rates = {name: [flops / statistics.median(times) / 1e12]
-                         for name, times in zip(calls, zip(*rounds))}
-                if not options.no_sustained:
-                    for name, call in calls.items():
-                        rates[name].append(flops / sustained(call) / 1e12)
+                rates = measure_rates(options, calls, flops)
                 print(f"s={length} d={dim} {'causal' if causal else 'full'}")
                 for name, rate in rates.items():
                     text = "/".join(f"{x:.0f}" for x in rate)

@@ -159,6 +159,18 @@ def cudnn(q, k, v, causal):
     return call
 
 
+def measure_rates(options, calls, flops):
+    """TFLOP/s of each call by name: burst, and sustained where it is wanted."""
+    rounds = [[burst(call) for call in calls.values()]
+              for _ in range(options.rounds)]
+    rates = {name: [flops / statistics.median(times) / 1e12]
+             for name, times in zip(calls, zip(*rounds))}
+    if not options.no_sustained:
+        for name, call in calls.items():
+            rates[name].append(flops / sustained(call) / 1e12)
+    return rates
+
+
 def find_peers():
     """Calls of other libraries, by name: of [B, S, H, D], and if causal."""
     peers = {}
@@ -289,14 +301,7 @@ def measure(options, length, dim, causal, functions, peers):
     calls["cuDNN"] = cudnn(q, k, v, causal)
     errors = {name: reference_error(call(), q, k, v, causal)
               for name, call in calls.items()}
-    rounds = [[burst(call) for call in calls.values()]
-              for _ in range(options.rounds)]
-    rates = {name: [flops / statistics.median(times) / 1e12]
-             for name, times in zip(calls, zip(*rounds))}
-    if not options.no_sustained:
-        for name, call in calls.items():
-            rates[name].append(flops / sustained(call) / 1e12)
-    return rates, errors
+    return measure_rates(options, calls, flops), errors
 
 
 def main():

@@ -122,13 +122,6 @@ static int64_t getResidentBlocks(const GpuFootprint &footprint,
                    target.getGpuArch().threadsPerCore / footprint.threads}));
 }
 
-/// Returns the tiles of queries of an attention, without regard to a split.
-static int64_t countQueryTiles(const AttentionShape &shape,
-                               ScheduleAttr schedule) {
-  return shape.batch * shape.heads *
-         int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
-}
-
 /// Returns the tiles of keys that a mask keeps of a tile of queries. Where each
 /// query has keys of its own, a tile visits those of its last.
 static double countKeyTiles(const AttentionShape &shape,
@@ -302,10 +295,7 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   if (tiles <= target.getCores() ||
       footprint.sharedBytes + output > target.getFastMemory())
     return {};
-  return ScheduleAttr::get(
-      schedule.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
-      schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
-      schedule.getMaximum(), Blocks::Persistent, schedule.getProducts());
+  return schedule.with({.blocks = Blocks::Persistent});
 }
 
 /// Appends the schedule with keys split so that parts are blocks of up to a few
@@ -333,10 +323,8 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
     int64_t longest = llvm::divideCeil(steps, parts);
     parts = llvm::divideCeil(steps, longest);
     for (Maximum maximum : {schedule.getMaximum(), Maximum::Exact}) {
-      auto split = ScheduleAttr::get(
-          schedule.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
-          schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
-          maximum, Blocks::Tiles, schedule.getProducts(), parts);
+      ScheduleAttr split = schedule.with(
+          {.maximum = maximum, .blocks = Blocks::Tiles, .split = parts});
       if (!llvm::is_contained(choices, split))
         choices.push_back(split);
     }
@@ -392,9 +380,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
           bool isStale = footprint.usesWgmma && passes == 1 &&
                          !op.getDropout() && (isAlternating || !isNarrowMasked);
           if (isStale)
-            candidate = ScheduleAttr::get(
-                op.getContext(), warps * rows, keyTile, order, warps, stages,
-                Maximum::Stale, Blocks::Tiles, candidate.getProducts());
+            candidate = candidate.with({.maximum = Maximum::Stale});
           else if (stages > 2 || isAlternating)
             continue;
           // A third group of warps pays off where it keeps tensor cores busy.

@@ -42,6 +42,13 @@ AttentionShape getShapeWithLength(OpTy op, int64_t length) {
   return shape;
 }
 
+/// Returns the tiles of queries of an attention, without regard to a split.
+inline int64_t countQueryTiles(const AttentionShape &shape,
+                               attn::ScheduleAttr schedule) {
+  return shape.batch * shape.heads *
+         int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+}
+
 /// Returns true if `op`, or an op in its regions, has an operand in `values`.
 bool usesAny(mlir::Operation &op,
              const llvm::SmallDenseSet<mlir::Value> &values);

@@ -299,9 +299,7 @@ static ScheduleAttr splitForCores(ScheduleAttr schedule,
                                   machine::TargetAttr target) {
   // A part's state, which is merged, is small beside as many keys.
   constexpr int64_t kFewestKeys = 128, kMostParts = 128;
-  int64_t items =
-      shape.batch * shape.heads *
-      int64_t(llvm::divideCeil(shape.queries, schedule.getQueryTile()));
+  int64_t items = countQueryTiles(shape, schedule);
   if (items < 1 || items >= target.getCores())
     return schedule;
   auto keys = int64_t(shape.visible * double(shape.keys));
@@ -312,11 +310,7 @@ static ScheduleAttr splitForCores(ScheduleAttr schedule,
     return schedule;
   LDBG() << items << " tiles of queries for " << target.getCores()
          << " cores: keys are split into " << parts << " parts";
-  return ScheduleAttr::get(schedule.getContext(), schedule.getQueryTile(),
-                           schedule.getKeyTile(), schedule.getOrder(),
-                           schedule.getWarps(), schedule.getStages(),
-                           schedule.getMaximum(), schedule.getBlocks(),
-                           schedule.getProducts(), parts);
+  return schedule.with({.split = parts});
 }
 
 ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,

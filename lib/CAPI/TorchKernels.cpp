@@ -428,8 +428,9 @@ bool Call::launch(llvm::ArrayRef<Sizes> shapes, bool isSwapped,
 // Kernels
 //===----------------------------------------------------------------------===//
 
-static bool readTensors(ListHandle list,
-                        llvm::SmallVectorImpl<Tensor> &tensors) {
+/// Reads the tensors or integers of a list; returns false where PyTorch fails.
+template <typename T>
+static bool readList(ListHandle list, llvm::SmallVectorImpl<T> &elements) {
   size_t size;
   if (torch.getListSize(list, &size))
     return false;
@@ -437,21 +438,7 @@ static bool readTensors(ListHandle list,
     StableValue item;
     if (torch.getListItem(list, i, &item))
       return false;
-    tensors.emplace_back(item);
-  }
-  return true;
-}
-
-static bool readNumbers(ListHandle list,
-                        llvm::SmallVectorImpl<int64_t> &numbers) {
-  size_t size;
-  if (torch.getListSize(list, &size))
-    return false;
-  for (size_t i = 0; i < size; ++i) {
-    StableValue item;
-    if (torch.getListItem(list, i, &item))
-      return false;
-    numbers.push_back(int64_t(item));
+    elements.emplace_back(item);
   }
   return true;
 }
@@ -469,8 +456,8 @@ static bool call(StableValue *stack) {
   llvm::SmallVector<Tensor, 2> results;
   Call call(*function);
   ListHandle list;
-  if (!readTensors(tensors.handle, operands) ||
-      !readNumbers(integers.handle, numbers)) {
+  if (!readList(tensors.handle, operands) ||
+      !readList(integers.handle, numbers)) {
     lastMessage = "cannot read the operands";
     return false;
   }
@@ -580,8 +567,8 @@ static bool attend(StableValue *stack, bool isGpu) {
   llvm::SmallVector<int64_t, 8> numbers;
   const char *text;
   size_t length;
-  if (!readTensors(captures.handle, operands) ||
-      !readNumbers(integers.handle, numbers) ||
+  if (!readList(captures.handle, operands) ||
+      !readList(integers.handle, numbers) ||
       torch.getStringData(string.handle, &text) ||
       torch.getStringLength(string.handle, &length)) {
     lastMessage = "cannot read the operands";
@@ -640,7 +627,7 @@ static bool accept(StableValue *stack) {
   llvm::SmallVector<int64_t, 8> numbers;
   const char *text;
   ListHandle list;
-  if (!readNumbers(integers.handle, numbers) ||
+  if (!readList(integers.handle, numbers) ||
       torch.getStringData(string.handle, &text) ||
       llvm::ArrayRef(numbers) != llvm::ArrayRef<int64_t>({1, 2}) ||
       llvm::StringRef(text) != "text" || torch.createList(0, &list)) {

@@ -26,8 +26,7 @@ int64_t fovea::attn::getFewQueries(OnlineAttentionOp op, int64_t lanes) {
   bool isFew = rows && *rows >= 1 && 2 * *rows <= lanes &&
                cast<MemRefType>(op.getAcc().getType()).getDimSize(2) == lanes;
   if (!isFew || op.hasQueryPairs() || ShapedType::isDynamic(features) ||
-      features % lanes != 0 || !key.isLastDimUnitStride() ||
-      !llvm::isPowerOf2_64(lanes))
+      features % lanes != 0 || !key.isLastDimUnitStride())
     return 0;
   return *rows;
 }

@@ -204,15 +204,8 @@ void BackwardKernel::emitMatrixBlock(Value firstKey) {
   tiles.packPairs(op.getKey(), place, keptKeys, block.keys,
                   Tiles::Pairing::Neighbours, keyPairs);
 
-  // A group is a tile of its own to the steps that follow.
-  Value tileRow = block.at.row, tileRows = block.rows,
-        tileGroups = block.usedGroups;
-  block.usedGroups = b.index(1);
-  b.loop(zero, tileGroups, 1, [&](Value group) {
-    firstQuery = b.mul(group, block.groupQueries());
-    block.at.row = b.add(tileRow, firstQuery);
-    block.rows =
-        b.min(b.index(block.groupQueries()), b.sub(tileRows, firstQuery));
+  block.forGroupTiles([&](Value group, Value first) {
+    firstQuery = first;
     if (!block.boundsKeys)
       return emitMatrixGroup(firstKey, group, keys, values);
     IndexRange kept = tiles.getKept(zero, block.groupQueries());
@@ -232,9 +225,6 @@ void BackwardKernel::emitMatrixBlock(Value firstKey) {
            });
   });
   firstQuery = zero;
-  block.at.row = tileRow;
-  block.rows = tileRows;
-  block.usedGroups = tileGroups;
 
   auto getQueries = [&](Value key) {
     return intersect(b, block.getQueries(key, kSide), keptQueries);

@@ -12,10 +12,11 @@
 //   values   [query][feature]: weights with a query's in a row, times values in
 //                              pairs of keys
 //
-// Both operands of both products are in scratch, in whole tiles. Keys and
-// values of a block are packed once for all queries; then one group of queries
-// after the other takes all steps of the block, so that its scores stay in the
-// fast memory from step to step.
+// Keys are read where they lie, unless there are fewer than a tile has or their
+// features lie apart; queries come packed. Values of a block are packed in
+// scratch once for all queries; then one group of queries after the other takes
+// all steps of the block, so that its scores stay in the fast memory from step
+// to step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -394,15 +395,8 @@ void fovea::attn::emitMatrixBlock(OnlineKernel &kernel,
                     tiles.getKept(b.index(0), kernel.shape.queries),
                     kernel.keys, Tiles::Pairing::Neighbours, kernel.valueBlock);
 
-  // A group is a tile of its own to the steps that follow.
-  Value tileRow = kernel.at.row, tileRows = kernel.rows,
-        tileGroups = kernel.usedGroups;
-  kernel.usedGroups = b.index(1);
-  b.loop(b.index(0), tileGroups, 1, [&](Value group) {
-    kernel.firstQuery = b.mul(group, kernel.groupQueries());
-    kernel.at.row = b.add(tileRow, kernel.firstQuery);
-    kernel.rows = b.min(b.index(kernel.groupQueries()),
-                        b.sub(tileRows, kernel.firstQuery));
+  kernel.forGroupTiles([&](Value, Value first) {
+    kernel.firstQuery = first;
     if (!kernel.boundsKeys)
       return emitGroup();
     // Nothing changes for queries that keep none of the keys.
@@ -413,7 +407,4 @@ void fovea::attn::emitMatrixBlock(OnlineKernel &kernel,
   });
   kernel.keyBlock = scratch;
   kernel.firstQuery = b.index(0);
-  kernel.at.row = tileRow;
-  kernel.rows = tileRows;
-  kernel.usedGroups = tileGroups;
 }

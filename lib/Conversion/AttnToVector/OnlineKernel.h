@@ -69,8 +69,10 @@ struct OnlineKernel : ScoreBlock {
   mlir::Value weights = {};   ///< [query][key] in bf16, for matrix tiles
   mlir::Value alpha = {};     ///< [query]: factor that rescales the accumulator
   mlir::Value queryRows = {}; ///< [fewQueries][D]: queries as rows, or null
-  mlir::Value keyBlock = {};  ///< [blockKeys][D]: converted keys, or null
-  mlir::Value valueBlock = {}; ///< [blockKeys][features of a tile]: likewise
+  mlir::Value keyBlock = {};  ///< [keys][D]: copied or converted keys, or null
+  /// [blockKeys][features of a tile]: converted values, or null; for matrix
+  /// tiles [blockKeys / 2][2 * Dv], pairs of keys.
+  mlir::Value valueBlock = {};
 };
 
 /// Creates the memory of a kernel's scratch: static sizes on the stack of the

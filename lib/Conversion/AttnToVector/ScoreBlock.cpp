@@ -73,6 +73,20 @@ void ScoreBlock::forGroups(llvm::function_ref<void(Value, IndexRange)> body) {
   });
 }
 
+void ScoreBlock::forGroupTiles(llvm::function_ref<void(Value, Value)> body) {
+  Value tileRow = at.row, tileRows = rows, tileGroups = usedGroups;
+  usedGroups = b.index(1);
+  b.loop(b.index(0), tileGroups, 1, [&](Value group) {
+    Value first = b.mul(group, groupQueries());
+    at.row = b.add(tileRow, first);
+    rows = b.min(b.index(groupQueries()), b.sub(tileRows, first));
+    body(group, first);
+  });
+  at.row = tileRow;
+  rows = tileRows;
+  usedGroups = tileGroups;
+}
+
 static SmallVector<Value> groupIndices(ScoreBlock &block, Value row,
                                        Value column, int64_t v) {
   SmallVector<Value> indices;

@@ -53,6 +53,12 @@ struct ScoreBlock {
   void
   forGroups(llvm::function_ref<void(mlir::Value column, IndexRange keys)> body);
 
+  /// Builds `body(group, its first query)` for all groups in use, each of which
+  /// is the whole block meanwhile: `at`, `rows` and `usedGroups` are the
+  /// group's.
+  void forGroupTiles(
+      llvm::function_ref<void(mlir::Value group, mlir::Value first)> body);
+
   /// Loads the group's vectors of row `row` of `memref: [rows][query]`, or of
   /// `memref: [query]` where `row` is null.
   llvm::SmallVector<mlir::Value> loadGroup(mlir::Value memref, mlir::Value row,

@@ -82,7 +82,7 @@ void TileLaunchToGpu::useTensorMaps(LaunchOp launch, OpBuilder &builder) {
   auto describe = [&](OpOperand &memref, SharedType tile,
                       DenseI64ArrayAttr dims) {
     auto source = dyn_cast<MemRefType>(memref.get().getType());
-    if (!source || !tile || !suitsTensorMap(source, dims, tile))
+    if (!source || !suitsTensorMap(source, dims, tile))
       return;
     Value &map = maps[{memref.get(), tile, dims}];
     if (!map) {

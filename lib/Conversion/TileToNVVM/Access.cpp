@@ -30,8 +30,6 @@ ThreadPart fovea::tile::getThreadPart(OpBuilder &builder, Operation *op,
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// Rows after which a swizzle repeats.
-static constexpr int64_t kSwizzledRows = 8;
 /// Bytes that a swizzle moves as a whole.
 static constexpr int64_t kUnitBytes = 16;
 

@@ -668,8 +668,7 @@ struct ConvertWrite final : OpConversionPattern<WriteOp> {
       return op.emitOpError("expected a ring with barriers, which ")
              << arch.name << " has not";
     FragmentType value = op.getValue().getType();
-    SmallVector<int64_t> permutation;
-    if (op.getColumn() && value.getLayout().getColumnWarps(permutation) != 1)
+    if (op.getColumn() && !value.getLayout().hasWholeRows())
       return op.emitOpError("expected warps that own whole rows, got ")
              << value;
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);

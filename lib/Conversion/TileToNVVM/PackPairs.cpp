@@ -13,6 +13,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -166,25 +167,15 @@ static void roundPair(vector::FromElementsOp op, IRRewriter &rewriter) {
                                                pair);
 }
 
-/// Appends the loops and branches within `region`: the last first, and outer
-/// ones before inner ones. What an op yields or begins with, ops after it in
-/// this order may give.
-static void appendUsersFirst(Region &region,
-                             SmallVectorImpl<Operation *> &ops) {
-  for (Block &block : llvm::reverse(region))
-    for (Operation &op : llvm::reverse(block)) {
-      if (isa<scf::ForOp, scf::IfOp>(op))
-        ops.push_back(&op);
-      for (Region &nested : llvm::reverse(op.getRegions()))
-        appendUsersFirst(nested, ops);
-    }
-}
-
 void fovea::tile::packPairs(Operation *root) {
   IRRewriter rewriter(root->getContext());
+  // The last come first, and outer ones before inner ones: what an op yields or
+  // begins with, ops after it in this order may give.
   SmallVector<Operation *> ops;
-  for (Region &region : root->getRegions())
-    appendUsersFirst(region, ops);
+  root->walk<WalkOrder::PreOrder, ReverseIterator>([&](Operation *op) {
+    if (isa<scf::ForOp, scf::IfOp>(op))
+      ops.push_back(op);
+  });
   for (Operation *op : ops) {
     if (auto loop = dyn_cast<scf::ForOp>(op))
       carryPairs(loop, rewriter);

@@ -10,10 +10,9 @@
 // use completes one phase of both. The phase of use u of slot u mod n has the
 // parity of u / n; a thread that waits for the other parity waits for the phase
 // before, which for the first uses of empty slots is always complete. Rings
-// whose copies leave out rows have one barrier more: the thread that starts a
-// copy of a tile with such rows waits for the copy there, and writes the zeros.
-// A thread that acquires a slot which another ring shares waits until it is
-// empty in both.
+// whose copies leave out rows have one barrier more: a thread waits for the copy
+// of a tile with such rows there, before zeros are written. A thread that
+// acquires a slot which another ring shares waits until it is empty in both.
 //
 // On Ampere, where all threads of the block copy and read, rings have no
 // barriers: a thread that waits for a slot waits for its own copies
@@ -122,11 +121,10 @@ RingReaders::RingReaders(Operation *root) {
   root->walk([&](RingOp op) {
     Reader &reader = readers[op.getRing()];
     reader.hasRows = hasRows(op);
-    for (Operation *user : op.getRing().getUsers())
-      if (auto sharer = dyn_cast<RingOp>(user))
-        reader.sharers.push_back(sharer);
     llvm::SmallPtrSet<Operation *, 4> programs;
     for (Operation *user : op.getRing().getUsers()) {
+      if (auto sharer = dyn_cast<RingOp>(user))
+        reader.sharers.push_back(sharer);
       auto role = user->getParentOfType<RoleOp>();
       if (isa<ReleaseOp>(user) && programs.insert(role).second)
         reader.arrivals +=

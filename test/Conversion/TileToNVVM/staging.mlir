@@ -63,6 +63,7 @@ gpu.module @kernels {
   // CHECK:         llvm.inline_asm {{.*}}mbarrier.try_wait.parity{{.*}} %[[EMPTY]], %[[PARITY]]
   // CHECK:         cp.async.bulk.tensor
   // CHECK:       nvvm.setmaxregister increase 240{{$}}
+  // CHECK:         llvm.insertelement %arg35,
   // CHECK-COUNT-16: llvm.store {{.*}} {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<3>
   // CHECK-NOT:     llvm.store
   // CHECK:       gpu.return

@@ -4,10 +4,9 @@ In the clean cache, slots behind a sequence's length hold zeros and the numbers 
 pages behind it are 0. In the poisoned one the slots hold NaN, and so do pages
 that no sequence has; the numbers are far out of range."""
 
-import pathlib
-import sys
-
 import numpy as np
+
+import poisoned
 
 # No key; one; a tile of 64 less, exactly and more; two tiles less; all.
 LENGTHS = np.array([0, 1, 63, 64, 65, 127, 140], np.int32)
@@ -57,14 +56,4 @@ def write(folder):
         np.save(folder / f"rows-{name}", rows.astype(np.float16))
 
 
-def compare(names):
-    clean, *others = (np.load(name) for name in names)
-    assert np.isfinite(clean).all(), f"{names[0]} is not finite"
-    for name, other in zip(names[1:], others):
-        assert np.array_equal(clean, other), f"{name} differs from {names[0]}"
-
-
-if sys.argv[1] == "write":
-    write(pathlib.Path(sys.argv[2]))
-else:
-    compare(sys.argv[2:])
+poisoned.run(write)

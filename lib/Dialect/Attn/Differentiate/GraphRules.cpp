@@ -103,6 +103,23 @@ static AttentionBackwardOp buildGradients(OpBuilder &builder, AttentionOp op,
   return gradients;
 }
 
+/// Returns true if a part has no key, as its log-sum-exp says, and else the
+/// part's share of all keys, `exp(part - all)`, in `type`.
+static std::pair<Value, Value> buildShare(OpBuilder &builder, Location loc,
+                                          FloatType type, Value part,
+                                          Value all) {
+  Formula wide = {builder, loc, builder.getF64Type()};
+  Formula f = {builder, loc, type};
+  part = wide.convert(part);
+  all = wide.convert(all);
+  // No key has minus infinity less minus infinity.
+  Value isEmpty = wide.compare(arith::CmpFPredicate::OEQ, part,
+                               -std::numeric_limits<double>::infinity());
+  Value difference =
+      wide.select(isEmpty, wide.number(0.0), wide.sub(part, all));
+  return {isEmpty, f.make<math::ExpOp>(f.convert(difference))};
+}
+
 /// Adds the gradients of the state that attention starts from. With
 /// `p0 = exp(lse0 - lse)` they are `do0 = p0 * do` and `dlse0 = p0 * (sum over
 /// d of do * o0 - delta)`.
@@ -112,41 +129,29 @@ static void pullState(Backward &backward, AttentionOp op, Value gradient,
   Location loc = op.getLoc();
   Value initOutput = op.getInitOutput(), initLse = op.getInitLse();
   FloatType type = op.getAccumulationType();
-  SmallVector<unsigned> dims;
-  for (int64_t dim :
-       getInitDims(cast<RankedTensorType>(initLse.getType()).getRank()))
-    dims.push_back(dim);
-  auto build = [&](unsigned rank, ArrayRef<unsigned> outer, Value ofRows,
-                   Value ofFeatures, Value like,
+  SmallVector<unsigned> dims(
+      getInitDims(cast<RankedTensorType>(initLse.getType()).getRank()));
+  auto build = [&](unsigned rank, ArrayRef<unsigned> outer, Value input,
+                   Value like,
                    llvm::function_ref<Value(Formula &, Value, Value)> term) {
     LoopNest nest;
     nest.sizes = tensor::getMixedSizes(builder, loc, gradient);
     nest.sizes.resize(rank);
-    AffineMap rows = mapTo(builder, rank, {0, 1, 2});
     nest.addInput(initLse, mapTo(builder, rank, dims));
-    nest.addInput(op.getLse(), rows);
-    nest.addInput(ofRows ? ofRows : ofFeatures,
-                  ofRows ? rows : mapAll(builder, rank));
+    nest.addInput(op.getLse(), mapTo(builder, rank, {0, 1, 2}));
+    nest.addInput(input, mapAll(builder, rank));
     Value sum = buildSum(
         builder, loc, nest, outer, cast<FloatType>(getElementTypeOrSelf(like)),
         [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
-          Formula wide = {b, l, b.getF64Type()};
           Formula f = {b, l, type};
-          Value first = wide.convert(in[0]), all = wide.convert(in[1]);
-          // No key has minus infinity less minus infinity.
-          Value isEmpty =
-              wide.compare(arith::CmpFPredicate::OEQ, first,
-                           -std::numeric_limits<double>::infinity());
-          Value difference =
-              wide.select(isEmpty, wide.number(0.0), wide.sub(first, all));
-          Value share = f.make<math::ExpOp>(f.convert(difference));
+          auto [isEmpty, share] = buildShare(b, l, type, in[0], in[1]);
           return f.select(isEmpty, f.number(0.0),
                           term(f, share, f.convert(in[2])));
         });
     backward.add(loc, like, castTensor(builder, loc, sum, like.getType()));
   };
   if (initOutput && backward.isVaried(initOutput))
-    build(4, {0, 1, 2, 3}, Value(), gradient, initOutput,
+    build(4, {0, 1, 2, 3}, gradient, initOutput,
           [](Formula &f, Value share, Value x) { return f.mul(share, x); });
   if (!backward.isVaried(initLse))
     return;
@@ -157,7 +162,7 @@ static void pullState(Backward &backward, AttentionOp op, Value gradient,
         buildDelta(builder, loc, gradient, initOutput, Value(), rowType);
     delta = arith::SubFOp::create(builder, loc, delta, sums);
   }
-  build(3, dims, delta, Value(), initLse, [](Formula &f, Value share, Value x) {
+  build(3, dims, delta, initLse, [](Formula &f, Value share, Value x) {
     return f.neg(f.mul(share, x));
   });
 }
@@ -268,7 +273,8 @@ static void pull(Backward &backward, MergeOp op) {
   Value lseGradient = op.getLse() ? backward.lookup(op.getLse()) : Value();
   auto outputType = cast<RankedTensorType>(op.getOutput().getType());
   auto rowType = RankedTensorType::get(outputType.getShape().drop_back(), type);
-  // Merged again, where the op has no log-sum-exp of its own.
+  // The op is replaced by one with a log-sum-exp in f64, from which weights are
+  // computed.
   OpBuilder forward(op);
   auto merged =
       MergeOp::create(forward, loc, outputType,
@@ -301,16 +307,9 @@ static void pull(Backward &backward, MergeOp op) {
     return buildSum(
         builder, loc, nest, outer, cast<FloatType>(getElementTypeOrSelf(like)),
         [&](OpBuilder &b, Location l, IndexFn, ValueRange in) -> Value {
-          Formula wide = {b, l, b.getF64Type()};
           Formula f = {b, l, type};
-          Value part = wide.convert(in[0]), all = wide.convert(in[1]);
-          Value isEmpty =
-              wide.compare(arith::CmpFPredicate::OEQ, part,
-                           -std::numeric_limits<double>::infinity());
-          Value difference =
-              wide.select(isEmpty, wide.number(0.0), wide.sub(part, all));
-          SmallVector<Value> values = {
-              f.make<math::ExpOp>(f.convert(difference))};
+          auto [isEmpty, share] = buildShare(b, l, type, in[0], in[1]);
+          SmallVector<Value> values = {share};
           for (Value value : in.drop_front(2))
             values.push_back(f.convert(value));
           return f.select(isEmpty, f.number(0.0), term(f, values));

@@ -104,23 +104,6 @@ static std::optional<Forward> matchForward(AttentionBackwardOp op) {
   return forward;
 }
 
-/// Erases `op` and the ops that only it needed.
-static void eraseUnused(RewriterBase &rewriter, Operation *op) {
-  // A set: an op that several others use waits once.
-  SetVector<Operation *> worklist;
-  worklist.insert(op);
-  while (!worklist.empty()) {
-    Operation *next = worklist.pop_back_val();
-    if (!isOpTriviallyDead(next))
-      continue;
-    SmallVector<Value> operands(next->getOperands());
-    rewriter.eraseOp(next);
-    for (Value operand : operands)
-      if (Operation *defining = operand.getDefiningOp())
-        worklist.insert(defining);
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Recomputing
 //===----------------------------------------------------------------------===//
@@ -183,9 +166,9 @@ static void recompute(RewriterBase &rewriter, AttentionBackwardOp op,
       rewriter.replaceAllUsesWith(lse, castTensor(rewriter, lse.getLoc(),
                                                   attention.getLse(),
                                                   lse.getType()));
-      eraseUnused(rewriter, lse);
+      eraseUnused(lse);
     }
-  eraseUnused(rewriter, forward.values);
+  eraseUnused(forward.values);
 }
 
 //===----------------------------------------------------------------------===//

@@ -191,6 +191,14 @@ void AttnDialect::registerAttributes() {
       >();
 }
 
+ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
+  return get(getContext(), getQueryTile(), getKeyTile(), getOrder(), getWarps(),
+             getStages(), changes.maximum.value_or(getMaximum()),
+             changes.blocks.value_or(getBlocks()), getProducts(),
+             changes.split.value_or(getSplit()),
+             changes.gradients ? changes.gradients : getGradients());
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t queryTile, int64_t keyTile,
                                    WorkOrder order, int64_t warps,

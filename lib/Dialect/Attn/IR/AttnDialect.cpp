@@ -107,6 +107,21 @@ SmallVector<Value> fovea::attn::getCaptures(Operation *op) {
   return captures.takeVector();
 }
 
+void fovea::attn::eraseUnused(Operation *op) {
+  // A set: an op that several others use waits once.
+  SetVector<Operation *> worklist;
+  worklist.insert(op);
+  while (!worklist.empty()) {
+    Operation *next = worklist.pop_back_val();
+    if (!isOpTriviallyDead(next))
+      continue;
+    for (Value operand : next->getOperands())
+      if (Operation *defining = operand.getDefiningOp())
+        worklist.insert(defining);
+    next->erase();
+  }
+}
+
 bool fovea::attn::isSameSize(OpFoldResult a, OpFoldResult b) {
   if (isEqualConstantIntOrValue(a, b))
     return true;

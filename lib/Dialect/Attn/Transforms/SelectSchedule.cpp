@@ -78,11 +78,7 @@ private:
     SmallVector<std::string> texts;
     GradientsAttr gradients =
         selectGradients(op, schedule, target, deterministic, texts);
-    op.setScheduleAttr(ScheduleAttr::get(
-        op.getContext(), schedule.getQueryTile(), schedule.getKeyTile(),
-        schedule.getOrder(), schedule.getWarps(), schedule.getStages(),
-        schedule.getMaximum(), schedule.getBlocks(), schedule.getProducts(),
-        schedule.getSplit(), gradients));
+    op.setScheduleAttr(schedule.with({.gradients = gradients}));
     for (const std::string &text : texts)
       remark::passed(
           op.getLoc(),

@@ -96,8 +96,6 @@ SharedType LoadAsyncOp::getCopiedTile() {
   if (!getRuns())
     return tile;
   auto runs = static_cast<int64_t>(*getRuns());
-  // The period of a swizzle.
-  constexpr int64_t kSwizzledRows = 8;
   if (runs % kSwizzledRows)
     return {};
   return SharedType::get(getContext(), {runs, tile.getShape().back()},

@@ -213,6 +213,11 @@ LayoutAttr::getColumnWarps(SmallVectorImpl<int64_t> &permutation) const {
   return std::nullopt;
 }
 
+bool LayoutAttr::hasWholeRows() const {
+  SmallVector<int64_t> permutation;
+  return getColumnWarps(permutation) == int64_t(1);
+}
+
 LayoutAttr LayoutAttr::getBlocked(MLIRContext *context, ArrayRef<int64_t> shape,
                                   int64_t threads, int64_t vector) {
   SmallVector<Digit> registerDigits, threadDigits;

@@ -205,8 +205,9 @@ TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 bool fovea::tile::suitsTensorMap(MemRefType source, ArrayRef<int64_t> dims,
                                  SharedType tile) {
-  // A box has at most 256 elements along each dimension.
-  constexpr int64_t kLargestRank = 5, kLargestBox = 256;
+  constexpr int64_t kLargestRank = 5;
+  if (!tile)
+    return false;
   int64_t rowBytes = tile.getShape().back() * tile.getElementBytes();
   bool isRow =
       tile.getShape().front() == 1 && rowBytes % kTensorMapAlignment == 0;

@@ -7,7 +7,7 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
-#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Dialect/Tile/IR/TensorMaps.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -250,14 +250,14 @@ int64_t RunAnalysis::findDimension() {
 }
 
 void FormBoxes::formRuns(LoadOp load) {
-  // The period of a swizzle, and the most rows of a box; and the fewest of a
-  // part of a tile: threads copy 8 rows sooner than a box does (H200, 64k keys:
-  // 98 us for pages of one row, by threads; 128 for pages of 8, by boxes).
-  constexpr int64_t kPeriod = 8, kMost = 256, kFewest = 16;
+  // The fewest rows of a part of a tile: threads copy 8 rows sooner than a box
+  // does (H200, 64k keys: 98 us for pages of one row, by threads; 128 for pages
+  // of 8, by boxes).
+  constexpr int64_t kFewest = 16;
   int64_t rows =
       cast<SharedType>(load.getResult().getType()).getShape().front();
-  for (int64_t length = std::min(rows, kMost) / kPeriod * kPeriod; length > 0;
-       length -= kPeriod) {
+  for (int64_t length = std::min(rows, kLargestBox) / kSwizzledRows * kSwizzledRows;
+       length > 0; length -= kSwizzledRows) {
     if (rows % length || (length < kFewest && length < rows))
       continue;
     int64_t dim = RunAnalysis(load.getPlace(), length).findDimension();

@@ -63,6 +63,8 @@ private:
   /// may be no next item.
   SmallVector<Value> emitSequence(OpBuilder &builder, IRMapping mapping,
                                   IRMapping next, Value hasNext);
+  /// Returns the tiles of an item that `waits` give.
+  SmallVector<Value> getTiles(const IRMapping &mapping);
   /// Returns true if a late result is the last product's, which an item without
   /// steps gives as zero.
   bool isLastSum(OpResult result);
@@ -299,6 +301,12 @@ createIf(OpBuilder &builder, Location loc, Value condition,
   return SmallVector<Value>(branch.getResults());
 }
 
+SmallVector<Value> ItemLoop::getTiles(const IRMapping &mapping) {
+  return llvm::map_to_vector(waits, [&](Operation *wait) {
+    return mapping.lookup(wait->getResult(0));
+  });
+}
+
 SmallVector<Value> ItemLoop::emitStart(OpBuilder &builder, IRMapping &mapping) {
   Location loc = items.getLoc();
   clone(builder, waits, mapping);
@@ -313,8 +321,7 @@ SmallVector<Value> ItemLoop::emitStart(OpBuilder &builder, IRMapping &mapping) {
         return SmallVector<Value>{
             createZero(nested, loc, firstWait.getResult().getType())};
       });
-  for (Operation *wait : waits)
-    values.push_back(mapping.lookup(wait->getResult(0)));
+  llvm::append_range(values, getTiles(mapping));
   return values;
 }
 
@@ -340,8 +347,7 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
   clone(builder, headRest, next);
 
   SmallVector<Value> values = lookup(firstWait.getResult(), next);
-  for (Operation *wait : waits)
-    values.push_back(next.lookup(wait->getResult(0)));
+  llvm::append_range(values, getTiles(next));
   return values;
 }
 
@@ -382,8 +388,7 @@ SmallVector<Value> ItemLoop::emitSequence(OpBuilder &builder, IRMapping mapping,
       [&](OpBuilder &nested) {
         SmallVector<Value> values{
             createZero(nested, loc, firstWait.getResult().getType())};
-        for (Operation *wait : waits)
-          values.push_back(mapping.lookup(wait->getResult(0)));
+        llvm::append_range(values, getTiles(mapping));
         return values;
       });
 }

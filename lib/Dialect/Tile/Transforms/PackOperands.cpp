@@ -49,7 +49,7 @@ static bool isAccessedByDescriptor(BlockArgument argument) {
   auto type = cast<MemRefType>(argument.getType());
   return llvm::any_of(argument.getUsers(), [&](Operation *user) {
     if (auto load = dyn_cast<LoadAsyncOp>(user))
-      return load.getSource() == argument && load.getCopiedTile() &&
+      return load.getSource() == argument &&
              suitsTensorMap(type, load.getDims(), load.getCopiedTile());
     if (auto store = dyn_cast<StoreAsyncOp>(user))
       return store.getTarget() == argument &&

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Schedule.h"
+
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
@@ -13,7 +15,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 #define DEBUG_TYPE "tile-specialize-warps"
@@ -110,17 +111,12 @@ public:
       if (getWork(op) != work)
         return;
       hasWork = true;
-      auto load = dyn_cast<LoadAsyncOp>(op);
-      hasRuns |= load && load.getRuns();
       addUsed(op);
       addAncestors(op);
     });
   }
 
   bool isEmpty() const { return !hasWork; }
-  /// Returns true if several threads share the work: those that copy runs of
-  /// rows.
-  bool isShared() const { return hasRuns; }
 
   /// Clones the needed ops of a block, except its terminator.
   void clone(Block &block, OpBuilder &builder, IRMapping &mapping) const;
@@ -138,7 +134,7 @@ private:
 
   Block *body;
   Work work;
-  bool hasWork = false, hasRuns = false;
+  bool hasWork = false;
   DenseSet<Value> values;
   DenseSet<Operation *> ops;
 };
@@ -199,9 +195,7 @@ void RoleSlice::add(Value value) {
 }
 
 void RoleSlice::addUsed(Operation *op) {
-  SetVector<Value> used(op->operand_begin(), op->operand_end());
-  getUsedValuesDefinedAbove(op->getRegions(), used);
-  for (Value value : used)
+  for (Value value : getUsedValues(op))
     add(value);
 }
 
@@ -286,6 +280,8 @@ struct Service {
   RoleSlice slice;
   /// The lane of turns that this role serves, if several do the same work.
   int64_t lane = 0;
+  /// True if several threads share the work: those that copy runs of rows.
+  bool isShared = false;
 };
 } // namespace
 
@@ -380,13 +376,14 @@ void SpecializeWarps::specialize(LaunchOp launch) {
 
   // The registers that a thread gets at the launch, and their redistribution.
   int64_t warps = launch.getWarps();
+  bool hasRuns = copiesRuns(body);
   IntegerAttr serviceRegisters, computeRegisters;
   OpBuilder builder(body.getTerminator());
   if (auto registers = machine::dealRegisters(
           machine::getGpuOrDefault(launch).getRegistersPerCore(), warps)) {
     // Places of rows are computed in registers, which each warp group leaves.
     constexpr int64_t kFewestForPlaces = 32, kLeft = 8;
-    if (copiesRuns(body) && registers->service < kFewestForPlaces) {
+    if (hasRuns && registers->service < kFewestForPlaces) {
       registers->compute -= kLeft;
       registers->service += kLeft * (warps / kGroupWarps);
     }
@@ -419,7 +416,7 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   // These roles share a warp group before the others.
   SmallVector<Service> services;
   if (RoleSlice slice(*compute, Work::Copy); !slice.isEmpty())
-    services.push_back({"load", std::move(slice)});
+    services.push_back({"load", std::move(slice), /*lane=*/0, hasRuns});
   if (RoleSlice slice(*compute, Work::Send);
       !slice.isEmpty() && canSend(*compute)) {
     int64_t lanes = getNumLanes(*compute);
@@ -432,10 +429,10 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   for (const auto &[index, service] : llvm::enumerate(services)) {
     int64_t share = free / static_cast<int64_t>(services.size() - index);
     LDBG() << "  role " << service.name << ": "
-           << (service.slice.isShared() ? "the threads" : "one thread")
+           << (service.isShared ? "the threads" : "one thread")
            << " of " << share << " warps";
     Block *body = addRole(service.name, share, serviceRegisters,
-                          /*isSingle=*/!service.slice.isShared());
+                          /*isSingle=*/!service.isShared);
     free -= share;
     OpBuilder nested(body->getTerminator());
     IRMapping mapping;

@@ -80,13 +80,17 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
   return {};
 }
 
-/// Returns the tile of shared memory for some columns of what is stored; null
-/// if TMA cannot store them.
-static SharedType getStagedTile(StoreOp store, int64_t columns) {
+/// Returns the tile of shared memory for so many columns of what is stored, or
+/// for all of them; null if TMA cannot store it.
+static SharedType
+getStagedTile(StoreOp store, std::optional<int64_t> columns = std::nullopt) {
   FragmentType value = store.getValue().getType();
-  auto tile =
-      SharedType::get(store.getContext(), {value.getShape()[0], columns},
-                      value.getElementType(), /*swizzle=*/0);
+  if (value.getRank() != 2 || store.getValid())
+    return {};
+  auto tile = SharedType::get(
+      store.getContext(),
+      {value.getShape()[0], columns.value_or(value.getShape()[1])},
+      value.getElementType(), /*swizzle=*/0);
   tile = tile.cloneWith(tile.getWidestSwizzle());
   return suitsTensorMap(store.getTarget().getType(), store.getDims(), tile)
              ? tile
@@ -94,22 +98,16 @@ static SharedType getStagedTile(StoreOp store, int64_t columns) {
 }
 
 SmallVector<SharedType> fovea::tile::getStagedTiles(StoreOp store) {
-  FragmentType value = store.getValue().getType();
-  if (value.getRank() != 2 || store.getValid())
-    return {};
-  SmallVector<SharedType> tiles;
-  int64_t columns = value.getShape()[1];
-  SharedType whole = getStagedTile(store, columns);
+  SharedType whole = getStagedTile(store);
   if (!whole)
     return {};
-  tiles.push_back(whole);
+  SmallVector<SharedType> tiles{whole};
   // Parts are whole panels, and warps write whole rows of them; sums of blocks
   // that take turns are added at once.
-  SmallVector<int64_t> permutation;
-  LayoutAttr layout = value.getLayout();
-  if (store.getAdd() ||
-      (layout && layout.getColumnWarps(permutation) != int64_t(1)))
+  LayoutAttr layout = store.getValue().getType().getLayout();
+  if (store.getAdd() || (layout && !layout.hasWholeRows()))
     return tiles;
+  int64_t columns = whole.getShape()[1];
   for (int64_t panels = whole.getNumPanels(); panels % 2 == 0; panels /= 2) {
     columns /= 2;
     if (columns % whole.getPanelColumns())
@@ -120,16 +118,15 @@ SmallVector<SharedType> fovea::tile::getStagedTiles(StoreOp store) {
 }
 
 bool fovea::tile::canTakePlace(StoreOp store, Value operand) {
-  SmallVector<SharedType> tiles = getStagedTiles(store);
+  SharedType whole = getStagedTile(store);
   auto tile = cast<SharedType>(operand.getType());
   Block *block = store->getBlock();
-  SmallVector<int64_t> permutation;
   LayoutAttr layout = store.getValue().getType().getLayout();
-  if (store.getAdd() || tiles.empty() ||
+  if (store.getAdd() || !whole ||
       operand.getDefiningOp()->getBlock() != block ||
-      getSlotBytes(tiles.front()) > getSlotBytes(tile) ||
-      tiles.front().getShape()[0] != tile.getShape()[0] || !layout ||
-      layout.getColumnWarps(permutation) != int64_t(1))
+      getSlotBytes(whole) > getSlotBytes(tile) ||
+      whole.getShape()[0] != tile.getShape()[0] || !layout ||
+      !layout.hasWholeRows())
     return false;
   // By WGMMA, of which a warp reads its own rows of the left operand alone.
   return llvm::all_of(operand.getUses(), [&](OpOperand &use) {
@@ -162,8 +159,7 @@ static bool hasRoom(SharedType tile, LaunchOp launch) {
 }
 
 void StageStores::stageAdd(StoreOp store, LaunchOp launch) {
-  SmallVector<SharedType> tiles = getStagedTiles(store);
-  SharedType tile = tiles.empty() ? SharedType() : tiles.front();
+  SharedType tile = getStagedTile(store);
   StringRef objection;
   if (!tile)
     objection = "TMA cannot store it";
@@ -265,8 +261,7 @@ void StageStores::stageInLoop(StoreOp store, LaunchOp launch) {
 }
 
 void StageStores::stage(StoreOp store) {
-  SmallVector<SharedType> tiles = getStagedTiles(store);
-  SharedType tile = tiles.empty() ? SharedType() : tiles.front();
+  SharedType tile = getStagedTile(store);
   Value ring = tile ? findFreeRing(store, tile.getSizeInBytes()) : Value();
   LDBG() << "store of " << store.getValue().getType() << " at "
          << store.getLoc() << ": "

@@ -43,6 +43,9 @@ mlir::FloatType getAccumulationType(mlir::Type type);
 /// first use.
 llvm::SmallVector<mlir::Value> getCaptures(mlir::Operation *op);
 
+/// Erases `op` if nothing uses it, and then the ops that only it needed.
+void eraseUnused(mlir::Operation *op);
+
 /// Returns true if two sizes are known to be equal: constants, values, or
 /// dimensions of one tensor or memref.
 bool isSameSize(mlir::OpFoldResult a, mlir::OpFoldResult b);

@@ -232,6 +232,16 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     custom<Parts>($warps, $stages, $maximum, $blocks, $products, $split,
                   $gradients) `>`
   }];
+  let extraClassDeclaration = [{
+    struct Changes {
+      std::optional<Maximum> maximum = {};
+      std::optional<Blocks> blocks = {};
+      std::optional<int64_t> split = {};
+      GradientsAttr gradients = {};
+    };
+    /// Returns the schedule with the parts of `changes` that are given.
+    ScheduleAttr with(const Changes &changes) const;
+  }];
   let genVerifyDecl = 1;
 }
 

@@ -937,6 +937,13 @@ def FinalizeOp : Attn_DestinationOp<"finalize",
     or f64. Where `sum` is 0, in rows without a kept key, the output is 0 and
     `lse` is minus infinity; where it is NaN, both are NaN.
 
+    With `init(%lse0)` rows have one more key, of score `%lse0`, a natural
+    logarithm, and of value 0: with `l` the `lse` of above,
+    `lse[i] = log(exp(l[i]) + exp(lse0[i]))`, and the output is multiplied by
+    `exp(l[i] - lse[i])`. Rows without another key have output 0 and `lse0[i]`
+    as `lse`. `%lse0` is `[B, H, Sq]`, `[H, Sq]` or `[H]`, as in
+    `attn.attention`. With `when(%c)` there is such a key only where `%c` holds.
+
     ```mlir
     %o, %l = attn.finalize
         ins(%acc, %max, %sum : tensor<1x1x48x64xf32>, tensor<1x1x48xf32>,

@@ -33,7 +33,7 @@ struct SharedMemoryPlan {
   llvm::DenseMap<mlir::Operation *, int64_t> offsets;
   /// The mbarriers of each ring: `stages` that signal a full slot, then
   /// `stages` that signal an empty slot, then, if copies leave out rows, one on
-  /// which the thread that writes zeros waits for the copy (`hasRows`).
+  /// which a thread waits for the copy before zeros are written (`hasRows`).
   llvm::DenseMap<mlir::Operation *, int64_t> barriers;
   /// The size of all objects together.
   int64_t bytes = 0;

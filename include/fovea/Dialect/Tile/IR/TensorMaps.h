@@ -15,8 +15,11 @@ namespace fovea::tile {
 /// Addresses and strides of a descriptor must be multiples of this many bytes.
 inline constexpr int64_t kTensorMapAlignment = 16;
 
-/// Returns true if TMA can copy tiles of `tile` along `dims` of `source`, given
-/// a suitable address and strides.
+/// The most elements of a box along each dimension.
+inline constexpr int64_t kLargestBox = 256;
+
+/// Returns true if there is a tile, and TMA can copy such tiles along `dims` of
+/// `source`, given a suitable address and strides.
 bool suitsTensorMap(mlir::MemRefType source, llvm::ArrayRef<int64_t> dims,
                     SharedType tile);
 

@@ -40,6 +40,9 @@ struct Digit {
 using machine::kGroupWarps;
 using machine::kWarpSize;
 
+/// Rows after which a swizzle repeats.
+inline constexpr int64_t kSwizzledRows = 8;
+
 /// The names of the dialect's attributes of ops, which its description lists.
 inline constexpr llvm::StringLiteral kStageAttrName = "tile.stage";
 inline constexpr llvm::StringLiteral kOrderAttrName = "tile.order";

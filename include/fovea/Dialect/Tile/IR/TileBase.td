@@ -151,6 +151,8 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     /// none.
     std::optional<int64_t>
     getColumnWarps(::llvm::SmallVectorImpl<int64_t> &permutation) const;
+    /// Returns true if this is the accumulator of warps that own whole rows.
+    bool hasWholeRows() const;
     /// Returns the layout of a tile of any shape whose elements are dealt
     /// row-major to `threads` threads, `vector` neighbours at a time.
     static LayoutAttr getBlocked(::mlir::MLIRContext *context,

@@ -217,9 +217,9 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
     on; the `n - 1` rows after it follow it along dimension `dims[0]`. With
     `runs 1` it is evaluated for each row. The region may read memory. It is not
     evaluated for a run all of whose rows `rows` leaves out, so that places of
-    such rows need not exist. With `whole_runs` a run of which a row is left is
-    loaded as a whole: rows that `rows` leaves out are then zero only if all
-    rows of their run are left out.
+    such rows need not exist. With `whole_runs` a run of which a row is left may be
+    loaded as a whole: what rows that `rows` leaves out of it hold is then not
+    defined.
 
     ```mlir
     // Keys in pages of 16 rows, whose numbers a table has.
@@ -736,8 +736,10 @@ def LoadAsyncOp : Tile_Op<"load_async", [
 
     With `runs n`, each run is a copy of its own, of `n` rows, which one of the
     threads that run the op starts. A tensor map is then of tiles of `n` rows.
-    Where no tensor map can describe runs, all threads that run the op copy
-    units of 16 bytes.
+    Where `rows` cuts a run, and without `whole_runs`, the first of these threads
+    waits, all of them write the zeros, and then it makes the slot full. Where
+    no tensor map can describe runs, all threads that run the op copy units of
+    16 bytes.
   }];
   let arguments = (ins Tile_Global:$source, Variadic<Index>:$indices,
                        Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use,

@@ -76,9 +76,9 @@ def TilePersist : Pass<"tile-persist"> {
   let summary = "Lets each block run several programs, one after another";
   let description = [{
     A `tile.launch` with `persistent` becomes a launch of at most one block for
-    each multiprocessor. A block runs every program whose number differs from
-    its own by a multiple of the number of blocks, in a loop around the program.
-    If the order is `snaked`, programs are numbered along `x` last, in groups of
+    each multiprocessor. In `linear` order a block runs every program whose
+    number differs from its own by a multiple of the number of blocks, in a loop
+    around the program. If the order is `snaked`, programs are numbered along `x` last, in groups of
     rows that share the L2 cache, and the blocks take them there and back: who
     had the first of a round has the last of the next. Later passes treat the
     loop like others: copies run ahead into the next program, and results go out

@@ -308,18 +308,7 @@ bool raiseSinks(AttentionOp attention) {
   raised.getMask().takeBody(attention.getMask());
   last->getResult(0).replaceAllUsesWith(
       builder.createOrFold<tensor::CastOp>(loc, type, raised.getOutput()));
-  // From the last reader on, ops lose their use.
-  SetVector<Operation *> worklist;
-  worklist.insert(last);
-  while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val();
-    if (!isOpTriviallyDead(op))
-      continue;
-    for (Value operand : op->getOperands())
-      if (Operation *maker = operand.getDefiningOp())
-        worklist.insert(maker);
-    op->erase();
-  }
+  eraseUnused(last);
   return true;
 }
 
