@@ -136,9 +136,7 @@ def compare_pages(options, cell):
     lengths = get_lengths(options, batch, keys)
     row = 2 * options.kv_heads * options.dim * 2
     size = int(lengths.sum()) * row
-    count = max(2, math.ceil(COLD_BYTES / (batch * keys * row)))
-    if options.skew:
-        count = max(2, math.ceil(COLD_BYTES / size))
+    count = max(2, math.ceil(COLD_BYTES / size))
 
     def random(heads, length):
         return torch.randn((batch, heads, length, options.dim), device="cuda",
@@ -212,10 +210,12 @@ def capture(call, q, buffers):
     # A graph that is collected during a capture ends it.
     gc.collect()
     gc.disable()
-    with torch.cuda.graph(graph):
-        for k, v in buffers:
-            call(q, k, v)
-    gc.enable()
+    try:
+        with torch.cuda.graph(graph):
+            for k, v in buffers:
+                call(q, k, v)
+    finally:
+        gc.enable()
     return graph
 
 

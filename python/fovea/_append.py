@@ -17,6 +17,17 @@ def find_sequences(starts, count):
     return sequences.clamp_(max=max(starts.shape[0] - 2, 0))
 
 
+def find_places(shape, starts, device):
+    """Returns the sequence of each row, and its place among those of its sequence,
+    of rows `[B, S]`, or packed ones `[T]` where `starts` are given."""
+    if starts is None:
+        return (torch.arange(shape[0], device=device)[:, None],
+                torch.arange(shape[1], device=device)[None, :])
+    sequences = find_sequences(starts, shape[0]).long()
+    return (sequences,
+            torch.arange(shape[0], device=device) - starts[sequences])
+
+
 class Append:
     """The new keys and values of one call, checked."""
 
@@ -50,19 +61,10 @@ class Append:
                                  device=q.device)
         self._lengths = lengths
         self._device = q.device
-        if starts is None:
-            #: The sequence of each new key, and its place among those of its
-            #: sequence.
-            self._sequences = torch.arange(batch, device=q.device)[:, None]
-            self._places = torch.arange(k.shape[1], device=q.device)[None, :]
-        else:
-            if starts.shape != (batch + 1,):
-                raise ValueError("cu_seqlens_k_new: expected a shape "
-                                 f"({batch + 1},), got {tuple(starts.shape)}")
-            count = k.shape[0]
-            self._sequences = find_sequences(starts, count).long()
-            self._places = (torch.arange(count, device=q.device)
-                            - starts[self._sequences])
+        if starts is not None and starts.shape != (batch + 1,):
+            raise ValueError("cu_seqlens_k_new: expected a shape "
+                             f"({batch + 1},), got {tuple(starts.shape)}")
+        self._sequences, self._places = find_places(k.shape, starts, q.device)
 
     def rotate(self, q, starts, cos, sin, lengths, interleaved, has_order):
         """Rotates the new keys and returns the rotated queries."""
@@ -81,13 +83,7 @@ class Append:
                              f"{tuple(lengths.shape)}")
         self._keys = _rotate(self._keys, lengths[self._sequences] + self._places,
                              cos, sin, interleaved)
-        if starts is None:
-            sequences = torch.arange(q.shape[0], device=q.device)[:, None]
-            places = torch.arange(q.shape[1], device=q.device)[None, :]
-        else:
-            sequences = find_sequences(starts, q.shape[0]).long()
-            places = (torch.arange(q.shape[0], device=q.device)
-                      - starts[sequences])
+        sequences, places = find_places(q.shape, starts, q.device)
         if not has_order:
             places = torch.zeros_like(places)
         return _rotate(q, lengths[sequences] + places, cos, sin, interleaved)

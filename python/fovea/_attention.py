@@ -75,11 +75,14 @@ def attention(
     """
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout: expected 'bhsd' or 'bshd', got {layout!r}")
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name}: expected a tensor, got {type(x).__name__}")
     if layout == "bshd":
         for name, x in (("q", q), ("k", k), ("v", v)):
-            if not isinstance(x, torch.Tensor) or x.dim() != 4:
+            if x.dim() != 4:
                 raise ValueError(f"{name}: expected a tensor of rank 4, got "
-                                 f"{getattr(x, 'shape', x)}")
+                                 f"{tuple(x.shape)}")
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     if isinstance(sinks, torch.Tensor) and sinks.is_floating_point():
         sinks = sinks.to(_flex.find_sink_type(q, k, v))

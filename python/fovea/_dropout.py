@@ -43,49 +43,27 @@ def _fake(*operands):
             torch.empty(2, dtype=torch.int64, device="cpu"))
 
 
-def _fake_backward(*operands):
-    return _operator.fake_backward(*operands)
-
-
 def _set_up(ctx, inputs, output):
-    query, key, value, captures, numbers, text, deterministic = inputs
-    ctx.save_for_backward(query, key, value, *captures, *output)
-    ctx.options = numbers, text, deterministic
+    _operator.set_up(ctx, inputs, output)
     ctx.mark_non_differentiable(output[2])
 
 
 def _differentiate(ctx, output_gradient, lse_gradient, _):
     query, key, value, *captures, output, lse, seed = ctx.saved_tensors
     numbers, text, deterministic = ctx.options
-    gradients = iter(torch.ops.fovea.attention_dropout_backward(
+    gradients = torch.ops.fovea.attention_dropout_backward(
         query, key, value, captures, numbers, text, deterministic, output, lse,
-        output_gradient, lse_gradient, seed))
-    found = [next(gradients) if x.is_floating_point() else None
-             for x in (query, key, value, *captures)]
-    # PyTorch wants a list without elements for one without elements.
-    return (*found[:3], found[3:], None if numbers else [], None, None)
+        output_gradient, lse_gradient, seed)
+    return _operator.arrange(gradients, query, key, value, captures, numbers)
 
 
-def _define():
-    library = torch.library.Library("fovea", "FRAGMENT")
-    for name, schema, run, fake, set_up, backward, tags in (
-            ("attention_dropout",
-             f"({OPERANDS}) -> (Tensor output, Tensor lse, Tensor seed)", _run, _fake,
-             _set_up, _differentiate, (torch.Tag.nondeterministic_seeded,)),
-            ("attention_dropout_backward",
-             f"({GRADIENT_OPERANDS}, Tensor seed) -> Tensor[]", _run_backward,
-             _fake_backward, None, _operator.refuse_second_order, ())):
-        library.define(name + schema,
-                       tags=(torch.Tag.needs_exact_strides, *tags))
-        for device in ("CPU", "CUDA"):
-            library.impl(name, run, device)
-        qualified = f"fovea::{name}"
-        torch.library.register_fake(qualified, fake, lib=library)
-        torch.library.register_autograd(qualified, backward, setup_context=set_up,
-                                        lib=library)
-    return library
-
-
-_library = _define()
+_library = torch.library.Library("fovea", "FRAGMENT")
+_operator.define(_library, "attention_dropout",
+                 f"({OPERANDS}) -> (Tensor output, Tensor lse, Tensor seed)", _run,
+                 _fake, _differentiate, _set_up,
+                 (torch.Tag.nondeterministic_seeded,))
+_operator.define(_library, "attention_dropout_backward",
+                 f"({GRADIENT_OPERANDS}, Tensor seed) -> Tensor[]", _run_backward,
+                 _operator.fake_backward, _operator.refuse_second_order)
 
 attention = torch.ops.fovea.attention_dropout.default

@@ -287,9 +287,7 @@ def _clear_rows(starts, used, *tensors):
     """Returns packed tensors with zeros where rows do not count."""
     if not used.shape[0]:
         return tensors
-    count = tensors[0].shape[0]
-    sequence = _append.find_sequences(starts, count)
-    place = torch.arange(count, device=sequence.device) - starts[sequence]
+    sequence, place = _append.find_places(tensors[0].shape, starts, used.device)
     counts = (place < used[sequence])[:, None, None]
     return [torch.where(counts, x, 0) for x in tensors]
 
@@ -398,7 +396,6 @@ class _Options:
     def find_keys(self, count, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k):
         """Returns the first key that each of `count` packed queries sees, and
         the one behind its last, as tensors of i32."""
-        sequence = _append.find_sequences(cu_seqlens_q, count)
         starts, ends = cu_seqlens_q[:-1], cu_seqlens_q[1:]
         lengths = ends - starts if seqused_q is None else seqused_q
         kv_lengths = (cu_seqlens_k[1:] - cu_seqlens_k[:-1]
@@ -406,7 +403,8 @@ class _Options:
         if not starts.shape[0]:
             return torch.zeros(2, count, dtype=torch.int32,
                                device=cu_seqlens_q.device)
-        place = torch.arange(count, device=sequence.device) - starts[sequence]
+        sequence, place = _append.find_places((count,), cu_seqlens_q,
+                                              cu_seqlens_q.device)
         end = kv_lengths[sequence].long()
         position = place + end - lengths[sequence]
         first = torch.zeros_like(end)

@@ -5,8 +5,9 @@ cache, queries of several lengths packed one after another.
 
 Where a row lies is part of the graph: a `linalg.generic` that reads the row by
 `tensor.extract`, in front of `attn.attention` for queries, keys and values, and
-behind it for results. The text holds sizes of a page and of a head only; the
-batch, lengths and the number of pages are dynamic.
+behind it for results. The text holds the numbers and sizes of heads, the size of
+a page and, as all texts, the length of few queries; the batch, other lengths and
+the number of pages are dynamic.
 """
 
 from ._regions import write_float, write_init, write_length
@@ -54,7 +55,7 @@ class GatherTracer(Tracer):
     def _name(self, identity):
         return self._known.get(identity) or super()._name(identity)
 
-    def write(self, scale, lse=None, dropout=0.0):
+    def write(self, scale, lse=None):
         query, key, value = (self._inputs[name]
                              for name in ("query", "key", "value"))
         is_packed = self._starts is not None

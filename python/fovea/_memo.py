@@ -2,20 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Calls whose mods this package wrote, which need no tracing a second time.
 
-What such a call becomes depends on its options and on the types and sizes of its
-tensors only, so that the text is looked up by them. Mods that others write are
+The text of such a call depends only on its options and on its tensors' types, sizes,
+devices and need of gradients, so it is looked up by them. Mods that others write are
 traced at every call: nothing is known of what they read.
 """
 
 import torch
 
 from . import _native, _operator
+from ._trace import BITS
 
 #: As many calls as a memo keeps. A cache that grows by a step at a time makes a new
 #: one of each step.
 _MOST = 4096
-
-_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Memo:
@@ -99,6 +98,6 @@ class Call:
                 return at, None
         for at, x in enumerate(self._tensors[3:], 3):
             if (x.data_ptr() == capture.data_ptr() and x.shape == capture.shape
-                    and capture.dtype == _BITS.get(x.dtype.itemsize)):
+                    and capture.dtype == BITS.get(x.dtype.itemsize)):
                 return at, capture.dtype
         return None

@@ -21,11 +21,15 @@ from ._library import TorchFind, lib
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
+def is_transformed():
+    """Returns True within a transform of `torch.func`."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 def is_watched():
     """Returns True if a mode or a transform of `torch.func` takes part in the
     operators that are called."""
-    return bool(torch._C._len_torch_dispatch_stack()) or (
-        torch._C._functorch.peek_interpreter_stack() is not None)
+    return bool(torch._C._len_torch_dispatch_stack()) or is_transformed()
 
 
 class NativeFunction:

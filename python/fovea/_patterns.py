@@ -39,7 +39,7 @@ _DROPOUTS = {torch.nn.functional.dropout, torch.dropout}
 _IN_PLACE = {operator.iadd, operator.imul, operator.itruediv, "add_", "mul_", "div_",
              "masked_fill_"}
 
-#: The least number of f32.
+#: The least number of f32; masks that add less add minus infinity.
 _LEAST = torch.finfo(torch.float32).min
 
 # Operations that a match may consist of, none of which has an effect.
@@ -51,7 +51,7 @@ _KNOWN = (_PRODUCTS | _SUMS | _MULTIPLES | _QUOTIENTS | _SOFTMAXES | _CASTS
 
 @dataclasses.dataclass
 class Mask:
-    """What is added to scores."""
+    """A tensor, or a choice of two numbers, that is added to scaled scores."""
 
     #: A node, or a condition and two numbers that it chooses from.
     term: object
@@ -263,14 +263,12 @@ def _collect(node, match):
 
 
 def _collect_sum(node, match):
-    before = dataclasses.replace(match, masks=list(match.masks))
     for inner, mask in (node.args, node.args[::-1]):
-        match.masks.append(Mask(mask, match.scale, match.lead is not None))
-        if isinstance(mask, Node) and _collect(inner, match):
+        found = dataclasses.replace(match, masks=[
+            *match.masks, Mask(mask, match.scale, match.lead is not None)])
+        if isinstance(mask, Node) and _collect(inner, found):
+            vars(match).update(vars(found))
             return True
-        for field in dataclasses.fields(match):
-            setattr(match, field.name, getattr(before, field.name))
-        match.masks = list(before.masks)
         if _is(node, _IN_PLACE):
             break
     return False

@@ -87,18 +87,11 @@ def _run_forward(query, key, value, is_causal, attn_mask, scale):
 def _run_backward(grad_out, query, key, value, out, logsumexp, is_causal,
                   attn_mask, scale):
     captures, text = _trace(query, key, value, is_causal, attn_mask, scale, "f64")
-    swapped = tuple(at for at, x in enumerate((query, key, value))
-                    if find_order(x) == SWAPPED)
-    pair = _operator.get_pair(text, query.device,
-                              torch.are_deterministic_algorithms_enabled(),
-                              0 in swapped, swapped)
     lse = logsumexp.double()
-    values = {"operand": (query, key, value, *captures), "result": (out, lse),
-              "cotangent": (grad_out, torch.zeros_like(lse))}
-    gradients = _operator.run(pair.backward, "backward", [
-        values[kind][at] for kind, at in pair.sources])
-    return [x.transpose(1, 2) if at in swapped else x
-            for at, x in enumerate(gradients)]
+    return _operator.run_backward(
+        query, key, value, captures, [], text,
+        torch.are_deterministic_algorithms_enabled(), out, lse, grad_out,
+        torch.zeros_like(lse))
 
 
 def _forward_on_cpu(query, key, value, dropout_p=0.0, is_causal=False, *,
@@ -127,12 +120,8 @@ def _forward_on_cuda(query, key, value, dropout_p=0.0, is_causal=False,
 def _backward_on_cuda(grad_out, query, key, value, out, logsumexp, cum_seq_q,
                       cum_seq_k, max_q, max_k, dropout_p, is_causal, philox_seed,
                       philox_offset, *, scale=None):
-    gradients = _run_backward(grad_out, query, key, value, out, logsumexp,
-                              is_causal, None, scale)
-    return tuple(
-        gradient if find_order(gradient) == find_order(x)
-        else _operator.empty_in_order_of(x, x.shape).copy_(gradient)
-        for x, gradient in zip((query, key, value), gradients))
+    return tuple(_run_backward(grad_out, query, key, value, out, logsumexp,
+                               is_causal, None, scale))
 
 
 class _Handle:

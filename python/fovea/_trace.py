@@ -20,6 +20,7 @@ import threading
 import torch
 
 from . import _vectors  # noqa: F401, with _functions fills in FUNCTIONS
+from ._native import is_transformed
 from ._regions import (NOWHERE, TraceError, write_attention, write_float,
                        write_length)
 from ._values import (ELEMENTS, FUNCTIONS, Array, Number, Region, Row, Traced,
@@ -37,7 +38,8 @@ _ANYWHERE = 2**31 - 1
 #: Texts that differ in integers only, before these become operands.
 _MAX_VARIANTS = 3
 
-_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+#: The type of integers in the place of floats, by their size in bytes.
+BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 # By text without its integers: the integers of the first texts, and the places
 # of those that change.
@@ -70,7 +72,7 @@ class _Operand:
         #: no gradient is then computed for it.
         self.bits = None
         if is_constant and tensor.is_floating_point():
-            self.bits = _BITS[tensor.dtype.itemsize]
+            self.bits = BITS[tensor.dtype.itemsize]
         self._fixed = [None] * tensor.dim()
 
     def note(self, dim, is_fixed):
@@ -115,8 +117,7 @@ class Tracer:
         self._is_wide = any(x.dtype == torch.float64
                             for x in (query, key, value))
         # The tensors of torch.func have no memory of their own.
-        self._is_transformed = (
-            torch._C._functorch.peek_interpreter_stack() is not None)
+        self._is_transformed = is_transformed()
         # Of captured tensors only those that require a gradient shall get one.
         self._has_gradients = has_gradients
         if has_gradients is None:

@@ -133,11 +133,15 @@ def test_keys_behind_the_length_are_not_read():
     ({"bias": torch.zeros(5, 5)}, RuntimeError,
      r"bias: expected a shape that broadcasts to \(2, 4, 9, 14\), got \(5, 5\)"),
     ({"bias": 3.0}, TypeError, "bias: expected a tensor, got float"),
+    ({"q": 3, "sinks": torch.zeros(4)}, TypeError, "q: expected a tensor, got int"),
+    ({"v": [1], "layout": "bshd"}, TypeError, "v: expected a tensor, got list"),
+    ({"k": torch.zeros(2, 3), "layout": "bshd"}, ValueError,
+     r"k: expected a tensor of rank 4, got \(2, 3\)"),
 ])
 def test_errors(options, kind, message):
-    q, k, v = make_qkv(QUERIES, KEYS)
+    arguments = {**dict(zip("qkv", make_qkv(QUERIES, KEYS))), **options}
     with pytest.raises(kind, match=message):
-        fovea.attention(q, k, v, **options)
+        fovea.attention(**arguments)
 
 
 #--- scaled_dot_product_attention ----------------------------------------------
