@@ -228,14 +228,17 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
         note(text, captures, numbers, grows, wants_lse)
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
-    operands = (query, key, value, captures, numbers, text, bool(deterministic))
+    deterministic = bool(deterministic)
     if dropout_p and generator is None and torch._C._len_torch_dispatch_stack():
         # What is traced into a graph draws when it runs.
-        output, lse, _ = _dropout.attention(*operands)
+        output, lse, _ = _dropout.attention(
+            query, key, value, captures, numbers, _operator.join_lines(text),
+            deterministic)
     else:
         if dropout_p:
             numbers += _dropout.draw_seed(generator).tolist()
-        output, lse = _operator.attention(*operands, grows)
+        output, lse = _operator.attention(query, key, value, captures, numbers,
+                                          text, deterministic, grows)
     if not wants_lse:
         lse = None
     elif lse.dtype == torch.float64 and query.dtype != torch.float64:

@@ -13,7 +13,9 @@
 _trace.py writes it. It is all that the kernel is made from, so that graphs
 which hold the operator, and caches of them, are self-contained. `lse` has no
 elements where the text has no second result; with gradients it must be of f64,
-which the backward pass reads. Results have the stride order of the query,
+which the backward pass reads. In a graph the text is one line, with tabs for
+the ends of lines: inductor writes arguments of operators into comments of its code.
+Results have the stride order of the query,
 gradients that of what they are gradients of. Kernels write row-major results and
 those whose heads lie behind their positions; other orders are copies.
 
@@ -34,6 +36,7 @@ import torch
 
 from . import _explain, _native
 from ._library import Error
+from ._native import is_transformed
 from ._orders import SWAPPED, find_order, swap
 
 _lock = threading.Lock()
@@ -89,8 +92,19 @@ def get_pair(text, device, deterministic, is_swapped=False, gradients=()):
     return pair
 
 
+def join_lines(text):
+    """Returns a text as a graph holds it, in one line."""
+    return text.replace("\n", "\t")
+
+
+def _divide_lines(text):
+    """Undoes `join_lines`, so that a graph has the kernels of calls."""
+    return text if "\n" in text else text.replace("\t", "\n")
+
+
 def find(text, device, deterministic, is_swapped):
     """Returns the function that computes a text's results."""
+    text = _divide_lines(text)
     if _lse_dtype(text) == torch.float64:
         # The backward pass will follow: both are compiled at once, for gradients
         # in the order of the query.
@@ -102,7 +116,7 @@ def find(text, device, deterministic, is_swapped):
 @functools.lru_cache(maxsize=None)
 def _lse_dtype(text):
     """Returns the type of a text's log-sum-exp, None if it has none."""
-    match = re.search(r"^!lse = tensor<.*x(f32|f64)>$", text, re.M)
+    match = re.search(r"^!lse = tensor<.*x(f32|f64)>$", _divide_lines(text), re.M)
     return match and {"f32": torch.float32, "f64": torch.float64}[match[1]]
 
 
@@ -150,7 +164,8 @@ def run_backward(query, key, value, captures, numbers, text, deterministic,
     is_swapped = find_order(query) == SWAPPED
     swapped = tuple(at for at, x in enumerate((query, key, value))
                     if find_order(x) == SWAPPED)
-    pair = get_pair(text, query.device, deterministic, is_swapped, swapped)
+    pair = get_pair(_divide_lines(text), query.device, deterministic, is_swapped,
+                    swapped)
     operands = (query, key, value, *captures, *numbers)
     values = {"operand": operands, "result": (output, lse),
               "cotangent": (output_gradient, lse_gradient)}
@@ -176,7 +191,8 @@ def fake_backward(query, key, value, captures, *_):
             for x in _differentiable_operands(query, key, value, captures)]
 
 
-def _set_up(ctx, inputs, output):
+def set_up(ctx, inputs, output):
+    """Keeps what the backward pass needs of the operands and results."""
     query, key, value, captures, numbers, text, deterministic = inputs
     ctx.save_for_backward(query, key, value, *captures, *output)
     ctx.options = numbers, text, deterministic
@@ -191,10 +207,15 @@ def _differentiate(ctx, output_gradient, lse_gradient):
     operands = (query, key, value, captures, numbers, text, deterministic, output,
                 lse, output_gradient, lse_gradient)
     if is_transformed():
-        gradients = iter(_AttentionBackward.apply(len(captures), *_flatten(
-            operands)))
+        gradients = _AttentionBackward.apply(len(captures), *_flatten(operands))
     else:
-        gradients = iter(torch.ops.fovea.attention_backward(*operands))
+        gradients = torch.ops.fovea.attention_backward(*operands)
+    return arrange(gradients, query, key, value, captures, numbers)
+
+
+def arrange(gradients, query, key, value, captures, numbers):
+    """Returns the gradients of floats as those of all operands."""
+    gradients = iter(gradients)
     found = [next(gradients) if x.is_floating_point() else None
              for x in (query, key, value, *captures)]
     # PyTorch wants a list without elements for one without elements.
@@ -228,29 +249,28 @@ GRADIENT_OPERANDS = (f"{OPERANDS}, Tensor output, Tensor lse, "
                       "Tensor output_gradient, Tensor lse_gradient")
 
 
-def _define():
-    library = torch.library.Library("fovea", "FRAGMENT")
-    for name, schema, run, fake, set_up, backward in (
-            ("attention", f"({OPERANDS}) -> (Tensor, Tensor)", run_forward,
-             fake_forward, _set_up, _differentiate),
-            ("attention_backward", f"({GRADIENT_OPERANDS}) -> Tensor[]",
-             run_backward, fake_backward, None, refuse_second_order)):
-        library.define(name + schema,
-                       tags=(torch.Tag.needs_exact_strides,))
-        if name != "attention" or not _native.has_attention:
-            for device in ("CPU", "CUDA"):
-                library.impl(name, run, device)
-        qualified = f"fovea::{name}"
-        torch.library.register_fake(qualified, fake, lib=library)
-        torch.library.register_autograd(qualified, backward,
-                                        setup_context=set_up, lib=library)
-        torch.library.register_vmap(
-            qualified, functools.partial(
-                _map_over, getattr(torch.ops.fovea, name)), lib=library)
-    return library
+def define(library, name, schema, run, fake, backward, set_up=None, tags=()):
+    """Defines an operator with its kernel, None if that is registered elsewhere,
+    its fake one and its gradients."""
+    library.define(name + schema, tags=(torch.Tag.needs_exact_strides, *tags))
+    if run is not None:
+        for device in ("CPU", "CUDA"):
+            library.impl(name, run, device)
+    torch.library.register_fake(f"fovea::{name}", fake, lib=library)
+    torch.library.register_autograd(f"fovea::{name}", backward,
+                                    setup_context=set_up, lib=library)
 
 
-_library = _define()
+_library = torch.library.Library("fovea", "FRAGMENT")
+define(_library, "attention", f"({OPERANDS}) -> (Tensor, Tensor)",
+       None if _native.has_attention else run_forward, fake_forward,
+       _differentiate, set_up)
+define(_library, "attention_backward", f"({GRADIENT_OPERANDS}) -> Tensor[]",
+       run_backward, fake_backward, refuse_second_order)
+for _name in ("attention", "attention_backward"):
+    torch.library.register_vmap(
+        f"fovea::{_name}", functools.partial(
+            _map_over, getattr(torch.ops.fovea, _name)), lib=_library)
 
 _attention = torch.ops.fovea.attention.default
 
@@ -316,8 +336,8 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         numbers, text, deterministic, query, key, value, *captures = inputs
-        _set_up(ctx, (query, key, value, captures, numbers, text, deterministic),
-                output)
+        set_up(ctx, (query, key, value, captures, numbers, text, deterministic),
+               output)
 
     @staticmethod
     def backward(ctx, *gradients):
@@ -325,20 +345,18 @@ class _Attention(torch.autograd.Function):
         return (None, None, None, query, key, value, *captures)
 
 
-def is_transformed():
-    """Returns True within a transform of `torch.func`."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
-
-
 def attention(query, key, value, captures, numbers, text, deterministic, grows):
     """Computes attention, with gradients if it `grows` autograd's graph."""
+    is_traced = bool(torch._C._len_torch_dispatch_stack())
+    if is_traced:
+        text = join_lines(text)
     if is_transformed():
         if not grows:
             return torch.ops.fovea.attention(query, key, value, captures,
                                              numbers, text, deterministic)
         return _Attention.apply(numbers, text, deterministic, query, key, value,
                                 *captures)
-    if not grows and not torch._C._len_torch_dispatch_stack() and all(
+    if not grows and not is_traced and all(
             type(x) in _native.PLAIN for x in (query, key, value, *captures)):
         # Nothing but the kernel looks at such a call.
         if _native.has_attention and not _recording:

@@ -14,6 +14,8 @@ import fovea
 import fovea.torch
 from mods import causal_mask, make_qkv, on_device, randn
 from test_flex import compare
+from functorch.compile import make_boxed_compiler
+from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import aot_eager
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
@@ -110,6 +112,38 @@ def test_dropout(without_inductor, name, grad):
         for one, two in zip(results[0], other):
             compare(one, two.double(), 1e-6)
     assert len(fovea.explain(compiled, *inputs).kernels) == 1
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_texts_in_graphs_are_lines(monkeypatch, dropout):
+    """Inductor writes nodes, with their arguments, into comments of its code for
+    GPUs. The kernels are those of calls outside of graphs."""
+    from fovea import _operator
+    nodes = []
+
+    def note(graph, _):
+        nodes.extend(node for node in graph.graph.nodes
+                     if "fovea" in str(node.target))
+        return graph
+
+    monkeypatch.setattr("fovea.torch.compile_fx", aot_autograd(
+        fw_compiler=make_boxed_compiler(note)))
+    torch._dynamo.reset()
+    inputs = make_qkv(33, 33, grad=True)
+
+    def attend(q, k, v):
+        return fovea.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
+
+    model = torch.compile(lambda *x: scaled_dot_product_attention(
+        *x, dropout_p=dropout), backend="fovea")
+    attend(*inputs).sum().backward()
+    before = len(_operator._pairs)
+    model(*inputs).sum().backward()
+    assert len(_operator._pairs) == before
+    assert len(nodes) == 2
+    for node in nodes:
+        text, = (x for x in node.args if isinstance(x, str))
+        assert "attn.attention" in text and "\n" not in node.format_node()
 
 
 def test_opcheck_of_dropout():
