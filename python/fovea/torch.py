@@ -1,10 +1,14 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fovea as a backend of torch.compile: attention by Fovea, the rest by
-inductor.
+"""Fovea in torch.compile: attention by Fovea, the rest by inductor.
 
     import fovea.torch                  # not needed where Fovea is installed
     model = torch.compile(model, backend="fovea")
+
+or, in inductor itself, for all that is compiled from then on:
+
+    fovea.torch.use_in_inductor()
+    model = torch.compile(model)
 
 Attention is found in the graph that Dynamo makes, before autograd: calls of
 `scaled_dot_product_attention` and of `flex_attention`, PyTorch's and Fovea's,
@@ -16,14 +20,20 @@ Without torch.compile, `use_for_sdpa()` puts Fovea behind PyTorch's
 `scaled_dot_product_attention`, in the place of its flash attention.
 """
 
+import functools
+import hashlib
 import math
+import pathlib
 
 import torch
+from torch._inductor import config as _config
 from torch._inductor.compile_fx import compile_fx
+from torch._inductor.custom_graph_pass import CustomGraphPass
 
 from . import _attention, _flex, _patterns, _sdpa
 
-__all__ = ["backend", "rewrite", "use_for_sdpa"]
+__all__ = ["InductorPass", "backend", "inductor_pass", "rewrite", "use_for_sdpa",
+           "use_in_inductor"]
 
 _HOP = torch.ops.higher_order.flex_attention
 
@@ -35,9 +45,88 @@ _SDPA_ARGUMENTS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal
 
 
 def backend(graph, inputs, **options):
-    """Compiles a graph of Dynamo; `torch.compile(backend="fovea")` calls it."""
-    rewrite(graph)
-    return compile_fx(graph, inputs, **options)
+    """Compiles a graph of Dynamo by inductor, with the pass; called by
+    `torch.compile(backend="fovea")`."""
+    patches = {"pre_grad_custom_pass": _add_pass(),
+               **(options.pop("config_patches", None) or {})}
+    return compile_fx(graph, inputs, config_patches=patches, **options)
+
+
+class InductorPass(CustomGraphPass):
+    """A pass of inductor that replaces attention by Fovea's, in graphs before
+    autograd. Other passes may come first."""
+
+    def __init__(self, first=()):
+        self.first = tuple(first)
+
+    def __call__(self, graph):
+        for other in self.first:
+            other(graph)
+        _rewrite(graph)
+
+    def uuid(self):
+        """Returns what inductor's caches know the pass by, None if they cannot know
+        the passes that come first."""
+        found = [_find_version()]
+        for other in self.first:
+            found.append(other.uuid() if isinstance(other, CustomGraphPass) else None)
+        return None if None in found else tuple(found)
+
+
+@functools.cache
+def _find_version():
+    """Returns a hash of the code that decides what a graph becomes."""
+    found = hashlib.sha256()
+    for path in sorted(pathlib.Path(__file__).parent.glob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+#: The pass, for `torch.compile(options={"pre_grad_custom_pass": inductor_pass})`.
+inductor_pass = InductorPass()
+
+
+class _Slot:
+    """What was in inductor's slot, to be put back."""
+
+    def __init__(self, before):
+        self._before = before
+
+    def remove(self):
+        _config.pre_grad_custom_pass = self._before
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+
+def use_in_inductor():
+    """Makes a pass of inductor of Fovea, for `torch.compile` with its default backend.
+
+    It is `inductor_pass` in the slot `torch._inductor.config.pre_grad_custom_pass`,
+    behind passes that are there. Applies to what is compiled from then on, until the
+    returned object's `remove()`, or the end of its `with` block.
+    """
+    before = _config.pre_grad_custom_pass
+    _config.pre_grad_custom_pass = _add_pass()
+    return _Slot(before)
+
+
+def _list_passes(slot):
+    """Returns the passes in a slot of inductor."""
+    if slot is None:
+        return ()
+    return tuple(slot) if isinstance(slot, (list, tuple)) else (slot,)
+
+
+def _add_pass():
+    """Returns what inductor's slot holds, and Fovea's pass."""
+    first = _list_passes(_config.pre_grad_custom_pass)
+    if any(isinstance(found, InductorPass) for found in first):
+        return _config.pre_grad_custom_pass
+    return InductorPass(first) if first else inductor_pass
 
 
 def use_for_sdpa():
@@ -67,9 +156,17 @@ def rewrite(graph):
     Returns the number of replaced calls. Dropout draws other elements than
     PyTorch's.
     """
+    count = _rewrite(graph.graph)
+    if count:
+        graph.recompile()
+    return count
+
+
+def _rewrite(graph):
+    """Replaces attention in a graph. Returns the number of replaced calls."""
     count = 0
     # No dead code is removed: Dynamo's graphs hold calls for their effects.
-    for node in list(graph.graph.nodes):
+    for node in list(graph.nodes):
         if node.op != "call_function":
             continue
         if node.target in _SDPA:
@@ -83,13 +180,10 @@ def rewrite(graph):
         elif node.target is _HOP:
             node.target = _attend
             count += 1
-    for match in _patterns.find(graph.graph):
-        _patterns.replace(graph.graph, match,
-                          _attention.scaled_dot_product_attention,
+    for match in _patterns.find(graph):
+        _patterns.replace(graph, match, _attention.scaled_dot_product_attention,
                           _attention.attention)
         count += 1
-    if count:
-        graph.recompile()
     return count
 
 
@@ -125,10 +219,15 @@ _register()
 # Dynamo calls this while it traces.
 @torch._dynamo.assume_constant_result
 def compiles_here():
-    """Returns True if Dynamo traces for this backend."""
+    """Returns True if Dynamo traces for this backend, or for inductor with the
+    pass."""
     from torch._dynamo.symbolic_convert import InstructionTranslator
     compiler = InstructionTranslator.current_tx().output.compiler_fn
     while compiler is not backend:
+        if isinstance(compiler, torch._TorchCompileInductorWrapper):
+            return any(isinstance(found, InductorPass) for found in _list_passes(
+                compiler.config.get("pre_grad_custom_pass",
+                                    _config.pre_grad_custom_pass)))
         inner = getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(
             compiler, "compiler_fn", None) or getattr(
                 compiler, "__wrapped__", None)

@@ -12,14 +12,17 @@ import pytest
 pytest.importorskip("torch", "2.11")
 
 import fovea.torch
-from torch._dynamo.backends.debugging import aot_eager
+import torch
+from mods import compile_eagerly
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/python.md"
 
 
 def test_page(capsys, tmp_path, monkeypatch):
     # test_torch_backend.py runs inductor, which takes its time.
-    monkeypatch.setattr("fovea.torch.compile_fx", aot_eager)
+    monkeypatch.setattr("fovea.torch.compile_fx", compile_eagerly)
+    # The page sets it.
+    monkeypatch.setattr(torch._inductor.config, "pre_grad_custom_pass", None)
     if not PAGE.exists():
         pytest.fail(f"there is no {PAGE}")
     blocks = re.findall(r"```python\n(.*?)```\n(?:```(?:text|mlir)\n(.*?)```)?",

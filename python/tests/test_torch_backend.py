@@ -1,8 +1,9 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""torch.compile(backend="fovea"): what becomes Fovea's and what does not, in one
-graph, with gradients and dynamic sizes."""
+"""torch.compile(backend="fovea"), and inductor with Fovea's pass: what becomes
+Fovea's and what does not, in one graph, with gradients and dynamic sizes."""
 
+import functools
 import os
 import shutil
 
@@ -12,11 +13,10 @@ torch = pytest.importorskip("torch", "2.11")
 
 import fovea
 import fovea.torch
-from mods import causal_mask, make_qkv, on_device, randn
+from mods import causal_mask, compile_eagerly, make_qkv, on_device, randn
 from test_flex import compare
 from functorch.compile import make_boxed_compiler
 from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.backends.debugging import aot_eager
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -24,7 +24,7 @@ from torch.nn.functional import scaled_dot_product_attention
 @pytest.fixture
 def without_inductor(monkeypatch):
     """The rest of a graph runs as it is: inductor takes its time."""
-    monkeypatch.setattr("fovea.torch.compile_fx", aot_eager)
+    monkeypatch.setattr("fovea.torch.compile_fx", compile_eagerly)
     torch._dynamo.reset()
 
 
@@ -45,15 +45,92 @@ def check(model, *inputs, kernels=1, others=(), **options):
     return compiled
 
 
-@pytest.mark.skipif(not shutil.which(os.environ.get("CXX", "g++")),
-                    reason="needs a C++ compiler for inductor")
+needs_compiler = pytest.mark.skipif(
+    not shutil.which(os.environ.get("CXX", "g++")),
+    reason="needs a C++ compiler for inductor")
+
+
+@needs_compiler
 def test_inductor():
-    """With the real thing: the operator, and a kernel of inductor's."""
+    """With the real thing: the operator, and a kernel of inductor's. What was
+    compiled is found in PyTorch's caches."""
     def model(q, k, v):
         return scaled_dot_product_attention(q.sin(), k, v, is_causal=True).cos()
 
+    for _ in range(2):
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        check(model, *make_qkv(grad=True), fullgraph=True)
+    assert torch._dynamo.utils.counters["aot_autograd"]["autograd_cache_hit"] == 1
+
+
+def count_kernels():
+    from fovea import _operator
+    return len(_operator._forwards), len(_operator._pairs)
+
+
+@needs_compiler
+def test_pass_of_inductor():
+    """In the slot of inductor: attention that is called in three ways, one graph and
+    no other kernel for other sizes, and the slot as it was."""
+    def model(q, k, v):
+        one = torch.softmax(q @ k.transpose(-1, -2) * 0.3, -1) @ v
+        other = fovea.flex_attention(q.sin(), k, v, mask_mod=causal_mask)
+        return scaled_dot_product_attention(one, k, v, is_causal=True) + other
+
+    calls = []
+    before = torch._inductor.config.pre_grad_custom_pass
     torch._dynamo.reset()
-    check(model, *make_qkv(grad=True), fullgraph=True)
+    torch._dynamo.utils.counters.clear()
+    try:
+        torch._inductor.config.pre_grad_custom_pass = calls.append
+        with fovea.torch.use_in_inductor():
+            compiled = torch.compile(model, dynamic=True, fullgraph=True)
+            inputs = make_qkv(36, 36, grad=True)
+            found = fovea.explain(compiled, *inputs)
+        assert torch._inductor.config.pre_grad_custom_pass == calls.append
+    finally:
+        torch._inductor.config.pre_grad_custom_pass = before
+    assert len(found.kernels) == 3 and calls
+    kernels = count_kernels()
+    for length in (36, 20, 31):
+        inputs = make_qkv(length, length, grad=True)
+        actual, expected = compiled(*inputs), model(*inputs)
+        compare(actual, expected.double(), 2e-6)
+        for one, other in zip(torch.autograd.grad(actual.square().sum(), inputs),
+                              torch.autograd.grad(expected.square().sum(), inputs)):
+            compare(one, other.double(), 2e-5)
+        kernels = kernels if length != 36 else count_kernels()
+    assert count_kernels() == kernels
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+
+
+@needs_compiler
+def test_pass_as_an_option():
+    """Of one torch.compile; another one is PyTorch's."""
+    def model(q, k, v):
+        return scaled_dot_product_attention(q, k, v)
+
+    torch._dynamo.reset()
+    inputs = make_qkv()
+    options = {"pre_grad_custom_pass": fovea.torch.inductor_pass}
+    for given, count in ((options, 1), ({}, 0)):
+        found = fovea.explain(torch.compile(model, options=given, fullgraph=True),
+                              *inputs)
+        assert len(found.kernels) == count
+        compare(found.result, model(*inputs).double(), 2e-6)
+
+
+def test_names_of_the_pass():
+    """Inductor's caches know a pass by its name; there is none beside a pass that
+    has none."""
+    one = fovea.torch.InductorPass([fovea.torch.inductor_pass])
+    assert fovea.torch.inductor_pass.uuid() and one.uuid()
+    assert one.uuid() != fovea.torch.inductor_pass.uuid()
+    assert fovea.torch.InductorPass([print]).uuid() is None
+    with fovea.torch.use_in_inductor(), fovea.torch.use_in_inductor():
+        assert torch._inductor.config.pre_grad_custom_pass is (
+            fovea.torch.inductor_pass)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -126,8 +203,9 @@ def test_texts_in_graphs_are_lines(monkeypatch, dropout):
                      if "fovea" in str(node.target))
         return graph
 
-    monkeypatch.setattr("fovea.torch.compile_fx", aot_autograd(
-        fw_compiler=make_boxed_compiler(note)))
+    monkeypatch.setattr("fovea.torch.compile_fx", functools.partial(
+        compile_eagerly, compiler=aot_autograd(
+            fw_compiler=make_boxed_compiler(note))))
     torch._dynamo.reset()
     inputs = make_qkv(33, 33, grad=True)
 
