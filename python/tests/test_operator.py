@@ -18,8 +18,8 @@ def compiled(text):
     return fovea.compile(text, "host" if DEVICE == "cpu" else "gpu")
 
 
-def make_operands(lse="f64", transposed=False):
-    q, k, v = make_qkv(9, 12, grad=True)
+def make_operands(lse="f64", transposed=False, queries=9):
+    q, k, v = make_qkv(queries, 12, grad=True)
     if transposed:
         q = q.detach().transpose(1, 2).contiguous().transpose(1, 2)
         q.requires_grad_()
@@ -85,13 +85,13 @@ def test_function_below_autograd():
         attend(q, k, v)
     with torch.library._scoped_library("fovea_test", "DEF") as library:
         library.define("attend(Tensor q, Tensor k, Tensor v) -> Tensor")
-        library.impl("attend", attend, "CPU")
+        library.impl("attend", attend, DEVICE.upper())
 
         def without_autograd(*operands):
             with torch._C._AutoDispatchBelowAutograd():
                 return torch.ops.fovea_test.attend(*operands)
 
-        library.impl("attend", without_autograd, "AutogradCPU")
+        library.impl("attend", without_autograd, f"Autograd{DEVICE.upper()}")
         actual = torch.ops.fovea_test.attend(q, k, v)
     compare(actual, reference(q, k, v, None, causal_mask)[0])
 
@@ -144,7 +144,8 @@ def test_compiled_code():
 
 def test_lengths_do_not_recompile():
     """The operator in a graph of dynamic sizes: one graph, one kernel."""
-    text = make_operands()[5]
+    # Fewer than 17 queries are counted in a text for a GPU.
+    text = make_operands(queries=17)[5]
     counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
 
     @torch.compile(backend=counter, dynamic=True, fullgraph=True)
@@ -152,7 +153,7 @@ def test_lengths_do_not_recompile():
         return torch.ops.fovea.attention(q, k, v, [ids, bias], [], text,
                                          False)[0]
 
-    for length in (12, 20, 31):
+    for length in (17, 20, 31):
         q, k, v = make_qkv(length, length)
         bias = torch.linspace(-1, 1, length)
         compare(attend(q, k, v, torch.arange(length), bias), reference(
