@@ -141,8 +141,8 @@ def dot_product_attention(
         beyond them do not count; output rows of such queries are 0.
     local_window_size: a number w, or (left, right): keys from `left` behind the
         query to `right` ahead of it.
-    return_residual: also returns the log-sum-exp, `[B, T, N]`, f32 (f64 if an
-        operand is).
+    return_residual: also returns the log-sum-exp, `[B, T, N]`, of the query's type,
+        without a gradient, as in JAX; `flex_attention` has one with both.
 
     One difference: a row whose scores are all masked is 0, and not the mean of
     the values.
@@ -190,7 +190,11 @@ def dot_product_attention(
     results = flex_attention(
         *arrays.values(), None if bias is None else score_mod,
         mask_mod if masks else None, scale=scale, return_lse=return_residual)
-    results = results if return_residual else (results,)
+    if return_residual:
+        output, lse = results
+        results = output, jax.lax.stop_gradient(lse.astype(output.dtype))
+    else:
+        results = (results,)
     if is_single:
         results = tuple(x[0] for x in results)
     return results if return_residual else results[0]
@@ -249,11 +253,12 @@ def _check_broadcast(name, array, shape, wants_bool):
             jnp.issubdtype(array.dtype, jnp.floating)):
         raise TypeError(f"{name}: expected {'booleans' if wants_bool else 'floats'}"
                         f", got {array.dtype}")
-    if array.ndim != 4 or any(size not in (1, whole) for size, whole in
-                              zip(array.shape, shape)):
-        raise ValueError(f"{name}: expected a shape of rank 4 that broadcasts to "
+    full = (1,) * (4 - array.ndim) + array.shape
+    if array.ndim > 4 or any(size not in (1, whole)
+                             for size, whole in zip(full, shape)):
+        raise ValueError(f"{name}: expected a shape that broadcasts to "
                          f"[B, N, T, S], {shape}, got {array.shape}")
-    return array
+    return array.reshape(full)
 
 
 def _check_lengths(name, array, batch):

@@ -331,7 +331,7 @@ def test_errors():
         TypeError, 1.0, function=jax.jit(lambda s: flex_attention(
             q, k, v, scale=s)))
     refuse = functools.partial(refuse, function=dot_product_attention)
-    assert "mask: expected a shape of rank 4" in refuse(
+    assert "mask: expected a shape that broadcasts to" in refuse(
         q, k, v, mask=jnp.ones((3, 1, L, S), bool))
     assert "mask: expected booleans" in error_of(
         TypeError, q, k, v, mask=jnp.ones((1, 1, L, S)),
@@ -401,6 +401,7 @@ CASES = {
     "bias": {"bias": BIAS[None]},
     "bias of one row": {"bias": BIAS[None, :, :1]},
     "mask": {"mask": FLAGS[None, None]},
+    "bias of rank 3 and mask of rank 1": {"bias": BIAS, "mask": FLAGS[0]},
     "lengths": {"query_seq_lengths": jnp.array([5, L], jnp.int32),
                 "key_value_seq_lengths": jnp.array([S, 9], jnp.int32)},
     "all": {"bias": BIAS[None], "mask": FLAGS[None, None], "is_causal": True,
@@ -432,6 +433,22 @@ def test_dot_product_attention(name):
         np.testing.assert_array_equal(single, found[0])
         assert dot_product_attention(query, key, value, return_residual=True,
                                      **options)[1].shape == (L, H)
+
+
+def test_residual():
+    """As JAX has it: of the query's type, and a constant to a gradient."""
+    query, key, value = (x.astype(jnp.bfloat16) for x in square_inputs())
+
+    def loss(function, query):
+        output, residual = function(query, key, value, return_residual=True)
+        return (output**2).sum() + (residual**2).sum(), residual
+
+    found, expected = (
+        jax.grad(functools.partial(loss, function), has_aux=True)(query)
+        for function in (dot_product_attention, jax.nn.dot_product_attention))
+    for one, other in zip(found, expected):
+        assert one.dtype == other.dtype == jnp.bfloat16
+        check(one.astype(jnp.float32), np.asarray(other, np.float32), 4e-2)
 
 
 def test_gradient_of_a_bias():

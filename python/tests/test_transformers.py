@@ -26,6 +26,10 @@ CONFIGS = {
     "gemma3": ("Gemma3", dict(SMALL, head_dim=8, sliding_window=5)),
     "gpt_oss": ("GptOss", dict(SMALL, head_dim=8, sliding_window=5,
                                num_local_experts=2, num_experts_per_tok=1)),
+    "llama4": ("Llama4", dict(
+        SMALL, head_dim=8, intermediate_size_mlp=48, num_local_experts=2,
+        attention_chunk_size=5, num_hidden_layers=4, no_rope_layer_interval=2,
+        pad_token_id=0)),
     "mistral": ("Mistral", dict(SMALL, sliding_window=6)),
     "gpt2": ("GPT2", dict(vocab_size=97, n_embd=32, n_layer=2, n_head=4,
                           n_positions=64, attn_pdrop=0.0, resid_pdrop=0.0,
@@ -55,16 +59,21 @@ CONFIGS = {
 }
 
 
-def make_models(name):
-    """The same weights twice: eager attention, and Fovea's."""
+def make_config(name):
+    """The class of a model and its configuration."""
     kind, options = CONFIGS[name]
-    config = getattr(transformers, f"{kind}TextConfig" if kind == "Gemma3" else
-                     f"{kind}Config")(**options)
+    config = "TextConfig" if kind in ("Gemma3", "Llama4") else "Config"
     head = {"T5": "ForConditionalGeneration",
             "Bart": "ForConditionalGeneration", "GPT2": "LMHeadModel",
             "Bert": "ForMaskedLM", "ModernBert": "ForMaskedLM"}.get(
                 kind, "ForCausalLM")
-    cls = getattr(transformers, kind + head)
+    return (getattr(transformers, kind + head),
+            getattr(transformers, kind + config)(**options))
+
+
+def make_models(name):
+    """The same weights twice: eager attention, and Fovea's."""
+    cls, config = make_config(name)
     models = []
     for implementation in ("eager", "fovea"):
         torch.manual_seed(0)
@@ -131,7 +140,9 @@ def test_packed(name):
 
 
 @pytest.mark.parametrize("name, cache", [
-    ("llama", None), ("llama", "static"), ("gemma2", None), ("gpt_oss", None)])
+    ("llama", None), ("llama", "static"), ("gemma2", None), ("gemma3", None),
+    ("gemma3", "static"), ("gpt_oss", None), ("gpt_oss", "static"), ("mistral", None),
+    ("llama4", None)])
 def test_generate(name, cache):
     """The same tokens, with left padding; no kernel after the first steps."""
     inputs = make_inputs(name, True)
