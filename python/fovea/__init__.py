@@ -16,6 +16,7 @@ several threads at once.
 """
 
 import ctypes
+import html
 import importlib
 import json
 import operator
@@ -27,7 +28,7 @@ from numpy import ndarray
 
 from . import _arrays, _library
 from ._autograd import Differentiable
-from ._explain import Explanation, Kernel, explain
+from ._explain import Explanation, Kernel, explain, write_html
 from ._library import Error, check, create, lib, take_text
 
 __all__ = ["Differentiable", "Error", "Explanation", "Function", "Kernel",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ._flash import (flash_attn_func, flash_attn_varlen_func,
                          flash_attn_with_kvcache)
     from ._importers import from_jax, from_torch
+    from ._plots import find_tiles, plot_mask, plot_roofline
     from ._flex import (AuxOutput, AuxRequest, and_masks, create_mask,
                         flex_attention, noop_mask, or_masks, trace)
     from ._regions import TraceError
@@ -52,6 +54,7 @@ _LATE = {
     "flash_attn_func": "_flash", "flash_attn_varlen_func": "_flash",
     "flash_attn_with_kvcache": "_flash",
     "from_jax": "_importers", "from_torch": "_importers",
+    "find_tiles": "_plots", "plot_mask": "_plots", "plot_roofline": "_plots",
 }
 
 
@@ -230,6 +233,9 @@ class Report(dict):
 
     def __str__(self):
         return self["text"]
+
+    def _repr_html_(self):
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 class Function:
@@ -522,4 +528,7 @@ class Function:
         operands = ", ".join(map(str, self.operands))
         results = ", ".join(map(str, self.results))
         return f"<fovea.Function @{self.name}({operands}) -> ({results})>"
+
+    def _repr_html_(self):
+        return write_html(self, repr(self))
 

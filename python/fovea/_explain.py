@@ -3,6 +3,7 @@
 """Looking inside: the kernels that a call has run."""
 
 import contextlib
+import html
 import threading
 
 _lock = threading.Lock()
@@ -45,6 +46,9 @@ class Kernel:
     def __repr__(self):
         return f"<{self.kind}: {self.function!r}>"
 
+    def _repr_html_(self):
+        return write_html(self.function, repr(self))
+
 
 class Explanation:
     """A record of what a call has run. The kernels of the forward pass come first."""
@@ -77,6 +81,21 @@ class Explanation:
 
     def __repr__(self):
         return "\n".join(map(repr, self.kernels)) or "<no kernels>"
+
+    def _repr_html_(self):
+        return "".join(kernel._repr_html_() for kernel in self.kernels) or (
+            "<p>no kernels</p>")
+
+
+def write_html(function, title):
+    """Returns a function as a notebook shows it: its remarks, and below what can be
+    opened its graph and its text for the machine's threads and vectors."""
+    parts = [f"<p><code>{html.escape(title)}</code></p>"]
+    parts += [f"<p>{html.escape(remark)}</p>" for remark in function.remarks]
+    parts += [f"<details><summary>{level}</summary><pre>"
+              f"{html.escape(function.mlir(level))}</pre></details>"
+              for level in ("fused", "tiled")]
+    return f"<div>{''.join(parts)}</div>"
 
 
 def record(kind, function, operands):

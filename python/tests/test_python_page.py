@@ -32,6 +32,7 @@ def test_page(capsys, tmp_path, monkeypatch):
     for number, (code, expected) in enumerate(blocks):
         if any(word in code and not find_spec(name) for word, name in (
                 ("transformers", "transformers"), ("jax", "jax"),
+                ("plot_", "matplotlib"),
                 ("from_torch", "torch_mlir"))):
             continue
         # Errors name the file.
