@@ -174,6 +174,51 @@ def test_decode(case, shape):
     run(case, shape)
 
 
+@functools.lru_cache(maxsize=None)
+def compiled_by_lengths():
+    blocks = "" if TARGET == "host" else "warps = 4, stages = 2, "
+    tile = "16x16" if TARGET == "host" else "64x16"
+    queries, keys = "tensor<?x2x1x16xf32>", "tensor<?x2x?x16xf32>"
+    return fovea.compile(f"""
+func.func @attend(%q: {queries}, %k: {keys}, %v: {keys}, %lengths: tensor<?xi32>) -> {queries} {{
+  %o = attn.attention %q, %k, %v scale(0.25)
+    mask {{
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %n = tensor.extract %lengths[%b] : tensor<?xi32>
+      %end = arith.index_cast %n : i32 to index
+      %keep = arith.cmpi slt, %j, %end : index
+      attn.yield %keep : i1
+    }} {{schedule = #attn.schedule<tile = {tile}, order = linear, {blocks}split = 5>}}
+    : {queries}, {keys}, {keys} -> {queries}
+  return %o : {queries}
+}}""", target=TARGET)
+
+
+@pytest.mark.parametrize("kind", ["any", "one", "equal", "zipf", "short", "none"])
+def test_parts_of_sequences(kind):
+    """Keys that are split by lengths: each key counts once, however many
+    sequences there are and however long they are, and none behind a length."""
+    rng = np.random.default_rng(1)
+    for batch in (1, 2, 3, 4, 5, 6, 9, 16, 31, 64):
+        lengths = {"any": rng.integers(0, 300, batch),
+                   "one": np.where(np.arange(batch) == batch // 2, 299, 1),
+                   "equal": np.full(batch, rng.integers(1, 300)),
+                   "zipf": rng.permutation(299 // np.arange(1, batch + 1)),
+                   "short": rng.integers(0, 3, batch),
+                   "none": np.zeros(batch)}[kind].astype(np.int32)
+        q = rng.standard_normal((batch, 2, 1, 16), dtype=np.float32)
+        k, v = rng.standard_normal((2, batch, 2, 300, 16), dtype=np.float32)
+        absent = np.arange(300) >= lengths[:, None, None]
+        scores = np.einsum("bhid,bhjd->bhij", q, k, dtype=np.float64) / 4
+        weights = np.exp(scores) * ~absent[:, :, None]
+        sums = weights.sum(-1, keepdims=True)
+        expected = np.einsum("bhij,bhjd->bhid", weights / np.where(sums, sums, 1), v)
+        for x in (k, v):
+            x[np.broadcast_to(absent, x.shape[:3])] = np.nan
+        result = compiled_by_lengths()(q, k, v, lengths)
+        assert np.abs(result - expected).max() < 1e-5
+
+
 @pytest.mark.parametrize("dtype, lse, result, parts", [
     ("f32", "f32", "f32", 5), ("f32", "f64", "bf16", 3), ("f16", "f32", "f16", 1),
     ("bf16", "f32", "f32", 16), ("f64", "f64", "f64", 2), ("f32", "f32", "f32", 0)])

@@ -226,11 +226,19 @@ void LoopConverter::prepareBody() {
 int64_t LoopConverter::chooseThreads() {
   int64_t most = 1;
   forall.getBody()->walk([&](linalg::LinalgOp op) {
-    int64_t elements = 1;
-    for (int64_t size : op.getStaticLoopRanges())
-      elements *= ShapedType::isDynamic(size)
-                      ? kUsualThreads * kElementsPerThread
-                      : std::max<int64_t>(size, 1);
+    SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+    auto count = [&](auto &&dims) {
+      int64_t elements = 1;
+      for (unsigned dim : dims)
+        elements *= ShapedType::isDynamic(sizes[dim])
+                        ? kUsualThreads * kElementsPerThread
+                        : std::max<int64_t>(sizes[dim], 1);
+      return elements;
+    };
+    int64_t elements = count(llvm::seq<unsigned>(0, sizes.size()));
+    // Threads share the terms of one point only.
+    if (int64_t points = count(getPointDims(op)); points > 1)
+      elements = std::min(elements, points * kElementsPerThread);
     most = std::max(most, elements);
   });
   int64_t threads = llvm::divideCeil(most, kElementsPerThread);
@@ -390,6 +398,7 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
       auto branch =
           scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false);
       op->moveBefore(branch.thenBlock()->getTerminator());
+      rewriter.setInsertionPointAfter(branch);
       gpu::BarrierOp::create(rewriter, loc);
       continue;
     }

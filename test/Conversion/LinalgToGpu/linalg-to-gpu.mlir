@@ -99,7 +99,7 @@ func.func @empty(%in: memref<0x4xf32>, %out: memref<0x4xf32>) {
 
 // Linalg in the body: an iteration a block, whose threads share the fill. For a
 // large buffer there is memory for each block, as large as it may be; a small
-// one is in shared memory.
+// one is in shared memory. One thread stores an element; all wait for it.
 // CHECK-LABEL: func @block_loop(
 // CHECK:         %[[BLOCKS:.*]] = arith.minui %{{.*}}, %c1024{{ }}
 // CHECK:         %[[BYTES:.*]] = arith.muli %[[BLOCKS]], %c4032{{ }}
@@ -112,8 +112,9 @@ func.func @empty(%in: memref<0x4xf32>, %out: memref<0x4xf32>) {
 // CHECK:               memref.store %{{.*}}, %[[MINE]]
 // CHECK:             gpu.barrier
 // CHECK:             scf.if
-// CHECK:               memref.store %{{.*}}
-// CHECK:             gpu.barrier
+// CHECK-NEXT:          memref.store %{{.*}}
+// CHECK-NEXT:        }
+// CHECK-NEXT:        gpu.barrier
 // CHECK-NOT:         memref.dealloc
 // CHECK:           gpu.terminator
 // CHECK:         memref.dealloc %[[MEMORY]]

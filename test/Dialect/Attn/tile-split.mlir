@@ -93,3 +93,100 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
     : tensor<?x2x1x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x1x64xf16>
   return %o : tensor<?x2x1x64xf16>
 }
+
+// -----
+
+// Sequences of any length: items of work are the first dimension of the loop. How
+// many there can be is known on the host, from the number of batches: less than
+// one for each and as many more as the schedule has parts, or so.
+// CHECK-LABEL: func @lengths
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<?x2x?x64xf16>, %[[K:[^:]*]]: tensor<?x2x?x64xf16>, %[[LEN:[^:]*]]: tensor<?xi32>
+// CHECK: %[[B:.*]] = tensor.dim %[[Q]], %c0
+// CHECK: %[[AVERAGE:.*]]:2 = scf.for %{{.*}} = %c1 to %c17 step %c1
+// CHECK: scf.yield
+// CHECK: %[[EXTRA:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : index
+// CHECK: %[[ALL:.*]] = arith.addi %[[B]], %[[EXTRA]] : index
+// CHECK: %[[LESS:.*]] = arith.addi %[[ALL]], %c-1 : index
+// CHECK: %[[W:.*]] = arith.maxsi %[[LESS]], %c0 : index
+// CHECK: %[[ONE:.*]] = arith.cmpi eq, %[[B]], %c1 : index
+// CHECK: %[[LISTED:.*]] = arith.select %[[ONE]], %c0, %[[B]] : index
+// Its tiles of keys, as the mask has them.
+// CHECK: %[[TILES:.*]] = scf.forall (%[[B0:.*]]) in (%[[LISTED]])
+// CHECK: tensor.extract %[[LEN]][%[[B0]]]
+// CHECK: arith.ceildivsi %{{.*}}, %c64 : index
+// The first item of each batch, its parts, and the number of all; the batch of
+// each item, and its part.
+// CHECK: %[[LIST:.*]]:5 = scf.forall (%[[B1:.*]]) in (%[[LISTED]])
+// CHECK: linalg.generic {{.*}}iterator_types = ["reduction"]} ins(%[[TILES]] : tensor<?xindex>)
+// CHECK: %[[SUMS:.*]]:2 = linalg.generic {{.*}}iterator_types = ["reduction"]} ins(%[[TILES]] : tensor<?xindex>)
+// CHECK: %[[FIRST:.*]] = tensor.extract %[[SUMS]]#0[]
+// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[FIRST]]] [%{{.*}}] [1]
+// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[FIRST]]] [%{{.*}}] [1]
+// CHECK: %[[PO:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?x64xf32>
+// CHECK: %[[PL:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?xf64>
+// CHECK: %[[R:.*]]:2 = scf.forall (%[[I:.*]], %[[H:.*]], %[[ROW:.*]]) = (0, 0, 0) to (%[[W]], 2, %{{.*}}) step (1, 1, 64)
+// CHECK: %[[USED:.*]] = tensor.extract %[[LIST]]#2[%c0]
+// CHECK: arith.cmpi slt, %[[I]], %[[USED]] : index
+// CHECK: %[[ITS:.*]] = tensor.extract %[[LIST]]#3[%[[I]]]
+// CHECK: %[[BATCH:.*]] = arith.select %{{.*}}, %[[ITS]], %c0 : index
+// CHECK: tensor.extract_slice %[[Q]][%[[BATCH]], %[[H]], %{{.*}}, 0]
+// CHECK: scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %c64
+// CHECK: tensor.extract_slice %[[K]][%[[BATCH]], %[[H]], %[[J]], 0]
+// CHECK: attn.online_attention {{.*}} at[%[[BATCH]], %[[H]], %{{.*}}, %[[J]]]
+// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[I]], %[[H]], %{{.*}}, 0] [1, 1, %{{.*}}, 64]
+// CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[I]], %[[H]], %{{.*}}] [1, 1, %{{.*}}]
+// The parts of a batch, which lie side by side, are merged one after the other.
+// CHECK-NOT: attn.merge
+// CHECK: scf.forall (%[[AT:.*]], %[[MH:.*]], %[[MI:.*]]) in (%[[B]], 2, %{{.*}})
+// CHECK: %[[F:.*]] = tensor.extract %[[LIST]]#0[%[[AT]]]
+// CHECK: %[[BEGIN:.*]] = arith.select %[[ONE]], %c0, %[[F]] : index
+// CHECK: %[[N:.*]] = tensor.extract %[[LIST]]#1[%[[AT]]]
+// CHECK: %[[COUNT:.*]] = arith.select %[[ONE]], %[[W]], %[[N]] : index
+// CHECK: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[BEGIN]], %[[MH]], %[[MI]], 0] [%[[COUNT]], 1, 1, 64]
+// CHECK: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[BEGIN]], %[[MH]], %[[MI]]] [%[[COUNT]], 1, 1]
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[OUTPUTS]], %[[LSES]] :
+// CHECK: arith.divf
+func.func @lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<?xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, split = 16>}
+    : tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x?x64xf16>
+  return %o : tensor<?x2x?x64xf16>
+}
+
+// -----
+
+// As many parts of each batch, whatever the others are: the number of batches is
+// static, or their masks are the same.
+// CHECK-LABEL: func @each
+// CHECK-NOT: tensor<?xindex>
+// CHECK: attn.merge
+// CHECK-NOT: tensor<?xindex>
+// CHECK: attn.merge
+func.func @each(%q: tensor<3x2x1x64xf16>, %k: tensor<3x2x?x64xf16>, %r: tensor<?x2x1x64xf16>, %l: tensor<?x2x?x64xf16>, %len: tensor<3xi32>) -> (tensor<3x2x1x64xf16>, tensor<?x2x1x64xf16>) {
+  %o = attn.attention %q, %k, %k scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%b] : tensor<3xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, split = 16>}
+    : tensor<3x2x1x64xf16>, tensor<3x2x?x64xf16>, tensor<3x2x?x64xf16> -> tensor<3x2x1x64xf16>
+  %c0 = arith.constant 0 : index
+  %p = attn.attention %r, %l, %l scale(0.125)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %len[%c0] : tensor<3xi32>
+      %n = arith.index_cast %x : i32 to index
+      %keep = arith.cmpi slt, %j, %n : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, split = 16>}
+    : tensor<?x2x1x64xf16>, tensor<?x2x?x64xf16>, tensor<?x2x?x64xf16> -> tensor<?x2x1x64xf16>
+  return %o, %p : tensor<3x2x1x64xf16>, tensor<?x2x1x64xf16>
+}

@@ -180,12 +180,16 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     - `split = n`, 1 (the default) to 128, forward pass only and not with
       persistent blocks: the tiles of keys that the mask keeps of a tile of
       queries are divided into `n` parts, as even as possible, which are computed
-      side by side. (Where the number of batches is not static, `n` parts are
-      those of all of them: `n / B` of each, but at least one.) A part may be
-      empty. Each writes its output, in the
+      side by side. A part may be empty. Each writes its output, in the
       accumulation type, and its log-sum-exp, in f64, and `attn.merge` puts them
       together. So a few queries, as in decoding, keep all cores of a machine
-      busy;
+      busy. Where the number of batches, `B`, is not static, the `n` parts are
+      those of all of them: `n / B` of each, but at least one. If the mask also
+      reads captured tensors at the batch, as lengths, a batch has parts by its
+      share of all tiles of keys, and those of batches with more tiles come
+      first: loops in front make the list of them, of less than
+      `2 * B + 17 * n` parts. Only where `B` is static do the bits of a batch
+      not depend on the others;
     - `gradients`: backward pass only, see `#attn.gradients`. If a schedule that
       is written by hand leaves it out, `--attn-select-schedule` adds it.
 

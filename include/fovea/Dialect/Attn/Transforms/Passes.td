@@ -265,6 +265,10 @@ def AttnTile : Pass<"attn-tile"> {
     the `scf.forall`: each finds the mask's bounds for its tile of queries, and
     takes its share of the tiles of keys between them. An `attn.merge` after the
     loop puts the parts together, and no reader of the output is in the loop.
+    Where the number of batches is not static, and captured tensors that the mask
+    reads at the batch bound the keys, items of a list of parts take the place of
+    the batches: one loop counts the tiles of keys of each batch, another writes
+    the list, and a third merges the items of each row.
 
     Work around attention is also computed per tile, while the tile is near:
 

@@ -10,6 +10,7 @@
 #include "TileConsumers.h"
 #include "TileProducers.h"
 #include "TileTransposes.h"
+#include "TileWork.h"
 
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -121,12 +122,13 @@ static FailureOr<scf::ForallOp> tileRows(RewriterBase &rewriter,
 }
 
 /// Replaces `root` by a loop over its batches, heads, tiles of queries and
-/// parts of the keys, whose results are merged. There are `split` parts, of all
-/// batches together if their number is not static. Sets `part` to the part of
-/// an iteration.
+/// parts of the keys, whose results are merged: `split` parts, of all batches
+/// together if their number is not static, or those of `list`, whose items are
+/// the first dimension of the loop. Sets `part` to the part of an iteration.
 static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
                                           FinalizeOp root, int64_t queryTile,
                                           int64_t split,
+                                          const std::optional<WorkList> &list,
                                           std::optional<KeyPart> &part) {
   Location loc = root.getLoc();
   OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1),
@@ -135,54 +137,61 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
       tensor::getMixedSizes(rewriter, loc, root.getAcc());
   IndexMath math(rewriter, loc);
   OpFoldResult count = math.constant(split);
-  if (!IndexMath::constantOf(sizes[0]))
+  if (!list && !IndexMath::constantOf(sizes[0]))
     count = math.max(math.truncDiv(count, math.max(sizes[0], math.constant(1))),
                      math.constant(1));
-  // An f64 has room for the logarithm of a sum beside large scores.
-  SmallVector<Type> types = {getElementTypeOrSelf(root.getAcc()),
-                             rewriter.getF64Type()};
-  auto getShape = [&](OpFoldResult parts, unsigned rank) {
-    SmallVector<OpFoldResult> shape = {parts};
-    llvm::append_range(shape, ArrayRef(sizes).take_front(rank));
-    return shape;
-  };
-  SmallVector<Value> workspaces;
-  for (auto [number, type] : llvm::enumerate(types))
+  // The workspace has a dimension of items for that of batches, or one of parts
+  // beside it. An f64 has room for the logarithm of a sum beside large scores.
+  Type types[] = {getElementTypeOrSelf(root.getAcc()), rewriter.getF64Type()};
+  SmallVector<OpFoldResult> shape = sizes;
+  if (list)
+    shape.front() = list->getSize();
+  else
+    shape.insert(shape.begin(), count);
+  SmallVector<Value> workspaces, wholes;
+  for (auto [number, type] : llvm::enumerate(types)) {
     workspaces.push_back(tensor::EmptyOp::create(
-        rewriter, loc, getShape(count, 4 - number), type));
-  auto forall = scf::ForallOp::create(rewriter, loc, {zero, zero, zero, zero},
-                                      {sizes[0], sizes[1], sizes[2], count},
-                                      {one, one, step, one}, workspaces,
-                                      /*mapping=*/std::nullopt);
+        rewriter, loc, ArrayRef(shape).drop_back(number), type));
+    wholes.push_back(tensor::EmptyOp::create(
+        rewriter, loc, ArrayRef(sizes).drop_back(number), type));
+  }
+  SmallVector<OpFoldResult> lower(4, zero), steps(4, one),
+      upper = {sizes[0], sizes[1], sizes[2], count};
+  steps[2] = step;
+  if (list) {
+    upper.front() = list->getSize();
+    for (SmallVector<OpFoldResult> *bounds : {&lower, &steps, &upper})
+      bounds->pop_back();
+  }
+  auto forall =
+      scf::ForallOp::create(rewriter, loc, lower, upper, steps, workspaces,
+                            /*mapping=*/std::nullopt);
 
   rewriter.setInsertionPointToStart(forall.getBody());
   SmallVector<Value> ivs = forall.getInductionVars();
-  part = KeyPart{ivs[3], count};
-  SmallVector<Value> destinations;
-  for (Value workspace : forall.getRegionOutArgs()) {
-    unsigned rank = cast<RankedTensorType>(workspace.getType()).getRank();
-    SmallVector<OpFoldResult> offsets(rank, zero), strides(rank, one),
-        shape = getShape(one, rank - 1);
-    offsets[0] = ivs[3];
-    auto type = cast<RankedTensorType>(
-        tensor::ExtractSliceOp::inferCanonicalRankReducedResultType(
-            rank - 1, cast<RankedTensorType>(workspace.getType()), shape));
-    destinations.push_back(tensor::ExtractSliceOp::create(
-        rewriter, loc, type, workspace, offsets, shape, strides));
+  SmallVector<OpFoldResult> place = {ivs[0], ivs[1], ivs[2]}, first = place;
+  if (list) {
+    WorkList::Item item = list->getItem(rewriter, loc, ivs[0]);
+    part = item.part;
+    place[0] = item.batch;
+  } else {
+    part = KeyPart{ivs[3], count};
+    first.insert(first.begin(), ivs[3]);
   }
+  first.push_back(zero);
   // The first part has the state that rows begin from.
   Value when = root.getWhen();
   if (root.getInitLse()) {
     IndexMath inside(rewriter, loc);
-    OpFoldResult isFirst = inside.less(ivs[3], inside.constant(1));
+    OpFoldResult isFirst = inside.less(part->number, inside.constant(1));
     if (when)
       isFirst = inside.logicalAnd(isFirst, when);
     when = inside.materialize(isFirst, /*isBoolean=*/true);
   }
-  auto whole = FinalizeOp::create(
-      rewriter, loc, ValueRange(destinations).getTypes(), root.getAcc(),
-      root.getMax(), root.getSum(), root.getInitLse(), when, destinations[0],
-      destinations[1], root.getNatural());
+  auto whole = FinalizeOp::create(rewriter, loc, ValueRange(wholes).getTypes(),
+                                  root.getAcc(), root.getMax(), root.getSum(),
+                                  root.getInitLse(), when, wholes[0], wholes[1],
+                                  root.getNatural());
   AffineExpr d0 = rewriter.getAffineDimExpr(0),
              s0 = rewriter.getAffineSymbolExpr(0);
   OpFoldResult rows = step;
@@ -194,28 +203,39 @@ static FailureOr<scf::ForallOp> tileParts(RewriterBase &rewriter,
                        {rewriter.getAffineConstantExpr(queryTile), s0 - d0},
                        rewriter.getContext()),
         {ivs[2], sizes[2]});
-  FailureOr<TilingResult> tiled = whole.getTiledImplementation(
-      rewriter, getAsOpFoldResult(ArrayRef(ivs).take_front(3)),
-      {one, one, rows});
+  FailureOr<TilingResult> tiled =
+      whole.getTiledImplementation(rewriter, place, {one, one, rows});
   if (failed(tiled))
     return failure();
   rewriter.eraseOp(whole);
-  rewriter.setInsertionPointToStart(forall.getTerminator().getBody());
-  for (auto [tile, workspace] :
-       llvm::zip_equal(tiled->tiledValues, forall.getRegionOutArgs())) {
-    unsigned rank = cast<RankedTensorType>(workspace.getType()).getRank();
-    SmallVector<OpFoldResult> offsets = {ivs[3], ivs[0], ivs[1], ivs[2], zero},
-                              shape = {one, one, one, rows, sizes[3]},
-                              strides(rank, one);
-    offsets.resize(rank);
-    shape.resize(rank);
-    tensor::ParallelInsertSliceOp::create(rewriter, loc, tile, workspace,
-                                          offsets, shape, strides);
+
+  // The tile is written to its part of the workspace.
+  auto tile = cast<FinalizeOp>(tiled->tiledOps.front());
+  SmallVector<OpFoldResult> extent(first.size(), one);
+  extent[extent.size() - 2] = rows;
+  extent.back() = sizes[3];
+  SmallVector<OpFoldResult> strides(first.size(), one);
+  for (auto [number, workspace] : llvm::enumerate(forall.getRegionIterArgs())) {
+    auto offsets = ArrayRef(first).drop_back(number);
+    auto shape = ArrayRef(extent).drop_back(number);
+    auto unit = ArrayRef(strides).drop_back(number);
+    rewriter.setInsertionPoint(tile);
+    OpOperand &init = tile.getDpsInitsMutable()[number];
+    init.set(tensor::ExtractSliceOp::create(
+        rewriter, loc, cast<RankedTensorType>(init.get().getType()), workspace,
+        offsets, shape, unit));
+    rewriter.setInsertionPointToEnd(forall.getTerminator().getBody());
+    tensor::ParallelInsertSliceOp::create(rewriter, loc,
+                                          tile->getResult(number), workspace,
+                                          offsets, shape, unit);
   }
 
   rewriter.setInsertionPointAfter(forall);
-  rewriter.replaceOpWithNewOp<MergeOp>(
-      root, root->getResultTypes(), forall.getResult(0), forall.getResult(1));
+  if (list)
+    list->merge(rewriter, root, forall.getResult(0), forall.getResult(1));
+  else
+    rewriter.replaceOpWithNewOp<MergeOp>(
+        root, root->getResultTypes(), forall.getResult(0), forall.getResult(1));
   return forall;
 }
 
@@ -404,14 +424,17 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
          << passes.size() << " passes over the keys, " << tables.size()
          << " tables for the mask";
 
+  std::optional<WorkList> list;
+  if (schedule.getSplit() > 1)
+    list = WorkList::create(rewriter, last, keyTile, schedule.getSplit());
   rewriter.setInsertionPoint(root);
   OpFoldResult queries =
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
   std::optional<KeyPart> part;
   FailureOr<scf::ForallOp> rows =
-      schedule.getSplit() > 1
-          ? tileParts(rewriter, root, queryTile, schedule.getSplit(), part)
-          : tileRows(rewriter, root, queryTile);
+      schedule.getSplit() > 1 ? tileParts(rewriter, root, queryTile,
+                                          schedule.getSplit(), list, part)
+                              : tileRows(rewriter, root, queryTile);
   if (failed(rows))
     return root.emitOpError("cannot be tiled");
   scf::ForallOp forall = *rows;
@@ -427,6 +450,12 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   // Passes share their tile of queries, so that its producer has one reader.
   DominanceInfo dominance(forall);
   eliminateCommonSubExpressions(rewriter, dominance, forall);
+  if (list) {
+    // What nothing had read was erased.
+    rewriter.setInsertionPointToStart(forall.getBody());
+    part = list->getItem(rewriter, forall.getLoc(), forall.getInductionVar(0))
+               .part;
+  }
   fuseProducersOf(rewriter, slicesOfRunningValues(rewriter, tiledPasses),
                   forall, /*fillsOnly=*/!fuseProducers);
   if (fuseProducers)

@@ -145,14 +145,44 @@ TileSpan fovea::attn::clipTile(OpBuilder &builder, Location loc, Value place,
   return {place, left};
 }
 
+/// Returns the number of tiles of `size` between two places.
+static OpFoldResult countTiles(IndexMath &math, OpFoldResult lower,
+                               OpFoldResult upper, int64_t size) {
+  OpFoldResult keys = math.max(math.sub(upper, lower), math.constant(0));
+  return math.ceilDiv(keys, math.constant(size));
+}
+
+/// Returns the bounds of the tiles of `size` that the mask keeps of `whole`,
+/// relative to its first position along `along`.
+static MaskBounds getTileBounds(IndexMath &math, MaskEvaluator &whole,
+                                Coordinate along, OpFoldResult origin,
+                                int64_t size) {
+  MaskBounds bounds = whole.bounds(along);
+  OpFoldResult step = math.constant(size);
+  return {math.mul(math.floorDiv(math.sub(bounds.lower, origin), step), step),
+          math.sub(bounds.upper, origin), bounds.exact};
+}
+
+Value fovea::attn::countKeyTiles(OpBuilder &builder, OnlineAttentionOp pass,
+                                 Value batch, int64_t size) {
+  Location loc = pass.getLoc();
+  IndexMath math(builder, loc);
+  MaskBox box = boxOf(math, pass, getScoreSizes(builder, pass));
+  OpFoldResult at = math.add(box.batch.first, batch);
+  box.batch = {at, at};
+  MaskEvaluator whole(pass.getMask(), box, builder, loc);
+  MaskBounds bounds =
+      getTileBounds(math, whole, Coordinate::Key, box.key.first, size);
+  return math.materialize(countTiles(math, bounds.lower, bounds.upper, size));
+}
+
 /// Returns the first place of a part's tiles of `size` from `lower` on, and the
 /// end of the last of them. Parts differ by at most one tile.
 static std::pair<OpFoldResult, OpFoldResult>
 getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
            OpFoldResult upper, int64_t size) {
   OpFoldResult step = math.constant(size);
-  OpFoldResult keys = math.max(math.sub(upper, lower), math.constant(0));
-  OpFoldResult tiles = math.ceilDiv(keys, step);
+  OpFoldResult tiles = countTiles(math, lower, upper, size);
   auto getPlace = [&](OpFoldResult number) {
     OpFoldResult before = math.truncDiv(math.mul(tiles, number), part.count);
     return math.add(lower, math.mul(before, step));
@@ -198,11 +228,10 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
         return std::nullopt;
       return lookUp(value, math);
     });
-    MaskBounds bounds = whole->bounds(along);
+    MaskBounds bounds = getTileBounds(math, *whole, along, origin, tileSize);
     info.isExact = bounds.exact;
-    OpFoldResult step = math.constant(tileSize);
-    lower = math.mul(math.floorDiv(math.sub(bounds.lower, origin), step), step);
-    upper = math.sub(bounds.upper, origin);
+    lower = bounds.lower;
+    upper = bounds.upper;
     // Absent keys, before the first one, are not read either.
     if (isAlongKeys && (present = whole->presentKeys().first))
       present = math.sub(*present, origin);

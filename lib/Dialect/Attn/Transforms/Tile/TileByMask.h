@@ -43,6 +43,11 @@ mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
                                            Coordinate along, int64_t size,
                                            const MaskTables &tables);
 
+/// Emits the number of tiles of `size` keys that the mask keeps of any query of
+/// `batch`, of a pass that is not yet tiled.
+mlir::Value countKeyTiles(mlir::OpBuilder &builder, OnlineAttentionOp pass,
+                          mlir::Value batch, int64_t size);
+
 /// The start of a tile along a dimension, and its size.
 struct TileSpan {
   mlir::OpFoldResult offset, size;

@@ -1,0 +1,436 @@
+//===- TileWork.cpp - Parts of the keys of sequences of any length --------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileWork.h"
+
+#include "fovea/Analysis/Formula.h"
+
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace fovea;
+using namespace fovea::attn;
+
+/// Returns true if captured tensors are read at the batch.
+static bool readsByBatch(Region &mask) {
+  return mask
+      .walk([&](tensor::ExtractOp read) {
+        return coordinatesOf(mask, read.getResult()) & bitOf(Coordinate::Batch)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+static Value getElement(OpBuilder &builder, Location loc, Value tensor,
+                        ValueRange place) {
+  return tensor::ExtractOp::create(builder, loc, tensor, place);
+}
+
+static Value getIndex(OpBuilder &builder, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+
+/// Emits the sums of the terms that `getTerms` returns for each element of
+/// `tiles`, which it is given with its place.
+static SmallVector<Value>
+sumOver(OpBuilder &builder, Location loc, Value tiles, unsigned count,
+        llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &, Value at,
+                                                     Value tiles)>
+            getTerms) {
+  MLIRContext *context = builder.getContext();
+  Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(),
+                                        builder.getIndexType());
+  Value zero =
+      linalg::FillOp::create(builder, loc, getIndex(builder, loc, 0), empty)
+          .getResult(0);
+  SmallVector<Value> zeros(count, zero);
+  SmallVector<AffineMap> maps(count + 1, AffineMap::get(1, 0, context));
+  maps.front() = builder.getMultiDimIdentityMap(1);
+  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+    IndexMath math(nested, loc);
+    Value at = linalg::IndexOp::create(nested, loc, 0);
+    SmallVector<Value> sums;
+    for (auto [sum, term] : llvm::zip_equal(
+             arguments.drop_front(), getTerms(math, at, arguments.front())))
+      sums.push_back(math.materialize(math.add(sum, term)));
+    linalg::YieldOp::create(nested, loc, sums);
+  };
+  auto generic = linalg::GenericOp::create(
+      builder, loc, ValueRange(zeros).getTypes(), tiles, zeros, maps,
+      utils::IteratorType::reduction, body);
+  return llvm::map_to_vector(generic.getResults(), [&](Value sum) {
+    return getElement(builder, loc, sum, ValueRange());
+  });
+}
+
+/// Returns how many parts a batch of average length gets, between 1 and
+/// `split`: those with which `batches` batches take the least time, where
+/// `split` items run at once and each takes, beside its keys, as long as a
+/// sixteenth of a batch.
+static Value choosePartsOfAverage(OpBuilder &builder, Location loc,
+                                  OpFoldResult batches, int64_t split) {
+  constexpr int64_t kBatch = 1 << 15, kItem = kBatch / 16;
+  Value one = getIndex(builder, loc, 1);
+  auto body = [&](OpBuilder &nested, Location loc, Value parts,
+                  ValueRange best) {
+    IndexMath math(nested, loc);
+    OpFoldResult waves =
+        math.ceilDiv(math.mul(batches, parts), math.constant(split));
+    OpFoldResult time =
+        math.mul(waves, math.add(math.truncDiv(math.constant(kBatch), parts),
+                                 math.constant(kItem)));
+    OpFoldResult isBetter = math.less(time, best[1]);
+    scf::YieldOp::create(
+        nested, loc,
+        ValueRange{math.materialize(math.select(isBetter, parts, best[0])),
+                   math.materialize(math.min(time, best[1]))});
+  };
+  Value longest = getIndex(builder, loc, std::numeric_limits<int64_t>::max());
+  return scf::ForOp::create(builder, loc, one,
+                            getIndex(builder, loc, split + 1), one,
+                            ValueRange{one, longest}, body)
+      .getResult(0);
+}
+
+namespace {
+/// Elements of a tensor that an iteration owns.
+struct Elements {
+  OpFoldResult first, count;
+  /// What they are, or, if they differ, the first, which each is one more than
+  /// the last of.
+  Value value;
+  bool differ = false;
+};
+} // namespace
+
+/// Emits a loop over `batches` that fills tensors of indices of these sizes.
+/// Each iteration owns the elements that `emit` returns, for each tensor.
+static SmallVector<Value> forEachBatch(
+    OpBuilder &builder, Location loc, OpFoldResult batches,
+    ArrayRef<OpFoldResult> sizes,
+    llvm::function_ref<SmallVector<Elements>(OpBuilder &, Value)> emit) {
+  SmallVector<Value> inits;
+  for (OpFoldResult size : sizes)
+    inits.push_back(
+        tensor::EmptyOp::create(builder, loc, {size}, builder.getIndexType()));
+  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+    ValueRange outs = arguments.drop_front();
+    SmallVector<Elements> written = emit(nested, arguments.front());
+    OpFoldResult stride = nested.getIndexAttr(1);
+    SmallVector<Value> slices;
+    for (auto [elements, out] : llvm::zip_equal(written, outs)) {
+      Value slice = tensor::ExtractSliceOp::create(
+          nested, loc, out, {elements.first}, {elements.count}, {stride});
+      Value zero = getIndex(nested, loc, 0), one = getIndex(nested, loc, 1);
+      if (isConstantIntValue(elements.count, 1)) {
+        slices.push_back(
+            tensor::InsertOp::create(nested, loc, elements.value, slice, zero));
+        continue;
+      }
+      auto fill = [&](OpBuilder &inner, Location loc, Value place,
+                      ValueRange carried) {
+        Value value = elements.value;
+        if (elements.differ)
+          value = arith::AddIOp::create(inner, loc, value, place);
+        Value next =
+            tensor::InsertOp::create(inner, loc, value, carried[0], place);
+        scf::YieldOp::create(inner, loc, next);
+      };
+      slices.push_back(scf::ForOp::create(nested, loc, zero,
+                                          getValueOrCreateConstantIndexOp(
+                                              nested, loc, elements.count),
+                                          one, slice, fill)
+                           .getResult(0));
+    }
+    auto parallel = scf::InParallelOp::create(nested, loc);
+    nested.setInsertionPointToStart(parallel.getBody());
+    for (auto [slice, elements, out] : llvm::zip_equal(slices, written, outs))
+      tensor::ParallelInsertSliceOp::create(nested, loc, slice, out,
+                                            {elements.first}, {elements.count},
+                                            {stride});
+  };
+  return llvm::to_vector_of<Value>(
+      scf::ForallOp::create(builder, loc, {batches}, inits,
+                            /*mapping=*/std::nullopt, body)
+          .getResults());
+}
+
+std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
+                                         OnlineAttentionOp pass,
+                                         int64_t keyTile, int64_t split) {
+  Region &mask = pass.getMask();
+  Location loc = pass.getLoc();
+  rewriter.setInsertionPoint(pass);
+  OpFoldResult batches = getScoreSizes(rewriter, pass).front();
+  if (IndexMath::constantOf(batches) || !readsByBatch(mask))
+    return std::nullopt;
+  OpFoldResult one = rewriter.getIndexAttr(1);
+
+  WorkList list;
+  IndexMath math(rewriter, loc);
+  Value average = choosePartsOfAverage(rewriter, loc, batches, split);
+  // Where batches keep the machine busy, an item takes at most half of the time
+  // that all of them take.
+  OpFoldResult extra = math.select(math.equal(average, math.constant(1)),
+                                   math.min(batches, math.constant(2 * split)),
+                                   math.mul(batches, average));
+  list.size = math.materialize(math.max(
+      math.sub(math.add(batches, extra), math.constant(1)), math.constant(0)));
+  // One batch needs no list.
+  list.isOne = math.materialize(math.equal(batches, math.constant(1)),
+                                /*isBoolean=*/true);
+  OpFoldResult listed = math.select(list.isOne, math.constant(0), batches);
+
+  Value tiles =
+      forEachBatch(rewriter, loc, listed, batches,
+                   [&](OpBuilder &nested, Value batch) {
+                     Value tiles = countKeyTiles(nested, pass, batch, keyTile);
+                     return SmallVector<Elements>{{batch, one, tiles}};
+                   })
+          .front();
+
+  auto emit = [&](OpBuilder &nested, Value batch) {
+    Value all =
+        sumOver(nested, loc, tiles, 1, [&](IndexMath &, Value, Value tiles) {
+          return SmallVector<OpFoldResult>{tiles};
+        }).front();
+    // A batch's share is rounded down, from one that is too small by more than
+    // floats are off, so that all shares together are less than `extra`.
+    Formula f{nested, loc, nested.getF32Type()};
+    auto toFloat = [&](const Formula &f, OpFoldResult index) {
+      IndexMath math(f.builder, loc);
+      Value integer = f.make<arith::IndexCastOp>(f.builder.getI64Type(),
+                                                 math.materialize(index));
+      return f.make<arith::SIToFPOp>(f.type, integer);
+    };
+    IndexMath outer(nested, loc);
+    Value share = f.div(f.mul(toFloat(f, extra), 1 - 0x1p-16),
+                        toFloat(f, outer.max(all, outer.constant(1))));
+    auto getParts = [&](IndexMath &math, Value tiles) {
+      Formula f{math.getBuilder(), loc, nested.getF32Type()};
+      Value rounded = f.make<arith::FPToSIOp>(f.builder.getI64Type(),
+                                              f.mul(toFloat(f, tiles), share));
+      OpFoldResult more =
+          f.make<arith::IndexCastOp>(f.builder.getIndexType(), rounded);
+      OpFoldResult one = math.constant(1);
+      return math.max(one, math.min(tiles, math.add(one, more)));
+    };
+
+    Value own = getElement(nested, loc, tiles, batch);
+    SmallVector<Value> sums = sumOver(
+        nested, loc, tiles, 2, [&](IndexMath &math, Value at, Value tiles) {
+          OpFoldResult parts = getParts(math, tiles);
+          OpFoldResult isBefore = math.logicalOr(
+              math.less(own, tiles),
+              math.logicalAnd(math.equal(own, tiles), math.less(at, batch)));
+          return SmallVector<OpFoldResult>{
+              math.select(isBefore, parts, math.constant(0)), parts};
+        });
+    Value first = sums[0], used = sums[1];
+    Value parts = outer.materialize(getParts(outer, own));
+    return SmallVector<Elements>{
+        {batch, one, first},
+        {batch, one, parts},
+        {batch, one, used},
+        {first, parts, batch},
+        {first, parts, getIndex(nested, loc, 0), /*differ=*/true}};
+  };
+  SmallVector<Value> tables =
+      forEachBatch(rewriter, loc, listed,
+                   {batches, batches, batches, list.size, list.size}, emit);
+  list.first = tables[0];
+  list.parts = tables[1];
+  list.used = tables[2];
+  list.batches = tables[3];
+  list.numbers = tables[4];
+  return list;
+}
+
+WorkList::Item WorkList::getItem(OpBuilder &builder, Location loc,
+                                 Value number) const {
+  IndexMath math(builder, loc);
+  OpFoldResult zero = math.constant(0);
+  OpFoldResult end = getElement(builder, loc, used, getIndex(builder, loc, 0));
+  OpFoldResult isListed =
+      math.logicalAnd(math.logicalNot(isOne), math.less(number, end));
+  Value batch = math.materialize(
+      math.select(isListed, getElement(builder, loc, batches, number), zero));
+  // An item that there is not has one of so many parts that it is empty.
+  OpFoldResult otherNumber = math.select(isOne, number, zero);
+  OpFoldResult otherCount =
+      math.select(isOne, size, math.constant(kMaxPosition));
+  return {batch,
+          {math.select(isListed, getElement(builder, loc, numbers, number),
+                       otherNumber),
+           math.select(isListed, getElement(builder, loc, parts, batch),
+                       otherCount)}};
+}
+
+std::pair<Value, Value> WorkList::getItems(OpBuilder &builder, Location loc,
+                                           Value batch) const {
+  IndexMath math(builder, loc);
+  return {math.materialize(math.select(isOne, math.constant(0),
+                                       getElement(builder, loc, first, batch))),
+          math.materialize(math.select(
+              isOne, size, getElement(builder, loc, parts, batch)))};
+}
+
+/// Emits a `linalg.generic`, whose elements are `getValues` of the elements of
+/// `inputs` and of `inits`.
+static SmallVector<Value> emitLoops(
+    OpBuilder &builder, Location loc, ValueRange inputs, ValueRange inits,
+    ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> loops,
+    llvm::function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> getValues) {
+  auto body = [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+    linalg::YieldOp::create(nested, loc, getValues(nested, arguments));
+  };
+  return llvm::to_vector_of<Value>(
+      linalg::GenericOp::create(builder, loc, inits.getTypes(), inputs, inits,
+                                maps, loops, body)
+          .getResults());
+}
+
+void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, Value partOutputs,
+                     Value partLses) const {
+  Location loc = root.getLoc();
+  MLIRContext *context = rewriter.getContext();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  auto wide = cast<FloatType>(getElementTypeOrSelf(partLses));
+  auto type = cast<FloatType>(getElementTypeOrSelf(partOutputs));
+  OpFoldResult zero = rewriter.getIndexAttr(0), one = rewriter.getIndexAttr(1);
+  SmallVector<OpFoldResult> sizes =
+      tensor::getMixedSizes(rewriter, loc, root.getAcc());
+  SmallVector<Value> inits;
+  for (Value result : root->getResults())
+    inits.push_back(tensor::EmptyOp::create(
+        rewriter, loc,
+        ArrayRef(sizes).take_front(
+            cast<RankedTensorType>(result.getType()).getRank()),
+        getElementTypeOrSelf(result)));
+
+  constexpr auto kParallel = utils::IteratorType::parallel,
+                 kReduction = utils::IteratorType::reduction;
+  auto emitRow = [&](OpBuilder &builder, Location loc, ValueRange arguments) {
+    SmallVector<Value> row(arguments.take_front(3));
+    auto [begin, count] = getItems(builder, loc, row[0]);
+    SmallVector<OpFoldResult> offsets = {begin, row[1], row[2], zero},
+                              shape = {count, one, one, sizes[3]},
+                              strides(4, one);
+    int64_t features =
+        cast<RankedTensorType>(partOutputs.getType()).getDimSize(3);
+    Value outputs = tensor::ExtractSliceOp::create(
+        builder, loc,
+        RankedTensorType::get({ShapedType::kDynamic, features}, type),
+        partOutputs, offsets, shape, strides);
+    Value lses = tensor::ExtractSliceOp::create(
+        builder, loc, RankedTensorType::get(ShapedType::kDynamic, wide),
+        partLses, ArrayRef(offsets).drop_back(), ArrayRef(shape).drop_back(),
+        ArrayRef(strides).drop_back());
+
+    // Each feature has a largest log-sum-exp, a sum of weights relative to it,
+    // and one of outputs, of its own, so that threads need not exchange them.
+    SmallVector<Value> running;
+    for (FloatType element : {wide, type, type})
+      running.push_back(
+          tensor::EmptyOp::create(builder, loc, {sizes[3]}, element));
+    AffineMap whole = builder.getMultiDimIdentityMap(1);
+    running =
+        emitLoops(builder, loc, {}, running, {whole, whole, whole}, kParallel,
+                  [&](OpBuilder &nested, ValueRange) -> SmallVector<Value> {
+                    Formula f{nested, loc, type}, exact{nested, loc, wide};
+                    return {exact.number(-kInfinity), f.number(0), f.number(0)};
+                  });
+    AffineExpr feature = builder.getAffineDimExpr(0),
+               part = builder.getAffineDimExpr(1);
+    SmallVector<AffineMap> maps(5, AffineMap::get(2, 0, feature));
+    maps[0] = AffineMap::get(2, 0, {part, feature}, context);
+    maps[1] = AffineMap::get(2, 0, part);
+    running = emitLoops(
+        builder, loc, {outputs, lses}, running, maps, {kParallel, kReduction},
+        [&](OpBuilder &nested, ValueRange in) -> SmallVector<Value> {
+          Formula f{nested, loc, type}, exact{nested, loc, wide};
+          Value output = in[0], lse = in[1];
+          Value largest = f.make<arith::MaxNumFOp>(in[2], lse);
+          // Where no part has had a key, a difference is NaN.
+          auto getFactor = [&](Value from) {
+            return f.make<math::ExpOp>(f.convert(exact.sub(from, largest)));
+          };
+          Value factor = f.select(exact.isEqual(in[2], largest), f.number(1),
+                                  getFactor(in[2]));
+          Value isEmpty = exact.isEqual(lse, exact.number(-kInfinity));
+          Value weight = f.select(isEmpty, f.number(0), getFactor(lse));
+          Value product = f.select(f.isEqual(weight, f.number(0)), f.number(0),
+                                   f.mul(weight, output));
+          return {largest, f.add(f.mul(in[3], factor), weight),
+                  f.add(f.mul(in[4], factor), product)};
+        });
+
+    SmallVector<Value> rows;
+    for (Value init : inits) {
+      auto element = cast<FloatType>(getElementTypeOrSelf(init));
+      if (cast<RankedTensorType>(init.getType()).getRank() == 4) {
+        Value empty =
+            tensor::EmptyOp::create(builder, loc, {sizes[3]}, element);
+        rows.push_back(
+            emitLoops(builder, loc, {running[1], running[2]}, empty,
+                      {whole, whole, whole}, kParallel,
+                      [&](OpBuilder &nested, ValueRange in) {
+                        Formula f{nested, loc, type};
+                        Value isEmpty = f.isEqual(in[0], f.number(0));
+                        Value quotient = f.div(in[1], in[0]);
+                        return SmallVector<Value>{convertFloats(
+                            nested, loc,
+                            f.select(isEmpty, f.number(0), quotient), element)};
+                      })
+                .front());
+        continue;
+      }
+      Formula f{builder, loc, type}, exact{builder, loc, wide};
+      Value at = getIndex(builder, loc, 0);
+      Value weights = getElement(builder, loc, running[1], at);
+      Value logarithm = exact.convert(f.make<math::LogOp>(weights));
+      Value lse = exact.select(
+          f.isEqual(weights, f.number(0)), exact.number(-kInfinity),
+          exact.add(getElement(builder, loc, running[0], at), logarithm));
+      Value empty = tensor::EmptyOp::create(
+          builder, loc, ArrayRef<int64_t>{1, 1, 1}, element);
+      rows.push_back(tensor::InsertOp::create(
+          builder, loc, convertFloats(builder, loc, lse, element), empty,
+          ValueRange{at, at, at}));
+    }
+    auto parallel = scf::InParallelOp::create(builder, loc);
+    builder.setInsertionPointToStart(parallel.getBody());
+    offsets = {row[0], row[1], row[2], zero};
+    shape = {one, one, one, sizes[3]};
+    for (auto [value, out] :
+         llvm::zip_equal(rows, arguments.drop_front(row.size()))) {
+      int64_t rank = cast<RankedTensorType>(out.getType()).getRank();
+      tensor::ParallelInsertSliceOp::create(
+          builder, loc, value, out, ArrayRef(offsets).take_front(rank),
+          ArrayRef(shape).take_front(rank), ArrayRef(strides).take_front(rank));
+    }
+  };
+  auto forall =
+      scf::ForallOp::create(rewriter, loc, ArrayRef(sizes).drop_back(), inits,
+                            /*mapping=*/std::nullopt, emitRow);
+  SmallVector<Value> results;
+  for (auto [merged, result] :
+       llvm::zip_equal(forall.getResults(), root->getResults())) {
+    results.push_back(merged);
+    if (merged.getType() != result.getType())
+      results.back() =
+          tensor::CastOp::create(rewriter, loc, result.getType(), merged);
+  }
+  rewriter.replaceOp(root, results);
+}

@@ -1,0 +1,78 @@
+//===- TileWork.h - Parts of the keys of sequences of any length *- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Batches whose masks keep different numbers of keys, as sequences of different
+// lengths, have different numbers of parts, of about as many tiles each. These
+// follow from captured tensors, so that the list of all parts is computed by
+// loops in front, where the tensors are. Only its size, the number of parts
+// that there can be, is known when these start:
+//
+//   tiles[b]   the tiles of keys that the mask keeps of batch b
+//   parts[b]   1 + tiles[b] * extra / sum of tiles, at most tiles[b] if not 0
+//   first[b]   the first item of b: batches with more tiles come first
+//   batch[w], number[w]   the batch of item w, and which of its parts it is
+//
+// There are less than B + extra items. One batch has extra items of about as
+// many tiles, and no list.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILEWORK_H
+#define FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILEWORK_H
+
+#include "TileByMask.h"
+
+namespace fovea::attn {
+
+/// The items of work of a head: parts of the keys of its batches.
+class WorkList {
+public:
+  /// Emits the loops that compute the list for `pass`, which is not yet tiled,
+  /// at the insertion point; none if its mask keeps as many keys of each batch,
+  /// or if the number of batches is static. `split` is the number of items that
+  /// keep a machine busy at once.
+  static std::optional<WorkList> create(mlir::RewriterBase &rewriter,
+                                        OnlineAttentionOp pass, int64_t keyTile,
+                                        int64_t split);
+
+  /// The number of items that there can be.
+  mlir::OpFoldResult getSize() const { return size; }
+
+  /// The batch of an item, and its part of the keys. Items that there are not
+  /// have an empty part of the first batch.
+  struct Item {
+    mlir::Value batch;
+    KeyPart part;
+  };
+  Item getItem(mlir::OpBuilder &builder, mlir::Location loc,
+               mlir::Value number) const;
+
+  /// Replaces `root` by the sums of the outputs of its items, [W, H, Sq, Dv],
+  /// which are merged in the order of their keys. `lses` is [W, H, Sq], in f64.
+  void merge(mlir::RewriterBase &rewriter, FinalizeOp root, mlir::Value parts,
+             mlir::Value lses) const;
+
+private:
+  /// Returns the first item of a batch, and their number.
+  std::pair<mlir::Value, mlir::Value> getItems(mlir::OpBuilder &builder,
+                                               mlir::Location loc,
+                                               mlir::Value batch) const;
+
+  mlir::OpFoldResult size;
+  /// True if there is one batch.
+  mlir::Value isOne;
+  /// By batch.
+  mlir::Value first, parts;
+  /// The number of items, once for each batch, so that a loop can write it.
+  mlir::Value used;
+  /// By item.
+  mlir::Value batches, numbers;
+};
+
+} // namespace fovea::attn
+
+#endif // FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILEWORK_H

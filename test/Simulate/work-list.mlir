@@ -1,0 +1,90 @@
+// Parts of sequences of any length, from a list that is computed in front, against
+// the graph in f64: one batch, which has none; few and many; no key at all; all of
+// one length; one long among short ones. Blocks in other orders compute the same
+// bits (--seeds).
+//
+// DEFINE: %{run} = fovea-run %s --random=1 --check
+// DEFINE: %{hopper} = %{run} --target=sm_90a --simulate
+// DEFINE: %{one} = --dims=q:1x2x1x16 --dims=k:1x2x200x16 --dims=len:1
+// DEFINE: %{three} = --dims=q:3x2x1x16 --dims=k:3x2x200x16 --dims=len:3
+// DEFINE: %{nine} = --dims=q:9x2x1x16 --dims=k:9x2x200x16 --dims=len:9
+// DEFINE: %{many} = --dims=q:40x2x1x16 --dims=k:40x2x200x16 --dims=len:40
+//
+// RUN: %{hopper} --entry=lengths --integers=150:200 %{one} | FileCheck %s
+// RUN: %{hopper} --entry=lengths --integers=0:200 %{three} --seeds=3 | FileCheck %s
+// RUN: %{hopper} --entry=lengths --integers=0:200 %{nine} | FileCheck %s
+// RUN: %{hopper} --entry=lengths --integers=0:200 %{many} | FileCheck %s
+// RUN: %{hopper} --entry=lengths --integers=200:200 %{three} | FileCheck %s
+// RUN: %{hopper} --entry=lengths --integers=1:1 %{nine} | FileCheck %s
+// RUN: fovea-run %s --random=1 --target=sm_90a --simulate --entry=lengths --integers=0:0 %{three} | FileCheck %s --check-prefix=ZERO
+// RUN: fovea-run %s --random=1 --target=sm_90a --simulate --entry=lengths --integers=0:0 %{one} | FileCheck %s --check-prefix=ZERO
+// RUN: fovea-run %s --random=1 --target=sm_90a --simulate --entry=lengths --dims=q:0x2x1x16 --dims=k:0x2x200x16 --dims=len:0
+// RUN: %{run} --target=sm_80 --simulate --entry=lengths --integers=0:200 %{nine} | FileCheck %s
+// RUN: %{run} --entry=lengths --integers=0:200 %{nine} | FileCheck %s
+// RUN: %{run} --entry=lengths --integers=0:200 %{many} | FileCheck %s
+// RUN: %{run} --entry=lengths --integers=0:200 %{one} | FileCheck %s
+// RUN: %{hopper} --entry=lengths --strategy=two-pass --integers=0:200 %{three} | FileCheck %s
+//
+// RUN: %{hopper} --entry=skewed --integers=0:1 %{nine} --seeds=2 | FileCheck %s
+// RUN: %{run} --entry=skewed --integers=0:1 %{nine} | FileCheck %s
+//
+// Sinks are in the first part of each row, also of one without a key; several tiles
+// of queries, whose own bounds are divided.
+// RUN: %{hopper} --entry=sinks --integers=0:200 --dims=q:5x2x70x16 --dims=k:5x2x200x16 --dims=len:5 | FileCheck %s
+// RUN: %{hopper} --entry=sinks --integers=0:200 --dims=q:1x2x70x16 --dims=k:1x2x200x16 --dims=len:1 | FileCheck %s
+// RUN: %{run} --entry=sinks --integers=0:200 --dims=q:5x2x70x16 --dims=k:5x2x200x16 --dims=len:5 | FileCheck %s
+//
+// CHECK: check: result 0: max error
+// CHECK-NOT: FAILED
+// ZERO: result 0: {{.*}} min 0, max 0{{$}}
+// ZERO: result 1: {{.*}} min -inf, max -inf
+
+func.func @lengths(%q: tensor<?x2x1x16xbf16>, %k: tensor<?x2x?x16xbf16>, %len: tensor<?xi32>) -> (tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>) {
+  %o, %l = attn.attention %q, %k, %k scale(0.25)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %len[%b] : tensor<?xi32>
+        %n = arith.index_cast %x : i32 to index
+        %keep = arith.cmpi slt, %j, %n : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 8>}
+      : tensor<?x2x1x16xbf16>, tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16> -> tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>
+  return %o, %l : tensor<?x2x1x16xbf16>, tensor<?x2x1xf32>
+}
+
+// Of 3 or 193 keys.
+func.func @skewed(%q: tensor<?x2x1x16xbf16>, %k: tensor<?x2x?x16xbf16>, %len: tensor<?xi32>) -> tensor<?x2x1x16xbf16> {
+  %o = attn.attention %q, %k, %k scale(0.25)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %c3 = arith.constant 3 : index
+        %c190 = arith.constant 190 : index
+        %x = tensor.extract %len[%b] : tensor<?xi32>
+        %isLong = arith.index_cast %x : i32 to index
+        %more = arith.muli %isLong, %c190 : index
+        %n = arith.addi %more, %c3 : index
+        %keep = arith.cmpi slt, %j, %n : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, split = 4>}
+      : tensor<?x2x1x16xbf16>, tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16> -> tensor<?x2x1x16xbf16>
+  return %o : tensor<?x2x1x16xbf16>
+}
+
+func.func @sinks(%q: tensor<?x2x?x16xf16>, %k: tensor<?x2x?x16xf16>, %len: tensor<?xi32>, %sinks: tensor<2xf32>) -> (tensor<?x2x?x16xf16>, tensor<?x2x?xf32>) {
+  %c2 = arith.constant 2 : index
+  %rows = tensor.dim %q, %c2 : tensor<?x2x?x16xf16>
+  %o, %l = attn.attention %q, %k, %k scale(0.25) init(%sinks : tensor<2xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %len[%b] : tensor<?xi32>
+        %n = arith.index_cast %x : i32 to index
+        %first = arith.subi %n, %rows : index
+        %last = arith.addi %first, %i : index
+        %past = arith.cmpi sle, %j, %last : index
+        %held = arith.cmpi slt, %j, %n : index
+        %keep = arith.andi %past, %held : i1
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, maximum = stale, split = 3>}
+      : tensor<?x2x?x16xf16>, tensor<?x2x?x16xf16>, tensor<?x2x?x16xf16> -> tensor<?x2x?x16xf16>, tensor<?x2x?xf32>
+  return %o, %l : tensor<?x2x?x16xf16>, tensor<?x2x?xf32>
+}
