@@ -7,6 +7,7 @@
 
 #include "AttentionBuilder.h"
 #include "BackwardBuilder.h"
+#include "Positions.h"
 
 #include "fovea/Conversion/Passes.h"
 
@@ -39,6 +40,11 @@ struct AttnToTile final : impl::AttnToTileBase<AttnToTile> {
         gradients.push_back(op);
     });
     IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](Operation *op) {
+      if (isa<attn::OnlineAttentionOp, attn::OnlineBackwardOp>(op))
+        for (Region &region : op->getRegions())
+          convertPositionsWhole(rewriter, region);
+    });
     for (scf::ForallOp loop : loops) {
       AttentionBuilder builder(rewriter, loop);
       if (succeeded(builder.run())) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comparisons.h"
+#include "CoordinateFloats.h"
 #include "Patterns.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -91,6 +92,7 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
             getThreadCoordinate(rewriter, op, layout, dim));
 
     CoordinateComparisons comparisons(rewriter, op, coordinates);
+    CoordinateFloats floats(rewriter, op, coordinates);
     SmallVector<Value> results;
     for (int64_t index = 0, e = layout.getNumRegisters(); index < e; ++index) {
       IRMapping mapping;
@@ -101,11 +103,15 @@ struct ConvertMap final : OpConversionPattern<MapOp> {
         if (bases[dim])
           mapping.map(coordinate, addConstant(rewriter, op.getLoc(), bases[dim],
                                               offset[dim]));
-      for (Operation &inner : body.without_terminator())
-        if (Value result = comparisons.create(rewriter, inner, offset))
+      for (Operation &inner : body.without_terminator()) {
+        Value result = comparisons.create(rewriter, inner, offset);
+        if (!result)
+          result = floats.create(rewriter, inner, offset);
+        if (result)
           mapping.map(inner.getResult(0), result);
         else
           rewriter.clone(inner, mapping);
+      }
       results.push_back(mapping.lookupOrDefault(
           cast<YieldOp>(body.getTerminator()).getValue()));
     }
@@ -261,6 +267,18 @@ static Value createTanh(OpBuilder &builder, Location loc, Value x) {
                              constant(-2), constant(1));
 }
 
+/// Computes tanh(x) by the machine's instruction (PTX ISA, tanh), with a
+/// largest relative error of 2^-11.
+static Value createApproximateTanh(OpBuilder &builder, Location loc, Value x) {
+  return LLVM::InlineAsmOp::create(
+             builder, loc, x.getType(), ValueRange{x},
+             "tanh.approx.f32 $0, $1;", "=f,f", /*has_side_effects=*/false,
+             /*is_align_stack=*/false, LLVM::TailCallKind::None,
+             LLVM::AsmDialectAttr{},
+             /*operand_attrs=*/ArrayAttr{})
+      .getRes();
+}
+
 /// Returns true if `op` is `fma(x, 1, y)` or `fma(x, -1, y)`, of f32 or f64.
 static bool isUnitProductSum(Operation *op) {
   auto fma = dyn_cast<math::FmaOp>(op);
@@ -304,8 +322,11 @@ void fovea::tile::prepareMaps(Operation *root) {
       if (isa<math::Exp2Op>(op) && isSingle)
         rewriter.replaceOp(
             op, callApproximate(rewriter, loc, "ex2", op->getOperand(0)));
-      else if (isa<math::TanhOp>(op) && isSingle)
-        rewriter.replaceOp(op, createTanh(rewriter, loc, op->getOperand(0)));
+      else if (auto tanh = dyn_cast<math::TanhOp>(op); tanh && isSingle)
+        rewriter.replaceOp(
+            op, bitEnumContainsAll(tanh.getFastmath(), FastMathFlags::afn)
+                    ? createApproximateTanh(rewriter, loc, tanh.getOperand())
+                    : createTanh(rewriter, loc, tanh.getOperand()));
       else if (isUnitProductSum(op))
         rewriter.replaceOp(op, createPlainSum(rewriter, cast<math::FmaOp>(op)));
       // Its expansion uses comparisons and selects.

@@ -1,0 +1,83 @@
+//===- CoordinateFloats.cpp - Coordinates as floats -----------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CoordinateFloats.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+/// Returns the index that `op` converts, by way of an i64; null if there is
+/// none.
+static Value getConvertedIndex(arith::SIToFPOp op) {
+  Type type = op.getType();
+  auto cast = op.getIn().getDefiningOp<arith::IndexCastOp>();
+  if (!cast || !cast.getType().isInteger(64) || !(type.isF32() || type.isF64()))
+    return nullptr;
+  return cast.getIn();
+}
+
+CoordinateFloats::CoordinateFloats(OpBuilder &builder, MapOp map,
+                                   ArrayRef<BlockArgument> coordinates) {
+  LayoutAttr layout = map.getResult().getType().getLayout();
+  Block &body = map.getBody().front();
+  Location loc = map.getLoc();
+  CoordinateSums sums(body, coordinates);
+  // Differences within a tile are numbers of the type.
+  constexpr int64_t kFarthest = int64_t(1) << 24;
+  for (auto op : body.getOps<arith::SIToFPOp>()) {
+    Value index = getConvertedIndex(op);
+    if (!index || sums.isShared(index) || !sums.isNarrow(index))
+      continue;
+    auto coefficients = sums.getCoefficients(index);
+    if (!coefficients)
+      continue;
+    int64_t farthest = 0;
+    for (auto [coefficient, size] :
+         llvm::zip_equal(*coefficients, layout.getShape()))
+      farthest += std::abs(coefficient) * size;
+    if (farthest >= kFarthest)
+      continue;
+    Value first = sums.createRest(builder, index);
+    for (auto [dim, coefficient] : llvm::enumerate(*coefficients)) {
+      if (!coefficient)
+        continue;
+      Value term = arith::IndexCastUIOp::create(
+          builder, loc, builder.getIndexType(),
+          getThreadCoordinate(builder, map, layout, dim));
+      if (coefficient != 1)
+        term = arith::MulIOp::create(
+            builder, loc, term,
+            arith::ConstantIndexOp::create(builder, loc, coefficient));
+      first = first ? arith::AddIOp::create(builder, loc, first, term) : term;
+    }
+    first =
+        arith::IndexCastOp::create(builder, loc, builder.getI64Type(), first);
+    first = arith::SIToFPOp::create(builder, loc, op.getType(), first);
+    conversions.try_emplace(op, Conversion{first, *coefficients});
+  }
+}
+
+Value CoordinateFloats::create(OpBuilder &builder, Operation &op,
+                               ArrayRef<int64_t> offset) const {
+  auto found = conversions.find(&op);
+  if (found == conversions.end())
+    return nullptr;
+  const Conversion &conversion = found->second;
+  int64_t distance = 0;
+  for (auto [coefficient, steps] :
+       llvm::zip_equal(conversion.coefficients, offset))
+    distance += coefficient * steps;
+  if (!distance)
+    return conversion.first;
+  Type type = conversion.first.getType();
+  return arith::AddFOp::create(
+      builder, op.getLoc(), conversion.first,
+      arith::ConstantOp::create(builder, op.getLoc(),
+                                builder.getFloatAttr(type, double(distance))));
+}
