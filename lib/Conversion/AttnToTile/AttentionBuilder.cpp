@@ -457,7 +457,7 @@ LogicalResult AttentionBuilder::convertFinalize(FinalizeOp op) {
   if (failed(running) || failed(loadInit(/*isEnd=*/true)))
     return failure();
   OnlineAttentionOp pass = passes.front();
-  ScoreUnit unit = ScoreUnit::get(pass.getScale(), pass.getScore());
+  ScoreUnit unit = ScoreUnit::get(pass);
   auto type = cast<FloatType>(getElementTypeOrSelf(op.getOutput()));
   Value output =
       emitOutput(rewriter, op.getLoc(), sizes, *running, unit, init, type);

@@ -99,11 +99,13 @@ ScoreTile LaunchBuilder::getScoreTile(OpTy op, const TileView &query,
     tile.offset = mapping.lookupOrDefault(op.getOffset());
   }
   tile.emitRegion = [this](OpBuilder &builder, Region &region,
-                           ValueRange arguments) {
-    if (Value result = emitRegion(builder, region, arguments))
+                           ValueRange arguments, Value value) {
+    if (!value)
+      value = region.front().getTerminator()->getOperand(0);
+    if (Value result = emitRegion(builder, region, arguments, value))
       return result;
     // Any value of the type will do: the program is thrown away.
-    Type type = region.front().getTerminator()->getOperand(0).getType();
+    Type type = value.getType();
     return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type))
         .getResult();
   };
@@ -352,14 +354,14 @@ FailureOr<Operation *> LaunchBuilder::cloneScalar(OpBuilder &builder,
 }
 
 Value LaunchBuilder::emitRegion(OpBuilder &builder, Region &region,
-                                ValueRange arguments) {
+                                ValueRange arguments, Value value) {
   IRMapping values(mapping);
   Block &block = region.front();
   values.map(block.getArguments(), arguments);
   for (Operation &op : block.without_terminator())
     if (failed(cloneScalar(builder, op, values)))
       return Value();
-  return values.lookupOrDefault(block.getTerminator()->getOperand(0));
+  return values.lookupOrDefault(value);
 }
 
 scf::ForOp LaunchBuilder::createLoop(scf::ForOp loop, ValueRange inits) {

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 #include <cmath>
 #include <limits>
@@ -41,13 +42,43 @@ static constexpr int64_t kSumColumns = 8;
 /// steps are slower.
 static constexpr double kLargestSum = 0x1p15;
 
-ScoreUnit ScoreUnit::get(const APFloat &scale, Region &score) {
-  // Other factors could make f32 numbers zero or infinite.
+/// Returns true if scores may have `factor` as their unit: other factors could
+/// make f32 numbers zero or infinite.
+static bool isUnit(double factor) {
   constexpr double kSmallest = 0x1p-96, kLargest = 0x1p96;
+  return factor >= kSmallest && factor <= kLargest;
+}
+
+ScoreUnit ScoreUnit::get(const APFloat &scale, Region &score) {
   double factor = scale.convertToDouble();
-  if (score.empty() && factor >= kSmallest && factor <= kLargest)
+  if (score.empty() && isUnit(factor))
     return {factor, /*isRaw=*/true};
   return {1.0, /*isRaw=*/false};
+}
+
+/// Returns the product with a constant that `score` yields, as its other
+/// operand and the constant, if that may be a unit.
+static std::optional<std::pair<Value, double>> getLastFactor(Region &score) {
+  if (score.empty())
+    return std::nullopt;
+  auto product = score.front()
+                     .getTerminator()
+                     ->getOperand(0)
+                     .getDefiningOp<arith::MulFOp>();
+  if (!product || product->getBlock() != &score.front())
+    return std::nullopt;
+  for (auto [constant, other] : {std::pair(product.getRhs(), product.getLhs()),
+                                 std::pair(product.getLhs(), product.getRhs())})
+    if (APFloat factor(0.0); matchPattern(constant, m_ConstantFloat(&factor)) &&
+                             isUnit(factor.convertToDouble()))
+      return std::pair(other, factor.convertToDouble());
+  return std::nullopt;
+}
+
+ScoreUnit ScoreUnit::get(OnlineAttentionOp op) {
+  if (auto last = getLastFactor(op.getScore()))
+    return {last->second, /*isRaw=*/false};
+  return get(op.getScale(), op.getScore());
 }
 
 double ScoreUnit::getBase2() const { return unit * std::numbers::log2e; }
@@ -107,8 +138,7 @@ class StepEmitter {
 public:
   StepEmitter(OpBuilder &builder, const TileSizes &sizes, const KeyStep &step)
       : builder(builder), op(step.op), loc(op.getLoc()), math(builder, loc),
-        sizes(sizes), step(step),
-        unit(ScoreUnit::get(op.getScale(), op.getScore())) {}
+        sizes(sizes), step(step), unit(ScoreUnit::get(op)) {}
 
   RunningValues emit(Value query, RunningValues running);
 
@@ -180,7 +210,9 @@ Value StepEmitter::modified(Value products) {
                     SmallVector<Value> arguments{scaled};
                     arguments.append(step.tile.getPlace(
                         body, loc, coordinates[0], coordinates[1], region));
-                    return step.tile.emitRegion(body, region, arguments);
+                    auto last = getLastFactor(region);
+                    return step.tile.emitRegion(body, region, arguments,
+                                                last ? last->first : Value());
                   });
 }
 

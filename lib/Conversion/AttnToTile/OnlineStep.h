@@ -54,6 +54,9 @@ struct ScoreUnit {
   /// Without a region, products stay as they are if the factor is positive and
   /// neither tiny nor huge.
   static ScoreUnit get(const llvm::APFloat &scale, mlir::Region &score);
+  /// Returns the unit for `op`: also the constant by which its score region
+  /// multiplies at last (as a soft cap does), which then costs nothing.
+  static ScoreUnit get(attn::OnlineAttentionOp op);
 
   double unit;
   /// True if the factor has yet to be multiplied: products are `x`.

@@ -73,7 +73,7 @@ OpFoldResult ScoreTile::isKept(OpBuilder &builder, Location loc,
   if (mask.empty())
     return kept;
   SmallVector<Value> place = getPlace(builder, loc, query, key, mask);
-  return index.logicalAnd(kept, emitRegion(builder, mask, place));
+  return index.logicalAnd(kept, emitRegion(builder, mask, place, /*value=*/{}));
 }
 
 Value ScoreTile::isUndropped(OpBuilder &builder, Location loc,

@@ -31,9 +31,10 @@ struct ScoreTile {
   /// Operands of the dropout: heads and queries of the whole, the seed and the
   /// offset.
   mlir::Value wholeHeads, wholeQueries, seed, offset;
-  /// Emits a region on scalars and returns what it yields.
+  /// Emits a region on scalars and returns what it yields, or, if that is
+  /// given, one of its values.
   std::function<mlir::Value(mlir::OpBuilder &, mlir::Region &region,
-                            mlir::ValueRange arguments)>
+                            mlir::ValueRange arguments, mlir::Value value)>
       emitRegion;
 
   bool mayLackQueries() const;

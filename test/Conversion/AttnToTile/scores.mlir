@@ -1,0 +1,135 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
+
+// The constant by which a score region multiplies at last is the unit of its
+// scores, which only the exponent and the log-sum-exp multiply by: 30, and
+// 30 log2(e). In what comes before, flags stay.
+
+// CHECK-LABEL: func @cap
+// CHECK-DAG:   %[[CAP:.*]] = arith.constant 3.000000e+01 : f32
+// CHECK-DAG:   %[[BASE2:.*]] = arith.constant 43.2808495 : f32
+// CHECK:       tile.launch
+// CHECK:         scf.for
+// CHECK:           %[[S:.*]] = tile.mma
+// CHECK:           %[[T:.*]] = tile.map ins(%[[S]] :
+// CHECK:             arith.divf %{{.*}}, %[[CAP]] : f32
+// CHECK-NEXT:        %[[TANH:.*]] = math.tanh %{{.*}} fastmath<afn> : f32
+// CHECK-NEXT:        tile.yield %[[TANH]]
+// CHECK:           arith.mulf %{{.*}}, %[[BASE2]] : f32
+// CHECK:           math.exp2
+// CHECK:         math.log2
+// CHECK:         math.fma %{{.*}}, %[[CAP]], %{{.*}} : f32
+func.func @cap(%q: tensor<1x4x256x64xbf16>) -> (tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>) {
+  %o, %lse = attn.attention %q, %q, %q scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %cap = arith.constant 30.0 : f32
+    %0 = arith.divf %s, %cap : f32
+    %1 = math.tanh %0 fastmath<afn> : f32
+    %2 = arith.mulf %1, %cap : f32
+    attn.yield %2 : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>
+  return %o, %lse : tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>
+}
+
+// -----
+
+// A negative constant is no unit: the largest score would be the least.
+
+// CHECK-LABEL: func @negative
+// CHECK-DAG:   %[[MINUS:.*]] = arith.constant -3.000000e+01 : f32
+// CHECK:       %[[TANH:.*]] = math.tanh
+// CHECK-NEXT:  %[[R:.*]] = arith.mulf %[[TANH]], %[[MINUS]] : f32
+// CHECK-NEXT:  tile.yield %[[R]]
+func.func @negative(%q: tensor<1x4x256x64xbf16>) -> tensor<1x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %cap = arith.constant -30.0 : f32
+    %1 = math.tanh %s : f32
+    %2 = arith.mulf %1, %cap : f32
+    attn.yield %2 : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}
+
+// -----
+
+// Distances fit in 32 bits, so they are converted whole, and what is not negative
+// by its sign.
+
+// CHECK-LABEL: func @distances
+// CHECK:       tile.mma
+// CHECK:       tile.map
+// CHECK:         %[[D:.*]] = arith.subi %{{.*}}, %{{.*}} : index
+// CHECK:         %[[WIDE:.*]] = arith.index_cast %[[D]] : index to i64
+// CHECK-NEXT:    arith.sitofp %[[WIDE]] : i64 to f32
+// CHECK-NOT:     arith.trunci
+// CHECK-NOT:     arith.uitofp
+// CHECK:         %[[SUM:.*]] = arith.addi %{{.*}}, %{{.*}} : index
+// CHECK:         %[[TWICE:.*]] = arith.muli %[[SUM]], %c2{{.*}} : index
+// CHECK:         arith.index_cast %[[TWICE]] : index to i64
+// CHECK-NOT:     arith.uitofp
+// CHECK:         tile.yield
+func.func @distances(%q: tensor<1x4x256x64xbf16>) -> tensor<1x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %d = arith.subi %j, %i : index
+    %0 = arith.index_cast %d : index to i64
+    %1 = arith.trunci %0 : i64 to i32
+    %2 = arith.sitofp %1 : i32 to f32
+    %j32 = arith.index_cast %j : index to i32
+    %c1 = arith.constant 1 : i32
+    %c2 = arith.constant 2 : i64
+    %3 = arith.addi %j32, %c1 : i32
+    %4 = arith.extsi %3 : i32 to i64
+    %5 = arith.muli %4, %c2 : i64
+    %6 = arith.uitofp %5 : i64 to f32
+    %7 = arith.mulf %2, %6 : f32
+    %8 = arith.addf %s, %7 : f32
+    attn.yield %8 : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}
+
+// -----
+
+// What may wrap in 32 bits, or be negative, does as it is written; so does a float
+// of 16 bits, and what is no sum.
+
+// CHECK-LABEL: func @kept
+// CHECK:       tile.mma
+// CHECK:       tile.map
+// CHECK-DAG:     %[[HASH:.*]] = arith.trunci
+// CHECK-DAG:     arith.sitofp %[[HASH]] : i32 to f32
+// CHECK-DAG:     arith.uitofp %{{.*}} : i64 to f32
+// CHECK-DAG:     arith.sitofp %{{.*}} : i32 to f16
+// CHECK-DAG:     %[[PRODUCT:.*]] = arith.muli %{{.*}}, %{{.*}} : i32
+// CHECK-DAG:     arith.sitofp %[[PRODUCT]] : i32 to f32
+// CHECK:         tile.yield
+func.func @kept(%q: tensor<1x4x256x64xbf16>) -> tensor<1x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %c = arith.constant 1000003 : index
+    %0 = arith.muli %j, %c : index
+    %1 = arith.index_cast %0 : index to i64
+    %2 = arith.trunci %1 : i64 to i32
+    %3 = arith.sitofp %2 : i32 to f32
+    %d = arith.subi %j, %i : index
+    %4 = arith.index_cast %d : index to i64
+    %5 = arith.uitofp %4 : i64 to f32
+    %6 = arith.index_cast %j : index to i32
+    %7 = arith.sitofp %6 : i32 to f16
+    %8 = arith.extf %7 : f16 to f32
+    %i32 = arith.index_cast %i : index to i32
+    %9 = arith.muli %6, %i32 : i32
+    %10 = arith.sitofp %9 : i32 to f32
+    %11 = arith.addf %3, %5 : f32
+    %12 = arith.addf %8, %10 : f32
+    %13 = arith.addf %11, %12 : f32
+    %14 = arith.addf %s, %13 : f32
+    attn.yield %14 : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}
