@@ -111,6 +111,9 @@ typedef struct fovea_options {
       Slow; without this check such operands lead to wrong results or end the
       process. */
   int check_bounds;
+  /** Not 0: scores never use a GPU's approximate tanh. Otherwise those of bf16
+      do, with a relative error of 2^-11. */
+  int exact_functions;
 } fovea_options;
 
 /** Null and zero members mean the default. */

@@ -153,6 +153,8 @@ static llvm::Expected<CompileOptions> readOptions(const fovea_options *given,
   key += llvm::utostr(unsigned(result.optLevel)) + ";";
   result.deterministic = options.deterministic;
   key += result.deterministic ? "deterministic;" : "";
+  result.exactFunctions = options.exact_functions;
+  key += result.exactFunctions ? "exact-functions;" : "";
   key += options.check_bounds ? "check-bounds;" : "";
   auto gpu = parseTarget(target);
   if (!gpu)

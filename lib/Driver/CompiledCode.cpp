@@ -20,7 +20,9 @@ CacheKey fovea::getCodeKey(llvm::StringRef text,
       .add(text)
       .add(getStrategyChoices().getName(options.strategy));
   key.add(processor.triple).add(processor.cpu).add(processor.features);
-  key.add(options.optLevel).add(options.deterministic);
+  key.add(options.optLevel)
+      .add(options.deterministic)
+      .add(options.exactFunctions);
   // For a GPU, the numbers are the typical ones that code is made for, not
   // those of the GPU here.
   key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));

@@ -371,8 +371,7 @@ Program::State::lower(const CompileOptions &options, Level level,
     if (checksShapes)
       manager.addPass(createOutlineShapeChecks());
     if (options.gpu)
-      buildGpuPipeline(manager, {options.strategy, level, options.gpu,
-                                 options.deterministic});
+      buildGpuPipeline(manager, options.getGpuOptions(level));
     else
       buildHostPipeline(manager, {options.strategy, level});
   });
@@ -639,10 +638,8 @@ llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
           ->walk([](tile::LaunchOp) { return mlir::WalkResult::interrupt(); })
           .wasInterrupted();
   auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
-    buildSimulationPipeline(
-        manager,
-        {options.strategy, Level::Tile, options.gpu, options.deterministic},
-        hasPrograms);
+    buildSimulationPipeline(manager, options.getGpuOptions(Level::Tile),
+                            hasPrograms);
   });
   if (!module)
     return module.takeError();
@@ -688,8 +685,7 @@ llvm::Expected<Cost> Program::estimate(
       options,
       [&](mlir::OpPassManager &manager) {
         if (options.gpu)
-          buildGpuPipeline(manager, {options.strategy, Level::Fused,
-                                     options.gpu, options.deterministic});
+          buildGpuPipeline(manager, options.getGpuOptions(Level::Fused));
         else
           buildHostPipeline(manager, {options.strategy, Level::Fused});
         // Attention that reads stored probabilities is not one kernel.

@@ -58,6 +58,11 @@ CompileFlags::CompileFlags(cl::OptionCategory &category)
           cl::desc("Compute the same bits in every run, on a GPU too, "
                    "where blocks then take turns to add gradients of "
                    "queries, and add those of captured tensors in integers"),
+          cl::cat(category)),
+      exactFunctions(
+          "exact-functions",
+          cl::desc("Never use a GPU's approximate tanh in scores; otherwise "
+                   "bf16 does, with a relative error of 2^-11"),
           cl::cat(category)) {}
 
 llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
@@ -83,6 +88,7 @@ llvm::Expected<CompileOptions> CompileFlags::getOptions() const {
                                    ": expected 0 to 3");
   options.optLevel = int(optLevel);
   options.deterministic = deterministic;
+  options.exactFunctions = exactFunctions;
   return options;
 }
 

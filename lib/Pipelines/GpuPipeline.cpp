@@ -120,6 +120,8 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     addCleanup(manager);
     manager.addPass(attn::createAttnPackGroups());
     manager.addPass(attn::createAttnMatchOperands());
+    if (!options.exactFunctions)
+      manager.addPass(attn::createAttnApproximate());
     attn::AttnSelectScheduleOptions schedules;
     schedules.passes = getPasses(options.strategy);
     schedules.deterministic = options.deterministic;

@@ -136,6 +136,10 @@ struct GpuPipelineOptions : PipelineOptions {
       *this, "deterministic",
       llvm::cl::desc("Fix the order of all sums, those between blocks too"),
       llvm::cl::init(false)};
+  Option<bool> exactFunctions{
+      *this, "exact-functions",
+      llvm::cl::desc("Never use a GPU's approximate functions in scores"),
+      llvm::cl::init(false)};
   Option<std::string> target{
       *this, "target", llvm::cl::desc("The GPU that code is for, by its name"),
       llvm::cl::init("sm_90a")};
@@ -182,7 +186,7 @@ void fovea::registerFoveaPasses() {
       [](OpPassManager &manager, const GpuPipelineOptions &options) {
         fovea::GpuOptions gpu{options.strategy, options.level,
                               fovea::machine::GpuArch::find(options.target),
-                              options.deterministic};
+                              options.deterministic, options.exactFunctions};
         if (gpu.arch)
           return buildGpuPipeline(manager, gpu);
         // The error lists the valid names.

@@ -29,6 +29,7 @@ class Options(ctypes.Structure):
         ("opt_level", ctypes.c_int),
         ("deterministic", ctypes.c_int),
         ("check_bounds", ctypes.c_int),
+        ("exact_functions", ctypes.c_int),
     ]
 
 

@@ -373,6 +373,40 @@ def test_differences_of_quotients(divisor):
     assert torch.equal(function(x), expected)
 
 
+CAP = """
+func.func @f(%q: tensor<1x2x?x64xTYPE>, %k: tensor<1x2x?x64xTYPE>, %v: tensor<1x2x?x64xTYPE>) -> tensor<1x2x?x64xTYPE> {
+  %o = attn.attention %q, %k, %v scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %cap = arith.constant 30.0 : f32
+    %0 = arith.divf %s, %cap : f32
+    %1 = math.tanh %0 : f32
+    %2 = arith.mulf %1, %cap : f32
+    attn.yield %2 : f32
+  } : tensor<1x2x?x64xTYPE>, tensor<1x2x?x64xTYPE>, tensor<1x2x?x64xTYPE> -> tensor<1x2x?x64xTYPE>
+  return %o : tensor<1x2x?x64xTYPE>
+}
+"""
+
+
+@pytest.mark.parametrize("scale", [1, 8])
+@pytest.mark.parametrize("dtype, exact", [("bf16", False), ("bf16", True),
+                                          ("f16", False)])
+def test_soft_cap(dtype, exact, scale):
+    """bf16 takes the machine's tanh if it may; scores of 8 times the size are
+    near the cap, where that is most off."""
+    attend = fovea.compile(CAP.replace("TYPE", dtype), target=TARGET,
+                           exact_functions=exact)
+    assert ("tanh.approx" in attend.ptx) == (dtype == "bf16" and not exact)
+    q, k, v = (torch.randn(1, 2, 600, 64, device="cuda", dtype=TORCH[dtype])
+               for _ in range(3))
+    q *= scale
+    scores = 30 * torch.tanh(q.double() @ k.double().mT / 8 / 30)
+    expected = scores.softmax(-1) @ v.double()
+    error = ((attend(q, k, v).double() - expected).abs().max()
+             / expected.abs().max()).item()
+    assert error <= BOUNDS[dtype]
+
+
 def test_results_are_on_the_device():
     operands = make(BF16, 1, 64, 64)
     for _ in range(2):

@@ -70,6 +70,14 @@ struct CompileOptions {
   /// a GPU take turns to add to sums that others add to, or add in integers. A
   /// host's results always have the same bits.
   bool deterministic = false;
+  /// True if score regions never use a GPU's approximate functions
+  /// (`attn-approximate`).
+  bool exactFunctions = false;
+
+  /// Returns what compiles for `gpu` up to a level.
+  GpuOptions getGpuOptions(Level level) const {
+    return {strategy, level, gpu, deterministic, exactFunctions};
+  }
 };
 
 /// The free choices of a simulation.

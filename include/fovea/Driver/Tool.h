@@ -24,6 +24,7 @@ struct CompileFlags {
   llvm::cl::opt<std::string> cpu;
   llvm::cl::opt<unsigned> optLevel;
   llvm::cl::opt<bool> deterministic;
+  llvm::cl::opt<bool> exactFunctions;
 
   /// Returns the options by value; an error names the flag that is wrong.
   llvm::Expected<CompileOptions> getOptions() const;

@@ -101,6 +101,8 @@ struct GpuOptions {
   /// True if the order of all sums is fixed: results have the same bits in
   /// every run.
   bool deterministic = false;
+  /// True if score regions never use the machine's approximate functions.
+  bool exactFunctions = false;
 };
 
 /// Appends the passes that compile a module for a GPU. The module's

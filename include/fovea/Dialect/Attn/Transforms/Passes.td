@@ -143,6 +143,31 @@ def AttnPackGroups : Pass<"attn-pack-groups"> {
   ];
 }
 
+def AttnApproximate : Pass<"attn-approximate"> {
+  let summary = "Lets score regions use a GPU's approximate functions";
+  let description = [{
+    The pass gives the fastmath flag `afn` to `math.tanh` of f32 in the score
+    regions of `attn.attention` and `attn.attention_backward` on a GPU whose
+    products are of bf16. A GPU has an instruction for it (`tanh.approx.f32`)
+    with a largest relative error of 2^-11, which takes a third of the time of
+    the exact form. `convert-tile-to-nvvm` honours the flag; the interpreter
+    rounds such a result to 11 bits.
+
+    So a soft cap's score `s` is off by up to `|s| * 2^-11`, and a weight by that
+    share of itself, which is less than its rounding to bf16 (2^-9) where
+    `|s| < 4`; at a cap of 30 it is at most 1.5%, at 50 2.5%. The weights of a
+    row are divided by their sum, so that an error that its large scores have in
+    common has no effect. The derivative, `1 - tanh^2`, is off by up to 2^-10.
+    f16 and f32, which round weights less, keep the exact form, and so does
+    everything if the pass is left out (`exact-functions` of the pipeline).
+  }];
+  let statistics = [
+    Statistic<"numApproximated", "num-approximated",
+              "Number of functions that may be approximate">
+  ];
+  let dependentDialects = ["::mlir::math::MathDialect"];
+}
+
 def AttnSelectSchedule : Pass<"attn-select-schedule"> {
   let summary = "Attaches a schedule to every attention";
   let description = [{
