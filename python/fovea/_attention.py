@@ -135,21 +135,22 @@ def _attend(q, k, v, scale, causal, window, softcap, sinks, bias, score_mod, mas
     and the log-sum-exp."""
     _flex._check_inputs(q, k, v, True, None)
     _flex._check_dropout(dropout_p)
+    _flex._check_mods(score_mod, mask_mod)
     batch, heads, length = q.shape[:3]
     kv_length = k.shape[2]
-    _check_shape("sinks", sinks, (heads,), False)
-    _check_shape("kv_lengths", kv_lengths, (batch,), True)
+    _check_shape("sinks", sinks, (heads,), False, q.device)
+    _check_shape("kv_lengths", kv_lengths, (batch,), True, q.device)
     scores, masks = [], []
     if kv_lengths is not None:
         masks.append(lambda b, h, i, j: j < kv_lengths[b])
-    masks += _make_window(causal, window, _make_position(q_offset, batch))
+    masks += _make_window(causal, window, _make_position(q_offset, batch, q.device))
     if softcap is not None:
         cap = float(softcap)
         if not cap > 0:
             raise ValueError(f"softcap: expected a number above 0, got {softcap}")
         scores.append(lambda s, b, h, i, j: cap * torch.tanh(s / cap))
     if bias is not None:
-        mod = make_bias("bias", bias, (batch, heads, length, kv_length))
+        mod = make_bias("bias", bias, (batch, heads, length, kv_length), q.device)
         (masks if bias.dtype == torch.bool else scores).append(mod)
     if score_mod is not None:
         scores.append(score_mod)
@@ -162,7 +163,7 @@ def _attend(q, k, v, scale, causal, window, softcap, sinks, bias, score_mod, mas
     return output, lse
 
 
-def _check_shape(name, tensor, shape, is_integer):
+def _check_shape(name, tensor, shape, is_integer, device):
     if tensor is None:
         return
     wrong = None
@@ -175,13 +176,21 @@ def _check_shape(name, tensor, shape, is_integer):
         kind = "integers" if is_integer else "floats"
         raise ValueError(f"{name}: expected a tensor of {kind} of shape {shape}, "
                          f"got {wrong}")
+    check_device(name, tensor, device)
 
 
-def _make_position(offset, batch):
+def check_device(name, tensor, device):
+    """Checks that a tensor is where the query is; a number may be on the CPU."""
+    if tensor.device != device and (tensor.dim() or tensor.device.type != "cpu"):
+        raise ValueError(f"{name}: expected a tensor on {device}, as the query is, "
+                         f"got one on {tensor.device}")
+
+
+def _make_position(offset, batch, device):
     """Returns a function of a sequence and a query that gives its position."""
     if isinstance(offset, torch.Tensor):
         _check_shape("q_offset", offset, () if not offset.dim() else (batch,),
-                     True)
+                     True, device)
         if offset.dim():
             return lambda b, i: i + offset[b]
         return lambda b, i: i + offset
@@ -218,7 +227,7 @@ def _make_window(causal, window, position):
     return masks
 
 
-def make_bias(name, bias, shape):
+def make_bias(name, bias, shape, device):
     """Returns a mod that adds a tensor which broadcasts to the scores' shape,
     or a mask of booleans."""
     if not isinstance(bias, torch.Tensor):
@@ -230,6 +239,7 @@ def make_bias(name, bias, shape):
     if not fits:
         raise RuntimeError(f"{name}: expected a shape that broadcasts to {shape}, "
                            f"got {tuple(bias.shape)}")
+    check_device(name, bias, device)
 
     def read(*place):
         place = place[len(place) - bias.dim():]
@@ -310,7 +320,8 @@ def scaled_dot_product_attention(
         shape = (*batch, heads, query.shape[2], key.shape[2]) if has_heads else (
             *batch, query.shape[2], key.shape[2])
         mask = _flatten_mask(attn_mask, batch, shape, has_heads)
-        mod = make_bias("attn_mask", mask, (query.shape[0], heads, *shape[-2:]))
+        mod = make_bias("attn_mask", mask, (query.shape[0], heads, *shape[-2:]),
+                        query.device)
         if attn_mask.dtype == torch.bool:
             masks.append(mod)
         else:

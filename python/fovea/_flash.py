@@ -373,7 +373,8 @@ class _Options:
                 raise ValueError(f"{name}: expected 0 or more, got {number}")
         if pack_gqa not in (None, False, True):
             raise ValueError(f"pack_gqa: expected None or a bool, got {pack_gqa}")
-        _attention._check_shape("s_aux", s_aux, (q.shape[-2],), False)
+        _attention._check_shape("s_aux", s_aux, (q.shape[-2],), False,
+                                q.device)
         self.sinks = s_aux
         self.wants_lse = wants_lse
 

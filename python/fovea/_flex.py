@@ -110,6 +110,7 @@ def flex_attention(
     """
     _check_inputs(query, key, value, enable_gqa, block_mask)
     _check_options(kernel_options, return_lse, return_aux)
+    _check_mods(score_mod, mask_mod)
     mask_mod = _find_mask(query, key, block_mask, mask_mod)
     _check_dropout(dropout_p)
     wants_max = return_aux is not None and return_aux.max_scores
@@ -152,7 +153,7 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
     output, the log-sum-exp and the largest scores, None for what is not
     wanted. `note` is called with what the call became, see _memo.py. `sinks`
     gives each head the score of one more key, whose value is 0."""
-    if torch.compiler.is_dynamo_compiling() and _compiles_to_graph() and (
+    if torch.compiler.is_dynamo_compiling() and compiles_to_graph() and (
             not dropout_p):
         output, lse, most = _attend_in_graph(
             query, key, value, score_mod, mask_mod, scale,
@@ -179,7 +180,7 @@ def _add_sinks(output, lse, sinks):
 
 
 @torch._dynamo.assume_constant_result
-def _compiles_to_graph():
+def compiles_to_graph():
     """Returns True if Dynamo traces for Fovea's backend."""
     module = sys.modules.get("fovea.torch")
     return module is not None and module.compiles_here()
@@ -250,7 +251,16 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
 def find_scale(query, scale):
     if scale is None:
         return 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
-    return float(scale)
+    if torch.compiler.is_dynamo_compiling():
+        return float(scale)  # It may be a symbol.
+    try:
+        scale = float(scale)
+    except (TypeError, ValueError):
+        raise TypeError("scale: expected a number, got "
+                        f"{type(scale).__name__}") from None
+    if not math.isfinite(scale):
+        raise ValueError(f"scale: expected a finite number, got {scale}")
+    return scale
 
 
 def _move(capture, device):
@@ -334,8 +344,17 @@ def _check_inputs(query, key, value, enable_gqa, block_mask):
                                f"Got Bq={batch} and Bkv={kv_batch}")
 
 
+def _check_mods(score_mod, mask_mod):
+    for name, mod in (("score_mod", score_mod), ("mask_mod", mask_mod)):
+        if mod is not None and not callable(mod):
+            raise TypeError(f"{name}: expected a function, got {type(mod).__name__}")
+
+
 def _check_options(kernel_options, return_lse, return_aux):
     options = kernel_options or {}
+    if not isinstance(options, Mapping):
+        raise TypeError("kernel_options: expected a dict, got "
+                        f"{type(options).__name__}")
     if "BACKEND" in options:
         if options.get("FORCE_USE_FLEX_ATTENTION", False):
             raise RuntimeError(

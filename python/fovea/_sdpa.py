@@ -52,7 +52,7 @@ def _trace_anew(query, key, value, is_causal, attn_mask, scale, lse):
         mask_mod = lambda b, h, i, j: i >= j
     if attn_mask is not None:
         mod = _attention.make_bias("attn_mask", attn_mask, (
-            *query.shape[:3], key.shape[2]))
+            *query.shape[:3], key.shape[2]), query.device)
         if attn_mask.dtype == torch.bool:
             causal = mask_mod
             mask_mod = mod if causal is None else (

@@ -243,10 +243,16 @@ class Tracer:
             place = coordinates[2] + self._start
             coordinates[2] = Value(region, place.name, "index", 0,
                                    coordinates[2].high, frozenset(("q",)))
-        if not is_score:
+        if is_score:
+            coordinates.insert(0, Value(region, "%score",
+                                        "f64" if self._is_wide else "f32"))
+        try:
             return region, mod(*coordinates)
-        score = Value(region, "%score", "f64" if self._is_wide else "f32")
-        return region, mod(score, *coordinates)
+        except TypeError as error:
+            if "__array_ufunc__" not in str(error):
+                raise
+            raise TraceError(f"{_locate(mod)}: a function of NumPy on a traced "
+                             "value; use torch's") from error
 
     def _read_result(self, region, mod, kind, result):
         if isinstance(result, torch.Tensor) and not result.dim():

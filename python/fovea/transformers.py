@@ -25,6 +25,7 @@ from transformers.masking_utils import (AttentionMaskInterface,
                                         padding_mask_function,
                                         prepare_padding_mask)
 
+from . import _flex
 from ._attention import attention
 from ._memo import Memo
 from ._values import Number
@@ -59,7 +60,6 @@ class Mask(BlockMask):
         return f"<fovea.transformers.Mask of shape {self.shape}>"
 
 
-@torch._dynamo.disable
 def make_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0,
               mask_function=causal_mask_function, attention_mask=None, **_):
     """Returns the `Mask` of an attention; transformers' mask interface calls
@@ -70,16 +70,36 @@ def make_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0,
     mask_function: `(batch, head, q_position, kv_position) -> bool`.
     attention_mask: `[batch, positions]`, booleans, False for padding.
     """
-    if attention_mask is not None and not (
+    shape = batch_size, 1, q_length, kv_length
+    if torch.compiler.is_dynamo_compiling() and _flex.compiles_to_graph():
+        # Dynamo has integers of its own that are operands.
+        mask_mod = _join(mask_function, attention_mask, kv_length, q_offset, kv_offset)
+        return Mask(mask_mod, shape)
+    return _make_mask_now(shape, q_offset, kv_offset, mask_function, attention_mask)
+
+
+@torch._dynamo.disable
+def _make_mask_now(shape, q_offset, kv_offset, mask_function, attention_mask):
+    if attention_mask is not None and (
             attention_mask.device.type == "cpu" and bool(attention_mask.all())):
-        padding = prepare_padding_mask(attention_mask, kv_length, kv_offset)
-        mask_function = and_masks(mask_function, padding_mask_function(padding))
-    offsets = (offset if isinstance(offset, torch.Tensor) else Number(int(offset))
-               for offset in (q_offset, kv_offset))
-    mask_mod = add_offsets_to_mask_function(mask_function, *offsets)
+        attention_mask = None
+    mask_mod = _join(mask_function, attention_mask, shape[-1], *(
+        offset if isinstance(offset, torch.Tensor) else Number(int(offset))
+        for offset in (q_offset, kv_offset)), numeric_offset=kv_offset)
     # The layers of a model share the mask, and need not trace it again.
     mask_mod.memo = Memo(is_fixed=True)
-    return Mask(mask_mod, (batch_size, 1, q_length, kv_length))
+    return Mask(mask_mod, shape)
+
+
+def _join(mask_function, attention_mask, kv_length, q_offset, kv_offset,
+          numeric_offset=None):
+    """Returns the mask_mod of a mask of positions, padding and offsets."""
+    if attention_mask is not None:
+        padding = prepare_padding_mask(
+            attention_mask, kv_length,
+            kv_offset if numeric_offset is None else numeric_offset)
+        mask_function = and_masks(mask_function, padding_mask_function(padding))
+    return add_offsets_to_mask_function(mask_function, q_offset, kv_offset)
 
 
 def attention_forward(module, query, key, value, attention_mask, dropout=0.0,

@@ -5,6 +5,7 @@ types, and PyTorch's errors."""
 
 import math
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", "2.11")
@@ -413,6 +414,19 @@ def test_autocast():
 def test_errors_of_operands(change, kind, message):
     with pytest.raises(kind, match=message):
         fovea.flex_attention(*change(*make_qkv(5, 5)))
+
+
+@pytest.mark.parametrize("options, kind, message", [
+    ({"score_mod": 3}, TypeError, "score_mod: expected a function, got int"),
+    ({"mask_mod": "no"}, TypeError, "mask_mod: expected a function, got str"),
+    ({"kernel_options": 3}, TypeError, "kernel_options: expected a dict, got int"),
+    ({"scale": math.inf}, ValueError, "scale: expected a finite number, got inf"),
+    ({"score_mod": lambda s, b, h, i, j: np.tanh(s)}, fovea.TraceError,
+     r"test_flex.py:\d+: a function of NumPy on a traced value; use torch's"),
+])
+def test_errors_of_options(options, kind, message):
+    with pytest.raises(kind, match=message):
+        fovea.flex_attention(*make_qkv(5, 5), **options)
 
 
 def test_errors_of_masks():

@@ -448,19 +448,24 @@ def test_written_otherwise(without_inductor, name):
     check(OTHER[name], *make_qkv(grad=True), kernels=0, fullgraph=True)
 
 
-def test_model_of_transformers(without_inductor):
-    """Its eager attention, both layers."""
+@pytest.mark.parametrize("implementation", ["eager", "fovea"])
+def test_model_of_transformers(without_inductor, implementation):
+    """Its eager attention, both layers; and with Fovea's masks, which Dynamo traces,
+    in one graph."""
     transformers = pytest.importorskip("transformers")
+    import fovea.transformers
     config = transformers.LlamaConfig(
         vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, attn_implementation="eager")
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(config).eval()
+    model.config.use_cache = False
     tokens = torch.arange(24).reshape(2, 12)
     mask = torch.ones_like(tokens)
     mask[1, :3] = 0
     expected = model(tokens, attention_mask=mask).logits
-    compiled = torch.compile(model, backend="fovea")
+    model.set_attn_implementation(implementation)
+    compiled = torch.compile(model, backend="fovea", fullgraph=True)
     found = fovea.explain(lambda: compiled(tokens, attention_mask=mask).logits)
     assert len(found.kernels) == 1
     assert found.operands[1].shape == (None, 2, None, 8)
