@@ -152,7 +152,9 @@ namespace {
 
 /// Copies runs of rows as boxes: each thread that runs the op starts the copies
 /// of a run, and the first one arrives at the slot's barrier. All boxes count
-/// their bytes, those outside of the tensor too, which are zero.
+/// their bytes, those outside of the tensor too, which are zero. The runs are
+/// dealt to warps, since the threads of one warp start copies one after another,
+/// each after it has brought its operands to uniform registers.
 ///
 /// Where the op leaves out some rows of a run, all threads wait for the copy,
 /// which counts at another barrier, write the zeros, and then the first thread
@@ -257,10 +259,18 @@ void RunBoxes::emitBox(Value run) {
 
 void RunBoxes::emit() {
   int64_t count = tile.getShape().front() / length;
+  Value first = thread;
+  if (int64_t warps = threads / kWarpSize; warps > 1) {
+    Value lanes = constant(kWarpSize);
+    Value lane = arith::RemUIOp::create(builder, thread, lanes);
+    Value warp = arith::DivUIOp::create(builder, thread, lanes);
+    first = arith::AddIOp::create(
+        builder, arith::MulIOp::create(builder, lane, constant(warps)), warp);
+  }
   {
     OpBuilder::InsertionGuard guard(builder);
     auto loop =
-        scf::ForOp::create(builder, thread, constant(count), constant(threads));
+        scf::ForOp::create(builder, first, constant(count), constant(threads));
     builder.setInsertionPointToStart(loop.getBody());
     emitBox(loop.getInductionVar());
   }

@@ -4,13 +4,15 @@
 !ring = !tile.ring<3 x !k>
 !runs = !tile.tensor_map<3 x !tile.shared<16x128xbf16, swizzle = 128>>
 
-// Each of the first four threads of the role copies a run of 16 rows, as one box
-// for each panel, and the first arrives at the slot's barrier for all bytes. A
+// The first thread of each of the role's four warps copies a run of 16 rows, as one
+// box for each panel, and that of the first arrives at the slot's barrier for all
+// bytes: runs are dealt to warps, then to their threads. A
 // run of which no row is left is copied from before the tensor, and its place is
 // not computed. `whole_runs` needs no barrier of its own.
 gpu.module @kernels {
   // CHECK-LABEL: gpu.func @boxes(
   // CHECK-SAME:    %[[K:[a-z0-9]*]]: !llvm.ptr {{[^,]*}}, {{.*}}>}, %[[TABLE:.*]]: memref<?xindex>, %[[B:.*]]: index, %[[N:.*]]: index)
+  // CHECK:         %[[WARP:.*]] = arith.divui %{{.*}}, %c32_i32
   // CHECK:         %[[BASE:.*]] = llvm.ptrtoint
   // CHECK:         %[[FULL:.*]] = arith.addi %[[BASE]], %c65536_i32
   // CHECK:         %[[ISFIRST:.*]] = arith.cmpi eq, %[[THREAD:.*]], %c0_i32
@@ -20,7 +22,10 @@ gpu.module @kernels {
   // CHECK:         %[[LOW:.*]] = arith.maxsi %[[N]], %c0
   // CHECK:         %[[HIGH:.*]] = arith.minsi %[[LOW]], %c64
   // CHECK:         %[[END:.*]] = arith.index_cast %[[HIGH]]
-  // CHECK:         scf.for %[[NUMBER:.*]] = %[[THREAD]] to %c4_i32 step %c128_i32
+  // CHECK:         %[[LANE:.*]] = arith.remui %[[THREAD]], %c32_i32
+  // CHECK:         %[[DEALT:.*]] = arith.muli %[[LANE]], %c4_i32
+  // CHECK:         %[[NUMBER0:.*]] = arith.addi %[[DEALT]], %[[WARP]]
+  // CHECK:         scf.for %[[NUMBER:.*]] = %[[NUMBER0]] to %c4_i32 step %c128_i32
   // CHECK:           %[[ROW:.*]] = arith.muli %[[NUMBER]], %c16_i32
   // CHECK:           %[[BEHIND:.*]] = arith.addi %[[ROW]], %c16_i32
   // CHECK-DAG:       %[[FROM:.*]] = arith.maxsi %[[ROW]], %c0_i32
