@@ -125,25 +125,29 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: %[[PO:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?x64xf32>
 // CHECK: %[[PL:.*]] = tensor.empty(%[[W]], %{{.*}}) : tensor<?x2x?xf64>
 // CHECK: %[[R:.*]]:2 = scf.forall (%[[I:.*]], %[[H:.*]], %[[ROW:.*]]) = (0, 0, 0) to (%[[W]], 2, %{{.*}}) step (1, 1, 64)
+// CHECK: %[[ITS:.*]]:3 = scf.if %[[ONE]] -> (index, index, index) {
+// CHECK-NEXT: scf.yield %c0, %[[I]], %[[W]]
+// CHECK: } else {
 // CHECK: %[[USED:.*]] = tensor.extract %[[LIST]]#2[%c0]
-// CHECK: arith.cmpi slt, %[[I]], %[[USED]] : index
-// CHECK: %[[ITS:.*]] = tensor.extract %[[LIST]]#3[%[[I]]]
-// CHECK: %[[BATCH:.*]] = arith.select %{{.*}}, %[[ITS]], %c0 : index
-// CHECK: tensor.extract_slice %[[Q]][%[[BATCH]], %[[H]], %{{.*}}, 0]
+// CHECK: %[[ISUSED:.*]] = arith.cmpi slt, %[[I]], %[[USED]] : index
+// CHECK: %[[LISTEDBATCH:.*]] = tensor.extract %[[LIST]]#3[%[[I]]]
+// CHECK: arith.select %[[ISUSED]], %[[LISTEDBATCH]], %c0 : index
+// CHECK: tensor.extract_slice %[[Q]][%[[ITS]]#0, %[[H]], %{{.*}}, 0]
 // CHECK: scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %c64
-// CHECK: tensor.extract_slice %[[K]][%[[BATCH]], %[[H]], %[[J]], 0]
-// CHECK: attn.online_attention {{.*}} at[%[[BATCH]], %[[H]], %{{.*}}, %[[J]]]
+// CHECK: tensor.extract_slice %[[K]][%[[ITS]]#0, %[[H]], %[[J]], 0]
+// CHECK: attn.online_attention {{.*}} at[%[[ITS]]#0, %[[H]], %{{.*}}, %[[J]]]
 // CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[I]], %[[H]], %{{.*}}, 0] [1, 1, %{{.*}}, 64]
 // CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[I]], %[[H]], %{{.*}}] [1, 1, %{{.*}}]
 // The parts of a batch, which lie side by side, are merged one after the other.
 // CHECK-NOT: attn.merge
 // CHECK: scf.forall (%[[AT:.*]], %[[MH:.*]], %[[MI:.*]]) in (%[[B]], 2, %{{.*}})
+// CHECK: %[[ITEMS:.*]]:2 = scf.if %[[ONE]] -> (index, index) {
+// CHECK-NEXT: scf.yield %c0, %[[W]]
 // CHECK: %[[F:.*]] = tensor.extract %[[LIST]]#0[%[[AT]]]
-// CHECK: %[[BEGIN:.*]] = arith.select %[[ONE]], %c0, %[[F]] : index
 // CHECK: %[[N:.*]] = tensor.extract %[[LIST]]#1[%[[AT]]]
-// CHECK: %[[COUNT:.*]] = arith.select %[[ONE]], %[[W]], %[[N]] : index
-// CHECK: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[BEGIN]], %[[MH]], %[[MI]], 0] [%[[COUNT]], 1, 1, 64]
-// CHECK: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[BEGIN]], %[[MH]], %[[MI]]] [%[[COUNT]], 1, 1]
+// CHECK: scf.yield %[[F]], %[[N]]
+// CHECK: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[ITEMS]]#0, %[[MH]], %[[MI]], 0] [%[[ITEMS]]#1, 1, 1, 64]
+// CHECK: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[ITEMS]]#0, %[[MH]], %[[MI]]] [%[[ITEMS]]#1, 1, 1]
 // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[OUTPUTS]], %[[LSES]] :
 // CHECK: arith.divf
 func.func @lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {

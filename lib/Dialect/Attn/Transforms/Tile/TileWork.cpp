@@ -257,33 +257,52 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
   return list;
 }
 
+/// Returns `ifOne` if there is one batch, and else what `getListed` reads from
+/// a list, which is not read otherwise.
+static SmallVector<Value>
+readUnlessOne(OpBuilder &builder, Location loc, Value isOne, ValueRange ifOne,
+              llvm::function_ref<SmallVector<Value>(OpBuilder &)> getListed) {
+  auto branch = scf::IfOp::create(
+      builder, loc, isOne,
+      [&](OpBuilder &nested, Location loc) {
+        scf::YieldOp::create(nested, loc, ifOne);
+      },
+      [&](OpBuilder &nested, Location loc) {
+        scf::YieldOp::create(nested, loc, getListed(nested));
+      });
+  return llvm::to_vector_of<Value>(branch.getResults());
+}
+
 WorkList::Item WorkList::getItem(OpBuilder &builder, Location loc,
                                  Value number) const {
-  IndexMath math(builder, loc);
-  OpFoldResult zero = math.constant(0);
-  OpFoldResult end = getElement(builder, loc, used, getIndex(builder, loc, 0));
-  OpFoldResult isListed =
-      math.logicalAnd(math.logicalNot(isOne), math.less(number, end));
-  Value batch = math.materialize(
-      math.select(isListed, getElement(builder, loc, batches, number), zero));
-  // An item that there is not has one of so many parts that it is empty.
-  OpFoldResult otherNumber = math.select(isOne, number, zero);
-  OpFoldResult otherCount =
-      math.select(isOne, size, math.constant(kMaxPosition));
-  return {batch,
-          {math.select(isListed, getElement(builder, loc, numbers, number),
-                       otherNumber),
-           math.select(isListed, getElement(builder, loc, parts, batch),
-                       otherCount)}};
+  Value zero = getIndex(builder, loc, 0);
+  SmallVector<Value> item = readUnlessOne(
+      builder, loc, isOne, {zero, number, size},
+      [&](OpBuilder &nested) -> SmallVector<Value> {
+        IndexMath math(nested, loc);
+        OpFoldResult isUsed =
+            math.less(number, getElement(nested, loc, used, zero));
+        auto getUsed = [&](Value tensor, Value place, OpFoldResult other) {
+          return math.materialize(math.select(
+              isUsed, getElement(nested, loc, tensor, place), other));
+        };
+        Value batch = getUsed(batches, number, math.constant(0));
+        // An item that there is not has one of so many parts that it is empty.
+        return {batch, getUsed(numbers, number, math.constant(0)),
+                getUsed(parts, batch, math.constant(kMaxPosition))};
+      });
+  return {item[0], {item[1], item[2]}};
 }
 
 std::pair<Value, Value> WorkList::getItems(OpBuilder &builder, Location loc,
                                            Value batch) const {
-  IndexMath math(builder, loc);
-  return {math.materialize(math.select(isOne, math.constant(0),
-                                       getElement(builder, loc, first, batch))),
-          math.materialize(math.select(
-              isOne, size, getElement(builder, loc, parts, batch)))};
+  SmallVector<Value> items =
+      readUnlessOne(builder, loc, isOne, {getIndex(builder, loc, 0), size},
+                    [&](OpBuilder &nested) -> SmallVector<Value> {
+                      return {getElement(nested, loc, first, batch),
+                              getElement(nested, loc, parts, batch)};
+                    });
+  return {items[0], items[1]};
 }
 
 /// Emits a `linalg.generic`, whose elements are `getValues` of the elements of

@@ -40,7 +40,7 @@ public:
                                         int64_t split);
 
   /// The number of items that there can be.
-  mlir::OpFoldResult getSize() const { return size; }
+  mlir::Value getSize() const { return size; }
 
   /// The batch of an item, and its part of the keys. Items that there are not
   /// have an empty part of the first batch.
@@ -62,7 +62,7 @@ private:
                                                mlir::Location loc,
                                                mlir::Value batch) const;
 
-  mlir::OpFoldResult size;
+  mlir::Value size;
   /// True if there is one batch.
   mlir::Value isOne;
   /// By batch.
