@@ -57,7 +57,7 @@ class Mask:
     term: object
     #: What it is multiplied by.
     factor: float
-    #: Batch and heads are one dimension of it.
+    #: Batch and heads are one dimension of the scores to which it is added.
     is_flat: bool
 
 
@@ -71,14 +71,19 @@ class Match:
     value: Node
     is_flat: bool
     dropout: float
+    #: Batch and heads are one dimension where the walk from the softmax to the queries
+    #: is.
+    is_joined: bool
     query: Node = None
     key: Node = None
     masks: list = dataclasses.field(default_factory=list)
     #: Of the scores within the cap, if there is one, and else of all.
     scale: float = 1.0
     softcap: float = None
-    #: The sizes of batch and heads, where they are one dimension of queries and keys.
+    #: The sizes of batch and heads, and the scores' shape, where they are one dimension
+    #: of something and two of something else.
     lead: tuple = None
+    shape: tuple = None
     #: The score of one more key for each head, `[H]`, if there is one.
     sinks: Node = None
     #: Keys are as the product takes them, with the head size first.
@@ -188,7 +193,8 @@ def _joins_heads(flat, whole):
 def _follow(node):
     """Returns a match with the product with values that alone reads the
     probabilities."""
-    is_flat, dropout = False, 0.0
+    is_joined = is_flat = _value(node) is not None and _value(node).dim() == 3
+    dropout = 0.0
     while True:
         if node is None or len(node.users) != 1:
             return None
@@ -197,7 +203,7 @@ def _follow(node):
             if len(user.args) != 2 or user.args[0] is not node or (
                     user.args[1] is node):
                 return None
-            return Match(user, user.args[1], is_flat, dropout)
+            return Match(user, user.args[1], is_flat, dropout, is_joined)
         if _is(user, _DROPOUTS):
             share, trains = (_argument(user, 1, "p", default=0.5), _argument(
                 user, 2, "training", "train", default=True))
@@ -209,8 +215,8 @@ def _follow(node):
                 dropout = share
         elif _is(user, _RESHAPES):
             new, old = _value(user), _value(node)
-            if _joins_heads(new, old) and not is_flat:
-                is_flat = True
+            if _joins_heads(new, old) or _joins_heads(old, new):
+                is_flat = not is_flat
             elif new is None or old is None or new.shape != old.shape:
                 return None
         elif not _is(user, _CASTS):
@@ -264,8 +270,10 @@ def _collect(node, match):
 
 def _collect_sum(node, match):
     for inner, mask in (node.args, node.args[::-1]):
+        if isinstance(mask, (int, float)) and not mask:
+            return _collect(inner, match)
         found = dataclasses.replace(match, masks=[
-            *match.masks, Mask(mask, match.scale, match.lead is not None)])
+            *match.masks, Mask(mask, match.scale, match.is_joined)])
         if isinstance(mask, Node) and _collect(inner, found):
             vars(match).update(vars(found))
             return True
@@ -275,18 +283,25 @@ def _collect_sum(node, match):
 
 
 def _collect_reshape(node, match):
-    """Looks through a change of shape that divides batch from heads, or is none."""
+    """Looks through a change of shape that divides batch from heads, or joins them, or
+    is none."""
     new, old = _value(node), _value(node.args[0])
     if new is None or old is None:
         return False
     if new.shape == old.shape:
         return _collect(node.args[0], match)
+    if _joins_heads(new, old):
+        match.is_joined = False
+        return _collect(node.args[0], match)
     sizes = node.args[1:]
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
-    if not _joins_heads(old, new) or match.lead is not None or len(sizes) != 4:
+    if not _joins_heads(old, new) or len(sizes) != 4:
         return False
-    match.lead = sizes[:2]
+    if match.lead is not None and match.shape != tuple(new.shape):
+        return False
+    match.lead, match.shape = sizes[:2], tuple(new.shape)
+    match.is_joined = True
     return _collect(node.args[0], match)
 
 
@@ -298,7 +313,7 @@ def _collect_fill(inner, condition, number, is_hidden, match):
         return False
     match.masks.append(Mask((condition, number, 0.0) if is_hidden else
                             (condition, 0.0, number), match.scale,
-                            match.lead is not None))
+                            match.is_joined))
     return _collect(inner, match)
 
 
@@ -313,7 +328,7 @@ def _collect_baddbmm(node, match):
     if beta != 0:
         if not isinstance(beta, (int, float)) or match.softcap is not None:
             return False
-        match.masks.append(Mask(mask, match.scale * beta, match.lead is not None))
+        match.masks.append(Mask(mask, match.scale * beta, match.is_joined))
     match.scale *= alpha
     match.query, match.key = query, key
     return True
@@ -335,23 +350,28 @@ def _check(match, scores):
     query, *others = tensors
     if any(x.dtype != query.dtype for x in others):
         return False
-    rank = 3 if match.lead is not None else _value(scores).dim()
-    if query.dim() != rank or tensors[1].dim() != rank or tensors[2].dim() != (
-            3 if match.is_flat else _value(scores).dim()):
+    shape = match.shape or tuple(_value(scores).shape)
+    if match.lead is None and not (
+            match.is_flat == match.is_joined == (len(shape) == 3)):
         return False
-    if match.is_flat and match.lead is None and _value(scores).dim() != 3:
+    if query.dim() != (3 if match.is_joined else len(shape)) or (
+            tensors[1].dim() != query.dim()) or tensors[2].dim() != (
+                3 if match.is_flat else len(shape)):
         return False
     # What fovea.attention takes.
-    if match.softcap is not None and _value(scores).dim() != 4:
+    if match.softcap is not None and len(shape) != 4:
         return False
-    shape = _value(scores).shape
     for mask in match.masks:
         value = _value(mask.term[0] if isinstance(mask.term, tuple) else mask.term)
         if value is None:
             return False
-        wanted = shape if not mask.is_flat else (query.shape[0], *shape[-2:])
-        if mask.is_flat and (value.dim() != 3 or value.shape[0] != query.shape[0]):
-            return False
+        mask.is_flat = mask.is_flat and match.lead is not None
+        wanted = shape
+        if mask.is_flat:
+            wanted = (_value(match.value if match.is_flat else match.query).shape[0],
+                      *shape[-2:])
+            if value.dim() != 3 or value.shape[0] != wanted[0]:
+                return False
         try:
             if torch.broadcast_shapes(value.shape, wanted) != torch.Size(wanted):
                 return False
@@ -400,7 +420,8 @@ def replace(graph, match, function, capped):
         if match.is_transposed:
             key = graph.call_method("transpose", (key, -1, -2))
         if match.lead is not None:
-            query, key = divide(query), divide(key)
+            if match.is_joined:
+                query, key = divide(query), divide(key)
             value = divide(value) if match.is_flat else value
         total = None
         dtype = _value(match.query).dtype

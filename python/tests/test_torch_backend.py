@@ -343,6 +343,16 @@ def _attend_with_sinks(q, k, v):
         weights, p=0.0, training=True).to(v.dtype), v)
 
 
+def _attend_joined(q, k, v, *masks):
+    """Scores and probabilities have batch and heads in one dimension."""
+    scores = torch.bmm(q.flatten(0, 1) * 0.5, k.flatten(0, 1).transpose(1, 2))
+    joined, divided = scores.shape, (2, 4, *scores.shape[1:])
+    for mask in masks:
+        scores = mask(scores.view(divided)).view(joined)
+    weights = torch.nn.functional.softmax(scores, dim=-1)
+    return torch.bmm(weights, v.flatten(0, 1))
+
+
 #: Attention written out, as models do it.
 WRITTEN = {
     "plain": lambda q, k, v: torch.softmax(q @ k.transpose(-1, -2), -1) @ v,
@@ -382,10 +392,19 @@ WRITTEN = {
             2, 4, q.shape[2], -1) + _mask(q, k), -1).view(
                 8, q.shape[2], k.shape[2]), v.flatten(0, 1)).view(2, 4, *q.shape[2:]),
     # As DeBERTa: keys are scaled after they are transposed.
-    "scaled keys": lambda q, k, v: torch.bmm(torch.softmax(torch.bmm(
-        q.flatten(0, 1), k.flatten(0, 1).transpose(-1, -2) / torch.tensor(4.0)).view(
+    "scaled keys": lambda q, k, v: torch.bmm(torch.softmax((0 + torch.bmm(
+        q.flatten(0, 1), k.flatten(0, 1).transpose(-1, -2) / torch.tensor(4.0))).view(
             -1, 4, q.shape[2], k.shape[2]).masked_fill(_mask(q, k) < 0, -1e9),
         -1).view(-1, q.shape[2], k.shape[2]), v.flatten(0, 1)),
+    # As FSMT, MVP and LED: masks are added where heads are divided.
+    "masks of divided heads": lambda q, k, v: _attend_joined(
+        q, k, v, lambda s: s + _mask(q, k), lambda s: s.masked_fill(
+            q.mean(-1, True).mT[..., :1] > 9, -1e9)),
+    "probabilities of divided heads": lambda q, k, v: torch.softmax((
+        q.flatten(0, 1) @ k.flatten(0, 1).mT).view(
+            2, 4, q.shape[2], k.shape[2]).add(_mask(q, k)).view(
+                8, q.shape[2], k.shape[2]), -1).view(
+                    2, 4, q.shape[2], k.shape[2]) @ v,
     "sinks": _attend_with_sinks,
     "plain sinks": lambda q, k, v: torch.softmax(_join_sinks(
         q, q @ k.transpose(-1, -2)), -1)[:, :, :, :-1] @ v,
@@ -410,6 +429,11 @@ OTHER = {
     "heads joined in another way": lambda q, k, v: torch.softmax(
         (q.flatten(0, 1) @ k.flatten(0, 1).mT).reshape(
             4, 2, q.shape[2], k.shape[2]).transpose(0, 1), -1) @ v,
+    "heads divided in two ways": lambda q, k, v: torch.bmm(torch.softmax(torch.bmm(
+        q.flatten(0, 1), k.flatten(0, 1).mT).view(
+            2, 4, q.shape[2], k.shape[2]).mul(2).view(8, q.shape[2], k.shape[2]).view(
+                4, 2, q.shape[2], k.shape[2]).add(_mask(q, k)).view(
+                    8, q.shape[2], k.shape[2]), -1), v.flatten(0, 1)),
     "an inner dropout": lambda q, k, v: torch.softmax(torch.nn.functional.dropout(
         q @ k.transpose(-1, -2), 1e-9), -1) @ v,
     "filled with a small number": lambda q, k, v: torch.softmax(
@@ -431,7 +455,7 @@ def test_written_out(without_inductor, name):
 
 
 @pytest.mark.parametrize("name", ["scaled in place", "capped", "sinks", "joined heads",
-                                  "scaled keys"])
+                                  "scaled keys", "masks of divided heads"])
 def test_written_out_dynamically(without_inductor, name):
     """Other sizes need no other kernel."""
     from fovea import _operator
