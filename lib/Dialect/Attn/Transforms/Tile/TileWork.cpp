@@ -180,10 +180,10 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
   WorkList list;
   IndexMath math(rewriter, loc);
   Value average = choosePartsOfAverage(rewriter, loc, batches, split);
-  // Where batches keep the machine busy, an item takes at most half of the time
-  // that all of them take.
+  // Where batches keep the machine busy as they are, an item takes at most
+  // about as long as each of `split` that share all keys.
   OpFoldResult extra = math.select(math.equal(average, math.constant(1)),
-                                   math.min(batches, math.constant(2 * split)),
+                                   math.min(batches, math.constant(split)),
                                    math.mul(batches, average));
   list.size = math.materialize(math.max(
       math.sub(math.add(batches, extra), math.constant(1)), math.constant(0)));
