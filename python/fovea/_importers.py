@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Whole functions of PyTorch and of JAX, as linalg, compiled by Fovea."""
 
+import re
+
 from . import compile
 from ._library import Error
 
@@ -9,6 +11,11 @@ from ._library import Error
 _FROM_STABLEHLO = ("builtin.module(inline,symbol-dce,"
                    "func.func(chlo-legalize-to-stablehlo),"
                    "stablehlo-legalize-to-linalg,canonicalize,cse)")
+
+
+#: Operations from which linalg is made.
+_OTHERS = re.compile(
+    r'^ *(?:%[^=]* = )?"?((?:stablehlo|chlo|torch|torch_c|tm_tensor)\.(?!return)[\w.]+)', re.M)
 
 
 def from_torch(function, *examples, target="host", **options):
@@ -41,7 +48,7 @@ def from_torch(function, *examples, target="host", **options):
         module.forward = function
     graph = fx.export_and_import(
         module, *examples, output_type="linalg-on-tensors", func_name="main")
-    return compile(str(graph), target, **options)
+    return _compile("from_torch", str(graph), target, options)
 
 
 def from_jax(function, *shapes, target="host", **options):
@@ -58,8 +65,8 @@ def from_jax(function, *shapes, target="host", **options):
 
     Returns a `fovea.Function` of the leaves of the arguments, in order, without
     gradients; its results are the leaves of the function's, and its `remarks`
-    say what was not fused, and why. Raises `fovea.Error` for what the passes of jaxlib or Fovea cannot convert. To call Fovea from
-    within JAX, use `fovea.jax`.
+    say what was not fused, and why. Raises `fovea.Error` for what the passes of
+    jaxlib or Fovea cannot convert. To call Fovea from within JAX, use `fovea.jax`.
     """
     import jax
     from jax._src.interpreters import mlir
@@ -77,4 +84,12 @@ def from_jax(function, *shapes, target="host", **options):
             raise Error(f"from_jax: StableHLO that jaxlib cannot convert to "
                         f"linalg: {error}") from None
         text = str(module)
+    return _compile("from_jax", text, target, options)
+
+
+def _compile(name, text, target, options):
+    """Compiles linalg, in which no operation of another road may be left."""
+    left = sorted({match[1] for match in _OTHERS.finditer(text)})
+    if left:
+        raise Error(f"{name}: no linalg was made of {', '.join(left)}")
     return compile(text, target, **options)
