@@ -3,7 +3,7 @@
 """Attention that a graph of Dynamo writes out: a product of queries and keys,
 scaled, capped and masked in any order, a softmax over the keys, a product with values.
 
-Products are matmul, bmm, @ or baddbmm; masks are added, or filled in where a
+Products are matmul, bmm, @, baddbmm or einsum; masks are added, or filled in where a
 condition holds; a cap is a tanh; sinks are one more column of scores, dropped behind
 the softmax. Batch and heads may be one dimension where products
 are computed. Keys and values that are repeated for groups of heads are used as they
@@ -46,7 +46,8 @@ _LEAST = torch.finfo(torch.float32).min
 _KNOWN = (_PRODUCTS | _SUMS | _MULTIPLES | _QUOTIENTS | _SOFTMAXES | _CASTS
           | _FILLS | _TRANSPOSES | _RESHAPES | _REPEATS | _CAPS | _DROPOUTS
           | _DIFFERENCES | _MAXIMA | _JOINS | {
-              torch.where, torch.baddbmm, "baddbmm", "expand", operator.getitem})
+              torch.where, torch.baddbmm, "baddbmm", torch.einsum, "expand",
+              operator.getitem})
 
 
 @dataclasses.dataclass
@@ -86,6 +87,9 @@ class Match:
     shape: tuple = None
     #: The score of one more key for each head, `[H]`, if there is one.
     sinks: Node = None
+    #: The order in which queries, keys, values and the output, which is `output`'s, have
+    #: their dimensions, where they are an einsum's.
+    orders: dict = dataclasses.field(default_factory=dict)
     #: Keys are as the product takes them, with the head size first.
     is_transposed: bool = False
     #: Keys and values have fewer heads than queries.
@@ -131,11 +135,11 @@ def _match(softmax):
         return None
     scores, sinks = _before_sinks(scores)
     match = _follow(softmax if sinks is None else _behind_sinks(softmax))
-    if match is None or not _collect(scores, match) or not _check(match, scores):
-        return None
-    if sinks is not None and match.lead is not None:
+    if match is None:
         return None
     match.sinks = sinks
+    if not _collect(scores, match) or not _check(match, scores):
+        return None
     return match
 
 
@@ -204,6 +208,10 @@ def _follow(node):
                     user.args[1] is node):
                 return None
             return Match(user, user.args[1], is_flat, dropout, is_joined)
+        if _is(user, {torch.einsum}):
+            found = _read_values(user, node)
+            return found and Match(user, found[0], is_flat, dropout, is_joined,
+                                   orders=found[1])
         if _is(user, _DROPOUTS):
             share, trains = (_argument(user, 1, "p", default=0.5), _argument(
                 user, 2, "training", "train", default=True))
@@ -224,6 +232,65 @@ def _follow(node):
         node = user
 
 
+def _read_einsum(node):
+    """Returns the letters of the two operands and of the result of an einsum, and the
+    operands; None if it has others."""
+    equation, *operands = node.args
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    if not isinstance(equation, str) or len(operands) != 2 or node.kwargs:
+        return None
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    letters = [*inputs.split(","), result]
+    if not arrow or len(letters) != 3 or any(
+            not part.isalpha() or len({*part}) != len(part) for part in letters):
+        return None
+    return letters, list(operands)
+
+
+def _order(letters, wanted):
+    """Returns the permutation of dimensions to the wanted ones, None if they are
+    others."""
+    if sorted(letters) != sorted(wanted):
+        return None
+    return tuple(letters.index(letter) for letter in wanted)
+
+
+def _read_scores(node):
+    """Returns queries, keys and their orders, if an einsum is their product."""
+    found = _read_einsum(node)
+    if found is None:
+        return None
+    (left, right, result), operands = found
+    lead, row, column = result[:-2], result[-2:-1], result[-1:]
+    if row in right:
+        left, right, operands = right, left, operands[::-1]
+    inner = "".join({*left} - {*result})
+    orders = {"query": _order(left, lead + row + inner),
+              "key": _order(right, lead + column + inner)}
+    if len(inner) != 1 or None in orders.values():
+        return None
+    return *operands, orders
+
+
+def _read_values(node, probabilities):
+    """Returns the values and the orders of values and result, if an einsum is the
+    product of probabilities and values."""
+    found = _read_einsum(node)
+    if found is None or found[1].count(probabilities) != 1:
+        return None
+    (left, right, result), operands = found
+    if operands[0] is not probabilities:
+        left, right, operands = right, left, operands[::-1]
+    lead, row, column = left[:-2], left[-2:-1], left[-1:]
+    inner = "".join({*right} - {*left})
+    value = _order(right, lead + column + inner)
+    output = _order(lead + row + inner, result)
+    if len(inner) != 1 or value is None or output is None:
+        return None
+    return operands[1], {"value": value, "output": output}
+
+
 def _collect(node, match):
     """Walks from the scores to the product, and notes what lies between."""
     if not isinstance(node, Node):
@@ -236,6 +303,13 @@ def _collect(node, match):
         return _collect(node.args[0], match)
     if _is(node, _PRODUCTS):
         match.query, match.key = node.args
+        return True
+    if _is(node, {torch.einsum}):
+        found = _read_scores(node)
+        if found is None:
+            return False
+        match.query, match.key, orders = found
+        match.orders = {**match.orders, **orders}
         return True
     if _is(node, {torch.baddbmm, "baddbmm"}):
         return _collect_baddbmm(node, match)
@@ -250,7 +324,8 @@ def _collect(node, match):
             return False
         match.scale *= number if _is(node, _MULTIPLES) else 1 / number
         return _collect(inner, match)
-    if match.softcap is not None and _is(node, _SUMS | _FILLS | {torch.where}):
+    if match.softcap is not None and _is(
+            node, _SUMS | _DIFFERENCES | _FILLS | {torch.where}):
         return False  # A mask within the cap.
     if _is(node, _CAPS) and match.softcap is None and match.scale > 0:
         # c tanh(b s) is the score b c s with the cap c.
@@ -258,6 +333,10 @@ def _collect(node, match):
         return _collect(node.args[0], match)
     if _is(node, _SUMS) and len(node.args) == 2 and not node.kwargs:
         return _collect_sum(node, match)
+    if _is(node, _DIFFERENCES) and len(node.args) == 2 and not node.kwargs and (
+            isinstance(node.args[1], Node)):
+        match.masks.append(Mask(node.args[1], -match.scale, match.is_joined))
+        return _collect(node.args[0], match)
     if _is(node, _FILLS):
         inner, condition, number = (_argument(node, at, name) for at, name in
                                     enumerate(("input", "mask", "value")))
@@ -338,17 +417,22 @@ def _check(match, scores):
     """Finds the keys as they lie, and returns True if attention computes what
     the nodes of a match do."""
     key = match.key
-    if _is(key, _TRANSPOSES) and len(key.args) == 3 and _value(key) is not None:
+    is_product = "key" not in match.orders
+    if is_product and _is(key, _TRANSPOSES) and len(key.args) == 3 and _value(key) is not None:
         rank = _value(key).dim()
         if {key.args[1] % rank, key.args[2] % rank} == {rank - 2, rank - 1}:
             match.key = key.args[0]
     # Other keys are transposed again, at the price of the product's own operand.
-    is_transposed = match.key is key
+    is_transposed = is_product and match.key is key
     tensors = [_value(x) for x in (match.query, match.key, match.value)]
     if any(x is None for x in tensors):
         return False
     query, *others = tensors
     if any(x.dtype != query.dtype for x in others):
+        return False
+    # Heads that are joined are looked for in front.
+    if (match.is_joined or match.is_flat) and any(map(_is_permuted,
+                                                      match.orders.values())):
         return False
     shape = match.shape or tuple(_value(scores).shape)
     if match.lead is None and not (
@@ -358,9 +442,15 @@ def _check(match, scores):
             tensors[1].dim() != query.dim()) or tensors[2].dim() != (
                 3 if match.is_flat else len(shape)):
         return False
-    # What fovea.attention takes.
-    if match.softcap is not None and len(shape) != 4:
+    if match.sinks is not None and match.lead is not None:
         return False
+    # What fovea.attention takes.
+    if match.softcap is not None or match.sinks is not None:
+        batches = [x.shape[match.orders.get(name, (0,))[0]] for name, x in zip(
+            ("query", "key", "value"), tensors)]
+        if len(shape) != 4 or (match.lead is None and any(
+                size != batches[0] for size in batches)):
+            return False
     for mask in match.masks:
         value = _value(mask.term[0] if isinstance(mask.term, tuple) else mask.term)
         if value is None:
@@ -378,11 +468,16 @@ def _check(match, scores):
         except RuntimeError:
             return False
     match.is_transposed = is_transposed
-    if match.lead is None and not match.is_flat and not is_transposed:
+    if match.lead is None and not match.is_flat and not is_transposed and not any(
+            _is_permuted(match.orders.get(name, ())) for name in ("key", "value")):
         keys, values = _before_repeat(match.key), _before_repeat(match.value)
         if keys is not None and values is not None:
             match.key, match.value, match.is_grouped = keys, values, True
     return True
+
+
+def _is_permuted(order):
+    return order != tuple(range(len(order)))
 
 
 def _before_repeat(node):
@@ -415,8 +510,14 @@ def replace(graph, match, function, capped):
     def divide(node):
         return graph.call_method("unflatten", (node, 0, match.lead))
 
+    def permute(node, name):
+        order = match.orders.get(name, ())
+        return graph.call_method("permute", (node, order)) if (
+            _is_permuted(order)) else node
+
     with graph.inserting_before(output):
-        query, key, value = match.query, match.key, match.value
+        query, key, value = (permute(getattr(match, name), name)
+                             for name in ("query", "key", "value"))
         if match.is_transposed:
             key = graph.call_method("transpose", (key, -1, -2))
         if match.lead is not None:
@@ -452,6 +553,7 @@ def replace(graph, match, function, capped):
                  "sinks": match.sinks, "dropout_p": match.dropout})
         if match.is_flat and match.lead is not None:
             found = graph.call_method("flatten", (found, 0, 1))
+        found = permute(found, "output")
         found.meta = dict(output.meta)
     output.replace_all_uses_with(found)
     old = [output]

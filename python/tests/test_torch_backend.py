@@ -405,6 +405,14 @@ WRITTEN = {
             2, 4, q.shape[2], k.shape[2]).add(_mask(q, k)).view(
                 8, q.shape[2], k.shape[2]), -1).view(
                     2, 4, q.shape[2], k.shape[2]) @ v,
+    "einsum": lambda q, k, v: torch.einsum("bhij,bhjd->bhid", torch.softmax(
+        torch.einsum("b h i d, b h j d -> b h i j", q, k) * 0.3 + _mask(q, k), -1), v),
+    # As with heads behind positions, and XLNet's difference.
+    "einsum of other orders": lambda q, k, v: torch.einsum(
+        "bnij,jbnd->ibnd", torch.softmax((torch.einsum("jbnd,ibnd->bnij", *(
+            x.permute(2, 0, 1, 3) for x in (k, q))) + q.mean(-1, True)) * 0.3
+            - 65500 * (_mask(q, k) < 0).float(), 3), v.permute(2, 0, 1, 3)).permute(
+                1, 2, 0, 3),
     "sinks": _attend_with_sinks,
     "plain sinks": lambda q, k, v: torch.softmax(_join_sinks(
         q, q @ k.transpose(-1, -2)), -1)[:, :, :, :-1] @ v,
@@ -434,6 +442,16 @@ OTHER = {
             2, 4, q.shape[2], k.shape[2]).mul(2).view(8, q.shape[2], k.shape[2]).view(
                 4, 2, q.shape[2], k.shape[2]).add(_mask(q, k)).view(
                     8, q.shape[2], k.shape[2]), -1), v.flatten(0, 1)),
+    "an einsum over heads": lambda q, k, v: torch.softmax(
+        torch.einsum("bhid,bhjd->bij", q, k), -1)[:, None] @ v,
+    "an einsum over keys of all heads": lambda q, k, v: torch.einsum(
+        "bhij,bgjd->bhid", torch.softmax(q @ k.mT, -1), v),
+    "an einsum of three": lambda q, k, v: torch.einsum(
+        "bhij,bhjd,h->bhid", torch.softmax(q @ k.mT, -1), v, torch.ones(4)),
+    "a difference of scores": lambda q, k, v: torch.softmax(
+        q.mean(-1, True) - q @ k.mT, -1) @ v,
+    "a cap on keys of one sequence": lambda q, k, v: torch.softmax(torch.tanh(
+        q @ k[:1].mT), -1) @ v,
     "an inner dropout": lambda q, k, v: torch.softmax(torch.nn.functional.dropout(
         q @ k.transpose(-1, -2), 1e-9), -1) @ v,
     "filled with a small number": lambda q, k, v: torch.softmax(
@@ -455,7 +473,8 @@ def test_written_out(without_inductor, name):
 
 
 @pytest.mark.parametrize("name", ["scaled in place", "capped", "sinks", "joined heads",
-                                  "scaled keys", "masks of divided heads"])
+                                  "scaled keys", "masks of divided heads",
+                                  "einsum of other orders"])
 def test_written_out_dynamically(without_inductor, name):
     """Other sizes need no other kernel."""
     from fovea import _operator
