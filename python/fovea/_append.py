@@ -2,10 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """New keys and values for a cache: their rotation, and where they are written.
 
-Nothing here waits for a device: lengths stay where they are.
+Nothing here waits for a device: lengths stay where they are. Rows of `[B, S]` are
+rotated by one kernel for queries and one for keys, and placed by another; what is
+traced or transformed, and packed rows, take PyTorch's operators.
 """
 
+import functools
+
 import torch
+
+from . import _operator
+from ._native import PLAIN, is_watched
+from ._values import ELEMENTS
 
 
 def find_sequences(starts, count):
@@ -64,7 +72,6 @@ class Append:
         if starts is not None and starts.shape != (batch + 1,):
             raise ValueError("cu_seqlens_k_new: expected a shape "
                              f"({batch + 1},), got {tuple(starts.shape)}")
-        self._sequences, self._places = find_places(k.shape, starts, q.device)
 
     def rotate(self, q, starts, cos, sin, lengths, interleaved, has_order):
         """Rotates the new keys and returns the rotated queries."""
@@ -81,37 +88,48 @@ class Append:
             raise ValueError("rotary_seqlens: expected a shape "
                              f"{tuple(self._lengths.shape)}, got "
                              f"{tuple(lengths.shape)}")
-        self._keys = _rotate(self._keys, lengths[self._sequences] + self._places,
-                             cos, sin, interleaved)
-        sequences, places = find_places(q.shape, starts, q.device)
-        if not has_order:
-            places = torch.zeros_like(places)
-        return _rotate(q, lengths[sequences] + places, cos, sin, interleaved)
+        self._keys = _rotate_rows(self._keys, self._starts, lengths, cos, sin,
+                                  interleaved, True)
+        return _rotate_rows(q, starts, lengths, cos, sin, interleaved, has_order)
 
     def write(self, k_cache, v_cache, slots, pages):
         """Writes the new keys and values to the cache, and returns the lengths
         with them."""
-        sequences, places = self._sequences, self._places
         keys, values = self._keys, self._values
+        rows = slots if pages is None else pages
+        operands = [x for x in (self._lengths, rows) if x is not None]
         if self._starts is None:
             added = keys.shape[1]
         else:
             added = self._starts[1:] - self._starts[:-1]
             if not keys.shape[0] or not added.shape[0]:
                 return self._lengths + added
-            # What belongs to no sequence repeats the last row that does, so that
-            # both write the same; where there is none, a row keeps what it has.
-            row = torch.arange(keys.shape[0], device=self._device)
-            row = torch.minimum(row, self._starts[-1] - 1).clamp_(min=0)
-            sequences, places = sequences[row], places[row].clamp(min=0)
-            keys, values = keys[row], values[row]
-        place = self._lengths[sequences].long() + places
-        if pages is not None:
-            size = k_cache.shape[1]
-            slot, place = pages[sequences, place // size].long(), place % size
+        if self._starts is None and _runs_now(*operands) and (
+                pages is None or pages.shape[1]):
+            text = _write_places(*(ELEMENTS[x.dtype] for x in operands),
+                                 is_paged=pages is not None)
+            slot, place = _operator.get_forward(text, self._device)(
+                *operands, added, k_cache.shape[1])
         else:
-            slot = (sequences if slots is None else slots[sequences]).long()
-            slot, place = torch.broadcast_tensors(slot, place)
+            sequences, places = find_places(keys.shape, self._starts,
+                                            self._device)
+            if self._starts is not None:
+                # What belongs to no sequence repeats the last row that does, so
+                # that both write the same; where there is none, a row keeps what
+                # it has.
+                row = torch.arange(keys.shape[0], device=self._device)
+                row = torch.minimum(row, self._starts[-1] - 1).clamp_(min=0)
+                sequences = sequences[row]
+                places = places[row].clamp(min=0)
+                keys, values = keys[row], values[row]
+            place = self._lengths[sequences].long() + places
+            if pages is not None:
+                size = k_cache.shape[1]
+                slot = pages[sequences, place // size].long()
+                place = place % size
+            else:
+                slot = (sequences if slots is None else slots[sequences]).long()
+                slot, place = torch.broadcast_tensors(slot, place)
         for cache, new in ((k_cache, keys), (v_cache, values)):
             if self._starts is not None:
                 new = torch.where(self._starts[-1] > 0, new, cache[slot, place])
@@ -133,3 +151,171 @@ def _rotate(x, positions, cos, sin, interleaved):
     turned = (torch.stack(turned, -1).flatten(-2) if interleaved
               else torch.cat(turned, -1))
     return torch.cat((turned.to(x.dtype), x[..., 2 * half:]), -1)
+
+
+def _runs_now(x, *others):
+    """Returns true if nothing but kernels looks at what is done with tensors,
+    which are on one device."""
+    if torch.compiler.is_dynamo_compiling() or is_watched():
+        return False
+    return x.device.type in ("cpu", "cuda") and all(
+        type(each) in PLAIN and each.device == x.device for each in (x, *others))
+
+
+def _rotate_rows(x, starts, lengths, cos, sin, interleaved, has_order):
+    """Rotates rows, packed ones if there are `starts`, at the positions behind
+    `lengths`, those of a sequence all at the first one if they have no order."""
+    if starts is None and cos.numel() and _runs_now(x, lengths, cos, sin):
+        text = _write_rotation(
+            x.shape[-1], cos.shape[1], bool(interleaved), bool(has_order),
+            *(ELEMENTS[t.dtype] for t in (x, lengths, cos, sin)))
+        return _operator.get_forward(text, x.device)(x, lengths, cos, sin)
+    sequences, places = find_places(x.shape, starts, x.device)
+    if not has_order:
+        places = torch.zeros_like(places)
+    return _rotate(x, lengths[sequences] + places, cos, sin, interleaved)
+
+
+#--- Graphs -------------------------------------------------------------------
+
+
+def _convert(name, element, wide):
+    """Returns the conversion of a float, `%<name>_read`, and what it is called
+    then."""
+    narrow, full = (int(type.lstrip("bf")) for type in (element, wide))
+    if narrow == full:
+        return "", f"%{name}_read"
+    op = "extf" if narrow < full else "truncf"
+    return f"%{name} = arith.{op} %{name}_read : {element} to {wide}", f"%{name}"
+
+
+@functools.lru_cache(maxsize=None)
+def _write_rotation(size, half, interleaved, has_order, element, integer, cosine,
+                    sine):
+    """Returns the graph of a rotation of rows `[B, S, H, size]`. A position that
+    the tables do not have gives NaN."""
+    wide = "f64" if element == "f64" else "f32"
+    nan = "0x7FF8000000000000" if wide == "f64" else "0x7FC00000"
+    conversions, names = zip(*(
+        _convert(name, source, wide)
+        for name, source in (("own", element), ("other", element),
+                             ("cosine", cosine), ("sine", sine))))
+    own, other, cos, sin = names
+    if interleaved:
+        pair = ["%number = arith.divui %d, %c2 : index",
+                "%odd = arith.remui %d, %c2 : index",
+                "%isfirst = arith.cmpi eq, %odd, %c0 : index",
+                "%double = arith.muli %number, %c2 : index",
+                "%even = arith.subi %c1, %odd : index",
+                "%across = arith.addi %double, %even : index"]
+    else:
+        pair = ["%number = arith.addi %d, %c0 : index",
+                "%isfirst = arith.cmpi ult, %d, %half : index",
+                "%across = arith.addi %d, %half : index"]
+    body = [
+        "%b = linalg.index 0 : index",
+        "%i = linalg.index 1 : index",
+        "%h = linalg.index 2 : index",
+        "%d = linalg.index 3 : index",
+        "%length = tensor.extract %lengths[%b] : !lengths",
+        f"%start = arith.index_cast %length : {integer} to index",
+        f"%position = arith.addi %start, {'%i' if has_order else '%c0'} : index",
+        "%exists = arith.cmpi ult, %position, %positions : index",
+        "%row = arith.select %exists, %position, %c0 : index",
+        "%isturned = arith.cmpi ult, %d, %turned : index",
+        *pair,
+        "%place = arith.remui %number, %half : index",
+        "%partner = arith.remui %across, %turned : index",
+        "%other_read = tensor.extract %x[%b, %i, %h, %partner] : !x",
+        "%cosine_read = tensor.extract %cos[%row, %place] : !cos",
+        "%sine_read = tensor.extract %sin[%row, %place] : !sin",
+        *filter(None, conversions),
+        f"%minus = arith.negf {sin} : {wide}",
+        f"%signed = arith.select %isfirst, %minus, {sin} : {wide}",
+        f"%left = arith.mulf {own}, {cos} : {wide}",
+        f"%right = arith.mulf {other}, %signed : {wide}",
+        f"%sum = arith.addf %left, %right : {wide}",
+        f"%y = arith.select %exists, %sum, %nan : {wide}"]
+    turned = "%y"
+    if element != wide:
+        turned = "%rounded"
+        body.append(f"%rounded = arith.truncf %y : {wide} to {element}")
+    body += [f"%z = arith.select %isturned, {turned}, %own_read : {element}",
+             f"linalg.yield %z : {element}"]
+    return "\n".join([
+        "#all = affine_map<(b, i, h, d) -> (b, i, h, d)>",
+        f"!x = tensor<?x?x?x{size}x{element}>",
+        f"!lengths = tensor<?x{integer}>",
+        f"!cos = tensor<?x{half}x{cosine}>",
+        f"!sin = tensor<?x{half}x{sine}>",
+        "func.func @rotate(%x: !x, %lengths: !lengths, %cos: !cos, %sin: !sin) "
+        "-> !x {",
+        *(f"  %c{n} = arith.constant {n} : index" for n in range(3)),
+        f"  %half = arith.constant {half} : index",
+        f"  %turned = arith.constant {2 * half} : index",
+        f"  %nan = arith.constant {nan} : {wide}",
+        "  %batch = tensor.dim %x, %c0 : !x",
+        "  %count = tensor.dim %x, %c1 : !x",
+        "  %heads = tensor.dim %x, %c2 : !x",
+        "  %positions = tensor.dim %cos, %c0 : !cos",
+        "  %room = tensor.empty(%batch, %count, %heads) : !x",
+        "  %result = linalg.generic {indexing_maps = [#all, #all],",
+        "      iterator_types = [\"parallel\", \"parallel\", \"parallel\", "
+        "\"parallel\"]}",
+        "      ins(%x : !x) outs(%room : !x) {",
+        f"  ^bb0(%own_read: {element}, %unused: {element}):",
+        *(f"    {line}" for line in body),
+        "  } -> !x",
+        "  return %result : !x",
+        "}"])
+
+
+@functools.lru_cache(maxsize=None)
+def _write_places(integer, row=None, *, is_paged):
+    """Returns the graph of the slot and of the place in it of new rows `[B, S]`.
+    What is behind all pages has a slot that no cache has."""
+    rows = f"tensor<?x{'?x' if is_paged else ''}{row}>"
+    sizes, slot = [], ["%place = arith.addi %at, %c0 : index"]
+    if is_paged:
+        sizes = ["%columns = tensor.dim %rows, %c1 : !rows"]
+        slot = ["%column = arith.divui %at, %size : index",
+                "%place = arith.remui %at, %size : index",
+                "%exists = arith.cmpi ult, %column, %columns : index",
+                "%known = arith.select %exists, %column, %c0 : index",
+                "%entry = tensor.extract %rows[%b, %known] : !rows",
+                f"%page = arith.index_cast %entry : {row} to index",
+                "%slot = arith.select %exists, %page, %none : index"]
+    elif row:
+        slot += ["%entry = tensor.extract %rows[%b] : !rows",
+                 f"%slot = arith.index_cast %entry : {row} to index"]
+    else:
+        slot += ["%slot = arith.addi %b, %c0 : index"]
+    return "\n".join([
+        "#all = affine_map<(b, i) -> (b, i)>",
+        f"!lengths = tensor<?x{integer}>",
+        *([f"!rows = {rows}"] if row else []),
+        "!places = tensor<?x?xi64>",
+        f"func.func @place(%lengths: !lengths{', %rows: !rows' if row else ''}, "
+        "%count: index, %size: index) -> (!places, !places) {",
+        "  %c0 = arith.constant 0 : index",
+        "  %c1 = arith.constant 1 : index",
+        f"  %none = arith.constant {2**62} : index",
+        "  %batch = tensor.dim %lengths, %c0 : !lengths",
+        *(f"  {line}" for line in sizes),
+        "  %room = tensor.empty(%batch, %count) : !places",
+        "  %result:2 = linalg.generic {indexing_maps = [#all, #all],",
+        "      iterator_types = [\"parallel\", \"parallel\"]} "
+        "outs(%room, %room : !places, !places) {",
+        "  ^bb0(%unused: i64, %other: i64):",
+        "    %b = linalg.index 0 : index",
+        "    %i = linalg.index 1 : index",
+        "    %length = tensor.extract %lengths[%b] : !lengths",
+        f"    %start = arith.index_cast %length : {integer} to index",
+        "    %at = arith.addi %start, %i : index",
+        *(f"    {line}" for line in slot),
+        "    %slot_number = arith.index_cast %slot : index to i64",
+        "    %place_number = arith.index_cast %place : index to i64",
+        "    linalg.yield %slot_number, %place_number : i64, i64",
+        "  } -> (!places, !places)",
+        "  return %result#0, %result#1 : !places, !places",
+        "}"])

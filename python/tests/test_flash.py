@@ -429,6 +429,45 @@ def test_kvcache_rotary_lengths():
     check(found[0], attend(*part)[0], attend(*part, torch.bfloat16)[0])
 
 
+@pytest.mark.parametrize("paged", [True, False])
+def test_append_by_few_kernels(paged):
+    """Rotation and places are kernels of their own, three in all: PyTorch only
+    writes the rows and adds to the lengths."""
+    q, cache, new = randn(2, 1, 4, 32), randn(6, 8, 2, 32), randn(2, 1, 2, 32)
+    cos, sin = torch.rand(2, 40, 16, device=DEVICE)
+    options = {"cache_seqlens": integers([3, 0]), "rotary_cos": cos,
+               "rotary_sin": sin, "causal": True}
+    if paged:
+        options["page_table"] = integers([[4, 1], [0, 3]])
+    with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        fovea.flash_attn_with_kvcache(q, cache, cache.clone(), new, new, **options)
+    names = {event.key for event in profile.key_averages()}
+    assert "aten::index_put_" in names
+    assert not names & {"aten::mul", "aten::cat", "aten::index", "aten::stack",
+                        "aten::floor_divide", "aten::sub", "aten::arange"}
+
+
+@pytest.mark.skipif(DEVICE != "cpu", reason="a device ends the process")
+def test_append_out_of_range():
+    """New rows behind the last page or slot are refused, and positions that the
+    tables lack are no numbers."""
+    q, cache, new = randn(1, 1, 2, 16), randn(4, 8, 2, 16), randn(1, 2, 2, 16)
+    for lengths, table in ((16, [[2, 1]]), (15, [[2, 1]]), (7, None)):
+        options = {} if table is None else {"page_table": integers(table)}
+        before = cache.clone()
+        with pytest.raises(IndexError, match="out of bounds"):
+            fovea.flash_attn_with_kvcache(q, before, before.clone(), new, new,
+                                          cache_seqlens=lengths, **options)
+    angles = torch.rand(8, 4)
+    rows = cache[:1].clone()
+    fovea.flash_attn_with_kvcache(
+        q, rows, rows.clone(), new, new, cache_seqlens=3, rotary_cos=angles,
+        rotary_sin=angles, rotary_seqlens=integers([7]))
+    assert not rows[0, 3].isnan().any()
+    assert rows[0, 4, :, :8].isnan().all() and not rows[0, 4, :, 8:].isnan().any()
+
+
 #--- Compilations -------------------------------------------------------------
 
 @pytest.fixture
