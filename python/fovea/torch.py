@@ -44,12 +44,13 @@ _SDPA_ARGUMENTS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal
                    "scale", "enable_gqa")
 
 
-def backend(graph, inputs, **options):
+def backend(graph, inputs, mode=None, options=None):
     """Compiles a graph of Dynamo by inductor, with the pass; called by
-    `torch.compile(backend="fovea")`."""
-    patches = {"pre_grad_custom_pass": _add_pass(),
-               **(options.pop("config_patches", None) or {})}
-    return compile_fx(graph, inputs, config_patches=patches, **options)
+    `torch.compile(backend="fovea")`, whose `mode` and `options` are inductor's."""
+    patches = dict(torch._TorchCompileInductorWrapper(mode, options, None).config)
+    patches["pre_grad_custom_pass"] = _add_pass(patches.get(
+        "pre_grad_custom_pass", _config.pre_grad_custom_pass))
+    return compile_fx(graph, inputs, config_patches=patches)
 
 
 class InductorPass(CustomGraphPass):
@@ -110,7 +111,7 @@ def use_in_inductor():
     returned object's `remove()`, or the end of its `with` block.
     """
     before = _config.pre_grad_custom_pass
-    _config.pre_grad_custom_pass = _add_pass()
+    _config.pre_grad_custom_pass = _add_pass(before)
     return _Slot(before)
 
 
@@ -121,11 +122,11 @@ def _list_passes(slot):
     return tuple(slot) if isinstance(slot, (list, tuple)) else (slot,)
 
 
-def _add_pass():
-    """Returns what inductor's slot holds, and Fovea's pass."""
-    first = _list_passes(_config.pre_grad_custom_pass)
+def _add_pass(slot):
+    """Returns what a slot of inductor holds, with Fovea's pass."""
+    first = _list_passes(slot)
     if any(isinstance(found, InductorPass) for found in first):
-        return _config.pre_grad_custom_pass
+        return slot
     return InductorPass(first) if first else inductor_pass
 
 

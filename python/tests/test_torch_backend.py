@@ -121,6 +121,30 @@ def test_pass_as_an_option():
         compare(found.result, model(*inputs).double(), 2e-6)
 
 
+@pytest.mark.parametrize("options, message", [
+    ({"mode": "max-autotune-no-cudagraphs"}, None),
+    ({"options": {"max_autotune": True}}, None),
+    ({"options": {"nonsense": 1}}, "Unexpected optimization option nonsense"),
+])
+def test_options_of_inductor(monkeypatch, options, message):
+    """A mode and options reach inductor, beside the pass."""
+    given = []
+
+    def note(graph, inputs, config_patches):
+        given.append(config_patches["max_autotune"])
+        return compile_eagerly(graph, inputs, config_patches)
+
+    monkeypatch.setattr("fovea.torch.compile_fx", note)
+    torch._dynamo.reset()
+    compiled = torch.compile(scaled_dot_product_attention, backend="fovea", **options)
+    if message:
+        with pytest.raises(Exception, match=message):
+            compiled(*make_qkv())
+        return
+    assert len(fovea.explain(compiled, *make_qkv()).kernels) == 1
+    assert given == [True]
+
+
 def test_names_of_the_pass():
     """Inductor's caches know a pass by its name; there is none beside a pass that
     has none."""
