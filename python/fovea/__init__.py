@@ -30,6 +30,7 @@ from . import _arrays, _library
 from ._autograd import Differentiable
 from ._explain import Explanation, Kernel, explain, write_html
 from ._library import Error, check, create, lib, take_text
+from ._progress import show
 
 __all__ = ["Differentiable", "Error", "Explanation", "Function", "Kernel",
            "Report", "STRATEGIES", "compile", "differentiable", "differentiate",
@@ -193,8 +194,10 @@ def _compile(text, target, strategy, arch, cpu, opt_level, deterministic,
         0 if opt_level is None else opt_level + 1, bool(deterministic),
         bool(check_bounds), bool(exact_functions))
     data = _encode_text(text)
-    return _Module(create(lib.fovea_compile, _context, data, len(data),
-                          ctypes.byref(options)), target != "host")
+    with show(f"compiling for {target}"):
+        handle = create(lib.fovea_compile, _context, data, len(data),
+                        ctypes.byref(options))
+    return _Module(handle, target != "host")
 
 
 class _Module:
@@ -523,9 +526,10 @@ class Function:
         for index, operand in enumerate(operands):
             words += self._read(index, operand, torch, keepers)
         packed = self._pack(*words) if operands else None
-        return Report(json.loads(
-            take_text(lib.fovea_module_report, self._module.handle,
-                      self._number, packed, len(operands))))
+        with show(f"measuring @{self.name} by every strategy"):
+            text = take_text(lib.fovea_module_report, self._module.handle,
+                             self._number, packed, len(operands))
+        return Report(json.loads(text))
 
     def __repr__(self):
         operands = ", ".join(map(str, self.operands))
