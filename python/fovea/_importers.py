@@ -15,7 +15,8 @@ _FROM_STABLEHLO = ("builtin.module(inline,symbol-dce,"
 
 #: Operations from which linalg is made.
 _OTHERS = re.compile(
-    r'^ *(?:%[^=]* = )?"?((?:stablehlo|chlo|torch|torch_c|tm_tensor)\.(?!return)[\w.]+)', re.M)
+    r'^ *(?:%[^=]* = )?"?'
+    r"((?:stablehlo|chlo|torch|torch_c|tm_tensor)\.(?!return)[\w.]+)", re.M)
 
 
 def from_torch(function, *examples, target="host", **options):

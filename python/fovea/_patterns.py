@@ -87,8 +87,8 @@ class Match:
     shape: tuple = None
     #: The score of one more key for each head, `[H]`, if there is one.
     sinks: Node = None
-    #: The order in which queries, keys, values and the output, which is `output`'s, have
-    #: their dimensions, where they are an einsum's.
+    #: Where products are einsums: by the name of an operand its dimensions as attention
+    #: has them, and by "output" those of attention as the einsum has them.
     orders: dict = dataclasses.field(default_factory=dict)
     #: Keys are as the product takes them, with the head size first.
     is_transposed: bool = False
@@ -418,7 +418,8 @@ def _check(match, scores):
     the nodes of a match do."""
     key = match.key
     is_product = "key" not in match.orders
-    if is_product and _is(key, _TRANSPOSES) and len(key.args) == 3 and _value(key) is not None:
+    if is_product and _is(key, _TRANSPOSES) and len(key.args) == 3 and (
+            _value(key) is not None):
         rank = _value(key).dim()
         if {key.args[1] % rank, key.args[2] % rank} == {rank - 2, rank - 1}:
             match.key = key.args[0]

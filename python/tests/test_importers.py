@@ -118,5 +118,6 @@ def test_from_jax(jax):
 
 
 def test_what_cannot_be_converted_is_an_error(jax):
-    with pytest.raises(fovea.Error, match="from_jax: no linalg was made of stablehlo.sort"):
+    with pytest.raises(fovea.Error,
+                       match="from_jax: no linalg was made of stablehlo.sort"):
         fovea.from_jax(jax.numpy.sort, make((4, 4))[0])

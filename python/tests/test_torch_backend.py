@@ -496,9 +496,9 @@ def test_written_out(without_inductor, name):
         assert explained.operands[1].shape == (None, 2, None, 16)
 
 
-@pytest.mark.parametrize("name", ["scaled in place", "capped", "sinks", "joined heads",
-                                  "scaled keys", "masks of divided heads",
-                                  "einsum of other orders"])
+@pytest.mark.parametrize("name", [
+    "scaled in place", "capped", "sinks", "joined heads", "scaled keys",
+    "masks of divided heads", "einsum of other orders"])
 def test_written_out_dynamically(without_inductor, name):
     """Other sizes need no other kernel."""
     from fovea import _operator
