@@ -11,6 +11,7 @@
 #include "fovea/Analysis/GpuFootprint.h"
 #include "fovea/Support/DebugLog.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -155,6 +156,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kCopyLatency = 8e-7, kBlockLatency = 4e-6;
   constexpr double kStaleBlockLatency[] = {7e-6, 7e-6, 7e-6, 9e-6};
   constexpr double kItemLatency[] = {4e-6, 4e-6, 6e-6, 6e-6};
+  constexpr double kExactItemLatency = 2.6e-6;
   // Seconds to start the launch that merges parts of the keys, and to end it.
   constexpr double kMergeLatency = 3e-6;
   // Registers that are left where softmax takes longer than products, without
@@ -235,7 +237,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double latency =
       steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0));
   if (schedule.getBlocks() == Blocks::Persistent)
-    latency += kItemLatency[groups - 1];
+    latency += isStale ? kItemLatency[groups - 1] : kExactItemLatency;
   else
     latency += isStale ? kStaleBlockLatency[groups - 1] : kBlockLatency;
   double seconds = waves * (double(resident) * steps * step + latency);
@@ -270,19 +272,42 @@ static bool readsCaptures(AttentionOp op) {
       .wasInterrupted();
 }
 
+/// Returns true if the score region turns the position of a key into a float,
+/// as ALiBi does. Then scores may grow along the keys, and steps with an earlier
+/// maximum start again, one after another (ALiBi, H200, d = 128 at 4k: 717 us,
+/// with the exact maximum 533).
+static bool usesKeyPositions(AttentionOp op) {
+  Region &score = op.getScore();
+  if (score.empty())
+    return false;
+  constexpr unsigned kKey = 4;
+  llvm::SmallDenseSet<Value> positions{score.getArgument(kKey)};
+  for (Operation &nested : score.front()) {
+    // What a tensor holds at a position need not grow.
+    if (isa<tensor::ExtractOp>(nested) || !usesAny(nested, positions))
+      continue;
+    if (isa<arith::SIToFPOp, arith::UIToFPOp>(nested))
+      return true;
+    positions.insert_range(nested.getResults());
+  }
+  return false;
+}
+
 /// Returns the schedule with persistent blocks, if they may pay off; else null.
 /// Blocks of few warps share a multiprocessor, and so do not wait for their
 /// copies; tiles whose lengths captured tensors decide are dealt when blocks
-/// are free. Score regions and smaller tiles of keys have not been measured.
+/// are free. Smaller tiles of keys, and the exact maximum of other scores, have
+/// not been measured.
 static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
                                   const AttentionShape &shape,
                                   const GpuFootprint &footprint,
                                   machine::TargetAttr target) {
   constexpr int64_t kFewestWarps = 8, kFewestKeys = 64;
-  if (schedule.getMaximum() != Maximum::Stale ||
-      schedule.getWarps() < kFewestWarps ||
-      schedule.getKeyTile() < kFewestKeys || !op.getScore().empty() ||
-      readsCaptures(op))
+  bool isMeasured =
+      schedule.getMaximum() == Maximum::Stale ||
+      (footprint.usesWgmma && !op.getDropout() && usesKeyPositions(op));
+  if (!isMeasured || schedule.getWarps() < kFewestWarps ||
+      schedule.getKeyTile() < kFewestKeys || readsCaptures(op))
     return {};
   // Rings of one tile of keys would be as long as the loop over tiles of
   // queries, which runs ahead of them.
@@ -346,6 +371,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys";
 
+  bool isGrowing = usesKeyPositions(op);
   // Where softmax takes longer than products, and a mask is in its way, steps
   // with an earlier maximum gain nothing with three groups of warps (d = 64,
   // causal, H200: 440 TFLOP/s at 16k, 195 at 1k; with the exact maximum 454 and
@@ -378,7 +404,8 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && passes == 1 &&
-                         !op.getDropout() && (isAlternating || !isNarrowMasked);
+                         !op.getDropout() && !isGrowing &&
+                         (isAlternating || !isNarrowMasked);
           if (isStale)
             candidate = candidate.with({.maximum = Maximum::Stale});
           else if (stages > 2 || isAlternating)

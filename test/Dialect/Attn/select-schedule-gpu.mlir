@@ -59,12 +59,11 @@ func.func @d64_short(%q: tensor<16x32x1024x64xf16>) -> tensor<16x32x1024x64xf16>
   return %o : tensor<16x32x1024x64xf16>
 }
 
-// No more tiles than multiprocessors; tiles whose lengths are read from memory; a
-// score region: blocks are not persistent.
+// No more tiles than multiprocessors; tiles whose lengths are read from memory:
+// blocks are not persistent.
 // SM90-LABEL: func @few
 // SM90-NOT: persistent
-// SM90-LABEL: func @d256
-func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> (tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>) {
+func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> (tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>) {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x4x4096x128xf16>, tensor<1x4x4096x128xf16>, tensor<1x4x4096x128xf16> -> tensor<1x4x4096x128xf16>
   %d = attn.attention %r, %r, %r scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -73,15 +72,44 @@ func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %id
     %keep = arith.cmpi eq, %x, %y : i32
     attn.yield %keep : i1
   } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  return %o, %d : tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>
+}
+
+// Scores have the schedule that they have without a region; where one turns the
+// position of a key into a number, scores may grow along the keys, and each step
+// finds its maximum. What a tensor holds there, or that of a query, need not grow.
+// SM90-LABEL: func @scores
+// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent>}
+// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, blocks = persistent>}
+// SM90: schedule = #attn.schedule<{{.*}}, maximum = stale
+func.func @scores(%r: tensor<16x32x1024x128xf16>, %t: tensor<1024xi32>) -> (tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>) {
   %s = attn.attention %r, %r, %r scale(0.125) score {
   ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
-    %t = math.tanh %x : f32
-    attn.yield %t : f32
+    %y = math.tanh %x : f32
+    attn.yield %y : f32
   } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
-  return %o, %d, %s : tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>
+  %a = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %0 = arith.subi %j, %i : index
+    %1 = arith.index_cast %0 : index to i64
+    %2 = arith.sitofp %1 : i64 to f32
+    %y = arith.addf %x, %2 : f32
+    attn.yield %y : f32
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  %b = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %0 = tensor.extract %t[%j] : tensor<1024xi32>
+    %1 = arith.index_cast %i : index to i32
+    %2 = arith.addi %0, %1 : i32
+    %3 = arith.sitofp %2 : i32 to f32
+    %y = arith.addf %x, %3 : f32
+    attn.yield %y : f32
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  return %s, %a, %b : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>
 }
 
 // The accumulator takes half of the registers.
+// SM90-LABEL: func @d256
 // SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent>
 // SM80-LABEL: func @d256
 // SM80: warps = {{4|8}}, stages = 2
