@@ -266,9 +266,33 @@ static bool hasIdleGroup(ScheduleAttr schedule, const AttentionShape &shape) {
   return shape.queries <= schedule.getQueryTile() - rows;
 }
 
-/// Returns true if a score or mask region reads a tensor.
+/// Returns true if a region reads an element of a tensor for each score, query
+/// or key. What it reads for a head, such as a slope, is one number of a tile.
+static bool readsElements(Region &region) {
+  if (region.empty())
+    return false;
+  // The last two coordinates are those of the query and the key.
+  llvm::SmallDenseSet<Value> positions;
+  positions.insert_range(region.getArguments().take_back(2));
+  bool reads = false;
+  region.walk([&](Operation *nested) {
+    if (!usesAny(*nested, positions))
+      return;
+    reads |= isa<tensor::ExtractOp>(nested);
+    positions.insert_range(nested->getResults());
+  });
+  return reads;
+}
+
+/// Returns true if a score or mask region reads elements of a tensor.
 static bool readsCaptures(AttentionOp op) {
-  return op->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+  return readsElements(op.getScore()) || readsElements(op.getMask());
+}
+
+/// Returns true if a tensor decides which keys tiles have.
+static bool hasReadLengths(AttentionOp op) {
+  return op.getMask()
+      .walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
 }
 
@@ -307,7 +331,8 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
       schedule.getMaximum() == Maximum::Stale ||
       (footprint.usesWgmma && !op.getDropout() && usesKeyPositions(op));
   if (!isMeasured || schedule.getWarps() < kFewestWarps ||
-      schedule.getKeyTile() < kFewestKeys || readsCaptures(op))
+      schedule.getKeyTile() < kFewestKeys || readsCaptures(op) ||
+      hasReadLengths(op))
     return {};
   // Rings of one tile of keys would be as long as the loop over tiles of
   // queries, which runs ahead of them.

@@ -108,6 +108,23 @@ func.func @scores(%r: tensor<16x32x1024x128xf16>, %t: tensor<1024xi32>) -> (tens
   return %s, %a, %b : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>
 }
 
+// A tensor's number for the head is no number for each score.
+// SM90-LABEL: func @slopes
+// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, blocks = persistent>}
+func.func @slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> tensor<16x32x1024x128xf16> {
+  %a = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %slope = tensor.extract %t[%h] : tensor<32xf32>
+    %0 = arith.subi %j, %i : index
+    %1 = arith.index_cast %0 : index to i64
+    %2 = arith.sitofp %1 : i64 to f32
+    %3 = arith.mulf %2, %slope : f32
+    %y = arith.addf %x, %3 : f32
+    attn.yield %y : f32
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  return %a : tensor<16x32x1024x128xf16>
+}
+
 // The accumulator takes half of the registers.
 // SM90-LABEL: func @d256
 // SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent>
