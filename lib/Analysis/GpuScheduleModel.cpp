@@ -12,6 +12,7 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -198,7 +199,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     products =
         std::max(products, double(schedule.getWarps()) * keys * features *
                                double(shape.elementBytes) / lanes);
-  double softmax = queries * keys * model.softmaxOps / lanes;
+  double region = queries * keys * shape.scoreOps / lanes;
+  double softmax = queries * keys * model.softmaxOps / lanes + region;
   double rescale = isStale ? 0 : queries * double(shape.valueDim) / lanes;
 
   double copies = keys * features * double(shape.elementBytes) *
@@ -214,7 +216,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     exposed *= 2;
   double step = std::max(products, softmax) +
                 std::min(products, softmax) * exposed + rescale;
-  if (isStale && softmax > products) {
+  // These were measured without a score region.
+  if (isStale && softmax - region > products) {
     if (schedule.getProducts() == Products::Overlapped &&
         footprint.registers + kSpareRegisters > footprint.registerLimit)
       step *= kCrowded;
@@ -296,10 +299,37 @@ static bool hasReadLengths(AttentionOp op) {
       .wasInterrupted();
 }
 
+/// Returns the instructions of a score region for each score: those of numbers
+/// that depend on the score or on its key. What only a query needs, or a head,
+/// is computed less often.
+static double countScoreOps(Region &score) {
+  if (score.empty())
+    return 0;
+  // The rate of functions is an eighth.
+  constexpr double kFunctionOps = 8;
+  constexpr unsigned kScore = 0, kKey = 4;
+  llvm::SmallDenseSet<Value> varying{score.getArgument(kScore),
+                                     score.getArgument(kKey)};
+  double count = 0;
+  score.walk([&](Operation *nested) {
+    if (!usesAny(*nested, varying))
+      return;
+    varying.insert_range(nested->getResults());
+    if (nested->getNumResults() != 1 ||
+        !isa<FloatType>(nested->getResult(0).getType()))
+      return;
+    bool isFunction =
+        isa_and_present<math::MathDialect>(nested->getDialect()) &&
+        !isa<math::FmaOp, math::AbsFOp, math::CopySignOp>(nested);
+    count += isFunction ? kFunctionOps : 1;
+  });
+  return count;
+}
+
 /// Returns true if the score region turns the position of a key into a float,
-/// as ALiBi does. Then scores may grow along the keys, and steps with an earlier
-/// maximum start again, one after another (ALiBi, H200, d = 128 at 4k: 717 us,
-/// with the exact maximum 533).
+/// as ALiBi does. Then scores may grow along the keys, and steps with an
+/// earlier maximum start again, one after another (ALiBi, H200, d = 128 at 4k:
+/// 717 us, with the exact maximum 533).
 static bool usesKeyPositions(AttentionOp op) {
   Region &score = op.getScore();
   if (score.empty())
@@ -391,6 +421,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
   AttentionShape shape =
       hasRoles ? getShapeWithLength(op, kUsualLength) : AttentionShape::get(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
+  shape.scoreOps = countScoreOps(op.getScore());
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim

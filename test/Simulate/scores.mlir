@@ -1,9 +1,13 @@
 // Score regions as their fast forms, against the graph in f64: a soft cap by the
-// machine's tanh, whose constant is the unit of scores, and exact; positions as
-// floats, cut to 32 bits and not, signed and unsigned, forward and backward.
+// machine's tanh, and exact, whose constant is the unit of scores; positions as
+// floats, cut to 32 bits and not, signed and unsigned; forward and backward.
 //
 // RUN: fovea-run %s --entry=cap --target=sm_90a --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --entry=cap --target=sm_90a --exact-functions --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --entry=small --target=sm_90a --simulate --random=1 --check | FileCheck %s
+// RUN: sed 's/bf16/f16/' %s > %t.mlir
+// RUN: fovea-run %t.mlir --entry=small --target=sm_90a --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.mlir --entry=cap --target=sm_90a --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --entry=sinks --target=sm_90a --simulate --random=1 --check | FileCheck %s --check-prefixes=CHECK,LSE
 // RUN: fovea-run %s --entry=distances --target=sm_90a --simulate --random=2 --check | FileCheck %s
 // RUN: fovea-run %s --entry=cap --target=sm_90a --simulate --random=3 --grad --check | FileCheck %s --check-prefixes=CHECK,GRAD
@@ -28,6 +32,19 @@ func.func @cap(%q: !t, %k: !t, %v: !t) -> !t {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
     %0 = arith.cmpi sge, %i, %j : index
     attn.yield %0 : i1
+  } : !t, !t, !t -> !t
+  return %o : !t
+}
+
+// Scores below the cap.
+func.func @small(%q: !t, %k: !t, %v: !t) -> !t {
+  %o = attn.attention %q, %k, %v scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %cap = arith.constant 4.0 : f32
+    %0 = arith.divf %s, %cap : f32
+    %1 = math.tanh %0 : f32
+    %2 = arith.mulf %1, %cap : f32
+    attn.yield %2 : f32
   } : !t, !t, !t -> !t
   return %o : !t
 }

@@ -38,6 +38,9 @@ struct AttentionShape {
   bool fitsMatrixTiles = false;
   /// The fraction of the scores that a mask keeps, in [0, 1].
   double visible = 1.0;
+  /// Instructions of a GPU that a score region needs for each score; functions
+  /// count by their rate.
+  double scoreOps = 0;
 
   static AttentionShape get(attn::AttentionOp op);
   static AttentionShape get(attn::OnlineAttentionOp op);
