@@ -110,15 +110,17 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: %[[W:.*]] = arith.maxsi %[[LESS]], %c0 : index
 // CHECK: %[[ONE:.*]] = arith.cmpi eq, %[[B]], %c1 : index
 // CHECK: %[[LISTED:.*]] = arith.select %[[ONE]], %c0, %[[B]] : index
-// Its tiles of keys, as the mask has them.
-// CHECK: %[[TILES:.*]] = scf.forall (%[[B0:.*]]) in (%[[LISTED]])
-// CHECK: tensor.extract %[[LEN]][%[[B0]]]
-// CHECK: arith.ceildivsi %{{.*}}, %c64 : index
 // The first item of each batch, its parts, and the number of all; the batch of
-// each item, and its part.
+// each item, and its part. They follow from the tiles that the mask keeps of each
+// batch, which are added up.
 // CHECK: %[[LIST:.*]]:5 = scf.forall (%[[B1:.*]]) in (%[[LISTED]])
-// CHECK: linalg.generic {{.*}}iterator_types = ["reduction"]} ins(%[[TILES]] : tensor<?xindex>)
-// CHECK: %[[SUMS:.*]]:2 = linalg.generic {{.*}}iterator_types = ["reduction"]} ins(%[[TILES]] : tensor<?xindex>)
+// CHECK: linalg.generic {{.*}}iterator_types = ["reduction"]}
+// CHECK: %[[B0:.*]] = linalg.index 0 : index
+// CHECK: tensor.extract %[[LEN]][%[[B0]]]
+// CHECK: %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c64 : index
+// CHECK: arith.addi %{{.*}}, %[[TILES]] : index
+// CHECK: tensor.extract %[[LEN]][%[[B1]]]
+// CHECK: %[[SUMS:.*]]:2 = linalg.generic {{.*}}iterator_types = ["reduction"]}
 // CHECK: %[[FIRST:.*]] = tensor.extract %[[SUMS]]#0[]
 // CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[FIRST]]] [%{{.*}}] [1]
 // CHECK: tensor.parallel_insert_slice %{{.*}} into %{{.*}}[%[[FIRST]]] [%{{.*}}] [1]

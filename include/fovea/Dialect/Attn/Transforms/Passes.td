@@ -292,8 +292,8 @@ def AttnTile : Pass<"attn-tile"> {
     loop puts the parts together, and no reader of the output is in the loop.
     Where the number of batches is not static, and captured tensors that the mask
     reads at the batch bound the keys, items of a list of parts take the place of
-    the batches: one loop counts the tiles of keys of each batch, another writes
-    the list, and a third merges the items of each row.
+    the batches: a loop in front writes the list, and one behind merges the items
+    of each row.
 
     Work around attention is also computed per tile, while the tile is near:
 

@@ -41,12 +41,11 @@ static Value getIndex(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(builder, loc, value);
 }
 
-/// Emits the sums of the terms that `getTerms` returns for each element of
-/// `tiles`, which it is given with its place.
+/// Emits the sums of the terms that `getTerms` returns for each place in
+/// `domain`, whose elements are not read.
 static SmallVector<Value>
-sumOver(OpBuilder &builder, Location loc, Value tiles, unsigned count,
-        llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &, Value at,
-                                                     Value tiles)>
+sumOver(OpBuilder &builder, Location loc, Value domain, unsigned count,
+        llvm::function_ref<SmallVector<OpFoldResult>(IndexMath &, Value at)>
             getTerms) {
   MLIRContext *context = builder.getContext();
   Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(),
@@ -61,13 +60,13 @@ sumOver(OpBuilder &builder, Location loc, Value tiles, unsigned count,
     IndexMath math(nested, loc);
     Value at = linalg::IndexOp::create(nested, loc, 0);
     SmallVector<Value> sums;
-    for (auto [sum, term] : llvm::zip_equal(
-             arguments.drop_front(), getTerms(math, at, arguments.front())))
+    for (auto [sum, term] :
+         llvm::zip_equal(arguments.drop_front(), getTerms(math, at)))
       sums.push_back(math.materialize(math.add(sum, term)));
     linalg::YieldOp::create(nested, loc, sums);
   };
   auto generic = linalg::GenericOp::create(
-      builder, loc, ValueRange(zeros).getTypes(), tiles, zeros, maps,
+      builder, loc, ValueRange(zeros).getTypes(), domain, zeros, maps,
       utils::IteratorType::reduction, body);
   return llvm::map_to_vector(generic.getResults(), [&](Value sum) {
     return getElement(builder, loc, sum, ValueRange());
@@ -192,18 +191,17 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
                                 /*isBoolean=*/true);
   OpFoldResult listed = math.select(list.isOne, math.constant(0), batches);
 
-  Value tiles =
-      forEachBatch(rewriter, loc, listed, batches,
-                   [&](OpBuilder &nested, Value batch) {
-                     Value tiles = countKeyTiles(nested, pass, batch, keyTile);
-                     return SmallVector<Elements>{{batch, one, tiles}};
-                   })
-          .front();
+  // What sums run over.
+  Value domain = tensor::EmptyOp::create(rewriter, loc, {batches},
+                                         rewriter.getIndexType());
+  auto getTiles = [&](OpBuilder &builder, Value batch) {
+    return countKeyTiles(builder, pass, batch, keyTile);
+  };
 
   auto emit = [&](OpBuilder &nested, Value batch) {
     Value all =
-        sumOver(nested, loc, tiles, 1, [&](IndexMath &, Value, Value tiles) {
-          return SmallVector<OpFoldResult>{tiles};
+        sumOver(nested, loc, domain, 1, [&](IndexMath &math, Value at) {
+          return SmallVector<OpFoldResult>{getTiles(math.getBuilder(), at)};
         }).front();
     // A batch's share is rounded down, from one that is too small by more than
     // floats are off, so that all shares together are less than `extra`.
@@ -227,9 +225,10 @@ std::optional<WorkList> WorkList::create(RewriterBase &rewriter,
       return math.max(one, math.min(tiles, math.add(one, more)));
     };
 
-    Value own = getElement(nested, loc, tiles, batch);
-    SmallVector<Value> sums = sumOver(
-        nested, loc, tiles, 2, [&](IndexMath &math, Value at, Value tiles) {
+    Value own = getTiles(nested, batch);
+    SmallVector<Value> sums =
+        sumOver(nested, loc, domain, 2, [&](IndexMath &math, Value at) {
+          Value tiles = getTiles(math.getBuilder(), at);
           OpFoldResult parts = getParts(math, tiles);
           OpFoldResult isBefore = math.logicalOr(
               math.less(own, tiles),

@@ -8,8 +8,8 @@
 // Batches whose masks keep different numbers of keys, as sequences of different
 // lengths, have different numbers of parts, of about as many tiles each. These
 // follow from captured tensors, so that the list of all parts is computed by
-// loops in front, where the tensors are. Only its size, the number of parts
-// that there can be, is known when these start:
+// a loop in front, where the tensors are. Only its size, the number of parts
+// that there can be, is known when it starts:
 //
 //   tiles[b]   the tiles of keys that the mask keeps of batch b
 //   parts[b]   1 + tiles[b] * extra / sum of tiles, at most tiles[b] if not 0
@@ -31,7 +31,7 @@ namespace fovea::attn {
 /// The items of work of a head: parts of the keys of its batches.
 class WorkList {
 public:
-  /// Emits the loops that compute the list for `pass`, which is not yet tiled,
+  /// Emits the loop that computes the list for `pass`, which is not yet tiled,
   /// at the insertion point; none if its mask keeps as many keys of each batch,
   /// or if the number of batches is static. `split` is the number of items that
   /// keep a machine busy at once.
