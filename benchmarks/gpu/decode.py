@@ -8,7 +8,7 @@ installed, and PyTorch's scaled_dot_product_attention, in one process.
                              [--heads 32] [--kv-heads 8] [--queries 1]
                              [--dim 128] [--dtype bf16] [--rounds 5]
                              [--schedule 64x128/4/2/exact/16 ...]
-                             [--pages 16 64 ... [--skew]]
+                             [--pages 16 64 ... [--skew] [--append]]
 
 A cell is batch x keys. Every kernel is captured into a CUDA graph of several
 calls, each of other keys and values, 160 MB at least in all, so that none are in
@@ -24,7 +24,8 @@ With `--pages`, keys and values are a cache, as `flash_attn_with_kvcache` takes 
 with a length for each sequence: contiguous, in the first rows, and in pages of these
 sizes, which are in no order. FlashAttention-3 has the same caches and tables. The
 column of ratios is the time of Fovea's contiguous cache to that of the row. With `--skew`, lengths fall as in Zipf's law, and their mean is a quarter of
-the cell's; bandwidths count keys and values of these lengths.
+the cell's; bandwidths count keys and values of these lengths. With `--append`, calls
+write the keys and values of the queries to the cache, and rotate them, by no angle.
 """
 
 import argparse
@@ -95,8 +96,17 @@ def flash3(q, k, v):
 class Cache:
     """Keys and values of sequences, in pages of no order if `page` is not 0."""
 
-    def __init__(self, rows, page, lengths):
-        self.lengths = lengths
+    def __init__(self, rows, page, lengths, added=0):
+        self.lengths = lengths - added
+        self.new = {}
+        if added:
+            batch, _, keys, dim = rows[0].shape
+            places = self.lengths[:, None] + torch.arange(added, device="cuda")
+            sequences = torch.arange(batch, device="cuda")[:, None]
+            angles = rows[0].new_zeros((keys, dim // 2))
+            self.new = {"k": rows[0][sequences, :, places.long()],
+                        "v": rows[1][sequences, :, places.long()],
+                        "rotary_cos": angles + 1, "rotary_sin": angles}
         self.table = None
         if not page:
             self.parts = [x.transpose(1, 2).contiguous() for x in rows]
@@ -116,7 +126,7 @@ class Cache:
     def attend(self, call, q):
         """Calls `call`, which has FlashAttention-3's arguments."""
         output = call(q.transpose(1, 2), *self.parts, page_table=self.table,
-                      cache_seqlens=self.lengths, causal=True)
+                      cache_seqlens=self.lengths, causal=True, **self.new)
         output = output[0] if isinstance(output, tuple) else output
         return output.transpose(1, 2)
 
@@ -126,7 +136,8 @@ def get_lengths(options, batch, keys):
     if not options.skew:
         return torch.full((batch,), keys, dtype=torch.int32, device="cuda")
     shares = 1 / torch.arange(1, batch + 1, dtype=torch.float64)
-    shares = (shares * batch / shares.sum() * keys / 4).clamp(1, keys)
+    shares = shares * batch / shares.sum() * keys / 4
+    shares = shares.clamp(options.queries, keys)
     return shares[torch.randperm(batch)].int().cuda()
 
 
@@ -150,7 +161,9 @@ def compare_pages(options, cell):
     for page in (0, *options.pages):
         rows = [(random(options.kv_heads, keys), random(options.kv_heads, keys))
                 for _ in range(count)]
-        caches = [Cache(pair, page, lengths) for pair in rows]
+        caches = [Cache(pair, page, lengths,
+                        options.queries if options.append else 0)
+                  for pair in rows]
         for name, call in calls:
             label = f"{name}, " + (f"pages of {page}" if page else "contiguous")
             try:
@@ -246,6 +259,7 @@ def main():
     parser.add_argument("--schedule", nargs="+", default=[])
     parser.add_argument("--pages", nargs="+", type=int, default=[])
     parser.add_argument("--skew", action="store_true")
+    parser.add_argument("--append", action="store_true")
     options = parser.parse_args()
 
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN "
