@@ -535,6 +535,19 @@ def test_check_bounds():
         checked(q, table, ids[:4])
 
 
+def test_exact_functions():
+    """A host's functions always are; the option is one of the code's."""
+    random = np.random.default_rng(0)
+    q = random.standard_normal((1, 1, 5, 16)).astype(np.float32)
+    table = random.standard_normal(7).astype(np.float32)
+    ids = np.arange(5)
+    text = TABLE.replace("arith.addf %x, %e", "math.tanh %x")
+    exact = fovea.compile(text, exact_functions=True)
+    assert np.array_equal(exact(q, table, ids), fovea.compile(text)(q, table, ids))
+    with pytest.raises(TypeError, match="exact_function"):
+        fovea.compile(text, exact_function=True)
+
+
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""),
                     reason="needs a build without AddressSanitizer, "
                     "which keeps what is freed")
