@@ -1,7 +1,7 @@
 // Blocks that compute several tiles of queries, on a machine of 3 multiprocessors,
 // while copies run ahead into the next tile and results go out: in linear order,
 // and there and back, with tiles and rows without a key; with the exact maximum
-// and an earlier one; then with the first product of a tile beside the last one of
+// and an earlier one, and a score region that depends on the head; then with the first product of a tile beside the last one of
 // the tile before.
 //
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --convert-attn-to-tile --canonicalize --cse -o %t.plain
@@ -15,9 +15,11 @@
 // RUN: fovea-run %t.roles --reference=%s --entry=linear --target=sm_90a --simulate --seeds=6 --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
+// RUN: fovea-run %t.roles --reference=%s --entry=scores --target=sm_90a --simulate --seeds=6 --random=4 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=linear --target=sm_90a --simulate --seeds=6 --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
+// RUN: fovea-run %t.overlap --reference=%s --entry=scores --target=sm_90a --simulate --seeds=6 --random=4 --check | FileCheck %s
 //
 // Faults: a result that the next one overwrites while it is stored, and queries
 // whose slot the next tile's never get.
@@ -63,6 +65,32 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
         %keep = arith.cmpi sge, %last, %j : index
         attn.yield %keep : i1
       } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, maximum = stale, blocks = persistent>}
+      : tensor<1x3x150x64xbf16>, tensor<1x3x90x64xbf16>, tensor<1x3x90x64xbf16> -> tensor<1x3x150x64xbf16>
+    return %o : tensor<1x3x150x64xbf16>
+  }
+
+  // Each tile has the slope and the gate of its own head.
+  func.func @scores(%q: tensor<1x3x150x64xbf16>, %k: tensor<1x3x90x64xbf16>, %gates: tensor<3xf32>) -> tensor<1x3x150x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %distance = arith.subi %j, %i : index
+        %d = arith.index_cast %distance : index to i64
+        %x = arith.sitofp %d : i64 to f32
+        %head = arith.index_cast %h : index to i64
+        %n = arith.sitofp %head : i64 to f32
+        %slope = arith.constant 0.125 : f32
+        %m = arith.mulf %n, %slope : f32
+        %y = arith.mulf %x, %m : f32
+        %gate = tensor.extract %gates[%h] : tensor<3xf32>
+        %z = arith.mulf %s, %gate : f32
+        %r = arith.addf %z, %y : f32
+        attn.yield %r : f32
+      } mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
       : tensor<1x3x150x64xbf16>, tensor<1x3x90x64xbf16>, tensor<1x3x90x64xbf16> -> tensor<1x3x150x64xbf16>
     return %o : tensor<1x3x150x64xbf16>
   }
