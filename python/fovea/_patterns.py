@@ -81,6 +81,9 @@ class Match:
     #: Of the scores within the cap, if there is one, and else of all.
     scale: float = 1.0
     softcap: float = None
+    #: A tensor that scales the scores of queries, and the operation that does.
+    factor: Node = None
+    rescale: object = None
     #: The sizes of batch and heads, and the scores' shape, where they are one dimension
     #: of something and two of something else.
     lead: tuple = None
@@ -320,13 +323,17 @@ def _collect(node, match):
         inner = node.args[0]
         if not isinstance(number, (int, float)) and _is(node, _MULTIPLES):
             inner, number = number, inner
+        if isinstance(number, Node):
+            return _collect_factor(node, match)
         if not isinstance(number, (int, float)) or not number:
             return False
         match.scale *= number if _is(node, _MULTIPLES) else 1 / number
         return _collect(inner, match)
-    if match.softcap is not None and _is(
+    if match.factor is not None and _is(node, _CAPS):
+        return False
+    if (match.softcap is not None or match.factor is not None) and _is(
             node, _SUMS | _DIFFERENCES | _FILLS | {torch.where}):
-        return False  # A mask within the cap.
+        return False  # A mask within the cap, or scaled by a tensor.
     if _is(node, _CAPS) and match.softcap is None and match.scale > 0:
         # c tanh(b s) is the score b c s with the cap c.
         match.softcap = match.scale
@@ -344,6 +351,26 @@ def _collect(node, match):
     if _is(node, {torch.where}) and len(node.args) == 3:
         condition, inner, number = node.args
         return _collect_fill(inner, condition, number, False, match)
+    return False
+
+
+def _collect_factor(node, match):
+    """Looks through a tensor that scales each query's scores; it can scale the query."""
+    if match.factor is not None or len(node.args) != 2 or node.kwargs:
+        return False
+    sides = [node.args]
+    if _is(node, _MULTIPLES) and not _is(node, _IN_PLACE):
+        sides.append(node.args[::-1])
+    for inner, factor in sides:
+        value = _value(factor)
+        if value is None or value.dim() and value.shape[-1] != 1:
+            continue
+        found = dataclasses.replace(
+            match, factor=factor, rescale=torch.mul if _is(node, _MULTIPLES)
+            else torch.div)
+        if _collect(inner, found):
+            vars(match).update(vars(found))
+            return True
     return False
 
 
@@ -405,7 +432,8 @@ def _collect_baddbmm(node, match):
     if mask is None or not isinstance(alpha, (int, float)) or not alpha:
         return False
     if beta != 0:
-        if not isinstance(beta, (int, float)) or match.softcap is not None:
+        if not isinstance(beta, (int, float)) or (
+                match.softcap is not None or match.factor is not None):
             return False
         match.masks.append(Mask(mask, match.scale * beta, match.is_joined))
     match.scale *= alpha
@@ -443,8 +471,19 @@ def _check(match, scores):
             tensors[1].dim() != query.dim()) or tensors[2].dim() != (
                 3 if match.is_flat else len(shape)):
         return False
-    if match.sinks is not None and match.lead is not None:
+    if match.lead is not None and (match.sinks is not None
+                                   or match.factor is not None):
         return False
+    if match.factor is not None:
+        factor = _value(match.factor)
+        order = match.orders.get("query", range(query.dim()))
+        wanted = torch.Size(query.shape[dim] for dim in order)
+        try:
+            if factor.dtype != query.dtype or (
+                    torch.broadcast_shapes(factor.shape, wanted) != wanted):
+                return False
+        except RuntimeError:
+            return False
     # What fovea.attention takes.
     if match.softcap is not None or match.sinks is not None:
         batches = [x.shape[match.orders.get(name, (0,))[0]] for name, x in zip(
@@ -519,6 +558,8 @@ def replace(graph, match, function, capped):
     with graph.inserting_before(output):
         query, key, value = (permute(getattr(match, name), name)
                              for name in ("query", "key", "value"))
+        if match.factor is not None:
+            query = graph.call_function(match.rescale, (query, match.factor))
         if match.is_transposed:
             key = graph.call_method("transpose", (key, -1, -2))
         if match.lead is not None:

@@ -437,6 +437,13 @@ WRITTEN = {
             x.permute(2, 0, 1, 3) for x in (k, q))) + q.mean(-1, True)) * 0.3
             - 65500 * (_mask(q, k) < 0).float(), 3), v.permute(2, 0, 1, 3)).permute(
                 1, 2, 0, 3),
+    # As Swin V2, and with a learned temperature.
+    "scaled by tensors of heads": lambda q, k, v: torch.softmax(
+        torch.nn.functional.normalize(q, dim=-1) @ torch.nn.functional.normalize(
+            k, dim=-1).mT * k.mean((0, 2, 3)).exp()[:, None, None] + _mask(q, k),
+        -1) @ v,
+    "divided by a number that is a tensor": lambda q, k, v: torch.softmax(
+        torch.einsum("ibhd,bhjd->bhij", q.permute(2, 0, 1, 3), k) / v.std(), -1) @ v,
     "sinks": _attend_with_sinks,
     "plain sinks": lambda q, k, v: torch.softmax(_join_sinks(
         q, q @ k.transpose(-1, -2)), -1)[:, :, :, :-1] @ v,
@@ -476,6 +483,12 @@ OTHER = {
         q.mean(-1, True) - q @ k.mT, -1) @ v,
     "a cap on keys of one sequence": lambda q, k, v: torch.softmax(torch.tanh(
         q @ k[:1].mT), -1) @ v,
+    "scaled by tensors of keys": lambda q, k, v: torch.softmax(
+        (q @ k.mT) * k.mean(-1)[:, :, None], -1) @ v,
+    "masked, then scaled by a tensor": lambda q, k, v: torch.softmax(
+        (q @ k.mT + _mask(q, k) * 1e-38) * q.std(), -1) @ v,
+    "capped, then scaled by a tensor": lambda q, k, v: torch.softmax(
+        torch.tanh(q @ k.mT) * q.std(), -1) @ v,
     "an inner dropout": lambda q, k, v: torch.softmax(torch.nn.functional.dropout(
         q @ k.transpose(-1, -2), 1e-9), -1) @ v,
     "filled with a small number": lambda q, k, v: torch.softmax(
