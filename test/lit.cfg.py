@@ -87,6 +87,10 @@ fake_amx = os.path.join(config.fovea_binary_dir, "lib", "libfovea-fake-amx.so")
 if os.path.exists(fake_amx) and config.fovea_sanitize != "ON":
     config.available_features.add("fake-amx")
 config.substitutions.append(("%fake-amx", fake_amx))
+if os.path.exists("/proc/cpuinfo"):
+    with open("/proc/cpuinfo") as info:
+        if " avx512_bf16 " in info.read():
+            config.available_features.add("avx512-bf16")
 if config.fovea_sanitize == "ON":
     # What Python must preload to load our library.
     name = "libclang_rt.asan-{}.so".format(platform.machine())

@@ -95,7 +95,8 @@ typedef struct fovea_options {
   const char *target;
   /** "fused" (default), "two-pass", "three-pass" or "unfused". */
   const char *strategy;
-  /** "native" (default), "amx", "avx512", "avx2" or "generic". */
+  /** "native" (default), "amx", "avx512_bf16", "avx512", "avx2" or
+      "generic". */
   const char *arch;
   /** A processor by LLVM's name, instead of the one that arch implies. */
   const char *cpu;

@@ -161,13 +161,14 @@ double fovea::countFlops(Region &region) {
   return count;
 }
 
-/// Returns true if `target` multiplies keys and values of `shape` by a unit for
-/// matrices: tensor cores, or AMX tiles.
-static bool usesMatrixUnit(const AttentionShape &shape,
-                           machine::TargetAttr target) {
+/// Returns how many products of a unit for matrices compute each product of
+/// keys and values of `shape` on `target`: one of tensor cores, or those of a
+/// host's pairs; 0 where there is no such unit.
+static int64_t countUnitProducts(const AttentionShape &shape,
+                                 machine::TargetAttr target) {
   if (target.isGpu())
-    return shape.elementBytes == 2;
-  return target.hasMatrixTiles() && shape.fitsMatrixTiles;
+    return shape.elementBytes == 2 ? 1 : 0;
+  return countPairProducts(shape.pairParts, target);
 }
 
 /// Returns true if `op` is a product of matrices whose elements have 16 bits.
@@ -373,7 +374,9 @@ LogicalResult CostEstimator::visitWrittenOut(AttentionOp op,
     KernelCost kernel;
     kernel.name = name.str();
     kernel.flops = count * (products + others);
-    kernel.matrixFlops = usesMatrixUnit(shape, target) ? count * products : 0;
+    // The backward pass on hosts multiplies no parts of f16.
+    kernel.matrixFlops =
+        countUnitProducts(shape, target) == 1 ? count * products : 0;
     kernel.bytes = bytes;
     for (Value value : moved) {
       FailureOr<double> size = bytesOf(value);
@@ -439,10 +442,12 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
       scores *
           (double(passes) * perScore + 4.0 + 2.0 * double(shape.valueDim)) +
       (passes == 1 ? keyTiles * (outputs + 3.0 * rows) : 0.0) + outputs;
-  if (usesMatrixUnit(shape, target))
+  if (int64_t unitProducts = countUnitProducts(shape, target)) {
     kernel.matrixFlops =
         scores * 2.0 *
         (double(passes) * double(shape.headDim) + double(shape.valueDim));
+    kernel.matrixProducts = double(unitProducts);
+  }
   KernelCost around, keys, values;
   if (failed(addProducers(op.getQuery(), around)) ||
       failed(addConsumers(op.getOutput(), around)) ||

@@ -49,7 +49,7 @@ static AttentionShape getShape(OpTy op) {
   shape.valueDim = size(op.getValue(), 3, kTypicalHeadDim);
   shape.elementBytes = bytes(getElementTypeOrSelf(op.getKey()));
   shape.accumulationBytes = bytes(op.getAccumulationType());
-  shape.fitsMatrixTiles = fitMatrixTiles(
+  shape.pairParts = countPairParts(
       op.getQuery().getType(), op.getKey().getType(), op.getValue().getType());
   shape.visible = estimateVisible(op.getMask(), shape.queries, shape.keys);
   return shape;
@@ -63,6 +63,13 @@ AttentionShape AttentionShape::get(OnlineAttentionOp op) {
 
 AttentionShape AttentionShape::get(AttentionBackwardOp op) {
   return getShape(op);
+}
+
+int64_t fovea::countPairProducts(int64_t parts, machine::TargetAttr target) {
+  if (parts == 1 && target.multipliesPairs())
+    return 1;
+  // Dot products are not three times as fast as vectors of f32.
+  return parts == 2 && target.hasMatrixTiles() ? 3 : 0;
 }
 
 double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {
@@ -113,7 +120,10 @@ double fovea::predictSeconds(const AttentionShape &shape,
   // With matrix tiles: the share of their rate that two products reach between
   // loads and stores of tiles (assumed), and cycles per vector of scores for
   // the factor and the maximum, and for weights in bf16, transposed.
-  constexpr double kMatrixEfficiency = 0.5, kMatrixCycles = 9.0;
+  // Sums of values are loaded and stored with each block of keys: cycles per
+  // vector (measured).
+  constexpr double kMatrixEfficiency = 0.5, kMatrixCycles = 9.0,
+                   kTileSumCycles = 6.0;
   // Cycles per vector widened from 16 bit: load, convert, store.
   constexpr double kWidenCycles = 3.0;
   // Cycles per vector of a tile's queries and outputs: pack, finalise.
@@ -157,11 +167,18 @@ double fovea::predictSeconds(const AttentionShape &shape,
       (double(target.getCores()) * double(target.getVectorBytes()) / 4.0 * 2.0 *
        kProductRate);
   double rescale = queries * double(shape.valueDim) / lanes;
-  if (target.hasMatrixTiles() && shape.fitsMatrixTiles) {
-    double operations = 2.0 * queries * keys * features;
+  // Of a tile of queries that is not full, the groups that exist count.
+  double tiles = std::ceil(double(shape.queries) / queries);
+  int64_t pairProducts = countPairProducts(shape.pairParts, target);
+  if (pairProducts) {
+    double operations = 2.0 * queries * keys * features * double(pairProducts);
     products = operations * double(target.getCores()) * cyclesPerSecond /
                (double(target.getMatrixPeak()) * 1e9 * kMatrixEfficiency);
     softmax = queries * keys / lanes * (kSoftmaxCycles + kMatrixCycles);
+    rescale *= kTileSumCycles;
+    constexpr double kGroup = 32.0;
+    tiles = std::min(tiles, std::ceil(double(shape.queries) / kGroup) * kGroup /
+                                queries);
   }
   double fetch = keys * features * double(shape.elementBytes) / kNearRate;
   double widen = shape.elementBytes < shape.accumulationBytes
@@ -171,9 +188,8 @@ double fovea::predictSeconds(const AttentionShape &shape,
                 keyTiles * (rescale + kTileCycles) +
                 queries * features / lanes * kItemCycles;
 
-  int64_t items = shape.batch * shape.heads *
-                  int64_t(llvm::divideCeil(shape.queries, queryTile));
-  double rounds = double(llvm::divideCeil(items, target.getCores()));
+  double items = double(shape.batch * shape.heads) * tiles;
+  double rounds = std::ceil(items / double(target.getCores()));
   return rounds * item / cyclesPerSecond;
 }
 
@@ -329,8 +345,15 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys, "
          << llvm::formatv("{0:P0} of the scores kept", shape.visible);
-  for (int64_t vectors : {1, 2, 3, 6}) {
-    for (int64_t keyTile : {16, 32, 64, 128}) {
+  SmallVector<int64_t> queryVectors = {1, 2, 3, 6},
+                       keyTiles = {16, 32, 64, 128};
+  // Units for pairs take as long to read a block's operands as to multiply.
+  if (countPairProducts(shape.pairParts, target)) {
+    queryVectors.append({12, 24});
+    keyTiles.push_back(256);
+  }
+  for (int64_t vectors : queryVectors) {
+    for (int64_t keyTile : keyTiles) {
       auto candidate =
           ScheduleAttr::get(op.getContext(), lanes * vectors, keyTile, order);
       int64_t bytes = getTileBytes(candidate, op.getAccumulationType(),

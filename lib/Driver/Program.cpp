@@ -352,11 +352,15 @@ Program::State::lower(const CompileOptions &options,
     (*copy)->setAttr(machine::kTargetAttrName,
                      detectHost(&context, arch, rates));
   }
-  if (!options.gpu && machine::getTarget(*copy).hasMatrixTiles() &&
-      arch != HostArch::AMX)
+  machine::TargetAttr target = machine::getTarget(*copy);
+  if (!options.gpu && target.hasMatrixTiles() && arch != HostArch::AMX)
     return llvm::createStringError(
         "the module's machine.target has AMX tiles, but the code is not for "
         "arch amx");
+  if (!options.gpu && target.hasDotProducts() && arch != HostArch::AVX512BF16)
+    return llvm::createStringError(
+        "the module's machine.target has dot products of bf16, but the code is "
+        "not for arch avx512_bf16");
   mlir::PassManager manager(&context);
   build(manager);
   if (mlir::failed(manager.run(*copy)))

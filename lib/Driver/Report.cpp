@@ -72,7 +72,8 @@ double fovea::getRoofline(const Cost &cost, const Signature &function,
                                 (getPeak(function, rates) * 1e9),
                             kernel.bytes / (rates.bandwidth * 1e9));
     if (matrixFlops)
-      bound = std::max(bound, matrixFlops / (rates.peakMatrix * 1e9));
+      bound = std::max(bound, matrixFlops * kernel.matrixProducts /
+                                  (rates.peakMatrix * 1e9));
     seconds += bound;
   }
   return seconds;

@@ -20,6 +20,7 @@
 #endif
 
 #include <chrono>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -168,12 +169,62 @@ multiplyTiles(void *results) {
 }
 #endif
 
-/// Returns the rate of products by AMX tiles, or 0 where there are none.
+#if defined(__x86_64__)
+static constexpr int kDotSteps = 1 << 12;
+
+/// Adds up dot products of pairs in chains.
+static __attribute__((target("avx512f,avx512bf16"))) void
+addDotProducts(void *results) {
+  __m512 chains[kChains];
+  const auto ones = __m512bh(_mm512_set1_epi32(0x3F803F80));
+#pragma clang loop unroll(full)
+  for (int c = 0; c < kChains; ++c)
+    chains[c] = _mm512_set1_ps(float(c));
+  for (int step = 0; step < kDotSteps; ++step) {
+#pragma clang loop unroll(full)
+    for (int c = 0; c < kChains; ++c)
+      chains[c] = _mm512_dpbf16_ps(chains[c], ones, ones);
+  }
+  __m512 sum = _mm512_setzero_ps();
+#pragma clang loop unroll(full)
+  for (int c = 0; c < kChains; ++c)
+    sum = _mm512_add_ps(sum, chains[c]);
+  _mm512_storeu_ps(results, sum);
+}
+#endif
+
+bool fovea::areDotProductsFaster() {
+#if defined(__x86_64__)
+  constexpr double kGain = 1.5;
+  constexpr int kRounds = 5;
+  alignas(64) char results[64];
+  auto measure = [&](void (*kernel)(void *)) {
+    double least = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < kRounds; ++round) {
+      double start = now();
+      kernel(results);
+      asm volatile("" : : "r"(results) : "memory");
+      least = std::min(least, now() - start);
+    }
+    return least;
+  };
+  double vectors = measure(chains64<float>) / kSteps,
+         dots = measure(addDotProducts) / kDotSteps;
+  return 2 * vectors > kGain * dots;
+#else
+  return false;
+#endif
+}
+
+/// Returns the rate of products by AMX tiles or, where there are none, by dot
+/// products; 0 where there are none, either.
 static double measureMatrixPeak() {
 #if defined(__x86_64__)
   if (isSupportedHere(HostArch::AMX))
     return measureKernel(multiplyTiles,
                          2.0 * 16 * 16 * 32 * kTileSums * kTileSteps);
+  if (isSupportedHere(HostArch::AVX512BF16))
+    return measureKernel(addDotProducts, 2.0 * 32 * kChains * kDotSteps);
 #endif
   return 0;
 }

@@ -15,14 +15,19 @@
 
 using namespace fovea;
 
-/// The features of code with AMX tiles, beside those of AVX-512.
-static constexpr char kTileFeatures[] = "+amx-bf16,+amx-tile";
+/// Returns the features of code for `arch`, beside those of AVX-512.
+static llvm::StringRef getPairFeatures(HostArch arch) {
+  if (arch == HostArch::AMX)
+    return "+amx-bf16,+amx-tile";
+  return arch == HostArch::AVX512BF16 ? "+avx512bf16" : "";
+}
 
 namespace {
 /// Properties of this machine; detected once.
 struct Host {
   llvm::StringMap<bool> features;
   HostArch best = HostArch::Generic;
+  bool hasDotProducts = false;
   int64_t level1 = 32 << 10;
   int64_t level2 = 1 << 20;
   double gigahertz = 2.5;
@@ -72,8 +77,11 @@ Host::Host() {
     best = HostArch::AVX512;
   else if (has({"avx2", "fma", "f16c"}))
     best = HostArch::AVX2;
+  hasDotProducts = best == HostArch::AVX512 && has({"avx512bf16"});
   if (best == HostArch::AVX512 && runtime::requestMatrixTiles())
     best = HostArch::AMX;
+  else if (hasDotProducts && areDotProductsFaster())
+    best = HostArch::AVX512BF16;
 
   // Hardware threads of one core share both caches; this makes no core's share
   // smaller.
@@ -114,13 +122,15 @@ HostArch fovea::resolveArch(HostArch arch, llvm::StringRef cpu) {
   if (arch != HostArch::Native)
     return arch;
   HostArch best = Host::get().best;
-  return best == HostArch::AMX && !cpu.empty() ? HostArch::AVX512 : best;
+  return cpu.empty() || getPairFeatures(best).empty() ? best : HostArch::AVX512;
 }
 
 Choices<HostArch> fovea::getHostArchChoices() {
   static const Choice<HostArch> all[] = {
       {HostArch::Native, "native", "the best of the others that runs here"},
       {HostArch::AMX, "amx", "vectors of 64 bytes, and AMX tiles of bf16"},
+      {HostArch::AVX512BF16, "avx512_bf16",
+       "vectors of 64 bytes, and dot products of bf16"},
       {HostArch::AVX512, "avx512", "vectors of 64 bytes"},
       {HostArch::AVX2, "avx2", "vectors of 32 bytes"},
       {HostArch::Generic, "generic", "what every x86-64 processor has"}};
@@ -132,8 +142,10 @@ bool fovea::isSupportedHere(HostArch arch) {
   switch (resolveArch(arch)) {
   case HostArch::AMX:
     return host.best == HostArch::AMX;
+  case HostArch::AVX512BF16:
+    return host.hasDotProducts;
   case HostArch::AVX512:
-    return host.best == HostArch::AMX || host.best == HostArch::AVX512;
+    return host.best != HostArch::AVX2 && host.best != HostArch::Generic;
   case HostArch::AVX2:
     return host.best != HostArch::Generic;
   case HostArch::Native:
@@ -148,8 +160,7 @@ HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
   processor.triple = llvm::sys::getProcessTriple();
   if (!cpu.empty()) {
     processor.cpu = cpu.str();
-    if (arch == HostArch::AMX)
-      processor.features = kTileFeatures;
+    processor.features = getPairFeatures(arch).str();
     return processor;
   }
   if (arch == HostArch::Native) {
@@ -162,7 +173,7 @@ HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
         names.push_back((feature.getValue() ? "+" : "-") +
                         feature.getKey().str());
     if (hasTiles)
-      names.push_back(kTileFeatures);
+      names.push_back(getPairFeatures(HostArch::AMX).str());
     llvm::sort(names);
     processor.features = llvm::join(names, ",");
     return processor;
@@ -170,11 +181,10 @@ HostProcessor fovea::getHostProcessor(HostArch arch, llvm::StringRef cpu) {
   bool x86 = llvm::Triple(processor.triple).isX86();
   switch (arch) {
   case HostArch::AMX:
-    processor.cpu = "x86-64-v4";
-    processor.features = kTileFeatures;
-    break;
+  case HostArch::AVX512BF16:
   case HostArch::AVX512:
     processor.cpu = "x86-64-v4";
+    processor.features = getPairFeatures(arch).str();
     break;
   case HostArch::AVX2:
     processor.cpu = "x86-64-v3";
@@ -200,6 +210,9 @@ machine::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   case HostArch::AMX:
     name = "amx", vectorBytes = 64, registers = 32;
     break;
+  case HostArch::AVX512BF16:
+    name = "avx512_bf16", vectorBytes = 64, registers = 32;
+    break;
   case HostArch::AVX512:
     name = "avx512", vectorBytes = 64, registers = 32;
     break;
@@ -217,12 +230,15 @@ machine::TargetAttr fovea::detectHost(mlir::MLIRContext *context, HostArch arch,
   MachineRates guess;
   guess.bandwidth = std::min(8.0 * double(cores), 300.0);
   guess.peakF32 = host.gigahertz * double(cores * units * 2 * vectorBytes / 4);
-  // A product of two tiles, 16 x 16 x 32, takes 16 cycles.
-  guess.peakMatrix = host.gigahertz * double(cores * 2 * 16 * 32);
+  // A product of two tiles, 16 x 16 x 32, takes 16 cycles, and a vector's dot
+  // products take one.
+  bool hasTiles = resolveArch(arch) == HostArch::AMX;
+  guess.peakMatrix =
+      host.gigahertz * double(cores * 2 * (hasTiles ? 16 : 1) * 32);
   if (!rates)
     rates = &guess;
   int64_t matrixPeak = 0;
-  if (resolveArch(arch) == HostArch::AMX)
+  if (!getPairFeatures(resolveArch(arch)).empty())
     matrixPeak = std::max(int64_t(rates->peakMatrix), int64_t(1));
   return machine::TargetAttr::get(
       context, "host", name, cores, vectorBytes, registers, host.level1,

@@ -107,7 +107,8 @@ def compile(text, target="host", *, entry=None, strategy="fused",
         copied to the GPU and the results back.
     strategy: how attention is computed: "fused" (over the keys once),
         "two-pass", "three-pass", or "unfused" (the graph as written).
-    arch: "native", "amx", "avx512", "avx2" or "generic".
+    arch: "native", "amx", "avx512_bf16", "avx512", "avx2" or
+        "generic".
     cpu: a processor by LLVM's name, instead of the one that `arch` implies.
     opt_level: effort of code generation, 0 to 3.
     deterministic: results are the same bits in every run. A host's always are;

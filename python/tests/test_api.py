@@ -262,8 +262,8 @@ class TestErrors:
          "unknown strategy 'fast'; expected unfused, three-pass, two-pass or "
          "fused"),
         ({"arch": "mmx"},
-         "unknown arch 'mmx'; expected native, amx, avx512, avx2 or "
-         "generic"),
+         "unknown arch 'mmx'; expected native, amx, avx512_bf16, avx512, "
+         "avx2 or generic"),
         ({"cpu": "abacus"}, "unknown processor 'abacus'"),
         ({"opt_level": 4}, "opt_level is 4; expected 0 to 3"),
     ])

@@ -106,7 +106,7 @@ TEST_F(CostModelTest, ProductsOfSmallFloatsAreForTensorCores) {
     EXPECT_EQ(kernel.matrixFlops, 0) << kernel.name;
 }
 
-TEST_F(CostModelTest, ProductsOfHostsAreByTilesOfBF16) {
+TEST_F(CostModelTest, ProductsOfHostsAreByPairsOfBF16) {
   auto estimateOn = [&](StringRef arch, StringRef peak, StringRef type) {
     std::string text = "module attributes {machine.target = "
                        "#machine.target<\"host\", arch = \"" +
@@ -123,7 +123,16 @@ TEST_F(CostModelTest, ProductsOfHostsAreByTilesOfBF16) {
   };
   KernelCost tiles = estimateOn("amx", ", matrix_peak = 4000", "bf16");
   EXPECT_EQ(tiles.matrixFlops, 8.0 * 100 * 200 * 2 * (64 + 64));
-  EXPECT_EQ(estimateOn("amx", ", matrix_peak = 4000", "f16").matrixFlops, 0);
+  EXPECT_EQ(tiles.matrixProducts, 1);
+  KernelCost parts = estimateOn("amx", ", matrix_peak = 4000", "f16");
+  EXPECT_EQ(parts.matrixFlops, tiles.matrixFlops);
+  EXPECT_EQ(parts.matrixProducts, 3);
+  EXPECT_GT(parts.seconds, tiles.seconds);
+  KernelCost dots = estimateOn("avx512_bf16", ", matrix_peak = 600", "bf16");
+  EXPECT_EQ(dots.matrixFlops, tiles.matrixFlops);
+  EXPECT_GT(dots.seconds, tiles.seconds);
+  EXPECT_EQ(estimateOn("avx512_bf16", ", matrix_peak = 600", "f16").matrixFlops,
+            0);
   KernelCost vectors = estimateOn("avx512", "", "bf16");
   EXPECT_EQ(vectors.matrixFlops, 0);
   EXPECT_LT(tiles.seconds, vectors.seconds);

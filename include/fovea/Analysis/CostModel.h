@@ -44,8 +44,10 @@ struct KernelCost {
   std::string name;
   double flops = 0;
   /// The FLOPs among `flops` that are products of f16 or bf16 elements by
-  /// tensor cores, or of bf16 by AMX tiles.
+  /// tensor cores, or by a host's unit for pairs in bf16.
   double matrixFlops = 0;
+  /// How many products that unit computes for each.
+  double matrixProducts = 1;
   double bytes = 0;
   /// Predicted seconds on all cores of the target together.
   double seconds = 0;

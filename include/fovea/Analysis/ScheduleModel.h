@@ -34,8 +34,9 @@ struct AttentionShape {
   /// Bytes of an element of the keys and values, and of the accumulation type.
   int64_t elementBytes;
   int64_t accumulationBytes;
-  /// True if AMX tiles can compute the products.
-  bool fitsMatrixTiles = false;
+  /// The parts in bf16 of operands that a unit for pairs could multiply; else
+  /// 0.
+  int64_t pairParts = 0;
   /// The fraction of the scores that a mask keeps, in [0, 1].
   double visible = 1.0;
   /// Instructions of a GPU that a score region needs for each score; functions
@@ -46,6 +47,11 @@ struct AttentionShape {
   static AttentionShape get(attn::OnlineAttentionOp op);
   static AttentionShape get(attn::AttentionBackwardOp op);
 };
+
+/// Returns how many products of matrices in bf16 a host computes for each of an
+/// attention on operands of `parts` parts in bf16: one for bf16, three for f16,
+/// and 0 where vectors of the accumulation type multiply.
+int64_t countPairProducts(int64_t parts, machine::TargetAttr target);
 
 /// Returns the fraction of the keys, in [0, 1], that lie between the bounds
 /// that the mask analysis finds for blocks of queries, in the first batch and

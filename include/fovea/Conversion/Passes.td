@@ -161,11 +161,17 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
 
     Where queries are packed in pairs, both products of the forward pass are by
     AMX tiles of 16 rows of 64 bytes: of keys times queries, and of queries times
-    features. Each block of keys is copied once for all queries; its values are
-    copied with pairs of keys next to each other. Then one group of queries after
-    the other takes all steps: its weights are copied with a query's in a row, in
-    bf16, and rows of its accumulator are rescaled where a maximum is new. The
-    function begins with a call of `fovea_use_matrix_tiles`.
+    features. Keys in bf16 are read where they are, if their features are
+    contiguous; a block's values are copied with pairs of keys next to each
+    other, once for all queries. Then one group of queries after the other takes
+    all steps: its weights are copied with a query's in a row, in bf16, and rows
+    of its accumulator are rescaled where a maximum is new. The function begins
+    with a call of `fovea_use_matrix_tiles`. If the target's arch is
+    `avx512_bf16`, dot products of vectors take the place of the tiles.
+
+    Keys and values in f16, and weights for these, are copied as the sums of two
+    numbers in bf16, and each product is three: all but that of the two lesser
+    parts, which is below 2^-17 of the whole. Infinities become NaN.
 
     In the backward pass all five products are by tiles then. Queries and the
     output's gradients are copied with pairs of queries next to each other, once;
@@ -191,7 +197,8 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
     "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
     "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::mlir::x86vector::X86VectorDialect"
   ];
   let statistics = [
     Statistic<"numConverted", "num-converted", "Number of ops converted">,
@@ -207,8 +214,8 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
 def HostToLLVM : Pass<"convert-host-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Finishes the conversion of host code to the LLVM dialect";
   let description = [{
-    Converts func, memref, arith, cf, index, ub and amx in one conversion. Buffers
-    are allocated by MLIR's generic functions (`_mlir_memref_to_llvm_alloc` and
+    Converts func, memref, arith, cf, index, ub, amx and x86vector in one
+    conversion. Buffers are allocated by MLIR's generic functions (`_mlir_memref_to_llvm_alloc` and
     so on), which the runtime defines. Public functions get a C interface.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];

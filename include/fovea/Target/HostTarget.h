@@ -22,6 +22,8 @@ enum class HostArch {
   Native,
   /// 64-byte vectors as AVX512, and AMX tiles of bf16.
   AMX,
+  /// 64-byte vectors as AVX512, and dot products of bf16 (AVX512-BF16).
+  AVX512BF16,
   /// 64-byte vectors: AVX-512 F, BW, DQ, VL (x86-64-v4).
   AVX512,
   /// 32-byte vectors: AVX2, FMA, F16C (x86-64-v3).
@@ -33,7 +35,8 @@ enum class HostArch {
 Choices<HostArch> getHostArchChoices();
 
 /// Returns `arch`, or the one that Native stands for. Code for another
-/// processor `cpu`, unless it is empty, uses no tiles unless `arch` says so.
+/// processor `cpu`, unless it is empty, uses no products of bf16 unless `arch`
+/// says so.
 HostArch resolveArch(HostArch arch, llvm::StringRef cpu = "");
 
 /// LLVM's name of a processor, and the features that code may use beside its
@@ -58,8 +61,8 @@ struct MachineRates {
   /// Multiply-adds in f32 and f64, in GFLOP/s.
   double peakF32;
   double peakF64;
-  /// Products of f16 and bf16 by tensor cores, or of bf16 by AMX tiles, in
-  /// GFLOP/s; 0 where there are none.
+  /// Products of f16 and bf16 by tensor cores, or of bf16 by AMX tiles or dot
+  /// products, in GFLOP/s; 0 where there are none.
   double peakMatrix = 0;
   /// The types of those products, for a reader.
   const char *matrixTypes = "f16 and bf16";
@@ -74,6 +77,11 @@ machine::TargetAttr detectHost(mlir::MLIRContext *context,
 /// Returns a text that names everything that `detectHost` without rates follows
 /// from, except the clock, which changes from moment to moment.
 std::string identifyHost(HostArch arch);
+
+/// Returns true if dot products of bf16, which the processor has, multiply at
+/// least half as fast again as vectors of f32: on some processors they are
+/// slower. Takes less than a millisecond.
+bool areDotProductsFaster();
 
 /// Measures the rates, in about half a second; later calls with the same
 /// number of threads return the same numbers.

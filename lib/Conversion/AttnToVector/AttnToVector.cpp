@@ -12,6 +12,7 @@
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 
 namespace fovea {
 #define GEN_PASS_DEF_ATTNTOVECTOR
@@ -69,16 +70,16 @@ static LogicalResult verifyOperands(Operation *op) {
   return success();
 }
 
-static bool usesTiles(Operation *op) {
+static bool usesPairs(Operation *op) {
   if (auto online = dyn_cast<OnlineAttentionOp>(op))
     return online.hasQueryPairs();
   auto backward = dyn_cast<OnlineBackwardOp>(op);
   return backward && backward.hasQueryPairs();
 }
 
-/// Verifies that the unit has the shape that code with matrix tiles needs.
-static LogicalResult verifyTiles(Operation *op, const VectorUnit &unit) {
-  if (!usesTiles(op) || unit.bytes == 64)
+/// Verifies that the unit has the shape that products of pairs need.
+static LogicalResult verifyPairs(Operation *op, const VectorUnit &unit) {
+  if (!usesPairs(op) || unit.bytes == 64)
     return success();
   return op->emitOpError("has queries packed in pairs, which need vectors of "
                          "64 bytes, but vectors have ")
@@ -91,7 +92,7 @@ static void requestTiles(ArrayRef<Operation *> ops) {
   constexpr StringLiteral name = "fovea_use_matrix_tiles";
   llvm::SmallSetVector<func::FuncOp, 4> functions;
   for (Operation *op : ops)
-    if (usesTiles(op))
+    if (usesPairs(op))
       functions.insert(op->getParentOfType<func::FuncOp>());
   for (func::FuncOp function : functions) {
     auto module = function->getParentOfType<ModuleOp>();
@@ -116,6 +117,7 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
       unit.bytes = target.getVectorBytes();
       unit.registers = target.getVectorRegisters();
       unit.isAVX512 = target.hasAVX512();
+      unit.hasDotProducts = target.hasDotProducts();
     }
     if (vectorBytes)
       unit.bytes = vectorBytes;
@@ -128,7 +130,7 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
         ops.push_back(op);
     });
     for (Operation *op : ops)
-      if (failed(verifyOperands(op)) || failed(verifyTiles(op, unit)))
+      if (failed(verifyOperands(op)) || failed(verifyPairs(op, unit)))
         return signalPassFailure();
 
     for (Operation *&op : ops) {
@@ -146,10 +148,12 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
       if (isa<OnlineAttentionOp, OnlineBackwardOp, FinalizeOp, PackQueryOp>(op))
         ops.push_back(op);
     });
-    requestTiles(ops);
+    if (!unit.hasDotProducts)
+      requestTiles(ops);
     for (Operation *op : ops) {
       KernelBuilder b(op->getLoc(), op);
       b.hasPowers = unit.isAVX512;
+      b.hasDotProducts = unit.hasDotProducts;
       if (auto online = dyn_cast<OnlineAttentionOp>(op))
         emitOnlineAttention(b, online, unit);
       else if (auto backward = dyn_cast<OnlineBackwardOp>(op))

@@ -30,6 +30,8 @@ public:
 
   /// True if the target has AVX-512's instructions on fractions and powers.
   bool hasPowers = false;
+  /// True if vectors multiply pairs in bf16, not AMX tiles.
+  bool hasDotProducts = false;
 
   /// Creates an op, or returns the value that it folds to.
   template <typename OpTy, typename... Args>

@@ -52,9 +52,7 @@ void BackwardKernel::allocateMatrixScratch() {
     return allocateScratch(b, op, {rows, columns}, narrow);
   };
   auto getRows = [&](Value operand) {
-    return cast<MemRefType>(operand.getType()).isLastDimUnitStride()
-               ? kSide
-               : blockKeys;
+    return Tiles::getScratchRows(b, operand, blockKeys);
   };
   allocateBlocks(blockKeys, block.groupQueries());
   keyRows = allocateNarrow(getRows(op.getKey()), features);
@@ -77,7 +75,7 @@ void BackwardKernel::packQueryPairs(Value keys) {
   keptQueries =
       intersect(b, block.getQueries(zero, std::numeric_limits<int32_t>::max()),
                 {zero, block.rows});
-  Tiles tiles(block, getElementTypeOrSelf(op.getKey().getType()));
+  Tiles tiles(block);
   for (auto [operand, pairs] : {std::pair(op.getQuery(), queryPairs),
                                 std::pair(op.getGradient(), gradientPairs)})
     tiles.packPairs(operand, {zero, zero, zero}, keptQueries, block.rows,
@@ -86,9 +84,9 @@ void BackwardKernel::packQueryPairs(Value keys) {
 
 /// Writes a group's vectors of row `key` to `target`, rounded.
 void BackwardKernel::storeRounded(ValueRange vectors, Value target, Value key) {
-  Tiles tiles(block, getElementTypeOrSelf(op.getKey().getType()));
+  Tiles tiles(block);
   for (size_t v = 0; v < vectors.size(); v += 2) {
-    Value pairs = tiles.narrowPairs(vectors[v], vectors[v + 1]);
+    Value pairs = emitNarrowPairs(b, vectors[v], vectors[v + 1]);
     b.store(vector::BitCastOp::create(b, tiles.line, pairs), target,
             {key, b.add(firstQuery, int64_t(v) * kSide)});
   }
@@ -97,7 +95,7 @@ void BackwardKernel::storeRounded(ValueRange vectors, Value target, Value key) {
 /// Sets the rows of P and S that the group does not keep to zero: those outside
 /// of `keys`.
 void BackwardKernel::clearRounded(IndexRange keys) {
-  Tiles tiles(block, getElementTypeOrSelf(op.getKey().getType()));
+  Tiles tiles(block);
   Value zeros = b.constant(tiles.line, 0.0);
   auto clear = [&](Value key) {
     for (Value target : {weights, scoreRows})
@@ -112,17 +110,16 @@ void BackwardKernel::clearRounded(IndexRange keys) {
 /// S. `keys` and `values` are the block's rows.
 void BackwardKernel::emitMatrixGroup(Value firstKey, Value group, Value keys,
                                      Value values) {
-  Tiles tiles(block, getElementTypeOrSelf(op.getKey().getType()));
+  Tiles tiles(block);
   Value zero = b.index(0);
   auto multiply = [&](Value left, Value packed, int64_t features,
                       Value result) {
     block.forGroups([&](Value column, IndexRange range) {
       tiles.multiplyKeys(
           left, features,
-          [&](int64_t feature, int64_t v) {
-            return tiles.load(
-                tiles.operand, packed,
-                {zero, group, b.index(feature / 2), b.index(v * kDepth)});
+          [&](int64_t v, Value feature, int64_t) -> Tiles::Place {
+            return {packed,
+                    {zero, group, b.floorDiv(feature, 2), b.index(v * kDepth)}};
           },
           result, column, range);
     });
@@ -157,7 +154,7 @@ void BackwardKernel::emitMatrixGroup(Value firstKey, Value group, Value keys,
 void BackwardKernel::addToRows(
     Value sum, Value firstRow, Value rows, Value scratch, Value left,
     Value right, llvm::function_ref<IndexRange(Value row)> getDepth) {
-  Tiles tiles(block, getElementTypeOrSelf(op.getKey().getType()));
+  Tiles tiles(block);
   Value zero = b.index(0);
   int64_t features = getFeatures(sum);
   auto line = VectorType::get({kSide}, type);
@@ -186,15 +183,15 @@ void BackwardKernel::addToRows(
       b.when(isPart, [&] { copy(/*isBack=*/false); });
       Value target =
           tiles.selectRows(isPart, scratch, sum, {zero, zero, place}, count);
-      tiles.addProducts(left, row, right, tiles.getWhole(depth), target, zero,
-                        features);
+      tiles.addProducts(left, row, 1, right, tiles.getWhole(depth), target,
+                        zero, features);
       b.when(isPart, [&] { copy(/*isBack=*/true); });
     });
   });
 }
 
 void BackwardKernel::emitMatrixBlock(Value firstKey) {
-  Tiles tiles(block, getElementTypeOrSelf(op.getKey().getType()));
+  Tiles tiles(block);
   Value zero = b.index(0);
   Value place[] = {zero, zero, firstKey};
   Value keys = tiles.getRows(op.getKey(), place, block.keys, keyRows);

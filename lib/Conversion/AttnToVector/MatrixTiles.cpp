@@ -1,4 +1,4 @@
-//===- MatrixTiles.cpp - Products of a block by AMX tiles -----------------===//
+//===- MatrixTiles.cpp - Products of a block by pairs in bf16 -------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,17 +12,18 @@
 //   values   [query][feature]: weights with a query's in a row, times values in
 //                              pairs of keys
 //
-// Keys are read where they lie, unless there are fewer than a tile has or their
-// features lie apart; queries come packed. Values of a block are packed in
-// scratch once for all queries; then one group of queries after the other takes
-// all steps of the block, so that its scores stay in the fast memory from step
-// to step.
+// Keys in bf16 are read where they lie, unless there are fewer than a tile has
+// or their features lie apart; queries come packed. Values of a block are
+// packed in scratch once for all queries; then one group of queries after the
+// other takes all steps of the block, so that its scores stay in the fast
+// memory from step to step, and reads each tile of values once.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MatrixTiles.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -37,52 +38,259 @@ static constexpr int64_t kSide = Tiles::kSide, kDepth = Tiles::kDepth;
 static constexpr int64_t kMaxVectors = 8;
 
 //===----------------------------------------------------------------------===//
-// Tiles
+// Pairs
 //===----------------------------------------------------------------------===//
 
-Value Tiles::interleave(Value low, Value high) const {
-  auto getWords = [&](Value vector) -> Value {
+static VectorType getWords(KernelBuilder &b) {
+  return VectorType::get({kSide}, b.getI32Type());
+}
+
+/// Joins vectors in bf16 to words.
+static Value interleave(KernelBuilder &b, Value low, Value high) {
+  VectorType words = getWords(b);
+  auto widen = [&](Value vector) -> Value {
     auto bits = VectorType::get({kSide}, b.getI16Type());
     return arith::ExtUIOp::create(b, words,
                                   arith::BitcastOp::create(b, bits, vector));
   };
   Value shifted =
-      arith::ShLIOp::create(b, getWords(high), b.constantInt(words, 16));
-  return arith::OrIOp::create(b, getWords(low), shifted);
+      arith::ShLIOp::create(b, widen(high), b.constantInt(words, 16));
+  return arith::OrIOp::create(b, widen(low), shifted);
 }
 
-Value Tiles::narrowPairs(Value low, Value high) const {
-  // Half of the last place is added before the lower half is cut off. Weights
-  // are far from overflow, and a NaN among them is in the sum, too. The
-  // processor's own conversion takes two cycles of the unit that permutes.
-  auto getRounded = [&](Value vector) -> Value {
-    return arith::AddIOp::create(b, arith::BitcastOp::create(b, words, vector),
-                                 b.constantInt(words, 0x8000));
-  };
+/// Returns the bits of a vector in f32, of which the upper halves are rounded
+/// to bf16: half of the last place is added before the lower half is cut off.
+/// Numbers are far from overflow, and a NaN among weights is in the sum, too.
+static Value getRounded(KernelBuilder &b, Value vector) {
+  VectorType words = getWords(b);
+  return arith::AddIOp::create(b, arith::BitcastOp::create(b, words, vector),
+                               b.constantInt(words, 0x8000));
+}
+
+Value fovea::attn::emitNarrowPairs(KernelBuilder &b, Value low, Value high) {
+  // The processor's own conversion takes two cycles of the unit that permutes.
+  VectorType words = getWords(b);
   Value shifted =
-      arith::ShRUIOp::create(b, getRounded(low), b.constantInt(words, 16));
+      arith::ShRUIOp::create(b, getRounded(b, low), b.constantInt(words, 16));
   // shifted | (high & upper) by VPTERNLOGD: from ops on bits LLVM would make
   // permutations of halves, which are three operations.
   Value upper = b.constantInt(words, -0x10000);
   Value table = LLVM::ConstantOp::create(b, b.getI32Type(), 0xF8);
   return LLVM::CallIntrinsicOp::create(
              b, words, b.getStringAttr("llvm.x86.avx512.pternlog.d.512"),
-             ValueRange{shifted, getRounded(high), upper, table})
+             ValueRange{shifted, getRounded(b, high), upper, table})
       .getResult(0);
+}
+
+SmallVector<Value> fovea::attn::emitPairParts(KernelBuilder &b, Value low,
+                                              Value high, int64_t parts) {
+  if (getElementTypeOrSelf(low).isBF16())
+    return {interleave(b, low, high)};
+  low = b.convert(low, b.getF32Type());
+  high = b.convert(high, b.getF32Type());
+  SmallVector<Value> pairs = {emitNarrowPairs(b, low, high)};
+  if (parts == 1)
+    return pairs;
+  // The difference of a number and itself rounded is exact.
+  auto getRest = [&](Value vector) -> Value {
+    Value upper = arith::AndIOp::create(b, getRounded(b, vector),
+                                        b.constantInt(getWords(b), -0x10000));
+    return arith::SubFOp::create(
+        b, vector, arith::BitcastOp::create(b, vector.getType(), upper));
+  };
+  pairs.push_back(emitNarrowPairs(b, getRest(low), getRest(high)));
+  return pairs;
+}
+
+Value fovea::attn::emitLoadNumbers(KernelBuilder &b, Value operand,
+                                   ValueRange indices) {
+  auto type = cast<MemRefType>(operand.getType());
+  auto vector = VectorType::get({kSide}, type.getElementType());
+  if (type.isLastDimUnitStride())
+    return b.loadVector(vector, operand, indices);
+  SmallVector<Value> elements, from(indices);
+  for (int64_t lane = 0; lane < kSide; ++lane) {
+    from.back() = b.add(indices.back(), lane);
+    elements.push_back(b.load(operand, from));
+  }
+  return vector::FromElementsOp::create(b, vector, elements);
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Returns the parts, of a left and a right operand, that are multiplied: the
+/// product of the lesser parts is too small to count.
+static SmallVector<std::pair<int64_t, int64_t>> getFactors(int64_t parts) {
+  if (parts == 1)
+    return {{0, 0}};
+  return {{0, 0}, {0, 1}, {1, 0}};
+}
+
+void Tiles::multiply(const Product &product) const {
+  if (b.hasDotProducts)
+    multiplyVectors(product);
+  else
+    multiplyTiles(product);
+}
+
+void Tiles::multiplyTiles(const Product &product) const {
+  auto sumType = amx::TileType::get({kSide, kSide}, b.getF32Type()),
+       operandType = amx::TileType::get({kSide, kDepth}, narrow);
+  auto load = [&](amx::TileType type, const Place &place) -> Value {
+    return amx::TileLoadOp::create(b, type, place.matrix, place.indices);
+  };
+  int64_t columns = product.columns, count = product.rows * columns;
+  SmallVector<Value> sums;
+  for (int64_t sum = 0; sum < count; ++sum)
+    sums.push_back(
+        product.isAdded
+            ? load(sumType, product.getSums(sum / columns, sum % columns))
+            : amx::TileZeroOp::create(b, sumType));
+
+  auto addStep = [&](Value depth, SmallVector<Value> sums) {
+    for (auto [leftPart, rightPart] : getFactors(parts)) {
+      // Operands on the right stay in tiles for all rows.
+      SmallVector<Value> right(columns);
+      for (int64_t row = 0; row < product.rows; ++row) {
+        Value left = load(operandType, product.getLeft(row, depth, leftPart));
+        for (int64_t column = 0; column < columns; ++column) {
+          if (!right[column])
+            right[column] =
+                load(operandType, product.getRight(column, depth, rightPart));
+          Value &sum = sums[row * columns + column];
+          sum = amx::TileMulFOp::create(b, sumType, left, right[column], sum);
+        }
+      }
+    }
+    return sums;
+  };
+  // Few steps are written out: that makes their addresses constants.
+  constexpr int64_t kMaxSteps = 8;
+  auto first = getConstantIntValue(product.depth.first),
+       end = getConstantIntValue(product.depth.end);
+  if (first && end && *end - *first <= kMaxSteps * kDepth)
+    for (int64_t depth = *first; depth < *end; depth += kDepth)
+      sums = addStep(b.index(depth), std::move(sums));
+  else
+    sums = b.loop(product.depth.first, product.depth.end, kDepth, sums,
+                  [&](Value depth, ValueRange carried) {
+                    return addStep(depth, SmallVector<Value>(carried));
+                  });
+  for (auto [sum, tile] : llvm::enumerate(sums)) {
+    auto place =
+        product.getSums(int64_t(sum) / columns, int64_t(sum) % columns);
+    amx::TileStoreOp::create(b, place.matrix, place.indices, tile);
+  }
+}
+
+void Tiles::multiplyVectors(const Product &product) const {
+  auto sumType = VectorType::get({kSide}, b.getF32Type());
+  // Row `row` of the tile at `place`, from column `column` on.
+  auto getIndices = [&](const Place &place, Value row, Value column) {
+    SmallVector<Value> indices(place.indices);
+    indices[indices.size() - 2] = b.add(indices[indices.size() - 2], row);
+    indices.back() = b.add(indices.back(), column);
+    return indices;
+  };
+  Value zero = b.index(0);
+  for (int64_t row = 0; row < product.rows; ++row)
+    for (int64_t column = 0; column < product.columns; ++column) {
+      Place target = product.getSums(row, column);
+      auto getTarget = [&](int64_t r) {
+        return getIndices(target, b.index(r), zero);
+      };
+      SmallVector<Value> sums;
+      for (int64_t r = 0; r < kSide; ++r)
+        sums.push_back(product.isAdded
+                           ? b.loadVector(sumType, target.matrix, getTarget(r))
+                           : b.constant(sumType, 0.0));
+      sums =
+          b.loop(product.depth.first, product.depth.end, kDepth, sums,
+                 [&](Value depth, ValueRange outer) {
+                   SmallVector<Value> next(outer);
+                   for (auto [leftPart, rightPart] : getFactors(parts)) {
+                     Place left = product.getLeft(row, depth, leftPart),
+                           right = product.getRight(column, depth, rightPart);
+                     next = b.loop(
+                         zero, b.index(kSide), 1, next,
+                         [&](Value pair, ValueRange inner) {
+                           SmallVector<Value> added(inner);
+                           Value pairs =
+                               b.loadVector(line, right.matrix,
+                                            getIndices(right, pair, zero));
+                           for (auto [r, sum] : llvm::enumerate(added))
+                             sum = x86vector::DotBF16Op::create(
+                                 b, sumType, sum,
+                                 loadPair(left.matrix,
+                                          getIndices(left, b.index(int64_t(r)),
+                                                     b.mul(pair, 2))),
+                                 pairs);
+                           return added;
+                         });
+                   }
+                   return next;
+                 });
+      for (auto [r, sum] : llvm::enumerate(sums))
+        b.store(sum, target.matrix, getTarget(int64_t(r)));
+    }
+}
+
+Value Tiles::loadPair(Value matrix, ValueRange indices) const {
+  Value pair = b.loadVector(VectorType::get({2}, narrow), matrix, indices);
+  Value word = vector::ExtractOp::create(
+      b,
+      vector::BitCastOp::create(b, VectorType::get({1}, b.getI32Type()), pair));
+  return vector::BitCastOp::create(b, line, b.splat(words, word));
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// Returns true if products can read rows of an operand where they lie. Vectors
+/// would compute the address of each pair, where rows have no constant
+/// distance.
+static bool isReadInPlace(KernelBuilder &b, Value operand) {
+  return isReadableAs(operand, b.getBF16Type()) && !b.hasDotProducts;
+}
+
+int64_t Tiles::getScratchRows(KernelBuilder &b, Value operand, int64_t count) {
+  return isReadInPlace(b, operand) ? kSide : count;
 }
 
 Value Tiles::getRows(Value operand, ValueRange place, Value rows,
                      Value scratch) const {
   auto type = cast<MemRefType>(operand.getType());
   int64_t features = type.getDimSize(3);
+  auto getPlace = [&](Value row, Value feature) {
+    return SmallVector<Value>{place[0], place[1], b.add(place[2], row),
+                              feature};
+  };
+  if (parts > 1) {
+    b.loop(b.index(0), rows, 1, [&](Value row) {
+      b.loop(b.index(0), b.index(features), kDepth, [&](Value feature) {
+        Value low = emitLoadNumbers(b, operand, getPlace(row, feature)),
+              high = emitLoadNumbers(b, operand,
+                                     getPlace(row, b.add(feature, kSide)));
+        for (auto [part, pairs] :
+             llvm::enumerate(emitPairParts(b, low, high, parts)))
+          b.store(vector::BitCastOp::create(b, line, pairs), scratch,
+                  {row, b.add(feature, int64_t(part) * features)});
+      });
+    });
+    return scratch;
+  }
   auto copy = [&] {
     b.loop(b.index(0), rows, 1, [&](Value row) {
-      emitCopyRow(b, kDepth, operand,
-                  {place[0], place[1], b.add(place[2], row)}, b.index(0),
-                  b.index(features), scratch, row);
+      SmallVector<Value> from = getPlace(row, b.index(0));
+      from.pop_back();
+      emitCopyRow(b, kDepth, operand, from, b.index(0), b.index(features),
+                  scratch, row);
     });
   };
-  if (!type.isLastDimUnitStride()) {
+  if (!isReadInPlace(b, operand)) {
     copy();
     return scratch;
   }
@@ -119,46 +327,61 @@ Value Tiles::selectRows(Value isScratch, Value scratch, Value operand,
                                  b.fold<memref::CastOp>(matrix, own));
 }
 
-void Tiles::multiplyKeys(
-    Value left, int64_t features,
-    llvm::function_ref<Value(int64_t feature, int64_t v)> getRight,
-    Value result, Value column, IndexRange keys) const {
-  // The last tile of many ends with the block's last key, and computes results
-  // of the tile before again. Of fewer keys than a tile has, rows beyond the
-  // last are whatever the scratch holds: their results are not read.
+SmallVector<Value> Tiles::multiplyKeys(Value left, int64_t features,
+                                       GetOperand getRight, Value result,
+                                       Value column, IndexRange keys,
+                                       ValueRange inits,
+                                       KernelBuilder::LoopBody readRows) const {
+  // The last tiles of many end with the block's last key, and compute results
+  // of tiles before again. Of fewer keys than a tile has, rows beyond the last
+  // are whatever the scratch holds: their results are not read.
   Value first = b.roundDown(keys.first, kSide);
   Value last = b.max(b.sub(block.keys, b.index(kSide)), b.index(0));
-  b.loop(first, keys.end, kSide, [&](Value begin) {
-    Value key = b.min(begin, last);
-    SmallVector<Value> results;
-    for (int64_t v = 0; v < block.groupVectors; ++v)
-      results.push_back(amx::TileZeroOp::create(b, sums));
-    for (int64_t feature = 0; feature < features; feature += kDepth) {
-      Value rows = load(operand, left, {key, b.index(feature)});
-      for (auto [v, sum] : llvm::enumerate(results))
-        sum = multiply(rows, getRight(feature, v), sum);
-    }
-    for (auto [v, sum] : llvm::enumerate(results))
-      store(sum, result, {key, b.add(column, v * kSide)});
-  });
+  int64_t rows = std::max<int64_t>(kSums / block.groupVectors, 1);
+  // Rows are read behind the next products, which the processor begins
+  // meanwhile.
+  auto readBefore = [&](Value end, ValueRange carried) {
+    Value begin = b.max(b.sub(end, b.index(rows * kSide)), keys.first);
+    return b.loop(begin, b.min(end, keys.end), 1, carried, readRows);
+  };
+  SmallVector<Value> results = b.loop(
+      first, keys.end, rows * kSide, inits,
+      [&](Value begin, ValueRange carried) {
+        auto getKey = [&](int64_t row) {
+          return b.min(b.add(begin, row * kSide), last);
+        };
+        auto getLeft = [&](int64_t row, Value feature, int64_t part) -> Place {
+          return {left, {getKey(row), b.add(feature, part * features)}};
+        };
+        auto getResult = [&](int64_t row, int64_t v) -> Place {
+          return {result, {getKey(row), b.add(column, v * kSide)}};
+        };
+        multiply({rows,
+                  block.groupVectors,
+                  {b.index(0), b.index(features)},
+                  getLeft,
+                  getRight,
+                  getResult,
+                  /*isAdded=*/false});
+        return readRows ? readBefore(begin, carried)
+                        : SmallVector<Value>(carried);
+      });
+  if (!readRows)
+    return results;
+  // The last step's rows.
+  Value steps =
+      b.ceilDiv(b.max(b.sub(keys.end, first), b.index(0)), rows * kSide);
+  return readBefore(b.add(first, b.mul(steps, rows * kSide)), results);
 }
 
 void Tiles::packPairs(Value operand, ValueRange place, IndexRange rows,
                       Value count, Pairing pairing, Value target) const {
-  int64_t features = cast<MemRefType>(operand.getType()).getDimSize(3);
-  bool isContiguous = isReadableAs(operand, narrow);
-  auto vector = VectorType::get({kSide}, narrow);
+  auto type = cast<MemRefType>(operand.getType());
+  int64_t features = type.getDimSize(3);
+  int64_t partRows = cast<MemRefType>(target.getType()).getDimSize(0) / parts;
   auto loadRow = [&](Value row, Value feature) -> Value {
-    SmallVector<Value> from = {place[0], place[1], b.add(place[2], row),
-                               feature};
-    if (isContiguous)
-      return b.loadVector(vector, operand, from);
-    SmallVector<Value> elements;
-    for (int64_t lane = 0; lane < kSide; ++lane) {
-      from.back() = b.add(feature, lane);
-      elements.push_back(b.load(operand, from));
-    }
-    return vector::FromElementsOp::create(b, vector, elements);
+    return emitLoadNumbers(b, operand,
+                           {place[0], place[1], b.add(place[2], row), feature});
   };
   // Rows that are joined lie in units of their own.
   int64_t unit = pairing == Pairing::Neighbours ? 2 : kDepth;
@@ -167,16 +390,19 @@ void Tiles::packPairs(Value operand, ValueRange place, IndexRange rows,
     b.loop(first, end, unit, [&](Value begin) {
       b.loop(b.index(0), b.index(unit / 2), 1, [&](Value pair) {
         Value row = b.add(begin, pair);
-        b.loop(
-            b.index(0), b.index(features), vectors * kSide, [&](Value start) {
-              for (int64_t v = 0; v < vectors; ++v) {
-                Value feature = b.add(start, v * kSide);
-                Value pairs = interleave(getRow(row, feature),
-                                         getRow(b.add(row, unit / 2), feature));
-                b.store(vector::BitCastOp::create(b, line, pairs), target,
-                        {b.add(b.floorDiv(begin, 2), pair), b.mul(feature, 2)});
-              }
-            });
+        Value targetRow = b.add(b.floorDiv(begin, 2), pair);
+        b.loop(b.index(0), b.index(features), vectors * kSide,
+               [&](Value start) {
+                 for (int64_t v = 0; v < vectors; ++v) {
+                   Value feature = b.add(start, v * kSide);
+                   for (auto [part, pairs] : llvm::enumerate(emitPairParts(
+                            b, getRow(row, feature),
+                            getRow(b.add(row, unit / 2), feature), parts)))
+                     b.store(vector::BitCastOp::create(b, line, pairs), target,
+                             {b.add(targetRow, int64_t(part) * partRows),
+                              b.mul(feature, 2)});
+                 }
+               });
       });
     });
   };
@@ -185,71 +411,71 @@ void Tiles::packPairs(Value operand, ValueRange place, IndexRange rows,
   // The units of which all rows are wanted.
   IndexRange inner = {b.mul(b.ceilDiv(rows.first, unit), unit), Value()};
   inner.end = b.max(b.roundDown(rows.end, unit), inner.first);
+  Value zero = b.constant(VectorType::get({kSide}, type.getElementType()), 0.0);
   auto loadWanted = [&](Value row, Value feature) -> Value {
     Value isWanted = arith::AndIOp::create(
         b, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, row, rows.first),
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, rows.end));
     Value existing = b.min(b.max(row, rows.first), b.sub(count, b.index(1)));
     return arith::SelectOp::create(b, isWanted, loadRow(existing, feature),
-                                   b.constant(vector, 0.0));
+                                   zero);
   };
   int64_t vectors = features / kSide;
+  bool isWritten = type.isLastDimUnitStride() && vectors <= kMaxVectors;
   emitPairs(whole.first, b.min(inner.first, whole.end), 1, loadWanted);
-  emitPairs(inner.first, inner.end,
-            isContiguous && vectors <= kMaxVectors ? vectors : 1, loadRow);
+  emitPairs(inner.first, inner.end, isWritten ? vectors : 1, loadRow);
   emitPairs(inner.end, whole.end, 1, loadWanted);
 }
 
 void Tiles::transpose(Value source, Value column, int64_t columns,
                       IndexRange keys, Value target, Value row) const {
+  int64_t partKeys = cast<MemRefType>(target.getType()).getDimSize(1) / parts;
   b.loop(keys.first, keys.end, kDepth, [&](Value key) {
-    b.loop(b.index(0), b.index(columns), kSide, [&](Value part) {
-      SmallVector<Value> pairs;
+    b.loop(b.index(0), b.index(columns), kSide, [&](Value query) {
+      SmallVector<SmallVector<Value>> squares(parts);
       for (int64_t pair = 0; pair < kSide; ++pair) {
         SmallVector<Value> rows;
         for (int64_t odd : {0, 1})
           rows.push_back(
               b.loadVector(block.vector, source,
-                           {b.add(key, 2 * pair + odd), b.add(column, part)}));
-        pairs.push_back(narrowPairs(rows[0], rows[1]));
+                           {b.add(key, 2 * pair + odd), b.add(column, query)}));
+        for (auto [square, pairs] :
+             llvm::zip(squares, emitPairParts(b, rows[0], rows[1], parts)))
+          square.push_back(pairs);
       }
-      Value first = b.add(row, part);
-      for (auto [r, words] :
-           llvm::enumerate(emitTranspose(b, std::move(pairs))))
-        b.store(vector::BitCastOp::create(b, line, words), target,
-                {b.add(first, r), key});
+      Value first = b.add(row, query);
+      for (auto [part, square] : llvm::enumerate(squares))
+        for (auto [r, pairs] :
+             llvm::enumerate(emitTranspose(b, std::move(square))))
+          b.store(vector::BitCastOp::create(b, line, pairs), target,
+                  {b.add(first, r), b.add(key, int64_t(part) * partKeys)});
     });
   });
 }
 
-void Tiles::addProducts(Value left, Value row, Value right, IndexRange depth,
-                        Value target, ValueRange place,
+void Tiles::addProducts(Value left, Value row, int64_t rows, Value right,
+                        IndexRange depth, Value target, ValueRange place,
                         int64_t features) const {
-  for (int64_t first = 0; first < features; first += kSums * kSide) {
-    int64_t count = std::min(kSums, (features - first) / kSide);
-    auto getPlace = [&](int64_t c) {
-      SmallVector<Value> indices(place);
-      indices.push_back(b.index(first + c * kSide));
-      return indices;
+  int64_t partDepth = cast<MemRefType>(left.getType()).getDimSize(1) / parts,
+          partPairs = cast<MemRefType>(right.getType()).getDimSize(0) / parts;
+  int64_t columns = std::max<int64_t>(kSums / rows, 1);
+  for (int64_t first = 0; first < features; first += columns * kSide) {
+    auto getLeft = [&](int64_t tile, Value k, int64_t part) -> Place {
+      return {left, {b.add(row, tile * kSide), b.add(k, part * partDepth)}};
     };
-    SmallVector<Value> results;
-    for (int64_t c = 0; c < count; ++c)
-      results.push_back(load(sums, target, getPlace(c)));
-    results = b.loop(depth.first, depth.end, kDepth, results,
-                     [&](Value k, ValueRange carried) {
-                       Value rows = load(operand, left, {row, k});
-                       SmallVector<Value> next(carried);
-                       for (auto [c, sum] : llvm::enumerate(next)) {
-                         Value pairs =
-                             load(operand, right,
-                                  {b.floorDiv(k, 2),
-                                   b.index(2 * (first + int64_t(c) * kSide))});
-                         sum = multiply(rows, pairs, sum);
-                       }
-                       return next;
-                     });
-    for (auto [c, sum] : llvm::enumerate(results))
-      store(sum, target, getPlace(c));
+    auto getRight = [&](int64_t tile, Value k, int64_t part) -> Place {
+      return {right,
+              {b.add(b.floorDiv(k, 2), part * partPairs),
+               b.index(2 * (first + tile * kSide))}};
+    };
+    auto getSums = [&](int64_t rowTile, int64_t column) -> Place {
+      SmallVector<Value> indices(place);
+      indices.back() = b.add(indices.back(), rowTile * kSide);
+      indices.push_back(b.index(first + column * kSide));
+      return {target, indices};
+    };
+    multiply({rows, std::min(columns, (features - first) / kSide), depth,
+              getLeft, getRight, getSums, /*isAdded=*/true});
   }
 }
 
@@ -260,27 +486,35 @@ void Tiles::addProducts(Value left, Value row, Value right, IndexRange depth,
 void fovea::attn::allocateMatrixScratch(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   OnlineAttentionOp op = kernel.op;
-  Type narrow = getElementTypeOrSelf(op.getKey().getType());
+  Type narrow = b.getBF16Type();
+  int64_t parts = countPairParts(getElementTypeOrSelf(op.getKey().getType()));
   int64_t keys = llvm::alignTo(kernel.shape.blockKeys, kDepth);
   auto sizeOf = [](Value operand, int64_t dim) {
     return cast<MemRefType>(operand.getType()).getDimSize(dim);
   };
-  bool isReadable =
-      cast<MemRefType>(op.getKey().getType()).isLastDimUnitStride();
-  kernel.keyBlock = allocateScratch(
-      b, op, {isReadable ? kSide : keys, sizeOf(op.getKey(), 3)}, narrow);
+  kernel.keyBlock =
+      allocateScratch(b, op,
+                      {Tiles::getScratchRows(b, op.getKey(), keys),
+                       parts * sizeOf(op.getKey(), 3)},
+                      narrow);
   if (!op.updatesAcc())
     return;
   kernel.weights =
-      allocateScratch(b, op, {kernel.groupQueries(), keys}, narrow);
-  kernel.valueBlock =
-      allocateScratch(b, op, {keys / 2, 2 * sizeOf(op.getValue(), 3)}, narrow);
+      allocateScratch(b, op, {kernel.groupQueries(), parts * keys}, narrow);
+  kernel.valueBlock = allocateScratch(
+      b, op, {parts * keys / 2, 2 * sizeOf(op.getValue(), 3)}, narrow);
+}
+
+static Tiles getTiles(OnlineKernel &kernel) {
+  return Tiles(kernel, countPairParts(
+                           getElementTypeOrSelf(kernel.op.getKey().getType())));
 }
 
 void fovea::attn::emitMatrixScoreProduct(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   OnlineAttentionOp op = kernel.op;
-  Tiles tiles(kernel, getElementTypeOrSelf(op.getKey().getType()));
+  Tiles tiles = getTiles(kernel);
+  int64_t features = cast<MemRefType>(op.getKey().getType()).getDimSize(3);
   // A region has yet to change the scores: their maximum is taken after it.
   SmallVector<Value> inits;
   if (op.updatesMax() && op.getScore().empty())
@@ -292,31 +526,29 @@ void fovea::attn::emitMatrixScoreProduct(OnlineKernel &kernel) {
   Value factor = b.constant(kernel.vector, number);
   kernel.factor = op.getScore().empty() && number > 0 ? factor : Value();
   kernel.forGroups([&](Value column, IndexRange keys) {
-    auto getRight = [&](int64_t feature, int64_t v) {
+    auto getRight = [&](int64_t v, Value feature,
+                        int64_t part) -> Tiles::Place {
       Value query = b.add(kernel.firstQuery, b.add(column, v * kSide));
-      return tiles.load(
-          tiles.operand, op.getQuery(),
-          {kernel.batch, kernel.head, b.index(feature / 2), b.mul(query, 2)});
+      Value pair = b.floorDiv(b.add(feature, part * features), 2);
+      return {op.getQuery(),
+              {kernel.batch, kernel.head, pair, b.mul(query, 2)}};
     };
-    tiles.multiplyKeys(kernel.keyBlock,
-                       cast<MemRefType>(op.getKey().getType()).getDimSize(3),
-                       getRight, kernel.scores, column, keys);
-    if (kernel.factor && inits.empty())
-      return;
-    SmallVector<Value> maxima = b.loop(
-        keys.first, keys.end, 1, inits, [&](Value key, ValueRange carried) {
-          SmallVector<Value> scores =
-              kernel.loadGroup(kernel.scores, key, column);
-          if (!kernel.factor) {
-            for (Value &score : scores)
-              score = arith::MulFOp::create(b, score, factor);
-            kernel.storeGroup(scores, kernel.scores, key, column);
-          }
-          SmallVector<Value> next(carried);
-          for (auto [maximum, score] : llvm::zip(next, scores))
-            maximum = b.maxOrSecond(score, maximum);
-          return next;
-        });
+    bool isRead = !kernel.factor || !inits.empty();
+    auto readRow = [&](Value key, ValueRange carried) {
+      SmallVector<Value> scores = kernel.loadGroup(kernel.scores, key, column);
+      if (!kernel.factor) {
+        for (Value &score : scores)
+          score = arith::MulFOp::create(b, score, factor);
+        kernel.storeGroup(scores, kernel.scores, key, column);
+      }
+      SmallVector<Value> next(carried);
+      for (auto [maximum, score] : llvm::zip(next, scores))
+        maximum = b.maxOrSecond(score, maximum);
+      return next;
+    };
+    SmallVector<Value> maxima = tiles.multiplyKeys(
+        kernel.keyBlock, features, getRight, kernel.scores, column, keys, inits,
+        isRead ? KernelBuilder::LoopBody(readRow) : nullptr);
     kernel.storeGroup(maxima, kernel.blockMax, Value(), column);
   });
 }
@@ -365,19 +597,20 @@ static void emitRescaledRows(OnlineKernel &kernel, Value row) {
 void fovea::attn::emitMatrixValueProduct(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   Value acc = kernel.op.getAcc();
-  Tiles tiles(kernel, getElementTypeOrSelf(kernel.op.getKey().getType()));
+  Tiles tiles = getTiles(kernel);
   kernel.forGroups([&](Value column, IndexRange) {
     emitWeightRows(kernel, tiles, column);
     Value end = b.min(b.add(column, kernel.groupQueries()), kernel.rows);
-    b.loop(column, end, kSide, [&](Value row) {
-      if (kernel.alpha)
-        emitRescaledRows(kernel, row);
-      IndexRange keys = tiles.getWhole(tiles.getKept(row, kSide));
-      tiles.addProducts(
-          kernel.weights, row, kernel.valueBlock, keys, acc,
-          {kernel.batch, kernel.head, b.add(kernel.firstQuery, row)},
-          cast<MemRefType>(acc.getType()).getDimSize(3));
-    });
+    if (kernel.alpha)
+      b.loop(column, end, kSide,
+             [&](Value row) { emitRescaledRows(kernel, row); });
+    IndexRange keys =
+        tiles.getWhole(tiles.getKept(column, kernel.groupQueries()));
+    tiles.addProducts(
+        kernel.weights, column, kernel.shape.groupVectors, kernel.valueBlock,
+        keys, acc,
+        {kernel.batch, kernel.head, b.add(kernel.firstQuery, column)},
+        cast<MemRefType>(acc.getType()).getDimSize(3));
   });
 }
 
@@ -385,7 +618,7 @@ void fovea::attn::emitMatrixBlock(OnlineKernel &kernel,
                                   llvm::function_ref<void()> emitGroup) {
   KernelBuilder &b = kernel.b;
   Value scratch = kernel.keyBlock;
-  Tiles tiles(kernel, getElementTypeOrSelf(kernel.op.getKey().getType()));
+  Tiles tiles = getTiles(kernel);
   Value place[] = {kernel.batch, kernel.kvHead, kernel.firstKey};
   kernel.keyBlock =
       tiles.getRows(kernel.op.getKey(), place, kernel.keys, scratch);
@@ -394,7 +627,6 @@ void fovea::attn::emitMatrixBlock(OnlineKernel &kernel,
     tiles.packPairs(kernel.op.getValue(), place,
                     tiles.getKept(b.index(0), kernel.shape.queries),
                     kernel.keys, Tiles::Pairing::Neighbours, kernel.valueBlock);
-
   kernel.forGroupTiles([&](Value, Value first) {
     kernel.firstQuery = first;
     if (!kernel.boundsKeys)

@@ -1,4 +1,4 @@
-//===- MatrixTiles.h - Products by AMX tiles --------------------*- C++ -*-===//
+//===- MatrixTiles.h - Products of pairs in bf16 ----------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,7 +7,12 @@
 //
 // A tile has 16 rows of 64 bytes. A product adds, to 16 x 16 sums in f32, those
 // of 16 rows of 32 numbers in bf16 and of 16 rows of 16 pairs: row p of the
-// right operand has numbers 2p and 2p + 1 of each column.
+// right operand has numbers 2p and 2p + 1 of each column. AMX has registers for
+// tiles; with AVX512-BF16 a tile of sums is 16 vectors.
+//
+// A number in f16 is the sum of two parts in bf16. A matrix of such numbers is
+// that of the numbers rounded, and one of the rest beside it, which lies behind
+// all columns of a left operand, and behind all rows of a right one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +25,17 @@
 
 namespace fovea::attn {
 
+/// Returns, for vectors in f32, words with an element of `low` in the lower
+/// half and one of `high` in the upper half, rounded to bf16.
+mlir::Value emitNarrowPairs(KernelBuilder &b, mlir::Value low,
+                            mlir::Value high);
+/// Returns the same for each of `parts` parts of vectors in bf16, f16 or f32.
+llvm::SmallVector<mlir::Value> emitPairParts(KernelBuilder &b, mlir::Value low,
+                                             mlir::Value high, int64_t parts);
+/// Loads 16 numbers of a row of an operand, whose features may lie apart.
+mlir::Value emitLoadNumbers(KernelBuilder &b, mlir::Value operand,
+                            mlir::ValueRange indices);
+
 /// Products of tiles for a block of scores, and conversions to and from what
 /// they read.
 struct Tiles {
@@ -29,34 +45,34 @@ struct Tiles {
   static constexpr int64_t kSide = 16;
   /// Numbers in bf16 in a row of a tile.
   static constexpr int64_t kDepth = 32;
-  /// Tiles of sums that are live at once: of the eight tiles there are, two
-  /// hold operands.
+  /// Tiles of sums that are live at once: of the eight tiles there are, up to
+  /// three hold operands.
   static constexpr int64_t kSums = 4;
 
-  /// `narrow` is the element type of operands.
-  Tiles(ScoreBlock &block, mlir::Type narrow)
-      : block(block), b(block.b), narrow(narrow),
-        sums(mlir::amx::TileType::get({kSide, kSide}, b.getF32Type())),
-        operand(mlir::amx::TileType::get({kSide, kDepth}, narrow)),
+  /// `parts` is the number of parts of operands.
+  explicit Tiles(ScoreBlock &block, int64_t parts = 1)
+      : block(block), b(block.b), parts(parts), narrow(b.getBF16Type()),
         words(mlir::VectorType::get({kSide}, b.getI32Type())),
         line(mlir::VectorType::get({kDepth}, narrow)) {}
 
-  Value load(mlir::amx::TileType type, Value memref,
-             mlir::ValueRange indices) const {
-    return mlir::amx::TileLoadOp::create(b, type, memref, indices);
-  }
-  void store(Value tile, Value memref, mlir::ValueRange indices) const {
-    mlir::amx::TileStoreOp::create(b, memref, indices, tile);
-  }
-  Value multiply(Value left, Value right, Value sum) const {
-    return mlir::amx::TileMulFOp::create(b, sums, left, right, sum);
-  }
+  /// The place of a tile's first number in a matrix.
+  struct Place {
+    Value matrix;
+    llvm::SmallVector<Value> indices;
+  };
+  using GetOperand =
+      llvm::function_ref<Place(int64_t tile, Value depth, int64_t part)>;
 
-  /// Returns, for vectors in bf16, words with an element of `low` in the lower
-  /// half and one of `high` in the upper half.
-  Value interleave(Value low, Value high) const;
-  /// Returns the same for vectors in f32, which it rounds.
-  Value narrowPairs(Value low, Value high) const;
+  /// Tiles of sums, `rows` of them below each other and `columns` beside, which
+  /// are set to products or, where `isAdded`, added to.
+  struct Product {
+    int64_t rows, columns;
+    IndexRange depth; ///< whole tiles
+    GetOperand getLeft, getRight;
+    llvm::function_ref<Place(int64_t row, int64_t column)> getSums;
+    bool isAdded;
+  };
+  void multiply(const Product &product) const;
 
   /// Returns the keys of the block that queries `row ... row + count - 1` may
   /// keep; bounds of queries that keep none may lie outside of the block.
@@ -78,17 +94,21 @@ struct Tiles {
   Value getRows(Value operand, mlir::ValueRange place, Value rows,
                 Value scratch) const;
 
+  /// Returns the rows that the scratch for `count` rows of an operand needs.
+  static int64_t getScratchRows(KernelBuilder &b, Value operand, int64_t count);
+
   /// Returns that matrix of `operand`, or `scratch` where `isScratch`.
   Value selectRows(Value isScratch, Value scratch, Value operand,
                    mlir::ValueRange place, Value rows) const;
 
   /// Multiplies a group's queries by the block's `keys`: writes `left` times
-  /// the tiles that `getRight(feature, vector)` reads to columns `column ...`
-  /// of `result`, in whole tiles of keys.
-  void
-  multiplyKeys(Value left, int64_t features,
-               llvm::function_ref<Value(int64_t feature, int64_t v)> getRight,
-               Value result, Value column, IndexRange keys) const;
+  /// tiles of pairs to columns `column ...` of `result`, in whole tiles of
+  /// keys. `readRows`, if any, is built for each row of `keys`, which is not
+  /// written again; it carries `inits`.
+  llvm::SmallVector<Value>
+  multiplyKeys(Value left, int64_t features, GetOperand getRight, Value result,
+               Value column, IndexRange keys, mlir::ValueRange inits = {},
+               KernelBuilder::LoopBody readRows = nullptr) const;
 
   /// How rows are joined to pairs.
   enum class Pairing {
@@ -96,28 +116,34 @@ struct Tiles {
     Halves,     ///< rows p and p + 16 of each 32
   };
   /// Writes pairs of rows `rows` of a `[B, H, S, D]` operand, relative to
-  /// `place`, to `target: [rows / 2][2 D]`, in whole tiles; rows outside of
-  /// `rows` become zeros. `count` rows exist.
+  /// `place`, to `target: [parts rows / 2][2 D]`, in whole tiles; rows outside
+  /// of `rows` become zeros. `count` rows exist.
   void packPairs(Value operand, mlir::ValueRange place, IndexRange rows,
                  Value count, Pairing pairing, Value target) const;
 
   /// Writes keys `keys`, which are whole tiles, of `columns` columns of
-  /// `source: [key][query]` to `target: [query][key]`, rounded.
+  /// `source: [key][query]` to `target: [query][parts key]`, rounded.
   void transpose(Value source, Value column, int64_t columns, IndexRange keys,
                  Value target, Value row) const;
 
-  /// Adds the products of 16 rows of `left: [row][depth]` and of pairs `right`
-  /// to 16 rows of `target`, whose first has the indices `place`. `depth` is
-  /// whole tiles.
-  void addProducts(Value left, Value row, Value right, IndexRange depth,
-                   Value target, mlir::ValueRange place,
+  /// Adds the products of `rows` tiles of `left: [row][parts depth]`, from
+  /// `row` on, and of pairs `right` to rows of `target`, whose first has the
+  /// indices `place`. `depth` is whole tiles.
+  void addProducts(Value left, Value row, int64_t rows, Value right,
+                   IndexRange depth, Value target, mlir::ValueRange place,
                    int64_t features) const;
 
   ScoreBlock &block;
   KernelBuilder &b;
+  int64_t parts;
   mlir::Type narrow;
-  mlir::amx::TileType sums, operand;
   mlir::VectorType words, line;
+
+private:
+  void multiplyTiles(const Product &product) const;
+  void multiplyVectors(const Product &product) const;
+  /// Returns the two numbers at `indices` in all words of a line.
+  Value loadPair(Value matrix, mlir::ValueRange indices) const;
 };
 
 } // namespace fovea::attn

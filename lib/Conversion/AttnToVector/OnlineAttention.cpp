@@ -20,6 +20,9 @@ using namespace fovea::attn;
 static constexpr int64_t kDefaultBlockKeys = 64;
 /// A block's scratch stays in cache: more keys are taken in several blocks.
 static constexpr int64_t kMaxBlockKeys = 256;
+/// Keys for which the mask of a block is asked whether it keeps them all, where
+/// products are so fast that the mask takes time beside them.
+static constexpr int64_t kMaskKeys = 32;
 /// Scratch larger than this is not put on a stack.
 static constexpr int64_t kMaxStackBytes = 128 * 1024;
 
@@ -47,7 +50,11 @@ TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
   int64_t vectors = shape.queries / shape.lanes;
   int64_t budget = unit.accumulators();
   shape.fewQueries = getFewQueries(op, shape.lanes);
-  for (int64_t candidate : {3, 4, 2, 1})
+  // Squares of four tiles read the fewest operands.
+  SmallVector<int64_t> candidates = {3, 4, 2, 1};
+  if (op.hasQueryPairs())
+    candidates = {2, 3, 1};
+  for (int64_t candidate : candidates)
     if (vectors % candidate == 0) {
       shape.groupVectors = candidate;
       break;
@@ -203,7 +210,8 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
   bool boundsKeys = shape.groupQueries() % shape.tileRows == 0 &&
                     hasCheapBounds(op.getMask());
   OnlineKernel kernel{{b, op.getMask(), VectorType::get({shape.lanes}, type),
-                       shape.groupVectors, boundsKeys},
+                       shape.groupVectors, boundsKeys,
+                       op.hasQueryPairs() && boundsKeys ? kMaskKeys : 0},
                       op,
                       shape};
   kernel.rows = op.getRows();

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "OnlineKernel.h"
+#include "MatrixTiles.h"
 
 using namespace mlir;
 using namespace fovea::attn;
@@ -78,16 +78,41 @@ static void emitPairs(KernelBuilder &b, PackQueryOp op, Value batch, Value head,
                       Value first) {
   constexpr int64_t kLanes = 16;
   Type type = getElementTypeOrSelf(op.getPacked().getType());
+  Type source = getElementTypeOrSelf(op.getQuery().getType());
   Value features = b.dim(op.getQuery(), 3);
   Value lastRow = b.sub(b.dim(op.getQuery(), 2), b.index(1));
   auto rowOf = [&](Value lane) { return b.min(b.add(first, lane), lastRow); };
   Value column = b.mul(first, 2);
+  auto line = VectorType::get({2 * kLanes}, type),
+       pairs = VectorType::get({kLanes}, b.getI32Type());
+  SmallVector<Value> rows;
+  for (int64_t lane = 0; lane < kLanes; ++lane)
+    rows.push_back(rowOf(b.index(lane)));
+  if (source != type) {
+    int64_t parts = countPairParts(source);
+    Value partPairs = b.floorDiv(b.dim(op.getPacked(), 2), parts);
+    b.loop(b.index(0), features, 2 * kLanes, [&](Value feature) {
+      SmallVector<SmallVector<Value>> squares(parts);
+      for (Value row : rows) {
+        auto load = [&](Value first) {
+          return emitLoadNumbers(b, op.getQuery(), {batch, head, row, first});
+        };
+        for (auto [square, part] : llvm::zip(
+                 squares, emitPairParts(b, load(feature),
+                                        load(b.add(feature, kLanes)), parts)))
+          square.push_back(part);
+      }
+      for (auto [part, square] : llvm::enumerate(squares)) {
+        Value pair = b.add(b.floorDiv(feature, 2), b.mul(partPairs, part));
+        for (auto [p, queries] :
+             llvm::enumerate(emitTranspose(b, std::move(square))))
+          b.store(vector::BitCastOp::create(b, line, queries), op.getPacked(),
+                  {batch, head, b.add(pair, p), column});
+      }
+    });
+    return;
+  }
   if (cast<MemRefType>(op.getQuery().getType()).isLastDimUnitStride()) {
-    auto line = VectorType::get({2 * kLanes}, type),
-         pairs = VectorType::get({kLanes}, b.getI32Type());
-    SmallVector<Value> rows;
-    for (int64_t lane = 0; lane < kLanes; ++lane)
-      rows.push_back(rowOf(b.index(lane)));
     b.loop(b.index(0), features, 2 * kLanes, [&](Value feature) {
       SmallVector<Value> square;
       for (Value row : rows)

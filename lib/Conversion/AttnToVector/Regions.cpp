@@ -107,7 +107,7 @@ static void emitPerElement(ScoreBlock &block, Region &region, Value target,
 }
 
 static void emitInLanes(ScoreBlock &block, Region &region, Value target,
-                        Combine combine) {
+                        Combine combine, int64_t maskKeys) {
   KernelBuilder &b = block.b;
   Arguments arguments(region);
   int64_t groupVectors = block.groupVectors;
@@ -127,34 +127,67 @@ static void emitInLanes(ScoreBlock &block, Region &region, Value target,
     lanes.bindQueries(arguments.at.row, queries);
     lanes.emitBound();
 
+    auto emitRow = [&](Value key, ValueRange carried, bool isKept) {
+      SmallVector<Value> scores = block.loadGroup(block.scores, key, column);
+      if (!isKept) {
+        lanes.bindUniform(arguments.at.key, b.add(block.at.key, key));
+        if (arguments.score)
+          lanes.bindLanes(arguments.score, scores);
+        lanes.emitBound();
+        for (auto [score, yielded] : llvm::zip(scores, lanes.getYielded()))
+          score = combine(score, yielded);
+        block.storeGroup(scores, target, key, column);
+      }
+      SmallVector<Value> next(carried);
+      for (auto [maximum, score] : llvm::zip(next, scores))
+        maximum = b.maxOrSecond(score, maximum);
+      return next;
+    };
+    auto emitRows = [&](IndexRange range, ValueRange carried, bool isKept) {
+      if (isKept && carried.empty())
+        return SmallVector<Value>();
+      return b.loop(range.first, range.end, 1, carried,
+                    [&](Value key, ValueRange inner) {
+                      return emitRow(key, inner, isKept);
+                    });
+    };
+    if (!maskKeys) {
+      block.storeGroup(emitRows(keys, inits, /*isKept=*/false), block.blockMax,
+                       Value(), column);
+      return;
+    }
     SmallVector<Value> maxima = b.loop(
-        keys.first, keys.end, 1, inits, [&](Value key, ValueRange carried) {
-          SmallVector<Value> scores =
-              block.loadGroup(block.scores, key, column);
-          lanes.bindUniform(arguments.at.key, b.add(block.at.key, key));
-          if (arguments.score)
-            lanes.bindLanes(arguments.score, scores);
-          lanes.emitBound();
-          for (auto [score, yielded] : llvm::zip(scores, lanes.getYielded()))
-            score = combine(score, yielded);
-          block.storeGroup(scores, target, key, column);
-          SmallVector<Value> next(carried);
-          for (auto [maximum, score] : llvm::zip(next, scores))
-            maximum = b.maxOrSecond(score, maximum);
-          return next;
+        keys.first, keys.end, maskKeys, inits,
+        [&](Value first, ValueRange carried) {
+          IndexRange range = {first, b.min(b.add(first, maskKeys), keys.end)};
+          auto choice = scf::IfOp::create(
+              b, TypeRange(carried),
+              block.keepAll(column, block.groupQueries(), range),
+              /*withElseRegion=*/true);
+          for (bool isKept : {true, false}) {
+            OpBuilder::InsertionGuard guard(b);
+            b.setInsertionPointToStart(isKept ? choice.thenBlock()
+                                              : choice.elseBlock());
+            SmallVector<Value> next = emitRows(range, carried, isKept);
+            b.setInsertionPointToEnd(isKept ? choice.thenBlock()
+                                            : choice.elseBlock());
+            if (!carried.empty())
+              scf::YieldOp::create(b, next);
+          }
+          return SmallVector<Value>(choice.getResults());
         });
     block.storeGroup(maxima, block.blockMax, Value(), column);
   });
 }
 
 static void emitRegion(ScoreBlock &block, Region &region, Value target,
-                       Combine combine) {
+                       Combine combine, int64_t maskKeys = 0) {
   Arguments arguments(region);
   SmallVector<Value> varying = {arguments.at.row};
   if (arguments.score)
     varying.push_back(arguments.score);
   if (LaneRegion::isVectorizable(region, varying))
-    emitInLanes(block, region, target, combine);
+    emitInLanes(block, region, target, combine, maskKeys);
   else
     emitPerElement(block, region, target, combine);
 }
@@ -172,10 +205,12 @@ void fovea::attn::emitDerivative(ScoreBlock &block, Region &derivative,
 
 void fovea::attn::emitMaskRegion(ScoreBlock &block) {
   KernelBuilder &b = block.b;
-  emitRegion(block, block.mask, block.scores,
-             [&](Value score, Value keep) -> Value {
-               Value masked = b.constant(
-                   score.getType(), -std::numeric_limits<double>::infinity());
-               return arith::SelectOp::create(b, keep, score, masked);
-             });
+  emitRegion(
+      block, block.mask, block.scores,
+      [&](Value score, Value keep) -> Value {
+        Value masked = b.constant(score.getType(),
+                                  -std::numeric_limits<double>::infinity());
+        return arith::SelectOp::create(b, keep, score, masked);
+      },
+      block.maskKeys);
 }

@@ -7,6 +7,7 @@
 
 #include "ScoreBlock.h"
 
+#include "fovea/Analysis/IndexMath.h"
 #include "fovea/Analysis/MaskAnalysis.h"
 
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -36,18 +37,35 @@ static IndexRange getInBlock(KernelBuilder &b, const MaskBounds &bounds,
           b.min(inBlock(bounds.upper), count)};
 }
 
+/// Returns the box of the queries `row ... row + count - 1` that exist and of
+/// the block's keys `keys`.
+static MaskBox getBox(ScoreBlock &block, Value row, int64_t count,
+                      IndexRange keys) {
+  KernelBuilder &b = block.b;
+  PerCoordinate<Value> at = block.at;
+  Value firstRow = b.add(at.row, row);
+  Value lastRow = b.min(b.add(firstRow, count - 1),
+                        b.sub(b.add(at.row, block.rows), b.index(1)));
+  return {
+      {at.batch, at.batch},
+      {at.head, at.head},
+      {firstRow, lastRow},
+      {b.add(at.key, keys.first), b.sub(b.add(at.key, keys.end), b.index(1))}};
+}
+
+Value ScoreBlock::keepAll(Value row, int64_t count, IndexRange keys) {
+  MaskEvaluator evaluator(mask, getBox(*this, row, count, keys), b, b.getLoc());
+  OpFoldResult all = evaluator.evaluate().all;
+  if (auto known = dyn_cast<Value>(all))
+    return known;
+  return arith::ConstantOp::create(b, b.getBoolAttr(IndexMath::isTrue(all)));
+}
+
 IndexRange ScoreBlock::getKeys(Value row, int64_t count) {
   if (!boundsKeys)
     return {b.index(0), keys};
-  Value firstRow = b.add(at.row, row);
-  Value lastRow =
-      b.min(b.add(firstRow, count - 1), b.sub(b.add(at.row, rows), b.index(1)));
-  Value lastKey = b.sub(b.add(at.key, keys), b.index(1));
-  MaskBox box{{at.batch, at.batch},
-              {at.head, at.head},
-              {firstRow, lastRow},
-              {at.key, lastKey}};
-  MaskEvaluator evaluator(mask, box, b, b.getLoc());
+  MaskEvaluator evaluator(mask, getBox(*this, row, count, {b.index(0), keys}),
+                          b, b.getLoc());
   return getInBlock(b, evaluator.bounds(Coordinate::Key), at.key, keys);
 }
 

@@ -27,6 +27,10 @@ struct ScoreBlock {
   int64_t groupVectors;    ///< vectors of queries of a group
   /// True if the mask's bounds on keys are recomputed within the block.
   bool boundsKeys = false;
+  /// If not 0, the mask is asked for so many keys and a group of queries
+  /// whether it keeps all of them, which then stay as they are. Needs
+  /// `boundsKeys`.
+  int64_t maskKeys = 0;
 
   mlir::Value rows = {};       ///< queries that exist, at least 1
   mlir::Value usedGroups = {}; ///< groups that hold them
@@ -44,6 +48,9 @@ struct ScoreBlock {
   /// Returns the keys that some of the queries `row ... row + count - 1` may
   /// keep: all, or those within the mask's bounds.
   IndexRange getKeys(mlir::Value row, int64_t count);
+  /// Returns true if the queries `row ... row + count - 1` that exist keep all
+  /// of the block's keys `first ... end - 1`, as far as the mask's bounds say.
+  mlir::Value keepAll(mlir::Value row, int64_t count, IndexRange keys);
   /// Returns the queries in use that may keep some of the block's keys `key ...
   /// key + count - 1`: all, or those within the mask's bounds.
   IndexRange getQueries(mlir::Value key, int64_t count);

@@ -22,6 +22,8 @@ struct VectorUnit {
   int64_t registers = 32;
   /// True if the instructions are those of AVX-512.
   bool isAVX512 = false;
+  /// True if vectors multiply pairs in bf16 (AVX512-BF16).
+  bool hasDotProducts = false;
 
   /// Returns the number of elements of a vector of `type`, a power of two.
   int64_t lanes(mlir::Type type) const {

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/X86Vector/Transforms.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
@@ -56,6 +57,8 @@ struct HostToLLVM final : impl::HostToLLVMBase<HostToLLVM> {
     populateAMXLegalizeForLLVMExportPatterns(converter, patterns);
     LLVMConversionTarget target(*context);
     configureAMXLegalizeForExportTarget(target);
+    populateX86VectorLegalizeForLLVMExportPatterns(converter, patterns);
+    configureX86VectorLegalizeForExportTarget(target);
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       signalPassFailure();
   }

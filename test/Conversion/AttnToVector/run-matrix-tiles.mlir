@@ -16,9 +16,19 @@
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=huge --random=8 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=outside --random=7 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=native --entry=causal --random=1 --check --opt-level=0 | FileCheck %s
+// In f16, whose numbers are two parts in bf16, and by dot products.
+// RUN: sed s/bf16/f16/g %s > %t.mlir
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=causal --random=1 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=causal --random=1 --check --strategy=two-pass | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=wide --random=2 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=dropped --random=4 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=window --random=5 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=few --random=6 --dims=23 --check | FileCheck %s --check-prefixes=CHECK,HALF
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: error:
+// An error of a single part would be 2e-3 and more of a number near one.
+// HALF-SAME: {{ [0-9.]+e-0[4-9]|0.000[0-9]+}}, relative
 
 // Grouped heads; queries and keys that no tile divides; two blocks of keys.
 func.func @causal(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x2x100x64xbf16>, %v: tensor<2x2x100x48xbf16>) -> tensor<2x4x100x48xbf16> {

@@ -362,9 +362,47 @@ func.func @pack_pairs_factor(%q: memref<1x1x48x64xbf16>, %p: memref<1x1x32x96xbf
 
 // -----
 
-func.func @pack_pairs_type(%q: memref<1x1x48x64xf16>, %p: memref<1x1x32x96xbf16>) {
-  // expected-error@+1 {{expects query to have element type 'bf16'}}
+func.func @pack_pairs_type(%q: memref<1x1x48x64xf32>, %p: memref<1x1x32x96xbf16>) {
+  // expected-error@+1 {{expects a query that is packed in pairs to be in bf16 or f16, but it is 'memref<1x1x48x64xf32>'}}
+  attn.pack_query by 1.0 ins(%q : memref<1x1x48x64xf32>) outs(%p : memref<1x1x32x96xbf16>)
+  return
+}
+
+// -----
+
+func.func @pack_parts(%q: memref<1x1x48x64xf16>, %p: memref<1x1x48x96xbf16>) {
+  // expected-error@+1 {{expects packed pairs to have a static multiple of 32 pairs of features and of 16 queries, but they are 'memref<1x1x48x96xbf16>'}}
+  attn.pack_query by 1.0 ins(%q : memref<1x1x48x64xf16>) outs(%p : memref<1x1x48x96xbf16>)
+  return
+}
+
+// -----
+
+func.func @pack_parts_features(%q: memref<1x1x48x64xf16>, %p: memref<1x1x32x96xbf16>) {
+  // expected-error@+1 {{expects query and packed to have the same head dim, but they have 64 and 32}}
   attn.pack_query by 1.0 ins(%q : memref<1x1x48x64xf16>) outs(%p : memref<1x1x32x96xbf16>)
+  return
+}
+
+// -----
+
+func.func @online_pairs_type(%q: memref<1x1x32x64xbf16>, %k: memref<1x1x8x64xf32>, %a: memref<1x1x32x64xf32>, %m: memref<1x1x32xf32>, %i: index) {
+  // expected-error@+1 {{expects keys of queries that are packed in pairs to be in bf16 or f16, but they are 'memref<1x1x8x64xf32>'}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %k, %k : memref<1x1x32x64xbf16>, memref<1x1x8x64xf32>, memref<1x1x8x64xf32>)
+    outs(%a, %m, %m : memref<1x1x32x64xf32>, memref<1x1x32xf32>, memref<1x1x32xf32>)
+    packed(%i)
+  return
+}
+
+// -----
+
+func.func @online_pairs_values(%q: memref<1x1x64x64xbf16>, %k: memref<1x1x8x64xf16>, %v: memref<1x1x8x64xbf16>, %a: memref<1x1x32x64xf32>, %m: memref<1x1x32xf32>, %i: index) {
+  // expected-error@+1 {{expects value to have element type 'f16'}}
+  attn.online_attention scale(1.0) update(all)
+    ins(%q, %k, %v : memref<1x1x64x64xbf16>, memref<1x1x8x64xf16>, memref<1x1x8x64xbf16>)
+    outs(%a, %m, %m : memref<1x1x32x64xf32>, memref<1x1x32xf32>, memref<1x1x32xf32>)
+    packed(%i)
   return
 }
 

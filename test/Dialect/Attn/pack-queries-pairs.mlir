@@ -17,14 +17,27 @@ func.func @pairs(%q: tensor<1x1x37x64xbf16>, %k: tensor<1x1x?x64xbf16>, %v: tens
   return %r#0 : tensor<1x1x37x16xf32>
 }
 
-// Another type, or features that are no whole tiles.
+// f16 is packed in two parts.
 
 // CHECK-LABEL: func @half
-// CHECK: attn.pack_query by 0.1803368801{{.*}} outs({{.*}} : tensor<1x1x64x48xf32>)
+// CHECK: attn.pack_query by 1.000000e+00 ins({{.*}} : tensor<1x1x37x64xf16>) outs({{.*}} : tensor<1x1x64x96xbf16>)
 func.func @half(%q: tensor<1x1x37x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x16xf16>,
                 %a: tensor<1x1x37x16xf32>, %m: tensor<1x1x37xf32>) -> tensor<1x1x37x16xf32> {
   %r:3 = attn.online_attention scale(0.125) update(all)
       ins(%q, %k, %v : tensor<1x1x37x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x16xf16>)
+      outs(%a, %m, %m : tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>)
+      -> tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>
+  return %r#0 : tensor<1x1x37x16xf32>
+}
+
+// Several types, or features that are no whole tiles.
+
+// CHECK-LABEL: func @mixed
+// CHECK: attn.pack_query by 0.1803368801{{.*}} outs({{.*}} : tensor<1x1x64x48xf32>)
+func.func @mixed(%q: tensor<1x1x37x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x16xbf16>,
+                 %a: tensor<1x1x37x16xf32>, %m: tensor<1x1x37xf32>) -> tensor<1x1x37x16xf32> {
+  %r:3 = attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : tensor<1x1x37x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x16xbf16>)
       outs(%a, %m, %m : tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>)
       -> tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>
   return %r#0 : tensor<1x1x37x16xf32>
@@ -97,4 +110,33 @@ func.func @vectors(%q: tensor<1x1x37x64xbf16>, %k: tensor<1x1x?x64xbf16>, %v: te
       outs(%a, %m, %m : tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>)
       -> tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>
   return %r#0 : tensor<1x1x37x16xf32>
+}
+
+// -----
+
+// Dot products of vectors multiply pairs in bf16, forward and backward; parts of
+// f16 would take them longer than f32 does.
+
+// CHECK-LABEL: func @dots
+// CHECK: attn.pack_query by 1.000000e+00 ins({{.*}} : tensor<1x1x37x64xbf16>) outs({{.*}} : tensor<1x1x32x96xbf16>)
+// CHECK-LABEL: func @dots_half
+// CHECK: attn.pack_query by 0.1803368801{{.*}} outs({{.*}} : tensor<1x1x64x48xf32>)
+#bf16 = #machine.target<"host", arch = "avx512_bf16", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 600>
+module attributes {machine.target = #bf16} {
+func.func @dots(%q: tensor<1x1x37x64xbf16>, %k: tensor<1x1x?x64xbf16>, %v: tensor<1x1x?x16xbf16>,
+                %a: tensor<1x1x37x16xf32>, %m: tensor<1x1x37xf32>) -> tensor<1x1x37x16xf32> {
+  %r:3 = attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : tensor<1x1x37x64xbf16>, tensor<1x1x?x64xbf16>, tensor<1x1x?x16xbf16>)
+      outs(%a, %m, %m : tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>)
+      -> tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>
+  return %r#0 : tensor<1x1x37x16xf32>
+}
+func.func @dots_half(%q: tensor<1x1x37x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x16xf16>,
+                     %a: tensor<1x1x37x16xf32>, %m: tensor<1x1x37xf32>) -> tensor<1x1x37x16xf32> {
+  %r:3 = attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : tensor<1x1x37x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x16xf16>)
+      outs(%a, %m, %m : tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>)
+      -> tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>
+  return %r#0 : tensor<1x1x37x16xf32>
+}
 }

@@ -82,12 +82,12 @@ func.func @unfit(%q: tensor<1x1x8x100000xf32>) -> tensor<1x1x8x100000xf32> {
 
 // -----
 
-// Where AMX tiles make products of bf16 cheap, longer blocks of keys save
-// rescaling; f16 has none.
+// Where AMX tiles make products of bf16 cheap, larger tiles save what each block of
+// keys costs besides; so for f16, which takes three products.
 // CHECK-LABEL: func @tiles
-// CHECK: schedule = #attn.schedule<tile = 96x128, order = linear>
+// CHECK: schedule = #attn.schedule<tile = 384x256, order = linear>
 // CHECK-LABEL: func @half
-// CHECK: schedule = #attn.schedule<tile = 96x64, order = linear>
+// CHECK: schedule = #attn.schedule<tile = 384x256, order = linear>
 #amx = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 4700>
 module attributes {machine.target = #amx} {
 func.func @tiles(%q: tensor<2x16x?x64xbf16>) -> tensor<2x16x?x64xbf16> {

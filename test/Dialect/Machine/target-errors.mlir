@@ -35,12 +35,12 @@ module attributes {machine.target = 3 : i64} {}
 
 // -----
 
-// expected-error@+1 {{unknown arch "mmx"; expected amx, avx512, avx2 or generic}}
+// expected-error@+1 {{unknown arch "mmx"; expected amx, avx512_bf16, avx512, avx2 or generic}}
 #target = #machine.target<"host", arch = "mmx", cores = 2, vector_bytes = 32, vector_registers = 16, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300>
 
 // -----
 
-// expected-error@+1 {{matrix_peak is of GPUs and of amx, but the arch is avx512}}
+// expected-error@+1 {{matrix_peak is of GPUs, amx and avx512_bf16, but the arch is avx512}}
 #target = #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300, matrix_peak = 4700>
 
 // -----
@@ -52,3 +52,8 @@ module attributes {machine.target = 3 : i64} {}
 
 // expected-error@+1 {{vector_bytes of amx must be 64, but is 32}}
 #target = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 32, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300, matrix_peak = 4700>
+
+// -----
+
+// expected-error@+1 {{vector_bytes of avx512_bf16 must be 64, but is 32}}
+#target = #machine.target<"host", arch = "avx512_bf16", cores = 2, vector_bytes = 32, vector_registers = 32, fast_memory = 32768, near_memory = 1048576, bandwidth = 12000, peak = 300, matrix_peak = 600>

@@ -12,3 +12,8 @@ module attributes {machine.target = #machine.target<"sm_120", arch = "blackwell"
 
 // CHECK: module attributes {machine.target = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 4700>}
 module attributes {machine.target = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 4700>} {}
+
+// -----
+
+// CHECK: module attributes {machine.target = #machine.target<"host", arch = "avx512_bf16", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 600>}
+module attributes {machine.target = #machine.target<"host", arch = "avx512_bf16", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 600>} {}

@@ -4,6 +4,8 @@
 // CHECK: fovea-compile: the module's machine.target has AMX tiles, but the code is not for arch amx
 // RUN: fovea-compile %s --arch=amx --emit=asm | FileCheck %s --check-prefix=FITS
 // FITS: tdpbf16ps
+// RUN: sed 's/"amx"/"avx512_bf16"/' %s | not fovea-compile --arch=amx --emit=asm 2>&1 | FileCheck %s --check-prefix=DOTS
+// DOTS: fovea-compile: the module's machine.target has dot products of bf16, but the code is not for arch avx512_bf16
 
 #amx = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 4700>
 module attributes {machine.target = #amx} {

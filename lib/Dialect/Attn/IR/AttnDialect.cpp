@@ -163,14 +163,24 @@ double fovea::attn::getPackingFactor(FloatAttr scale, Region &score) {
   return score.empty() ? factor * std::numbers::log2e : factor;
 }
 
-bool fovea::attn::fitMatrixTiles(Type query, Type key, Type value) {
-  auto fits = [](Type operand, int64_t multiple) {
+int64_t fovea::attn::countPairParts(Type element) {
+  if (element.isBF16())
+    return 1;
+  return element.isF16() ? 2 : 0;
+}
+
+int64_t fovea::attn::countPairParts(Type query, Type key, Type value) {
+  Type element = getElementTypeOrSelf(query);
+  auto fits = [&](Type operand, int64_t multiple) {
     auto type = cast<ShapedType>(operand);
     int64_t features = type.getShape().back();
-    return type.getElementType().isBF16() && !ShapedType::isDynamic(features) &&
-           features > 0 && features % multiple == 0;
+    return type.getElementType() == element &&
+           !ShapedType::isDynamic(features) && features > 0 &&
+           features % multiple == 0;
   };
-  return fits(query, 32) && fits(key, 32) && fits(value, 16);
+  return fits(query, 32) && fits(key, 32) && fits(value, 16)
+             ? countPairParts(element)
+             : 0;
 }
 
 Value fovea::attn::expandShape(OpBuilder &builder, Location loc, Value tensor,

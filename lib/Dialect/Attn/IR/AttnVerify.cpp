@@ -129,17 +129,20 @@ static LogicalResult verifyAttentionOperands(Operation *op, Value query,
 }
 
 /// Computes the number of features and of queries of `packed`, which has pairs
-/// of features next to each other: whole tiles of a matrix unit.
-static LogicalResult splitPairs(Operation *op, Value packed, int64_t &features,
-                                int64_t &queries) {
+/// of features next to each other, whole tiles of a matrix unit, for each part
+/// of numbers of the element type of `source`.
+static LogicalResult splitPairs(Operation *op, Value packed, Value source,
+                                int64_t &features, int64_t &queries) {
+  int64_t parts = std::max<int64_t>(
+      countPairParts(getElementTypeOrSelf(source.getType())), 1);
   int64_t pairs = sizeOf(packed, 2), columns = sizeOf(packed, 3);
   if (ShapedType::isDynamic(pairs) || ShapedType::isDynamic(columns) ||
-      pairs % 16 != 0 || columns % 32 != 0)
-    return op->emitOpError(
-               "expects packed pairs to have a static multiple of 16 pairs of "
-               "features and of 16 queries, but they are ")
+      pairs % (16 * parts) != 0 || columns % 32 != 0)
+    return op->emitOpError("expects packed pairs to have a static multiple of ")
+           << 16 * parts
+           << " pairs of features and of 16 queries, but they are "
            << packed.getType();
-  features = 2 * pairs;
+  features = 2 * pairs / parts;
   queries = columns / 2;
   return success();
 }
@@ -625,8 +628,17 @@ LogicalResult OnlineAttentionOp::verify() {
   }
   bool packed = bool(getRows());
   int64_t headDim = sizeOf(q, packed ? 2 : 3), rows = sizeOf(q, packed ? 3 : 2);
-  if (hasQueryPairs() && failed(splitPairs(*this, q, headDim, rows)))
-    return failure();
+  if (hasQueryPairs()) {
+    if (!countPairParts(getElementTypeOrSelf(getKey())))
+      return emitOpError(
+                 "expects keys of queries that are packed in pairs to be "
+                 "in bf16 or f16, but they are ")
+             << getKey().getType();
+    if (failed(verifyElementType(*this, "value", v,
+                                 getElementTypeOrSelf(getKey()))) ||
+        failed(splitPairs(*this, q, getKey(), headDim, rows)))
+      return failure();
+  }
   if (failed(verifyDestinations(*this)) ||
       failed(verifyRunningValues(*this, acc, getMax(), getSum())) ||
       failed(verifyAttentionOperands(*this, q, headDim, getKey(), v)) ||
@@ -694,8 +706,8 @@ static LogicalResult verifyPacked(OnlineBackwardOp op) {
                           "queries, but it is ")
            << query.getType();
   if (op.hasQueryPairs()) {
-    if (failed(splitPairs(op, query, features, columns)) ||
-        failed(splitPairs(op, gradient, valueFeatures, gradientColumns)))
+    if (failed(splitPairs(op, query, query, features, columns)) ||
+        failed(splitPairs(op, gradient, query, valueFeatures, gradientColumns)))
       return failure();
     // Queries, too, are added up in pairs.
     if (columns % 32 != 0)
@@ -891,7 +903,8 @@ LogicalResult PackQueryOp::verify() {
       failed(verifyRank(*this, "packed", packed, 4)))
     return failure();
   int64_t features = sizeOf(packed, 2), columns = sizeOf(packed, 3);
-  if (makesPairs() && failed(splitPairs(*this, packed, features, columns)))
+  if (makesPairs() &&
+      failed(splitPairs(*this, packed, query, features, columns)))
     return failure();
   if (failed(verifySame(
           *this, "batch size",
@@ -909,8 +922,11 @@ LogicalResult PackQueryOp::verify() {
            << query.getType();
   Type packedElement = getElementTypeOrSelf(packed);
   if (makesPairs()) {
-    if (failed(verifyElementType(*this, "query", query, packedElement)))
-      return failure();
+    if (!countPairParts(element))
+      return emitOpError(
+                 "expects a query that is packed in pairs to be in bf16 "
+                 "or f16, but it is ")
+             << query.getType();
     if (!getFactor().isExactlyValue(1.0))
       return emitOpError("expects no factor for pairs, but it is ")
              << getFactor().convertToDouble();

@@ -7,6 +7,7 @@
 
 #include "PackQueries.h"
 
+#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -256,21 +257,22 @@ Operation *fovea::attn::getPackingPlace(Operation *op, Value query) {
   return place;
 }
 
-/// Returns true if AMX tiles are to compute the products of `op`.
-static bool usesMatrixTiles(OnlineAttentionOp op, machine::TargetAttr target) {
-  return target && target.hasMatrixTiles() &&
-         op.getAccumulationType().isF32() &&
-         fitMatrixTiles(op.getQuery().getType(), op.getKey().getType(),
-                        op.getValue().getType());
+/// Returns true if products of `op` are to be those of pairs in bf16.
+static bool multipliesPairs(OnlineAttentionOp op, machine::TargetAttr target) {
+  return target && op.getAccumulationType().isF32() &&
+         countPairProducts(countPairParts(op.getQuery().getType(),
+                                          op.getKey().getType(),
+                                          op.getValue().getType()),
+                           target);
 }
 
-static bool usesMatrixTiles(OnlineBackwardOp op, machine::TargetAttr target) {
+static bool multipliesPairs(OnlineBackwardOp op, machine::TargetAttr target) {
   Type query = op.getQuery().getType(), gradient = op.getGradient().getType(),
        key = op.getKey().getType(), value = op.getValue().getType();
-  return target && target.hasMatrixTiles() &&
+  return target && target.multipliesPairs() &&
          op.getAccumulationType().isF32() &&
-         fitMatrixTiles(query, key, value) &&
-         fitMatrixTiles(gradient, value, key);
+         countPairParts(query, key, value) == 1 &&
+         countPairParts(gradient, value, key) == 1;
 }
 
 /// Packs the query of `op`, outside of all loops that do not change it; in
@@ -285,9 +287,10 @@ static Value createPackedQuery(OnlineAttentionOp op, int64_t queries,
   double factor = getPackingFactor(op.getScaleAttr(), op.getScore());
   sizes = {sizes[0], sizes[1], sizes[3], builder.getIndexAttr(queries)};
   if (makesPairs) {
-    sizes[2] = builder.getIndexAttr(*getConstantIntValue(sizes[2]) / 2);
+    int64_t parts = countPairParts(getElementTypeOrSelf(query));
+    sizes[2] = builder.getIndexAttr(*getConstantIntValue(sizes[2]) / 2 * parts);
     sizes[3] = builder.getIndexAttr(2 * queries);
-    element = getElementTypeOrSelf(query);
+    element = builder.getBF16Type();
     // The queries stay exact; the products take the factor.
     factor = 1.0;
   }
@@ -339,7 +342,7 @@ void AttnPackQueries::runOnOperation() {
     bool isFew = 2 * *bound <= lanes;
     bool makesPairs =
         !isFew && llvm::all_of(values.getOps(), [&](OnlineAttentionOp op) {
-          return usesMatrixTiles(op, target);
+          return multipliesPairs(op, target);
         });
     for (OnlineAttentionOp op : values.getOps()) {
       Value packed = createPackedQuery(op, queries, makesPairs);
@@ -364,7 +367,7 @@ void AttnPackQueries::runOnOperation() {
     }
     int64_t lanes =
         std::max<int64_t>(1, bytes * 8 / op.getAccumulationType().getWidth());
-    if (failed(packBackward(op, lanes, usesMatrixTiles(op, target))))
+    if (failed(packBackward(op, lanes, multipliesPairs(op, target))))
       return signalPassFailure();
     ++numPacked;
   }

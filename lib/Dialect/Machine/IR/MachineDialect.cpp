@@ -135,11 +135,12 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!isHost && !gpu)
     return emitError() << "unknown target \"" << name << "\"; expected "
                        << GpuArch::listNames({"host"});
-  bool hasMatrixTiles = isHost && arch == "amx";
-  if (isHost && !hasMatrixTiles && arch != "avx512" && arch != "avx2" &&
+  bool multipliesPairs = isHost && (arch == "amx" || arch == "avx512_bf16");
+  if (isHost && !multipliesPairs && arch != "avx512" && arch != "avx2" &&
       arch != "generic")
     return emitError() << "unknown arch \"" << arch
-                       << "\"; expected amx, avx512, avx2 or generic";
+                       << "\"; expected amx, avx512_bf16, avx512, avx2 or "
+                          "generic";
   if (gpu && arch != gpu->family)
     return emitError() << "arch of \"" << name << "\" must be " << gpu->family
                        << ", but is " << arch;
@@ -153,7 +154,7 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       {"peak", peak}};
   if (!isHost)
     counts.push_back({"shared_memory", sharedMemory});
-  if (!isHost || hasMatrixTiles)
+  if (!isHost || multipliesPairs)
     counts.push_back({"matrix_peak", matrixPeak});
   for (auto [key, value] : counts)
     if (value < 1)
@@ -161,11 +162,13 @@ LogicalResult TargetAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (isHost && sharedMemory != 0)
     return emitError()
            << "shared_memory is of GPUs, but the target is \"host\"";
-  if (isHost && !hasMatrixTiles && matrixPeak != 0)
-    return emitError() << "matrix_peak is of GPUs and of amx, but the arch is "
-                       << arch;
-  if (hasMatrixTiles && vectorBytes != 64)
-    return emitError() << "vector_bytes of amx must be 64, but is "
+  if (isHost && !multipliesPairs && matrixPeak != 0)
+    return emitError()
+           << "matrix_peak is of GPUs, amx and avx512_bf16, but the "
+              "arch is "
+           << arch;
+  if (multipliesPairs && vectorBytes != 64)
+    return emitError() << "vector_bytes of " << arch << " must be 64, but is "
                        << vectorBytes;
   if (isHost && vectorBytes != 16 && vectorBytes != 32 && vectorBytes != 64)
     return emitError() << "vector_bytes must be 16, 32 or 64, but is "

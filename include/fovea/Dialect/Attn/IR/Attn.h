@@ -61,9 +61,14 @@ mlir::OpFoldResult getHeadsPerKVHead(mlir::OpBuilder &builder,
 /// log2(e), for exponentials in base 2.
 double getPackingFactor(mlir::FloatAttr scale, mlir::Region &score);
 
-/// Returns true if AMX tiles can multiply tensors of these types, `[.., D]`:
-/// they are in bf16, and features are whole tiles.
-bool fitMatrixTiles(mlir::Type query, mlir::Type key, mlir::Type value);
+/// Returns how many numbers in bf16 have each finite number of type `element` as
+/// their sum: one for bf16, two for f16; 0 for other types.
+int64_t countPairParts(mlir::Type element);
+
+/// Returns the parts of tensors of these types, `[.., D]`, if a unit that
+/// multiplies pairs in bf16 can multiply them, or else 0: they are of one type,
+/// and features are whole tiles.
+int64_t countPairParts(mlir::Type query, mlir::Type key, mlir::Type value);
 
 /// Expands each dimension of `tensor` into one of `groups` of dimensions of
 /// `sizes`. Constants in `sizes` become static sizes, even where the type of

@@ -709,8 +709,9 @@ def OnlineAttentionOp : Attn_DestinationOp<"online_attention",
     Where `packed(%rows)` is given, the query is the result of
     `attn.pack_query`, `[B, H, D, Q]` in the accumulation type with the scale
     applied (and log2(e), if there is no score region), `Q` static; or pairs in
-    bf16, `[B, H, D/2, 2 Q]`, for AMX tiles, without the scale. `acc`, `max` and
-    `sum` have `Q` rows. Rows from `%rows` on repeat the last row: they have
+    bf16 without the scale, for a unit that multiplies such pairs: `[B, H, D/2,
+    2 Q]`, or, where keys and values are f16, both parts of these, `[B, H, D,
+    2 Q]`. `acc`, `max` and `sum` have `Q` rows. Rows from `%rows` on repeat the last row: they have
     its coordinates, and their results are not used.
 
     On tensors the op returns the new values; on memrefs it updates in place.
@@ -809,9 +810,9 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
     one head, and its queries come twice: unchanged, and packed by
     `attn.pack_query` as `G` groups of `C` queries, `[1, G, D or Dv, C]`, the
     query with the scale applied (and log2(e), if there is no score region); or,
-    where all four operands are bf16, for AMX tiles, as pairs of features in
-    bf16, `[1, G, D/2 or Dv/2, 2 C]` with `C` a multiple of 32, without the
-    scale. Groups beyond `Sq` are not read. The `derivative` region has the score
+    where all four operands are bf16, for a unit that multiplies pairs, as pairs
+    of features in bf16, `[1, G, D/2 or Dv/2, 2 C]` with `C` a multiple of 32,
+    without the scale. Groups beyond `Sq` are not read. The `derivative` region has the score
     region's arguments and yields the derivative of that region's result by the
     score. `scores(%x, %ds)`, instead of `captures`, are two more destinations,
     `[1, 1, Sk, Q]` with `Q = G * C`: `x`, the score given to the score region,
@@ -979,9 +980,12 @@ def PackQueryOp : Attn_DestinationOp<"pack_query"> {
     tile needs no horizontal operation. Columns beyond the last query repeat it.
     `Sq` is at least 1.
 
-    A result in bf16 has pairs of features, as AMX tiles multiply them:
-    `packed[b, h, d / 2, 2 q + d mod 2]`, for a query in bf16, a multiple of 32
-    features and of 16 queries, and a factor of 1.
+    A result in bf16 has pairs of features, as AMX tiles and dot products of
+    AVX512-BF16 multiply them, for a multiple of 32 features and of 16 queries and
+    a factor of 1: `packed[b, h, d / 2, 2 q + d mod 2]` for a query in bf16. Each
+    number of a query in f16 is the sum of two in bf16, exactly, if it is finite:
+    the result has `D/2` rows with those nearest to the numbers, then as many with
+    the rest, and pairs join features `d` and `d + 16` of each 32.
 
     ```mlir
     %p = attn.pack_query by 0.18033688011112042

@@ -387,18 +387,19 @@ def AttnPackQueries : Pass<"attn-pack-queries"> {
     as a static number of rows, in all passes over the keys and in the loops and
     branches around them; `attn.finalize` reads the rows that exist.
 
-    If the target has AMX tiles, queries, keys and values are bf16, and head dims
-    are multiples of 32 (values: 16), queries are packed in pairs of features,
-    unscaled, as these tiles multiply them.
+    If the target multiplies pairs in bf16, by AMX tiles or by dot products of
+    AVX512-BF16, queries, keys and values are bf16, and head dims are multiples of
+    32 (values: 16), queries are packed in pairs of features, unscaled. By AMX
+    tiles f16 is multiplied, too, as two parts in bf16.
 
     Queries and output's gradients of an `attn.online_backward` with such a
     bound, and with one of its keys, are packed as well, in groups of vectors
     that share the numbers they are multiplied by, and the op gets the
     derivative of its score region. Gradients of captured tensors are computed
     behind it, from blocks of its scores and their gradients. It is an error if
-    the score region has no derivative. Where AMX tiles can multiply, and
-    head dims of values are multiples of 32, too, both are packed in pairs of
-    features, and the op reads the others in bf16 as they are.
+    the score region has no derivative. Where all operands are bf16, pairs can be
+    multiplied, and head dims of values are multiples of 32, too, both are packed
+    in pairs of features, and the op reads the others in bf16 as they are.
 
     An op stays unchanged if it has no such bound, is on memrefs, or is already
     packed.

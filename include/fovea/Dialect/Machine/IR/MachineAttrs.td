@@ -57,8 +57,8 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
     the whole device.
 
     - the name: `host`, or the GPU that code is for, such as `sm_80` or `sm_90a`;
-    - `arch`: `amx`, `avx512`, `avx2` or `generic` on a host; on a GPU its
-      family, which the name implies, such as `ampere` or `hopper`;
+    - `arch`: `amx`, `avx512_bf16`, `avx512`, `avx2` or `generic` on a host; on a
+      GPU its family, which the name implies, such as `ampere` or `hopper`;
     - `cores`: the number of work items that run at once (multiprocessors);
     - `vector_bytes`, `vector_registers`: the vector unit (the 32 lanes of a
       warp; registers of one multiprocessor, as such vectors);
@@ -69,8 +69,9 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
     - `bandwidth`: main memory, in MB/s; `peak`: f32 multiply-adds, in GFLOP/s;
     - GPUs only: `shared_memory`, the shared memory of a multiprocessor, of
       which every block on it takes 1024 bytes more than it asks for;
-    - GPUs and `amx` only: `matrix_peak`, products by the units for matrices, in
-      GFLOP/s: f16 and bf16 by tensor cores, bf16 by AMX.
+    - GPUs, `amx` and `avx512_bf16` only: `matrix_peak`, products by the units for
+      matrices, in GFLOP/s: f16 and bf16 by tensor cores, bf16 by AMX tiles or
+      by dot products.
 
     ```mlir
     #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64,
@@ -109,9 +110,13 @@ def Machine_TargetAttr : AttrDef<Machine_Dialect, "Target"> {
 
     /// Returns true if a host has AMX tiles, which multiply bf16 matrices.
     bool hasMatrixTiles() const { return getArch() == "amx"; }
+    /// Returns true if a host multiplies pairs of numbers in bf16 by vectors.
+    bool hasDotProducts() const { return getArch() == "avx512_bf16"; }
+    /// Returns true if a host multiplies pairs of numbers in bf16.
+    bool multipliesPairs() const { return hasMatrixTiles() || hasDotProducts(); }
     /// Returns true if a host has the instructions of AVX-512.
     bool hasAVX512() const {
-      return getArch() == "avx512" || getArch() == "amx";
+      return getArch() == "avx512" || multipliesPairs();
     }
 
     /// Returns the features of the GPU's instruction set. Valid for GPUs only.
