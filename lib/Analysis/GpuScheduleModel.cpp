@@ -27,9 +27,12 @@ using namespace fovea::attn;
 /// Warps that alternate as one group: one warp for each scheduler of a
 /// multiprocessor.
 static constexpr int64_t kGroupWarps = 4;
-/// Registers that a thread needs to read captured tensors: addresses of
-/// elements, and loads that run ahead.
+/// Registers that a thread needs to read captured tensors for each score:
+/// addresses of elements, and loads that run ahead. A mask, which is applied to
+/// few tiles, does without where operands of products are in shared memory.
 static constexpr int64_t kCaptureRegisters = 24;
+/// Registers for the places of tiles in a list.
+static constexpr int64_t kListRegisters = 8;
 
 static FloatType getFloat(Value tensor) {
   return cast<FloatType>(getElementTypeOrSelf(tensor));
@@ -269,9 +272,10 @@ static bool hasIdleGroup(ScheduleAttr schedule, const AttentionShape &shape) {
   return shape.queries <= schedule.getQueryTile() - rows;
 }
 
-/// Returns true if a region reads an element of a tensor for each score, query
-/// or key. What it reads for a head, such as a slope, is one number of a tile.
-static bool readsElements(Region &region) {
+/// Returns true if a region reads a tensor for each score, query or key, or
+/// else, not `atPositions`, for each head: one number of a tile, such as a
+/// slope.
+static bool readsTensor(Region &region, bool atPositions) {
   if (region.empty())
     return false;
   // The last two coordinates are those of the query and the key.
@@ -279,24 +283,12 @@ static bool readsElements(Region &region) {
   positions.insert_range(region.getArguments().take_back(2));
   bool reads = false;
   region.walk([&](Operation *nested) {
-    if (!usesAny(*nested, positions))
-      return;
-    reads |= isa<tensor::ExtractOp>(nested);
-    positions.insert_range(nested->getResults());
+    bool isAtPositions = usesAny(*nested, positions);
+    reads |= isa<tensor::ExtractOp>(nested) && isAtPositions == atPositions;
+    if (isAtPositions)
+      positions.insert_range(nested->getResults());
   });
   return reads;
-}
-
-/// Returns true if a score or mask region reads elements of a tensor.
-static bool readsCaptures(AttentionOp op) {
-  return readsElements(op.getScore()) || readsElements(op.getMask());
-}
-
-/// Returns true if a tensor decides which keys tiles have.
-static bool hasReadLengths(AttentionOp op) {
-  return op.getMask()
-      .walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
 }
 
 /// Returns the instructions of a score region for each score: those of numbers
@@ -349,7 +341,7 @@ static bool usesKeyPositions(AttentionOp op) {
 
 /// Returns the schedule with persistent blocks, if they may pay off; else null.
 /// Blocks of few warps share a multiprocessor, and so do not wait for their
-/// copies; tiles whose lengths captured tensors decide are dealt when blocks
+/// copies; tiles of sequences whose lengths a tensor has are dealt when blocks
 /// are free. Smaller tiles of keys, and the exact maximum of other scores, have
 /// not been measured.
 static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
@@ -361,8 +353,9 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
       schedule.getMaximum() == Maximum::Stale ||
       (footprint.usesWgmma && !op.getDropout() && usesKeyPositions(op));
   if (!isMeasured || schedule.getWarps() < kFewestWarps ||
-      schedule.getKeyTile() < kFewestKeys || readsCaptures(op) ||
-      hasReadLengths(op))
+      schedule.getKeyTile() < kFewestKeys ||
+      readsTensor(op.getScore(), /*atPositions=*/true) ||
+      readsTensor(op.getMask(), /*atPositions=*/false))
     return {};
   // Rings of one tile of keys would be as long as the loop over tiles of
   // queries, which runs ahead of them.
@@ -414,7 +407,8 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
 ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
                                       machine::TargetAttr target,
                                       int64_t passes) {
-  int64_t spare = readsCaptures(op) ? kCaptureRegisters : 0;
+  bool scoresRead = readsTensor(op.getScore(), /*atPositions=*/true);
+  bool maskReads = readsTensor(op.getMask(), /*atPositions=*/true);
   bool hasRoles = target.getGpuArch().hasBulkCopies;
   // One kernel serves all lengths: it has to be good for short ones, too.
   constexpr int64_t kUsualLength = 4096;
@@ -468,7 +462,10 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
             continue;
           // A third group of warps pays off where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
-          footprint.registers += spare;
+          if (scoresRead)
+            footprint.registers += kCaptureRegisters;
+          else if (maskReads && !footprint.usesWgmma)
+            footprint.registers += kCaptureRegisters + kListRegisters;
           if (op.getDropout())
             footprint.registers += getDropoutRegisters(rows * keyTile / 32);
           // A warp with more rows than one instruction takes loads more of them

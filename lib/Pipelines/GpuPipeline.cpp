@@ -40,6 +40,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   tiling.fuseProducers = false;
   tiling.fuseConsumers = false;
   manager.addPass(attn::createAttnTile(tiling));
+  manager.addPass(attn::createAttnListTiles());
   if (options.level == Level::Tiled)
     return;
   // This comes before the canonicalizer, to which a loop of one iteration is no

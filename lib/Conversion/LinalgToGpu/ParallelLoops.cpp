@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // With a block for each iteration, all of its threads run the body; they share
-// each op on memory, and there is a barrier behind it. All values that decide
-// the flow of control are thus the same in all threads.
+// each op on memory and each loop that adds up integers, and there is a barrier
+// behind it. All values that decide the flow of control are thus the same in
+// all threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,7 @@
 
 #include "fovea/Dialect/Machine/IR/Machine.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Transforms.h"
@@ -28,6 +30,7 @@
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -199,6 +202,81 @@ LogicalResult LoopConverter::emitLoop(Value items) {
   for (Workspace &workspace : workspaces)
     memref::DeallocOp::create(builder, loc, workspace.memory);
   return success();
+}
+
+/// Returns the neutral element of an op on integers that can be regrouped; null
+/// for other ops. (That of MLIR's arith has no width for `index`.)
+static TypedAttr getNeutralInteger(Operation *op) {
+  using Kind = arith::AtomicRMWKind;
+  std::optional<Kind> kind =
+      TypeSwitch<Operation *, std::optional<Kind>>(op)
+          .Case([](arith::AddIOp) { return Kind::addi; })
+          .Case([](arith::AndIOp) { return Kind::andi; })
+          .Case([](arith::OrIOp) { return Kind::ori; })
+          .Case([](arith::MinSIOp) { return Kind::mins; })
+          .Case([](arith::MaxSIOp) { return Kind::maxs; })
+          .Default(std::nullopt);
+  if (!kind)
+    return {};
+  OpBuilder builder(op->getContext());
+  Type type = op->getResult(0).getType();
+  auto neutral = cast<IntegerAttr>(arith::getIdentityValueAttr(
+      *kind, type.isIndex() ? builder.getI64Type() : type, builder,
+      op->getLoc()));
+  return builder.getIntegerAttr(type, neutral.getValue());
+}
+
+/// Returns the ops that combine each iteration of `loop` with those before it,
+/// one for each result, if the order of iterations makes no difference; else
+/// none. The body writes no memory.
+static SmallVector<Operation *> getCombiners(scf::ForOp loop) {
+  auto isShared = [](Operation &op) {
+    return isa<scf::YieldOp, memref::LoadOp>(op) ||
+           (op.getNumRegions() == 0 && isPure(&op));
+  };
+  SmallVector<Operation *> combiners;
+  if (!llvm::all_of(*loop.getBody(), isShared))
+    return combiners;
+  for (auto [index, result] : llvm::enumerate(loop.getResults())) {
+    SmallVector<Operation *> found;
+    if (!matchReduction(loop.getRegionIterArgs(), index, found) ||
+        found.size() != 1 || !getNeutralInteger(found.front()))
+      return {};
+    combiners.push_back(found.front());
+  }
+  return combiners;
+}
+
+/// Shares the iterations of a loop with these combiners among the threads.
+static void shareReduction(RewriterBase &rewriter, const BlockThread &thread,
+                           scf::ForOp loop, ArrayRef<Operation *> combiners) {
+  Location loc = loop.getLoc();
+  rewriter.setInsertionPoint(loop);
+  Value step = loop.getStep();
+  Value first = arith::AddIOp::create(
+      rewriter, loc, loop.getLowerBound(),
+      arith::MulIOp::create(rewriter, loc, thread.id, step));
+  Value stride = arith::MulIOp::create(rewriter, loc, thread.count, step);
+  SmallVector<Value> inits(loop.getInitArgs());
+  for (auto [index, combiner] : llvm::enumerate(combiners)) {
+    Value neutral =
+        arith::ConstantOp::create(rewriter, loc, getNeutralInteger(combiner));
+    loop.getInitArgsMutable()[index].set(neutral);
+  }
+  loop.setLowerBound(first);
+  loop.setStep(stride);
+  rewriter.setInsertionPointAfter(loop);
+  for (auto [result, init, combiner] :
+       llvm::zip_equal(loop.getResults(), inits, combiners)) {
+    // The loop's own partial result becomes an operand of the sum's ops only.
+    SmallVector<OpOperand *> uses = llvm::map_to_vector(
+        result.getUses(), [](OpOperand &use) { return &use; });
+    Value sum = combine(rewriter, combiner, init,
+                        reduceBlock(rewriter, thread, combiner, result));
+    for (OpOperand *use : uses)
+      use->set(sum);
+  }
+  gpu::BarrierOp::create(rewriter, loc);
 }
 
 /// Leaves `linalg.generic` as the only op on memory that threads can share.
@@ -382,6 +460,20 @@ void LoopConverter::shareBody(gpu::LaunchOp launch) {
         scf::forallToForLoop(rewriter, inner);
   }
   BlockThread thread(launch);
+  SmallVector<scf::ForOp> reductions;
+  launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (loop && loop.getNumResults() != 0 && !getCombiners(loop).empty())
+      reductions.push_back(loop);
+    // Only some threads may be in a branch.
+    return isa<scf::IfOp, linalg::LinalgOp>(op) ? WalkResult::skip()
+                                                : WalkResult::advance();
+  });
+  // That the number of threads is known spares the way through memory.
+  BlockThread known = thread;
+  known.count = launch.getBlockSizeX();
+  for (scf::ForOp loop : reductions)
+    shareReduction(rewriter, known, loop, getCombiners(loop));
   SmallVector<Operation *> ops;
   launch.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<linalg::LinalgOp, memref::StoreOp>(op))

@@ -428,3 +428,42 @@ func.func @kernels_in_parallel(%x: memref<4x8xf32>) {
   }
   return
 }
+
+// -----
+
+// The threads of an iteration's block share a loop that combines integers; the
+// sum of floats keeps its order, in all threads.
+// CHECK-LABEL: func @reductions(
+// CHECK:         gpu.launch blocks(%{{.*}}) in {{.*}} threads(%[[THREAD:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c32{{,}}
+// CHECK:           %[[MIN:.*]] = scf.for %[[AT:.*]] = %[[THREAD]] to %c100 step %c32 iter_args(%{{.*}} = %c9223372036854775807)
+// CHECK:             memref.load %{{.*}}[%{{.*}}, %[[AT]]]
+// CHECK:             arith.minsi
+// CHECK-COUNT-5:   arith.minsi
+// CHECK:           arith.minsi %{{.*}}, %c7{{ }}
+// CHECK:           gpu.barrier
+// CHECK:           scf.for %{{.*}} = %c0 to %c100 step %c1 iter_args
+// CHECK:             arith.addf
+func.func @reductions(%in: memref<4x100xindex>, %floats: memref<4x100xf32>, %out: memref<4xindex>, %sums: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %c100 = arith.constant 100 : index
+  %zero = arith.constant 0.0 : f32
+  scf.forall (%i) in (4) {
+    %least = scf.for %j = %c0 to %c100 step %c1 iter_args(%min = %c7) -> (index) {
+      %x = memref.load %in[%i, %j] : memref<4x100xindex>
+      %next = arith.minsi %min, %x : index
+      scf.yield %next : index
+    }
+    %sum = scf.for %j = %c0 to %c100 step %c1 iter_args(%old = %zero) -> (f32) {
+      %x = memref.load %floats[%i, %j] : memref<4x100xf32>
+      %next = arith.addf %old, %x : f32
+      scf.yield %next : f32
+    }
+    memref.store %least, %out[%i] : memref<4xindex>
+    memref.store %sum, %sums[%i] : memref<4xf32>
+    %own = memref.subview %out[%i] [1] [1] : memref<4xindex> to memref<1xindex, strided<[1], offset: ?>>
+    memref.copy %own, %own : memref<1xindex, strided<[1], offset: ?>> to memref<1xindex, strided<[1], offset: ?>>
+  }
+  return
+}

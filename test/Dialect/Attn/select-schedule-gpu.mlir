@@ -59,12 +59,27 @@ func.func @d64_short(%q: tensor<16x32x1024x64xf16>) -> tensor<16x32x1024x64xf16>
   return %o : tensor<16x32x1024x64xf16>
 }
 
-// No more tiles than multiprocessors; tiles whose lengths are read from memory:
-// blocks are not persistent.
+// No more tiles than multiprocessors; tiles of sequences whose lengths are read
+// from memory: blocks are not persistent.
 // SM90-LABEL: func @few
 // SM90-NOT: persistent
-func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> (tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>) {
+// SM90-LABEL: func @documents
+func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %lengths: tensor<16xi32>) -> (tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>) {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x4x4096x128xf16>, tensor<1x4x4096x128xf16>, tensor<1x4x4096x128xf16> -> tensor<1x4x4096x128xf16>
+  %d = attn.attention %r, %r, %r scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %x = tensor.extract %lengths[%b] : tensor<16xi32>
+    %y = arith.index_cast %j : index to i32
+    %keep = arith.cmpi slt, %y, %x : i32
+    attn.yield %keep : i1
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  return %o, %d : tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>
+}
+
+// A mask that reads tensors is applied to few tiles, and needs no registers beside
+// the other tiles' products.
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+func.func @documents(%r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> tensor<16x32x1024x128xf16> {
   %d = attn.attention %r, %r, %r scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
     %x = tensor.extract %ids[%i] : tensor<1024xi32>
@@ -72,7 +87,7 @@ func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %id
     %keep = arith.cmpi eq, %x, %y : i32
     attn.yield %keep : i1
   } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
-  return %o, %d : tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>
+  return %d : tensor<16x32x1024x128xf16>
 }
 
 // Where a function of each score makes softmax longer than products, three groups

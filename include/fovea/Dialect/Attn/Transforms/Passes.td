@@ -377,6 +377,34 @@ def AttnTile : Pass<"attn-tile"> {
   ];
 }
 
+def AttnListTiles : Pass<"attn-list-tiles"> {
+  let summary = "Makes lists of the tiles that a loop's test accepts";
+  let description = [{
+    The pass is for GPUs and runs after `attn-tile`. A loop over tiles that tests
+    each of them, such as that of document ids, becomes a loop over a list of the
+    tiles that pass the test:
+
+    - an `scf.forall` before the parallel loop makes the lists, one for each item
+      that the tests tell apart: places of tiles in the order of the loop, and
+      their number. Booleans of the test that an accepted tile uses, as whether
+      the mask keeps all of it, are the lowest bits of its entry;
+    - the loop counts through its list, and its body has no test. So the passes
+      that follow let its copies and products run ahead as without a mask.
+
+    A list has room for all tiles of the tensor that the loop steps through.
+
+    A loop stays as it is if its tests need values that the parallel loop
+    computes, or if no tensor tells how many tiles there may be.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numListed", "num-listed", "Number of loops over a list">
+  ];
+}
+
 def AttnPackQueries : Pass<"attn-pack-queries"> {
   let summary = "Packs tiles of queries for a vector unit";
   let description = [{

@@ -1,0 +1,57 @@
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --attn-select-schedule --attn-online-softmax \
+// RUN:   --convert-elementwise-to-linalg --attn-tile --attn-list-tiles --canonicalize --cse \
+// RUN:   --mlir-print-local-scope | FileCheck %s
+
+// The backward pass loops over tiles of queries, which have lists by tile of
+// keys.
+
+// CHECK-LABEL: func @documents
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall {{.*}} -> (tensor<{{[0-9]+x[0-9]+}}xindex>, tensor<{{[0-9]+x[0-9]+}}xindex>) {
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) = (0, 0, 0)
+// CHECK:         scf.for
+// CHECK:           scf.for %[[K:.*]] = %c0 to %{{.*}} step %c1{{ }}
+// CHECK-NOT:         scf.if
+// CHECK:             %[[E:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
+// CHECK:             %[[I:.*]] = arith.shrui %[[E]], %c1
+// CHECK:             attn.online_backward {{.*}} at[%{{.*}}, %{{.*}}, %[[I]], %{{.*}}]
+func.func @documents(%q: tensor<2x4x512x64xbf16>, %k: tensor<2x2x512x64xbf16>, %l: tensor<2x4x512xf32>, %ids: tensor<512xi32>)
+    -> tensor<2x4x512x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %k, %q scale(0.125)
+      statistics(%l, %l : tensor<2x4x512xf32>, tensor<2x4x512xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %p = tensor.extract %ids[%i] : tensor<512xi32>
+        %r = tensor.extract %ids[%j] : tensor<512xi32>
+        %keep = arith.cmpi eq, %p, %r : i32
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x4x512x64xbf16>
+        -> tensor<2x4x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x2x512x64xbf16>
+  return %dq : tensor<2x4x512x64xbf16>
+}
+
+// A loop around the tests, over the heads of a group, tells them apart: they
+// cannot be made before.
+
+// CHECK-LABEL: func @heads
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) = (0, 0, 0)
+// CHECK:         scf.for
+// CHECK:           scf.for
+// CHECK:             %[[ANY:.*]] = arith.andi
+// CHECK:             scf.if %[[ANY]]
+// CHECK:               attn.online_backward
+func.func @heads(%q: tensor<2x4x512x64xbf16>, %k: tensor<2x2x512x64xbf16>, %l: tensor<2x4x512xf32>, %ids: tensor<4x512xi32>)
+    -> tensor<2x4x512x64xbf16> {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %k, %q scale(0.125)
+      statistics(%l, %l : tensor<2x4x512xf32>, tensor<2x4x512xf32>)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %p = tensor.extract %ids[%h, %i] : tensor<4x512xi32>
+        %r = tensor.extract %ids[%h, %j] : tensor<4x512xi32>
+        %keep = arith.cmpi eq, %p, %r : i32
+        attn.yield %keep : i1
+      }
+      : tensor<2x4x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x4x512x64xbf16>
+        -> tensor<2x4x512x64xbf16>, tensor<2x2x512x64xbf16>, tensor<2x2x512x64xbf16>
+  return %dq : tensor<2x4x512x64xbf16>
+}

@@ -1,0 +1,112 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile --attn-list-tiles --canonicalize --cse --split-input-file --mlir-print-local-scope | FileCheck %s
+
+// Lists are for batches and tiles of queries, which the test depends on, and not
+// for heads. A tile counts the accepted ones before it.
+
+// CHECK-LABEL: func @documents
+// CHECK:       %[[ROWS:.*]]:2 = scf.forall
+// CHECK:       %[[KEYS:.*]]:2 = scf.forall
+// CHECK:       %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c16
+// CHECK:       %[[ROOM:.*]] = arith.maxsi %[[TILES]], %c1
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%[[B:.*]], %[[T:.*]], %[[N:.*]]) in (2, %{{.*}}, %[[ROOM]]) shared_outs(%[[LIST:.*]] = %{{.*}}, %[[COUNTS:.*]] = %{{.*}}) -> (tensor<2x?x?xindex>, tensor<2x?x?xindex>) {
+// CHECK-DAG:     tensor.extract %[[ROWS]]#0[%[[B]], %{{.*}}]
+// CHECK-DAG:     tensor.extract %[[ROWS]]#1[%[[B]], %{{.*}}]
+// CHECK-DAG:     %[[PLACE:.*]] = arith.muli %[[N]], %c16
+// CHECK:         %[[END:.*]] = arith.minsi %[[PLACE]], %[[SIZE:.*]] : index
+// CHECK:         %[[RANK:.*]] = scf.for %[[E:.*]] = %c0 to %[[END]] step %c16 iter_args(%[[SUM:.*]] = %c0)
+// CHECK:           %[[PASSES:.*]] = arith.andi
+// CHECK:           %[[ONE:.*]] = arith.select %[[PASSES]], %c1, %c0
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[SUM]], %[[ONE]]
+// CHECK:           scf.yield %[[NEXT]]
+// CHECK:         %[[EXISTS:.*]] = arith.cmpi slt, %[[PLACE]], %[[SIZE]]
+// CHECK:         %[[TESTS:.*]]:2 = scf.if %[[EXISTS]] -> (i1, i1)
+// CHECK:         } else {
+// CHECK:           scf.yield %false, %false
+// CHECK:         %[[REJECTED:.*]] = arith.subi %[[N]], %[[RANK]]
+// CHECK:         %[[FROM_END:.*]] = arith.addi %[[REJECTED]], %c1
+// CHECK:         %[[LAST:.*]] = arith.subi %[[ROOM]], %[[FROM_END]]
+// CHECK:         %[[SLOT:.*]] = arith.select %[[TESTS]]#0, %[[RANK]], %[[LAST]]
+// CHECK:         %[[AFTER:.*]] = arith.addi %[[RANK]], %c1
+// CHECK:         %[[COUNT:.*]] = arith.select %[[TESTS]]#0, %[[AFTER]], %[[RANK]]
+// CHECK:         %[[SHIFTED:.*]] = arith.muli %[[N]], %c32
+// CHECK:         %[[BIT:.*]] = arith.select %[[TESTS]]#1, %c1, %c0
+// CHECK:         %[[ENTRY:.*]] = arith.addi %[[SHIFTED]], %[[BIT]]
+// CHECK:         tensor.insert %[[ENTRY]] into
+// CHECK:         tensor.insert %[[COUNT]] into
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[LIST]][%[[B]], %[[T]], %[[SLOT]]]
+// CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[COUNTS]][%[[B]], %[[T]], %[[N]]]
+// CHECK:       scf.forall (%[[MB:.*]], %[[MH:.*]], %[[MI:.*]]) = (0, 0, 0)
+// CHECK-DAG:     %[[MT:.*]] = arith.divsi %[[MI]], %c8
+// CHECK-DAG:     %[[TOTAL:.*]] = arith.addi %[[ROOM]], %c-1
+// CHECK:         %[[END:.*]] = tensor.extract %[[LISTS]]#1[%[[MB]], %[[MT]], %[[TOTAL]]]
+// CHECK:         scf.for %[[K:.*]] = %c0 to %[[END]] step %c1{{ }}
+// CHECK-NOT:       scf.if
+// CHECK:           %[[E:.*]] = tensor.extract %[[LISTS]]#0[%[[MB]], %[[MT]], %[[K]]]
+// CHECK:           %[[J:.*]] = arith.shrui %[[E]], %c1
+// CHECK:           %[[SET:.*]] = arith.andi %[[E]], %c1
+// CHECK:           tensor.extract_slice %arg0[%[[MB]], %[[MH]], %[[J]], 0]
+// CHECK:           %[[PARTIAL:.*]] = arith.cmpi ne, %[[SET]], %c1
+// CHECK:           attn.online_attention {{.*}} at[%[[MB]], %[[MH]], %[[MI]], %[[J]]] partial(%[[PARTIAL]])
+func.func @documents(%q: tensor<2x4x?x16xf32>, %ids: tensor<2x?xi32>) -> tensor<2x4x?x16xf32> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %p = tensor.extract %ids[%b, %i] : tensor<2x?xi32>
+      %r = tensor.extract %ids[%b, %j] : tensor<2x?xi32>
+      %keep = arith.cmpi eq, %p, %r : i32
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 8x16, order = linear>}
+    : tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32> -> tensor<2x4x?x16xf32>
+  return %o : tensor<2x4x?x16xf32>
+}
+
+// -----
+
+// A test without tables, of a window and keys at the beginning. What an accepted
+// tile computes from its place is computed from the list's.
+
+// CHECK-LABEL: func @first_keys
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}, %{{.*}}) in (%{{.*}}, %{{.*}}) shared_outs({{.*}}) -> (tensor<?x?xindex>, tensor<?x?xindex>) {
+// CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0)
+// CHECK:         scf.for %[[K:.*]] = %c0 to %{{.*}} step %c1{{ }}
+// CHECK-NOT:       scf.if
+// CHECK:           %[[J:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
+// CHECK:           affine.min {{.*}}(%[[J]])
+// CHECK:           attn.online_attention
+func.func @first_keys(%q: tensor<2x4x?x16xf32>) -> tensor<2x4x?x16xf32> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %d = arith.subi %i, %j : index
+      %c64 = arith.constant 64 : index
+      %c4 = arith.constant 4 : index
+      %near = arith.cmpi slt, %d, %c64 : index
+      %first = arith.cmpi slt, %j, %c4 : index
+      %seen = arith.cmpi sge, %i, %j : index
+      %any = arith.ori %near, %first : i1
+      %keep = arith.andi %any, %seen : i1
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 8x16, order = linear>}
+    : tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32> -> tensor<2x4x?x16xf32>
+  return %o : tensor<2x4x?x16xf32>
+}
+
+// -----
+
+// Without a test the loop stays.
+
+// CHECK-LABEL: func @causal
+// CHECK-COUNT-1: scf.forall
+// CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} step %c16{{ }}
+// CHECK:           attn.online_attention
+// CHECK-NOT:   tensor.extract %
+func.func @causal(%q: tensor<2x4x?x16xf32>) -> tensor<2x4x?x16xf32> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %keep = arith.cmpi sge, %i, %j : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 8x16, order = linear>}
+    : tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32>, tensor<2x4x?x16xf32> -> tensor<2x4x?x16xf32>
+  return %o : tensor<2x4x?x16xf32>
+}
