@@ -20,9 +20,11 @@ def find_sequences(starts, count):
     """Returns the sequence of each of `count` packed rows, the last one for rows
     behind all."""
     places = torch.arange(count, dtype=starts.dtype, device=starts.device)
-    sequences = torch.searchsorted(starts[1:].contiguous(), places, right=True,
-                                   out_int32=True)
-    return sequences.clamp_(max=max(starts.shape[0] - 2, 0))
+    # Not in `starts[1:]`: inductor's kernels for GPUs begin at the first element of
+    # what a slice is a part of.
+    sequences = torch.searchsorted(starts.contiguous(), places, right=True,
+                                   out_int32=True) - 1
+    return sequences.clamp_(min=0, max=max(starts.shape[0] - 2, 0))
 
 
 def find_places(shape, starts, device):

@@ -166,7 +166,8 @@ def test_use_for_sdpa(traced):
                 assert found.kernels[0].results[0].shape == (None, None, *(
                     q.shape[dim] for dim in (1, 3)))
                 assert found.result.stride() == q.stride()
-                compare(found.result, wanted)
+                # PyTorch rounds probabilities elsewhere than we.
+                compare(found.result, wanted, 1e-5 if DEVICE == "cpu" else 2e-3)
             torch.nn.attention.restore_flash_attention_impl()
         assert traced[0] == len(masks)
     finally:

@@ -91,7 +91,7 @@
 // TILE-LABEL: func.func @page5(
 // TILE-COUNT-2: runs 1 {
 // TILE-LABEL: func.func @page8(
-// TILE-COUNT-2: runs 1 {
+// TILE-COUNT-2: runs 8 {
 // TILE-LABEL: func.func @split128(
 // TILE-COUNT-2: runs 64 {
 // TILE-LABEL: func.func @split16(

@@ -73,8 +73,8 @@ func.func @spellings(%m: !m, %b: index) {
 
 // -----
 
-// A sequence that begins anywhere: all rows are one run. Runs have 16 rows or
-// more, or all of a tile, and at most 256.
+// A sequence that begins anywhere: all rows are one run. Runs have 8 rows or
+// more, and at most 256.
 
 !m = memref<?x8x64xbf16, strided<[?, ?, 1], offset: ?>>
 
@@ -110,7 +110,7 @@ func.func @sequence(%m: !m, %first: index, %h: index) {
 !m = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !tile = !tile.shared<64x64xbf16>
 
-// REMARK-COUNT-9: rows are copied one by one: no 16 rows are known to follow one another in memory
+// REMARK-COUNT-9: rows are copied one by one: no 8 rows are known to follow one another in memory
 // CHECK-LABEL: func @apart
 // CHECK-COUNT-9: tile.load %{{.*}} dims [0, 2] runs 1 {
 func.func @apart(%m: !m, %n: index, %b: index, %table: memref<?xindex>) {

@@ -250,15 +250,12 @@ int64_t RunAnalysis::findDimension() {
 }
 
 void FormBoxes::formRuns(LoadOp load) {
-  // The fewest rows of a part of a tile: threads copy 8 rows sooner than a box
-  // does (H200, 64k keys: 98 us for pages of one row, by threads; 128 for pages
-  // of 8, by boxes).
-  constexpr int64_t kFewest = 16;
   int64_t rows =
       cast<SharedType>(load.getResult().getType()).getShape().front();
-  for (int64_t length = std::min(rows, kLargestBox) / kSwizzledRows * kSwizzledRows;
+  for (int64_t length =
+           std::min(rows, kLargestBox) / kSwizzledRows * kSwizzledRows;
        length > 0; length -= kSwizzledRows) {
-    if (rows % length || (length < kFewest && length < rows))
+    if (rows % length)
       continue;
     int64_t dim = RunAnalysis(load.getPlace(), length).findDimension();
     if (dim < 0)
@@ -272,6 +269,6 @@ void FormBoxes::formRuns(LoadOp load) {
   }
   remark::missed(load.getLoc(),
                  remark::RemarkOpts::name("rows-apart").category(DEBUG_TYPE))
-      << "rows are copied one by one: no 16 rows are known to follow one "
+      << "rows are copied one by one: no 8 rows are known to follow one "
          "another in memory";
 }

@@ -57,8 +57,7 @@ def TileFormBoxes : Pass<"tile-form-boxes"> {
     sets `runs` to the largest number, a divisor of the tile's rows that is a
     multiple of 8, for which the region is known to step along one dimension
     within each run, and `dims` to that dimension. TMA then copies a run as one
-    box; 8 rows is the period of the swizzle. Parts of a tile have at least 16
-    rows: threads copy fewer sooner than boxes do.
+    box; 8 rows is the period of the swizzle.
 
     The proof follows the row through sums, and through quotients and remainders
     by constants that the run's length divides, as of pages: a run neither
