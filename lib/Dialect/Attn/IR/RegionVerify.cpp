@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RegionVerify.h"
+#include "Verify.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
