@@ -272,6 +272,18 @@ static bool hasIdleGroup(ScheduleAttr schedule, const AttentionShape &shape) {
   return shape.queries <= schedule.getQueryTile() - rows;
 }
 
+/// Returns `sources` and what the region computes from them.
+static llvm::SmallDenseSet<Value>
+getDependents(Region &region, ArrayRef<BlockArgument> sources) {
+  llvm::SmallDenseSet<Value> dependents;
+  dependents.insert_range(sources);
+  region.walk([&](Operation *nested) {
+    if (usesAny(*nested, dependents))
+      dependents.insert_range(nested->getResults());
+  });
+  return dependents;
+}
+
 /// Returns true if a region reads a tensor for each score, query or key, or
 /// else, not `atPositions`, for each head: one number of a tile, such as a
 /// slope.
@@ -279,16 +291,15 @@ static bool readsTensor(Region &region, bool atPositions) {
   if (region.empty())
     return false;
   // The last two coordinates are those of the query and the key.
-  llvm::SmallDenseSet<Value> positions;
-  positions.insert_range(region.getArguments().take_back(2));
-  bool reads = false;
-  region.walk([&](Operation *nested) {
-    bool isAtPositions = usesAny(*nested, positions);
-    reads |= isa<tensor::ExtractOp>(nested) && isAtPositions == atPositions;
-    if (isAtPositions)
-      positions.insert_range(nested->getResults());
-  });
-  return reads;
+  llvm::SmallDenseSet<Value> positions =
+      getDependents(region, region.getArguments().take_back(2));
+  return region
+      .walk([&](tensor::ExtractOp read) {
+        return usesAny(*read, positions) == atPositions
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// Returns the instructions of a score region for each score: those of numbers
@@ -300,15 +311,13 @@ static double countScoreOps(Region &score) {
   // The rate of functions is an eighth.
   constexpr double kFunctionOps = 8;
   constexpr unsigned kScore = 0, kKey = 4;
-  llvm::SmallDenseSet<Value> varying{score.getArgument(kScore),
-                                     score.getArgument(kKey)};
+  llvm::SmallDenseSet<Value> varying = getDependents(
+      score, {score.getArgument(kScore), score.getArgument(kKey)});
   double count = 0;
   score.walk([&](Operation *nested) {
-    if (!usesAny(*nested, varying))
-      return;
-    varying.insert_range(nested->getResults());
     if (nested->getNumResults() != 1 ||
-        !isa<FloatType>(nested->getResult(0).getType()))
+        !isa<FloatType>(nested->getResult(0).getType()) ||
+        !varying.contains(nested->getResult(0)))
       return;
     bool isFunction =
         isa_and_present<math::MathDialect>(nested->getDialect()) &&
@@ -339,23 +348,40 @@ static bool usesKeyPositions(AttentionOp op) {
   return false;
 }
 
+namespace {
+/// What the regions of an attention ask of a schedule.
+struct RegionNeeds {
+  bool scoresRead; ///< Scores read a tensor at their positions.
+  bool maskReads;  ///< The mask reads a tensor at positions.
+  bool hasLengths; ///< The mask reads a number of a sequence, as its length.
+  bool isGrowing;  ///< Scores may grow along the keys.
+};
+} // namespace
+
+static RegionNeeds getRegionNeeds(AttentionOp op) {
+  return {readsTensor(op.getScore(), /*atPositions=*/true),
+          readsTensor(op.getMask(), /*atPositions=*/true),
+          readsTensor(op.getMask(), /*atPositions=*/false),
+          usesKeyPositions(op)};
+}
+
 /// Returns the schedule with persistent blocks, if they may pay off; else null.
 /// Blocks of few warps share a multiprocessor, and so do not wait for their
 /// copies; tiles of sequences whose lengths a tensor has are dealt when blocks
 /// are free. Smaller tiles of keys, and the exact maximum of other scores, have
 /// not been measured.
 static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
+                                  const RegionNeeds &needs,
                                   const AttentionShape &shape,
                                   const GpuFootprint &footprint,
                                   machine::TargetAttr target) {
   constexpr int64_t kFewestWarps = 8, kFewestKeys = 64;
   bool isMeasured =
       schedule.getMaximum() == Maximum::Stale ||
-      (footprint.usesWgmma && !op.getDropout() && usesKeyPositions(op));
+      (footprint.usesWgmma && !op.getDropout() && needs.isGrowing);
   if (!isMeasured || schedule.getWarps() < kFewestWarps ||
-      schedule.getKeyTile() < kFewestKeys ||
-      readsTensor(op.getScore(), /*atPositions=*/true) ||
-      readsTensor(op.getMask(), /*atPositions=*/false))
+      schedule.getKeyTile() < kFewestKeys || needs.scoresRead ||
+      needs.hasLengths)
     return {};
   // Rings of one tile of keys would be as long as the loop over tiles of
   // queries, which runs ahead of them.
@@ -407,8 +433,7 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
 ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
                                       machine::TargetAttr target,
                                       int64_t passes) {
-  bool scoresRead = readsTensor(op.getScore(), /*atPositions=*/true);
-  bool maskReads = readsTensor(op.getMask(), /*atPositions=*/true);
+  RegionNeeds needs = getRegionNeeds(op);
   bool hasRoles = target.getGpuArch().hasBulkCopies;
   // One kernel serves all lengths: it has to be good for short ones, too.
   constexpr int64_t kUsualLength = 4096;
@@ -421,7 +446,6 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys";
 
-  bool isGrowing = usesKeyPositions(op);
   // Where softmax takes longer than products, and a mask is in its way, steps
   // with an earlier maximum gain nothing with three groups of warps (d = 64,
   // causal, H200: 440 TFLOP/s at 16k, 195 at 1k; with the exact maximum 454 and
@@ -454,7 +478,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && passes == 1 &&
-                         !op.getDropout() && !isGrowing &&
+                         !op.getDropout() && !needs.isGrowing &&
                          (isAlternating || !isNarrowMasked);
           if (isStale)
             candidate = candidate.with({.maximum = Maximum::Stale});
@@ -462,9 +486,9 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
             continue;
           // A third group of warps pays off where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
-          if (scoresRead)
+          if (needs.scoresRead)
             footprint.registers += kCaptureRegisters;
-          else if (maskReads && !footprint.usesWgmma)
+          else if (needs.maskReads && !footprint.usesWgmma)
             footprint.registers += kCaptureRegisters + kListRegisters;
           if (op.getDropout())
             footprint.registers += getDropoutRegisters(rows * keyTile / 32);
@@ -489,7 +513,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
           }
           SmallVector<ScheduleAttr> choices = {candidate};
           if (ScheduleAttr persistent =
-                  getPersistent(candidate, op, shape, footprint, target))
+                  getPersistent(candidate, op, needs, shape, footprint, target))
             choices.push_back(persistent);
           appendSplits(choices, candidate, shape, footprint, target);
           for (ScheduleAttr choice : choices) {

@@ -52,12 +52,6 @@ Value LaunchBuilder::getSize(Value tensor, int64_t dim) {
   return tensor::DimOp::create(rewriter, loc, getShaped(tensor), dim);
 }
 
-Value LaunchBuilder::getShaped(Value tensor) {
-  while (auto op = tensor.getDefiningOp<DestinationStyleOpInterface>())
-    tensor = op.getTiedOpOperand(cast<OpResult>(tensor))->get();
-  return tensor;
-}
-
 OpFoldResult LaunchBuilder::getMapped(OpFoldResult value) {
   if (auto dynamic = dyn_cast<Value>(value))
     return mapping.lookupOrDefault(dynamic);

@@ -58,8 +58,6 @@ protected:
   /// Returns the memref inside that stands for a tensor from outside, or null.
   mlir::Value getMemRef(mlir::Value tensor);
   mlir::Value getSize(mlir::Value tensor, int64_t dim);
-  /// Returns a tensor of the sizes of `tensor` that need not be computed.
-  static mlir::Value getShaped(mlir::Value tensor);
   bool isOutside(mlir::Value value);
   mlir::OpFoldResult getMapped(mlir::OpFoldResult value);
   /// Returns the place of a tile whose first element is `at`; empty: the start.

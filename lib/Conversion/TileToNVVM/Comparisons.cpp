@@ -7,8 +7,6 @@
 
 #include "Comparisons.h"
 
-#include "CoordinateSums.h"
-
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -61,12 +59,10 @@ CoordinateComparisons::CoordinateComparisons(
     if (!a || !b)
       continue;
     Comparison comparison;
-    int64_t farthest = 0;
-    for (auto [left, right, size] :
-         llvm::zip_equal(*a, *b, layout.getShape())) {
+    for (auto [left, right] : llvm::zip_equal(*a, *b))
       comparison.coefficients.push_back(left - right);
-      farthest += std::abs(left - right) * size;
-    }
+    int64_t farthest =
+        CoordinateSums::getReach(comparison.coefficients, layout.getShape());
     if (farthest == 0 || farthest >= kFarthest)
       continue;
     // A side that all elements share may be anything.
@@ -97,10 +93,7 @@ Value CoordinateComparisons::create(OpBuilder &builder, Operation &op,
   if (found == comparisons.end())
     return nullptr;
   const Comparison &comparison = found->second;
-  int64_t bound = 0;
-  for (auto [coefficient, distance] :
-       llvm::zip_equal(comparison.coefficients, offset))
-    bound -= coefficient * distance;
+  int64_t bound = -CoordinateSums::evaluate(comparison.coefficients, offset);
   return arith::CmpIOp::create(
       builder, op.getLoc(), cast<arith::CmpIOp>(op).getPredicate(),
       comparison.difference, getI32(builder, op.getLoc(), bound));

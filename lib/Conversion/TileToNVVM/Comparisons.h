@@ -8,6 +8,7 @@
 #ifndef FOVEA_LIB_CONVERSION_TILETONVVM_COMPARISONS_H
 #define FOVEA_LIB_CONVERSION_TILETONVVM_COMPARISONS_H
 
+#include "CoordinateSums.h"
 #include "Patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,7 +37,7 @@ private:
     /// The left side minus the right side, at the thread's first element.
     mlir::Value difference;
     /// The factor of each coordinate in the difference.
-    llvm::SmallVector<int64_t, 2> coefficients;
+    CoordinateSums::Coefficients coefficients;
   };
   llvm::DenseMap<mlir::Operation *, Comparison> comparisons;
 };

@@ -35,13 +35,8 @@ CoordinateFloats::CoordinateFloats(OpBuilder &builder, MapOp map,
     if (!index || sums.isShared(index) || !sums.isNarrow(index))
       continue;
     auto coefficients = sums.getCoefficients(index);
-    if (!coefficients)
-      continue;
-    int64_t farthest = 0;
-    for (auto [coefficient, size] :
-         llvm::zip_equal(*coefficients, layout.getShape()))
-      farthest += std::abs(coefficient) * size;
-    if (farthest >= kFarthest)
+    if (!coefficients ||
+        CoordinateSums::getReach(*coefficients, layout.getShape()) >= kFarthest)
       continue;
     Value first = sums.createRest(builder, index);
     for (auto [dim, coefficient] : llvm::enumerate(*coefficients)) {
@@ -69,10 +64,7 @@ Value CoordinateFloats::create(OpBuilder &builder, Operation &op,
   if (found == conversions.end())
     return nullptr;
   const Conversion &conversion = found->second;
-  int64_t distance = 0;
-  for (auto [coefficient, steps] :
-       llvm::zip_equal(conversion.coefficients, offset))
-    distance += coefficient * steps;
+  int64_t distance = CoordinateSums::evaluate(conversion.coefficients, offset);
   if (!distance)
     return conversion.first;
   Type type = conversion.first.getType();

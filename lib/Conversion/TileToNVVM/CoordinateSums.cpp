@@ -16,6 +16,22 @@
 using namespace mlir;
 using namespace fovea::tile;
 
+int64_t CoordinateSums::evaluate(ArrayRef<int64_t> coefficients,
+                                 ArrayRef<int64_t> coordinates) {
+  int64_t sum = 0;
+  for (auto [coefficient, coordinate] :
+       llvm::zip_equal(coefficients, coordinates))
+    sum += coefficient * coordinate;
+  return sum;
+}
+
+int64_t CoordinateSums::getReach(ArrayRef<int64_t> coefficients,
+                                 ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> magnitudes = llvm::map_to_vector(
+      coefficients, [](int64_t coefficient) { return std::abs(coefficient); });
+  return evaluate(magnitudes, shape);
+}
+
 bool CoordinateSums::isShared(Value value) const {
   if (value.getParentBlock() != &body)
     return true;

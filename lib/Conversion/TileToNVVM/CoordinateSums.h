@@ -25,6 +25,13 @@ public:
                  llvm::ArrayRef<mlir::BlockArgument> coordinates)
       : body(body), coordinates(coordinates) {}
 
+  /// Returns a sum with these coefficients at `coordinates`.
+  static int64_t evaluate(llvm::ArrayRef<int64_t> coefficients,
+                          llvm::ArrayRef<int64_t> coordinates);
+  /// Returns a bound on the magnitude of such a sum in a tile of `shape`.
+  static int64_t getReach(llvm::ArrayRef<int64_t> coefficients,
+                          llvm::ArrayRef<int64_t> shape);
+
   /// Returns true if all elements share `value`.
   bool isShared(mlir::Value value) const;
 

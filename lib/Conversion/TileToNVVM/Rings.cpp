@@ -10,8 +10,8 @@
 // use completes one phase of both. The phase of use u of slot u mod n has the
 // parity of u / n; a thread that waits for the other parity waits for the phase
 // before, which for the first uses of empty slots is always complete. Rings
-// whose copies leave out rows have one barrier more: a thread waits for the copy
-// of a tile with such rows there, before zeros are written. A thread that
+// whose copies leave out rows have one barrier more: a thread waits for the
+// copy of a tile with such rows there, before zeros are written. A thread that
 // acquires a slot which another ring shares waits until it is empty in both.
 //
 // On Ampere, where all threads of the block copy and read, rings have no

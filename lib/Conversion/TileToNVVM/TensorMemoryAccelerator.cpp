@@ -153,8 +153,8 @@ namespace {
 /// Copies runs of rows as boxes: each thread that runs the op starts the copies
 /// of a run, and the first one arrives at the slot's barrier. All boxes count
 /// their bytes, those outside of the tensor too, which are zero. The runs are
-/// dealt to warps, since the threads of one warp start copies one after another,
-/// each after it has brought its operands to uniform registers.
+/// dealt to warps, since the threads of one warp start copies one after
+/// another, each after it has brought its operands to uniform registers.
 ///
 /// Where the op leaves out some rows of a run, all threads wait for the copy,
 /// which counts at another barrier, write the zeros, and then the first thread

@@ -139,6 +139,12 @@ bool fovea::attn::isSameSize(OpFoldResult a, OpFoldResult b) {
   return dimOf(a).second && dimOf(a) == dimOf(b);
 }
 
+Value fovea::attn::getShaped(Value tensor) {
+  while (auto op = tensor.getDefiningOp<DestinationStyleOpInterface>())
+    tensor = op.getTiedOpOperand(cast<OpResult>(tensor))->get();
+  return tensor;
+}
+
 OpFoldResult fovea::attn::getHeadsPerKVHead(OpBuilder &builder, Location loc,
                                             OpFoldResult heads,
                                             OpFoldResult kvHeads) {

@@ -154,19 +154,12 @@ bool TestedLoop::findLength() {
       return WalkResult::advance();
     for (auto [dim, offset] : llvm::enumerate(tile.getMixedOffsets()))
       if (isAtPlace(offset)) {
-        tensor = tile.getSource();
+        tensor = getShaped(tile.getSource());
         tensorDim = static_cast<int64_t>(dim);
         return WalkResult::interrupt();
       }
     return WalkResult::advance();
   });
-  // The size of what an op writes is that of its destination.
-  while (tensor) {
-    auto op = tensor.getDefiningOp<DestinationStyleOpInterface>();
-    if (!op)
-      break;
-    tensor = op.getTiedOpOperand(cast<OpResult>(tensor))->get();
-  }
   return static_cast<bool>(tensor);
 }
 
@@ -315,13 +308,10 @@ void TestedLoop::createLists(RewriterBase &rewriter) {
                                  forall.getMixedStep()[dim]));
   if (shape.empty())
     shape.push_back(math.constant(1));
-  OpFoldResult step = loop.getStep();
-  if (std::optional<int64_t> known = getConstantIntValue(step))
-    step = math.constant(*known);
   // Without a tile the number of accepted ones is read nevertheless.
   room = math.max(
       math.ceilDiv(tensor::getMixedSize(rewriter, loc, tensor, tensorDim),
-                   step),
+                   getAsOpFoldResult(loop.getStep())),
       math.constant(1));
   shape.push_back(room);
   Value memory =

@@ -429,8 +429,8 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   for (const auto &[index, service] : llvm::enumerate(services)) {
     int64_t share = free / static_cast<int64_t>(services.size() - index);
     LDBG() << "  role " << service.name << ": "
-           << (service.isShared ? "the threads" : "one thread")
-           << " of " << share << " warps";
+           << (service.isShared ? "the threads" : "one thread") << " of "
+           << share << " warps";
     Block *body = addRole(service.name, share, serviceRegisters,
                           /*isSingle=*/!service.isShared);
     free -= share;

@@ -82,8 +82,8 @@ static Value findFreeRing(StoreOp store, int64_t bytes) {
 
 /// Returns the tile of shared memory for so many columns of what is stored, or
 /// for all of them; null if TMA cannot store it.
-static SharedType
-getStagedTile(StoreOp store, std::optional<int64_t> columns = std::nullopt) {
+static SharedType getStagedTile(StoreOp store,
+                                std::optional<int64_t> columns = std::nullopt) {
   FragmentType value = store.getValue().getType();
   if (value.getRank() != 2 || store.getValid())
     return {};

@@ -50,6 +50,10 @@ void eraseUnused(mlir::Operation *op);
 /// dimensions of one tensor or memref.
 bool isSameSize(mlir::OpFoldResult a, mlir::OpFoldResult b);
 
+/// Returns a tensor of the sizes of `tensor` that need not be computed: what an
+/// op writes has those of its destination.
+mlir::Value getShaped(mlir::Value tensor);
+
 /// Returns the number of query heads that read one KV head; 1 if there are no
 /// heads.
 mlir::OpFoldResult getHeadsPerKVHead(mlir::OpBuilder &builder,
@@ -61,8 +65,8 @@ mlir::OpFoldResult getHeadsPerKVHead(mlir::OpBuilder &builder,
 /// log2(e), for exponentials in base 2.
 double getPackingFactor(mlir::FloatAttr scale, mlir::Region &score);
 
-/// Returns how many numbers in bf16 have each finite number of type `element` as
-/// their sum: one for bf16, two for f16; 0 for other types.
+/// Returns how many numbers in bf16 have each finite number of type `element`
+/// as their sum: one for bf16, two for f16; 0 for other types.
 int64_t countPairParts(mlir::Type element);
 
 /// Returns the parts of tensors of these types, `[.., D]`, if a unit that
