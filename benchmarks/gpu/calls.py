@@ -66,6 +66,11 @@ def main():
     def causal(b, h, q_idx, kv_idx):
         return q_idx >= kv_idx
 
+    ids = torch.arange(8, device=options.device) // 3
+
+    def documents(b, h, q_idx, kv_idx):
+        return ids[q_idx] == ids[kv_idx]
+
     def biased(score, b, h, q_idx, kv_idx):
         return score + bias[h, q_idx, kv_idx]
 
@@ -80,6 +85,8 @@ def main():
         "flex_attention": lambda: fovea.flex_attention(q, k, v),
         "flex_attention, causal": lambda: fovea.flex_attention(
             q, k, v, mask_mod=causal),
+        "flex_attention, documents": lambda: fovea.flex_attention(
+            q, k, v, mask_mod=fovea.and_masks(causal, documents)),
         "flex_attention, bias": lambda: fovea.flex_attention(q, k, v, biased),
         "attention, causal": lambda: fovea.attention(q, k, v, causal=True),
         "scaled_dot_product_attention": lambda: (

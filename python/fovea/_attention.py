@@ -87,16 +87,18 @@ def attention(
     if isinstance(sinks, torch.Tensor) and sinks.is_floating_point():
         sinks = sinks.to(_flex.find_sink_type(q, k, v))
     call = None
-    # The mask of a model keeps its calls itself.
-    memo = _memo if mask_mod is None else getattr(mask_mod, "memo", None)
-    if memo is not None and score_mod is None and not dropout_p:
-        call = _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias,
-                     q_offset, kv_lengths, return_lse)
+    if not dropout_p:
+        # The mask of a model keeps its calls itself.
+        memo = getattr(mask_mod, "memo", _memo)
+        mods = score_mod, mask_mod if memo is _memo else None
+        call = _open(memo, q, k, v, scale, causal, window, softcap, sinks,
+                     bias, q_offset, kv_lengths, return_lse,
+                     () if mods == (None, None) else mods)
     found = call and call.run()
     if not found:
         found = _attend(q, k, v, scale, causal, window, softcap, sinks, bias,
                         score_mod, mask_mod, q_offset, kv_lengths, return_lse,
-                        dropout_p, generator, call and call.note)
+                        dropout_p, generator, call)
     output, lse = found
     if layout == "bshd":
         output = output.transpose(1, 2)
@@ -104,7 +106,7 @@ def attention(
 
 
 def _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias, q_offset,
-          kv_lengths, return_lse):
+          kv_lengths, return_lse, mods):
     """Returns the call of `attention` with these arguments, None if it cannot be kept
     in a memo."""
     tensors, numbers = [q, k, v], []
@@ -126,11 +128,11 @@ def _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias, q_offset,
         # Its sign and its size shape no text.
         numbers.append(q_offset)
         options.append("number")
-    return memo.open(tensors, numbers, ("attention", *options))
+    return memo.open(tensors, numbers, ("attention", *options), mods)
 
 
 def _attend(q, k, v, scale, causal, window, softcap, sinks, bias, score_mod, mask_mod,
-            q_offset, kv_lengths, return_lse, dropout_p, generator, note):
+            q_offset, kv_lengths, return_lse, dropout_p, generator, call):
     """Checks the arguments of `attention`, makes mods of them, and returns the output
     and the log-sum-exp."""
     _flex._check_inputs(q, k, v, True, None)
@@ -159,7 +161,7 @@ def _attend(q, k, v, scale, causal, window, softcap, sinks, bias, score_mod, mas
     output, lse, _ = _flex.attend(
         q, k, v, _chain(scores), _flex.and_masks(*masks) if masks else None,
         scale, wants_lse=return_lse, dropout_p=dropout_p, generator=generator,
-        note=note, sinks=sinks)
+        call=call, sinks=sinks)
     return output, lse
 
 
@@ -334,7 +336,7 @@ def scaled_dot_product_attention(
         output, _, _ = _flex.attend(
             query, key, value, score_mod,
             _flex.and_masks(*masks) if masks else None, scale,
-            dropout_p=dropout_p, note=call and call.note)
+            dropout_p=dropout_p, call=call)
     if has_heads:
         return output.reshape(*batch, *output.shape[1:])
     return output.reshape(*batch, *output.shape[2:])

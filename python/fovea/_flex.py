@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import typing
@@ -25,6 +26,7 @@ except ImportError:
 
 from . import _dropout, _operator
 from ._library import Error
+from ._memo import Memo, cast_as_autocast
 from ._trace import Tracer
 from ._values import ELEMENTS
 
@@ -41,6 +43,10 @@ MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 _LARGE_BLOCK = 1 << 30
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+_SCALES = (float, int, type(None))
+
+_memo = Memo()
 
 
 def flex_attention(
@@ -76,8 +82,8 @@ def flex_attention(
     score_mod: `(score, b, h, q_idx, kv_idx) -> score`, a function of 0-d
         tensors as for PyTorch. The score is f32 (f64 if an operand is),
         coordinates are integers of 64 bits. Tensors that it closes over may
-        require gradients. It is traced at every call; docs/python.md lists
-        what it may use. A captured tensor is indexed as PyTorch does it, with
+        require gradients. It is traced unless all that it reads is known to be
+        as in a call before; docs/python.md lists what it may use. A captured tensor is indexed as PyTorch does it, with
         negative indices from the end; an index that data decide is clamped to
         the tensor.
     block_mask: a BlockMask, of which the `mask_mod` is used, or the table of
@@ -115,10 +121,16 @@ def flex_attention(
     _check_dropout(dropout_p)
     wants_max = return_aux is not None and return_aux.max_scores
     wants_lse = return_aux.lse if return_aux is not None else return_lse
-    output, lse, max_scores = attend(
+    call = None
+    if not dropout_p and not wants_max and deterministic is None and (
+            type(scale) in _SCALES and key.shape[0] == query.shape[0]):
+        call = _memo.open([query, key, value], [], (scale, wants_lse),
+                          (score_mod, mask_mod))
+    found = call and call.run()
+    output, lse, max_scores = (*found, None) if found else attend(
         query, key, value, score_mod, mask_mod, scale, wants_lse=wants_lse,
         wants_max=wants_max, dropout_p=dropout_p, generator=generator,
-        deterministic=deterministic)
+        deterministic=deterministic, call=call)
     if return_aux is not None:
         return output, AuxOutput(lse=lse, max_scores=max_scores)
     return (output, lse) if return_lse else output
@@ -148,10 +160,10 @@ def trace(
 
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
            wants_max=False, dropout_p=0.0, generator=None, deterministic=None,
-           note=None, sinks=None):
+           call=None, sinks=None):
     """Computes attention on operands that have been checked. Returns the
     output, the log-sum-exp and the largest scores, None for what is not
-    wanted. `note` is called with what the call became, see _memo.py. `sinks`
+    wanted. `call` is told what the call became, see _memo.py. `sinks`
     gives each head the score of one more key, whose value is 0."""
     if torch.compiler.is_dynamo_compiling() and compiles_to_graph() and (
             not dropout_p):
@@ -162,7 +174,7 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
             output, lse = _add_sinks(output, lse, sinks)
         return output, lse if wants_lse else None, most
     return _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                       wants_max, dropout_p, generator, deterministic, note, sinks)
+                       wants_max, dropout_p, generator, deterministic, call, sinks)
 
 
 def find_sink_type(query, key, value):
@@ -205,7 +217,7 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
 # Mods and their closures are no operands of a graph that Dynamo could hold.
 @torch._dynamo.disable
 def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
-                wants_max, dropout_p, generator, deterministic, note, sinks):
+                wants_max, dropout_p, generator, deterministic, call, sinks):
     query, key, value = cast_as_autocast(query, key, value)
     if key.shape[0] != query.shape[0]:
         key, value = (x.expand(query.shape[0], *x.shape[1:])
@@ -213,9 +225,11 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     tracer = Tracer(query, key, value)
     if sinks is not None:
         tracer.start_from(sinks)
-    tracer.trace(score_mod, mask_mod)
+    with call.watch() if call else contextlib.nullcontext():
+        tracer.trace(score_mod, mask_mod)
     tracer.lift_integers()
-    captures = [_move(x, query.device) for x in tracer.captures]
+    given = tracer.captures
+    captures = [_move(x, query.device) for x in given]
     tensors = (query, key, value, *captures)
     grows = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     lse_type = None
@@ -225,8 +239,8 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     scale = find_scale(query, scale)
     text = tracer.write(scale, lse_type, dropout_p)
     numbers = tracer.numbers
-    if note:
-        note(text, captures, numbers, grows, wants_lse)
+    if call:
+        call.note(text, given, numbers, grows, wants_lse)
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
     deterministic = bool(deterministic)
@@ -266,17 +280,6 @@ def find_scale(query, scale):
 def _move(capture, device):
     """A number that is a tensor of the CPU goes to the device."""
     return capture if capture.device == device else capture.to(device)
-
-
-def cast_as_autocast(*tensors):
-    """Returns tensors as autocast wants operands of attention: in its type, if
-    they are f32 or smaller."""
-    device = tensors[0].device.type
-    if not torch.amp.is_autocast_available(device) or (
-            not torch.is_autocast_enabled(device)):
-        return tensors
-    dtype = torch.get_autocast_dtype(device)
-    return [x if x.dtype == torch.float64 else x.to(dtype) for x in tensors]
 
 
 #--- Checks -------------------------------------------------------------------

@@ -129,7 +129,7 @@ FUNCTIONS = {}
 METHODS = {}
 
 #: Attributes of tensors that are no functions, by name.
-_ATTRIBUTES = {
+ATTRIBUTES = {
     "dtype": lambda self: DTYPES[self.type],
     "device": lambda self: self.region.device,
     "ndim": lambda self: len(self.shape),
@@ -173,7 +173,7 @@ class Traced:
         return call(handler, name, args, kwargs or {})
 
     def __getattr__(self, name):
-        attribute = _ATTRIBUTES.get(name)
+        attribute = ATTRIBUTES.get(name)
         if attribute is not None:
             return attribute(self)
         handler = None if name.startswith("__") else (
