@@ -160,8 +160,8 @@ def test_names_of_the_pass():
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_sdpa(without_inductor, dynamic):
     def model(q, k, v):
-        mask = torch.where(torch.ones(q.shape[2], k.shape[2]).tril() > 0, 0.0,
-                           -1e9)
+        mask = torch.where(torch.ones(q.shape[2], k.shape[2],
+                                      device=q.device).tril() > 0, 0.0, -1e9)
         one = scaled_dot_product_attention(q, k, v, mask)
         return scaled_dot_product_attention(one, k, v, is_causal=True) + one
 
@@ -348,8 +348,9 @@ def _group(x):
 
 
 def _mask(q, k):
-    i, j = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
-    return torch.where(i >= j, 0.0, torch.finfo(torch.float32).min)
+    # Within a graph the default device is not that of the tests in all versions.
+    i, j = (torch.arange(x.shape[-2], device=q.device) for x in (q, k))
+    return torch.where(i[:, None] >= j, 0.0, torch.finfo(torch.float32).min)
 
 
 def _join_sinks(q, scores):
@@ -478,7 +479,7 @@ OTHER = {
     "an einsum over keys of all heads": lambda q, k, v: torch.einsum(
         "bhij,bgjd->bhid", torch.softmax(q @ k.mT, -1), v),
     "an einsum of three": lambda q, k, v: torch.einsum(
-        "bhij,bhjd,h->bhid", torch.softmax(q @ k.mT, -1), v, torch.ones(4)),
+        "bhij,bhjd,h->bhid", torch.softmax(q @ k.mT, -1), v, torch.ones(4, device=q.device)),
     "a difference of scores": lambda q, k, v: torch.softmax(
         q.mean(-1, True) - q @ k.mT, -1) @ v,
     "a cap on keys of one sequence": lambda q, k, v: torch.softmax(torch.tanh(
