@@ -121,16 +121,10 @@ def flex_attention(
     _check_dropout(dropout_p)
     wants_max = return_aux is not None and return_aux.max_scores
     wants_lse = return_aux.lse if return_aux is not None else return_lse
-    call = None
-    if not dropout_p and not wants_max and deterministic is None and (
-            type(scale) in _SCALES and key.shape[0] == query.shape[0]):
-        call = _memo.open([query, key, value], [], (scale, wants_lse),
-                          (score_mod, mask_mod))
-    found = call and call.run()
-    output, lse, max_scores = (*found, None) if found else attend(
+    output, lse, max_scores = attend(
         query, key, value, score_mod, mask_mod, scale, wants_lse=wants_lse,
         wants_max=wants_max, dropout_p=dropout_p, generator=generator,
-        deterministic=deterministic, call=call)
+        deterministic=deterministic)
     if return_aux is not None:
         return output, AuxOutput(lse=lse, max_scores=max_scores)
     return (output, lse) if return_lse else output
@@ -163,7 +157,8 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
            call=None, sinks=None):
     """Computes attention on operands that have been checked. Returns the
     output, the log-sum-exp and the largest scores, None for what is not
-    wanted. `call` is told what the call became, see _memo.py. `sinks`
+    wanted. `call` is the call of a memo that did not know it, see _memo.py; if
+    None, that of this module's memo. `sinks`
     gives each head the score of one more key, whose value is 0."""
     if torch.compiler.is_dynamo_compiling() and compiles_to_graph() and (
             not dropout_p):
@@ -173,6 +168,16 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
         if sinks is not None:
             output, lse = _add_sinks(output, lse, sinks)
         return output, lse if wants_lse else None, most
+    if call is None and not dropout_p and not wants_max and deterministic is None and (
+            type(scale) in _SCALES and key.shape[0] == query.shape[0]):
+        tensors = [query, key, value]
+        if sinks is not None:
+            tensors.append(sinks)
+        call = _memo.open(tensors, [], (scale, wants_lse, sinks is not None),
+                          (score_mod, mask_mod))
+        found = call and call.run()
+        if found:
+            return *found, None
     return _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
                        wants_max, dropout_p, generator, deterministic, call, sinks)
 

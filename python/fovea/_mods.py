@@ -27,7 +27,7 @@ from . import _vectors  # noqa: F401, with _functions fills in FUNCTIONS
 from ._bytecode import CELL, GLOBAL, find_reads
 from ._functions import find_region
 from ._native import PLAIN
-from ._values import ATTRIBUTES, FUNCTIONS, METHODS, Traced
+from ._values import ATTRIBUTES, FUNCTIONS, METHODS, Number, Traced
 
 #: As many codes as are known.
 _MOST = 4096
@@ -82,7 +82,7 @@ _LISTS = frozenset((tuple, list, torch.Size))
 #: Types of values that have no attributes but of their type, or whose attributes are
 #: checked.
 _LEAVES = _VALUES | _LISTS | {
-    *PLAIN, float, dict, functools.partial, types.FunctionType, types.MethodType,
+    *PLAIN, float, dict, Number, functools.partial, types.FunctionType, types.MethodType,
     types.BuiltinFunctionType}
 
 #: Descriptors that do nothing but to read a field.
@@ -159,6 +159,12 @@ class _Reader:
             key += (kind, at)
         elif kind in _VALUES:
             key += (kind, value)
+        elif kind is Number:
+            if type(value.number) is not int:
+                raise _Unknown
+            # Two of one number are two operands.
+            at = self._seen.setdefault(id(value), len(key))
+            key += (kind, at, value.number)
         elif kind is float:
             # 0.0 equals -0.0.
             key += (kind, value if value else str(value))

@@ -13,7 +13,7 @@ import warnings
 
 import torch
 
-from . import _attention, _flex, _operator
+from . import _attention, _flex, _operator, _varlen
 from ._orders import SWAPPED, find_order
 from ._trace import Tracer
 
@@ -165,4 +165,5 @@ def activate():
         warnings.filterwarnings("ignore", "Warning only once for all operators")
         for kernel in kernels:
             _register(library, *kernel)
+        _varlen.register(library)
     return _Handle(library)

@@ -17,7 +17,7 @@ operator `fovea::attention`, which has gradients of its own; everything else is
 compiled by inductor. Sizes may be dynamic.
 
 Without torch.compile, `use_for_sdpa()` puts Fovea behind PyTorch's
-`scaled_dot_product_attention`, in the place of its flash attention.
+`scaled_dot_product_attention` and `varlen_attn`, in the place of its flash attention.
 """
 
 import functools
@@ -138,6 +138,9 @@ def use_for_sdpa():
     decides what that is: on the CPU f16, bf16, f32 and f64 of rank 4, with a
     mask that requires no gradient, without dropout; on CUDA devices f16 and
     bf16 without a mask. Calls with dropout, and others, stay PyTorch's.
+
+    So is what `torch.nn.attention.varlen.varlen_attn` computes of packed sequences:
+    with a window, a paged cache and gradients as it has them, on the CPU too.
 
     It is `torch.nn.attention.activate_flash_attention_impl("fovea")`, a name
     that the import of this module registers. Undone by

@@ -141,6 +141,33 @@ def test_attention(check):
     assert check.traces == 1
 
 
+def test_flash(check):
+    """Functions that are made of mods."""
+    q, k, v = make_qkv(9, 9)
+    for turn in range(2):
+        starts = torch.tensor([0, 2 + turn, 9], dtype=torch.int32, device=DEVICE)
+        ids = torch.arange(9, device=DEVICE) >= 2 + turn
+        packed = [x[0].transpose(0, 1) for x in (q, k, v)]
+        sinks = randn(4, seed=turn)
+        output, lse = fovea.flash_attn_varlen_func(
+            *packed, starts, starts, causal=True, return_softmax_lse=True)
+        mod = lambda b, h, i, j: (ids[i] == ids[j]) & (i >= j)
+        exact, exact_lse, _ = reference(q[:1], k[:1], v[:1], None, mod)
+        compare(output.transpose(0, 1)[None], exact)
+        compare(lse[None], exact_lse)
+        compare(fovea.flash_attn_varlen_func(*packed, starts, starts, causal=True,
+                                             s_aux=sinks).transpose(0, 1)[None],
+                exact * torch.sigmoid(exact_lse - sinks[:, None])[..., None])
+    assert check.traces == 2
+    for length in (7, 7, 5):
+        # Where the last query is, is an operand.
+        part = [x.transpose(1, 2) for x in (q[:, :, :length], k, v)]
+        compare(fovea.flash_attn_func(*part, causal=True).transpose(1, 2),
+                reference(q[:, :, :length], k, v, None,
+                          lambda b, h, i, j: i + 9 - length >= j)[0])
+    assert check.traces == 2
+
+
 def test_block_mask(check):
     """A BlockMask has a mod, or is a table."""
     for _ in range(2):
@@ -567,6 +594,31 @@ def sign_of_zero():
     return mod, change
 
 
+def lifted_number():
+    from fovea._values import Number
+    number = Number(1)
+    mod = lambda b, h, q, kv: q + number >= kv
+    mod.plain = lambda b, h, q, kv: q + number.number >= kv
+    return mod, lambda: setattr(number, "number", 3)
+
+
+def lifted_numbers_that_were_one():
+    """Each is an operand of its own, equal or not."""
+    from fovea._values import Number
+    one = other = Number(1)
+
+    def mod(b, h, q, kv):
+        return (q + one >= kv) & (q <= kv + other)
+
+    mod.plain = lambda b, h, q, kv: (q + one.number >= kv) & (q <= kv + other.number)
+
+    def change():
+        nonlocal other
+        other = Number(4)
+
+    return mod, change
+
+
 def function_in_a_function():
     width = 2
 
@@ -750,7 +802,8 @@ READS = [
     global_function, global_function_of_the_same_code, global_in_front_of_a_builtin,
     global_number, import_of_a_module, item_of_a_dictionary, item_of_a_list,
     item_of_a_nested_list, keyword_default, kind_of_a_number, length_in_a_tensor,
-    list_of_functions, list_that_is_sorted, method_hidden_by_an_attribute,
+    lifted_number, lifted_numbers_that_were_one, list_of_functions, list_that_is_sorted,
+    method_hidden_by_an_attribute,
     method_of_a_class, method_of_an_attribute, method_that_is_replaced, name_in_globals,
     number_from_a_part_of_a_tensor, number_in_a_tensor, object_of_an_attribute,
     object_that_is_called, order_of_a_dictionary, other_object, partial,
