@@ -68,8 +68,12 @@ AttentionShape AttentionShape::get(AttentionBackwardOp op) {
 int64_t fovea::countPairProducts(int64_t parts, machine::TargetAttr target) {
   if (parts == 1 && target.multipliesPairs())
     return 1;
-  // Dot products are not three times as fast as vectors of f32.
-  return parts == 2 && target.hasMatrixTiles() ? 3 : 0;
+  // The product of the lesser parts is too small to count.
+  constexpr int64_t kProducts = 3;
+  return parts == 2 && target.hasMatrixTiles() &&
+                 target.getMatrixPeak() > kProducts * target.getPeak()
+             ? kProducts
+             : 0;
 }
 
 double fovea::estimateVisible(Region &mask, int64_t queries, int64_t keys) {

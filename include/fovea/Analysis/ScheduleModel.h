@@ -49,8 +49,9 @@ struct AttentionShape {
 };
 
 /// Returns how many products of matrices in bf16 a host computes for each of an
-/// attention on operands of `parts` parts in bf16: one for bf16, three for f16,
-/// and 0 where vectors of the accumulation type multiply.
+/// attention on operands of `parts` parts in bf16: one for bf16, three for f16
+/// where these are faster than one in f32, and 0 where vectors of the
+/// accumulation type multiply.
 int64_t countPairProducts(int64_t parts, machine::TargetAttr target);
 
 /// Returns the fraction of the keys, in [0, 1], that lie between the bounds

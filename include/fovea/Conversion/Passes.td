@@ -178,7 +178,8 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
     a block's keys with pairs of keys. One group of queries after the other takes
     the steps up to the scores' gradients, which are rounded to bf16 with the
     probabilities; sums of a block's keys over all queries, and of the queries
-    over the block's keys, stay in tiles until they are added.
+    over the block's keys, stay in tiles until they are added. All copies have
+    two parts where operands are in f16.
 
     Other keys and values of another element type, or without contiguous
     features, are converted block by block into scratch. Scratch of fixed size is on the stack of

@@ -51,6 +51,7 @@ private:
                        Value valueRows);
   void storeRounded(mlir::ValueRange vectors, Value target, Value key);
   void clearRounded(IndexRange keys);
+  Tiles getTiles() { return Tiles(block, parts); }
   /// Returns the block's number of keys in whole tiles.
   Value getWholeKeys() {
     return b.mul(b.ceilDiv(block.keys, Tiles::kDepth), Tiles::kDepth);
@@ -65,6 +66,7 @@ private:
   mlir::FloatType type;
   mlir::MemRefType packed; ///< [1][group][feature][query of the group]
   bool hasTiles;           ///< products are by matrix tiles
+  int64_t parts;           ///< in bf16, of numbers that matrix tiles multiply
   int64_t queries;         ///< of the tile
   ScoreBlock block;
   int64_t blockKeys;
@@ -84,9 +86,9 @@ private:
   /// What the probabilities have yet to multiply scores with, or null.
   Value factor = {};
 
-  // For matrix tiles, in bf16: rows of keys and values where there are fewer
-  // than a tile has; pairs of keys, queries and gradients; P and S as
-  // [key][query], and S as [query][key].
+  // For matrix tiles, in bf16, with their parts as MatrixTiles.h says: rows of
+  // keys and values that are not read where they lie; pairs of keys, queries
+  // and gradients; P and S as [key][query], and S as [query][key].
   Value keyRows = {}, valueRows = {}, keyPairs = {}, queryPairs = {},
         gradientPairs = {}, weights = {}, scoreRows = {}, scoreColumns = {};
   /// Sums of 16 rows of which not all exist, of keys and of values.

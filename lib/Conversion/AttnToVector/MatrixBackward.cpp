@@ -19,7 +19,8 @@
 // queries of the tile: each sum is loaded and stored once for a block of keys.
 //
 // P and S join each query with the one 16 behind it, as the pairs of queries
-// do: two vectors are then rounded to one line without a permutation.
+// do: two vectors are then rounded to one line without a permutation. Of
+// operands in f16 they have two parts in bf16, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,24 +46,23 @@ static IndexRange intersect(KernelBuilder &b, IndexRange x, IndexRange y) {
 }
 
 void BackwardKernel::allocateMatrixScratch() {
-  Type narrow = getElementTypeOrSelf(op.getKey().getType());
   int64_t features = getFeatures(op.getKey()),
           valueFeatures = getFeatures(op.getValue());
   auto allocateNarrow = [&](int64_t rows, int64_t columns) {
-    return allocateScratch(b, op, {rows, columns}, narrow);
+    return allocateScratch(b, op, {rows, columns}, b.getBF16Type());
   };
   auto getRows = [&](Value operand) {
     return Tiles::getScratchRows(b, operand, blockKeys);
   };
   allocateBlocks(blockKeys, block.groupQueries());
-  keyRows = allocateNarrow(getRows(op.getKey()), features);
-  valueRows = allocateNarrow(getRows(op.getValue()), valueFeatures);
-  keyPairs = allocateNarrow(blockKeys / 2, 2 * features);
-  queryPairs = allocateNarrow(queries / 2, 2 * features);
-  gradientPairs = allocateNarrow(queries / 2, 2 * valueFeatures);
-  weights = allocateNarrow(blockKeys, queries);
-  scoreRows = allocateNarrow(blockKeys, queries);
-  scoreColumns = allocateNarrow(queries, blockKeys);
+  keyRows = allocateNarrow(getRows(op.getKey()), parts * features);
+  valueRows = allocateNarrow(getRows(op.getValue()), parts * valueFeatures);
+  keyPairs = allocateNarrow(parts * blockKeys / 2, 2 * features);
+  queryPairs = allocateNarrow(parts * queries / 2, 2 * features);
+  gradientPairs = allocateNarrow(parts * queries / 2, 2 * valueFeatures);
+  weights = allocateNarrow(blockKeys, parts * queries);
+  scoreRows = allocateNarrow(blockKeys, parts * queries);
+  scoreColumns = allocateNarrow(queries, parts * blockKeys);
   keySums = allocate(kSide, features);
   valueSums = allocate(kSide, valueFeatures);
 }
@@ -75,7 +75,7 @@ void BackwardKernel::packQueryPairs(Value keys) {
   keptQueries =
       intersect(b, block.getQueries(zero, std::numeric_limits<int32_t>::max()),
                 {zero, block.rows});
-  Tiles tiles(block);
+  Tiles tiles = getTiles();
   for (auto [operand, pairs] : {std::pair(op.getQuery(), queryPairs),
                                 std::pair(op.getGradient(), gradientPairs)})
     tiles.packPairs(operand, {zero, zero, zero}, keptQueries, block.rows,
@@ -84,23 +84,25 @@ void BackwardKernel::packQueryPairs(Value keys) {
 
 /// Writes a group's vectors of row `key` to `target`, rounded.
 void BackwardKernel::storeRounded(ValueRange vectors, Value target, Value key) {
-  Tiles tiles(block);
-  for (size_t v = 0; v < vectors.size(); v += 2) {
-    Value pairs = emitNarrowPairs(b, vectors[v], vectors[v + 1]);
-    b.store(vector::BitCastOp::create(b, tiles.line, pairs), target,
-            {key, b.add(firstQuery, int64_t(v) * kSide)});
-  }
+  Tiles tiles = getTiles();
+  for (size_t v = 0; v < vectors.size(); v += 2)
+    for (auto [part, pairs] :
+         llvm::enumerate(emitPairParts(b, vectors[v], vectors[v + 1], parts)))
+      b.store(vector::BitCastOp::create(b, tiles.line, pairs), target,
+              {key, b.add(firstQuery,
+                          int64_t(part) * queries + int64_t(v) * kSide)});
 }
 
 /// Sets the rows of P and S that the group does not keep to zero: those outside
 /// of `keys`.
 void BackwardKernel::clearRounded(IndexRange keys) {
-  Tiles tiles(block);
-  Value zeros = b.constant(tiles.line, 0.0);
+  Value zeros = b.constant(getTiles().line, 0.0);
   auto clear = [&](Value key) {
     for (Value target : {weights, scoreRows})
-      for (int64_t query = 0; query < block.groupQueries(); query += kDepth)
-        b.store(zeros, target, {key, b.add(firstQuery, query)});
+      for (int64_t part = 0; part < parts; ++part)
+        for (int64_t query = 0; query < block.groupQueries(); query += kDepth)
+          b.store(zeros, target,
+                  {key, b.add(firstQuery, part * queries + query)});
   };
   b.loop(b.index(0), keys.first, 1, clear);
   b.loop(keys.end, getWholeKeys(), 1, clear);
@@ -110,16 +112,16 @@ void BackwardKernel::clearRounded(IndexRange keys) {
 /// S. `keys` and `values` are the block's rows.
 void BackwardKernel::emitMatrixGroup(Value firstKey, Value group, Value keys,
                                      Value values) {
-  Tiles tiles(block);
+  Tiles tiles = getTiles();
   Value zero = b.index(0);
   auto multiply = [&](Value left, Value packed, int64_t features,
                       Value result) {
     block.forGroups([&](Value column, IndexRange range) {
       tiles.multiplyKeys(
           left, features,
-          [&](int64_t v, Value feature, int64_t) -> Tiles::Place {
-            return {packed,
-                    {zero, group, b.floorDiv(feature, 2), b.index(v * kDepth)}};
+          [&](int64_t v, Value feature, int64_t part) -> Tiles::Place {
+            Value pair = b.floorDiv(b.add(feature, part * features), 2);
+            return {packed, {zero, group, pair, b.index(v * kDepth)}};
           },
           result, column, range);
     });
@@ -154,7 +156,7 @@ void BackwardKernel::emitMatrixGroup(Value firstKey, Value group, Value keys,
 void BackwardKernel::addToRows(
     Value sum, Value firstRow, Value rows, Value scratch, Value left,
     Value right, llvm::function_ref<IndexRange(Value row)> getDepth) {
-  Tiles tiles(block);
+  Tiles tiles = getTiles();
   Value zero = b.index(0);
   int64_t features = getFeatures(sum);
   auto line = VectorType::get({kSide}, type);
@@ -191,7 +193,7 @@ void BackwardKernel::addToRows(
 }
 
 void BackwardKernel::emitMatrixBlock(Value firstKey) {
-  Tiles tiles(block);
+  Tiles tiles = getTiles();
   Value zero = b.index(0);
   Value place[] = {zero, zero, firstKey};
   Value keys = tiles.getRows(op.getKey(), place, block.keys, keyRows);
@@ -216,7 +218,10 @@ void BackwardKernel::emitMatrixBlock(Value firstKey) {
              Value zeros = b.constant(tiles.line, 0.0);
              b.loop(zero, b.index(block.groupQueries()), 1, [&](Value query) {
                b.loop(zero, getWholeKeys(), kDepth, [&](Value key) {
-                 b.store(zeros, scoreColumns, {b.add(firstQuery, query), key});
+                 for (int64_t part = 0; part < parts; ++part)
+                   b.store(zeros, scoreColumns,
+                           {b.add(firstQuery, query),
+                            b.add(key, part * blockKeys)});
                });
              });
            });

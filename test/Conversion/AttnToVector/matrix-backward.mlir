@@ -122,3 +122,32 @@ func.func @strided(%q: memref<1x1x64x32xbf16>, %k: memref<1x1x64x32xbf16, stride
       }
   return
 }
+
+// -----
+
+// In f16 keys and values, too, are copied in two parts, and so are P and S: three
+// products of tiles for each.
+
+// CHECK-LABEL: func @half
+// CHECK-SAME: %[[PQ:[a-z0-9]*]]: memref<1x1x32x128xbf16>
+// CHECK-DAG: %[[WEIGHTS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<32x128xbf16>
+// CHECK-DAG: %[[PAIRS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<64x64xbf16>
+// CHECK: amx.tile_load %{{.*}} : memref<32x64xbf16> into
+// CHECK: amx.tile_load %[[PQ]]
+// CHECK-COUNT-12: amx.tile_mulf
+// CHECK-NEXT: amx.tile_store
+// CHECK: vector.store {{.*}}, %[[WEIGHTS]]
+// CHECK: vector.store {{.*}}, %[[WEIGHTS]]
+// CHECK: amx.tile_load %[[WEIGHTS]]
+// CHECK: amx.tile_load %[[PAIRS]]
+// CHECK-COUNT-6: amx.tile_mulf
+func.func @half(%q: memref<1x1x64x32xf16>, %k: memref<1x1x32x32xf16>, %l: memref<1x1x64xf32>,
+    %pq: memref<1x1x32x128xbf16>, %dq: memref<1x1x64x32xf32>, %dk: memref<1x1x32x32xf32>) {
+  attn.online_backward scale(0.125)
+      packed(%pq, %pq : memref<1x1x32x128xbf16>, memref<1x1x32x128xbf16>)
+      ins(%q, %q, %k, %k, %l, %l
+          : memref<1x1x64x32xf16>, memref<1x1x64x32xf16>, memref<1x1x32x32xf16>,
+            memref<1x1x32x32xf16>, memref<1x1x64xf32>, memref<1x1x64xf32>)
+      outs(%dq, %dk, %dk : memref<1x1x64x32xf32>, memref<1x1x32x32xf32>, memref<1x1x32x32xf32>)
+  return
+}

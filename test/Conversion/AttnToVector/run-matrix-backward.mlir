@@ -14,9 +14,24 @@
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=amx --entry=outside --random=7 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=native --entry=causal --random=1 --check --opt-level=0 | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --grad --arch=amx --entry=absent --random=1 | FileCheck %s --check-prefix=ABSENT
+// In f16, whose numbers are two parts in bf16.
+// RUN: sed s/bf16/f16/g %s > %t.mlir
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --grad --arch=amx --entry=causal --random=1 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --grad --arch=amx --entry=wide --random=2 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --grad --arch=amx --entry=region --random=3 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --grad --arch=amx --entry=dropped --random=4 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --grad --arch=amx --entry=window --random=5 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --grad --arch=amx --entry=few --random=6 --dims=5 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --grad --arch=amx --entry=few --random=6 --dims=131 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --grad --arch=amx --entry=outside --random=7 --check | FileCheck %s --check-prefixes=CHECK,HALF
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: error:
+// An error of a single part would be 2e-3 and more.
+// HALF: check: result 1: {{.*}} relative {{[0-9.]+e-0[4-9]|0.000[0-9]+}} (
+// HALF: check: result 2: {{.*}} relative {{[0-9.]+e-0[4-9]|0.000[0-9]+}} (
+// HALF: check: result 3: {{.*}} relative {{[0-9.]+e-0[4-9]|0.000[0-9]+}} (
+// HALF-NOT: error:
 
 // Grouped heads; queries and keys that no tile divides.
 func.func @causal(%q: tensor<2x4x100x64xbf16>, %k: tensor<2x2x100x64xbf16>, %v: tensor<2x2x100x32xbf16>) -> tensor<2x4x100x32xbf16> {

@@ -645,6 +645,27 @@ func.func @online_backward_pairs_type(%pq: memref<1x1x16x64xbf16>, %q: memref<1x
 
 // -----
 
+func.func @online_backward_pairs_element(%pq: memref<1x1x16x64xbf16>, %q: memref<1x1x8x32xf32>, %l: memref<1x1x8xf32>, %dq: memref<1x1x8x32xf32>) {
+  // expected-error@+1 {{expects a query that is packed in pairs to be in bf16 or f16, but it is 'memref<1x1x8x32xf32>'}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x16x64xbf16>, memref<1x1x16x64xbf16>)
+    ins(%q, %q, %q, %q, %l, %l : memref<1x1x8x32xf32>, memref<1x1x8x32xf32>, memref<1x1x8x32xf32>, memref<1x1x8x32xf32>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%dq, %dq, %dq : memref<1x1x8x32xf32>, memref<1x1x8x32xf32>, memref<1x1x8x32xf32>)
+  return
+}
+
+// -----
+
+// Two parts of 32 features are 32 pairs.
+func.func @online_backward_pairs_half(%pq: memref<1x1x16x64xbf16>, %q: memref<1x1x8x32xf16>, %l: memref<1x1x8xf32>, %dq: memref<1x1x8x32xf32>) {
+  // expected-error@+1 {{expects packed pairs to have a static multiple of 32 pairs of features and of 16 queries, but they are 'memref<1x1x16x64xbf16>'}}
+  attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x16x64xbf16>, memref<1x1x16x64xbf16>)
+    ins(%q, %q, %q, %q, %l, %l : memref<1x1x8x32xf16>, memref<1x1x8x32xf16>, memref<1x1x8x32xf16>, memref<1x1x8x32xf16>, memref<1x1x8xf32>, memref<1x1x8xf32>)
+    outs(%dq, %dq, %dq : memref<1x1x8x32xf32>, memref<1x1x8x32xf32>, memref<1x1x8x32xf32>)
+  return
+}
+
+// -----
+
 func.func @online_backward_heads(%pq: memref<1x1x64x16xf32>, %q: memref<1x1x8x64xf32>, %k: memref<1x2x8x64xf32>, %l: memref<1x1x8xf32>, %dk: memref<1x1x8x64xf32>) {
   // expected-error@+1 {{expects one head, but key is 'memref<1x2x8x64xf32>'}}
   attn.online_backward scale(1.0) packed(%pq, %pq : memref<1x1x64x16xf32>, memref<1x1x64x16xf32>)

@@ -83,6 +83,36 @@ func.func @backward(%q: tensor<1x1x100x64xbf16>, %do: tensor<1x1x100x32xbf16>, %
   return %r#0 : tensor<1x1x100x64xf32>
 }
 
+// Those in f16 are packed in two parts.
+
+// CHECK-LABEL: func @backward_half
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: tensor<1x1x100x64xf16>, %[[DO:[a-z0-9]*]]: tensor<1x1x100x32xf16>
+// CHECK-NOT: arith.extf
+// CHECK: attn.pack_query by 1.000000e+00 ins({{.*}} : tensor<1x1x?x64xf16>) outs({{.*}} : tensor<1x1x64x128xbf16>)
+// CHECK: attn.pack_query by 1.000000e+00 ins({{.*}} : tensor<1x1x?x32xf16>) outs({{.*}} : tensor<1x1x32x128xbf16>)
+// CHECK: attn.online_backward {{.*}} packed({{.*}} : tensor<1x2x64x128xbf16>, tensor<1x2x32x128xbf16>) ins(%[[Q]], %[[DO]],
+func.func @backward_half(%q: tensor<1x1x100x64xf16>, %do: tensor<1x1x100x32xf16>, %k: tensor<1x1x70x64xf16>, %v: tensor<1x1x70x32xf16>,
+    %l: tensor<1x1x100xf32>, %dq: tensor<1x1x100x64xf32>, %dk: tensor<1x1x70x64xf32>, %dv: tensor<1x1x70x32xf32>) -> tensor<1x1x100x64xf32> {
+  %r:3 = attn.online_backward scale(0.125)
+      ins(%q, %do, %k, %v, %l, %l : tensor<1x1x100x64xf16>, tensor<1x1x100x32xf16>, tensor<1x1x70x64xf16>, tensor<1x1x70x32xf16>, tensor<1x1x100xf32>, tensor<1x1x100xf32>)
+      outs(%dq, %dk, %dv : tensor<1x1x100x64xf32>, tensor<1x1x70x64xf32>, tensor<1x1x70x32xf32>)
+      -> tensor<1x1x100x64xf32>, tensor<1x1x70x64xf32>, tensor<1x1x70x32xf32>
+  return %r#0 : tensor<1x1x100x64xf32>
+}
+
+// Gradients in another type than the queries' stay in vectors.
+
+// CHECK-LABEL: func @backward_mixed
+// CHECK: attn.online_backward {{.*}} packed({{.*}} : tensor<1x7x64x16xf32>, tensor<1x7x32x16xf32>)
+func.func @backward_mixed(%q: tensor<1x1x100x64xf16>, %do: tensor<1x1x100x32xbf16>, %k: tensor<1x1x70x64xf16>, %v: tensor<1x1x70x32xf16>,
+    %l: tensor<1x1x100xf32>, %dq: tensor<1x1x100x64xf32>, %dk: tensor<1x1x70x64xf32>, %dv: tensor<1x1x70x32xf32>) -> tensor<1x1x100x64xf32> {
+  %r:3 = attn.online_backward scale(0.125)
+      ins(%q, %do, %k, %v, %l, %l : tensor<1x1x100x64xf16>, tensor<1x1x100x32xbf16>, tensor<1x1x70x64xf16>, tensor<1x1x70x32xf16>, tensor<1x1x100xf32>, tensor<1x1x100xf32>)
+      outs(%dq, %dk, %dv : tensor<1x1x100x64xf32>, tensor<1x1x70x64xf32>, tensor<1x1x70x32xf32>)
+      -> tensor<1x1x100x64xf32>, tensor<1x1x70x64xf32>, tensor<1x1x70x32xf32>
+  return %r#0 : tensor<1x1x100x64xf32>
+}
+
 // Values of 48 features are no whole tiles of the product with gradients.
 
 // CHECK-LABEL: func @backward_values
@@ -110,6 +140,24 @@ func.func @vectors(%q: tensor<1x1x37x64xbf16>, %k: tensor<1x1x?x64xbf16>, %v: te
       outs(%a, %m, %m : tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>)
       -> tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>
   return %r#0 : tensor<1x1x37x16xf32>
+}
+
+// -----
+
+// Three products of tiles would take longer than one of vectors.
+
+// CHECK-LABEL: func @slow_half
+// CHECK: attn.pack_query by 0.1803368801{{.*}} outs({{.*}} : tensor<1x1x64x48xf32>)
+#slow = #machine.target<"host", arch = "amx", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 2097152, bandwidth = 12000, peak = 300, matrix_peak = 900>
+module attributes {machine.target = #slow} {
+func.func @slow_half(%q: tensor<1x1x37x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x16xf16>,
+                     %a: tensor<1x1x37x16xf32>, %m: tensor<1x1x37xf32>) -> tensor<1x1x37x16xf32> {
+  %r:3 = attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : tensor<1x1x37x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x16xf16>)
+      outs(%a, %m, %m : tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>)
+      -> tensor<1x1x37x16xf32>, tensor<1x1x37xf32>, tensor<1x1x37xf32>
+  return %r#0 : tensor<1x1x37x16xf32>
+}
 }
 
 // -----

@@ -184,23 +184,29 @@ static LogicalResult verifyPacked(OnlineBackwardOp op) {
                           "queries, but it is ")
            << query.getType();
   if (op.hasQueryPairs()) {
-    if (failed(splitPairs(op, query, query, features, columns)) ||
-        failed(splitPairs(op, gradient, query, valueFeatures, gradientColumns)))
+    if (failed(verifyElementType(op, "a packed gradient", gradient,
+                                 getElementTypeOrSelf(query))))
+      return failure();
+    Type element = getElementTypeOrSelf(op.getQuery());
+    if (!countPairParts(element))
+      return op.emitOpError("expects a query that is packed in pairs to be in "
+                            "bf16 or f16, but it is ")
+             << op.getQuery().getType();
+    for (auto [name, value] :
+         {std::pair<StringRef, Value>{"gradient", op.getGradient()},
+          {"key", op.getKey()},
+          {"value", op.getValue()}})
+      if (failed(verifyElementType(op, name, value, element)))
+        return failure();
+    if (failed(splitPairs(op, query, op.getQuery(), features, columns)) ||
+        failed(splitPairs(op, gradient, op.getGradient(), valueFeatures,
+                          gradientColumns)))
       return failure();
     // Queries, too, are added up in pairs.
     if (columns % 32 != 0)
       return op.emitOpError("expects groups of packed pairs to have a multiple "
                             "of 32 queries, but they have ")
              << columns;
-    for (auto [name, value] :
-         {std::pair<StringRef, Value>{"query", op.getQuery()},
-          {"gradient", op.getGradient()},
-          {"a packed gradient", gradient},
-          {"key", op.getKey()},
-          {"value", op.getValue()}})
-      if (failed(
-              verifyElementType(op, name, value, getElementTypeOrSelf(query))))
-        return failure();
   }
   if (failed(verifySame(
           op, "head dim",

@@ -145,9 +145,10 @@ Value BackwardPacking::pack(Value rows, double factor) {
   SmallVector<Fold> sizes = {one, groups, features, width};
   Type element = type;
   if (makesPairs) {
-    sizes[2] = builder.getIndexAttr(*getConstantIntValue(features) / 2);
+    int64_t parts = countPairParts(getElementTypeOrSelf(rows));
+    sizes[2] = builder.getIndexAttr(*getConstantIntValue(features) / 2 * parts);
     sizes[3] = builder.getIndexAttr(2 * groupColumns);
-    element = getElementTypeOrSelf(rows);
+    element = builder.getBF16Type();
     // The operands stay exact; the products take the factor.
     factor = 1.0;
   }

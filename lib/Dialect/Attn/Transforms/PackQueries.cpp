@@ -269,10 +269,10 @@ static bool multipliesPairs(OnlineAttentionOp op, machine::TargetAttr target) {
 static bool multipliesPairs(OnlineBackwardOp op, machine::TargetAttr target) {
   Type query = op.getQuery().getType(), gradient = op.getGradient().getType(),
        key = op.getKey().getType(), value = op.getValue().getType();
-  return target && target.multipliesPairs() &&
-         op.getAccumulationType().isF32() &&
-         countPairParts(query, key, value) == 1 &&
-         countPairParts(gradient, value, key) == 1;
+  return target && op.getAccumulationType().isF32() &&
+         getElementTypeOrSelf(gradient) == getElementTypeOrSelf(query) &&
+         countPairParts(gradient, value, key) &&
+         countPairProducts(countPairParts(query, key, value), target);
 }
 
 /// Packs the query of `op`, outside of all loops that do not change it; in

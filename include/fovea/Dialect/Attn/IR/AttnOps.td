@@ -812,7 +812,8 @@ def OnlineBackwardOp : Attn_DestinationOp<"online_backward",
     query with the scale applied (and log2(e), if there is no score region); or,
     where all four operands are bf16, for a unit that multiplies pairs, as pairs
     of features in bf16, `[1, G, D/2 or Dv/2, 2 C]` with `C` a multiple of 32,
-    without the scale. Groups beyond `Sq` are not read. The `derivative` region has the score
+    without the scale; where they are f16, as both parts of such pairs, `[1, G, D
+    or Dv, 2 C]`. Groups beyond `Sq` are not read. The `derivative` region has the score
     region's arguments and yields the derivative of that region's result by the
     score. `scores(%x, %ds)`, instead of `captures`, are two more destinations,
     `[1, 1, Sk, Q]` with `Q = G * C`: `x`, the score given to the score region,

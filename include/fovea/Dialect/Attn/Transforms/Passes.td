@@ -418,16 +418,18 @@ def AttnPackQueries : Pass<"attn-pack-queries"> {
     If the target multiplies pairs in bf16, by AMX tiles or by dot products of
     AVX512-BF16, queries, keys and values are bf16, and head dims are multiples of
     32 (values: 16), queries are packed in pairs of features, unscaled. By AMX
-    tiles f16 is multiplied, too, as two parts in bf16.
+    tiles f16 is multiplied, too, as two parts in bf16, where the target's three
+    products in bf16 take less time than one in f32.
 
     Queries and output's gradients of an `attn.online_backward` with such a
     bound, and with one of its keys, are packed as well, in groups of vectors
     that share the numbers they are multiplied by, and the op gets the
     derivative of its score region. Gradients of captured tensors are computed
     behind it, from blocks of its scores and their gradients. It is an error if
-    the score region has no derivative. Where all operands are bf16, pairs can be
-    multiplied, and head dims of values are multiples of 32, too, both are packed
-    in pairs of features, and the op reads the others in bf16 as they are.
+    the score region has no derivative. Where pairs of all operands can be
+    multiplied, as in the forward pass, and head dims of values are multiples of
+    32, too, both are packed in pairs of features, and the op reads the others as
+    they are.
 
     An op stays unchanged if it has no such bound, is on memrefs, or is already
     packed.
