@@ -211,12 +211,38 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
         torch._dynamo.mark_static(x, -3)
         torch._dynamo.mark_static(x, -1)
     blocks = _theirs._create_empty_block_mask(query, key).as_tuple()
+    _hold_effects()
     output, lse, most = _theirs.flex_attention_hop(
         query, key, value, _theirs._identity if score_mod is None else score_mod,
         (*blocks[:-1], noop_mask if mask_mod is None else mask_mod),
         find_scale(query, scale), {"OUTPUT_MAX": wants_max})
+    _keep_effects()
     return (output, lse * math.log(2) if wants_lse else None,
             most * math.log(2) if wants_max else None)
+
+
+# While Dynamo traces the mods of PyTorch's operator, its record of changes to objects
+# becomes another. What it knows of an object from before refers to the old one, in
+# PyTorch 2.13, and does not find what is written from then on: the layers of a cache that
+# a model makes, say. So the record stays the same object, with the state of the new one.
+
+
+@torch._dynamo.assume_constant_result
+def _hold_effects():
+    """Notes Dynamo's record of changes."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    graph = InstructionTranslator.current_tx().output
+    graph._fovea_effects = graph.side_effects
+
+
+@torch._dynamo.assume_constant_result
+def _keep_effects():
+    """Puts the record that was noted in the place of the one of now."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    graph = InstructionTranslator.current_tx().output
+    effects = graph.__dict__.pop("_fovea_effects")
+    vars(effects).update(vars(graph.side_effects))
+    graph.side_effects = effects
 
 
 # Mods and their closures are no operands of a graph that Dynamo could hold.

@@ -552,3 +552,41 @@ def test_model_of_transformers(without_inductor, implementation):
     assert found.operands[1].shape == (None, 2, None, 8)
     keep = mask.bool()
     compare(found.result[keep], expected[keep].double(), 2e-5)
+
+
+@pytest.mark.parametrize("kind", ["Llama", "Gemma3"])
+def test_cache_of_transformers(without_inductor, kind):
+    """One that a model makes in the call is a part of the one graph, of all layers; a
+    step of decoding takes it from there."""
+    transformers = pytest.importorskip("transformers")
+    import fovea.transformers
+    name = "Gemma3Text" if kind == "Gemma3" else kind
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+        attn_implementation="fovea")
+    config.sliding_window = 5
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
+    tokens = torch.arange(24).reshape(2, 12)
+    mask = torch.ones_like(tokens)
+    mask[1, :3] = 0
+    torch._dynamo.utils.counters.clear()
+    with torch.no_grad():
+        compiled = torch.compile(model, backend="fovea", fullgraph=True)
+        found = compiled(tokens[:, :11], attention_mask=mask[:, :11], use_cache=True)
+        assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+        model.set_attn_implementation("eager")
+        expected = model(tokens[:, :11], attention_mask=mask[:, :11], use_cache=True)
+        keep = mask[:, :11].bool()
+        compare(found.logits[keep], expected.logits[keep].double(), 2e-5)
+        assert len(found.past_key_values.layers) == 3
+        for one, other in zip(found.past_key_values.layers,
+                              expected.past_key_values.layers):
+            assert one.is_initialized and one.dtype == other.dtype
+            assert one.get_seq_length() == other.get_seq_length() == 11
+        # Keys and values of padding are other ones behind the first layer.
+        last, wanted = (model(tokens[:, 11:], attention_mask=mask,
+                              past_key_values=x.past_key_values).logits
+                        for x in (found, expected))
+    compare(last, wanted.double(), 2e-5)
