@@ -817,6 +817,31 @@ COUNTING = [attribute_that_counts, counter, global_counter, iterator, list_that_
             list_that_is_used_up, random_number, tensor_updated_in_place]
 
 
+def test_module(check):
+    """A method of a module, whose parameters and buffers are tensors of any call."""
+    module = Module().to(DEVICE)
+    for _ in range(2):
+        first = check(module.score)
+        with torch.no_grad():
+            module.bias += 1.5
+            module.table *= 2.0
+        assert not torch.equal(check(module.score), first)
+        module.bias = torch.nn.Parameter(randn(9, seed=3))
+        check(lambda *x: module.score(*x))
+    assert check.traces == 2
+    module.width = 3
+    check(module.score)
+    module.bias.requires_grad_(False)
+    check(module.score)
+    module.table = module.table.double()
+    check(module.score)
+    assert check.traces == 3
+    # What hides a parameter.
+    module.__dict__["bias"] = torch.zeros(9, device=DEVICE, dtype=torch.float64)
+    check(module.score)
+    assert check.traces == 1
+
+
 @pytest.mark.parametrize("make", READS, ids=lambda make: make.__name__)
 def test_a_change_is_seen(check, make):
     """Whatever a mod reads may change between two calls."""
