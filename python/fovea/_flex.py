@@ -168,6 +168,9 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
         if sinks is not None:
             output, lse = _add_sinks(output, lse, sinks)
         return output, lse if wants_lse else None, most
+    if torch.compiler.is_dynamo_compiling():
+        return _attend_outside(query, key, value, score_mod, mask_mod, scale, wants_lse,
+                               wants_max, dropout_p, generator, deterministic, sinks)
     if call is None and not dropout_p and not wants_max and deterministic is None and (
             type(scale) in _SCALES and key.shape[0] == query.shape[0]):
         tensors = [query, key, value]
@@ -246,6 +249,15 @@ def _keep_effects():
 
 
 # Mods and their closures are no operands of a graph that Dynamo could hold.
+@torch._dynamo.disable
+def _attend_outside(query, key, value, score_mod, mask_mod, scale, wants_lse, wants_max,
+                    dropout_p, generator, deterministic, sinks):
+    """Computes attention between two graphs."""
+    return attend(query, key, value, score_mod, mask_mod, scale, wants_lse=wants_lse,
+                  wants_max=wants_max, dropout_p=dropout_p, generator=generator,
+                  deterministic=deterministic, sinks=sinks)
+
+
 @torch._dynamo.disable
 def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
                 wants_max, dropout_p, generator, deterministic, call, sinks):

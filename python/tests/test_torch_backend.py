@@ -315,7 +315,7 @@ def test_attention(without_inductor):
     check(model, *make_qkv(grad=True), others=[sinks], fullgraph=True)
 
 
-def test_other_backends():
+def test_other_backends(monkeypatch):
     """There the call is made between two graphs."""
     torch._dynamo.reset()
     q, k, v = make_qkv()
@@ -327,6 +327,9 @@ def test_other_backends():
     found = fovea.explain(compiled, q)
     assert len(found.kernels) == 1
     compare(found.result, model(q).double())
+    # The mod is not traced again.
+    monkeypatch.setattr("fovea._flex.Tracer", None)
+    compare(compiled(q), found.result.double())
 
 
 def test_name():
