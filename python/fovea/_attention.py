@@ -90,11 +90,17 @@ def attention(
     if not dropout_p:
         # The mask of a model keeps its calls itself.
         memo = getattr(mask_mod, "memo", _memo)
-        mods = score_mod, mask_mod if memo is _memo else None
-        call = _open(memo, q, k, v, scale, causal, window, softcap, sinks,
-                     bias, q_offset, kv_lengths, return_lse,
-                     () if mods == (None, None) else mods)
+
+        def open(memo, *mods):
+            return _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias,
+                         q_offset, kv_lengths, return_lse,
+                         () if mods == (None, None) else mods)
+
+        call = open(memo, score_mod, mask_mod if memo is _memo else None)
     found = call and call.run()
+    if call and not found and memo is not _memo:
+        # The mask of a step before may have been of the same kind.
+        found = call.run_by(open(_memo, score_mod, mask_mod))
     if not found:
         found = _attend(q, k, v, scale, causal, window, softcap, sinks, bias,
                         score_mod, mask_mod, q_offset, kv_lengths, return_lse,

@@ -283,7 +283,14 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     text = tracer.write(scale, lse_type, dropout_p)
     numbers = tracer.numbers
     if call:
-        call.note(text, given, numbers, grows, wants_lse)
+        def find_text():
+            try:
+                return tracer.trace_any_length(score_mod, mask_mod).write(
+                    scale, lse_type, dropout_p)
+            except Exception:
+                return None  # The mods need to know lengths.
+
+        call.note(text, given, tracer.lifted, grows, wants_lse, find_text)
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
     deterministic = bool(deterministic)

@@ -13,6 +13,7 @@ import contextlib
 import torch
 
 from . import _mods, _native, _operator
+from ._regions import write_length
 from ._trace import BITS
 
 #: As many calls as a memo keeps. A cache that grows by a step at a time makes a new
@@ -34,13 +35,29 @@ def cast_as_autocast(*tensors):
     return [x if x.dtype == torch.float64 else x.to(dtype) for x in tensors]
 
 
+class _Kind:
+    """The plans of calls that differ in lengths and in integers that are operands."""
+
+    __slots__ = ("plan", "plans", "is_tried")
+
+    def __init__(self):
+        #: For all of them.
+        self.plan = None
+        #: By lengths, and by the integers of mods that others wrote, where the text
+        #: depends on these.
+        self.plans = {}
+        #: It was tried to have one for all.
+        self.is_tried = False
+
+
 class Memo:
     """Calls by what decides the text of their kernel. With `is_fixed`, all have one
     mask, which captures the same tensors and numbers each time."""
 
     def __init__(self, is_fixed=False):
-        self.plans = {}
+        self.kinds = {}
         self.is_fixed = is_fixed
+        self._count = 0
 
     def open(self, tensors, numbers, options, mods=()):
         """Returns the `Call` of tensors, of which the first three are query, key and
@@ -51,43 +68,97 @@ class Memo:
         if torch._C._is_any_autocast_enabled():
             tensors = [*cast_as_autocast(*tensors[:3]), *tensors[3:]]
         key = [options, torch.is_grad_enabled()]
+        lifted = ()
         if mods:
-            reads, captures = _mods.read_mods(mods)
+            reads, captures, lifted = _mods.read_mods(mods)
             if reads is None:
                 return None
             key += reads
             tensors = [*tensors, *captures]
-        for x in tensors:
+        lengths = []
+        for x in tensors[:3]:
+            if type(x) not in _native.PLAIN or x.dim() != 4:
+                return None
+            batch, heads, length, size = x.shape
+            lengths.append(length)
+            key += (batch, heads, size, x.dtype, x.device, x.requires_grad)
+        length, kv_length, value_length = lengths
+        if value_length != kv_length:
+            return None
+        key += (write_length(length, tensors[0].is_cuda), not length, not kv_length)
+        for x in tensors[3:]:
             if type(x) not in _native.PLAIN:
                 return None
             key += (x.shape, x.dtype, x.device, x.requires_grad)
         if len(tensors) > 4 and len({x.data_ptr() for x in tensors[3:]}) + 3 != (
                 len(tensors)):
             return None  # Tensors in the same memory are one operand.
+        key += [not x.number for x in lifted]
         key = tuple(key)
-        plan = self.plans.get(key)
+        sizes = (length, kv_length, *(x.number for x in lifted))
+        kind = self.kinds.get(key)
+        plan = kind and (kind.plan or kind.plans.get(sizes))
         if plan is _TRACED:
             return None
-        return Call(self, key, tensors, numbers, plan, bool(mods))
+        return Call(self, key, sizes, tensors, numbers, lifted, plan, bool(mods))
+
+    def keep(self, key, sizes, plan, find_text):
+        """Keeps the plan of a call; `find_text` returns the text of such calls with
+        any lengths and integers, None if there is none."""
+        if self._count >= _MOST:
+            self.kinds.clear()
+            self._count = 0
+        kind = self.kinds.setdefault(key, _Kind())
+        self._count += 1
+        if plan is not _TRACED and not kind.is_tried and not self.is_fixed:
+            kind.is_tried = True
+            if find_text() == plan.text:
+                kind.plan = plan
+                return
+        kind.plans[sizes] = plan
+
+
+class _Plan:
+    """What a call became."""
+
+    __slots__ = ("text", "sources", "numbers", "places", "grows", "wants_lse")
+
+    def __init__(self, text, sources, numbers, places, grows, wants_lse):
+        self.text = text
+        #: Of each captured tensor: its number among the call's tensors and the type as
+        #: which it is viewed, or itself and False; and the device that it goes to, if
+        #: it is on another.
+        self.sources = sources
+        #: The integers that are operands, and for each its place among those of a
+        #: call, None if it is the same in all; no places if all are.
+        self.numbers = numbers
+        self.places = places
+        self.grows = grows
+        self.wants_lse = wants_lse
 
 
 class Call:
     """One call."""
 
-    __slots__ = ("_memo", "_key", "_tensors", "_numbers", "_plan", "_has_mods",
-                 "_watch")
+    __slots__ = ("_memo", "_key", "_sizes", "_tensors", "_numbers", "_lifted", "_plan",
+                 "_has_mods", "_watch", "_behind")
 
-    def __init__(self, memo, key, tensors, numbers, plan, has_mods):
+    def __init__(self, memo, key, sizes, tensors, numbers, lifted, plan, has_mods):
         self._memo = memo
         self._key = key
+        self._sizes = sizes
         self._tensors = tensors
         self._numbers = numbers
+        self._lifted = lifted
         self._plan = plan
         self._has_mods = has_mods
         self._watch = None
+        self._behind = None
 
     def watch(self):
         """Returns a context in which the mods are traced."""
+        if self._behind:
+            return self._behind.watch()
         if not self._has_mods:
             return contextlib.nullcontext()
         self._watch = _mods.Watch(self._tensors[3:])
@@ -96,42 +167,63 @@ class Call:
     def run(self):
         """Returns the output and the log-sum-exp, None if there was no such call
         before."""
-        if self._plan is None:
+        plan = self._plan
+        if plan is None:
             return None
-        text, sources, numbers, grows, wants_lse = self._plan
-        tensors = self._tensors
-        captures = []
-        for at, bits, device in sources:
-            x = at if bits is False else tensors[at]
-            if bits:
-                x = x.detach().view(bits)
-            captures.append(x if device is None else x.to(device))
+        captures = self._find_captures()
         output, lse = _operator.attention(
-            *tensors[:3], captures, self._numbers or numbers, text,
-            torch.are_deterministic_algorithms_enabled(), grows)
-        if not wants_lse:
+            *self._tensors[:3], captures, self._find_numbers(), plan.text,
+            torch.are_deterministic_algorithms_enabled(), plan.grows)
+        if not plan.wants_lse:
             return output, None
         if lse.dtype == torch.float64 and output.dtype != torch.float64:
             lse = lse.float()
         return output, lse
 
-    def note(self, text, captures, numbers, grows, wants_lse):
-        """Keeps what the call became. The captures are where the mods have them."""
+    def run_by(self, other):
+        """Runs as another memo knows this call, if it does, and keeps that; else the
+        other call is noted with this one."""
+        self._behind = other
+        found = other and other.run()
+        if found:
+            captures, numbers = other._find_captures(), other._find_numbers()
+            self._memo.keep(self._key, self._sizes, _Plan(
+                other._plan.text, [(x, False, None) for x in captures], numbers, None,
+                other._plan.grows, other._plan.wants_lse), None)
+        return found
+
+    def _find_captures(self):
+        captures = []
+        for at, bits, device in self._plan.sources:
+            x = at if bits is False else self._tensors[at]
+            if bits:
+                x = x.detach().view(bits)
+            captures.append(x if device is None else x.to(device))
+        return captures
+
+    def _find_numbers(self):
+        plan = self._plan
+        if plan.places is None:
+            return plan.numbers
+        given = (*self._numbers, *self._sizes[2:])
+        return [number if at is None else given[at]
+                for number, at in zip(plan.numbers, plan.places)]
+
+    def note(self, text, captures, numbers, grows, wants_lse, find_text):
+        """Keeps what the call became. The captures are where the mods have them, the
+        numbers as they have them. For `find_text` see `Memo.keep`."""
+        if self._behind:
+            self._behind.note(text, captures, numbers, grows, wants_lse, find_text)
         plan = self._plan_call(text, captures, numbers, grows, wants_lse)
-        if plan is None and not self._has_mods:
-            return
-        plans = self._memo.plans
-        if len(plans) >= _MOST:
-            plans.clear()
-        plans[self._key] = _TRACED if plan is None else plan
+        if plan is not None or self._has_mods:
+            self._memo.keep(self._key, self._sizes, plan or _TRACED, find_text)
 
     def _plan_call(self, text, captures, numbers, grows, wants_lse):
-        """Returns what `run` needs, None if the next such call may differ."""
-        # Numbers are the same in each call with a key, but for those given apart.
-        is_fixed = self._memo.is_fixed or self._has_mods
-        if numbers != self._numbers and (self._numbers or not is_fixed):
-            return None  # Constants that changed from call to call are operands, too.
+        """Returns the plan, None if the next such call may differ."""
         if self._watch and not self._watch.is_clean:
+            return None
+        places = self._place_numbers(numbers)
+        if places is False:
             return None
         device = self._tensors[0].device
         sources = []
@@ -140,7 +232,29 @@ class Call:
             if not source:
                 return None
             sources.append((*source, None if x.device == device else device))
-        return text, sources, numbers, grows, wants_lse
+        return _Plan(text, sources, [x.number for x in numbers], places, grows,
+                     wants_lse)
+
+    def _place_numbers(self, numbers):
+        """Returns the places of integers among those of the call, see `_Plan`; False if
+        they are not known."""
+        places = []
+        own = [x for x in numbers if not any(x is other for other in self._lifted)]
+        is_fixed = self._memo.is_fixed or self._has_mods
+        if [x.number for x in own] != self._numbers and (
+                self._numbers or not is_fixed):
+            # Constants that changed from call to call are operands, too.
+            return False
+        if not self._numbers and not self._lifted:
+            return None
+        given = iter(range(len(self._numbers)))
+        for x in numbers:
+            at = next((at for at, other in enumerate(self._lifted) if x is other), None)
+            if at is not None:
+                places.append(len(self._numbers) + at)
+            else:
+                places.append(next(given, None))
+        return places
 
     def _find(self, capture):
         """Returns the number of the tensor that a captured one is, and the type as

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What tracing a mod depends on, so that another call need not trace it.
 
-    key, tensors = read_mods(mods)      # None, None: not known
+    key, tensors, numbers = read_mods(mods)     # None three times: not known
 
 The key has the code of the mod and of the functions that it calls, and the values of
 all else that they read: numbers by value, containers by what they hold, objects by
-the attributes that are read. Tensors are numbered, and listed apart: of these
-tracing may depend on what `_memo.Memo` knows them by. The key is made anew at every
+the attributes that are read. Tensors, and integers that are operands, are numbered, and
+listed apart: of these tracing may depend on what `_memo.Memo` knows them by. The key is made anew at every
 call; two calls with one key have the same trace, if no number of a tensor was read
 meanwhile, which a `Watch` sees. Of what is not understood there is no key.
 """
@@ -106,31 +106,32 @@ def _find_reads(code, has_self):
 
 
 def read_mods(mods):
-    """Returns the key of the trace of mods, and the tensors that they may capture, in
-    the key's order; or None twice."""
+    """Returns the key of the trace of mods, and the tensors and the integers that they
+    may capture, in the key's order; or None three times."""
     for at in range(torch._C._len_torch_function_stack()):
         if type(torch._C._get_function_stack_at(at)) is not DeviceContext:
-            return None, None  # The mode of another would see the mods' functions.
+            return None, None, None  # The mode of another would see the mods' functions.
     reader = _Reader()
     try:
         for mod in mods:
             reader.read_mod(mod)
     except (_Unknown, RecursionError):
-        return None, None
+        return None, None, None
     # The type of numbers of Python where no operand decides it.
     reader.key.append(torch.get_default_dtype())
-    return reader.key, reader.tensors
+    return reader.key, reader.tensors, reader.numbers
 
 
 class _Reader:
     """Reads mods for one call."""
 
-    __slots__ = ("key", "tensors", "_seen", "_has_lists", "_updates")
+    __slots__ = ("key", "tensors", "numbers", "_seen", "_has_lists", "_updates")
 
     def __init__(self):
         self.key = []
         self.tensors = []
-        # By the identity of a tensor or function: what stands for it.
+        self.numbers = []
+        # By the identity of a tensor, number or function: what stands for it.
         self._seen = {}
         self._has_lists = self._updates = False
 
@@ -163,8 +164,11 @@ class _Reader:
             if type(value.number) is not int:
                 raise _Unknown
             # Two of one number are two operands.
-            at = self._seen.setdefault(id(value), len(key))
-            key += (kind, at, value.number)
+            at = self._seen.get(id(value))
+            if at is None:
+                at = self._seen[id(value)] = len(self.numbers)
+                self.numbers.append(value)
+            key += (kind, at)
         elif kind is float:
             # 0.0 equals -0.0.
             key += (kind, value if value else str(value))

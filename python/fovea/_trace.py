@@ -134,8 +134,11 @@ class Tracer:
         self._known_names = None
         self._mods = []
         self._kept = []
-        # The name of the sinks, if there are any.
-        self._init = None
+        # The sinks, and their name, if there are any.
+        self._sinks = self._init = None
+        # Lengths, and integers that are operands and not 0, are what they are in this
+        # call.
+        self._knows_lengths = True
 
     #--- Operands ------------------------------------------------------------
 
@@ -169,6 +172,7 @@ class Tracer:
     def start_from(self, sinks):
         """Gives each head, by a tensor `[H]`, the score of one more key, whose
         value is 0. Comes before mods are traced."""
+        self._sinks = sinks
         sinks = sinks.to(torch.float64 if self._is_wide else torch.float32)
         operand = _Operand("sinks", sinks, False)
         operand.note(0, True)
@@ -185,7 +189,8 @@ class Tracer:
             at = len(self._numbers)
             self._numbers.append(number)
         low, high = -_ANYWHERE, _ANYWHERE
-        if isinstance(number, Number) and isinstance(number.number, int):
+        if isinstance(number, Number) and isinstance(number.number, int) and (
+                self._knows_lengths or not number.number):
             low = high = number.number
         return Value(region, f"%number{at}", "index", low, high, NOWHERE)
 
@@ -274,6 +279,23 @@ class Tracer:
         """Traces the mods; each may be None."""
         self._trace_score(score_mod)
         self._trace_mask(mask_mod)
+
+    def trace_any_length(self, score_mod, mask_mod):
+        """Returns a tracer of the same attention, and the same mods, that knows neither
+        lengths nor integers that are operands, but which of these are 0: what it writes
+        serves all others. Raises what a mod raises that needs to know them."""
+        other = Tracer(*self._inputs.values(), has_gradients=self._has_gradients)
+        other._knows_lengths = False
+        # Few queries are counted in the text.
+        length = write_length(self._sizes[2], self.device.type == "cuda")
+        other._sizes = (*self._sizes[:2], None if length == "?" else int(length), None)
+        other.runs = False
+        if self._sinks is not None:
+            other.start_from(self._sinks)
+        other._trace_score(score_mod)
+        other._trace_mask(mask_mod)
+        other.lift_integers()
+        return other
 
     def _trace_score(self, mod):
         if mod is None:
@@ -410,6 +432,11 @@ class Tracer:
     def captures(self):
         """The captured tensors, as the function takes them."""
         return [operand.value for operand in self._names.values()]
+
+    @property
+    def lifted(self):
+        """The integers that are operands, as the mods have them."""
+        return list(self._numbers)
 
     @property
     def numbers(self):

@@ -188,6 +188,12 @@ def _rewrite(graph):
         _patterns.replace(graph, match, _attention.scaled_dot_product_attention,
                           _attention.attention)
         count += 1
+    for node in graph.nodes if count else ():
+        if node.target in (_attention.scaled_dot_product_attention,
+                           _attention.attention, _attend):
+            # What PyTorch's caches of graphs know a function of others by, where they
+            # are asked behind the pass: PyTorch 2.11.
+            node.meta.update(is_wrapped=True, user_cache_hash=_find_version())
     return count
 
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", "2.11")
 
 import fovea
 from fovea import _attention, _flex
-from mods import DEVICE, make_qkv, randn
+from mods import DEVICE, make_qkv, randn, reference
 from test_flex import compare
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -21,7 +21,7 @@ sdpa = torch.nn.functional.scaled_dot_product_attention
 def traced(monkeypatch):
     """The number of traces so far, in a list; nothing is known at first."""
     for module in (_attention, _flex):
-        monkeypatch.setattr(module._memo, "plans", {})
+        monkeypatch.setattr(module._memo, "kinds", {})
     count = [0]
     trace = _flex.Tracer.trace
 
@@ -78,6 +78,103 @@ def test_attention(traced):
     compare(fovea.attention(q, k, v, causal=True, q_offset=torch.tensor(
         2, device=DEVICE)), sdpa(q, k, v, causal_from(2, q, k)).double())
     assert traced[0] == 3
+
+
+def compare_causal(q, k, v, offset, actual):
+    compare(actual, sdpa(q, k, v, causal_from(offset, q, k)).double())
+
+
+def test_other_lengths(traced):
+    """Of which a text knows nothing are not traced again."""
+    for length, kv_length in ((20, 31), (33, 40), (33, 17), (20, 20)):
+        q, k, v = make_qkv(length, kv_length)
+        compare_causal(q, k, v, 0, fovea.scaled_dot_product_attention(
+            q, k, v, is_causal=True))
+        compare_causal(q, k, v, kv_length, fovea.attention(
+            q, k, v, causal=True, q_offset=kv_length))
+        lengths = torch.tensor([kv_length, 5], device=DEVICE)
+        compare(fovea.attention(q, k, v, kv_lengths=lengths, softcap=2.0),
+                reference(q, k, v, lambda s, b, h, i, j: 2 * torch.tanh(s / 2),
+                          lambda b, h, i, j: j < lengths[b])[0])
+        slopes = randn(4, seed=length)
+        alibi = lambda s, b, h, i, j: s + slopes[h] * (j - i)
+        compare(fovea.flex_attention(q, k, v, alibi),
+                reference(q, k, v, alibi)[0])
+    assert traced[0] == 4
+    # A single query is counted in the text.
+    for length in (1, 1):
+        q, k, v = make_qkv(length, 30)
+        compare_causal(q, k, v, 0, fovea.scaled_dot_product_attention(
+            q, k, v, is_causal=True))
+    assert traced[0] == 5
+
+
+def by_remainder(length):
+    return lambda s, b, h, i, j: s * (j % 25 + 1)
+
+
+def by_tables(length):
+    table = randn(length, seed=length)
+    return lambda s, b, h, i, j: s + table[j] + table[0]
+
+
+def by_clamps(length):
+    return lambda s, b, h, i, j: s + torch.clamp(j, 0, 24)
+
+
+def by_a_longer_table(length):
+    table = randn(40)
+    return lambda s, b, h, i, j: s + table[j]
+
+
+def by_a_position(length):
+    from fovea._values import Number
+    table, number = randn(40), Number(length - 26)
+    mod = lambda s, b, h, i, j: s + table[number + j * 0]
+    mod.plain = lambda s, b, h, i, j: s + table[number.number + j * 0]
+    return mod
+
+
+def by_the_end(length):
+    """Where the last index is negative or not is known from a length."""
+    table = randn(40)
+    return lambda s, b, h, i, j: s + table[j - 25]
+
+
+@pytest.mark.parametrize("make", [
+    by_remainder, by_tables, by_clamps, by_a_longer_table, by_a_position,
+    by_the_end], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("order", [(20, 33, 26, 40, 20), (33, 20, 40, 26, 33)])
+def test_texts_that_lengths_shape(make, order, traced):
+    for length in order:
+        q, k, v = make_qkv(20, length)
+        mod = make(length)
+        compare(fovea.flex_attention(q, k, v, mod), reference(
+            q, k, v, getattr(mod, "plain", mod))[0])
+
+
+def test_errors_of_other_lengths():
+    """What a first call has checked is checked again."""
+    q, k, v = make_qkv(20, 31)
+    table = randn(31)
+    mod = lambda s, b, h, i, j: s + table[j]
+    mask = torch.zeros(1, 31, device=DEVICE)
+    fovea.flex_attention(q, k, v, mod)
+    fovea.scaled_dot_product_attention(q, k, v)
+    fovea.attention(q, k, v, bias=mask)
+    fovea.scaled_dot_product_attention(q, k, v, mask)
+    _, k, v = make_qkv(20, 36)
+    with pytest.raises(IndexError, match="index 35 is out of bounds"):
+        fovea.flex_attention(q, k, v, mod)
+    with pytest.raises(RuntimeError, match="bias: expected a shape that broadcasts"):
+        fovea.attention(q, k, v, bias=mask)
+    with pytest.raises(RuntimeError, match="attn_mask: expected a shape that broadca"):
+        fovea.scaled_dot_product_attention(q, k, v, mask)
+    for call in (fovea.scaled_dot_product_attention, fovea.attention):
+        with pytest.raises(ValueError, match="same batch size, heads and length"):
+            call(q, k, v[:, :, :31])
+        compare(call(q, k[:, :, :0], v[:, :, :0]), torch.zeros_like(q).double())
+        assert call(q[:, :, :0], k, v).shape == (2, 4, 0, 16)
 
 
 def test_gradients(traced):
@@ -160,6 +257,36 @@ def test_what_is_not_kept(traced):
         fovea.attention(q, k, v, window=[1, 2, 3])
 
 
+def test_masks_of_models(traced):
+    """Each call of a model makes a mask; of one kind the first is traced, as long as the
+    tensors of padding have one size."""
+    transformers = pytest.importorskip("transformers", "5")
+    import fovea.transformers
+    config = transformers.Gemma3TextConfig(
+        vocab_size=31, hidden_size=32, intermediate_size=32, num_hidden_layers=3,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"])
+    config._attn_implementation = "fovea"
+    torch.manual_seed(0)
+    model = transformers.Gemma3ForCausalLM(config).eval()
+    tokens = torch.randint(3, 31, (2, 8))
+    padding = torch.ones(2, 8, dtype=torch.long)
+    padding[0, :3] = 0
+    options = dict(max_new_tokens=9, do_sample=False, pad_token_id=0, eos_token_id=-1)
+    for inputs, cache, count in (
+            # Sliding windows of a static cache fill first.
+            ({"attention_mask": None}, None, 4), ({"attention_mask": padding}, "static", 11)):
+        for turn in range(2):
+            model.config._attn_implementation = "fovea"
+            before = traced[0]
+            found = model.generate(tokens, **inputs, cache_implementation=cache,
+                                   disable_compile=True, **options)
+            assert traced[0] - before <= (0 if turn else count)
+            model.config._attn_implementation = "eager"
+            assert torch.equal(found, model.generate(
+                tokens, **inputs, disable_compile=True, **options))
+
+
 def test_layers_share_a_mask(traced):
     transformers = pytest.importorskip("transformers", "5")
     import fovea.transformers
@@ -176,7 +303,8 @@ def test_layers_share_a_mask(traced):
         assert traced[0] == 1
         padding[0, 3] = 0
         actual = model(tokens, attention_mask=padding).logits
-        assert traced[0] == 2
+        # The same kind of mask, with other numbers.
+        assert traced[0] == 1
         model.config._attn_implementation = "eager"
         expected = model(tokens, attention_mask=padding).logits
     assert torch.allclose(actual[1], expected[1], atol=1e-4)

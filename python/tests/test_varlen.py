@@ -78,6 +78,8 @@ def test_forward_and_backward(dtype, kv_heads, name):
     options, wanted = OPTIONS[name]
     inputs = make(dtype, kv_heads)
     if kv_heads != 4:
+        if "enable_gqa" not in PARAMETERS:
+            pytest.skip("a later PyTorch has it")
         options = {**options, "enable_gqa": True}
     found = fovea.explain(lambda: varlen_attn(*inputs, *lengths(), return_aux=AUX,
                                               **options))
