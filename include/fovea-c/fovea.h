@@ -220,7 +220,9 @@ typedef struct fovea_type {
   int32_t rank;
   /** 1 if it is a number and not a tensor; its rank is 0. */
   int32_t is_scalar;
-  int32_t reserved;
+  /** 1 if calls update this operand in its memory: it is marked in the text as
+      `{bufferization.writable = true}`. */
+  int32_t is_writable;
   /** Negative where dynamic. */
   int64_t shape[FOVEA_MAX_RANK];
   /** The name in the text, without the %, or empty; lives as long as the
@@ -254,8 +256,10 @@ typedef struct fovea_tensor {
   void *owner;
 } fovea_tensor;
 
-/** Calls a function. Operands are only read. An operand whose elements
-    are not neighbours along the last dimension is copied first; any other is
+/** Calls a function. Operands are only read, except for writable ones, whose
+    memory no other operand may share. An operand whose elements
+    are not neighbours along the last dimension is copied first, and refused if
+    it is writable; any other is
     used where it is, whatever its strides. A number is a tensor of rank 0.
     `results` has room for all results; each belongs to the caller, lies in
    row-major order and is released by fovea_tensor_release. On failure there are

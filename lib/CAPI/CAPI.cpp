@@ -405,6 +405,7 @@ static fovea_status *getType(llvm::ArrayRef<ValueType> types, size_t index,
   result->dtype = int32_t(type.type);
   result->rank = int32_t(type.shape.size());
   result->is_scalar = type.scalar;
+  result->is_writable = type.writable;
   llvm::copy(type.shape, result->shape);
   result->name = type.name.c_str();
   return nullptr;

@@ -300,8 +300,10 @@ bool Call::addTensor(TensorHandle tensor, const fovea_type &type) {
   operand.rank = type.rank;
   std::copy_n(sizes, rank, operand.shape);
   std::copy_n(strides, rank, operand.strides);
-  // The library copies the operands of a host itself.
-  if (function.isGpu && rank && sizes[rank - 1] > 1 && strides[rank - 1] != 1)
+  // The library copies the operands of a host itself, and refuses others that
+  // are writable.
+  if (function.isGpu && !type.is_writable && rank && sizes[rank - 1] > 1 &&
+      strides[rank - 1] != 1)
     return pack(operand, tensor);
   return true;
 }

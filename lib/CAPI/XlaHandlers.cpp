@@ -352,6 +352,10 @@ XLA_FFI_Error *Handler::readBuffers() {
       return fail("argument " + llvm::Twine(i) +
                       " of the text is a number; expected tensors only",
                   kInvalidArgument);
+    if (type.is_writable)
+      return fail("argument " + llvm::Twine(i) +
+                      " of the text is writable; XLA's buffers are only read",
+                  kInvalidArgument);
     if (XLA_FFI_Error *error = readBuffer(*frame.arguments.buffers[i],
                                           "argument", i, type, operands[i]))
       return error;

@@ -54,6 +54,21 @@ CallFrame::CallFrame(const Signature &function) : function(function) {
     slots.push_back(words.data());
 }
 
+/// Returns what compiled code expects of memory that it updates, if this is not
+/// so; else an empty text.
+static llvm::StringRef findObstacle(const TensorView &view) {
+  if (llvm::is_contained(view.shape, 0))
+    return "";
+  if (reinterpret_cast<uintptr_t>(view.data) % getSize(view.type))
+    return "memory aligned to its elements";
+  for (auto [size, stride] : llvm::zip_equal(view.shape, view.strides))
+    if (size > 1 && stride == 0)
+      return "elements that share no memory";
+  if (!view.shape.empty() && view.shape.back() > 1 && view.strides.back() != 1)
+    return "elements next to each other along the last dimension";
+  return "";
+}
+
 llvm::Error CallFrame::check(size_t index, const TensorView &view) const {
   const ValueType &expected = function.operands[index];
   bool matches =
@@ -61,6 +76,10 @@ llvm::Error CallFrame::check(size_t index, const TensorView &view) const {
   if (matches)
     for (auto [size, wanted] : llvm::zip_equal(view.shape, expected.shape))
       matches &= size >= 0 && (wanted < 0 || wanted == size);
+  if (matches && expected.writable)
+    if (llvm::StringRef wanted = findObstacle(view); !wanted.empty())
+      return rejectOperands(formatOperand(function, index) +
+                            ": it is updated in place; expected " + wanted);
   if (matches)
     return llvm::Error::success();
   ValueType actual = {"", view.type, llvm::SmallVector<int64_t, 4>(view.shape),

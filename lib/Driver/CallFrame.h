@@ -18,6 +18,9 @@ llvm::Error rejectOperands(const llvm::Twine &message);
 /// Copies a tensor of any strides to row-major order.
 llvm::Expected<Tensor> pack(const TensorView &view);
 
+/// Copies elements in row-major order to where `view` has them.
+void unpack(const Tensor &tensor, const TensorView &view);
+
 /// Memref descriptors of a function's results and operands, and the addresses
 /// of all arguments, in the form that the function's packed entry takes. Makes
 /// no allocation for functions of usual size.

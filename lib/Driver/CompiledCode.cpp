@@ -72,6 +72,7 @@ public:
     write(type.name);
     write(int64_t(type.type));
     write(int64_t(type.scalar));
+    write(int64_t(type.writable));
     writeList(type.shape, [&](int64_t size) { write(size); });
   }
 
@@ -107,6 +108,7 @@ public:
     isWrong |= number < 0 || number > int64_t(DType::I64);
     type.type = DType(number);
     type.scalar = readNumber();
+    type.writable = readNumber();
     readList([&] { type.shape.push_back(readNumber()); });
     return type;
   }

@@ -24,17 +24,19 @@ static bool isUsableInPlace(const TensorView &view) {
          view.strides.back() == 1;
 }
 
-/// Copies elements in row-major order to `target`, and advances `target`.
-static void copyElements(const TensorView &view, size_t dim, const char *source,
-                         char *&target) {
+/// Copies elements from `view` to row-major memory or, if `isBack`, from there,
+/// and advances `packed`.
+static void copyElements(const TensorView &view, size_t dim, char *element,
+                         char *&packed, bool isBack) {
   int64_t size = getSize(view.type);
   if (dim == view.shape.size()) {
-    std::memcpy(target, source, size);
-    target += size;
+    std::memcpy(isBack ? element : packed, isBack ? packed : element, size);
+    packed += size;
     return;
   }
   for (int64_t i = 0; i < view.shape[dim]; ++i)
-    copyElements(view, dim + 1, source + i * view.strides[dim] * size, target);
+    copyElements(view, dim + 1, element + i * view.strides[dim] * size, packed,
+                 isBack);
 }
 
 namespace {
@@ -52,8 +54,35 @@ llvm::Expected<Tensor> fovea::pack(const TensorView &view) {
         "out of memory for a copy with neighbouring elements");
   char *target = static_cast<char *>(copy.getData());
   if (*elements)
-    copyElements(view, 0, static_cast<const char *>(view.data), target);
+    copyElements(view, 0, static_cast<char *>(view.data), target,
+                 /*isBack=*/false);
   return copy;
+}
+
+void fovea::unpack(const Tensor &tensor, const TensorView &view) {
+  char *source = static_cast<char *>(tensor.getData());
+  if (tensor.getNumElements())
+    copyElements(view, 0, static_cast<char *>(view.data), source,
+                 /*isBack=*/true);
+}
+
+llvm::Expected<OwnOperands>
+fovea::copyWritable(const Signature &function,
+                    llvm::ArrayRef<TensorView> operands) {
+  OwnOperands own;
+  own.views.assign(operands.begin(), operands.end());
+  // Views refer to the copies, which must not move.
+  own.copies.reserve(operands.size());
+  for (auto [type, view] : llvm::zip(function.operands, own.views)) {
+    if (!type.writable)
+      continue;
+    auto copy = pack(view);
+    if (!copy)
+      return copy.takeError();
+    own.copies.push_back(std::move(*copy));
+    view = own.copies.back().getView();
+  }
+  return own;
 }
 
 llvm::Expected<llvm::SmallVector<Tensor, 0>>

@@ -193,6 +193,19 @@ llvm::Error Executable::State::callOnGpu(size_t index,
   }
   if (llvm::Error error = stream->synchronize())
     return error;
+  const Tensor *host = onDevice->packed.begin();
+  for (auto [type, view, uploaded] :
+       llvm::zip_equal(function.operands, operands, onDevice->views)) {
+    if (type.scalar)
+      continue;
+    const Tensor &packed = *host++;
+    if (!type.writable)
+      continue;
+    if (llvm::Error error = device.copyToHost(packed.getData(), uploaded.data,
+                                              packed.getNumBytes()))
+      return error;
+    unpack(packed, view);
+  }
 
   results.clear();
   llvm::Error failure = llvm::Error::success();

@@ -22,6 +22,7 @@
 #include "fovea/Transforms/Passes.h"
 #include "fovea/Transforms/ShapeChecks.h"
 
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Remarks.h"
@@ -181,6 +182,10 @@ static Signature describe(mlir::func::FuncOp function, llvm::StringRef text) {
       continue;
     }
     value->name = readName(text, argument.getLoc());
+    auto writable = function.getArgAttrOfType<mlir::BoolAttr>(
+        argument.getArgNumber(),
+        mlir::bufferization::BufferizationDialect::kWritableAttrName);
+    value->writable = !value->scalar && writable && writable.getValue();
     signature.operands.push_back(std::move(*value));
   }
   for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {

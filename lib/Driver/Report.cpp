@@ -100,6 +100,10 @@ makeEntry(const ReportVariant &variant, llvm::ArrayRef<TensorView> operands,
     return executable.takeError();
   if (cuda::Device *device = (*executable)->getDevice())
     report.machine = cuda::formatDevice(device->getInfo());
+  auto own = copyWritable(signature, operands);
+  if (!own)
+    return own.takeError();
+  operands = own->views;
   llvm::SmallVector<Tensor, 0> results;
   Executable::Usage usage;
   if (llvm::Error error =

@@ -152,6 +152,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   kernels.deterministic = options.deterministic;
   manager.addPass(createLinalgToGpu(kernels));
   addCleanup(manager);
+  manager.addPass(createGpuJoinLaunches());
   manager.addPass(createGpuOutlineKernels());
   addCleanup(manager);
   if (options.level == Level::Gpu)

@@ -94,10 +94,13 @@ void fovea::addBackward(OpPassManager &manager) {
   addCleanup(manager);
 }
 
-void fovea::addBufferization(OpPassManager &manager, bool useStack) {
+void fovea::addBufferization(OpPassManager &manager, bool useStack,
+                             bool inPlace) {
   manager.addPass(createSeparateDestinations());
   manager.addPass(bufferization::createEmptyTensorEliminationPass());
-  manager.addPass(createHostBufferize());
+  HostBufferizeOptions boundaries;
+  boundaries.inPlace = inPlace;
+  manager.addPass(createHostBufferize(boundaries));
   addCleanup(manager);
   PlaceBuffersOptions placement;
   if (!useStack) {
@@ -223,7 +226,7 @@ void fovea::buildReferencePipeline(OpPassManager &manager,
   if (!options.ownTypes)
     manager.addPass(createPromoteToF64());
   addLinalg(manager);
-  addBufferization(manager);
+  addBufferization(manager, /*useStack=*/true, /*inPlace=*/false);
   addScalarLoops(manager);
 }
 
@@ -231,7 +234,7 @@ void fovea::buildCheckedPipeline(OpPassManager &manager) {
   addInlining(manager);
   addBackward(manager);
   addLinalg(manager);
-  addBufferization(manager);
+  addBufferization(manager, /*useStack=*/true, /*inPlace=*/false);
   manager.addPass(createInstrumentAccesses());
   addScalarLoops(manager);
 }

@@ -45,8 +45,10 @@ void addLinalg(mlir::OpPassManager &manager);
 
 /// Appends passes from linalg on tensors to linalg on memrefs, with buffers
 /// placed, small ones on the stack if `useStack` is set; if not, a runtime
-/// frees buffers that leave their block.
-void addBufferization(mlir::OpPassManager &manager, bool useStack = true);
+/// frees buffers that leave their block. Writable arguments are updated if this
+/// is `inPlace`; if not, no argument is written.
+void addBufferization(mlir::OpPassManager &manager, bool useStack = true,
+                      bool inPlace = true);
 
 } // namespace fovea
 

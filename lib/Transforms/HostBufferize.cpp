@@ -51,20 +51,61 @@ static Value getOrigin(Value value) {
   return value;
 }
 
+using bufferization::BufferizationDialect;
+
+static bool isWritable(func::FuncOp function, unsigned argument) {
+  auto attribute = function.getArgAttrOfType<BoolAttr>(
+      argument, BufferizationDialect::kWritableAttrName);
+  return attribute && attribute.getValue();
+}
+
+/// Fails where a writable argument is updated in memory of its own: the caller
+/// would not see it.
+static LogicalResult
+checkUpdates(func::FuncOp function,
+             bufferization::OneShotAnalysisState &analysis) {
+  auto checkOperand = [&](OpOperand &operand) -> LogicalResult {
+    if (!isa<TensorType>(operand.get().getType()) ||
+        !analysis.bufferizesToMemoryWrite(operand) ||
+        analysis.isInPlace(operand))
+      return success();
+    for (BlockArgument argument : function.getArguments())
+      if (isWritable(function, argument.getArgNumber()) &&
+          analysis.areAliasingBufferizedValues(argument, operand.get()))
+        return operand.getOwner()->emitError()
+               << "updates operand " << argument.getArgNumber() << " of @"
+               << function.getName()
+               << ", which is writable, but its elements from before the "
+                  "update are read later";
+    return success();
+  };
+  WalkResult result = function.walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      if (failed(checkOperand(operand)))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
+  using HostBufferizeBase::HostBufferizeBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    using bufferization::BufferizationDialect;
-    for (auto function : module.getOps<func::FuncOp>()) {
-      if (!function.isPublic())
-        continue;
+    SmallVector<func::FuncOp> functions;
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function.isPublic())
+        functions.push_back(function);
+    for (func::FuncOp function : functions) {
       for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
         auto tensor = dyn_cast<RankedTensorType>(type);
         if (!tensor)
           continue;
-        function.setArgAttr(i, BufferizationDialect::kWritableAttrName,
-                            BoolAttr::get(&getContext(), false));
+        function.setArgAttr(
+            i, BufferizationDialect::kWritableAttrName,
+            BoolAttr::get(&getContext(), inPlace && isWritable(function, i)));
         function.setArgAttr(i, BufferizationDialect::kBufferLayoutAttrName,
                             getArgumentLayout(tensor));
       }
@@ -73,9 +114,15 @@ struct HostBufferize final : impl::HostBufferizeBase<HostBufferize> {
     bufferization::OneShotBufferizationOptions options;
     options.bufferizeFunctionBoundaries = true;
     options.allowReturnAllocsFromLoops = true;
+    bufferization::OneShotAnalysisState analysis(module, options);
     bufferization::BufferizationState state;
-    if (failed(
-            bufferization::runOneShotModuleBufferize(module, options, state)))
+    if (failed(bufferization::analyzeModuleOp(module, analysis)))
+      return signalPassFailure();
+    for (func::FuncOp function : functions)
+      if (failed(checkUpdates(function, analysis)))
+        return signalPassFailure();
+    if (failed(bufferization::insertTensorCopies(module, analysis, state)) ||
+        failed(bufferization::bufferizeModuleOp(module, options, state)))
       return signalPassFailure();
     bufferization::removeBufferizationAttributesInModule(module);
 

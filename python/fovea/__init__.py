@@ -222,6 +222,7 @@ class _Type:
         self.dtype = _library.DTYPE_NAMES[raw.dtype]
         self.rank = raw.rank
         self.is_scalar = bool(raw.is_scalar)
+        self.is_writable = bool(raw.is_writable)
         self.shape = tuple(
             None if size < 0 else size for size in raw.shape[:raw.rank])
         self.name = raw.name.decode()
@@ -246,7 +247,12 @@ class Report(dict):
 
 
 class Function:
-    """A compiled function; call it with one argument for each operand."""
+    """A compiled function; call it with one argument for each operand.
+
+    A call updates writable operands, those that the text marks as
+    `{bufferization.writable = true}`, where they are: NumPy arrays or PyTorch
+    tensors that share no memory with other operands.
+    """
 
     def __init__(self, module, number):
         self._module = module
@@ -254,7 +260,7 @@ class Function:
         handle = module.handle
         self.name = lib.fovea_module_get_function_name(handle, number).decode()
         #: The types of the operands: `name`, `dtype`, `shape` (None where
-        #: dynamic), `is_scalar`.
+        #: dynamic), `is_scalar`, `is_writable`.
         self.operands = [
             _Type(lib.fovea_module_get_operand_type, handle, number, index)
             for index in range(
@@ -281,6 +287,8 @@ class Function:
             for result in self.results)).pack_into
         # Shapes of results by shapes of operands, as found by launches.
         self._known_shapes = {}
+        self._writable = [index for index, operand in enumerate(self.operands)
+                          if operand.is_writable]
         # By operand: True if it is a number.
         self._are_numbers = [operand.is_scalar for operand in self.operands]
         self._native = None
@@ -299,6 +307,7 @@ class Function:
         if torch and torch.call and self._is_for_native:
             results = self._call_natively(operands, torch)
             if results is not None:
+                self._note_updates(operands, torch)
                 return results[0] if len(results) == 1 else tuple(results)
         write = _arrays.write_numpy
         words = []
@@ -341,6 +350,7 @@ class Function:
             len(expected), results, len(self._result_ranks))
         if status:
             check(status)
+        self._note_updates(operands, torch)
         words = self._unpack(results)
         arrays = []
         at = 0
@@ -406,6 +416,7 @@ class Function:
                 raise Error(f"{self._describe(index)}: expected "
                             f"{self.operands[index]}, got a tensor of rank "
                             f"{len(shape)}")
+            self._check_writable(index, operand, keeper)
             words += (data, number, len(shape), *shape, *strides)
             keepers.append(keeper)
             shapes.append(shape)
@@ -431,6 +442,7 @@ class Function:
             len(self._result_ranks))
         if status:
             check(status)
+        self._note_updates(operands, torch)
         if arrays is None:
             words = self._unpack(results)
             arrays = []
@@ -460,8 +472,29 @@ class Function:
         if rank != expected.rank:
             raise Error(f"{self._describe(index)}: expected {expected}, got a "
                         f"tensor of rank {rank}")
+        self._check_writable(index, operand, keeper)
         keepers.append(keeper)
         return (data, number, rank, *shape, *strides)
+
+    def _check_writable(self, index, operand, keeper):
+        """Refuses a writable operand that was read from a copy, or may not be
+        written."""
+        if not self.operands[index].is_writable:
+            return
+        if keeper is not operand:
+            raise Error(f"{self._describe(index)}: it is updated in place; expected "
+                        "a NumPy array or a PyTorch tensor that is used where it is, "
+                        "with elements next to each other along the last dimension, "
+                        f"got {type(operand).__name__}")
+        if type(operand) is ndarray and not operand.flags.writeable:
+            raise Error(f"{self._describe(index)}: it is updated in place; expected "
+                        "an array that may be written")
+
+    def _note_updates(self, operands, torch):
+        """Tells autograd which tensors have changed."""
+        for index in self._writable:
+            if torch and isinstance(operands[index], torch.Tensor):
+                torch.note_update(operands[index])
 
     def _describe(self, index):
         name = self.operands[index].name

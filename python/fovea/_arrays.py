@@ -102,6 +102,7 @@ class _Torch:
         self._numbers[torch.uint8] = _library.I8
         self._strided = torch.strided
         self.is_grad_enabled = torch.is_grad_enabled
+        self._increment_version = torch.autograd.graph.increment_version
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         self.empty = torch.empty
         # Private, but what PyTorch's own Python kernels ask.
@@ -112,6 +113,11 @@ class _Torch:
         self.call = _native.call
         self.plain = _native.PLAIN
         self.is_watched = _native.is_watched
+
+    def note_update(self, tensor):
+        """Tells autograd that a tensor has changed, where tensors have versions."""
+        if not tensor.is_inference():
+            self._increment_version(tensor)
 
     def get_stream(self, device):
         """Returns the current stream of a GPU, as the driver knows it."""

@@ -10,7 +10,7 @@ import operator
 import torch
 from torch import Tensor
 
-from . import _append, _attention, _flex, _operator
+from . import _append, _arrays, _attention, _flex, _operator
 from ._gather import GatherTracer
 from ._values import Number
 
@@ -256,16 +256,21 @@ def flash_attn_with_kvcache(
         _check_integers("cache_seqlens", cache_seqlens, (batch,), q.device)
     elif cache_seqlens is not None:
         cache_seqlens = operator.index(cache_seqlens)
+    new = rows = None
     with torch.no_grad():
         if k is not None or v is not None or rotary_cos is not None:
             new = _append.Append(q, k_cache, v_cache, k, v, batch,
                                  cu_seqlens_k_new, cache_seqlens)
             if rotary_cos is not None:
-                q = new.rotate(q, cu_seqlens_q, rotary_cos, rotary_sin,
-                               rotary_seqlens, rotary_interleaved,
-                               causal or any(x >= 0 for x in window_size))
-            cache_seqlens = new.write(k_cache, v_cache, cache_batch_idx,
-                                      page_table)
+                new.rotate(rotary_cos, rotary_sin, rotary_seqlens,
+                           rotary_interleaved,
+                           causal or any(x >= 0 for x in window_size),
+                           q.shape[-1])
+            rows = new.find_rows(q, k_cache, v_cache, cache_batch_idx, page_table)
+            if rows is None:
+                q, cache_seqlens = new.write(q, cu_seqlens_q, k_cache, v_cache,
+                                             cache_batch_idx, page_table)
+                new = None
         options = _Options(q, softmax_scale, causal, window_size,
                            attention_chunk, softcap, num_splits, pack_gqa,
                            sm_margin, s_aux, return_softmax_lse)
@@ -273,7 +278,7 @@ def flash_attn_with_kvcache(
             cache_seqlens = room
         output, lse = _attend_cache(
             options, q, k_cache, v_cache, batch, cache_seqlens, cache_leftpad,
-            cache_batch_idx, page_table, cu_seqlens_q, max_seqlen_q)
+            cache_batch_idx, page_table, cu_seqlens_q, max_seqlen_q, new, rows)
     return (output, lse) if return_softmax_lse else output
 
 
@@ -294,18 +299,37 @@ def _clear_rows(starts, used, *tensors):
 
 def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
                   cache_leftpad, cache_batch_idx, page_table, cu_seqlens_q,
-                  max_seqlen_q):
-    """Attends to a cache that has all keys. Returns the output and the
-    log-sum-exp in the shapes of the public function."""
+                  max_seqlen_q, new=None, rows=None):
+    """Attends to a cache that has all keys but `new` ones, which are written as
+    `rows`. Returns the output and the log-sum-exp in the shapes of the public
+    function."""
     is_packed = cu_seqlens_q is not None
-    if isinstance(cache_seqlens, Tensor):
+    added = 0 if new is None else new.added
+    if added is None:
+        if isinstance(cache_seqlens, Tensor):
+            def begin(b):
+                return cache_seqlens[b]
+        else:
+            before = _lift(cache_seqlens)
+
+            def begin(b):
+                return before
+
         def end(b):
-            return cache_seqlens[b]
-    else:
-        number = _lift(cache_seqlens)
+            return begin(b) + new.count(b)
+    elif not isinstance(cache_seqlens, Tensor):
+        number = _lift(cache_seqlens + added)
 
         def end(b):
             return number
+    elif new is None:
+        def end(b):
+            return cache_seqlens[b]
+    else:
+        count = _lift(added)
+
+        def end(b):
+            return cache_seqlens[b] + count
     masks = [lambda b, h, i, j: j < end(b)]
     if is_packed:
         masks.append(lambda b, h, i, j:
@@ -313,27 +337,31 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
 
         def position(b, i):
             return i + end(b) - (cu_seqlens_q[b + 1] - cu_seqlens_q[b])
+    elif added is None:
+        length = _lift(q.shape[1])
+
+        def position(b, i):
+            return i + (end(b) - length)
+    elif isinstance(cache_seqlens, Tensor):
+        length = _lift(q.shape[1] - added)
+
+        def position(b, i):
+            return i + (cache_seqlens[b] - length)
     else:
-        length = q.shape[1]
-        if isinstance(cache_seqlens, Tensor):
-            length = _lift(length)
+        first = _lift(cache_seqlens + added - q.shape[1])
 
-            def position(b, i):
-                return i + (cache_seqlens[b] - length)
-        else:
-            first = _lift(cache_seqlens - length)
-
-            def position(b, i):
-                return i + first
+        def position(b, i):
+            return i + first
     if cache_leftpad is not None:
         masks.append(lambda b, h, i, j: j >= cache_leftpad[b])
     masks += options.make_masks(position)
-    if not is_packed and page_table is None and cache_batch_idx is None:
+    if not is_packed and rows is None and page_table is None and (
+            cache_batch_idx is None):
         output, lse = options.attend(
             *(x.transpose(1, 2) for x in (q, k_cache[:batch], v_cache[:batch])),
             masks, False)
         return output.transpose(1, 2), lse
-    gathers = {"pages": page_table, "slots": cache_batch_idx}
+    gathers = {"pages": page_table, "slots": cache_batch_idx, "new": rows}
     if is_packed:
         query = q.transpose(0, 1)[None]
         gathers["starts"] = cu_seqlens_q
@@ -454,8 +482,12 @@ class _Options:
         lse_type = "f64" if query.dtype == torch.float64 else "f32"
         text = tracer.write(_flex.find_scale(query, self.scale),
                             lse_type if self.wants_lse else None)
-        return _operator.attention(query, key, value, tracer.captures,
-                                   tracer.numbers, text, False, False)
+        results = _operator.attention(query, key, value, tracer.captures,
+                                      tracer.numbers, text, False, False)
+        if gathers["new"] is not None:
+            for cache in (key, value):
+                _arrays.find_torch().note_update(cache)
+        return results
 
 
 #--- Checks -------------------------------------------------------------------

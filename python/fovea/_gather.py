@@ -5,7 +5,8 @@ cache, queries of several lengths packed one after another.
 
 Where a row lies is part of the graph: a `linalg.generic` that reads the row by
 `tensor.extract`, in front of `attn.attention` for queries, keys and values, and
-behind it for results. The text holds the numbers and sizes of heads, the size of
+behind it for results. New rows are written to a cache by an `scf.forall` in front of
+all that, in place. The text holds the numbers and sizes of heads, the size of
 a page and, as all texts, the length of few queries; the batch, other lengths and
 the number of pages are dynamic.
 """
@@ -27,30 +28,38 @@ class GatherTracer(Tracer):
     """
 
     def __init__(self, query, key, value, *, pages=None, slots=None, starts=None,
-                 sequences=None, longest=None):
+                 sequences=None, longest=None, new=None):
         super().__init__(query, key, value, has_gradients=False)
         self._known = {}
-        self._pages = self._enter("page_table", pages)
-        self._slots = self._enter("cache_batch_idx", slots)
-        self._starts = self._enter("cu_seqlens_q", starts)
-        self._sequences = self._enter("sequences", sequences)
+        self._pages = self.enter("page_table", pages)
+        self._slots = self.enter("cache_batch_idx", slots)
+        self._starts = self.enter("cu_seqlens_q", starts)
+        self._sequences = self.enter("sequences", sequences)
         heads = query.shape[1]
         batch, length = query.shape[0], query.shape[2]
         if starts is not None:
             batch, length = starts.shape[0] - 1, longest
-            self._numbers.append(Number(longest))
+            self.add_number(longest)
+        self._new = new
+        if new is not None:
+            new.enter(self)
         kv_length = key.shape[1]
         if pages is not None:
             kv_length *= pages.shape[1]
         self._sizes = (batch, heads, length, kv_length)
         self.runs = all(self._sizes)
 
-    def _enter(self, name, tensor):
+    def enter(self, name, tensor):
         """Makes a tensor an operand of this name."""
         if tensor is None:
             return None
         self._known[id(tensor)] = name
         return self.capture(tensor)
+
+    def add_number(self, number):
+        """Makes an integer an operand and returns its name."""
+        self._numbers.append(Number(number))
+        return f"%number{len(self._numbers) - 1}"
 
     def _name(self, identity):
         return self._known.get(identity) or super()._name(identity)
@@ -71,7 +80,10 @@ class GatherTracer(Tracer):
         }
         types.update((name, operand.type)
                      for name, operand in self._names.items())
-        parameters = [f"%{name}: !{name}" for name in types]
+        written = ("key", "value") if self._new is not None else ()
+        parameters = [f"%{name}: !{name}"
+                      + " {bufferization.writable = true}" * (name in written)
+                      for name in types]
         parameters += [f"%number{at}: index" for at in range(len(self._numbers))]
         for name, tensor in (("keys", key), ("values", value)):
             types[name] = (f"tensor<?x{kv_heads}x?x{int(tensor.shape[3])}x"
@@ -89,13 +101,20 @@ class GatherTracer(Tracer):
                 types[padded[name]] = f"tensor<?x{heads}x{length}x{end}>"
         steps = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index",
                  "%c2 = arith.constant 2 : index", *self._write_sizes()]
+        if self._new is not None:
+            steps += self._new.write_rows(self._slots, self._pages)
         for name, source in (("keys", "key"), ("values", "value")):
             steps += self._write_keys(name, source, types[name])
         queries = "query"
+        turns = self._new is not None and self._new.turns
         if is_packed:
             queries = "queries"
             types[queries] = self._write_input(query, length)
             steps += self._write_queries(types[queries])
+        elif turns:
+            queries = "queries"
+            types[queries] = types["query"]
+            steps += self._write_turned(types[queries])
         values = ", ".join(f"!{name}" for name in padded.values())
         steps.append("\n".join([
             f"{', '.join(f'%{name}' for name in padded.values())} = "
@@ -115,6 +134,7 @@ class GatherTracer(Tracer):
             "#row = affine_map<(b, h, i) -> (b, h, i)>\n" if is_packed and lse
             else "",
             *(f"!{name} = {type}\n" for name, type in types.items()),
+            "#place = affine_map<(n, d) -> (n, d)>\n" if written else "",
             f"func.func @attention({', '.join(parameters)}) -> ({values}) {{\n",
             *(f"  {step}\n" for step in steps),
             f"  return {names} : {values}\n}}\n"])
@@ -153,7 +173,8 @@ class GatherTracer(Tracer):
             body += _clamp("row", "%entry", f"%last_{source}")
         row = "%row" if body else "%b"
         place = "%place" if self._pages is not None else "%j"
-        body.append(f"%x = tensor.extract %{source}[{row}, {place}, %h, %d] : "
+        stored = source if self._new is None else f"new_{source}"
+        body.append(f"%x = tensor.extract %{stored}[{row}, {place}, %h, %d] : "
                     f"!{source}")
         return [f"%count_{source} = tensor.dim %{source}, %c0 : !{source}",
                 f"%last_{source} = arith.subi %count_{source}, %c1 : index",
@@ -164,14 +185,33 @@ class GatherTracer(Tracer):
         """Returns a gather of packed queries, as many for each sequence as the
         longest one has."""
         sizes = "%batch, %number0" if type.count("?") == 2 else "%batch"
+        row, result = self._write_read("%c0, %h, %row")
         return ["%tokens = tensor.dim %query, %c2 : !query",
                 "%last_query = arith.subi %tokens, %c1 : index",
                 f"%queries_room = tensor.empty({sizes}) : !queries",
                 _write_generic("queries", type, "bhid", [
                     *_read_index("start", self._starts, "%b"),
                     "%token = arith.addi %start, %i : index",
-                    *_clamp("row", "%token", "%last_query"),
-                    "%x = tensor.extract %query[%c0, %h, %row, %d] : !query"])]
+                    *_clamp("row", "%token", "%last_query"), *row], result)]
+
+    def _write_turned(self, type):
+        """Returns rotated queries."""
+        row, result = self._write_read("%b, %h, %i")
+        is_dynamic = type.count("?") == 2
+        length = ["%queries_length = tensor.dim %query, %c2 : !query"] * is_dynamic
+        sizes = "%batch" + ", %queries_length" * is_dynamic
+        return [*length, f"%queries_room = tensor.empty({sizes}) : !queries",
+                _write_generic("queries", type, "bhid", row, result)]
+
+    def _write_read(self, place):
+        """Returns the body that reads the query at a place, and rotates it if that is
+        wanted, and the name of what it reads."""
+        if self._new is None or not self._new.turns:
+            return [f"%x = tensor.extract %query[{place}, %d] : !query"], "%x"
+        element = ELEMENTS[self._inputs["query"].dtype]
+        return self._new.write_turn(
+            element, "%i",
+            lambda d: f"tensor.extract %query[{place}, {d}] : !query"), "%turned"
 
     def _write_results(self, name, source, type):
         """Returns a gather of results, packed as the queries are."""
@@ -200,9 +240,9 @@ def _clamp(name, value, last):
             f"%{name} = arith.minsi %{name}_low, {last} : index"]
 
 
-def _write_generic(name, type, letters, body):
-    """Returns a tensor, in the room of its name, each of whose elements is %x of
-    a body that has the element's coordinates by their letters."""
+def _write_generic(name, type, letters, body, result="%x"):
+    """Returns a tensor, in the room of its name, each of whose elements is the
+    result of a body that has the element's coordinates by their letters."""
     element = type[type.rindex("x") + 1:-1]
     iterators = ", ".join(['"parallel"'] * len(letters))
     places = [f"%{letter} = linalg.index {at} : index"
@@ -213,5 +253,5 @@ def _write_generic(name, type, letters, body):
         f"      iterator_types = [{iterators}]}} outs(%{name}_room : !{name}) {{",
         f"  ^bb0(%unused: {element}):",
         *(f"    {line}" for line in places + body),
-        f"    linalg.yield %x : {element}",
+        f"    linalg.yield {result} : {element}",
         f"  }} -> !{name}"])

@@ -48,7 +48,7 @@ class Type(ctypes.Structure):
         ("dtype", ctypes.c_int32),
         ("rank", ctypes.c_int32),
         ("is_scalar", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        ("is_writable", ctypes.c_int32),
         ("shape", ctypes.c_int64 * MAX_RANK),
         ("name", ctypes.c_char_p),
     ]

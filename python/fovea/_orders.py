@@ -39,7 +39,7 @@ def swap(text, name, results):
     aliases = dict(re.findall(r"^(!\w+) = (.*)$", text, re.M))
     types = types.removeprefix("(").removesuffix(")").split(", ")
     names = re.findall(r"(%\w+):", operands)
-    operand_types = re.sub(r"%\w+: ", "", operands)
+    operand_types = re.sub(r"%\w+: | \{[^}]*\}", "", operands)
     lines = [f"%whole:{len(types)} = func.call @{name}_in_rows({', '.join(names)}) : "
              f"({operand_types}) -> ({', '.join(types)})"]
     values, found = [], []

@@ -388,6 +388,9 @@ def test_a_wrong_call_is_an_error_of_xla():
         x.astype(jnp.int32), text=text, function=zero)
     assert "dimension 1 of a result is 3, but XLA's memory has 4" in fails(
         x, result=make((2, 4), 1), text=text, function=zero)
+    assert "argument 0 of the text is writable; XLA's buffers are only read" in fails(
+        x, text=text.replace("xf32>)", "xf32> {bufferization.writable = true})", 1),
+        function=zero)
     assert "custom op 'nonsense' is unknown" in fails(
         x, text="nonsense", function=zero)
 

@@ -1,4 +1,5 @@
 // RUN: fovea-opt --host-bufferize --canonicalize --split-input-file %s | FileCheck %s
+// RUN: fovea-opt --host-bufferize=in-place=false --canonicalize --split-input-file %s | FileCheck %s --check-prefix=KEPT
 
 // Arguments: any strides but the innermost, never written.
 // CHECK-LABEL: func.func @arguments(
@@ -104,4 +105,39 @@ func.func @swap(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
     scf.yield %t, %s : tensor<4xf32>, tensor<4xf32>
   }
   return %r#0 : tensor<4xf32>
+}
+
+// -----
+
+// A writable argument is updated where it is, and read there afterwards; of the
+// others none is written.
+// CHECK-LABEL: func.func @writable(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<?x8xf32, strided<[?, 1], offset: ?>>
+// CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<?x8xf32, strided<[?, 1], offset: ?>>
+// KEPT-LABEL: func.func @writable(
+func.func @writable(%x: tensor<?x8xf32> {bufferization.writable = true}, %y: tensor<?x8xf32>, %n: index) -> (f32, f32) {
+  // CHECK-NOT: memref.alloc
+  // CHECK: scf.forall (%[[I:.*]]) in (4)
+  // CHECK: %[[ROW:.*]] = memref.subview %[[X]][%[[I]], 0]
+  // CHECK: linalg.fill ins(%{{.*}}) outs(%[[ROW]]
+  // CHECK: memref.load %[[X]]
+  // CHECK: %[[NEW:.*]] = memref.alloc
+  // CHECK: linalg.fill ins(%{{.*}}) outs(%[[NEW]]
+  // KEPT: %[[OWN:.*]] = memref.alloc
+  // KEPT: memref.copy %{{.*}}, %[[OWN]]
+  // KEPT: scf.forall
+  // KEPT: memref.subview %[[OWN]]
+  %z = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %u = scf.forall (%i) in (4) shared_outs(%o = %x) -> tensor<?x8xf32> {
+    %s = tensor.extract_slice %o[%i, 0] [1, 8] [1, 1] : tensor<?x8xf32> to tensor<1x8xf32>
+    %f = linalg.fill ins(%z : f32) outs(%s : tensor<1x8xf32>) -> tensor<1x8xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %f into %o[%i, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<?x8xf32>
+    }
+  }
+  %e = tensor.extract %u[%c1, %c1] : tensor<?x8xf32>
+  %w = linalg.fill ins(%e : f32) outs(%y : tensor<?x8xf32>) -> tensor<?x8xf32>
+  %g = tensor.extract %w[%n, %c1] : tensor<?x8xf32>
+  return %e, %g : f32, f32
 }

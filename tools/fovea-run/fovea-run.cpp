@@ -485,6 +485,8 @@ static llvm::Error run() {
       return error;
   llvm::SmallVector<Tensor, 0> results;
   std::unique_ptr<Executable> executable;
+  // The reference gets operands as they were.
+  OwnOperands own;
   if (simulate) {
     if (llvm::Error error = runs->simulate(number, operands->views, *options,
                                            {firstSeed, seeds}, results))
@@ -501,7 +503,11 @@ static llvm::Error run() {
                    << cuda::formatCudaVersion(device->getDriver().getVersion())
                    << '\n';
     CompiledCodeScope scope;
-    if (llvm::Error error = executable->call(number, operands->views, results))
+    auto copied = copyWritable(signature, operands->views);
+    if (!copied)
+      return copied.takeError();
+    own = std::move(*copied);
+    if (llvm::Error error = executable->call(number, own.views, results))
       return error;
   }
   printResults(results, descriptions);
@@ -519,7 +525,7 @@ static llvm::Error run() {
   }
   if (timeRuns)
     if (llvm::Error error =
-            printTime(*runs, *executable, number, operands->views, *options))
+            printTime(*runs, *executable, number, own.views, *options))
       return error;
   if (report) {
     auto made =

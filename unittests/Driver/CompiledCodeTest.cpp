@@ -21,6 +21,7 @@ CompiledCode makeCode() {
   first.signature.name = "attend";
   first.signature.operands = {{"q", DType::BF16, {2, -1, 64}, /*scalar=*/false},
                               {"", DType::I64, {}, /*scalar=*/true}};
+  first.signature.operands[0].writable = true;
   first.signature.results = {{"", DType::F32, {-1}, /*scalar=*/false}};
   first.messages = {"{0} is not {1}", ""};
   CompiledCode::Function &second = code.functions.emplace_back();
@@ -47,6 +48,8 @@ TEST(CompiledCode, IsReadAsItWasWritten) {
   EXPECT_EQ(first.signature.operands[0].name, "q");
   EXPECT_EQ(formatType(first.signature.operands[0]),
             "bf16 tensor of shape 2x?x64");
+  EXPECT_TRUE(first.signature.operands[0].writable);
+  EXPECT_FALSE(first.signature.operands[1].writable);
   EXPECT_EQ(formatType(first.signature.operands[1]), "i64 number");
   ASSERT_EQ(first.signature.results.size(), 1u);
   EXPECT_EQ(formatType(first.signature.results[0]), "f32 tensor of shape ?");

@@ -32,6 +32,8 @@ struct ValueType {
   llvm::SmallVector<int64_t, 4> shape;
   /// True for a number instead of a tensor; its shape is empty.
   bool scalar = false;
+  /// True for an operand that calls update in its memory.
+  bool writable = false;
 };
 
 struct Signature {
@@ -47,6 +49,16 @@ std::string formatType(const ValueType &type);
 
 /// Formats an operand: `operand 1 (%k) of @attend`.
 std::string formatOperand(const Signature &function, size_t index);
+
+/// The operands of a call with copies of those that it updates.
+struct OwnOperands {
+  std::vector<Tensor> copies;
+  llvm::SmallVector<TensorView> views;
+};
+
+/// Copies the operands that `function` updates.
+llvm::Expected<OwnOperands> copyWritable(const Signature &function,
+                                         llvm::ArrayRef<TensorView> operands);
 
 /// Returns the index of the function `name` or, if the name is empty, of the
 /// only one. An error if there is no such function or it cannot be called.

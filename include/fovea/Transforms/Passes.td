@@ -192,7 +192,11 @@ def HostBufferize : Pass<"host-bufferize", "::mlir::ModuleOp"> {
     One-shot bufferization with these function boundaries:
 
     - a tensor argument becomes a memref with any strides, except that the
-      innermost is 1; it is never written;
+      innermost is 1; it is written only if it is marked as
+      `{bufferization.writable = true}`: then each update of it takes place in
+      its memory, where the caller finds what it holds at the end, and it is an
+      error if the graph still reads elements from before an update. An update
+      that no result depends on is not made;
     - a tensor result of a public function becomes a memref with the identity
       layout, allocated by the function; results alias neither arguments nor
       each other, which costs a copy where the graph returns an argument, a
@@ -201,6 +205,10 @@ def HostBufferize : Pass<"host-bufferize", "::mlir::ModuleOp"> {
   let dependentDialects = [
     "::mlir::bufferization::BufferizationDialect",
     "::mlir::memref::MemRefDialect"
+  ];
+  let options = [
+    Option<"inPlace", "in-place", "bool", /*default=*/"true",
+           "Update writable arguments in place; else no argument is written">
   ];
   let statistics = [
     Statistic<"numResultCopies", "num-result-copies",
@@ -377,6 +385,35 @@ def AttachGpuTarget : Pass<"attach-gpu-target", "::mlir::ModuleOp"> {
            "The name of a GPU, such as `sm_80` or `sm_90a`">
   ];
   let dependentDialects = ["::fovea::machine::MachineDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// gpu-join-launches
+//===----------------------------------------------------------------------===//
+
+def GpuJoinLaunches : Pass<"gpu-join-launches", "::mlir::ModuleOp"> {
+  let summary = "Joins launches that are independent of each other into one";
+  let description = [{
+    Of two launches of a block of the host's code, of which neither writes what
+    the other accesses, the earlier one moves to the later one if nothing
+    between them needs what it writes or changes what it reads. The grid of the
+    joined launch has the blocks of both, those of the earlier one first, and
+    its blocks have as many threads as the larger of the two had. Only launches
+    along x with next to no shared memory are joined, those with barriers only
+    if all threads of a block take part, and no programs of tiles: loops over
+    elements and lists, which take little longer than a launch itself where they
+    are small. That a launch has no work, as the `scf.if` around it says, leaves
+    it no blocks. A multiprocessor has room for as many threads of the joined
+    launch as it shall have for either (`nvvm.minctasm`); launches with other
+    attributes are not joined.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numJoined", "num-joined", "Number of launches that joined others">
+  ];
 }
 
 //===----------------------------------------------------------------------===//

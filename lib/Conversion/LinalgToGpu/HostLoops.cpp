@@ -14,9 +14,9 @@
 #include "HostLoops.h"
 
 #include "Launch.h"
-#include "Memory.h"
 #include "PointLoops.h"
 #include "fovea/Analysis/Formula.h"
+#include "fovea/Analysis/Memory.h"
 #include "fovea/Conversion/Utils/ReproducibleSum.h"
 
 #include "fovea/Dialect/Machine/IR/Machine.h"

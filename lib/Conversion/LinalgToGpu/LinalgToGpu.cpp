@@ -14,11 +14,11 @@
 
 #include "HostLoops.h"
 #include "Launch.h"
-#include "Memory.h"
 #include "ParallelLoops.h"
 #include "PointLoops.h"
 #include "RowLoops.h"
 #include "fovea/Analysis/Loops.h"
+#include "fovea/Analysis/Memory.h"
 
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
@@ -55,6 +55,9 @@ struct LinalgToGpu final : impl::LinalgToGpuBase<LinalgToGpu> {
   }
 
 private:
+  /// Of the function that is converted.
+  DenseSet<Value> writtenOperands;
+
   /// Calls `visit` for every op that the host would execute.
   static void walkHost(func::FuncOp function,
                        function_ref<void(Operation *)> visit) {
@@ -88,9 +91,35 @@ private:
     return success();
   }
 
+  /// Returns the operands that the function may write.
+  static DenseSet<Value> findWrittenOperands(func::FuncOp function) {
+    DenseSet<Value> written;
+    auto note = [&](Value value) {
+      if (isa<MemRefType>(value.getType()) && isOperand(value))
+        written.insert(getBase(value));
+    };
+    function.walk([&](Operation *op) {
+      auto interface = dyn_cast<MemoryEffectOpInterface>(op);
+      if (!interface) {
+        if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
+            !op->hasTrait<OpTrait::IsTerminator>() &&
+            !isa<func::FuncOp, gpu::LaunchOp>(op))
+          llvm::for_each(op->getOperands(), note);
+        return;
+      }
+      SmallVector<MemoryEffects::EffectInstance> effects;
+      interface.getEffects<MemoryEffects::Write>(effects);
+      for (const MemoryEffects::EffectInstance &effect : effects)
+        if (Value value = effect.getValue())
+          note(value);
+    });
+    return written;
+  }
+
   LogicalResult convert(func::FuncOp function) {
     if (failed(serializeAroundKernels(function)))
       return failure();
+    writtenOperands = findWrittenOperands(function);
     SmallVector<Operation *> work;
     walkHost(function, [&](Operation *op) {
       if (isa<linalg::LinalgOp, memref::CopyOp, scf::ForallOp, memref::LoadOp,
@@ -201,7 +230,9 @@ private:
   /// Keeps a copy of an element that the host loads, because it may be
   /// overwritten before a kernel uses it.
   void snapshot(OpBuilder &builder, memref::LoadOp load) {
-    if (isHostBuffer(load.getMemref()) || isOperand(load.getMemref()))
+    Value base = getBase(load.getMemref());
+    if (isHostBuffer(base) ||
+        (isOperand(base) && !writtenOperands.contains(base)))
       return;
     Location loc = load.getLoc();
     auto type = MemRefType::get({}, load.getType());

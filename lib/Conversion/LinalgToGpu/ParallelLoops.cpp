@@ -8,7 +8,8 @@
 // With a block for each iteration, all of its threads run the body; they share
 // each op on memory and each loop that adds up integers, and there is a barrier
 // behind it. All values that decide the flow of control are thus the same in
-// all threads.
+// all threads. Where one op of a few independent points is all that the body
+// does, threads take points of all iterations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,8 @@
 #include "PointLoops.h"
 #include "RowKernel.h"
 
+#include "fovea/Analysis/Loops.h"
+#include "fovea/Analysis/Memory.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -52,6 +55,8 @@ static constexpr int64_t kBufferAlignment = 64;
 static constexpr int64_t kMostThreads = 512;
 static constexpr int64_t kUsualThreads = 256;
 static constexpr int64_t kElementsPerThread = 4;
+/// The most points of an iteration that are threads' items of their own.
+static constexpr int64_t kMostPoints = 1024;
 
 static int64_t getElementBytes(Type type) {
   return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
@@ -98,6 +103,8 @@ private:
   SmallVector<Value> getIndices(Value item);
   LogicalResult emitLoop(Value items);
   LogicalResult emitRowsOrBlocks(Value items);
+  linalg::GenericOp findPointOp(SmallVectorImpl<int64_t> &bounds);
+  void emitPoints(Value items, linalg::GenericOp op, ArrayRef<int64_t> bounds);
   void emitBody(gpu::LaunchOp launch, Value item, Value slot);
   void placeBuffer(gpu::LaunchOp launch, memref::AllocOp alloc,
                    memref::AllocOp original, Value slot);
@@ -183,8 +190,98 @@ LogicalResult LoopConverter::emitRowsOrBlocks(Value items) {
   return emitLoop(items);
 }
 
+/// Returns the only op of the body that writes memory, and bounds of its loops,
+/// if its points are few and apart; else null.
+linalg::GenericOp LoopConverter::findPointOp(SmallVectorImpl<int64_t> &bounds) {
+  linalg::GenericOp found;
+  MemoryUse loads;
+  for (Operation &op : forall.getBody()->without_terminator()) {
+    if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
+      if (found)
+        return {};
+      found = generic;
+    } else if (isa<memref::LoadOp>(op) ? !loads.add(&op)
+                                       : op.getNumRegions() || !isPure(&op)) {
+      return {};
+    }
+  }
+  MemoryUse own;
+  if (!found || found.getNumDpsInits() == 0 || found.getNumReductionLoops() ||
+      !writesApart(found) || !own.add(found) ||
+      llvm::any_of(loads.reads,
+                   [&](Value base) { return own.writes.contains(base); }))
+    return {};
+  // A loop's size is that of an operand's dimension.
+  int64_t points = 1;
+  for (unsigned dim = 0; dim < found.getNumLoops(); ++dim) {
+    SmallVector<std::pair<Value, unsigned>> places;
+    found.mapIterationSpaceDimToAllOperandDims(dim, places);
+    FailureOr<int64_t> bound = failure();
+    for (auto [memref, place] : places)
+      if (failed(bound) && isa<MemRefType>(memref.getType()))
+        bound = ValueBoundsConstraintSet::computeConstantBound(
+            presburger::BoundType::UB, {memref, int64_t(place)},
+            /*stopCondition=*/nullptr, /*closedUB=*/true);
+    if (failed(bound) || *bound <= 0 || *bound > kMostPoints)
+      return {};
+    bounds.push_back(*bound);
+    points *= *bound;
+    if (points > kMostPoints)
+      return {};
+  }
+  return found;
+}
+
+/// Emits a kernel with a thread for each point of each iteration.
+void LoopConverter::emitPoints(Value items, linalg::GenericOp op,
+                               ArrayRef<int64_t> bounds) {
+  SmallVector<Value> limits = llvm::map_to_vector(
+      bounds, [&](int64_t bound) -> Value { return constant(bound); });
+  Value points = getProduct(builder, loc, limits);
+  Value all = builder.createOrFold<arith::MulIOp>(loc, items, points);
+  emitItemLaunch(
+      builder, loc, all, machine::kLargestGrid,
+      [&](gpu::LaunchOp, Value item, Value) {
+        IRMapping mapping;
+        mapping.map(forall.getInductionVars(),
+                    getIndices(builder.createOrFold<arith::DivUIOp>(loc, item,
+                                                                    points)));
+        SmallVector<Value> ivs = delinearize(
+            builder, loc,
+            builder.createOrFold<arith::RemUIOp>(loc, item, points), limits);
+        for (Operation &other : forall.getBody()->without_terminator())
+          if (&other != op)
+            builder.clone(other, mapping);
+        auto own = cast<linalg::GenericOp>(builder.clone(*op, mapping));
+        builder.setInsertionPoint(own);
+        SmallVector<Value> sizes = getLoopSizes(builder, own);
+        Value isPoint;
+        for (auto [iv, size, bound] : llvm::zip_equal(ivs, sizes, bounds)) {
+          if (getConstantIntValue(size) == bound)
+            continue;
+          Value isInside = arith::CmpIOp::create(
+              builder, loc, arith::CmpIPredicate::ult, iv, size);
+          isPoint = isPoint
+                        ? arith::AndIOp::create(builder, loc, isPoint, isInside)
+                        : isInside;
+        }
+        if (isPoint) {
+          auto branch = scf::IfOp::create(builder, loc, isPoint,
+                                          /*withElseRegion=*/false);
+          builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+        }
+        emitPoint(builder, own, sizes, ivs);
+        own.erase();
+      });
+}
+
 /// Emits a kernel with an iteration a block or a thread.
 LogicalResult LoopConverter::emitLoop(Value items) {
+  SmallVector<int64_t> bounds;
+  if (linalg::GenericOp op = isByBlocks ? findPointOp(bounds) : nullptr) {
+    emitPoints(items, op, bounds);
+    return success();
+  }
   if (failed(createWorkspaces(items)))
     return failure();
   auto emit = [&](gpu::LaunchOp launch, Value item, Value slot) {

@@ -7,8 +7,8 @@
 
 #include "RowPlan.h"
 
-#include "Memory.h"
 #include "fovea/Analysis/Loops.h"
+#include "fovea/Analysis/Memory.h"
 #include "fovea/Analysis/VectorPlan.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"

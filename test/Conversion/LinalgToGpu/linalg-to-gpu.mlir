@@ -467,3 +467,96 @@ func.func @reductions(%in: memref<4x100xindex>, %floats: memref<4x100xf32>, %out
   }
   return
 }
+
+// -----
+
+// One op of few points is all that an iteration does, and it says itself which
+// of them there are: a thread for each point of all iterations.
+// CHECK-LABEL: func @rows_at_places(
+// CHECK-SAME:    %[[OUT:[a-z0-9]+]]: memref<?x24xf32>, %[[IN:[a-z0-9]+]]: memref<?x24xf32>, %[[PLACES:[a-z0-9]+]]: memref<?xindex>)
+// CHECK:         gpu.launch {{.*}} in (%{{.*}} = %c256{{,}}
+// CHECK:           scf.for %[[ITEM:.*]] =
+// CHECK-DAG:         %[[ROW:.*]] = arith.divui %[[ITEM]], %c24
+// CHECK-DAG:         %[[AT:.*]] = arith.remui %[[ITEM]], %c24
+// CHECK:             %[[PLACE:.*]] = memref.load %[[PLACES]][%[[ROW]]]
+// CHECK:             %[[EXISTS:.*]] = arith.cmpi ult, %[[PLACE]],
+// CHECK:             %[[SIZE:.*]] = arith.select %[[EXISTS]], %c1{{.*}}, %c0
+// CHECK:             %[[IS:.*]] = arith.cmpi u{{[lg]}}t, {{.*}}%[[SIZE]]
+// CHECK:             scf.if %[[IS]] {
+// CHECK:               %[[X:.*]] = memref.load %[[IN]][%[[ROW]], %[[AT]]]
+// CHECK:               memref.store %[[X]]
+// CHECK-NOT:     gpu.barrier
+// CHECK:         return
+func.func @rows_at_places(%out: memref<?x24xf32>, %in: memref<?x24xf32>, %places: memref<?xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %places, %c0 : memref<?xindex>
+  %m = memref.dim %out, %c0 : memref<?x24xf32>
+  scf.forall (%i) in (%n) {
+    %p = memref.load %places[%i] : memref<?xindex>
+    %exists = arith.cmpi ult, %p, %m : index
+    %q = arith.select %exists, %p, %c0 : index
+    %size = arith.select %exists, %c1, %c0 : index
+    %row = memref.subview %out[%q, 0] [%size, 24] [1, 1] : memref<?x24xf32> to memref<?x24xf32, strided<[24, 1], offset: ?>>
+    linalg.generic {indexing_maps = [affine_map<(r, d) -> (r, d)>], iterator_types = ["parallel", "parallel"]}
+      outs(%row : memref<?x24xf32, strided<[24, 1], offset: ?>>) {
+    ^bb0(%old: f32):
+      %d = linalg.index 1 : index
+      %x = memref.load %in[%i, %d] : memref<?x24xf32>
+      linalg.yield %x : f32
+    }
+  }
+  return
+}
+
+// -----
+
+// An iteration's op may not read what it writes by the loop's own loads, and long
+// rows stay with blocks.
+// CHECK-LABEL: func @rows_by_blocks(
+// CHECK:         gpu.launch
+// CHECK:           gpu.barrier
+// CHECK:         gpu.launch
+// CHECK:           gpu.barrier
+func.func @rows_by_blocks(%x: memref<?x24xindex>, %y: memref<?x2000xf32>, %places: memref<?xindex>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x24xindex>
+  scf.forall (%i) in (%n) {
+    %p = memref.load %x[%i, %c0] : memref<?x24xindex>
+    %row = memref.subview %x[%i, 0] [1, 24] [1, 1] : memref<?x24xindex> to memref<24xindex, strided<[1], offset: ?>>
+    linalg.fill ins(%p : index) outs(%row : memref<24xindex, strided<[1], offset: ?>>)
+  }
+  scf.forall (%i) in (%n) {
+    %p = memref.load %places[%i] : memref<?xindex>
+    %row = memref.subview %y[%p, 0] [1, 2000] [1, 1] : memref<?x2000xf32> to memref<2000xf32, strided<[1], offset: ?>>
+    %z = arith.constant 0.0 : f32
+    linalg.fill ins(%z : f32) outs(%row : memref<2000xf32, strided<[1], offset: ?>>)
+  }
+  return
+}
+
+// -----
+
+// The host's value of an operand's element is kept where the operand is written;
+// of one that is only read, kernels load it themselves.
+// CHECK-LABEL: func @written_operand(
+// CHECK-SAME:    %[[X:[a-z0-9]+]]: memref<8xf32>, %[[Y:[a-z0-9]+]]: memref<8xf32>, %[[OUT:[a-z0-9]+]]: memref<8xf32>)
+// CHECK:         %[[COPY:.*]] = memref.alloc() : memref<f32>
+// CHECK:         gpu.launch
+// CHECK:           %[[A:.*]] = memref.load %[[X]][%c1]
+// CHECK:           memref.store %[[A]], %[[COPY]][]
+// CHECK:         gpu.launch
+// CHECK:           memref.store %{{.*}}, %[[X]]
+// CHECK:         gpu.launch
+// CHECK-DAG:       memref.load %[[COPY]][]
+// CHECK-DAG:       memref.load %[[Y]][%c1]
+func.func @written_operand(%x: memref<8xf32>, %y: memref<8xf32>, %out: memref<8xf32>) {
+  %c1 = arith.constant 1 : index
+  %z = arith.constant 0.0 : f32
+  %a = memref.load %x[%c1] : memref<8xf32>
+  %b = memref.load %y[%c1] : memref<8xf32>
+  linalg.fill ins(%z : f32) outs(%x : memref<8xf32>)
+  %s = arith.addf %a, %b : f32
+  linalg.fill ins(%s : f32) outs(%out : memref<8xf32>)
+  return
+}

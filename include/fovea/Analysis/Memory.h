@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FOVEA_LIB_CONVERSION_LINALGTOGPU_MEMORY_H
-#define FOVEA_LIB_CONVERSION_LINALGTOGPU_MEMORY_H
+#ifndef FOVEA_ANALYSIS_MEMORY_H
+#define FOVEA_ANALYSIS_MEMORY_H
 
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace fovea {
 
@@ -19,14 +20,26 @@ mlir::Value getBase(mlir::Value memref);
 /// host passes to kernels by address; all others are in the GPU's.
 bool isHostBuffer(mlir::Value memref);
 
-/// Returns true if `memref` is an operand of the function; operands are never
-/// written.
+/// Returns true if `memref` is an operand of the function.
 bool isOperand(mlir::Value memref);
 
 /// Returns true if no other memref of the function is in the same memory, apart
-/// from views. `base` must not be a view.
+/// from views and, where neither is written, other operands. `base` must not be
+/// a view.
 bool isDistinct(mlir::Value base);
+
+/// The memory that ops access, by the memrefs that are no views.
+struct MemoryUse {
+  llvm::SmallSetVector<mlir::Value, 8> reads, writes;
+
+  /// Adds what `op` and the ops in it access, apart from what they allocate
+  /// themselves. Returns false if that is not known.
+  bool add(mlir::Operation *op);
+
+  /// Returns true if either may write what the other accesses.
+  bool conflictsWith(const MemoryUse &other) const;
+};
 
 } // namespace fovea
 
-#endif // FOVEA_LIB_CONVERSION_LINALGTOGPU_MEMORY_H
+#endif // FOVEA_ANALYSIS_MEMORY_H
