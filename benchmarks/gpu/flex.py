@@ -183,6 +183,7 @@ def compare(calls, options):
     """The median seconds of each call, of rounds in which all run in turn."""
     counts = []
     for call in calls:
+        call()  # What it compiles, without gradients, is no part of a call's time.
         once = seconds_of(call, options, 2)
         counts.append(max(1, round(options.seconds / options.rounds / once)))
     rounds = [[seconds_of(call, options, count)
