@@ -17,6 +17,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -143,12 +144,38 @@ static std::optional<Candidate> getCandidate(Operation &op) {
   return candidate;
 }
 
+/// Returns true if the kernel of two launches together accesses what they write
+/// by one memref only.
+static bool haveDistinctMemory(const Candidate &first,
+                               const Candidate &second) {
+  llvm::SmallSetVector<Value, 8> memrefs;
+  for (const Candidate *candidate : {&first, &second})
+    visitUsedValuesDefinedAbove(candidate->launch->getRegions(),
+                                [&](OpOperand *use) {
+                                  if (isa<MemRefType>(use->get().getType()))
+                                    memrefs.insert(use->get());
+                                });
+  DenseSet<Value> bases;
+  return llvm::all_of(memrefs, [&](Value memref) {
+    Value base = getBase(memref);
+    return bases.insert(base).second || !(first.use.writes.contains(base) ||
+                                          second.use.writes.contains(base));
+  });
+}
+
+static bool saysDistinct(const Candidate &candidate) {
+  return candidate.launch->hasAttr(machine::kDistinctMemoryAttrName);
+}
+
 /// Returns true if all threads of a block that meet at a barrier have the
-/// joined block to themselves.
+/// joined block to themselves, and memory is as distinct as it was.
 static bool canJoin(const Candidate &first, const Candidate &second) {
   int64_t threads = std::max(first.threads, second.threads);
-  return (!first.hasBarriers || first.threads == threads) &&
-         (!second.hasBarriers || second.threads == threads);
+  if ((first.hasBarriers && first.threads != threads) ||
+      (second.hasBarriers && second.threads != threads))
+    return false;
+  return (!saysDistinct(first) && !saysDistinct(second)) ||
+         haveDistinctMemory(first, second);
 }
 
 void GpuJoinLaunches::joinIn(Block &block) {
@@ -264,20 +291,22 @@ Candidate GpuJoinLaunches::join(Candidate &first, Candidate &second) {
         emit(nested, loc, second, number, secondBlocks);
       });
   gpu::TerminatorOp::create(builder);
-  first.root->erase();
-  second.root->erase();
-  ++numJoined;
   Candidate joined = {launch,
                       root,
                       std::move(first.use),
                       threads,
                       std::max(first.residentThreads, second.residentThreads),
                       first.hasBarriers || second.hasBarriers};
+  if (saysDistinct(first) || saysDistinct(second))
+    launch->setAttr(machine::kDistinctMemoryAttrName, builder.getUnitAttr());
   if (int64_t resident = joined.residentThreads / threads; resident > 1)
     launch->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     builder.getI32IntegerAttr(resident));
   joined.use.reads.insert_range(second.use.reads);
   joined.use.writes.insert_range(second.use.writes);
+  first.root->erase();
+  second.root->erase();
+  ++numJoined;
   return joined;
 }
 

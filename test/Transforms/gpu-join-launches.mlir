@@ -170,10 +170,11 @@ func.func @apart(%x: memref<?xf32>, %y: memref<?xf32>, %w: memref<?xf32>, %u: me
 
 // -----
 
-// A multiprocessor has room for as many threads as before.
+// A multiprocessor has room for as many threads as before, and memory is as
+// distinct.
 // CHECK-LABEL: func @resident(
 // CHECK:         gpu.launch {{.*}} in (%{{[a-z0-9]+}} = %c128,
-// CHECK:         } {nvvm.minctasm = 4 : i32
+// CHECK:         } {machine.distinct_memory, nvvm.minctasm = 4 : i32
 // CHECK-NOT:     gpu.launch
 func.func @resident(%x: memref<?xf32>, %y: memref<?xf32>) {
   %c1 = arith.constant 1 : index
@@ -188,5 +189,32 @@ func.func @resident(%x: memref<?xf32>, %y: memref<?xf32>) {
     memref.store %z, %y[%d] : memref<?xf32>
     gpu.terminator
   } {nvvm.minctasm = 2 : i32}
+  return
+}
+
+// -----
+
+// A part of what is written is read by another name: the kernel of both could not
+// say that its memory is distinct.
+// CHECK-LABEL: func @shared_names(
+// CHECK:         gpu.launch
+// CHECK:         } {machine.distinct_memory
+// CHECK:         gpu.launch
+// CHECK-NOT:     distinct_memory
+func.func @shared_names(%x: memref<?xf32>, %y: memref<64xf32>) {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %z = arith.constant 0.0 : f32
+  %low = memref.subview %y[0] [32] [1] : memref<64xf32> to memref<32xf32, strided<[1]>>
+  gpu.launch blocks(%a, %b, %c) in (%ga = %c1, %gb = %c1, %gc = %c1) threads(%d, %e, %f) in (%gd = %c32, %ge = %c1, %gf = %c1) {
+    memref.store %z, %x[%d] : memref<?xf32>
+    gpu.terminator
+  } {machine.distinct_memory}
+  gpu.launch blocks(%a, %b, %c) in (%ga = %c1, %gb = %c1, %gc = %c1) threads(%d, %e, %f) in (%gd = %c32, %ge = %c1, %gf = %c1) {
+    %v = memref.load %low[%d] : memref<32xf32, strided<[1]>>
+    %at = arith.addi %d, %c32 : index
+    memref.store %v, %y[%at] : memref<64xf32>
+    gpu.terminator
+  }
   return
 }

@@ -404,8 +404,9 @@ def GpuJoinLaunches : Pass<"gpu-join-launches", "::mlir::ModuleOp"> {
     elements and lists, which take little longer than a launch itself where they
     are small. That a launch has no work, as the `scf.if` around it says, leaves
     it no blocks. A multiprocessor has room for as many threads of the joined
-    launch as it shall have for either (`nvvm.minctasm`); launches with other
-    attributes are not joined.
+    launch as it shall have for either (`nvvm.minctasm`), and the memory of both
+    is distinct if that of either was (`machine.distinct_memory`), else they
+    stay apart, as do launches with other attributes.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
