@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -34,6 +35,8 @@ public:
       return narrow(cast);
     if (auto cast = dyn_cast<arith::IndexCastUIOp>(op))
       return narrow(cast);
+    if (auto extension = dyn_cast<arith::ExtFOp>(op))
+      return extendSmall(extension);
     if (isa<index::IndexDialect>(op->getDialect()))
       return expandIndex();
     bool isKnown = isa<math::MathDialect>(op->getDialect()) ||
@@ -127,6 +130,81 @@ private:
                   b, cast<TypedAttr>(constant.getValueAttr()))};
             })
         .Default([](Operation *) { return Results(); });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Floats of 8 bits
+  //===--------------------------------------------------------------------===//
+
+  /// Writes the value of an `f8E4M3FN` as a multiple of the smallest one, 2^-9:
+  /// all are integers below 2^18, and exact in every other type.
+  SmallVector<Value, 2> extendSmall(arith::ExtFOp extension) {
+    Type from = extension.getIn().getType(), to = extension.getType();
+    if (!isa<Float8E4M3FNType>(getElementTypeOrSelf(from)))
+      return {};
+    auto like = [&](Type element) -> Type {
+      if (auto shaped = dyn_cast<ShapedType>(from))
+        return shaped.clone(element);
+      return element;
+    };
+    // The bits are those of an integer where the graph has read them as such.
+    auto cast = extension.getIn().getDefiningOp<arith::BitcastOp>();
+    Type byte = like(b.getI8Type());
+    Value bits = cast && cast.getIn().getType() == byte
+                     ? cast.getIn()
+                     : arith::BitcastOp::create(b, byte, extension.getIn());
+    Value source = bits;
+    auto splat = [&](TypedAttr value) -> Value {
+      if (auto shaped = dyn_cast<ShapedType>(like(value.getType())))
+        return constantLike(shaped, value, source);
+      return arith::ConstantOp::create(b, value);
+    };
+    auto number = [&](int64_t value) {
+      return splat(b.getI32IntegerAttr(value));
+    };
+    auto real = [&](float value) { return splat(b.getF32FloatAttr(value)); };
+    using Predicate = arith::CmpIPredicate;
+    bits = arith::ExtUIOp::create(b, like(b.getI32Type()), bits);
+    Value exponent = arith::AndIOp::create(
+        b, arith::ShRUIOp::create(b, bits, number(3)), number(15));
+    Value mantissa = arith::AndIOp::create(b, bits, number(7));
+    Value isNormal =
+        arith::CmpIOp::create(b, Predicate::ne, exponent, number(0));
+    Value leading = arith::OrIOp::create(b, mantissa, number(8));
+    Value shift = arith::SubIOp::create(
+        b, arith::MaxSIOp::create(b, exponent, number(1)), number(1));
+    Value count =
+        arith::ShLIOp::create(b, select(isNormal, leading, mantissa), shift);
+    Value value = arith::MulFOp::create(
+        b, arith::SIToFPOp::create(b, like(b.getF32Type()), count),
+        real(0x1p-9F));
+    Value isNegative = arith::CmpIOp::create(
+        b, Predicate::ne, arith::AndIOp::create(b, bits, number(128)),
+        number(0));
+    value = select(isNegative, arith::NegFOp::create(b, value), value);
+    Value isNaN = arith::CmpIOp::create(
+        b, Predicate::eq, arith::AndIOp::create(b, bits, number(127)),
+        number(127));
+    value = select(isNaN, real(std::numeric_limits<float>::quiet_NaN()), value);
+    unsigned width = getElementTypeOrSelf(to).getIntOrFloatBitWidth();
+    if (width < 32)
+      value = arith::TruncFOp::create(b, to, value);
+    else if (width > 32)
+      value = arith::ExtFOp::create(b, to, value);
+    return {value};
+  }
+
+  /// Returns a constant of a shape, which may be that of `source`, with one
+  /// value.
+  Value constantLike(ShapedType type, TypedAttr value, Value source) {
+    if (type.hasStaticShape())
+      return arith::ConstantOp::create(b, DenseElementsAttr::get(type, value));
+    SmallVector<Value> sizes;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (type.isDynamicDim(dim))
+        sizes.push_back(tensor::DimOp::create(b, source, dim));
+    return tensor::SplatOp::create(b, arith::ConstantOp::create(b, value), type,
+                                   sizes);
   }
 
   //===--------------------------------------------------------------------===//
@@ -304,8 +382,14 @@ struct ExpandScalars final : fovea::impl::ExpandScalarsBase<ExpandScalars> {
       SmallVector<Value, 2> results = ScalarExpander(op).expand();
       if (results.empty())
         return;
+      Operation *source = op->getNumOperands() == 1
+                              ? op->getOperand(0).getDefiningOp()
+                              : nullptr;
       op->replaceAllUsesWith(results);
       op->erase();
+      // The float whose bits were all that was needed.
+      if (isa_and_nonnull<arith::BitcastOp>(source) && source->use_empty())
+        source->erase();
       ++numExpanded;
     });
   }

@@ -17,6 +17,9 @@ from ._values import Number
 __all__ = ["flash_attn_func", "flash_attn_varlen_func",
            "flash_attn_with_kvcache"]
 
+#: The type of caches of 8 bits.
+_SMALL = torch.float8_e4m3fn
+
 #: The largest integer of an i32.
 _LARGEST = 2**31 - 1
 
@@ -219,6 +222,9 @@ def flash_attn_with_kvcache(
         length is not used.
     cu_seqlens_q, cu_seqlens_k_new: as in `flash_attn_varlen_func`, of q and of
         k; cu_seqlens_q with max_seqlen_q, queries that no sequence exceeds.
+    k_descale, v_descale: beside caches of float8_e4m3fn, of which q has another
+        type: f32 `[B, Hkv]`, what keys and values are multiplied by; 1 if None.
+        New keys and values are of the type of the cache.
     scheduler_metadata: ignored; num_splits: checked, and left to the compiler.
 
     All else is as in `flash_attn_func`: the last query of a sequence is at the
@@ -226,12 +232,22 @@ def flash_attn_with_kvcache(
     Dv, and the log-sum-exp, `[B, H, Sq]` or `[H, T]`. Other lengths, batches and
     numbers of pages need no other kernel.
     """
-    _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
-            v_descale=v_descale)
     is_packed = cu_seqlens_q is not None
     _check_tensors(3 if is_packed else 4, q=q)
-    _check_tensors(4, k_cache=k_cache, v_cache=v_cache)
-    _check_same(q, k_cache, v_cache, ("q", "k_cache", "v_cache"))
+    is_small = getattr(k_cache, "dtype", None) == _SMALL
+    if is_small:
+        _refuse(qv=qv, q_descale=q_descale)
+        if rotary_cos is not None:
+            raise NotImplementedError("rotary_cos: expected None beside caches of "
+                                      f"{_SMALL}; keys are rotated before they "
+                                      "are rounded")
+        k_cache, v_cache, k, v = _view_bytes(k_cache=k_cache, v_cache=v_cache, k=k,
+                                             v=v)
+    else:
+        _refuse(qv=qv, q_descale=q_descale, k_descale=k_descale,
+                v_descale=v_descale)
+        _check_tensors(4, k_cache=k_cache, v_cache=v_cache)
+    _check_same(q, k_cache, v_cache, ("q", "k_cache", "v_cache"), is_small)
     _check_integers("cu_seqlens_q", cu_seqlens_q, None, q.device)
     batch = cu_seqlens_q.shape[0] - 1 if is_packed else q.shape[0]
     if batch < 0:
@@ -274,6 +290,9 @@ def flash_attn_with_kvcache(
         options = _Options(q, softmax_scale, causal, window_size,
                            attention_chunk, softcap, num_splits, pack_gqa,
                            sm_margin, s_aux, return_softmax_lse)
+        for name, x in (("k_descale", k_descale), ("v_descale", v_descale)):
+            _check_scales(name, x, (batch, k_cache.shape[2]), q.device)
+        options.set_scales(k_descale, v_descale, k_cache.shape[2])
         if cache_seqlens is None:
             cache_seqlens = room
         output, lse = _attend_cache(
@@ -356,12 +375,13 @@ def _attend_cache(options, q, k_cache, v_cache, batch, cache_seqlens,
         masks.append(lambda b, h, i, j: j >= cache_leftpad[b])
     masks += options.make_masks(position)
     if not is_packed and rows is None and page_table is None and (
-            cache_batch_idx is None):
+            cache_batch_idx is None and k_cache.dtype == q.dtype):
         output, lse = options.attend(
             *(x.transpose(1, 2) for x in (q, k_cache[:batch], v_cache[:batch])),
             masks, False)
         return output.transpose(1, 2), lse
-    gathers = {"pages": page_table, "slots": cache_batch_idx, "new": rows}
+    gathers = {"pages": page_table, "slots": cache_batch_idx, "new": rows,
+               "value_scale": options.value_scale}
     if is_packed:
         query = q.transpose(0, 1)[None]
         gathers["starts"] = cu_seqlens_q
@@ -405,6 +425,14 @@ class _Options:
                                 q.device)
         self.sinks = s_aux
         self.wants_lse = wants_lse
+        self.heads = q.shape[-2]
+        self.key_scale = self.value_scale = None
+
+    def set_scales(self, key_scale, value_scale, kv_heads):
+        """Gives keys and values factors of their heads, which scores have, and the
+        output."""
+        self.key_scale, self.value_scale = key_scale, value_scale
+        self.group = self.heads // max(kv_heads, 1)
 
     def make_masks(self, position):
         """Returns the masks of a causal mask, a window and a chunk; `position`
@@ -454,10 +482,14 @@ class _Options:
             torch.int32)
 
     def _make_score(self):
-        cap = self.softcap
-        if not cap:
-            return None
-        return lambda s, b, h, i, j: cap * torch.tanh(s / cap)
+        cap, key_scale = self.softcap, self.key_scale
+        mods = []
+        if key_scale is not None:
+            group = self.group
+            mods.append(lambda s, b, h, i, j: s * key_scale[b, h // group])
+        if cap:
+            mods.append(lambda s, b, h, i, j: cap * torch.tanh(s / cap))
+        return _attention._chain(mods)
 
     def attend(self, query, key, value, masks, deterministic):
         """Attention on operands `[B, H, S, D]`. Returns the output and, if that
@@ -498,9 +530,36 @@ def _refuse(**arguments):
     reasons = {"qv": "a second query against values is not supported"}
     for name, argument in arguments.items():
         if argument is not None:
-            reason = reasons.get(name, "types of 8 bits are not supported, and "
-                                 "others have no scale")
+            reason = reasons.get(name, "only caches of float8_e4m3fn have scales")
             raise NotImplementedError(f"{name}: expected None; {reason}")
+
+
+def _view_bytes(**tensors):
+    """Returns tensors of floats of 8 bits as their bytes, and None for None."""
+    for name, x in tensors.items():
+        if x is None and not name.endswith("cache"):
+            continue
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}: expected a tensor, got {type(x).__name__}")
+        if x.dtype != _SMALL:
+            raise ValueError(f"{name}: expected {_SMALL}, as k_cache has, got "
+                             f"{x.dtype}")
+        if name.endswith("cache") and x.dim() != 4:
+            raise ValueError(f"{name}: expected a tensor of rank 4, got one of "
+                             f"shape {tuple(x.shape)}")
+    return [None if x is None else x.view(torch.uint8) for x in tensors.values()]
+
+
+def _check_scales(name, x, shape, device):
+    if x is None:
+        return
+    if not isinstance(x, Tensor) or x.dtype != torch.float32 or x.shape != shape:
+        got = type(x).__name__
+        if isinstance(x, Tensor):
+            got = f"one of {x.dtype} of shape {tuple(x.shape)}"
+        raise ValueError(f"{name}: expected a tensor of float32 of shape {shape}, "
+                         f"a number for each head of keys of each sequence, got {got}")
+    _attention.check_device(name, x, device)
 
 
 def _check_tensors(rank, **tensors):
@@ -515,13 +574,13 @@ def _check_tensors(rank, **tensors):
                              f"float64, got {x.dtype}")
 
 
-def _check_same(q, k, v, names):
+def _check_same(q, k, v, names, is_small=False):
     """Checks what queries, keys and values must share."""
     for name, x in zip(names[1:], (k, v)):
         if x.device != q.device:
             raise ValueError(f"{name}: expected a tensor on {q.device}, as q is, "
                              f"got one on {x.device}")
-        if x.dtype != q.dtype:
+        if x.dtype != q.dtype and not is_small:
             raise ValueError(f"{name}: expected {q.dtype}, as q has, got "
                              f"{x.dtype}")
     if k.shape[-1] != q.shape[-1]:

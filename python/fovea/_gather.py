@@ -11,9 +11,14 @@ a page and, as all texts, the length of few queries; the batch, other lengths an
 the number of pages are dynamic.
 """
 
+import re
+
 from ._regions import write_float, write_init, write_length
 from ._trace import Tracer
 from ._values import ELEMENTS, Number
+
+#: The end of a tensor's type, from the last size on.
+_ELEMENT = re.compile(r"x[a-z]+[0-9]+>$")
 
 
 class GatherTracer(Tracer):
@@ -25,10 +30,15 @@ class GatherTracer(Tracer):
     slots: `[B]`, the slot of each sequence.
     starts: `[B + 1]`, the first query of each sequence; sequences: `[T]`, the
         sequence of each query; longest: queries that no sequence exceeds.
+    new: `NewRows` that are written to key and value, and rotate queries.
+    value_scale: `[B, Hkv]`, a factor of all values of a head.
+
+    Elements of key and value that are bytes are floats of 8 bits, `f8E4M3FN`: keys
+    and values are those that they become in the query's type, which has them all.
     """
 
     def __init__(self, query, key, value, *, pages=None, slots=None, starts=None,
-                 sequences=None, longest=None, new=None):
+                 sequences=None, longest=None, new=None, value_scale=None):
         super().__init__(query, key, value, has_gradients=False)
         self._known = {}
         self._pages = self.enter("page_table", pages)
@@ -40,6 +50,9 @@ class GatherTracer(Tracer):
         if starts is not None:
             batch, length = starts.shape[0] - 1, longest
             self.add_number(longest)
+        self._value_scale = self.enter("v_descale", value_scale)
+        if value_scale is not None:
+            self._value_scale.note(1, is_fixed=True)
         self._new = new
         if new is not None:
             new.enter(self)
@@ -87,7 +100,7 @@ class GatherTracer(Tracer):
         parameters += [f"%number{at}: index" for at in range(len(self._numbers))]
         for name, tensor in (("keys", key), ("values", value)):
             types[name] = (f"tensor<?x{kv_heads}x?x{int(tensor.shape[3])}x"
-                           f"{ELEMENTS[tensor.dtype]}>")
+                           f"{ELEMENTS[query.dtype]}>")
         ends = {"output": f"{value_size}x{ELEMENTS[query.dtype]}"}
         if lse:
             ends["lse"] = lse
@@ -115,14 +128,21 @@ class GatherTracer(Tracer):
             queries = "queries"
             types[queries] = types["query"]
             steps += self._write_turned(types[queries])
-        values = ", ".join(f"!{name}" for name in padded.values())
+        found = list(padded.values())
+        if self._value_scale is not None:
+            found[0] = "unscaled"
+            wide = "f64" if self._is_wide else "f32"
+            types["unscaled"] = _ELEMENT.sub(f"x{wide}>", types[padded["output"]])
+        values = ", ".join(f"!{name}" for name in found)
         steps.append("\n".join([
-            f"{', '.join(f'%{name}' for name in padded.values())} = "
+            f"{', '.join(f'%{name}' for name in found)} = "
             f"attn.attention %{queries}, %keys, %values "
             f"scale({write_float(scale, 'f64')}){write_init(self._init)}",
             *(f"    {name} {self._write_region(name)}"
               for name in self._regions),
             f"    : !{queries}, !keys, !values -> {values}"]))
+        if self._value_scale is not None:
+            steps += self._write_scaled(padded["output"], types, heads // kv_heads)
         if is_packed:
             steps.append("%last_row = arith.subi %number0, %c1 : index")
             for name, source in padded.items():
@@ -174,12 +194,42 @@ class GatherTracer(Tracer):
         row = "%row" if body else "%b"
         place = "%place" if self._pages is not None else "%j"
         stored = source if self._new is None else f"new_{source}"
-        body.append(f"%x = tensor.extract %{stored}[{row}, {place}, %h, %d] : "
-                    f"!{source}")
+        read = f"tensor.extract %{stored}[{row}, {place}, %h, %d] : !{source}"
+        if ELEMENTS[self._inputs[source].dtype] == "i8":
+            body += [f"%bits = {read}",
+                     "%small = arith.bitcast %bits : i8 to f8E4M3FN",
+                     f"%x = arith.extf %small : f8E4M3FN to {_find_element(type)}"]
+        else:
+            body.append(f"%x = {read}")
         return [f"%count_{source} = tensor.dim %{source}, %c0 : !{source}",
                 f"%last_{source} = arith.subi %count_{source}, %c1 : index",
                 f"%{name}_room = tensor.empty(%batch, %length) : !{name}",
                 _write_generic(name, type, "bhjd", body)]
+
+    def _write_scaled(self, name, types, group):
+        """Returns the output times the factors of its values' heads, which so are
+        multiplied once for each query and not for each key."""
+        type, wide = types[name], _find_element(types["unscaled"])
+        scale = self._value_scale.name
+        body = [f"%group = arith.constant {group} : index",
+                "%kv_head = arith.divui %h, %group : index",
+                f"%factor = tensor.extract %{scale}[%b, %kv_head] : !{scale}"]
+        factor = "%factor"
+        if wide != "f32":
+            factor = "%wide_factor"
+            body.append(f"%wide_factor = arith.extf %factor : f32 to {wide}")
+        body.append(f"%scaled = arith.mulf %own, {factor} : {wide}")
+        result = "%scaled"
+        if wide != _find_element(type):
+            result = "%x"
+            body.append(f"%x = arith.truncf %scaled : {wide} to "
+                        f"{_find_element(type)}")
+        is_dynamic = type.count("?") == 2
+        length = ["%rows_unscaled = tensor.dim %unscaled, %c2 : !unscaled"]
+        sizes = "%batch" + ", %rows_unscaled" * is_dynamic
+        return [*length * is_dynamic,
+                f"%{name}_room = tensor.empty({sizes}) : !{name}",
+                _write_generic(name, type, "bhid", body, result, ("unscaled", wide))]
 
     def _write_queries(self, type):
         """Returns a gather of packed queries, as many for each sequence as the
@@ -240,18 +290,28 @@ def _clamp(name, value, last):
             f"%{name} = arith.minsi %{name}_low, {last} : index"]
 
 
-def _write_generic(name, type, letters, body, result="%x"):
+def _find_element(type):
+    """Returns the type of a tensor type's elements."""
+    return _ELEMENT.search(type)[0][1:-1]
+
+
+def _write_generic(name, type, letters, body, result="%x", source=None):
     """Returns a tensor, in the room of its name, each of whose elements is the
-    result of a body that has the element's coordinates by their letters."""
-    element = type[type.rindex("x") + 1:-1]
+    result of a body that has the element's coordinates by their letters, and as %own
+    that of a source, a name and the type of its elements, if there is one."""
+    element = _find_element(type)
     iterators = ", ".join(['"parallel"'] * len(letters))
     places = [f"%{letter} = linalg.index {at} : index"
               for at, letter in enumerate(letters)]
+    maps = ["#all" if len(letters) == 4 else "#row"] * (2 if source else 1)
+    inputs, own = "", ""
+    if source:
+        inputs, own = f" ins(%{source[0]} : !{source[0]})", f"%own: {source[1]}, "
     return "\n".join([
-        f"%{name} = linalg.generic {{indexing_maps = "
-        f"[{'#all' if len(letters) == 4 else '#row'}],",
-        f"      iterator_types = [{iterators}]}} outs(%{name}_room : !{name}) {{",
-        f"  ^bb0(%unused: {element}):",
+        f"%{name} = linalg.generic {{indexing_maps = [{', '.join(maps)}],",
+        f"      iterator_types = [{iterators}]}}{inputs} outs(%{name}_room : "
+        f"!{name}) {{",
+        f"  ^bb0({own}%unused: {element}):",
         *(f"    {line}" for line in places + body),
         f"    linalg.yield {result} : {element}",
         f"  }} -> !{name}"])

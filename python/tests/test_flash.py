@@ -413,6 +413,90 @@ def test_kvcache_options():
         check_lse(lse[b], exact_lse)
 
 
+def to_small(x):
+    return x.to(torch.float8_e4m3fn)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "slots", "pages", "packed"])
+@pytest.mark.parametrize("appends", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_kvcache_of_8_bits(layout, appends, dtype):
+    """Keys and values are what their bytes are in every type, times the factors of
+    their heads. What lies behind lengths is NaN."""
+    before, heads, size = [0, 13, 31], 4, 32
+    before[0] += not appends
+    after = [n + appends for n in before]
+    lengths = [2, 1, 3] if layout == "packed" else [3, 3, 3]
+    rows = [to_small(randn(3, 32, 2, size, seed=seed) * 3) for seed in (1, 2)]
+    scales = [torch.rand(3, 2, device=DEVICE) + 0.5 for _ in range(2)]
+    options = {"cache_seqlens": integers(before), "causal": True, "softcap": 20.0,
+               "k_descale": scales[0], "v_descale": scales[1],
+               "return_softmax_lse": True}
+    places = {(b, j): (b, j) for b in range(3) for j in range(32)}
+    shape = (3, 32)
+    if layout == "slots":
+        options["cache_batch_idx"] = integers([4, 0, 2])
+        places = {(b, j): ((4, 0, 2)[b], j) for b, j in places}
+        shape = (5, 32)
+    elif layout != "contiguous":
+        table = torch.randperm(14)[:12].view(3, 4)
+        options["page_table"] = integers(table.tolist())
+        places = {(b, j): (int(table[b, j // 8]), j % 8) for b, j in places}
+        shape = (14, 8)
+    caches, new = [], []
+    for kind in rows:
+        cache = torch.full((*shape, 2, size), 0x7f, dtype=torch.uint8, device=DEVICE)
+        for b, n in enumerate(before):
+            for j in range(n):
+                cache[places[b, j]] = kind[b, j].view(torch.uint8)
+        caches.append(cache.view(torch.float8_e4m3fn))
+        new.append(torch.stack([kind[b, n:n + 1].view(torch.uint8)
+                                for b, n in enumerate(before)
+                                if appends] or [cache[0, :1]]).view(kind.dtype))
+    if appends:
+        options.update(k=new[0], v=new[1])
+    queries = [randn(n, heads, size, dtype=dtype, seed=9 + b)
+               for b, n in enumerate(lengths)]
+    if layout == "packed":
+        options.update(cu_seqlens_q=pack(lengths), max_seqlen_q=3)
+        query = torch.cat(queries)
+    else:
+        query = torch.stack(queries)
+    found, lse = fovea.flash_attn_with_kvcache(query, *caches, **options)
+    at = 0
+    for b, n in enumerate(lengths):
+        part = (found[at:at + n], lse[:, at:at + n]) if layout == "packed" else (
+            found[b], lse[b])
+        at += n
+        k, v = (kind[b, :after[b]].double() * scale[b].double()[:, None]
+                for kind, scale in zip(rows, scales))
+        keep = find_keep(n, after[b], True)
+        exact, exact_lse = attend(queries[b], k, v, keep, softcap=20.0)
+        own, _ = attend(queries[b], k.to(dtype), v.to(dtype), keep, dtype,
+                        softcap=20.0)
+        assert part[0].dtype == dtype
+        check(part[0], exact, own)
+        check_lse(part[1], exact_lse)
+        for kind, cache in zip(rows, caches):
+            for j in range(after[b]):
+                assert torch.equal(cache[places[b, j]].view(torch.uint8),
+                                   kind[b, j].view(torch.uint8))
+
+
+def test_factors_of_8_bits_are_of_scores_and_outputs():
+    """No factor is multiplied for each element of a cache."""
+    q, cache = randn(1, 1, 4, 32), to_small(randn(2, 8, 2, 32))
+    found = fovea.explain(fovea.flash_attn_with_kvcache, q, cache, cache,
+                          k_descale=torch.ones(1, 2, device=DEVICE),
+                          v_descale=torch.ones(1, 2, device=DEVICE),
+                          page_table=integers([[1, 0]]), cache_seqlens=9)
+    text = found.mlir("attn")
+    before, attention = text.split("attn.attention")
+    # One product gives the value of a byte.
+    assert before.count("arith.mulf") == 2 and "descale" not in before.split("{", 1)[1]
+    assert attention.count("arith.mulf") == 2
+
+
 def test_kvcache_rotary_lengths():
     q, cache = randn(1, 2, 2, 16), randn(1, 32, 2, 16, seed=1)
     new = randn(1, 2, 2, 16, seed=2)
@@ -623,7 +707,7 @@ Q, KV = (2, 3, 4, 16), (2, 8, 2, 16)
      "q: expected float16, .*, got torch.float8_e4m3fn"),
     ({"k": randn(1, 8, 2, 16), "v": randn(1, 8, 2, 16)},
      "k: expected the batch of q, 2, got 1"),
-    ({"q_descale": torch.ones(2, 2)}, "q_descale: expected None; types of 8 bits"),
+    ({"q_descale": torch.ones(2, 2)}, "q_descale: expected None; only caches of float8"),
     ({"qv": randn(*Q)}, "qv: expected None"),
     ({"window_size": (1, 2, 3)}, r"window_size: expected \(left, right\)"),
     ({"softcap": -1.0}, "softcap: expected 0 or more, got -1.0"),
@@ -659,6 +743,7 @@ def test_varlen_errors(change, message):
 
 
 NEW = {"k": randn(2, 1, 2, 16), "v": randn(2, 1, 2, 16)}
+SMALL = {name: to_small(randn(*KV)) for name in ("k_cache", "v_cache")}
 
 
 @pytest.mark.parametrize("change, message", [
@@ -681,6 +766,15 @@ NEW = {"k": randn(2, 1, 2, 16), "v": randn(2, 1, 2, 16)}
     ({**NEW, "cache_seqlens": 3, "cu_seqlens_k_new": integers([0, 1, 2])},
      r"k: expected \(new keys, heads, features\)"),
     ({"k_descale": torch.ones(2, 2)}, "k_descale: expected None"),
+    ({**SMALL, "k_descale": torch.ones(2)},
+     r"k_descale: expected a tensor of float32 of shape \(2, 2\), .* \(2,\)"),
+    ({**SMALL, "v_descale": 1.0}, "v_descale: .*, got float"),
+    ({**SMALL, "q_descale": torch.ones(2, 2)}, "q_descale: expected None"),
+    ({"k_cache": SMALL["k_cache"]},
+     "v_cache: expected torch.float8_e4m3fn, as k_cache has, got torch.bfloat16"),
+    ({**SMALL, **NEW, "cache_seqlens": 3}, "k: expected torch.float8_e4m3fn"),
+    ({**SMALL, "q": to_small(randn(*Q))}, "q: expected float16"),
+    ({**SMALL, "rotary_cos": torch.ones(9, 8)}, "rotary_cos: expected None beside"),
 ])
 def test_kvcache_errors(change, message):
     arguments = {"q": randn(*Q), "k_cache": randn(*KV), "v_cache": randn(*KV),

@@ -153,3 +153,50 @@ func.func @any_power(%x: i8, %n: i8) -> i8 {
   %a = math.ipowi %x, %n : i8
   return %a : i8
 }
+
+// A float of 8 bits is read by its bits, whose integer multiple of 2^-9 is exact.
+// CHECK-LABEL: func.func @small_float
+// CHECK-SAME: %[[X:.*]]: i8
+func.func @small_float(%x: i8) -> (bf16, f64) {
+  // CHECK-NOT: f8E4M3FN
+  // CHECK: %[[BITS:.*]] = arith.extui %[[X]] : i8 to i32
+  // CHECK: %[[HIGH:.*]] = arith.shrui %[[BITS]], %c3_i32
+  // CHECK: %[[EXPONENT:.*]] = arith.andi %[[HIGH]], %c15_i32
+  // CHECK: %[[MANTISSA:.*]] = arith.andi %[[BITS]], %c7_i32
+  // CHECK: %[[NORMAL:.*]] = arith.cmpi ne, %[[EXPONENT]], %c0_i32
+  // CHECK: %[[LEADING:.*]] = arith.ori %[[MANTISSA]], %c8_i32
+  // CHECK: %[[SHIFT:.*]] = arith.subi
+  // CHECK: %[[DIGITS:.*]] = arith.select %[[NORMAL]], %[[LEADING]], %[[MANTISSA]]
+  // CHECK: %[[COUNT:.*]] = arith.shli %[[DIGITS]], %[[SHIFT]]
+  // CHECK: %[[REAL:.*]] = arith.sitofp %[[COUNT]] : i32 to f32
+  // CHECK: arith.mulf %[[REAL]], %cst{{.*}} : f32
+  // CHECK: arith.negf
+  // CHECK: arith.cmpi eq, %{{.*}}, %c127_i32
+  // CHECK: %[[VALUE:.*]] = arith.select
+  // CHECK: arith.truncf %[[VALUE]] : f32 to bf16
+  // CHECK: arith.extf %{{.*}} : f32 to f64
+  %a = arith.bitcast %x : i8 to f8E4M3FN
+  %b = arith.extf %a : f8E4M3FN to bf16
+  %c = arith.extf %a : f8E4M3FN to f64
+  return %b, %c : bf16, f64
+}
+
+// CHECK-LABEL: func.func @small_floats
+// CHECK-SAME: %[[X:.*]]: tensor<?x4xi8>
+func.func @small_floats(%x: tensor<?x4xi8>) -> tensor<?x4xf16> {
+  // CHECK-NOT: f8E4M3FN
+  // CHECK: arith.extui %[[X]] : tensor<?x4xi8> to tensor<?x4xi32>
+  // CHECK: tensor.splat %{{.*}} : tensor<?x4xi32>
+  // CHECK: arith.truncf %{{.*}} : tensor<?x4xf32> to tensor<?x4xf16>
+  %a = arith.bitcast %x : tensor<?x4xi8> to tensor<?x4xf8E4M3FN>
+  %b = arith.extf %a : tensor<?x4xf8E4M3FN> to tensor<?x4xf16>
+  return %b : tensor<?x4xf16>
+}
+
+// Other floats are left to targets.
+// CHECK-LABEL: func.func @half
+func.func @half(%x: f16) -> f32 {
+  // CHECK-NEXT: arith.extf %{{.*}} : f16 to f32
+  %a = arith.extf %x : f16 to f32
+  return %a : f32
+}

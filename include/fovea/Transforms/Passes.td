@@ -44,6 +44,10 @@ def ExpandScalars : Pass<"expand-scalars"> {
       `arith.mului_extended` and `arith.mulsi_extended` two ops or more, each
       with one result.
 
+    On numbers, vectors and tensors, `arith.extf` of an `f8E4M3FN` becomes
+    arithmetic on its bits, read as an integer: graphs have tensors of such floats
+    as `i8`, and `arith.bitcast` in front of the extension.
+
     On numbers, vectors and tensors, a cast of an index to fewer than 64 bits
     (`arith.index_cast`, `arith.index_castui`) becomes one to 64 bits and
     `arith.trunci`: MLIR's canonicalizer treats a cast to few bits and back as
@@ -57,7 +61,8 @@ def ExpandScalars : Pass<"expand-scalars"> {
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Number of ops expanded">
