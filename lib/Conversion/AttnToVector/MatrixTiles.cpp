@@ -5,18 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The products of attention:
-//
-//   scores   [key][query]:     keys as they lie, times queries in pairs of
-//                              features
-//   values   [query][feature]: weights with a query's in a row, times values in
-//                              pairs of keys
-//
-// Keys in bf16 are read where they lie, unless there are fewer than a tile has
-// or their features lie apart; queries come packed. Values of a block are
-// packed in scratch once for all queries; then one group of queries after the
-// other takes all steps of the block, so that its scores stay in the fast
-// memory from step to step, and reads each tile of values once.
+// Products, and conversions of rows and of scores to what these read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +22,7 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
-static constexpr int64_t kSide = Tiles::kSide, kDepth = Tiles::kDepth;
+static constexpr int64_t kSide = Tiles::kSide;
 /// Vectors of a row of values that are packed by one piece of code.
 static constexpr int64_t kMaxVectors = 8;
 
@@ -166,18 +155,21 @@ void Tiles::multiplyTiles(const Product &product) const {
     }
     return sums;
   };
-  // Few steps are written out: that makes their addresses constants.
-  constexpr int64_t kMaxSteps = 8;
   auto first = getConstantIntValue(product.depth.first),
        end = getConstantIntValue(product.depth.end);
-  if (first && end && *end - *first <= kMaxSteps * kDepth)
-    for (int64_t depth = *first; depth < *end; depth += kDepth)
-      sums = addStep(b.index(depth), std::move(sums));
-  else
+  if (first && end && hasFewSteps(*end - *first)) {
+    int64_t steps = (*end - *first) / kDepth;
+    for (int64_t step = 0; step < steps; ++step) {
+      sums = addStep(b.index(*first + step * kDepth), std::move(sums));
+      if (product.fillStep)
+        product.fillStep(step, steps);
+    }
+  } else {
     sums = b.loop(product.depth.first, product.depth.end, kDepth, sums,
                   [&](Value depth, ValueRange carried) {
                     return addStep(depth, SmallVector<Value>(carried));
                   });
+  }
   for (auto [sum, tile] : llvm::enumerate(sums)) {
     auto place =
         product.getSums(int64_t(sum) / columns, int64_t(sum) % columns);
@@ -327,17 +319,40 @@ Value Tiles::selectRows(Value isScratch, Value scratch, Value operand,
                                  b.fold<memref::CastOp>(matrix, own));
 }
 
+void Tiles::multiplyStep(
+    Value left, int64_t features, GetOperand getRight, Value result,
+    Value column, Value begin, int64_t rows,
+    llvm::function_ref<void(int64_t step, int64_t steps)> fillStep) const {
+  // The last tiles of many end with the block's last key, and compute results
+  // of tiles before again. Of fewer keys than a tile has, rows beyond the last
+  // are whatever the scratch holds: their results are not read.
+  Value last = b.max(b.sub(block.keys, b.index(kSide)), b.index(0));
+  auto getKey = [&](int64_t row) {
+    return b.min(b.add(begin, row * kSide), last);
+  };
+  auto getLeft = [&](int64_t row, Value feature, int64_t part) -> Place {
+    return {left, {getKey(row), b.add(feature, part * features)}};
+  };
+  auto getResult = [&](int64_t row, int64_t v) -> Place {
+    return {result, {getKey(row), b.add(column, v * kSide)}};
+  };
+  multiply({rows,
+            block.groupVectors,
+            {b.index(0), b.index(features)},
+            getLeft,
+            getRight,
+            getResult,
+            /*isAdded=*/false,
+            fillStep});
+}
+
 SmallVector<Value> Tiles::multiplyKeys(Value left, int64_t features,
                                        GetOperand getRight, Value result,
                                        Value column, IndexRange keys,
                                        ValueRange inits,
                                        KernelBuilder::LoopBody readRows) const {
-  // The last tiles of many end with the block's last key, and compute results
-  // of tiles before again. Of fewer keys than a tile has, rows beyond the last
-  // are whatever the scratch holds: their results are not read.
+  int64_t rows = getStepRows();
   Value first = b.roundDown(keys.first, kSide);
-  Value last = b.max(b.sub(block.keys, b.index(kSide)), b.index(0));
-  int64_t rows = std::max<int64_t>(kSums / block.groupVectors, 1);
   // Rows are read behind the next products, which the processor begins
   // meanwhile.
   auto readBefore = [&](Value end, ValueRange carried) {
@@ -347,22 +362,7 @@ SmallVector<Value> Tiles::multiplyKeys(Value left, int64_t features,
   SmallVector<Value> results = b.loop(
       first, keys.end, rows * kSide, inits,
       [&](Value begin, ValueRange carried) {
-        auto getKey = [&](int64_t row) {
-          return b.min(b.add(begin, row * kSide), last);
-        };
-        auto getLeft = [&](int64_t row, Value feature, int64_t part) -> Place {
-          return {left, {getKey(row), b.add(feature, part * features)}};
-        };
-        auto getResult = [&](int64_t row, int64_t v) -> Place {
-          return {result, {getKey(row), b.add(column, v * kSide)}};
-        };
-        multiply({rows,
-                  block.groupVectors,
-                  {b.index(0), b.index(features)},
-                  getLeft,
-                  getRight,
-                  getResult,
-                  /*isAdded=*/false});
+        multiplyStep(left, features, getRight, result, column, begin, rows);
         return readRows ? readBefore(begin, carried)
                         : SmallVector<Value>(carried);
       });
@@ -477,166 +477,4 @@ void Tiles::addProducts(Value left, Value row, int64_t rows, Value right,
     multiply({rows, std::min(columns, (features - first) / kSide), depth,
               getLeft, getRight, getSums, /*isAdded=*/true});
   }
-}
-
-//===----------------------------------------------------------------------===//
-// The forward pass
-//===----------------------------------------------------------------------===//
-
-void fovea::attn::allocateMatrixScratch(OnlineKernel &kernel) {
-  KernelBuilder &b = kernel.b;
-  OnlineAttentionOp op = kernel.op;
-  Type narrow = b.getBF16Type();
-  int64_t parts = countPairParts(getElementTypeOrSelf(op.getKey().getType()));
-  int64_t keys = llvm::alignTo(kernel.shape.blockKeys, kDepth);
-  auto sizeOf = [](Value operand, int64_t dim) {
-    return cast<MemRefType>(operand.getType()).getDimSize(dim);
-  };
-  kernel.keyBlock =
-      allocateScratch(b, op,
-                      {Tiles::getScratchRows(b, op.getKey(), keys),
-                       parts * sizeOf(op.getKey(), 3)},
-                      narrow);
-  if (!op.updatesAcc())
-    return;
-  kernel.weights =
-      allocateScratch(b, op, {kernel.groupQueries(), parts * keys}, narrow);
-  kernel.valueBlock = allocateScratch(
-      b, op, {parts * keys / 2, 2 * sizeOf(op.getValue(), 3)}, narrow);
-}
-
-static Tiles getTiles(OnlineKernel &kernel) {
-  return Tiles(kernel, countPairParts(
-                           getElementTypeOrSelf(kernel.op.getKey().getType())));
-}
-
-void fovea::attn::emitMatrixScoreProduct(OnlineKernel &kernel) {
-  KernelBuilder &b = kernel.b;
-  OnlineAttentionOp op = kernel.op;
-  Tiles tiles = getTiles(kernel);
-  int64_t features = cast<MemRefType>(op.getKey().getType()).getDimSize(3);
-  // A region has yet to change the scores: their maximum is taken after it.
-  SmallVector<Value> inits;
-  if (op.updatesMax() && op.getScore().empty())
-    inits.assign(
-        kernel.shape.groupVectors,
-        b.constant(kernel.vector, -std::numeric_limits<double>::infinity()));
-  // The softmax takes a positive factor: it keeps the order of scores.
-  double number = getPackingFactor(op.getScaleAttr(), op.getScore());
-  Value factor = b.constant(kernel.vector, number);
-  kernel.factor = op.getScore().empty() && number > 0 ? factor : Value();
-  kernel.forGroups([&](Value column, IndexRange keys) {
-    auto getRight = [&](int64_t v, Value feature,
-                        int64_t part) -> Tiles::Place {
-      Value query = b.add(kernel.firstQuery, b.add(column, v * kSide));
-      Value pair = b.floorDiv(b.add(feature, part * features), 2);
-      return {op.getQuery(),
-              {kernel.batch, kernel.head, pair, b.mul(query, 2)}};
-    };
-    bool isRead = !kernel.factor || !inits.empty();
-    auto readRow = [&](Value key, ValueRange carried) {
-      SmallVector<Value> scores = kernel.loadGroup(kernel.scores, key, column);
-      if (!kernel.factor) {
-        for (Value &score : scores)
-          score = arith::MulFOp::create(b, score, factor);
-        kernel.storeGroup(scores, kernel.scores, key, column);
-      }
-      SmallVector<Value> next(carried);
-      for (auto [maximum, score] : llvm::zip(next, scores))
-        maximum = b.maxOrSecond(score, maximum);
-      return next;
-    };
-    SmallVector<Value> maxima = tiles.multiplyKeys(
-        kernel.keyBlock, features, getRight, kernel.scores, column, keys, inits,
-        isRead ? KernelBuilder::LoopBody(readRow) : nullptr);
-    kernel.storeGroup(maxima, kernel.blockMax, Value(), column);
-  });
-}
-
-/// Writes the weights of one group's queries, those of a query in a row.
-static void emitWeightRows(OnlineKernel &kernel, const Tiles &tiles,
-                           Value column) {
-  KernelBuilder &b = kernel.b;
-  IndexRange keys = tiles.getKept(column, kernel.groupQueries());
-  IndexRange whole = tiles.getWhole(keys);
-  SmallVector<Value> zeros(kernel.shape.groupVectors,
-                           b.constant(kernel.vector, 0.0));
-  for (auto [first, end] :
-       {std::pair(whole.first, keys.first), std::pair(keys.end, whole.end)})
-    b.loop(first, end, 1, [&](Value key) {
-      kernel.storeGroup(zeros, kernel.scores, key, column);
-    });
-  tiles.transpose(kernel.scores, column, kernel.groupQueries(), whole,
-                  kernel.weights, column);
-}
-
-/// Multiplies 16 queries of the accumulator, from `row` on, by their factors,
-/// where one of these is not 1: the maxima of most blocks are not new.
-static void emitRescaledRows(OnlineKernel &kernel, Value row) {
-  KernelBuilder &b = kernel.b;
-  Value acc = kernel.op.getAcc();
-  int64_t features = cast<MemRefType>(acc.getType()).getDimSize(3);
-  Value factors = b.loadVector(kernel.vector, kernel.alpha, row);
-  Value differs = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, factors,
-                                        b.constant(kernel.vector, 1.0));
-  b.when(vector::ReductionOp::create(b, vector::CombiningKind::OR, differs),
-         [&] {
-           b.loop(row, b.add(row, kSide), 1, [&](Value query) {
-             Value alpha = b.splat(kernel.vector, b.load(kernel.alpha, query));
-             b.loop(b.index(0), b.index(features), kSide, [&](Value feature) {
-               SmallVector<Value> place = {kernel.batch, kernel.head,
-                                           b.add(kernel.firstQuery, query),
-                                           feature};
-               Value old = b.loadVector(kernel.vector, acc, place);
-               b.store(arith::MulFOp::create(b, old, alpha), acc, place);
-             });
-           });
-         });
-}
-
-void fovea::attn::emitMatrixValueProduct(OnlineKernel &kernel) {
-  KernelBuilder &b = kernel.b;
-  Value acc = kernel.op.getAcc();
-  Tiles tiles = getTiles(kernel);
-  kernel.forGroups([&](Value column, IndexRange) {
-    emitWeightRows(kernel, tiles, column);
-    Value end = b.min(b.add(column, kernel.groupQueries()), kernel.rows);
-    if (kernel.alpha)
-      b.loop(column, end, kSide,
-             [&](Value row) { emitRescaledRows(kernel, row); });
-    IndexRange keys =
-        tiles.getWhole(tiles.getKept(column, kernel.groupQueries()));
-    tiles.addProducts(
-        kernel.weights, column, kernel.shape.groupVectors, kernel.valueBlock,
-        keys, acc,
-        {kernel.batch, kernel.head, b.add(kernel.firstQuery, column)},
-        cast<MemRefType>(acc.getType()).getDimSize(3));
-  });
-}
-
-void fovea::attn::emitMatrixBlock(OnlineKernel &kernel,
-                                  llvm::function_ref<void()> emitGroup) {
-  KernelBuilder &b = kernel.b;
-  Value scratch = kernel.keyBlock;
-  Tiles tiles = getTiles(kernel);
-  Value place[] = {kernel.batch, kernel.kvHead, kernel.firstKey};
-  kernel.keyBlock =
-      tiles.getRows(kernel.op.getKey(), place, kernel.keys, scratch);
-  // Values that no query keeps become zeros.
-  if (kernel.op.updatesAcc())
-    tiles.packPairs(kernel.op.getValue(), place,
-                    tiles.getKept(b.index(0), kernel.shape.queries),
-                    kernel.keys, Tiles::Pairing::Neighbours, kernel.valueBlock);
-  kernel.forGroupTiles([&](Value, Value first) {
-    kernel.firstQuery = first;
-    if (!kernel.boundsKeys)
-      return emitGroup();
-    // Nothing changes for queries that keep none of the keys.
-    IndexRange keys = kernel.getKeys(b.index(0), kernel.groupQueries());
-    b.when(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, keys.first,
-                                 keys.end),
-           emitGroup);
-  });
-  kernel.keyBlock = scratch;
-  kernel.firstQuery = b.index(0);
 }

@@ -48,6 +48,8 @@ struct Tiles {
   /// Tiles of sums that are live at once: of the eight tiles there are, up to
   /// three hold operands.
   static constexpr int64_t kSums = 4;
+  /// Few steps of products are written out: their addresses are constants.
+  static constexpr int64_t kMaxSteps = 8;
 
   /// `parts` is the number of parts of operands.
   explicit Tiles(ScoreBlock &block, int64_t parts = 1)
@@ -71,6 +73,8 @@ struct Tiles {
     GetOperand getLeft, getRight;
     llvm::function_ref<Place(int64_t row, int64_t column)> getSums;
     bool isAdded;
+    /// Builds what else is done behind each of few steps; may be null.
+    llvm::function_ref<void(int64_t step, int64_t steps)> fillStep = nullptr;
   };
   void multiply(const Product &product) const;
 
@@ -100,6 +104,20 @@ struct Tiles {
   /// Returns that matrix of `operand`, or `scratch` where `isScratch`.
   Value selectRows(Value isScratch, Value scratch, Value operand,
                    mlir::ValueRange place, Value rows) const;
+
+  /// Returns true if the steps of products of `features` features are few.
+  static bool hasFewSteps(int64_t features) {
+    return features <= kMaxSteps * kDepth;
+  }
+  /// Returns the tiles of keys in one step of `multiplyKeys`.
+  int64_t getStepRows() const {
+    return std::max<int64_t>(kSums / block.groupVectors, 1);
+  }
+  /// Multiplies the tiles of keys from `begin` on, of one such step or fewer.
+  void multiplyStep(Value left, int64_t features, GetOperand getRight,
+                    Value result, Value column, Value begin, int64_t rows,
+                    llvm::function_ref<void(int64_t step, int64_t steps)>
+                        fillStep = nullptr) const;
 
   /// Multiplies a group's queries by the block's `keys`: writes `left` times
   /// tiles of pairs to columns `column ...` of `result`, in whole tiles of

@@ -185,7 +185,10 @@ static void emitBlock(OnlineKernel &kernel) {
     else
       emitMaskRegion(kernel);
   }
-  emitSoftmax(kernel);
+  if (op.hasQueryPairs())
+    emitMatrixSoftmax(kernel);
+  else
+    emitSoftmax(kernel);
   if (!op.updatesAcc())
     return;
   if (op.getDropout()) {

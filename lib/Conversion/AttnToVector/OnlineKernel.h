@@ -63,6 +63,10 @@ struct OnlineKernel : ScoreBlock {
   mlir::Value firstQuery =
       {}; ///< the place of query 0 of the scores in the tile
 
+  /// The number of the group at hand in the tile, and the tile's queries; null
+  /// where groups do not overlap.
+  mlir::Value group = {}, tileRows = {};
+
   /// What the softmax has yet to multiply scores with; null where they have the
   /// factor.
   mlir::Value factor = {};
@@ -131,6 +135,7 @@ void allocateMatrixScratch(OnlineKernel &kernel);
 void emitMatrixBlock(OnlineKernel &kernel,
                      llvm::function_ref<void()> emitGroup);
 void emitMatrixScoreProduct(OnlineKernel &kernel);
+void emitMatrixSoftmax(OnlineKernel &kernel);
 void emitMatrixValueProduct(OnlineKernel &kernel);
 
 /// Transposes a square of lanes.
@@ -149,6 +154,31 @@ void emitQueryRows(OnlineKernel &kernel);
 /// `tile` on: for each key a vector, whose lanes are queries.
 llvm::SmallVector<mlir::Value> emitFewScores(OnlineKernel &kernel,
                                              mlir::Value tile);
+
+/// The softmax of one group of queries: sets its maxima, and turns scores into
+/// weights, row by row.
+class GroupSoftmax {
+public:
+  using Value = mlir::Value;
+
+  GroupSoftmax(OnlineKernel &kernel, Value column);
+
+  /// Returns true if anything but maxima is wanted.
+  bool needsWeights();
+  /// Returns the sums of weights so far, rescaled, that rows are added to.
+  mlir::ValueRange getSums() { return sums; }
+  /// Emits the weights of row `key`, and returns the sums with these.
+  llvm::SmallVector<Value> emitRow(Value key, mlir::ValueRange carried);
+  void storeSums(mlir::ValueRange sums);
+
+private:
+  llvm::SmallVector<Value> stateAt(int64_t v);
+
+  OnlineKernel &kernel;
+  Value column;
+  bool isBase2;
+  llvm::SmallVector<Value> shift, sums;
+};
 
 void emitScoreProduct(OnlineKernel &kernel);
 void emitSoftmax(OnlineKernel &kernel);

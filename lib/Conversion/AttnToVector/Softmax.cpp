@@ -136,78 +136,92 @@ Value fovea::attn::emitExpOfNonPositive(KernelBuilder &b, Value x,
   return emitExp2OfNonPositive(b, x);
 }
 
-void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
+GroupSoftmax::GroupSoftmax(OnlineKernel &kernel, Value column)
+    : kernel(kernel), column(column), isBase2(kernel.op.getScore().empty()) {
   KernelBuilder &b = kernel.b;
   OnlineAttentionOp op = kernel.op;
-  const double infinity = std::numeric_limits<double>::infinity();
-  Value lowest = b.constant(kernel.vector, -infinity);
+  Value lowest =
+      b.constant(kernel.vector, -std::numeric_limits<double>::infinity());
   Value zero = b.constant(kernel.vector, 0.0);
-  bool needsWeights = op.updatesSum() || op.updatesAcc();
-  bool isBase2 = op.getScore().empty();
-
-  kernel.forGroups([&](Value column, IndexRange keys) {
-    auto stateAt = [&](int64_t v) {
-      return SmallVector<Value>{
-          kernel.batch, kernel.head,
-          b.add(kernel.firstQuery, b.add(column, v * kernel.shape.lanes))};
-    };
-    SmallVector<Value> blockMax;
-    if (op.updatesMax())
-      blockMax = kernel.loadGroup(kernel.blockMax, Value(), column);
-    SmallVector<Value> shift, alpha, sums;
-    for (int64_t v = 0; v < kernel.shape.groupVectors; ++v) {
-      Value oldMax = b.loadVector(kernel.vector, op.getMax(), stateAt(v));
-      Value max = oldMax;
-      if (op.updatesMax()) {
-        Value largest = blockMax[v];
-        if (kernel.factor)
-          largest = arith::MulFOp::create(b, largest, kernel.factor);
-        max = b.maxOrSecond(largest, oldMax);
-        b.store(max, op.getMax(), stateAt(v));
-      }
-      if (!needsWeights)
-        continue;
-      // The row has kept no key so far: any finite shift makes the weights 0,
-      // not NaN.
-      Value none =
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
-      shift.push_back(arith::SelectOp::create(b, none, zero, max));
-      if (op.updatesMax())
-        alpha.push_back(emitExpOfNonPositive(
-            b, arith::SubFOp::create(b, oldMax, shift.back()), isBase2));
-      if (!op.updatesSum())
-        continue;
-      Value sum = b.loadVector(kernel.vector, op.getSum(), stateAt(v));
-      sums.push_back(
-          op.updatesMax() ? arith::MulFOp::create(b, sum, alpha.back()) : sum);
-    }
-    if (!needsWeights)
-      return;
-    if (kernel.alpha)
-      kernel.storeGroup(alpha, kernel.alpha, Value(), column);
-
-    if (kernel.factor)
-      for (Value &m : shift)
-        m = arith::NegFOp::create(b, m);
-    auto getDifference = [&](Value score, Value m) -> Value {
+  SmallVector<Value> blockMax, alpha;
+  if (op.updatesMax())
+    blockMax = kernel.loadGroup(kernel.blockMax, Value(), column);
+  for (int64_t v = 0; v < kernel.shape.groupVectors; ++v) {
+    Value oldMax = b.loadVector(kernel.vector, op.getMax(), stateAt(v));
+    Value max = oldMax;
+    if (op.updatesMax()) {
+      Value largest = blockMax[v];
       if (kernel.factor)
-        return vector::FMAOp::create(b, score, kernel.factor, m);
-      return arith::SubFOp::create(b, score, m);
-    };
-    sums = b.loop(
-        keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
-          SmallVector<Value> weights =
-              kernel.loadGroup(kernel.scores, key, column);
-          for (auto [weight, m] : llvm::zip(weights, shift))
-            weight = emitExpOfNonPositive(b, getDifference(weight, m), isBase2);
-          if (op.updatesAcc())
-            kernel.storeGroup(weights, kernel.scores, key, column);
-          SmallVector<Value> next(carried);
-          for (auto [sum, weight] : llvm::zip(next, weights))
-            sum = arith::AddFOp::create(b, sum, weight);
-          return next;
-        });
-    for (auto [v, sum] : llvm::enumerate(sums))
-      b.store(sum, op.getSum(), stateAt(v));
+        largest = arith::MulFOp::create(b, largest, kernel.factor);
+      max = b.maxOrSecond(largest, oldMax);
+      b.store(max, op.getMax(), stateAt(v));
+    }
+    if (!needsWeights())
+      continue;
+    // The row has kept no key so far: any finite shift makes the weights 0,
+    // not NaN.
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
+    shift.push_back(arith::SelectOp::create(b, none, zero, max));
+    if (op.updatesMax())
+      alpha.push_back(emitExpOfNonPositive(
+          b, arith::SubFOp::create(b, oldMax, shift.back()), isBase2));
+    if (!op.updatesSum())
+      continue;
+    Value sum = b.loadVector(kernel.vector, op.getSum(), stateAt(v));
+    sums.push_back(op.updatesMax() ? arith::MulFOp::create(b, sum, alpha.back())
+                                   : sum);
+  }
+  if (!needsWeights())
+    return;
+  if (kernel.alpha)
+    kernel.storeGroup(alpha, kernel.alpha, Value(), column);
+  if (kernel.factor)
+    for (Value &m : shift)
+      m = arith::NegFOp::create(b, m);
+}
+
+SmallVector<Value> GroupSoftmax::stateAt(int64_t v) {
+  KernelBuilder &b = kernel.b;
+  return {kernel.batch, kernel.head,
+          b.add(kernel.firstQuery, b.add(column, v * kernel.shape.lanes))};
+}
+
+bool GroupSoftmax::needsWeights() {
+  return kernel.op.updatesSum() || kernel.op.updatesAcc();
+}
+
+SmallVector<Value> GroupSoftmax::emitRow(Value key, ValueRange carried) {
+  KernelBuilder &b = kernel.b;
+  SmallVector<Value> weights = kernel.loadGroup(kernel.scores, key, column);
+  for (auto [weight, m] : llvm::zip(weights, shift)) {
+    weight =
+        kernel.factor
+            ? vector::FMAOp::create(b, weight, kernel.factor, m).getResult()
+            : arith::SubFOp::create(b, weight, m).getResult();
+    weight = emitExpOfNonPositive(b, weight, isBase2);
+  }
+  if (kernel.op.updatesAcc())
+    kernel.storeGroup(weights, kernel.scores, key, column);
+  SmallVector<Value> next(carried);
+  for (auto [sum, weight] : llvm::zip(next, weights))
+    sum = arith::AddFOp::create(b, sum, weight);
+  return next;
+}
+
+void GroupSoftmax::storeSums(ValueRange sums) {
+  for (auto [v, sum] : llvm::enumerate(sums))
+    kernel.b.store(sum, kernel.op.getSum(), stateAt(v));
+}
+
+void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
+  kernel.forGroups([&](Value column, IndexRange keys) {
+    GroupSoftmax softmax(kernel, column);
+    if (softmax.needsWeights())
+      softmax.storeSums(
+          kernel.b.loop(keys.first, keys.end, 1, softmax.getSums(),
+                        [&](Value key, ValueRange carried) {
+                          return softmax.emitRow(key, carried);
+                        }));
   });
 }

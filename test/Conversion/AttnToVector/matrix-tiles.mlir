@@ -139,6 +139,80 @@ func.func @strided(%q: memref<1x1x16x96xbf16>, %k: memref<1x1x64x32xbf16, stride
 
 // -----
 
+// Two groups of queries: only the first one's scores are multiplied by themselves.
+// Those of the second lie between the rows of the first one's softmax, 16 keys a
+// step of 32 features, and take the place of weights that have been transposed;
+// their maxima are taken behind the next products.
+
+// CHECK-LABEL: func @overlap
+// CHECK-SAME: %[[Q:.*]]: memref<1x1x32x128xbf16>
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C16:.*]] = arith.constant 16 : index
+// CHECK-DAG: %[[C32:.*]] = arith.constant 32 : index
+// CHECK-DAG: %[[C64:.*]] = arith.constant 64 : index
+// CHECK-DAG: %[[WEIGHTS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<32x64xbf16>
+// CHECK-DAG: %[[P:.*]] = memref.alloca() {alignment = 64 : i64} : memref<64x32xf32>
+// CHECK: scf.for %[[GROUP:.*]] =
+// CHECK: %[[IS_LATER:.*]] = arith.cmpi sgt, %[[GROUP]], %[[C0]]
+// CHECK: %[[DONE:.*]] = arith.select %[[IS_LATER]], %[[C64]], %[[C0]]
+// CHECK: scf.for {{.*}} to %[[C64]] step %[[C32]]
+// CHECK-COUNT-8: amx.tile_mulf
+// CHECK-COUNT-4: amx.tile_store %[[P]]
+// CHECK: %[[NEXT:.*]] = arith.addi %{{.*}}, %[[C32]]
+// CHECK: %[[HAS_NEXT:.*]] = arith.cmpi slt, %[[NEXT]],
+// CHECK: scf.if %[[HAS_NEXT]]
+// CHECK: scf.for %[[KEY:.*]] = %[[C0]] to %[[C64]] step %[[C32]] iter_args
+// CHECK-COUNT-4: amx.tile_mulf
+// CHECK-NOT: amx.tile_mulf
+// CHECK: scf.for %[[ROW:.*]] = {{.*}} step %c1
+// CHECK: vector.load %[[P]][%[[ROW]], %[[C0]]]
+// CHECK: vector.store {{.*}}, %[[P]][%[[ROW]], %[[C0]]]
+// CHECK: scf.for %[[READ:.*]] = {{.*}} step %c1
+// CHECK-NEXT: vector.load %[[P]][%[[READ]], %[[C0]]]
+// CHECK-NOT: vector.store
+// CHECK-COUNT-4: amx.tile_mulf
+// CHECK-NOT: amx.tile_mulf
+// CHECK: scf.for %[[ROW:.*]] = {{.*}} step %c1
+// CHECK: vector.store {{.*}}, %[[P]][%[[ROW]], %[[C0]]]
+// CHECK-COUNT-16: vector.store {{.*}}, %[[WEIGHTS]]
+// CHECK-COUNT-4: amx.tile_store %[[P]]
+
+// Behind the last one there are no scores.
+// CHECK: } else {
+// CHECK-NOT: amx
+// CHECK: vector.store {{.*}}, %[[WEIGHTS]]
+// CHECK: vector.store {{.*}} : memref<1x1x64xf32>
+// CHECK: amx.tile_load %[[WEIGHTS]]
+func.func @overlap(%q: memref<1x1x32x128xbf16>, %k: memref<1x1x64x64xbf16>,
+    %v: memref<1x1x64x16xbf16>, %acc: memref<1x1x64x16xf32>,
+    %max: memref<1x1x64xf32>, %sum: memref<1x1x64xf32>, %rows: index) {
+  attn.online_attention scale(0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x32x128xbf16>, memref<1x1x64x64xbf16>, memref<1x1x64x16xbf16>)
+      outs(%acc, %max, %sum : memref<1x1x64x16xf32>, memref<1x1x64xf32>, memref<1x1x64xf32>)
+      packed(%rows)
+  return
+}
+
+// -----
+
+// With a factor that is not positive scores are multiplied group by group.
+
+// CHECK-LABEL: func @apart
+// CHECK-COUNT-8: amx.tile_mulf
+// CHECK-NOT: scf.if
+// CHECK: vector.store {{.*}} : memref<32x64xbf16>
+func.func @apart(%q: memref<1x1x32x128xbf16>, %k: memref<1x1x64x64xbf16>,
+    %v: memref<1x1x64x16xbf16>, %acc: memref<1x1x64x16xf32>,
+    %max: memref<1x1x64xf32>, %sum: memref<1x1x64xf32>, %rows: index) {
+  attn.online_attention scale(-0.125) update(all)
+      ins(%q, %k, %v : memref<1x1x32x128xbf16>, memref<1x1x64x64xbf16>, memref<1x1x64x16xbf16>)
+      outs(%acc, %max, %sum : memref<1x1x64x16xf32>, memref<1x1x64xf32>, memref<1x1x64xf32>)
+      packed(%rows)
+  return
+}
+
+// -----
+
 // Where the number of keys is known at run time alone, fewer than a tile has are
 // copied; the last tiles of more end with the last key. Three groups of queries,
 // each of which takes all steps.

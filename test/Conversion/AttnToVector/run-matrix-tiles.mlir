@@ -15,6 +15,13 @@
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=few --random=6 --dims=131 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=huge --random=8 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=outside --random=7 --check | FileCheck %s
+// Groups of queries that overlap: each keeps more keys than the one before, other
+// ones, fewer, or all; blocks of keys end within a tile, or before one.
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=rising --random=9 --dims=519 --check | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=moving --random=9 --dims=519 --check | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=falling --random=9 --dims=263 --check | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=all --random=9 --dims=300 --check | FileCheck %s
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=amx --entry=all --random=9 --dims=131 --check | FileCheck %s
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %s --arch=native --entry=causal --random=1 --check --opt-level=0 | FileCheck %s
 // In f16, whose numbers are two parts in bf16, and by dot products.
 // RUN: sed s/bf16/f16/g %s > %t.mlir
@@ -24,6 +31,8 @@
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=dropped --random=4 --check | FileCheck %s --check-prefixes=CHECK,HALF
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=window --random=5 --check | FileCheck %s --check-prefixes=CHECK,HALF
 // RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=few --random=6 --dims=23 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=moving --random=9 --dims=519 --check | FileCheck %s --check-prefixes=CHECK,HALF
+// RUN: env LD_PRELOAD=%fake-amx fovea-run %t.mlir --arch=amx --entry=all --random=9 --dims=131 --check | FileCheck %s --check-prefixes=CHECK,HALF
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: error:
@@ -113,4 +122,50 @@ func.func @outside(%q: tensor<1x1x80x64xbf16>, %k: tensor<1x1x160x64xbf16>, %v: 
   } {schedule = #attn.schedule<tile = 80x128, order = longest_first>}
     : tensor<1x1x80x64xbf16>, tensor<1x1x160x64xbf16>, tensor<1x1x160x64xbf16> -> tensor<1x1x80x64xbf16>
   return %o : tensor<1x1x80x64xbf16>
+}
+
+func.func @rising(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x32xbf16>) -> tensor<1x2x?x32xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.25) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  }
+      {schedule = #attn.schedule<tile = 192x256, order = linear>}
+      : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16> -> tensor<1x2x?x32xbf16>
+  return %o : tensor<1x2x?x32xbf16>
+}
+
+func.func @moving(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x32xbf16>) -> tensor<1x2x?x32xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.25) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %size = arith.constant 45 : index
+    %distance = arith.subi %i, %j : index
+    %near = arith.cmpi slt, %distance, %size : index
+    %causal = arith.cmpi sge, %i, %j : index
+    %keep = arith.andi %near, %causal : i1
+    attn.yield %keep : i1
+  }
+      {schedule = #attn.schedule<tile = 192x128, order = linear>}
+      : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16> -> tensor<1x2x?x32xbf16>
+  return %o : tensor<1x2x?x32xbf16>
+}
+
+func.func @falling(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x32xbf16>) -> tensor<1x2x?x32xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.25) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %last = arith.constant 300 : index
+    %sum = arith.addi %i, %j : index
+    %keep = arith.cmpi sle, %sum, %last : index
+    attn.yield %keep : i1
+  }
+      {schedule = #attn.schedule<tile = 192x128, order = linear>}
+      : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16> -> tensor<1x2x?x32xbf16>
+  return %o : tensor<1x2x?x32xbf16>
+}
+
+func.func @all(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>, %v: tensor<1x2x?x32xbf16>) -> tensor<1x2x?x32xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.25)
+      {schedule = #attn.schedule<tile = 144x64, order = linear>}
+      : tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x32xbf16> -> tensor<1x2x?x32xbf16>
+  return %o : tensor<1x2x?x32xbf16>
 }
