@@ -62,10 +62,11 @@ TileShape TileShape::get(OnlineAttentionOp op, const VectorUnit &unit) {
   shape.groups = vectors / shape.groupVectors;
   shape.blockKeys = getBlockKeys(op);
   shape.tileKeys = shape.fewQueries
-                       ? shape.lanes / shape.fewQueries
+                       ? shape.lanes / shape.fewStride()
                        : std::max<int64_t>(1, budget / shape.groupVectors);
   // A tile that divides the block computes no key twice.
-  for (int64_t keys = shape.tileKeys; 2 * keys > shape.tileKeys; --keys)
+  for (int64_t keys = shape.tileKeys;
+       !shape.fewQueries && 2 * keys > shape.tileKeys; --keys)
     if (shape.blockKeys % keys == 0) {
       shape.tileKeys = keys;
       break;
@@ -187,6 +188,8 @@ static void emitBlock(OnlineKernel &kernel) {
   }
   if (op.hasQueryPairs())
     emitMatrixSoftmax(kernel);
+  else if (kernel.hasFlatScores)
+    emitFlatSoftmax(kernel);
   else
     emitSoftmax(kernel);
   if (!op.updatesAcc())
@@ -225,7 +228,13 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
   int64_t scoreRows =
       llvm::alignTo(shape.blockKeys, op.hasQueryPairs() ? 32 : shape.tileKeys);
   int64_t queries = op.hasQueryPairs() ? shape.groupQueries() : shape.queries;
-  kernel.scores = allocateScratch(b, op, {scoreRows, queries}, type);
+  kernel.hasFlatScores = hasFlatScores(op, shape);
+  kernel.scores = allocateScratch(
+      b, op,
+      kernel.hasFlatScores
+          ? SmallVector<int64_t>{1, scoreRows * shape.fewStride()}
+          : SmallVector<int64_t>{scoreRows, queries},
+      type);
   if (op.updatesMax())
     kernel.blockMax = allocateScratch(b, op, {queries}, type);
   if (op.updatesMax() && op.updatesAcc())

@@ -32,6 +32,8 @@
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
 
+#include "llvm/Support/MathExtras.h"
+
 namespace fovea::attn {
 
 /// The register tiles that one op's work is cut into.
@@ -48,6 +50,9 @@ struct TileShape {
   int64_t fewQueries;
 
   int64_t groupQueries() const { return groupVectors * lanes; }
+  /// Returns the lanes from a key's first score to the next one's, where scores
+  /// of few queries lie in the lanes of one vector.
+  int64_t fewStride() const { return llvm::PowerOf2Ceil(fewQueries); }
 
   static TileShape get(OnlineAttentionOp op, const VectorUnit &unit);
 };
@@ -72,6 +77,8 @@ struct OnlineKernel : ScoreBlock {
   mlir::Value factor = {};
   mlir::Value weights = {};   ///< [query][key] in bf16, for matrix tiles
   mlir::Value alpha = {};     ///< [query]: factor that rescales the accumulator
+  /// True if the scores of few queries are `[1][key * fewStride + query]`.
+  bool hasFlatScores = false;
   mlir::Value queryRows = {}; ///< [fewQueries][D]: queries as rows, or null
   mlir::Value keyBlock = {};  ///< [keys][D]: copied or converted keys, or null
   /// [blockKeys][features of a tile]: converted values, or null; for matrix
@@ -147,13 +154,42 @@ emitTranspose(KernelBuilder &b, llvm::SmallVector<mlir::Value> rows);
 /// lanes instead; else 0.
 int64_t getFewQueries(OnlineAttentionOp op, int64_t lanes);
 
-/// Emits the transpose of few queries to rows.
+/// Emits the transpose of few queries to rows, in the order of vectors of keys.
 void emitQueryRows(OnlineKernel &kernel);
 
 /// Emits the scores of few queries with the `tileKeys` keys of the block from
 /// `tile` on: for each key a vector, whose lanes are queries.
 llvm::SmallVector<mlir::Value> emitFewScores(OnlineKernel &kernel,
                                              mlir::Value tile);
+
+/// Returns true if keys are in lanes, too, from scores to weights: nothing but
+/// the softmax changes them.
+bool hasFlatScores(OnlineAttentionOp op, const TileShape &shape);
+/// Emits the flat scores of few queries, and their maxima.
+void emitFlatScores(OnlineKernel &kernel);
+void emitFlatSoftmax(OnlineKernel &kernel);
+
+/// The rows of a `[B, H, S, D]` operand that a few queries read once, a line at
+/// a time: the lines that rows are whole ones of, or single vectors.
+struct LineReader {
+  /// `vector` is the type that numbers are widened to.
+  LineReader(KernelBuilder &b, mlir::Value operand, mlir::VectorType vector);
+
+  /// Returns the vectors of the line at `indices`. If `isSplit`, even numbers
+  /// are one vector and odd ones another.
+  llvm::SmallVector<mlir::Value> load(mlir::ValueRange indices);
+
+  KernelBuilder &b;
+  mlir::Value operand;
+  mlir::VectorType vector;
+  /// True for bf16: a vector of pairs widens by one instruction for each half
+  /// of them, without a permutation.
+  bool isSplit;
+  int64_t vectors; ///< of a line
+  /// The rows that lie between a line that is read and one that is asked for:
+  /// processors follow rows only within a page, and not from keys to values.
+  int64_t rowsAhead;
+};
 
 /// The softmax of one group of queries: sets its maxima, and turns scores into
 /// weights, row by row.
@@ -165,6 +201,10 @@ public:
 
   /// Returns true if anything but maxima is wanted.
   bool needsWeights();
+  /// Returns the weights of `scores`, less `shift`.
+  Value emitWeights(Value scores, Value shift);
+  /// Returns what weights of the group's vector `v` are less.
+  Value getShift(int64_t v) { return shift[v]; }
   /// Returns the sums of weights so far, rescaled, that rows are added to.
   mlir::ValueRange getSums() { return sums; }
   /// Emits the weights of row `key`, and returns the sums with these.

@@ -124,6 +124,8 @@ static SmallVector<Value> emitTile(OnlineKernel &kernel, KeyReader &keys,
 void fovea::attn::emitScoreProduct(OnlineKernel &kernel) {
   KernelBuilder &b = kernel.b;
   const TileShape &shape = kernel.shape;
+  if (kernel.hasFlatScores)
+    return emitFlatScores(kernel);
   // A region has yet to change the scores: their maximum is taken after it.
   SmallVector<Value> inits;
   if (kernel.op.updatesMax() && kernel.op.getScore().empty())

@@ -191,16 +191,20 @@ bool GroupSoftmax::needsWeights() {
   return kernel.op.updatesSum() || kernel.op.updatesAcc();
 }
 
+Value GroupSoftmax::emitWeights(Value scores, Value shift) {
+  KernelBuilder &b = kernel.b;
+  Value difference =
+      kernel.factor
+          ? vector::FMAOp::create(b, scores, kernel.factor, shift).getResult()
+          : arith::SubFOp::create(b, scores, shift).getResult();
+  return emitExpOfNonPositive(b, difference, isBase2);
+}
+
 SmallVector<Value> GroupSoftmax::emitRow(Value key, ValueRange carried) {
   KernelBuilder &b = kernel.b;
   SmallVector<Value> weights = kernel.loadGroup(kernel.scores, key, column);
-  for (auto [weight, m] : llvm::zip(weights, shift)) {
-    weight =
-        kernel.factor
-            ? vector::FMAOp::create(b, weight, kernel.factor, m).getResult()
-            : arith::SubFOp::create(b, weight, m).getResult();
-    weight = emitExpOfNonPositive(b, weight, isBase2);
-  }
+  for (auto [weight, m] : llvm::zip(weights, shift))
+    weight = emitWeights(weight, m);
   if (kernel.op.updatesAcc())
     kernel.storeGroup(weights, kernel.scores, key, column);
   SmallVector<Value> next(carried);

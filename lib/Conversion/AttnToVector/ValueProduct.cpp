@@ -23,7 +23,26 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
                               columnOf(v)};
   };
 
+  // Sums of split lines are those of even and of odd features.
   Value acc = kernel.op.getAcc();
+  LineReader reader(b, kernel.op.getValue(), kernel.vector);
+  bool hasLines = shape.fewQueries && !kernel.valueBlock && !columns.mask &&
+                  columns.vectors % reader.vectors == 0;
+  SmallVector<int64_t> even, odd, low, high;
+  for (int64_t lane = 0; lane < shape.lanes; ++lane) {
+    even.push_back(2 * lane);
+    odd.push_back(2 * lane + 1);
+    low.push_back(lane / 2 + (lane % 2) * shape.lanes);
+    high.push_back(low.back() + shape.lanes / 2);
+  }
+  auto shufflePairs = [&](MutableArrayRef<Value> vectors,
+                          ArrayRef<int64_t> first, ArrayRef<int64_t> second) {
+    for (size_t v = 0; v + 1 < vectors.size(); v += 2) {
+      Value x = vectors[v], y = vectors[v + 1];
+      vectors[v] = vector::ShuffleOp::create(b, x, y, first);
+      vectors[v + 1] = vector::ShuffleOp::create(b, x, y, second);
+    }
+  };
   SmallVector<Value> sums;
   for (int64_t r = 0; r < shape.tileRows; ++r) {
     Value alpha;
@@ -36,6 +55,9 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
     }
   }
 
+  if (hasLines && reader.isSplit)
+    shufflePairs(sums, even, odd);
+
   Type type = kernel.vector.getElementType();
   VectorType loaded =
       kernel.vector.clone(getElementTypeOrSelf(kernel.op.getValue().getType()));
@@ -43,22 +65,31 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
   sums =
       b.loop(keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
         SmallVector<Value> values;
-        for (int64_t v = 0; v < columns.vectors; ++v) {
+        SmallVector<Value> place = {kernel.batch, kernel.kvHead,
+                                    b.add(kernel.firstKey, key), Value()};
+        for (int64_t v = 0; hasLines && v < columns.vectors;
+             v += reader.vectors) {
+          place.back() = columnOf(v);
+          values.append(reader.load(place));
+        }
+        for (int64_t v = 0; !hasLines && v < columns.vectors; ++v) {
+          place.back() = columnOf(v);
           if (kernel.valueBlock)
             values.push_back(b.loadVector(kernel.vector, kernel.valueBlock,
                                           {key, b.index(v * shape.lanes)}));
           else
-            values.push_back(b.convert(
-                loadColumns(b, loaded, kernel.op.getValue(),
-                            {kernel.batch, kernel.kvHead,
-                             b.add(kernel.firstKey, key), columnOf(v)},
-                            columns.maskOf(v)),
-                type));
+            values.push_back(
+                b.convert(loadColumns(b, loaded, kernel.op.getValue(), place,
+                                      columns.maskOf(v)),
+                          type));
         }
         SmallVector<Value> next;
         for (int64_t r = 0; r < shape.tileRows; ++r) {
-          Value weight = b.splat(kernel.vector,
-                                 b.load(kernel.scores, {key, b.add(row, r)}));
+          Value query = b.add(row, r);
+          SmallVector<Value> score = {key, query};
+          if (kernel.hasFlatScores)
+            score = {b.index(0), b.add(b.mul(key, shape.fewStride()), query)};
+          Value weight = b.splat(kernel.vector, b.load(kernel.scores, score));
           for (int64_t v = 0; v < columns.vectors; ++v)
             next.push_back(vector::FMAOp::create(
                 b, weight, values[v], carried[r * columns.vectors + v]));
@@ -66,6 +97,8 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
         return next;
       });
 
+  if (hasLines && reader.isSplit)
+    shufflePairs(sums, low, high);
   for (int64_t r = 0; r < shape.tileRows; ++r)
     for (int64_t v = 0; v < columns.vectors; ++v)
       storeColumns(b, sums[r * columns.vectors + v], acc, accIndices(r, v),
