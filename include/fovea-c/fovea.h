@@ -112,8 +112,10 @@ typedef struct fovea_options {
       Slow; without this check such operands lead to wrong results or end the
       process. */
   int check_bounds;
-  /** Not 0: scores never use a GPU's approximate tanh. Otherwise those of bf16
-      do, with a relative error of 2^-11. */
+  /** Not 0: scores never use a GPU's approximate tanh, and a host's powers of
+      two are as exact as those of f32. Otherwise those of bf16 use it, with a
+      relative error of 2^-11, and a host's powers have one of 2^-13 for results
+      in bf16 and of 2^-18 for f16, but not for a log-sum-exp in f32. */
   int exact_functions;
 } fovea_options;
 

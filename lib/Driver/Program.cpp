@@ -382,7 +382,8 @@ Program::State::lower(const CompileOptions &options, Level level,
     if (options.gpu)
       buildGpuPipeline(manager, options.getGpuOptions(level));
     else
-      buildHostPipeline(manager, {options.strategy, level});
+      buildHostPipeline(manager,
+                        {options.strategy, level, options.exactFunctions});
   });
 }
 

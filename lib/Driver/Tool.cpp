@@ -61,8 +61,10 @@ CompileFlags::CompileFlags(cl::OptionCategory &category)
           cl::cat(category)),
       exactFunctions(
           "exact-functions",
-          cl::desc("Never use a GPU's approximate tanh in scores; otherwise "
-                   "bf16 does, with a relative error of 2^-11"),
+          cl::desc("Never use a GPU's approximate tanh in scores, nor a "
+                   "host's shorter powers of two for 16-bit types; otherwise "
+                   "bf16 does, with relative errors of 2^-11 and 2^-13, and "
+                   "f16 the powers, with 2^-18"),
           cl::cat(category)) {}
 
 llvm::Expected<CompileOptions> CompileFlags::getOptions() const {

@@ -199,7 +199,9 @@ void fovea::buildHostPipeline(OpPassManager &manager,
   if (options.level == Level::Tiled)
     return;
   addBufferization(manager);
-  manager.addPass(createAttnToVector());
+  AttnToVectorOptions kernels;
+  kernels.exactFunctions = options.exactFunctions;
+  manager.addPass(createAttnToVector(kernels));
   manager.addPass(createContractionToVector());
   manager.addPass(createLinalgToVector());
   manager.addPass(createExpandMath());

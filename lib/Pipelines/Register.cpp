@@ -125,6 +125,11 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
 };
 
 struct HostPipelineOptions : PipelineOptions {
+  Option<bool> exactFunctions{
+      *this, "exact-functions",
+      llvm::cl::desc("Compute powers of two as exactly for 16-bit types as for "
+                     "f32"),
+      llvm::cl::init(false)};
   Option<fovea::Level> level{*this, "level",
                              llvm::cl::desc("Where the pipeline stops"),
                              llvm::cl::init(fovea::Level::LLVM),
@@ -179,7 +184,8 @@ void fovea::registerFoveaPasses() {
   PassPipelineRegistration<HostPipelineOptions>(
       "fovea-host-pipeline", "Compiles attention graphs for the host",
       [](OpPassManager &manager, const HostPipelineOptions &options) {
-        buildHostPipeline(manager, {options.strategy, options.level});
+        buildHostPipeline(
+            manager, {options.strategy, options.level, options.exactFunctions});
       });
   PassPipelineRegistration<GpuPipelineOptions>(
       "fovea-gpu-pipeline", "Compiles attention graphs for a GPU",

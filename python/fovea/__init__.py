@@ -119,8 +119,10 @@ def compile(text, target="host", *, entry=None, strategy="fused",
         divisor of integers is 0, with the operation and the numbers. Slow;
         without it such operands lead to wrong results or end the process.
         Operands must be in host memory.
-    exact_functions: scores never use a GPU's approximate tanh. Otherwise those
-        of bf16 do, with a relative error of 2^-11.
+    exact_functions: scores never use a GPU's approximate tanh, and a host's
+        powers of two are as exact as those of f32. Otherwise scores of bf16 use
+        it, with a relative error of 2^-11, and a host's powers have one of 2^-13
+        for results in bf16 and of 2^-18 for f16, but not for a log-sum-exp in f32.
     """
     module = _compile(text, target, strategy, arch, cpu, opt_level,
                       deterministic, check_bounds, exact_functions)

@@ -83,7 +83,8 @@ struct CompileOptions {
   /// host's results always have the same bits.
   bool deterministic = false;
   /// True if score regions never use a GPU's approximate functions
-  /// (`attn-approximate`).
+  /// (`attn-approximate`), and a host's powers of two for 16-bit types are
+  /// those for f32.
   bool exactFunctions = false;
 
   /// Returns what compiles for `gpu` up to a level.

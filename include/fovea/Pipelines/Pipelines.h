@@ -87,6 +87,8 @@ Choices<Level> getLevelChoices(bool isGpu);
 struct HostOptions {
   Strategy strategy = Strategy::Fused;
   Level level = Level::LLVM;
+  /// True if powers of two are as exact for results in 16 bits as for f32.
+  bool exactFunctions = false;
 };
 
 /// Appends the passes that compile a module for the host. The module's

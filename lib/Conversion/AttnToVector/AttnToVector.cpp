@@ -86,6 +86,32 @@ static LogicalResult verifyPairs(Operation *op, const VectorUnit &unit) {
          << unit.bytes;
 }
 
+/// Returns the degree of powers of two in f32 whose error is far below the
+/// rounding of a result of type `element`.
+static int64_t getPowerDegree(Type element) {
+  if (element.isBF16())
+    return 3;
+  return element.isF16() ? 4 : kFullPowerDegree;
+}
+
+/// Returns the same for the results of `op`: a forward pass has those of all
+/// `attn.finalize` of its function.
+static int64_t getPowerDegree(Operation *op) {
+  if (auto backward = dyn_cast<OnlineBackwardOp>(op))
+    return backward.getScores()
+               ? kFullPowerDegree
+               : getPowerDegree(getElementTypeOrSelf(backward.getValue()));
+  int64_t degree = 0;
+  op->getParentOfType<func::FuncOp>().walk([&](FinalizeOp finalize) {
+    int64_t own =
+        finalize.getLse()
+            ? kFullPowerDegree
+            : getPowerDegree(getElementTypeOrSelf(finalize.getOutput()));
+    degree = std::max(degree, own);
+  });
+  return degree ? degree : kFullPowerDegree;
+}
+
 /// Makes the functions of `ops` that use matrix tiles begin with a call of the
 /// runtime's function that asks for them.
 static void requestTiles(ArrayRef<Operation *> ops) {
@@ -150,10 +176,16 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
     });
     if (!unit.hasDotProducts)
       requestTiles(ops);
+    llvm::SmallDenseMap<Operation *, int64_t> degrees;
+    for (Operation *op : ops)
+      if (!exactFunctions && isa<OnlineAttentionOp, OnlineBackwardOp>(op))
+        degrees[op] = getPowerDegree(op);
     for (Operation *op : ops) {
       KernelBuilder b(op->getLoc(), op);
       b.hasPowers = unit.isAVX512;
       b.hasDotProducts = unit.hasDotProducts;
+      if (auto degree = degrees.find(op); degree != degrees.end())
+        b.powerDegree = degree->second;
       if (auto online = dyn_cast<OnlineAttentionOp>(op))
         emitOnlineAttention(b, online, unit);
       else if (auto backward = dyn_cast<OnlineBackwardOp>(op))

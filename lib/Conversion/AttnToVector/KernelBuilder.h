@@ -21,6 +21,9 @@ struct IndexRange {
   mlir::Value first, end;
 };
 
+/// The degree of polynomials for powers of two whose error is that of f32.
+inline constexpr int64_t kFullPowerDegree = 5;
+
 /// A builder for kernels: index arithmetic that does not wrap and that folds,
 /// counted loops, element conversion, vectors. All indices are in elements.
 class KernelBuilder : public mlir::ImplicitLocOpBuilder {
@@ -30,6 +33,8 @@ public:
 
   /// True if the target has AVX-512's instructions on fractions and powers.
   bool hasPowers = false;
+  /// The degree of polynomials for powers of two in f32.
+  int64_t powerDegree = kFullPowerDegree;
   /// True if vectors multiply pairs in bf16, not AMX tiles.
   bool hasDotProducts = false;
 

@@ -75,8 +75,8 @@ struct OnlineKernel : ScoreBlock {
   /// What the softmax has yet to multiply scores with; null where they have the
   /// factor.
   mlir::Value factor = {};
-  mlir::Value weights = {};   ///< [query][key] in bf16, for matrix tiles
-  mlir::Value alpha = {};     ///< [query]: factor that rescales the accumulator
+  mlir::Value weights = {}; ///< [query][key] in bf16, for matrix tiles
+  mlir::Value alpha = {};   ///< [query]: factor that rescales the accumulator
   /// True if the scores of few queries are `[1][key * fewStride + query]`.
   bool hasFlatScores = false;
   mlir::Value queryRows = {}; ///< [fewQueries][D]: queries as rows, or null

@@ -87,7 +87,7 @@ struct BlockDropout {
 
 /// `2^x` for `x <= 0`, as the softmax needs it: 0 where it is not normal, below
 /// -126 (f64: -1022), NaN for NaN. Relative error 9.1e-8 (f64: 4e-17) besides
-/// rounding.
+/// rounding, or that of the builder's degree in f32.
 mlir::Value emitExp2OfNonPositive(KernelBuilder &b, mlir::Value x);
 /// Emits `e^x` for `x <= 0`, or `2^x` where `isBase2`.
 mlir::Value emitExpOfNonPositive(KernelBuilder &b, mlir::Value x, bool isBase2);

@@ -27,15 +27,20 @@ struct Exp2Constants {
   /// The least exponent of a normal number, below which the result is 0: the
   /// bits of a smaller power are not one shifted integer.
   double lowest;
-  /// Minimax polynomial of 2^f on [-0.5, 0.5] by relative error (Remez).
+  /// Minimax polynomial of 2^f on [-0.5, 0.5] by relative error.
   ArrayRef<double> coefficients;
 };
 
 } // namespace
 
-// Both polynomials have exp2(0) = 1, so that the accumulator and the sum, which
+// All polynomials have exp2(0) = 1, so that the accumulator and the sum, which
 // a row rescales by it with every tile of keys, do not drift. The errors are
-// 9.1e-8 (1.7e-7 with f32's roundings) and 4e-17.
+// 1.0e-4, 2.8e-6, 9.1e-8 (1.7e-7 with f32's roundings) and 4e-17.
+static constexpr double kExp2Degree3[] = {
+    1.0, 0.6932829304710764, 0.2422110096944746, 0.055008951242188714};
+static constexpr double kExp2Degree4[] = {
+    1.0, 0.693124192748477, 0.24024098607186115, 0.05590643043967107,
+    0.009582855314894261};
 static constexpr double kExp2F32[] = {1.0,
                                       0.6931469775987844,
                                       0.240222420847439,
@@ -55,7 +60,12 @@ static constexpr double kExp2F64[] = {1.0,
                                       7.074105691995071883e-9,
                                       4.435280238502226643e-10};
 
-/// The same of 2^f on [0, 1); its error is 8.2e-8.
+/// The same of 2^f on [0, 1); their errors are 8.6e-5, 2.9e-6 and 8.2e-8.
+static constexpr double kExp2OfFractionDegree3[] = {
+    1.0, 0.6951167864133931, 0.22764499119523876, 0.07706704200379727};
+static constexpr double kExp2OfFractionDegree4[] = {
+    1.0, 0.6930448448986961, 0.2412802047740393, 0.052242474187569894,
+    0.013426684289534687};
 static constexpr double kExp2OfFractionF32[] = {1.0,
                                                 0.6931513118075230,
                                                 0.2401644501360676,
@@ -90,7 +100,12 @@ static Value emitExp2OfAVX512(KernelBuilder &b, Value x, Value inRange) {
   Value fraction = call(
       "llvm.x86.avx512.mask.reduce.ps.512",
       {x, constant(32, kDown), x, constant(16, -1), constant(32, kCurrent)});
-  Value power = emitPolynomial(b, kExp2OfFractionF32, fraction);
+  ArrayRef<double> coefficients = kExp2OfFractionF32;
+  if (b.powerDegree == 3)
+    coefficients = kExp2OfFractionDegree3;
+  else if (b.powerDegree == 4)
+    coefficients = kExp2OfFractionDegree4;
+  Value power = emitPolynomial(b, coefficients, fraction);
   Value mask = vector::ExtractOp::create(
       b, vector::BitCastOp::create(
              b, VectorType::get({1}, b.getIntegerType(16)), inRange));
@@ -102,9 +117,13 @@ static Value emitExp2OfAVX512(KernelBuilder &b, Value x, Value inRange) {
 Value fovea::attn::emitExp2OfNonPositive(KernelBuilder &b, Value x) {
   Type type = x.getType();
   Type element = getElementTypeOrSelf(type);
-  const Exp2Constants k =
-      element.isF64() ? Exp2Constants{0x1.8p52 + 1023, 52, -1022.0, kExp2F64}
-                      : Exp2Constants{0x1.8p23 + 127, 23, -126.0, kExp2F32};
+  Exp2Constants k = {0x1.8p23 + 127, 23, -126.0, kExp2F32};
+  if (element.isF64())
+    k = {0x1.8p52 + 1023, 52, -1022.0, kExp2F64};
+  else if (b.powerDegree == 3)
+    k.coefficients = kExp2Degree3;
+  else if (b.powerDegree == 4)
+    k.coefficients = kExp2Degree4;
   Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
   if (auto vector = dyn_cast<VectorType>(type))
     bits = vector.clone(bits);
@@ -222,10 +241,10 @@ void fovea::attn::emitSoftmax(OnlineKernel &kernel) {
   kernel.forGroups([&](Value column, IndexRange keys) {
     GroupSoftmax softmax(kernel, column);
     if (softmax.needsWeights())
-      softmax.storeSums(
-          kernel.b.loop(keys.first, keys.end, 1, softmax.getSums(),
-                        [&](Value key, ValueRange carried) {
-                          return softmax.emitRow(key, carried);
-                        }));
+      softmax.storeSums(kernel.b.loop(keys.first, keys.end, 1,
+                                      softmax.getSums(),
+                                      [&](Value key, ValueRange carried) {
+                                        return softmax.emitRow(key, carried);
+                                      }));
   });
 }
