@@ -255,6 +255,35 @@ class Module(torch.nn.Module):
         return s * self.width + self.bias[kv] * self.table[q]
 
 
+def test_reads_of_a_code():
+    """In every version of Python."""
+    from fovea._bytecode import CELL, GLOBAL, SELF, find_reads
+    table, parts = torch.zeros(3), ()
+
+    def mod(s, b, h, q, kv):
+        place = [0 if size == 1 else at for size, at in zip(table.shape, (b, h))]
+        inner = lambda x: x + table[b]
+        for part in parts:
+            s += part(s).sum()
+        return torch.where(q > kv, inner(s), -torch.nn.functional.gelu(
+            table[tuple(place)]))
+
+    plain = {"shape", "sum"}
+    cells = {name: at for at, name in enumerate(mod.__code__.co_freevars)}
+    reads = find_reads(mod.__code__, plain)
+    assert reads.updates and set(reads.paths) == {
+        (GLOBAL, "zip", (), 0), (GLOBAL, "tuple", (), 0), (CELL, cells["parts"], (), 0),
+        (CELL, cells["table"], ("shape",), 0), (CELL, cells["table"], (), 0),
+        (GLOBAL, "torch", ("where",), 1),
+        (GLOBAL, "torch", ("nn", "functional", "gelu"), 3)}
+    assert find_reads(mod.__code__, {"shape"}) is None
+    reads = find_reads(Settings.indirect.__code__, plain, True)
+    assert not reads.updates and set(reads.paths) == {
+        (SELF, 0, ("near",), 1), (SELF, 0, ("floor",), 1)}
+    # Without an object these are attributes of what is not known.
+    assert find_reads(Settings.indirect.__code__, plain) is None
+
+
 def set_global(name, value):
     globals()[name] = value
 
