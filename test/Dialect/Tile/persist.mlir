@@ -38,19 +38,29 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 
 !x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 
-// There and back. With 132 blocks four programs of each of 33 rows run at a time:
-// of as many more rows as make the rounds even, unless the programs of a row are
-// a multiple of 8.
+// There and back. With 132 blocks about four programs of each of 33 rows run at a
+// time: of so many rows that the rounds are even, for which the number of programs
+// of a row counts by what it has in common with two rounds, 264 = 8 * 3 * 11.
 
 // CHECK-LABEL: func @snaked
 // CHECK-SAME:    memref<{{[^)]*}}>>, %[[N:[^ ]*]]: index, %[[M:[^ ]*]]: index)
 // CHECK:       %[[ITEMS:.*]] = arith.muli %[[N]], %[[M]]
-// CHECK:       %[[NEGATIVE:.*]] = arith.subi %{{.*}}, %[[N]]
-// CHECK:       %[[LOWEST:.*]] = arith.andi %[[N]], %[[NEGATIVE]]
-// CHECK:       %[[DIVISOR:.*]] = arith.minui %[[LOWEST]], %[[C8:.*]] : index
-// CHECK:       %[[SAFE:.*]] = arith.maxui %[[DIVISOR]], %{{.*}}
-// CHECK:       %[[FACTOR:.*]] = arith.divui %[[C8]], %[[SAFE]]
-// CHECK:       %[[GROUP:.*]] = arith.muli %[[FACTOR]], %c33
+// CHECK:       %[[R2:.*]] = arith.remui %[[N]], %c2
+// CHECK:       %[[IS2:.*]] = arith.cmpi eq, %[[R2]], %c0
+// CHECK:       %[[F2:.*]] = arith.select %[[IS2]], %c2
+// CHECK:       arith.remui %[[N]], %c4
+// CHECK:       arith.remui %[[N]], %c8
+// CHECK:       arith.remui %[[N]], %c3
+// CHECK:       %[[R11:.*]] = arith.remui %[[N]], %c11
+// CHECK:       %[[IS11:.*]] = arith.cmpi eq, %[[R11]], %c0
+// CHECK:       %[[F11:.*]] = arith.select %[[IS11]], %c11
+// CHECK:       %[[COMMON:.*]] = arith.muli %{{.*}}, %[[F11]]
+// CHECK:       %[[LEAST:.*]] = arith.divui %c264{{.*}}, %[[COMMON]]
+// CHECK:       %[[HALF:.*]] = arith.divui %[[LEAST]], %c2
+// CHECK:       %[[SUM:.*]] = arith.addi %[[HALF]], %c33
+// CHECK:       %[[TIMES:.*]] = arith.divui %[[SUM]], %[[LEAST]]
+// CHECK:       %[[SAFE:.*]] = arith.maxui %[[TIMES]], %c1
+// CHECK:       %[[GROUP:.*]] = arith.muli %[[LEAST]], %[[SAFE]]
 // CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ITEMS]], %c132
 // CHECK:       tile.launch grid(%[[BLOCKS]]) warps 8 outs(
 // CHECK:       ^bb0(%[[B:.*]]: index, %{{.*}}: memref
@@ -98,6 +108,27 @@ func.func @snaked(%o: !x, %n: index, %m: index) {
 // CHECK-NOT:   scf.for
 func.func @others(%o: !x, %n: index, %m: index) {
   tile.launch grid(%n, %m) warps 8 outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %O: !x):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    tile.store %f, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+  }
+  return
+}
+
+// -----
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+
+// 22 programs of a row: 12 rows make two rounds, and three times as many are
+// nearest to 33.
+// CHECK-LABEL: func @known
+// CHECK:       tile.launch grid(%{{.*}}) warps 8
+// CHECK:         %[[OF:.*]] = arith.constant 792 : index
+func.func @known(%o: !x, %m: index) {
+  %c22 = arith.constant 22 : index
+  tile.launch grid(%c22, %m) persistent snaked warps 8 outs(%o : !x) {
   ^bb0(%i: index, %j: index, %O: !x):
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : bf16

@@ -73,6 +73,21 @@ public:
     return {widen(quotient), widen(create<arith::SubIOp>(dividend, multiple))};
   }
 
+  /// Returns the greatest common divisor of a positive number and a constant.
+  Value getCommonDivisor(Value a, int64_t b) {
+    Value divisor = constant(1);
+    for (int64_t prime = 2; b > 1; ++prime)
+      for (int64_t power = prime; b % prime == 0; power *= prime, b /= prime) {
+        Value rest = create<arith::RemUIOp>(a, constant(power));
+        Value isDivisor = builder.createOrFold<arith::CmpIOp>(
+            loc, arith::CmpIPredicate::eq, rest, constant(0));
+        Value factor = builder.createOrFold<arith::SelectOp>(
+            loc, isDivisor, constant(prime), constant(1));
+        divisor = create<arith::MulIOp>(divisor, factor);
+      }
+    return divisor;
+  }
+
 private:
   OpBuilder &builder;
   Location loc;
@@ -93,24 +108,23 @@ void Persist::persist(LaunchOp launch) {
     rows = host.create<arith::MulIOp>(rows, size);
   Value items = host.create<arith::MulIOp>(sizes.front(), rows);
   // Rows of programs that run at the same time share what they read by as many
-  // blocks. A round of the blocks takes this many programs of each row of a
-  // group; the rounds of a group have to be even in number, for only two
+  // blocks. A round of the blocks takes about this many programs of each row of
+  // a group; the rounds of a group have to be even in number, for only two
   // rounds, there and back, give all blocks as much to do.
   constexpr int64_t kSharing = 4;
   Value group;
   if (isSnaked) {
-    Value size = sizes.front(), zero = host.constant(0);
-    Value most = host.constant(2 * kSharing);
-    Value divisor = host.create<arith::MinUIOp>(
-        host.create<arith::AndIOp>(size,
-                                   host.create<arith::SubIOp>(zero, size)),
-        most);
-    divisor = host.create<arith::MaxUIOp>(divisor, host.constant(1));
-    group = host.create<arith::MulIOp>(
-        host.create<arith::DivUIOp>(most, divisor),
-        host.constant(std::max<int64_t>(cores / kSharing, 1)));
     if (cores > kSharing)
       cores = cores / kSharing * kSharing;
+    Value least = host.create<arith::DivUIOp>(
+        host.constant(2 * cores),
+        host.getCommonDivisor(sizes.front(), 2 * cores));
+    Value wanted = host.constant(std::max<int64_t>(cores / kSharing, 1));
+    Value half = host.create<arith::DivUIOp>(least, host.constant(2));
+    Value times = host.create<arith::DivUIOp>(
+        host.create<arith::AddIOp>(wanted, half), least);
+    group = host.create<arith::MulIOp>(
+        least, host.create<arith::MaxUIOp>(times, host.constant(1)));
   }
   Value blocks = host.create<arith::MinUIOp>(items, host.constant(cores));
   LDBG() << "launch at " << loc << ": at most " << cores << " blocks, "
