@@ -214,6 +214,9 @@ interpreter::planLaunch(tile::LaunchOp launch,
       launch.getBody()
           .walk([](tile::PassTurnOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
+  launch.getBody().walk([&](tile::GroupOp op) {
+    plan.groups[getRoleOp(op)] = getWarps(getRoleOp(op)) / tile::kGroupWarps;
+  });
   WalkResult walk = launch.getBody().walk([&](tile::WaitOp op) {
     Operation *ring = op.getRing().getDefiningOp<tile::RingOp>();
     if (!ring) {
@@ -221,8 +224,10 @@ interpreter::planLaunch(tile::LaunchOp launch,
       return WalkResult::interrupt();
     }
     auto &waiters = plan.waiters[ring];
-    if (!llvm::is_contained(waiters, getRoleOp(op)))
-      waiters.push_back(getRoleOp(op));
+    Operation *role = getRoleOp(op);
+    if (!llvm::is_contained(waiters, Runner(role, 0)))
+      for (int64_t group = 0; group < plan.getNumGroups(role); ++group)
+        waiters.emplace_back(role, group);
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())

@@ -8,6 +8,7 @@
 #include "ThreadBlock.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <cstring>
 
@@ -73,7 +74,7 @@ static bool isFree(Ring &ring, int64_t use) {
   if (previous < 0)
     return true;
   Slot &slot = ring.getSlot(use);
-  auto hasReleased = [&](Operation *waiter) {
+  auto hasReleased = [&](const Runner &waiter) {
     auto released = slot.released.find(waiter);
     return released != slot.released.end() && released->second >= previous;
   };
@@ -89,8 +90,8 @@ static Status checkShared(Fiber &fiber, const Instruction &op, const Ring &ring,
   const std::shared_ptr<Ring> &base = ring.base;
   if (!base)
     return Status::Next;
-  bool isOnlyReader = llvm::all_of(base->waiters, [&](Operation *waiter) {
-    return waiter == fiber.role->op;
+  bool isOnlyReader = llvm::all_of(base->waiters, [&](const Runner &waiter) {
+    return waiter.first == fiber.role->op;
   });
   if (!isOnlyReader || use >= fiber.role->rings[base.get()].nextWait) {
     emitRingError(fiber, op.op, ring)
@@ -115,12 +116,23 @@ static Status checkShared(Fiber &fiber, const Instruction &op, const Ring &ring,
   return Status::Next;
 }
 
+/// Makes rows of a tile NaN, so that it shows if they are read before they are
+/// written.
+static void clearTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
+                      RowRange rows) {
+  char *base = block.getMemory().data() + offset;
+  int64_t bytes = Format::get(type).getBytes();
+  for (int64_t row = rows.first; row < rows.end; ++row)
+    for (int64_t column = 0; column < type.getShape()[1]; ++column)
+      std::memset(base + type.getByteOffset(row, column), 0xff, bytes);
+}
+
 static Status acquire(Fiber &fiber, const Instruction &op) {
   auto ring = fiber.share<Ring>(op, 0);
   int64_t use = fiber.getInt(op, 1);
   if (!ring->producer)
     ring->producer = fiber.role;
-  if (ring->producer != fiber.role) {
+  if (ring->producer->op != fiber.role->op) {
     emitRingError(fiber, op.op, *ring)
         << "acquires a slot of a ring that another role fills";
     return Status::Failed;
@@ -149,13 +161,16 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
                              "use {1} may begin",
                              use - int64_t(ring->slots.size()), use));
   ++uses.nextAcquire;
-  slot.state = Slot::Acquired;
-  slot.use = use;
-  slot.op = op.op;
+  // Another warp group may have acquired the slot before.
+  if (slot.use != use) {
+    slot.state = Slot::Acquired;
+    slot.use = use;
+    slot.op = op.op;
+    slot.written = 0;
+  }
   std::shared_ptr<SharedTile> tile = makeTile(ring, use, /*isWaited=*/false);
-  // Memory that is read before it is written is NaN.
-  std::memset(fiber.block->getMemory().data() + tile->offset, 0xff,
-              tile->type.getSizeInBytes());
+  clearTile(*fiber.block, tile->type, tile->offset,
+            fiber.role->getOwnRows(tile->type.getShape().front()));
   return fiber.setObject(op, tile);
 }
 
@@ -246,7 +261,19 @@ static Status write(Fiber &fiber, const Instruction &op) {
   for (auto [number, element] : llvm::enumerate(elements))
     element = fragment->elements[number / columns * fragment->shape[1] +
                                  column + number % columns];
-  writeTile(*fiber.block, tile.type, tile.offset, elements);
+  const Role &role = *fiber.role;
+  uint64_t group = uint64_t(1) << role.group;
+  if (slot->written & group) {
+    emitRingError(fiber, op.op, *fiber.share<Ring>(op, 2))
+        << "fills use " << slot->use
+        << " of the ring, which its warp group has filled already";
+    return Status::Failed;
+  }
+  writeTile(*fiber.block, tile.type, tile.offset, elements,
+            role.getOwnRows(rows));
+  slot->written |= group;
+  if (slot->written != llvm::maskTrailingOnes<uint64_t>(role.numGroups))
+    return Status::Next;
   slot->state = Slot::Full;
   slot->op = op.op;
   fiber.block->wake();
@@ -295,7 +322,7 @@ static Status release(Fiber &fiber, const Instruction &op) {
     return Status::Failed;
   }
   uses.held.erase(held);
-  ring->getSlot(use).released[fiber.role->op] = use;
+  ring->getSlot(use).released[fiber.role->getRunner()] = use;
   fiber.block->wake();
   return Status::Next;
 }

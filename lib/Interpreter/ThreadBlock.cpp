@@ -56,6 +56,8 @@ void ThreadBlock::describe(Diagnostic &note, const Role *role) const {
   note << "in block " << formatIndex(number) << " of this launch";
   if (auto op = dyn_cast_or_null<tile::RoleOp>(role ? role->op : nullptr))
     note << ", role \"" << op.getName() << "\"";
+  if (role && role->numGroups > 1)
+    note << ", warp group " << role->group;
   if (machine.options.seed)
     note << ", seed " << machine.options.seed;
 }
@@ -76,6 +78,8 @@ Status ThreadBlock::reportDeadlock() {
     Diagnostic &note = diagnostic.attachNote(getOp(role)->getLoc());
     if (auto op = dyn_cast<tile::RoleOp>(role->op))
       note << "role \"" << op.getName() << "\" ";
+    if (role->numGroups > 1)
+      note << "warp group " << role->group << " ";
     note << "waits here: " << role->obstacle;
   }
   return Status::Failed;
@@ -94,12 +98,18 @@ bool ThreadBlock::runRoles(Fiber &fiber, const Instruction &op) {
   auto [entry, isNew] = started.try_emplace(op.op);
   if (isNew)
     for (const Instruction &roleOp : op.regions[0]->instructions) {
-      Role *role = roles.emplace_back(std::make_unique<Role>()).get();
-      role->op = roleOp.op;
-      role->fiber = std::make_unique<Fiber>(machine, fiber.values, this, role);
-      role->fiber->push(roleOp.regions[0], nullptr);
-      priority.push_back(random());
-      entry->second.push_back(role);
+      int64_t numGroups = plan.getNumGroups(roleOp.op);
+      for (int64_t group = 0; group < numGroups; ++group) {
+        Role *role = roles.emplace_back(std::make_unique<Role>()).get();
+        role->op = roleOp.op;
+        role->group = group;
+        role->numGroups = numGroups;
+        role->fiber =
+            std::make_unique<Fiber>(machine, fiber.values, this, role);
+        role->fiber->push(roleOp.regions[0], nullptr);
+        priority.push_back(random());
+        entry->second.push_back(role);
+      }
     }
   if (!llvm::all_of(entry->second,
                     [](const Role *role) { return role->isFinished; }))
@@ -253,15 +263,16 @@ Status ThreadBlock::finish() {
             << " of the ring, which nothing is copied to";
         return Status::Failed;
       }
-      for (Operation *waiter : ring->waiters) {
+      for (const Runner &waiter : ring->waiters) {
         auto released = slot.released.find(waiter);
         if (slot.use < 0 ||
             (released != slot.released.end() && released->second == slot.use))
           continue;
         ring->producer->fiber->emitError(slot.op)
             << "fills use " << slot.use << " of the ring, which "
-            << (isa<tile::RoleOp>(waiter)
-                    ? "role \"" + cast<tile::RoleOp>(waiter).getName().str() +
+            << (isa<tile::RoleOp>(waiter.first)
+                    ? "role \"" +
+                          cast<tile::RoleOp>(waiter.first).getName().str() +
                           "\""
                     : "the program")
             << " never waits for";

@@ -20,12 +20,20 @@
 
 namespace fovea::interpreter {
 
+/// A role, or the launch, and the number of the warp group that runs it apart
+/// from others (`tile.group`), or 0.
+using Runner = std::pair<mlir::Operation *, int64_t>;
+
 /// The facts about a launch that are known before it runs.
 struct LaunchPlan {
   tile::SharedMemoryPlan memory;
-  /// The roles, or the launch, that wait on a ring.
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Operation *, 2>>
-      waiters;
+  /// The runners that wait on a ring.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Runner, 2>> waiters;
+  /// The numbers of warp groups of roles whose groups run apart.
+  llvm::DenseMap<mlir::Operation *, int64_t> groups;
+  int64_t getNumGroups(mlir::Operation *role) const {
+    return std::max<int64_t>(groups.lookup(role), 1);
+  }
   /// True if blocks take turns, which decides the order in which they add.
   bool hasTurns = false;
 };
@@ -48,15 +56,17 @@ struct Slot {
   /// The last use, or -1, and the op that acquired or fills it.
   int64_t use = -1;
   mlir::Operation *op = nullptr;
-  /// The last use that each role has released.
-  llvm::DenseMap<mlir::Operation *, int64_t> released;
+  /// The last use that each runner has released.
+  llvm::DenseMap<Runner, int64_t> released;
+  /// The warp groups that have written their rows, as bits.
+  uint64_t written = 0;
 };
 
 struct Ring : Object {
   tile::RingOp op;
   int64_t offset;
-  llvm::ArrayRef<mlir::Operation *> waiters;
-  /// The role that fills the slot.
+  llvm::ArrayRef<Runner> waiters;
+  /// The role that fills the slot, or the first of its groups.
   Role *producer = nullptr;
   /// The op that took the ring's memory, after which there is no use.
   mlir::Operation *reuser = nullptr;
@@ -127,9 +137,17 @@ struct RingUses {
   std::map<int64_t, mlir::Operation *> held;
 };
 
+/// Rows from `first` to before `end`.
+struct RowRange {
+  int64_t first = 0;
+  int64_t end = std::numeric_limits<int64_t>::max();
+};
+
 struct Role {
   /// `tile.role`, or `tile.launch` for ops before and after roles.
   mlir::Operation *op;
+  /// The warp group that this is, of so many that run apart.
+  int64_t group = 0, numGroups = 1;
   std::unique_ptr<Fiber> fiber;
   bool isBlocked = false, isFinished = false;
   /// True if the role waits for another block's turn to be over.
@@ -141,6 +159,11 @@ struct Role {
   int64_t numIssued = 0;
   std::map<Ring *, RingUses> rings;
 
+  Runner getRunner() const { return {op, group}; }
+  /// Returns the rows, of `count`, that the group owns.
+  RowRange getOwnRows(int64_t count) const {
+    return {group * count / numGroups, (group + 1) * count / numGroups};
+  }
   /// Returns the number of the oldest of `products`.
   int64_t getFirstNumber() const { return numIssued - products.size(); }
 };
@@ -148,12 +171,6 @@ struct Role {
 //===----------------------------------------------------------------------===//
 // Block
 //===----------------------------------------------------------------------===//
-
-/// Rows from `first` to before `end`.
-struct RowRange {
-  int64_t first = 0;
-  int64_t end = std::numeric_limits<int64_t>::max();
-};
 
 /// The places of the runs of rows of a load.
 struct Runs {
@@ -284,7 +301,7 @@ Status readRuns(Fiber &fiber, mlir::Operation *op, const MemRef &source,
                 RowRange rows);
 
 void writeTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
-               llvm::ArrayRef<Scalar> elements);
+               llvm::ArrayRef<Scalar> elements, RowRange rows = {});
 
 /// Computes a product that was issued.
 Status compute(Fiber &fiber, Product &product);

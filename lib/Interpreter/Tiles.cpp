@@ -138,10 +138,14 @@ Status interpreter::readRuns(Fiber &fiber, Operation *op, const MemRef &source,
 static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
                           ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
                           ArrayRef<int64_t> shape, ArrayRef<Scalar> elements,
-                          bool add) {
+                          bool add, RowRange rows = {}) {
   const ThreadBlock &block = *fiber.block;
   int64_t adder = block.getPlan().hasTurns ? 0 : block.getNumber();
+  int64_t rowElements = ShapedType::getNumElements(shape.drop_front());
   auto visit = [&](int64_t number, int64_t index) {
+    int64_t row = number / rowElements;
+    if (row < rows.first || row >= rows.end)
+      return;
     if (add)
       fiber.machine.additions[adder].push_back(
           {target, index, elements[number]});
@@ -153,13 +157,16 @@ static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
 }
 
 void interpreter::writeTile(ThreadBlock &block, tile::SharedType type,
-                            int64_t offset, ArrayRef<Scalar> elements) {
+                            int64_t offset, ArrayRef<Scalar> elements,
+                            RowRange rows) {
   Format format = Format::get(type);
   char *base = block.getMemory().data() + offset;
   int64_t columns = type.getShape()[1];
-  for (auto [number, element] : llvm::enumerate(elements))
-    format.write(base + type.getByteOffset(number / columns, number % columns),
-                 element);
+  for (auto [number, element] : llvm::enumerate(elements)) {
+    int64_t row = number / columns;
+    if (row >= rows.first && row < rows.end)
+      format.write(base + type.getByteOffset(row, number % columns), element);
+  }
 }
 
 Status interpreter::checkTile(Fiber &fiber, Operation *op,
@@ -233,14 +240,14 @@ Status interpreter::complete(Fiber &fiber, Store &store) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Adds `a: MxK` times `b: KxN`, or `NxK`, to `accumulator`.
+/// Adds `a: MxK` times `b: KxN`, or `NxK`, to `accumulator`, in `rows`.
 static void multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b, bool transposeB,
-                     std::pair<int64_t, int64_t> range,
+                     std::pair<int64_t, int64_t> range, RowRange rows,
                      const Fragment *accumulator, Fragment &result) {
-  int64_t rows = result.shape[0], columns = result.shape[1];
-  int64_t inner = a.size() / rows;
+  int64_t columns = result.shape[1];
+  int64_t inner = a.size() / result.shape[0];
   std::vector<double> sums(columns);
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = rows.first; row < rows.end; ++row) {
     for (int64_t column = 0; column < columns; ++column)
       sums[column] =
           accumulator ? accumulator->elements[row * columns + column].f : 0;
@@ -274,6 +281,7 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
   if (readTile(fiber, product.op, *product.b, b) != Status::Next)
     return Status::Failed;
   multiply(left, b, product.op->hasAttr("transpose_b"), product.inner,
+           fiber.role->getOwnRows(product.result->shape[0]),
            product.accumulator.get(), *product.result);
   return Status::Next;
 }
@@ -423,7 +431,7 @@ static Status takeMemory(Fiber &fiber, Operation *op, Ring &ring) {
     bool isOver =
         slot.use < 0 || llvm::all_of(
                             ring.waiters,
-                            [&](Operation *waiter) {
+                            [&](const Runner &waiter) {
                               auto released = slot.released.find(waiter);
                               return released != slot.released.end() &&
                                      released->second == slot.use;
@@ -540,10 +548,11 @@ static Status store(Fiber &fiber, const Instruction &op) {
   auto indices = getIndices(fiber, op, 2, rank);
   auto &target = fiber.get<MemRef>(op, 1);
   SmallVector<int64_t, 2> shape = fragment->shape;
+  RowRange rows = fiber.role->getOwnRows(shape[0]);
   if (storeOp.getValid())
     shape[0] = std::clamp<int64_t>(fiber.getInt(op, 2 + rank), 0, shape[0]);
   return writeGlobal(fiber, op.op, target, indices, storeOp.getDims(), shape,
-                     fragment->elements, storeOp.getAdd());
+                     fragment->elements, storeOp.getAdd(), rows);
 }
 
 static Status fill(Fiber &fiber, const Instruction &op) {
@@ -566,7 +575,13 @@ static Status map(Fiber &fiber, const Instruction &op) {
   size_t numRows = numInputs + mapOp.getRows().size();
   const Code *body = op.regions[0];
   int64_t number = 0;
+  RowRange rows =
+      fiber.role ? fiber.role->getOwnRows(result->shape[0]) : RowRange();
   bool done = forEachIndex(result->shape, [&](ArrayRef<int64_t> element) {
+    if (element[0] < rows.first || element[0] >= rows.end) {
+      ++number;
+      return true;
+    }
     for (auto [index, operand] : llvm::enumerate(operands)) {
       int64_t source = index < numInputs ? number
                        : index < numRows ? element.front()
@@ -599,8 +614,14 @@ static Status any(Fiber &fiber, const Instruction &op) {
   auto input = readFragment(fiber, op, 0);
   if (!input)
     return Status::Failed;
+  int64_t count = input->shape[0];
+  RowRange rows =
+      fiber.role ? fiber.role->getOwnRows(count) : RowRange{0, count};
+  int64_t columns = input->elements.size() / count;
   fiber.result(op, 0).scalar.i = llvm::any_of(
-      input->elements, [](const Scalar &element) { return element.i != 0; });
+      ArrayRef(input->elements)
+          .slice(rows.first * columns, (rows.end - rows.first) * columns),
+      [](const Scalar &element) { return element.i != 0; });
   return Status::Next;
 }
 
@@ -830,6 +851,17 @@ static Status runRoles(Fiber &fiber, const Instruction &op) {
   return fiber.block->runRoles(fiber, op) ? Status::Next : Status::Blocked;
 }
 
+static Status group(Fiber &fiber, const Instruction &op) {
+  fiber.result(op, 0).scalar.i = fiber.role->group;
+  return Status::Next;
+}
+
+/// For all rows: only a pass tells them apart.
+static Status ofRows(Fiber &fiber, const Instruction &op) {
+  fiber.result(op, 0) = fiber.operand(op, 0);
+  return Status::Next;
+}
+
 static Status endProgram(Fiber &fiber, const Instruction &op) {
   fiber.stack.pop_back();
   return Status::Next;
@@ -852,6 +884,8 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.to_shared"] = inLaunch<toShared>;
   handlers["tile.from_shared"] = inLaunch<fromShared>;
   handlers["tile.store"] = inLaunch<store>;
+  handlers["tile.group"] = inLaunch<group>;
+  handlers["tile.of_rows"] = ofRows;
   handlers["tile.take_turn"] = inLaunch<takeTurn>;
   handlers["tile.pass_turn"] = inLaunch<passTurn>;
   handlers["tile.fill"] = fill;

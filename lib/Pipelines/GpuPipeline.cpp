@@ -56,10 +56,12 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileMultibuffer());
     manager.addPass(tile::createTileStageStores());
     manager.addPass(tile::createTileSpecializeWarps());
+    manager.addPass(tile::createTileSkipRows());
     manager.addPass(tile::createTileSchedule());
     manager.addPass(tile::createTileExpandPipeline());
     manager.addPass(tile::createTileOverlapItems());
   } else {
+    manager.addPass(tile::createTileSkipRows());
     // Copies that do not run ahead need no barriers of their own.
     tile::TileMultibufferOptions rings;
     rings.minStages = 2;

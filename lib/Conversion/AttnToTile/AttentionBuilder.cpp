@@ -103,6 +103,17 @@ static bool isPartOfWhole(const TileView &view, OpFoldResult first) {
   return isEqualConstantIntOrValue(view.offsets[dim], first);
 }
 
+/// Returns the number of the rows of a tile, or of the whole that it is of.
+static OpFoldResult getRows(OpBuilder &builder, Location loc,
+                            const TileView &view, bool ofWhole) {
+  int64_t dim = view.dims[2];
+  if (dim < 0)
+    return builder.getIndexAttr(1);
+  if (!ofWhole && !view.sizes.empty())
+    return view.sizes[dim];
+  return tensor::getMixedSize(builder, loc, getShaped(view.tensor), dim);
+}
+
 void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
   Region &mask = pass.getMask();
   if (mask.empty() || !pass.updatesAcc())
@@ -136,13 +147,8 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
   emitted.emplace_back(place, place->getPrevNode());
   rewriter.setInsertionPoint(place);
   IndexMath index(rewriter, loc);
-  auto getSize = [&](const TileView &view) -> OpFoldResult {
-    int64_t dim = view.dims[2];
-    if (dim < 0)
-      return index.constant(1);
-    if (!isWhole && !view.sizes.empty())
-      return view.sizes[dim];
-    return tensor::getMixedSize(rewriter, loc, getShaped(view.tensor), dim);
+  auto getSize = [&](const TileView &view) {
+    return getRows(rewriter, loc, view, isWhole);
   };
   auto getSpan = [&](OpFoldResult first, const TileView &view) -> Span {
     if (isWhole)
@@ -304,6 +310,101 @@ LogicalResult AttentionBuilder::convertYield(Operation *terminator) {
   return success();
 }
 
+FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
+                                             OnlineAttentionOp pass,
+                                             OfRowsFn emit) {
+  Value mapped = mapping.lookupOrDefault(whole);
+  auto view = TileView::getSource(pass.getQuery(), forall.getRegion());
+  bool hasGroups = static_cast<int64_t>(launch.getWarps()) >= 2 * kGroupWarps;
+  if (!view || pass.getAt().empty() || !hasGroups)
+    return mapped;
+  // Emitted in front of what is converted, and then converted like the ops
+  // around it.
+  OpBuilder builder(place);
+  auto ofRows =
+      OfRowsOp::create(builder, loc, whole.getType(), whole, sizes.queries);
+  Type type = builder.getIndexType();
+  Block *body =
+      builder.createBlock(&ofRows.getBody(), {}, {type, type}, {loc, loc});
+  RowsOfTile rows = {body->getArgument(0), body->getArgument(1),
+                     getRows(builder, loc, *view, /*ofWhole=*/false)};
+  Value value = IndexMath(builder, loc)
+                    .materialize(emit(builder, rows),
+                                 /*isBoolean=*/!whole.getType().isIndex());
+  tile::YieldOp::create(builder, loc, value);
+  // What lies in memory is not read again for each part of the rows.
+  bool reads =
+      ofRows->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  IRMapping values(mapping);
+  FailureOr<Operation *> converted = nullptr;
+  if (!reads)
+    converted = cloneScalar(rewriter, *ofRows, values);
+  rewriter.eraseOp(ofRows);
+  if (failed(converted))
+    return failure();
+  return reads ? mapped : cast<OfRowsOp>(*converted).getResult();
+}
+
+MaskBox AttentionBuilder::getBox(IndexMath &index, OnlineAttentionOp pass,
+                                 const RowsOfTile &rows, Span keys) {
+  SmallVector<OpFoldResult> at = getAsOpFoldResult(pass.getAt());
+  OpFoldResult last =
+      index.min(rows.last, index.sub(rows.count, index.constant(1)));
+  return {{at[0], at[0]},
+          {at[1], at[1]},
+          {index.add(at[2], rows.first), index.add(at[2], last)},
+          keys};
+}
+
+FailureOr<Value> AttentionBuilder::getEnd(scf::ForOp op) {
+  auto steps = op.getOps<OnlineAttentionOp>();
+  std::optional<APInt> trips = op.getStaticTripCount();
+  bool isEmpty = trips && trips->isZero();
+  if (isEmpty || !llvm::hasSingleElement(steps) ||
+      (*steps.begin()).getAt().empty() ||
+      (*steps.begin()).getAt()[3] != op.getInductionVar())
+    return mapping.lookupOrDefault(op.getUpperBound());
+  OnlineAttentionOp pass = *steps.begin();
+  auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
+    IndexMath index(builder, loc);
+    OpFoldResult lower = getAsOpFoldResult(op.getLowerBound()),
+                 end = op.getUpperBound();
+    if (!pass.getMask().empty()) {
+      Span keys = {lower, index.sub(end, index.constant(1))};
+      MaskBox box = getBox(index, pass, rows, keys);
+      MaskEvaluator mask(pass.getMask(), box, builder, loc);
+      end = mask.bounds(Coordinate::Key).upper;
+    }
+    // Rows behind the last need no key.
+    if (IndexMath::constantOf(rows.count) == sizes.queries)
+      return end;
+    return index.select(index.less(rows.first, rows.count), end, lower);
+  };
+  return getOfRows(op, op.getUpperBound(), pass, emit);
+}
+
+FailureOr<Value> AttentionBuilder::getPartial(OnlineAttentionOp op) {
+  auto view = TileView::getSource(op.getKey(), forall.getRegion());
+  if (!view || op.getAt().empty())
+    return mapping.lookupOrDefault(op.getPartial());
+  auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
+    IndexMath index(builder, loc);
+    OpFoldResult first = getAsOpFoldResult(op.getAt()[3]);
+    OpFoldResult end =
+        index.add(first, getRows(builder, loc, *view, /*ofWhole=*/false));
+    Span keys = {first, index.sub(end, index.constant(1))};
+    MaskBox box = getBox(index, op, rows, keys);
+    Truth truth = MaskEvaluator(op.getMask(), box, builder, loc).evaluate();
+    OpFoldResult partial = index.logicalNot(truth.all);
+    // Tables know more of what lies in memory.
+    return tabledValues(op.getMask()).empty()
+               ? partial
+               : index.logicalAnd(op.getPartial(), partial);
+  };
+  return getOfRows(op, op.getPartial(), op, emit);
+}
+
 LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
   if (op->getParentOp() == forall && failed(loadInit(/*isEnd=*/false)))
     return failure();
@@ -313,7 +414,11 @@ LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
     if (isa<TensorType>(inits.back().getType()))
       return fail("a running value does not begin as a linalg.fill");
   }
+  FailureOr<Value> end = getEnd(op);
+  if (failed(end))
+    return failure();
   scf::ForOp loop = createLoop(op, inits);
+  loop.setUpperBound(*end);
   mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToEnd(loop.getBody());
@@ -381,6 +486,12 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   KeyStep step;
   step.op = op;
   step.tile = getScoreTile(op, *queryView, *keyView);
+  if (op.getPartial()) {
+    FailureOr<Value> partial = getPartial(op);
+    if (failed(partial))
+      return failure();
+    step.tile.partial = *partial;
+  }
   // Absent keys may be anything, but may also be nowhere. Absent values, which
   // a masked probability, 0, is multiplied by, become zeros.
   SmallVector<Value> rows =

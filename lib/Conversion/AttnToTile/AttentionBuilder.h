@@ -37,6 +37,27 @@ private:
   mlir::FailureOr<RunningValues>
   getRunningValues(mlir::Value acc, mlir::Value max, mlir::Value sum);
   mlir::LogicalResult convertFor(mlir::scf::ForOp op);
+  /// Rows of a tile of `count` rows, from `first` to `last`, both included.
+  struct RowsOfTile {
+    mlir::OpFoldResult first, last, count;
+  };
+  /// Returns the box of a pass's scores in some rows of its tile.
+  static MaskBox getBox(IndexMath &index, attn::OnlineAttentionOp pass,
+                        const RowsOfTile &rows, Span keys);
+  using OfRowsFn = llvm::function_ref<mlir::OpFoldResult(mlir::OpBuilder &,
+                                                         const RowsOfTile &)>;
+  /// Returns what `whole` becomes, with what `emit` computes for a part of the
+  /// rows of the pass's tile. The ops are emitted in front of `place`, which is
+  /// about to be converted.
+  mlir::FailureOr<mlir::Value> getOfRows(mlir::Operation *place,
+                                         mlir::Value whole,
+                                         attn::OnlineAttentionOp pass,
+                                         OfRowsFn emit);
+  /// Returns the end of a loop over keys: the mask, or the end of the queries,
+  /// may leave some rows fewer keys.
+  mlir::FailureOr<mlir::Value> getEnd(mlir::scf::ForOp op);
+  /// Returns whether the mask must be applied: some rows may have none.
+  mlir::FailureOr<mlir::Value> getPartial(attn::OnlineAttentionOp op);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
   mlir::LogicalResult convertFinalize(attn::FinalizeOp op);

@@ -73,6 +73,11 @@ void populateRingPatterns(const TileTypeConverter &converter,
                           mlir::RewritePatternSet &patterns,
                           const RingReaders &readers);
 
+/// Adds patterns for group and of_rows.
+void populateRolePatterns(const TileTypeConverter &converter,
+                          mlir::RewritePatternSet &patterns,
+                          const WarpNumbers &warps);
+
 /// Adds patterns for load_async and store_async by tensor maps, and
 /// wait_stores.
 void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,

@@ -103,6 +103,12 @@ static bool haveMetSince(Operation *op,
   return std::is_same_v<Since, ReleaseOp>;
 }
 
+/// Returns true if nothing reads a slot between its wait and its release.
+static bool isUnread(ReleaseOp op) {
+  auto wait = dyn_cast_or_null<WaitOp>(op->getPrevNode());
+  return wait && wait.getRing() == op.getRing();
+}
+
 RingReaders::RingReaders(Operation *root) {
   root->walk([&](FunctionOpInterface function) {
     bool hasRoles =
@@ -122,7 +128,10 @@ RingReaders::RingReaders(Operation *root) {
     Reader &reader = readers[op.getRing()];
     reader.hasRows = hasRows(op);
     llvm::SmallPtrSet<Operation *, 4> programs;
+    SmallVector<ReleaseOp> releases;
     for (Operation *user : op.getRing().getUsers()) {
+      if (auto release = dyn_cast<ReleaseOp>(user))
+        releases.push_back(release);
       if (auto sharer = dyn_cast<RingOp>(user))
         reader.sharers.push_back(sharer);
       auto role = user->getParentOfType<RoleOp>();
@@ -145,6 +154,10 @@ RingReaders::RingReaders(Operation *root) {
                           (product && product.getKind() == MmaKind::Wgmma);
       }
     }
+    // The waits of WGMMA are for whole warps.
+    for (ReleaseOp release : releases)
+      if (reader.isWgmma && !isUnread(release))
+        met.insert(release);
   });
 }
 
@@ -311,7 +324,7 @@ struct ReleaseLowering final : UsePattern<ReleaseOp> {
       return;
     if (isOneThread(op))
       return emitArrive(builder, op.getLoc(), use.empty);
-    emitWarpArrive(builder, op, use.empty, /*haveMet=*/reader.isWgmma);
+    emitWarpArrive(builder, op, use.empty, /*haveMet=*/!readers.mustMeet(op));
   }
 };
 

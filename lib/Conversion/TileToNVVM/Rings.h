@@ -52,7 +52,7 @@ public:
     /// True if threads copy, to memory that products and TMA read through
     /// another proxy.
     bool isCopiedByThreads = false;
-    /// True if only WGMMA reads slots; its waits are for whole warps.
+    /// True if only WGMMA reads slots.
     bool isWgmma = true;
     /// True if the ring has no mbarriers: on Ampere, where all threads copy and
     /// read. They wait for their own copies and then for each other.
@@ -69,9 +69,10 @@ public:
     return readers.find(ring)->second;
   }
 
-  /// Returns true if threads that acquire or wait, in a ring of the block, must
-  /// meet. They need not if they have met since the last release, or the last
-  /// copy.
+  /// Returns true if threads must meet that acquire or wait, in a ring of the
+  /// block, or threads of a warp that release a slot. They need not if they
+  /// have met since the last release, or copy, or since they waited for the
+  /// slot.
   bool mustMeet(mlir::Operation *op) const { return !met.contains(op); }
 
 private:

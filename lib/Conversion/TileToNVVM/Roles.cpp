@@ -203,6 +203,48 @@ static LogicalResult lowerRoles(RolesOp op, Value warp) {
   return success();
 }
 
+namespace {
+struct GroupLowering final : OpConversionPattern<GroupOp> {
+  GroupLowering(const TypeConverter &converter, MLIRContext *context,
+                const WarpNumbers &warps)
+      : OpConversionPattern(converter, context), warps(warps) {}
+
+  LogicalResult
+  matchAndRewrite(GroupOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value group =
+        arith::DivUIOp::create(rewriter, loc, warps.getInRole(rewriter, op),
+                               getI32(rewriter, loc, kGroupWarps));
+    rewriter.replaceOpWithNewOp<arith::IndexCastOp>(op, rewriter.getIndexType(),
+                                                    group);
+    return success();
+  }
+
+private:
+  const WarpNumbers &warps;
+};
+
+/// What holds for all rows holds where all threads take one path.
+struct OfRowsLowering final : OpConversionPattern<OfRowsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(OfRowsOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, op.getWhole());
+    return success();
+  }
+};
+} // namespace
+
+void fovea::tile::populateRolePatterns(const TileTypeConverter &converter,
+                                       RewritePatternSet &patterns,
+                                       const WarpNumbers &warps) {
+  patterns.add<GroupLowering>(converter, patterns.getContext(), warps);
+  patterns.add<OfRowsLowering>(converter, patterns.getContext());
+}
+
 LogicalResult fovea::tile::lowerRoles(gpu::GPUModuleOp module,
                                       const WarpNumbers &warps) {
   SmallVector<RolesOp> ops;

@@ -54,6 +54,7 @@ private:
     populateMemoryPatterns(converter, patterns, readers);
     populateProductPatterns(converter, patterns);
     populateRingPatterns(converter, patterns, readers);
+    populateRolePatterns(converter, patterns, warps);
     populateTensorMemoryAcceleratorPatterns(converter, patterns);
     populateTurnPatterns(converter, patterns);
     populateWgmmaPatterns(converter, patterns, warps);

@@ -1,14 +1,28 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
 
 // Causal: the mask is applied under one branch, with the keys that do not
-// exist, and the last tiles of queries go first.
+// exist, and the last tiles of queries go first. A part of a tile's rows needs
+// the keys up to its last row, none if there is no such row, and the mask from its
+// first row on.
 
 // CHECK-LABEL: func @causal
 // CHECK:       tile.launch
 // CHECK:         %[[I:.*]] = affine.apply
-// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:         %[[COUNT:.*]] = affine.min
+// CHECK:         %[[ALL:.*]] = arith.minsi
+// CHECK:         %[[END:.*]] = tile.of_rows %[[ALL]] rows 128 {
+// CHECK-NEXT:    ^bb0(%[[FIRST:.*]]: index, %[[LAST:.*]]: index):
+// CHECK:           %[[LASTHERE:.*]] = arith.minsi %[[LAST]],
+// CHECK:           %[[LASTROW:.*]] = arith.addi %[[I]], %[[LASTHERE]]
+// CHECK:           %[[ISHERE:.*]] = arith.cmpi slt, %[[FIRST]], %[[COUNT]]
+// CHECK:           arith.select %[[ISHERE]], %{{.*}}, %c0
+// CHECK:         scf.for %[[J:[^ ]*]] = %c0 to %[[END]] step %c64
 // CHECK:           %[[N:.*]] = affine.min
-// CHECK:           %[[PARTIAL:.*]] = arith.cmpi sgt, %{{.*}}, %[[I]]
+// CHECK:           %[[ANY:.*]] = arith.cmpi sgt, %[[LASTKEY:.*]], %[[I]]
+// CHECK:           %[[PARTIAL:.*]] = tile.of_rows %[[ANY]] rows 128 {
+// CHECK-NEXT:      ^bb0(%[[FIRST2:.*]]: index, %{{.*}}: index):
+// CHECK:             %[[FIRSTROW:.*]] = arith.addi %[[I]], %[[FIRST2]]
+// CHECK:             arith.cmpi sgt, %[[LASTKEY]], %[[FIRSTROW]]
 // CHECK:           %[[S:.*]] = tile.mma
 // CHECK:           %[[SHORT:.*]] = arith.cmpi slt, %[[N]], %c64{{ }}
 // CHECK:           %[[MASK:.*]] = arith.ori %[[PARTIAL]], %[[SHORT]]

@@ -348,3 +348,71 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+#acc = #tile.layout<128x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+!q = !tile.shared<128x128xbf16, swizzle = 128>
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+!one = !tile.ring<1 x !q>
+!ring = !tile.ring<3 x !k>
+!qmap = !tile.tensor_map<3 x !q>
+!kmap = !tile.tensor_map<3 x !k>
+!s = !tile.fragment<128x64xf32, #acc>
+
+gpu.module @groups {
+  // A group counts from the role's first warp. Threads of a warp that pass by a
+  // slot meet before one of them releases it: nothing else makes them wait for
+  // each other. A number for rows is the one for all of them.
+  // CHECK-LABEL: gpu.func @groups
+  // CHECK-SAME:    %{{[^:]*}}: index, %[[N:[^:]*]]: index
+  // CHECK: %[[WARP:.*]] = nvvm.shfl.sync
+  // CHECK: nvvm.setmaxregister increase 240
+  // CHECK: %[[FIRST:.*]] = arith.subi %[[WARP]], %c4_i32
+  // CHECK: %[[GROUP32:.*]] = arith.divui %[[FIRST]], %c4_i32
+  // CHECK: %[[GROUP:.*]] = arith.index_cast %[[GROUP32]] : i32 to index
+  // CHECK: scf.for %{{.*}} = %c0 to %[[GROUP]]
+  // CHECK:   wgmma.mma_async
+  // CHECK-NOT: nvvm.bar.warp.sync
+  // CHECK:   mbarrier.arrive
+  // CHECK: scf.for %{{.*}} = %[[GROUP]] to %[[N]]
+  // CHECK:   mbarrier.try_wait
+  // CHECK:   nvvm.bar.warp.sync
+  // CHECK:   mbarrier.arrive
+  gpu.func @groups(%Q: !qmap, %K: !kmap, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %qs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 81920 : i64} : !one
+    %ks = tile.ring {tile.shared_offset = 32768 : i64, tile.barrier_offset = 81936 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 4 registers 24 single {
+        %qSlot = tile.acquire %qs[%c0] : !one
+        tile.load_async %Q[%b, %c0, %c0] dims [1, 2] into %qSlot signals %qs[%c0] : !qmap, !one
+        scf.for %i = %c0 to %n step %c1 {
+          %slot = tile.acquire %ks[%i] : !ring
+          tile.load_async %K[%b, %i, %c0] dims [1, 2] into %slot signals %ks[%i] : !kmap, !ring
+        }
+      }
+      tile.role "compute" warps 8 registers 240 {
+        %q = tile.wait %qs[%c0] : !one
+        %group = tile.group
+        %all = tile.of_rows %n rows 128 {
+        ^bb0(%first: index, %last: index):
+          tile.yield %last : index
+        } : index
+        scf.for %i = %c0 to %group step %c1 {
+          %k = tile.wait %ks[%i] : !ring
+          %t = tile.mma_async wgmma %q, %k transpose_b : !q, !k -> !tile.token<!s>
+          %s = tile.wait_mma %t : !tile.token<!s>
+          tile.release %ks[%i] : !ring
+        }
+        scf.for %i = %group to %all step %c1 {
+          %k = tile.wait %ks[%i] : !ring
+          tile.release %ks[%i] : !ring
+        }
+        tile.release %qs[%c0] : !one
+      }
+    }
+    gpu.return
+  }
+}

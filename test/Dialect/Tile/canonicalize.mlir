@@ -144,3 +144,22 @@ func.func @any_of_fill(%c: i1, %f: !tile.fragment<16xi1>) -> (i1, i1) {
   %2 = tile.any %f : !tile.fragment<16xi1>
   return %1, %2 : i1, i1
 }
+
+// -----
+
+// A number that is the same for all rows.
+// CHECK-LABEL: func @of_same_rows
+// CHECK-SAME:    (%[[N:.*]]: index)
+// CHECK:         %[[OTHER:.*]] = tile.of_rows %[[N]] rows 64
+// CHECK:         return %[[N]], %[[OTHER]]
+func.func @of_same_rows(%n: index) -> (index, index) {
+  %0 = tile.of_rows %n rows 64 {
+  ^bb0(%first: index, %last: index):
+    tile.yield %n : index
+  } : index
+  %1 = tile.of_rows %n rows 64 {
+  ^bb0(%first: index, %last: index):
+    tile.yield %last : index
+  } : index
+  return %0, %1 : index, index
+}

@@ -149,6 +149,80 @@ func.func @role_odd_registers() {
 
 // -----
 
+func.func @group_outside(%o: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    // expected-error@+1 {{expected to stand in a role}}
+    %g = tile.group
+  }
+  return
+}
+
+// -----
+
+func.func @group_of_one_thread(%o: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    tile.roles {
+      tile.role "load" warps 4 single {
+        // expected-error@+1 {{expected a role that whole warp groups of 4 warps run, got one thread in role "load"}}
+        %g = tile.group
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @group_of_two_warps(%o: memref<?xf32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%o : memref<?xf32>) {
+  ^bb0(%b: index, %O: memref<?xf32, strided<[1], offset: ?>>):
+    tile.roles {
+      tile.role "compute" warps 6 {
+        // expected-error@+1 {{expected a role that whole warp groups of 4 warps run, got part of a group in role "compute"}}
+        %g = tile.group
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @of_rows_arguments(%n: index) {
+  // expected-error@+1 {{expected a region of two indices, the first and the last row}}
+  %0 = tile.of_rows %n rows 64 {
+  ^bb0(%first: index):
+    tile.yield %first : index
+  } : index
+  return
+}
+
+// -----
+
+func.func @of_rows_yield(%n: index, %x: i1) {
+  // expected-error@+1 {{expected a region that yields 'index'}}
+  %0 = tile.of_rows %n rows 64 {
+  ^bb0(%first: index, %last: index):
+    tile.yield %x : i1
+  } : index
+  return
+}
+
+// -----
+
+func.func @of_no_rows(%n: index) {
+  // expected-error@+1 {{attribute 'rows' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+  %0 = tile.of_rows %n rows 0 {
+  ^bb0(%first: index, %last: index):
+    tile.yield %n : index
+  } : index
+  return
+}
+
+// -----
+
 //===----------------------------------------------------------------------===//
 // Global memory
 //===----------------------------------------------------------------------===//
@@ -368,7 +442,7 @@ func.func @map_yield(%a: !tile.fragment<8x8xf32>) {
 
 func.func @yield_parent(%x: f32) {
   scf.execute_region {
-    // expected-error@+1 {{expects parent op to be one of 'tile.map, tile.load, tile.load_async'}}
+    // expected-error@+1 {{expects parent op to be one of 'tile.map, tile.load, tile.load_async, tile.of_rows'}}
     tile.yield %x : f32
   }
   return

@@ -37,6 +37,14 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
       %large = arith.cmpf ogt, %x, %zero : f32
       tile.yield %large : i1
     } -> !tile.fragment<128xi1>
+    // CHECK: tile.of_rows %{{.*}} rows 128 {
+    // CHECK-NEXT: ^bb0(%{{.*}}: index, %[[LAST:.*]]: index):
+    // CHECK-NEXT: tile.yield %[[LAST]] : index
+    // CHECK-NEXT: } : index
+    %to = tile.of_rows %c0 rows 128 {
+    ^bb1(%first: index, %last: index):
+      tile.yield %last : index
+    } : index
     // CHECK: tile.any %{{.*}} : !tile.fragment<128xi1>
     %any = tile.any %tests : !tile.fragment<128xi1>
     // CHECK: tile.map ins(%{{.*}} : !tile.fragment<128x64xf32>) rows(%{{.*}} : !tile.fragment<128xf32>)

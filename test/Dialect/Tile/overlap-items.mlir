@@ -1,6 +1,6 @@
 // The first product of the next item runs beside the last one of this, where both
 // have steps; else one after another.
-// RUN: fovea-opt %s --tile-persist --tile-assign-layouts --tile-multibuffer --tile-specialize-warps --tile-schedule --tile-expand-pipeline -o %t.skewed
+// RUN: fovea-opt %s --tile-persist --tile-assign-layouts --tile-multibuffer --tile-specialize-warps --tile-skip-rows --tile-schedule --tile-expand-pipeline -o %t.skewed
 // RUN: fovea-opt %t.skewed --tile-overlap-items --canonicalize --cse | FileCheck %s
 // RUN: fovea-opt %t.skewed --tile-overlap-items --mlir-print-op-generic -o %t.a
 // RUN: fovea-opt %t.a --tile-overlap-items --mlir-print-op-generic -o %t.b
@@ -81,6 +81,75 @@ func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
       scf.yield %acc1 : !s
     }
     tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// Slots that a warp group passes by: those of keys before the last product, those
+// of values after it, since that product's own slot is released first; all in turn
+// where they are not fewer than the slots, or where products do not overlap.
+// CHECK-LABEL: func.func @passed_by(
+// CHECK:       tile.role "compute"
+// CHECK:           scf.for %{{.*}} iter_args(%[[USES:[^ ,]*]] = %c0,
+// CHECK:             %[[STEPS:.*]]:4 = scf.if
+// CHECK:             arith.divui
+// CHECK:             %[[ALL:.*]] = arith.addi %[[USES]], %
+// CHECK:             %[[COUNT:.*]] = arith.subi %[[ALL]], %[[STEPS]]#0
+// CHECK:             %[[FEW:.*]] = arith.cmpi slt, %[[COUNT]], %c2
+// CHECK:             %[[BOTH:.*]] = arith.andi %{{.*}}, %[[FEW]]
+// CHECK:             scf.if %[[BOTH]]
+// CHECK-NEXT:          scf.for %[[U:.*]] = %[[STEPS]]#0 to %[[ALL]] step %c1 {
+// CHECK-NEXT:            tile.wait %[[KS:.*]][%[[U]]]
+// CHECK-NEXT:            tile.release %[[KS]][%[[U]]]
+// CHECK-NEXT:          }
+// CHECK:               %[[LAST:.*]] = tile.mma_async wgmma {{.*}} into
+// CHECK:               tile.wait %[[KS]][%[[ALL]]]
+// CHECK:               tile.wait_mma %[[LAST]] pending 1
+// CHECK-NEXT:          tile.release %[[VS:.*]][
+// CHECK-NEXT:          scf.for %[[V:.*]] = %[[STEPS]]#0 to %[[ALL]] step %c1 {
+// CHECK-NEXT:            tile.wait %[[VS]][%[[V]]]
+// CHECK-NEXT:            tile.release %[[VS]][%[[V]]]
+// CHECK-NEXT:          }
+// CHECK:               tile.store
+// CHECK:             } else {
+// CHECK:               tile.wait_mma
+// CHECK:               scf.for %[[W:.*]] = %[[STEPS]]#0 to %[[ALL]] step %c1 {
+// CHECK-NEXT:            tile.wait %[[KS]][%[[W]]]
+// CHECK-NEXT:            tile.release %[[KS]][%[[W]]]
+// CHECK-NEXT:            tile.wait %[[VS]][%[[W]]]
+// CHECK-NEXT:            tile.release %[[VS]][%[[W]]]
+// CHECK-NEXT:          }
+// CHECK:               tile.store
+func.func @passed_by(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 8 stages 2
+      ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c128 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<128x64xbf16>
+    %acc0 = tile.fill %zero : !tile.fragment<128x64xf32>
+    %to = tile.of_rows %keys rows 128 {
+    ^bb0(%first: index, %last: index):
+      %own = arith.addi %i, %last : index
+      tile.yield %own : index
+    } : index
+    %end = scf.for %j = %c0 to %to step %c64 iter_args(%acc = %acc0) -> (!tile.fragment<128x64xf32>) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<128x64xbf16>, !tile.shared<64x64xbf16> -> !tile.fragment<128x64xf32>
+      %p = tile.map ins(%x : !tile.fragment<128x64xf32>) {
+      ^bb0(%a: f32, %m: index, %n: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<128x64xbf16>
+      %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<128x64xbf16>, !tile.shared<64x64xbf16>, !tile.fragment<128x64xf32> -> !tile.fragment<128x64xf32>
+      scf.yield %acc1 : !tile.fragment<128x64xf32>
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !tile.fragment<128x64xf32>, !o
   }
   return
 }

@@ -99,6 +99,11 @@ OpFoldResult AnyOp::fold(FoldAdaptor) {
   return fill ? fill.getValue() : Value();
 }
 
+OpFoldResult OfRowsOp::fold(FoldAdaptor) {
+  Value yielded = cast<YieldOp>(getBody().front().getTerminator()).getValue();
+  return yielded == getWhole() ? yielded : Value();
+}
+
 void MapOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                         MLIRContext *context) {
   patterns.add<DropMapOperands, FoldTrivialMap>(context);

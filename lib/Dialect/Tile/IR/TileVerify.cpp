@@ -138,6 +138,34 @@ LogicalResult RoleOp::verify() {
   return success();
 }
 
+LogicalResult GroupOp::verify() {
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (!role)
+    return emitOpError("expected to stand in a role");
+  int64_t warps = role.getWarps();
+  if (role.getSingle() || warps % kGroupWarps)
+    return emitOpError("expected a role that whole warp groups of 4 warps run, "
+                       "got ")
+           << (role.getSingle() ? "one thread" : "part of a group")
+           << " in role \"" << role.getName() << "\"";
+  return success();
+}
+
+LogicalResult OfRowsOp::verify() {
+  Block &body = getBody().front();
+  auto isIndex = [](Type type) { return isa<IndexType>(type); };
+  if (body.getNumArguments() != 2 ||
+      !llvm::all_of(body.getArgumentTypes(), isIndex))
+    return emitOpError("expected a region of two indices, the first and the "
+                       "last row");
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || yield.getValues().size() != 1 ||
+      yield.getValue().getType() != getWhole().getType())
+    return emitOpError("expected a region that yields ")
+           << getWhole().getType();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Global memory
 //===----------------------------------------------------------------------===//

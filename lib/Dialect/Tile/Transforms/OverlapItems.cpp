@@ -16,6 +16,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
+#include <limits>
+
 #define DEBUG_TYPE "tile-overlap-items"
 
 namespace fovea::tile {
@@ -68,6 +70,13 @@ private:
   /// Returns true if a late result is the last product's, which an item without
   /// steps gives as zero.
   bool isLastSum(OpResult result);
+  /// Clones the loops over slots that nothing reads, restricted to the slots
+  /// that the last product's ring does or does not have.
+  void cloneSkips(OpBuilder &builder, const IRMapping &mapping, bool ofLast);
+  /// Returns whether the loops over slots that nothing reads take so few that
+  /// the next item's first slots can be filled before the last product's slot
+  /// is released; null if there are no such loops.
+  Value areFewSkips(OpBuilder &builder, const IRMapping &mapping);
   Value getCondition(const IRMapping &mapping) {
     return mapping.lookupOrDefault(guard.getCondition());
   }
@@ -88,6 +97,8 @@ private:
   /// ops behind the guard that do not need the last product, and those that
   /// come after it.
   SmallVector<Operation *> numbers, waits, others, early, late;
+  /// Loops behind the guard that go through slots that nothing reads.
+  SmallVector<scf::ForOp> skips;
   /// The values of the guard that the tail needs.
   llvm::SetVector<Value> crossing;
   /// The guard's results that the tail gives, and the others.
@@ -95,6 +106,11 @@ private:
 };
 
 } // namespace
+
+static Value isBefore(OpBuilder &builder, Value a, Value b) {
+  return arith::CmpIOp::create(builder, a.getLoc(), arith::CmpIPredicate::slt,
+                               a, b);
+}
 
 /// Returns the ops of `block` that `values` depend on, in order.
 static SmallVector<Operation *> getSlice(ArrayRef<Value> values, Block *block) {
@@ -191,6 +207,54 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
   return std::nullopt;
 }
 
+/// Returns the ring of a wait or a release; null for other ops.
+static Value getRing(Operation *op) {
+  if (auto wait = dyn_cast<WaitOp>(op))
+    return wait.getRing();
+  if (auto release = dyn_cast<ReleaseOp>(op))
+    return release.getRing();
+  return {};
+}
+
+/// Returns true for a loop that goes through slots that nothing reads.
+static bool isSkip(Operation &op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  return loop && loop.getNumResults() == 0 &&
+         llvm::all_of(loop.getBody()->without_terminator(),
+                      [](Operation &nested) { return !!getRing(&nested); });
+}
+
+void ItemLoop::cloneSkips(OpBuilder &builder, const IRMapping &mapping,
+                          bool ofLast) {
+  DenseSet<Value> last;
+  for (Operation *op : tail)
+    last.insert(getRing(op));
+  for (scf::ForOp skip : skips) {
+    IRMapping inner(mapping);
+    auto copy = cast<scf::ForOp>(builder.clone(*skip, inner));
+    for (Operation &op : llvm::make_early_inc_range(*copy.getBody()))
+      if (Value ring = getRing(&op); ring && last.contains(ring) != ofLast)
+        op.erase();
+  }
+}
+
+Value ItemLoop::areFewSkips(OpBuilder &builder, const IRMapping &mapping) {
+  Location loc = items.getLoc();
+  Value all;
+  for (scf::ForOp skip : skips) {
+    int64_t stages = std::numeric_limits<int64_t>::max();
+    for (auto wait : skip.getOps<WaitOp>())
+      stages = std::min(stages, wait.getRing().getType().getStages());
+    Value count = arith::SubIOp::create(
+        builder, loc, mapping.lookupOrDefault(skip.getUpperBound()),
+        mapping.lookupOrDefault(skip.getLowerBound()));
+    Value areFew = isBefore(
+        builder, count, arith::ConstantIndexOp::create(builder, loc, stages));
+    all = all ? arith::AndIOp::create(builder, loc, all, areFew) : areFew;
+  }
+  return all;
+}
+
 std::optional<StringRef> ItemLoop::analyzeEnd() {
   Block *inner = guard.thenBlock(), *outer = items.getBody();
   DenseSet<Value> given;
@@ -228,6 +292,10 @@ std::optional<StringRef> ItemLoop::analyzeEnd() {
     }
     if (&op == guard)
       continue;
+    if (isSkip(op)) {
+      skips.push_back(cast<scf::ForOp>(op));
+      continue;
+    }
     bool isLate = dependent.contains(&op) ||
                   (!isa<ReleaseOp>(op) && !isMemoryEffectFree(&op));
     for (Value value : getUsedValues(&op))
@@ -333,12 +401,14 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
   };
   auto [tailIssue, tailRest] = split(tail, lastWait);
   auto [headIssue, headRest] = split(head, firstWait);
+  cloneSkips(builder, mapping, /*ofLast=*/false);
   clone(builder, tailIssue, mapping);
   clone(builder, waits, next);
   clone(builder, headIssue, next);
   auto wait = cast<WaitMmaOp>(builder.clone(*lastWait, mapping));
   wait.setPending(1);
   clone(builder, tailRest, mapping);
+  cloneSkips(builder, mapping, /*ofLast=*/true);
   for (auto [result, value] : llvm::zip_equal(
            lateResults, getYielded(guard.thenYield(), lateResults, mapping)))
     mapping.map(result, value);
@@ -381,6 +451,8 @@ SmallVector<Value> ItemLoop::emitSequence(OpBuilder &builder, IRMapping mapping,
       });
   for (auto [result, value] : llvm::zip_equal(lateResults, results))
     mapping.map(result, value);
+  for (scf::ForOp skip : skips)
+    builder.clone(*skip, mapping);
   clone(builder, late, mapping);
   return createIf(
       builder, loc, hasNext,
@@ -433,6 +505,8 @@ SmallVector<Value> ItemLoop::emitItem(OpBuilder &builder, IRMapping &mapping,
       builder, loc, getCondition(mapping), getCondition(nextMapping));
   Value canOverlap =
       arith::AndIOp::create(builder, loc, bothHaveSteps, hasNext);
+  if (Value areFew = areFewSkips(builder, mapping))
+    canOverlap = arith::AndIOp::create(builder, loc, canOverlap, areFew);
   return createIf(
       builder, loc, canOverlap,
       [&](OpBuilder &nested) {
@@ -448,10 +522,8 @@ void ItemLoop::rewrite() {
   Location loc = items.getLoc();
   Value lower = items.getLowerBound(), upper = items.getUpperBound(),
         step = items.getStep();
-  auto isBefore = [&](Value a, Value b) -> Value {
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
-  };
-  auto isEntered = scf::IfOp::create(builder, loc, isBefore(lower, upper));
+  auto isEntered =
+      scf::IfOp::create(builder, loc, isBefore(builder, lower, upper));
   builder.setInsertionPointToStart(isEntered.thenBlock());
   IRMapping start;
   start.map(items.getInductionVar(), lower);
@@ -475,7 +547,7 @@ void ItemLoop::rewrite() {
   clone(builder, numbers, mapping);
 
   Value after = arith::AddIOp::create(builder, loc, iv, step);
-  Value hasNext = isBefore(after, upper);
+  Value hasNext = isBefore(builder, after, upper);
   Value next = arith::SelectOp::create(builder, loc, hasNext, after, iv);
   SmallVector<Value> nextStart = emitItem(builder, mapping, next, hasNext);
   SmallVector<Value> yields = lookup(items.getYieldedValues(), mapping);

@@ -26,7 +26,8 @@ def Tile_Dialect : Dialect {
     assign register layouts (`--tile-assign-layouts`), put tiles that pass from
     copies to products into rings (`--tile-multibuffer`), store results by TMA
     (`--tile-stage-stores`), split the program into roles of warps
-    (`--tile-specialize-warps`), and make products asynchronous
+    (`--tile-specialize-warps`), let warp groups end their loops early
+    (`--tile-skip-rows`), and make products asynchronous
     (`--tile-schedule`, `--tile-expand-pipeline`). The program can be printed,
     run in the tile interpreter and lowered after each step: leaving out a pass
     costs speed but does not change the meaning.
@@ -37,7 +38,8 @@ def Tile_Dialect : Dialect {
     Constraints that hold for every program:
 
     1. Control flow around ops on fragments, rings and shared tiles is uniform:
-       all threads of a role take the same path.
+       all threads of a role, or of a warp group where it depends on
+       `tile.group`, take the same path.
     2. A fragment is reduced along a dimension that lies within warps
        (`#tile.layout`), so that reductions need no shared memory.
     3. In one role every `tile.wait` on a slot is followed by one

@@ -168,13 +168,64 @@ def RoleOp : Tile_Op<"role", [HasParent<"RolesOp">, NoRegionArguments,
   let hasVerifier = 1;
 }
 
+def GroupOp : Tile_Op<"group", [Pure]> {
+  let summary = "The number of the warp group, of 4 warps, that runs this";
+  let description = [{
+    Counts from the first warp group of the role. What depends on the number,
+    such as bounds of loops and branches, may differ between the role's groups,
+    which then run apart: each owns an equal share of the rows of the role's
+    fragments, in order, and computes those only. Such a role has nothing that
+    needs the rows of other groups (`tile.to_shared`, `tile.from_shared`), and
+    every group goes through all uses of the role's rings.
+
+    ```mlir
+    %g = tile.group
+    ```
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def OfRowsOp : Tile_Op<"of_rows", [SingleBlock, RecursiveMemoryEffects,
+    RecursivelySpeculatable,
+    AllTypesMatch<["whole", "result"]>]> {
+  let summary = "A number for a tile's rows, which less may do for some of them";
+  let description = [{
+    The result is `whole`, which holds for all rows of a tile. The region
+    computes it for a part of the rows, from its first argument to its second,
+    both included: the end of a loop whose iterations from there on leave these
+    rows as they are, or whether a branch must be taken for them. So a role
+    whose warp groups own rows of the tile may let each of them go as far as its
+    own rows need (`--tile-skip-rows`).
+
+    ```mlir
+    %end = tile.of_rows %n rows 128 {
+    ^bb0(%first: index, %last: index):
+      %row = arith.addi %row0, %last : index
+      %end = arith.addi %row, %c1 : index   // a causal mask
+      tile.yield %end : index
+    } : index
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Index, I1]>:$whole,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$rows);
+  let results = (outs AnyTypeOf<[Index, I1]>:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $whole `rows` $rows attr-dict-with-keyword $body `:` type($whole)
+  }];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
 def YieldOp : Tile_Op<"yield", [Pure, Terminator,
-    ParentOneOf<["MapOp", "LoadOp", "LoadAsyncOp"]>]> {
-  let summary = "The element that a map computes, or the place of a row";
+    ParentOneOf<["MapOp", "LoadOp", "LoadAsyncOp", "OfRowsOp"]>]> {
+  let summary = "The element that a map computes, or a number for rows";
   let description = [{
     In `tile.map`, the element. In a load whose rows are given by a region, the
     indices of a row's elements, one for each dimension of the source but the
-    last.
+    last. In `tile.of_rows`, the number for a part of the rows.
   }];
   let arguments = (ins Variadic<Tile_Scalar>:$values);
   let assemblyFormat = "$values attr-dict `:` qualified(type($values))";

@@ -261,6 +261,34 @@ def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
   ];
 }
 
+def TileSkipRows : Pass<"tile-skip-rows"> {
+  let summary = "Lets warp groups do only what their own rows need";
+  let description = [{
+    Under a causal mask the first rows of a tile need fewer keys than the last,
+    and each of them the mask for one tile of keys only; a tile at the end of the
+    queries has rows that do not exist. Where `tile.of_rows` says so in a role of
+    several warp groups, each group ends a loop as its own rows need it, and
+    takes a branch only if these need it (`tile.group`). Of the slots that only
+    other groups read, a group waits for each and releases it. Tensor cores then
+    have more time for the other groups.
+
+    This holds in a role whose products are `wgmma` by 16 rows a warp, so that a
+    group owns rows one after another, and which exchanges no rows through
+    shared memory. A loop's steps must not be longer than the distance of the
+    first group's rows from the last's, and each slot that it waits for must be
+    released in the same iteration, uses being counted by a number that it
+    carries. Everywhere else `tile.of_rows` becomes the number for all rows.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numSplit", "num-split",
+              "Number of loops that warp groups end on their own">
+  ];
+}
+
 def TileSchedule : Pass<"tile-schedule"> {
   let summary = "Chooses how products and other work of a loop overlap";
   let description = [{

@@ -1,0 +1,276 @@
+//===- SkipRows.cpp - Loops that warp groups end on their own -------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fovea/Dialect/Tile/Transforms/Passes.h"
+
+#include "fovea/Dialect/Tile/IR/Tile.h"
+#include "fovea/Support/DebugLog.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+
+#define DEBUG_TYPE "tile-skip-rows"
+
+namespace fovea::tile {
+#define GEN_PASS_DEF_TILESKIPROWS
+#include "fovea/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace fovea::tile
+
+using namespace mlir;
+using namespace fovea::tile;
+
+namespace {
+
+struct SkipRows : fovea::tile::impl::TileSkipRowsBase<SkipRows> {
+  void runOnOperation() override;
+};
+
+/// A role whose warp groups own a tile's rows, one group after another.
+class SplitRole {
+public:
+  SplitRole(RoleOp role, int64_t rows) : role(role), rows(rows) {}
+
+  /// Returns the reason for which groups do not own rows; nullopt if they do.
+  std::optional<StringRef> analyze();
+
+  /// Replaces a number for all rows by the one for the group's own.
+  void rewrite(OfRowsOp ofRows);
+  int64_t getGroupRows() const;
+
+private:
+  /// Emits, once, the group's first and last row.
+  ValueRange getOwnRows();
+
+  RoleOp role;
+  int64_t rows;
+  SmallVector<Value> ownRows;
+};
+
+/// A loop that every warp group may end where its own rows do.
+class SplitLoop {
+public:
+  explicit SplitLoop(scf::ForOp loop) : loop(loop) {}
+
+  /// Finds the slots that the loop waits for; returns the reason for which
+  /// groups cannot end the loop on their own, or nullopt.
+  std::optional<StringRef> analyze(int64_t rows, int64_t groupRows);
+
+  /// Passes by the slots up to those of the `end` for all rows.
+  void passBy(Value end);
+
+private:
+  /// Adds the ring of a wait in the loop; returns false if the wait's slot is
+  /// not the next one of the loop's counter, or not released by the iteration.
+  bool addRing(WaitOp wait);
+
+  scf::ForOp loop;
+  /// The rings of which each iteration waits for a slot and releases it, in the
+  /// order in which slots are filled, and the number of the loop's result that
+  /// counts the slots.
+  SmallVector<Value> rings;
+  std::optional<unsigned> counter;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+/// The rows of a warp's share of a `wgmma` product.
+static constexpr int64_t kWarpRows = 16;
+
+int64_t SplitRole::getGroupRows() const { return kWarpRows * kGroupWarps; }
+
+std::optional<StringRef> SplitRole::analyze() {
+  if (static_cast<int64_t>(role.getWarps()) < 2 * kGroupWarps)
+    return "has one warp group";
+  if (rows != kWarpRows * static_cast<int64_t>(role.getWarps()))
+    return "has not 16 rows for each warp";
+  std::optional<StringRef> reason;
+  role.walk([&](Operation *op) {
+    if (isa<ToSharedOp, FromSharedOp, TakeTurnOp, PassTurnOp>(op))
+      reason = "exchanges rows among its groups";
+    auto product = dyn_cast<MmaOp>(op);
+    if (product && product.getKind() != MmaKind::Wgmma)
+      reason = "has other products than wgmma";
+    auto map = dyn_cast<MapOp>(op);
+    if (map && !isMemoryEffectFree(map) &&
+        !hasSingleEffect<MemoryEffects::Read>(map))
+      reason = "writes memory in a map";
+    for (Type type : op->getResultTypes())
+      if (auto fragment = dyn_cast<FragmentType>(type);
+          fragment && fragment.getShape().front() != rows)
+        reason = "has fragments of other rows";
+  });
+  return reason;
+}
+
+ValueRange SplitRole::getOwnRows() {
+  if (ownRows.empty()) {
+    auto builder = OpBuilder::atBlockBegin(&role.getBody().front());
+    Location loc = role.getLoc();
+    auto constant = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(builder, loc, value);
+    };
+    Value group = GroupOp::create(builder, loc);
+    Value first =
+        arith::MulIOp::create(builder, loc, group, constant(getGroupRows()));
+    Value last = arith::AddIOp::create(builder, loc, first,
+                                       constant(getGroupRows() - 1));
+    ownRows = {first, last};
+  }
+  return ownRows;
+}
+
+void SplitRole::rewrite(OfRowsOp ofRows) {
+  OpBuilder builder(ofRows);
+  Block &body = ofRows.getBody().front();
+  IRMapping mapping;
+  mapping.map(body.getArguments(), getOwnRows());
+  for (Operation &op : body.without_terminator())
+    builder.clone(op, mapping);
+  Value own = cast<YieldOp>(body.getTerminator()).getValue();
+  ofRows.replaceAllUsesWith(mapping.lookupOrDefault(own));
+  ofRows.erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+bool SplitLoop::addRing(WaitOp wait) {
+  auto argument = dyn_cast<BlockArgument>(wait.getUse());
+  if (wait->getParentOp() != loop || !argument ||
+      argument.getOwner() != loop.getBody() || argument.getArgNumber() == 0)
+    return false;
+  unsigned number = argument.getArgNumber() - 1;
+  auto next = loop.getYieldedValues()[number].getDefiningOp<arith::AddIOp>();
+  if (counter.value_or(number) != number || !next ||
+      next.getLhs() != argument || !matchPattern(next.getRhs(), m_One()))
+    return false;
+  counter = number;
+  rings.push_back(wait.getRing());
+  return llvm::any_of(wait.getRing().getUsers(), [&](Operation *user) {
+    auto release = dyn_cast<ReleaseOp>(user);
+    return release && release->getParentOp() == loop &&
+           release.getUse() == argument;
+  });
+}
+
+std::optional<StringRef> SplitLoop::analyze(int64_t rows, int64_t groupRows) {
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  if (!step)
+    return "has a step that is no constant";
+  // Where a diagonal ends the loop, the first group then ends it before the
+  // last one.
+  if (*step > rows - groupRows)
+    return "has steps longer than the distance of the groups";
+  bool countsSlots = true;
+  loop.walk([&](Operation *op) {
+    auto wait = dyn_cast<WaitOp>(op);
+    countsSlots &= !isa<AcquireOp, WriteOp>(op) && (!wait || addRing(wait));
+  });
+  if (!countsSlots || rings.empty())
+    return "has slots that are not counted by one number that it carries";
+  return std::nullopt;
+}
+
+void SplitLoop::passBy(Value end) {
+  OpBuilder builder(loop->getContext());
+  builder.setInsertionPointAfter(loop);
+  Location loc = loop.getLoc();
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  // 32 bits hold the number of iterations, and a division of 64 bits takes
+  // several times the instructions.
+  int64_t step = *getConstantIntValue(loop.getStep());
+  Type int32 = builder.getI32Type();
+  Value span =
+      builder.createOrFold<arith::SubIOp>(loc, end, loop.getLowerBound());
+  span = builder.createOrFold<arith::MaxSIOp>(loc, span, constant(0));
+  span = builder.createOrFold<arith::AddIOp>(loc, span, constant(step - 1));
+  Value count = arith::DivUIOp::create(
+      builder, loc, arith::IndexCastOp::create(builder, loc, int32, span),
+      arith::ConstantIntOp::create(builder, loc, int32, step));
+  count =
+      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), count);
+
+  Value reached = loop.getResult(*counter);
+  auto last =
+      arith::AddIOp::create(builder, loc, loop.getInitArgs()[*counter], count);
+  reached.replaceAllUsesWith(last);
+  // Slots are filled in turn, so they are also emptied in turn.
+  scf::ForOp::create(
+      builder, loc, reached, last, constant(1), ValueRange(),
+      [&](OpBuilder &nested, Location loc, Value use, ValueRange) {
+        for (Value ring : rings) {
+          WaitOp::create(nested, loc, ring, use);
+          ReleaseOp::create(nested, loc, ring, use);
+        }
+        scf::YieldOp::create(nested, loc);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+/// Returns the loop that ends at `ofRows`, if that is its only use.
+static scf::ForOp getLoop(OfRowsOp ofRows) {
+  if (!ofRows->hasOneUse())
+    return {};
+  auto loop = dyn_cast<scf::ForOp>(*ofRows->user_begin());
+  return loop && loop.getUpperBound() == ofRows.getResult() ? loop
+                                                            : scf::ForOp();
+}
+
+void SkipRows::runOnOperation() {
+  getOperation()->walk([&](RoleOp role) {
+    SmallVector<OfRowsOp> numbers;
+    role.walk([&](OfRowsOp op) { numbers.push_back(op); });
+    if (numbers.empty() || role.getSingle())
+      return;
+    SplitRole split(role, numbers.front().getRows());
+    if (std::optional<StringRef> reason = split.analyze()) {
+      LDBG() << "role at " << role.getLoc() << " stays: it " << *reason;
+      return;
+    }
+    for (OfRowsOp number : numbers) {
+      scf::ForOp loop = getLoop(number);
+      if (!loop) {
+        // Branches on elements: each warp may take its own.
+        if (number.getWhole().getType().isInteger(1))
+          split.rewrite(number);
+        continue;
+      }
+      SplitLoop splitLoop(loop);
+      std::optional<StringRef> reason =
+          splitLoop.analyze(number.getRows(), split.getGroupRows());
+      if (reason) {
+        LDBG() << "loop at " << loop.getLoc() << " stays: it " << *reason;
+        continue;
+      }
+      splitLoop.passBy(number.getWhole());
+      OpBuilder builder(number->getContext());
+      builder.setInsertionPointAfter(number);
+      loop.setUpperBound(arith::MinSIOp::create(builder, number.getLoc(),
+                                                number, number.getWhole()));
+      split.rewrite(number);
+      ++numSplit;
+    }
+  });
+  SmallVector<OfRowsOp> others;
+  getOperation()->walk([&](OfRowsOp op) { others.push_back(op); });
+  for (OfRowsOp op : others) {
+    op.replaceAllUsesWith(op.getWhole());
+    op.erase();
+  }
+}
