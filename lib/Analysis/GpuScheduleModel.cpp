@@ -147,7 +147,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   // the measured times, and 7% with the maximum of earlier steps.
   constexpr StepModel kExact = {14.5, 1e-7, {1.0, 0.25, 0.2, 0.2}};
   constexpr StepModel kStale = {12.0, 1e-7, {1.0, 0.2, 0.09, 0.07}};
-  constexpr StepModel kMaskedStale = {12.0, 1e-7, {1.0, 0.28, 0.16, 0.25}};
+  constexpr StepModel kMaskedStale = {12.0, 1e-7, {1.0, 0.28, 0.13, 0.25}};
   bool isStale = schedule.getMaximum() == Maximum::Stale;
   const StepModel &model = !isStale ? kExact
                            : schedule.getOrder() == WorkOrder::LongestFirst
