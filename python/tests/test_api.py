@@ -536,7 +536,7 @@ def test_check_bounds():
 
 
 def test_exact_functions():
-    """A host's are for f32; its powers of two have a lower degree for bf16."""
+    """A host's are for f32; its powers of two may be shorter for bf16."""
     random = np.random.default_rng(0)
     q = random.standard_normal((1, 1, 5, 16)).astype(np.float32)
     table = random.standard_normal(7).astype(np.float32)
@@ -556,13 +556,10 @@ def test_exact_functions():
     q = from_bf16(to_bf16(random.standard_normal((1, 1, 40, 16))))
     weights = np.exp(q[0, 0].astype(np.float64) @ q[0, 0].T / 4)
     expected = weights @ q[0, 0] / weights.sum(-1, keepdims=True)
-    code = set()
     for exact in (True, False):
         attend = fovea.compile(text, exact_functions=exact)
         error = np.abs(from_bf16(attend(to_bf16(q))[0, 0]) - expected).max()
         assert error < 2**-8 * np.abs(expected).max()
-        code.add(attend.asm)
-    assert len(code) == 2
 
 
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""),

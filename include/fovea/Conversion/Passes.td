@@ -198,9 +198,10 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
     tile, which costs copies of its running values.
 
     Powers of two in f32 are polynomials of degree 5, with a relative error of
-    9.1e-8. Where the only results of a function's attentions are in f16 the
-    degree is 4 (2.9e-6), in bf16 3 (1.0e-4), and so it is for gradients where
-    values are, unless those of captured tensors are wanted.
+    9.1e-8. Where weights are rounded for products of pairs, and the only results
+    of a function's attentions are in f16, the degree is 4 (2.9e-6), in bf16 3
+    (1.0e-4), and so it is for gradients where values are, unless those of
+    captured tensors are wanted.
   }];
   let options = [
     Option<"exactFunctions", "exact-functions", "bool", "false",

@@ -94,8 +94,8 @@ static int64_t getPowerDegree(Type element) {
   return element.isF16() ? 4 : kFullPowerDegree;
 }
 
-/// Returns the same for the results of `op`: a forward pass has those of all
-/// `attn.finalize` of its function.
+/// Returns the same for the results of `op`, whose weights are rounded for their
+/// products: a forward pass has those of all `attn.finalize` of its function.
 static int64_t getPowerDegree(Operation *op) {
   if (auto backward = dyn_cast<OnlineBackwardOp>(op))
     return backward.getScores()
@@ -178,7 +178,8 @@ struct AttnToVector : public fovea::impl::AttnToVectorBase<AttnToVector> {
       requestTiles(ops);
     llvm::SmallDenseMap<Operation *, int64_t> degrees;
     for (Operation *op : ops)
-      if (!exactFunctions && isa<OnlineAttentionOp, OnlineBackwardOp>(op))
+      if (!exactFunctions && isa<OnlineAttentionOp, OnlineBackwardOp>(op) &&
+          usesPairs(op))
         degrees[op] = getPowerDegree(op);
     for (Operation *op : ops) {
       KernelBuilder b(op->getLoc(), op);

@@ -33,7 +33,7 @@ public:
 
   /// True if the target has AVX-512's instructions on fractions and powers.
   bool hasPowers = false;
-  /// The degree of polynomials for powers of two in f32.
+  /// The degree of polynomials for powers of two in f32 by those instructions.
   int64_t powerDegree = kFullPowerDegree;
   /// True if vectors multiply pairs in bf16, not AMX tiles.
   bool hasDotProducts = false;

@@ -33,14 +33,9 @@ struct Exp2Constants {
 
 } // namespace
 
-// All polynomials have exp2(0) = 1, so that the accumulator and the sum, which
+// Both polynomials have exp2(0) = 1, so that the accumulator and the sum, which
 // a row rescales by it with every tile of keys, do not drift. The errors are
-// 1.0e-4, 2.8e-6, 9.1e-8 (1.7e-7 with f32's roundings) and 4e-17.
-static constexpr double kExp2Degree3[] = {
-    1.0, 0.6932829304710764, 0.2422110096944746, 0.055008951242188714};
-static constexpr double kExp2Degree4[] = {
-    1.0, 0.693124192748477, 0.24024098607186115, 0.05590643043967107,
-    0.009582855314894261};
+// 9.1e-8 (1.7e-7 with f32's roundings) and 4e-17.
 static constexpr double kExp2F32[] = {1.0,
                                       0.6931469775987844,
                                       0.240222420847439,
@@ -120,10 +115,6 @@ Value fovea::attn::emitExp2OfNonPositive(KernelBuilder &b, Value x) {
   Exp2Constants k = {0x1.8p23 + 127, 23, -126.0, kExp2F32};
   if (element.isF64())
     k = {0x1.8p52 + 1023, 52, -1022.0, kExp2F64};
-  else if (b.powerDegree == 3)
-    k.coefficients = kExp2Degree3;
-  else if (b.powerDegree == 4)
-    k.coefficients = kExp2Degree4;
   Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
   if (auto vector = dyn_cast<VectorType>(type))
     bits = vector.clone(bits);
