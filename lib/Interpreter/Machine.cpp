@@ -28,6 +28,7 @@ Machine::Machine(const SimulationOptions &options) : options(options) {
   addControlHandlers(handlers);
   addMemoryHandlers(handlers);
   addTileHandlers(handlers);
+  addProductHandlers(handlers);
   addRingHandlers(handlers);
 }
 

@@ -208,6 +208,7 @@ void addMathHandlers(llvm::StringMap<Handler> &handlers);
 void addControlHandlers(llvm::StringMap<Handler> &handlers);
 void addMemoryHandlers(llvm::StringMap<Handler> &handlers);
 void addTileHandlers(llvm::StringMap<Handler> &handlers);
+void addProductHandlers(llvm::StringMap<Handler> &handlers);
 void addRingHandlers(llvm::StringMap<Handler> &handlers);
 
 /// Returns the detail of a scalar op, see `Instruction`.

@@ -377,14 +377,6 @@ static Status tensorMap(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, map);
 }
 
-template <Handler handler>
-static Status inLaunch(Fiber &fiber, const Instruction &op) {
-  if (fiber.block)
-    return handler(fiber, op);
-  fiber.emitError(op.op) << "must stand in a tile.launch";
-  return Status::Failed;
-}
-
 void interpreter::addRingHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.ring"] = inLaunch<makeRing>;
   handlers["tile.acquire"] = inLaunch<acquire>;

@@ -264,6 +264,17 @@ private:
   friend Status makeRing(Fiber &fiber, const Instruction &op);
 };
 
+/// Handles an op that is allowed only in a launch.
+template <Handler handler>
+Status inLaunch(Fiber &fiber, const Instruction &op) {
+  if (fiber.block)
+    return handler(fiber, op);
+  fiber.emitError(op.op) << "must stand in a tile.launch";
+  return Status::Failed;
+}
+
+std::shared_ptr<Fragment> makeFragment(tile::FragmentType type);
+
 /// Returns an operand that no product in flight adds to; null after an error.
 std::shared_ptr<Fragment> readFragment(Fiber &fiber, const Instruction &op,
                                        size_t index);
