@@ -114,9 +114,9 @@ typedef struct fovea_options {
   int check_bounds;
   /** Not 0: scores never use a GPU's approximate tanh, and a host's powers of
       two are as exact as those of f32. Otherwise those of bf16 use it, with a
-      relative error of 2^-11, and a host's powers, where weights are rounded for
-      products of 16-bit pairs, have one of 2^-13 for results in bf16 and of 2^-18
-      for f16, but not for a log-sum-exp in f32. */
+      relative error of 2^-11, and a host's powers, where weights are rounded
+     for products of 16-bit pairs, have one of 2^-13 for results in bf16 and of
+     2^-18 for f16, but not for a log-sum-exp in f32. */
   int exact_functions;
 } fovea_options;
 

@@ -94,8 +94,9 @@ static int64_t getPowerDegree(Type element) {
   return element.isF16() ? 4 : kFullPowerDegree;
 }
 
-/// Returns the same for the results of `op`, whose weights are rounded for their
-/// products: a forward pass has those of all `attn.finalize` of its function.
+/// Returns the same for the results of `op`, whose weights are rounded for
+/// their products: a forward pass has those of all `attn.finalize` of its
+/// function.
 static int64_t getPowerDegree(Operation *op) {
   if (auto backward = dyn_cast<OnlineBackwardOp>(op))
     return backward.getScores()
