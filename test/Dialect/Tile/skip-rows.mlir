@@ -31,9 +31,9 @@
 // 32 bits hold the number of iterations of all groups.
 // CHECK:         %[[SOME:.*]] = arith.maxsi %[[KEYS]], %c0
 // CHECK:         %[[UP:.*]] = arith.addi %[[SOME]], %c63
-// CHECK:         %[[UP32:.*]] = arith.index_cast %[[UP]] : index to i32
+// CHECK:         %[[UP32:.*]] = arith.index_castui %[[UP]] : index to i32
 // CHECK:         %[[N32:.*]] = arith.divui %[[UP32]], %c64_i32
-// CHECK:         %[[N:.*]] = arith.index_cast %[[N32]] : i32 to index
+// CHECK:         %[[N:.*]] = arith.index_castui %[[N32]] : i32 to index
 // CHECK:         scf.for %[[SKIPPED:.*]] = %[[LOOP]]#1 to %[[N]] step %c1 {
 // CHECK-NEXT:      tile.wait %[[KS]][%[[SKIPPED]]]
 // CHECK-NEXT:      tile.release %[[KS]][%[[SKIPPED]]]
@@ -178,6 +178,44 @@ func.func @exchange(%q: memref<?x64xbf16>, %out: memref<?x64xf32>, %n: index, %k
     %t = tile.to_shared %end : !s -> !tile.shared<128x64xf32>
     tile.store_async %t, %O[%c0, %c0] dims [0, 1] : !tile.shared<128x64xf32>, !o
     tile.wait_stores
+  }
+  return
+}
+
+// A number for fewer rows than the role's tile has.
+// CHECK-LABEL: func.func @other_rows(
+// CHECK-NOT:     tile.group
+func.func @other_rows(%q: memref<?x64xbf16>, %out: memref<?x64xf32>, %n: index, %keys: index) {
+  tile.launch grid(%n) warps 8 stages 2 ins(%q : memref<?x64xbf16>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %qt = tile.load %Q[%c0, %c0] dims [0, 1] : !g -> !tile.shared<128x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    // CHECK: tile.role "compute"
+    // CHECK: scf.for %{{.*}} = %c0 to %arg3
+    %to = tile.of_rows %keys rows 128 {
+    ^bb0(%first: index, %last: index):
+      tile.yield %last : index
+    } : index
+    %end = scf.for %j = %c0 to %to step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %any = arith.cmpi sgt, %j, %c64 : index
+      %other = tile.of_rows %any rows 64 {
+      ^bb0(%first: index, %last: index):
+        %some = arith.cmpi sgt, %j, %first : index
+        tile.yield %some : i1
+      } : i1
+      %begin = scf.if %other -> (!s) {
+        scf.yield %acc0 : !s
+      } else {
+        scf.yield %acc : !s
+      }
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !k
+      %x = tile.mma %qt, %kt into %begin transpose_b : !tile.shared<128x64xbf16>, !k, !s -> !s
+      scf.yield %x : !s
+    }
+    tile.store %end, %O[%c0, %c0] dims [0, 1] : !s, !o
   }
   return
 }

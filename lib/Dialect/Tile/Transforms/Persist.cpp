@@ -7,6 +7,8 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
+#include "Indices.h"
+
 #include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Support/DebugLog.h"
@@ -42,55 +44,6 @@ struct Persist : fovea::tile::impl::TilePersistBase<Persist> {
 
 private:
   void persist(LaunchOp launch);
-};
-
-/// Arithmetic on indices, of which constants are constants of the IR.
-class Indices {
-public:
-  Indices(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
-
-  Value constant(int64_t value) {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  }
-  template <typename OpTy>
-  Value create(Value a, Value b) {
-    return builder.createOrFold<OpTy>(loc, a, b);
-  }
-  /// Quotient and remainder of numbers that 32 bits hold: a division of 64
-  /// bits takes several times the instructions and registers.
-  std::pair<Value, Value> divide(Value a, Value b) {
-    Type narrow = builder.getI32Type();
-    auto cast = [&](Value value) {
-      return builder.createOrFold<arith::IndexCastUIOp>(loc, narrow, value);
-    };
-    auto widen = [&](Value value) {
-      return builder.createOrFold<arith::IndexCastUIOp>(
-          loc, builder.getIndexType(), value);
-    };
-    Value dividend = cast(a), divisor = cast(b);
-    Value quotient = create<arith::DivUIOp>(dividend, divisor);
-    Value multiple = create<arith::MulIOp>(quotient, divisor);
-    return {widen(quotient), widen(create<arith::SubIOp>(dividend, multiple))};
-  }
-
-  /// Returns the greatest common divisor of a positive number and a constant.
-  Value getCommonDivisor(Value a, int64_t b) {
-    Value divisor = constant(1);
-    for (int64_t prime = 2; b > 1; ++prime)
-      for (int64_t power = prime; b % prime == 0; power *= prime, b /= prime) {
-        Value rest = create<arith::RemUIOp>(a, constant(power));
-        Value isDivisor = builder.createOrFold<arith::CmpIOp>(
-            loc, arith::CmpIPredicate::eq, rest, constant(0));
-        Value factor = builder.createOrFold<arith::SelectOp>(
-            loc, isDivisor, constant(prime), constant(1));
-        divisor = create<arith::MulIOp>(divisor, factor);
-      }
-    return divisor;
-  }
-
-private:
-  OpBuilder &builder;
-  Location loc;
 };
 
 } // namespace

@@ -7,6 +7,8 @@
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
+#include "Indices.h"
+
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -41,7 +43,6 @@ public:
 
   /// Replaces a number for all rows by the one for the group's own.
   void rewrite(OfRowsOp ofRows);
-  int64_t getGroupRows() const;
 
 private:
   /// Emits, once, the group's first and last row.
@@ -59,7 +60,7 @@ public:
 
   /// Finds the slots that the loop waits for; returns the reason for which
   /// groups cannot end the loop on their own, or nullopt.
-  std::optional<StringRef> analyze(int64_t rows, int64_t groupRows);
+  std::optional<StringRef> analyze(int64_t rows);
 
   /// Passes by the slots up to those of the `end` for all rows.
   void passBy(Value end);
@@ -83,10 +84,9 @@ private:
 // Roles
 //===----------------------------------------------------------------------===//
 
-/// The rows of a warp's share of a `wgmma` product.
+/// The rows of the shares of a warp, and of a warp group, of a `wgmma` product.
 static constexpr int64_t kWarpRows = 16;
-
-int64_t SplitRole::getGroupRows() const { return kWarpRows * kGroupWarps; }
+static constexpr int64_t kGroupRows = kWarpRows * kGroupWarps;
 
 std::optional<StringRef> SplitRole::analyze() {
   if (static_cast<int64_t>(role.getWarps()) < 2 * kGroupWarps)
@@ -104,6 +104,9 @@ std::optional<StringRef> SplitRole::analyze() {
     if (map && !isMemoryEffectFree(map) &&
         !hasSingleEffect<MemoryEffects::Read>(map))
       reason = "writes memory in a map";
+    auto number = dyn_cast<OfRowsOp>(op);
+    if (number && static_cast<int64_t>(number.getRows()) != rows)
+      reason = "has numbers for other rows";
     for (Type type : op->getResultTypes())
       if (auto fragment = dyn_cast<FragmentType>(type);
           fragment && fragment.getShape().front() != rows)
@@ -115,15 +118,12 @@ std::optional<StringRef> SplitRole::analyze() {
 ValueRange SplitRole::getOwnRows() {
   if (ownRows.empty()) {
     auto builder = OpBuilder::atBlockBegin(&role.getBody().front());
-    Location loc = role.getLoc();
-    auto constant = [&](int64_t value) {
-      return arith::ConstantIndexOp::create(builder, loc, value);
-    };
-    Value group = GroupOp::create(builder, loc);
+    Indices index(builder, role.getLoc());
+    Value group = GroupOp::create(builder, role.getLoc());
     Value first =
-        arith::MulIOp::create(builder, loc, group, constant(getGroupRows()));
-    Value last = arith::AddIOp::create(builder, loc, first,
-                                       constant(getGroupRows() - 1));
+        index.create<arith::MulIOp>(group, index.constant(kGroupRows));
+    Value last =
+        index.create<arith::AddIOp>(first, index.constant(kGroupRows - 1));
     ownRows = {first, last};
   }
   return ownRows;
@@ -164,13 +164,13 @@ bool SplitLoop::addRing(WaitOp wait) {
   });
 }
 
-std::optional<StringRef> SplitLoop::analyze(int64_t rows, int64_t groupRows) {
+std::optional<StringRef> SplitLoop::analyze(int64_t rows) {
   std::optional<int64_t> step = getConstantIntValue(loop.getStep());
   if (!step)
     return "has a step that is no constant";
   // Where a diagonal ends the loop, the first group then ends it before the
   // last one.
-  if (*step > rows - groupRows)
+  if (*step > rows - kGroupRows)
     return "has steps longer than the distance of the groups";
   bool countsSlots = true;
   loop.walk([&](Operation *op) {
@@ -186,22 +186,13 @@ void SplitLoop::passBy(Value end) {
   OpBuilder builder(loop->getContext());
   builder.setInsertionPointAfter(loop);
   Location loc = loop.getLoc();
-  auto constant = [&](int64_t value) {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  // 32 bits hold the number of iterations, and a division of 64 bits takes
-  // several times the instructions.
+  Indices index(builder, loc);
+  // The iterations of all groups together.
   int64_t step = *getConstantIntValue(loop.getStep());
-  Type int32 = builder.getI32Type();
-  Value span =
-      builder.createOrFold<arith::SubIOp>(loc, end, loop.getLowerBound());
-  span = builder.createOrFold<arith::MaxSIOp>(loc, span, constant(0));
-  span = builder.createOrFold<arith::AddIOp>(loc, span, constant(step - 1));
-  Value count = arith::DivUIOp::create(
-      builder, loc, arith::IndexCastOp::create(builder, loc, int32, span),
-      arith::ConstantIntOp::create(builder, loc, int32, step));
-  count =
-      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), count);
+  Value span = index.create<arith::SubIOp>(end, loop.getLowerBound());
+  span = index.create<arith::MaxSIOp>(span, index.constant(0));
+  span = index.create<arith::AddIOp>(span, index.constant(step - 1));
+  Value count = index.divide(span, index.constant(step)).first;
 
   Value reached = loop.getResult(*counter);
   auto last =
@@ -209,7 +200,7 @@ void SplitLoop::passBy(Value end) {
   reached.replaceAllUsesWith(last);
   // Slots are filled in turn, so they are also emptied in turn.
   scf::ForOp::create(
-      builder, loc, reached, last, constant(1), ValueRange(),
+      builder, loc, reached, last, index.constant(1), ValueRange(),
       [&](OpBuilder &nested, Location loc, Value use, ValueRange) {
         for (Value ring : rings) {
           WaitOp::create(nested, loc, ring, use);
@@ -252,9 +243,7 @@ void SkipRows::runOnOperation() {
         continue;
       }
       SplitLoop splitLoop(loop);
-      std::optional<StringRef> reason =
-          splitLoop.analyze(number.getRows(), split.getGroupRows());
-      if (reason) {
+      if (auto reason = splitLoop.analyze(number.getRows())) {
         LDBG() << "loop at " << loop.getLoc() << " stays: it " << *reason;
         continue;
       }
