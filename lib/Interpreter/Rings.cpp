@@ -75,8 +75,7 @@ static bool isFree(Ring &ring, int64_t use) {
     return true;
   Slot &slot = ring.getSlot(use);
   auto hasReleased = [&](const Runner &waiter) {
-    auto released = slot.released.find(waiter);
-    return released != slot.released.end() && released->second >= previous;
+    return slot.hasReleased(waiter, previous);
   };
   return !ring.waiters.empty() && llvm::all_of(ring.waiters, hasReleased) &&
          llvm::all_of(ring.sharers,

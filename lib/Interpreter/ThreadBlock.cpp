@@ -264,9 +264,7 @@ Status ThreadBlock::finish() {
         return Status::Failed;
       }
       for (const Runner &waiter : ring->waiters) {
-        auto released = slot.released.find(waiter);
-        if (slot.use < 0 ||
-            (released != slot.released.end() && released->second == slot.use))
+        if (slot.hasReleased(waiter, slot.use))
           continue;
         ring->producer->fiber->emitError(slot.op)
             << "fills use " << slot.use << " of the ring, which "

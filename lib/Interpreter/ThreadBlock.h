@@ -60,6 +60,10 @@ struct Slot {
   llvm::DenseMap<Runner, int64_t> released;
   /// The warp groups that have written their rows, as bits.
   uint64_t written = 0;
+
+  bool hasReleased(const Runner &runner, int64_t ofUse) const {
+    return released.lookup_or(runner, -1) >= ofUse;
+  }
 };
 
 struct Ring : Object {
@@ -141,6 +145,8 @@ struct RingUses {
 struct RowRange {
   int64_t first = 0;
   int64_t end = std::numeric_limits<int64_t>::max();
+
+  bool contains(int64_t row) const { return row >= first && row < end; }
 };
 
 struct Role {

@@ -59,7 +59,7 @@ Status interpreter::readGlobal(Fiber &fiber, Operation *op,
   return visitGlobal(fiber, op, source, indices, dims, shape, AccessKind::Read,
                      [&](int64_t number, int64_t index) {
                        int64_t row = number / rowElements;
-                       if (row >= rows.first && row < rows.end)
+                       if (rows.contains(row))
                          elements[number] =
                              source.format.read(source.getElement(index));
                      });
@@ -114,7 +114,7 @@ Status interpreter::readRuns(Fiber &fiber, Operation *op, const MemRef &source,
             return std::get<0>(index) >= 0 &&
                    std::get<0>(index) < std::get<1>(index);
           });
-      bool isLeft = row >= rows.first && row < rows.end;
+      bool isLeft = rows.contains(row);
       if (isLeft && !exists) {
         fiber.emitError(op)
             << "places row " << row << " of its tile at [" << indices
@@ -143,7 +143,7 @@ static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
   int64_t rowElements = ShapedType::getNumElements(shape.drop_front());
   auto visit = [&](int64_t number, int64_t index) {
     int64_t row = number / rowElements;
-    if (row < rows.first || row >= rows.end)
+    if (!rows.contains(row))
       return;
     if (add)
       fiber.machine.additions[adder].push_back(
@@ -163,7 +163,7 @@ void interpreter::writeTile(ThreadBlock &block, tile::SharedType type,
   int64_t columns = type.getShape()[1];
   for (auto [number, element] : llvm::enumerate(elements)) {
     int64_t row = number / columns;
-    if (row >= rows.first && row < rows.end)
+    if (rows.contains(row))
       format.write(base + type.getByteOffset(row, number % columns), element);
   }
 }
@@ -277,14 +277,9 @@ makeTile(Fiber &fiber, Operation *op, tile::SharedType type, int64_t offset) {
 /// Checks that no use of a ring is left, and records that there will be none.
 static Status takeMemory(Fiber &fiber, Operation *op, Ring &ring) {
   for (const Slot &slot : ring.slots) {
-    bool isOver =
-        slot.use < 0 || llvm::all_of(
-                            ring.waiters,
-                            [&](const Runner &waiter) {
-                              auto released = slot.released.find(waiter);
-                              return released != slot.released.end() &&
-                                     released->second == slot.use;
-                            });
+    bool isOver = llvm::all_of(ring.waiters, [&](const Runner &waiter) {
+      return slot.hasReleased(waiter, slot.use);
+    });
     if (isOver)
       continue;
     fiber.emitError(op)
@@ -427,7 +422,7 @@ static Status map(Fiber &fiber, const Instruction &op) {
   RowRange rows =
       fiber.role ? fiber.role->getOwnRows(result->shape[0]) : RowRange();
   bool done = forEachIndex(result->shape, [&](ArrayRef<int64_t> element) {
-    if (element[0] < rows.first || element[0] >= rows.end) {
+    if (!rows.contains(element[0])) {
       ++number;
       return true;
     }
