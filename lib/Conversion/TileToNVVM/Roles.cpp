@@ -69,6 +69,13 @@ Value WarpNumbers::getInRole(OpBuilder &builder, Operation *op) const {
   return arith::SubIOp::create(builder, loc, warp, getI32(builder, loc, first));
 }
 
+Value WarpNumbers::getGroup(OpBuilder &builder, Operation *op) const {
+  Location loc = op->getLoc();
+  return arith::ShRUIOp::create(
+      builder, loc, getInRole(builder, op),
+      getI32(builder, loc, llvm::Log2_64(kGroupWarps)));
+}
+
 bool fovea::tile::isOneThread(Operation *op) {
   auto role = op->getParentOfType<RoleOp>();
   return role && role.getSingle();
@@ -212,12 +219,8 @@ struct GroupLowering final : OpConversionPattern<GroupOp> {
   LogicalResult
   matchAndRewrite(GroupOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Value group =
-        arith::DivUIOp::create(rewriter, loc, warps.getInRole(rewriter, op),
-                               getI32(rewriter, loc, kGroupWarps));
-    rewriter.replaceOpWithNewOp<arith::IndexCastOp>(op, rewriter.getIndexType(),
-                                                    group);
+    rewriter.replaceOpWithNewOp<arith::IndexCastOp>(
+        op, rewriter.getIndexType(), warps.getGroup(rewriter, op));
     return success();
   }
 

@@ -25,6 +25,8 @@ public:
   /// Returns the warp's number counted from the first warp of the role that
   /// `op` is in.
   mlir::Value getInRole(mlir::OpBuilder &builder, mlir::Operation *op) const;
+  /// Returns the number of its warp group, counted from the role's first.
+  mlir::Value getGroup(mlir::OpBuilder &builder, mlir::Operation *op) const;
 
 private:
   llvm::DenseMap<mlir::Operation *, mlir::Value> warps;

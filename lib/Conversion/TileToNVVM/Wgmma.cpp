@@ -249,12 +249,9 @@ protected:
     auto product = getProduct(op, result);
     if (failed(product))
       return failure();
-    Location loc = op.getLoc();
-    Value warp = warps.getInRole(builder, op);
-    Value group = arith::ShRUIOp::create(
-        builder, loc, warp, arith::ConstantIntOp::create(builder, loc, 2, 32));
-    return issue(builder, loc, *product, adaptor.getA(), adaptor.getB().front(),
-                 adaptor.getAcc(), group);
+    return issue(builder, op.getLoc(), *product, adaptor.getA(),
+                 adaptor.getB().front(), adaptor.getAcc(),
+                 warps.getGroup(builder, op));
   }
 
 private:

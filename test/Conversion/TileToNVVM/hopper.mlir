@@ -369,7 +369,7 @@ gpu.module @groups {
   // CHECK: %[[WARP:.*]] = nvvm.shfl.sync
   // CHECK: nvvm.setmaxregister increase 240
   // CHECK: %[[FIRST:.*]] = arith.subi %[[WARP]], %c4_i32
-  // CHECK: %[[GROUP32:.*]] = arith.divui %[[FIRST]], %c4_i32
+  // CHECK: %[[GROUP32:.*]] = arith.shrui %[[FIRST]], %c2_i32
   // CHECK: %[[GROUP:.*]] = arith.index_cast %[[GROUP32]] : i32 to index
   // CHECK: scf.for %{{.*}} = %c0 to %[[GROUP]]
   // CHECK:   wgmma.mma_async
