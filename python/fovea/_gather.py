@@ -224,11 +224,7 @@ class GatherTracer(Tracer):
             result = "%x"
             body.append(f"%x = arith.truncf %scaled : {wide} to "
                         f"{_find_element(type)}")
-        is_dynamic = type.count("?") == 2
-        length = ["%rows_unscaled = tensor.dim %unscaled, %c2 : !unscaled"]
-        sizes = "%batch" + ", %rows_unscaled" * is_dynamic
-        return [*length * is_dynamic,
-                f"%{name}_room = tensor.empty({sizes}) : !{name}",
+        return [*_write_room(name, type, "unscaled"),
                 _write_generic(name, type, "bhid", body, result, ("unscaled", wide))]
 
     def _write_queries(self, type):
@@ -247,10 +243,7 @@ class GatherTracer(Tracer):
     def _write_turned(self, type):
         """Returns rotated queries."""
         row, result = self._write_read("%b, %h, %i")
-        is_dynamic = type.count("?") == 2
-        length = ["%queries_length = tensor.dim %query, %c2 : !query"] * is_dynamic
-        sizes = "%batch" + ", %queries_length" * is_dynamic
-        return [*length, f"%queries_room = tensor.empty({sizes}) : !queries",
+        return [*_write_room("queries", type, "query"),
                 _write_generic("queries", type, "bhid", row, result)]
 
     def _write_read(self, place):
@@ -293,6 +286,14 @@ def _clamp(name, value, last):
 def _find_element(type):
     """Returns the type of a tensor type's elements."""
     return _ELEMENT.search(type)[0][1:-1]
+
+
+def _write_room(name, type, like):
+    """Returns the room of a tensor of a name, as long as another one."""
+    if type.count("?") != 2:
+        return [f"%{name}_room = tensor.empty(%batch) : !{name}"]
+    return [f"%{name}_length = tensor.dim %{like}, %c2 : !{like}",
+            f"%{name}_room = tensor.empty(%batch, %{name}_length) : !{name}"]
 
 
 def _write_generic(name, type, letters, body, result="%x", source=None):

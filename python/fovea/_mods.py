@@ -7,9 +7,10 @@
 The key has the code of the mod and of the functions that it calls, and the values of
 all else that they read: numbers by value, containers by what they hold, objects by
 the attributes that are read. Tensors, and integers that are operands, are numbered, and
-listed apart: of these tracing may depend on what `_memo.Memo` knows them by. The key is made anew at every
-call; two calls with one key have the same trace, if no number of a tensor was read
-meanwhile, which a `Watch` sees. Of what is not understood there is no key.
+listed apart: of these tracing may depend on what `_memo.Memo` knows them by. The key is
+made anew at every call; two calls with one key have the same trace, if no number of a
+tensor was read meanwhile, which a `Watch` sees. Of what is not understood there is no
+key.
 """
 
 import builtins
@@ -31,7 +32,6 @@ from ._values import ATTRIBUTES, FUNCTIONS, METHODS, Number, Traced
 
 #: As many codes as are known.
 _MOST = 4096
-
 
 #: The longest list that is a part of a key.
 _LONGEST = 256

@@ -314,9 +314,8 @@ FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
                                              OnlineAttentionOp pass,
                                              OfRowsFn emit) {
   Value mapped = mapping.lookupOrDefault(whole);
-  auto view = TileView::getSource(pass.getQuery(), forall.getRegion());
   bool hasGroups = static_cast<int64_t>(launch.getWarps()) >= 2 * kGroupWarps;
-  if (!view || pass.getAt().empty() || !hasGroups)
+  if (pass.getAt().empty() || !hasGroups)
     return mapped;
   // Emitted in front of what is converted, and then converted like the ops
   // around it.
@@ -326,6 +325,7 @@ FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
   Type type = builder.getIndexType();
   Block *body =
       builder.createBlock(&ofRows.getBody(), {}, {type, type}, {loc, loc});
+  auto view = TileView::getSource(pass.getQuery(), forall.getRegion());
   RowsOfTile rows = {body->getArgument(0), body->getArgument(1),
                      getRows(builder, loc, *view, /*ofWhole=*/false)};
   Value value = IndexMath(builder, loc)
@@ -360,12 +360,10 @@ MaskBox AttentionBuilder::getBox(IndexMath &index, OnlineAttentionOp pass,
 FailureOr<Value> AttentionBuilder::getEnd(scf::ForOp op) {
   auto steps = op.getOps<OnlineAttentionOp>();
   std::optional<APInt> trips = op.getStaticTripCount();
-  bool isEmpty = trips && trips->isZero();
-  if (isEmpty || !llvm::hasSingleElement(steps) ||
-      (*steps.begin()).getAt().empty() ||
-      (*steps.begin()).getAt()[3] != op.getInductionVar())
+  bool hasSteps = llvm::hasSingleElement(steps) && !(trips && trips->isZero());
+  OnlineAttentionOp pass = hasSteps ? *steps.begin() : OnlineAttentionOp();
+  if (!pass || pass.getAt().empty() || pass.getAt()[3] != op.getInductionVar())
     return mapping.lookupOrDefault(op.getUpperBound());
-  OnlineAttentionOp pass = *steps.begin();
   auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
     IndexMath index(builder, loc);
     OpFoldResult lower = getAsOpFoldResult(op.getLowerBound()),
@@ -386,8 +384,6 @@ FailureOr<Value> AttentionBuilder::getEnd(scf::ForOp op) {
 
 FailureOr<Value> AttentionBuilder::getPartial(OnlineAttentionOp op) {
   auto view = TileView::getSource(op.getKey(), forall.getRegion());
-  if (!view || op.getAt().empty())
-    return mapping.lookupOrDefault(op.getPartial());
   auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
     IndexMath index(builder, loc);
     OpFoldResult first = getAsOpFoldResult(op.getAt()[3]);

@@ -67,22 +67,20 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
         SmallVector<Value> values;
         SmallVector<Value> place = {kernel.batch, kernel.kvHead,
                                     b.add(kernel.firstKey, key), Value()};
-        for (int64_t v = 0; hasLines && v < columns.vectors;
-             v += reader.vectors) {
-          place.back() = columnOf(v);
-          values.append(reader.load(place));
-        }
-        for (int64_t v = 0; !hasLines && v < columns.vectors; ++v) {
-          place.back() = columnOf(v);
+        auto load = [&](int64_t v) -> SmallVector<Value> {
           if (kernel.valueBlock)
-            values.push_back(b.loadVector(kernel.vector, kernel.valueBlock,
-                                          {key, b.index(v * shape.lanes)}));
-          else
-            values.push_back(
-                b.convert(loadColumns(b, loaded, kernel.op.getValue(), place,
-                                      columns.maskOf(v)),
-                          type));
-        }
+            return {b.loadVector(kernel.vector, kernel.valueBlock,
+                                 {key, b.index(v * shape.lanes)})};
+          place.back() = columnOf(v);
+          if (hasLines)
+            return reader.load(place);
+          return {b.convert(loadColumns(b, loaded, kernel.op.getValue(), place,
+                                        columns.maskOf(v)),
+                            type)};
+        };
+        for (int64_t v = 0; v < columns.vectors;
+             v += hasLines ? reader.vectors : 1)
+          values.append(load(v));
         SmallVector<Value> next;
         for (int64_t r = 0; r < shape.tileRows; ++r) {
           Value query = b.add(row, r);
