@@ -42,6 +42,14 @@ static constexpr int64_t kSumColumns = 8;
 /// steps are slower.
 static constexpr double kLargestSum = 0x1p15;
 
+/// The largest part of a sum that one probability may be, relative to a maximum
+/// of earlier steps, where sums have grown and a step goes on nevertheless. By
+/// emulation on normal scores: of standard deviation 1, half as many steps
+/// start again as with 0, and root mean square errors of 16-bit results are up
+/// to 1.04 times those with exact maxima (with 0 as well); of deviation 1.5 to
+/// 2, up to 1.08 (1.075).
+static constexpr double kLargestShare = 0.55;
+
 /// Returns true if scores may have `factor` as their unit: other factors could
 /// make f32 numbers zero or infinite.
 static bool isUnit(double factor) {
@@ -167,6 +175,7 @@ private:
   RunningValues emitStale(Value scores, RunningValues running, Value &left);
   RunningValues emitExact(Value scores, RunningValues running, Value &left);
   Value isOutgrown(Value sums, Value before, Value max);
+  Value isDominated(Value largest, Value sums, Value max);
   std::pair<Value, Value> emitAgain(Value scores, RunningValues running,
                                     Value subtracted, Value alpha,
                                     Value probabilities, Value sums);
@@ -449,6 +458,33 @@ Value StepEmitter::isOutgrown(Value sums, Value before, Value max) {
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
+/// Returns true if sums that have grown relative to a maximum of earlier steps
+/// are out of range, or one score of the step, of which `largest` has the
+/// maximum for each part of a sum, is too much of its part.
+Value StepEmitter::isDominated(Value largest, Value sums, Value max) {
+  Value shift = getShift(max);
+  FragmentType type = sizes.getSums();
+  Value tests = mapRows(
+      type.cloneWith(builder.getI1Type()), {largest, sums}, shift,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value exponent =
+            math::FmaOp::create(body, loc, elements[0],
+                                constant(body, unit.getBase2()), elements[2]);
+        Value share = arith::MulFOp::create(body, loc, elements[1],
+                                            constant(body, kLargestShare));
+        Value isMuch = arith::CmpFOp::create(
+            body, loc, arith::CmpFPredicate::UGT,
+            math::Exp2Op::create(body, loc, exponent), share);
+        Value isLarge =
+            arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT,
+                                  elements[1], constant(body, kLargestSum));
+        Value either = arith::OrIOp::create(body, loc, isMuch, isLarge);
+        return arith::OrIOp::create(body, loc, either,
+                                    isLargeShift(body, loc, elements[2]));
+      });
+  return AnyOp::create(builder, loc, builder.getI1Type(), tests);
+}
+
 /// Returns the probabilities and sums of a step relative to its maximum, by
 /// which the sums before shrink by `alpha`. Probabilities relative to the
 /// maximum before, with their sums, are multiplied, if there are any and they
@@ -477,10 +513,10 @@ StepEmitter::emitAgain(Value scores, RunningValues running, Value subtracted,
   return {branch.getResult(0), branch.getResult(1)};
 }
 
-/// Subtracts the maximum of earlier steps. Sums that are too large tell that
-/// scores have grown beyond it; then the step is relative to its own maximum.
-/// Nothing else needs the maximum in each step, nor sums and accumulators
-/// rescaled.
+/// Subtracts the maximum of earlier steps. Sums that have grown too much tell
+/// that scores may have outgrown it; if one has, the step is relative to its
+/// own maximum. Nothing else needs the maximum in each step, nor sums and
+/// accumulators rescaled.
 RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
                                      Value &left) {
   Value probabilities = isFused()
@@ -492,20 +528,34 @@ RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
   bool isAlternating =
       op.getScheduleAttr().getProducts() == Products::Alternating;
   Value early = isAlternating ? weights(probabilities) : Value();
-  auto branch =
-      scf::IfOp::create(builder, loc,
-                        TypeRange{running.acc.getType(), running.max.getType(),
-                                  sums.getType(), sizes.getWeights()},
-                        isOutgrown(sums, running.sum, running.max),
-                        /*withElseRegion=*/true);
-  {
+  // Emits a branch of which the second way goes on with the earlier maximum.
+  auto branchOn = [&](Value condition) {
+    auto branch = scf::IfOp::create(
+        builder, loc,
+        TypeRange{running.acc.getType(), running.max.getType(), sums.getType(),
+                  sizes.getWeights()},
+        condition, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(builder, loc,
                          ValueRange{running.acc, running.max, sums,
                                     early ? early : weights(probabilities)});
+    return branch;
+  };
+  scf::IfOp branch = branchOn(isOutgrown(sums, running.sum, running.max));
+  {
+    OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    Value max = math.reduce(Reduction::Max, scores, running.max);
+    // Threads need no others for the maxima of their parts of a row.
+    bool isInParts = sizes.getSums() != sizes.getRows();
+    Value largest = math.reduce(
+        Reduction::Max, scores,
+        isInParts ? math.fill(sizes.getSums(), -kInfinity) : running.max);
+    scf::IfOp inner = branchOn(isDominated(largest, sums, running.max));
+    scf::YieldOp::create(builder, loc, inner.getResults());
+    builder.setInsertionPointToStart(inner.thenBlock());
+    Value max =
+        isInParts ? math.reduce(Reduction::Max, largest, running.max) : largest;
     Value subtracted = this->subtracted(max);
     Value alpha = shrinkage(running.max, subtracted);
     auto [again, all] =

@@ -2,13 +2,17 @@
 // RUN: fovea-opt %s --attn-online-softmax=passes=2 --attn-tile --convert-attn-to-tile --canonicalize --cse | FileCheck %s --check-prefix=TWO
 // RUN: fovea-opt %s --fovea-gpu-pipeline="target=sm_90a level=tile" | FileCheck %s --check-prefix=SKEWED
 
-// Steps subtract the maximum so far. Where sums, or the maximum, are too large,
-// the step finds its maximum; only then is anything rescaled: what the step has
-// computed, too, or where that is out of range it starts again.
+// Steps subtract the maximum so far. Where sums have grown too much, each thread
+// finds the maxima of its own parts of rows. Where one is too much of its part,
+// or sums or the maximum are too large, the step finds its rows' maxima; only
+// then is anything rescaled: what the step has computed, too, or where that is
+// out of range it starts again.
 
 // CHECK-LABEL: func @plain
 // CHECK-DAG:   %[[MINUS:.*]] = arith.constant -0.180336878 : f32
 // CHECK-DAG:   %[[SCALE:.*]] = arith.constant 0.180336878 : f32
+// CHECK-DAG:   %[[SHARE:.*]] = arith.constant 5.500000e-01 : f32
+// CHECK-DAG:   %[[LOWEST:.*]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG:   %[[MOST:.*]] = arith.constant 3.276800e+04 : f32
 // CHECK-DAG:   %[[DOUBLE:.*]] = arith.constant 2.000000e+00 : f32
 // CHECK-DAG:   %[[UNIT:.*]] = arith.constant 1.000000e+00 : f32
@@ -31,7 +35,19 @@
 // CHECK:           arith.ori %[[A]], %[[B]]
 // CHECK:         %[[ANY:.*]] = tile.any %[[TESTS]]
 // CHECK:         %[[N:.*]]:4 = scf.if %[[ANY]] -> ({{.*}}) {
-// CHECK:           %[[MAX1:.*]] = tile.reduce max %[[S]], %[[MAX]] dim 1{{ }}
+// CHECK:           %[[NONE:.*]] = tile.fill %[[LOWEST]] : !tile.fragment<64x8xf32>
+// CHECK:           %[[PARTS:.*]] = tile.reduce max %[[S]], %[[NONE]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64x8xf32>
+// CHECK:           %[[SHARES:.*]] = tile.map ins(%[[PARTS]], %[[SUMS]] : {{.*}}) rows(%[[SHIFT]] :
+// CHECK:             ^bb0(%[[PART:[^:]*]]: f32, %[[NEW:[^:]*]]: f32, %[[BY:[^:]*]]: f32,
+// CHECK-DAG:         %[[LOG:.*]] = math.fma %[[PART]], %[[SCALE]], %[[BY]] : f32
+// CHECK-DAG:         %[[ONE:.*]] = math.exp2 %[[LOG]]
+// CHECK-DAG:         %[[MUCH:.*]] = arith.mulf %[[NEW]], %[[SHARE]]
+// CHECK-DAG:         arith.cmpf ugt, %[[ONE]], %[[MUCH]]
+// CHECK-DAG:         arith.cmpf ugt, %[[NEW]], %[[MOST]]
+// CHECK-DAG:         arith.cmpf ugt, %{{.*}}, %[[LARGE]]
+// CHECK:           %[[DOMINATED:.*]] = tile.any %[[SHARES]]
+// CHECK:           %[[B:.*]]:4 = scf.if %[[DOMINATED]] -> ({{.*}}) {
+// CHECK:           %[[MAX1:.*]] = tile.reduce max %[[PARTS]], %[[MAX]] dim 1 : !tile.fragment<64x8xf32> -> !tile.fragment<64xf32>
 // CHECK:           %[[FINITE:.*]] = tile.map ins(%[[MAX1]] :
 // CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[FINITE]] :
 // CHECK:           %[[RANGE:.*]] = tile.map ins(%[[SUMS]] : {{.*}}) rows(%[[SHIFT]] :
@@ -51,6 +67,11 @@
 // CHECK-DAG:       %[[ACCA:.*]] = tile.map ins(%[[ACC]] : {{.*}}) rows(%[[ALPHA]] :
 // CHECK-DAG:       %[[Q16:.*]] = tile.map ins(%[[R]]#0 :
 // CHECK:           scf.yield %[[ACCA]], %[[MAX1]], %[[R]]#1, %[[Q16]]
+// CHECK:           } else {
+// CHECK:             %[[KEPT16:.*]] = tile.map ins(%[[P]] :
+// CHECK:             scf.yield %[[ACC]], %[[MAX]], %[[SUMS]], %[[KEPT16]]
+// CHECK:           }
+// CHECK:           scf.yield %[[B]]#0, %[[B]]#1, %[[B]]#2, %[[B]]#3
 // CHECK:         } else {
 // CHECK:           %[[P16:.*]] = tile.map ins(%[[P]] :
 // CHECK:             arith.truncf
@@ -94,6 +115,10 @@ func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 // ONE:         %[[SUMS:.*]] = tile.reduce add %[[P]], %[[SUM]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64xf32>
 // ONE:         tile.map ins(%[[SUMS]], %[[SUM]], %{{.*}} : !tile.fragment<64xf32>, !tile.fragment<64xf32>, !tile.fragment<64xf32>)
 // ONE:         tile.any
+// ONE:         scf.if
+// ONE:           %[[MAX1:.*]] = tile.reduce max %[[S]], %[[MAX]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64xf32>
+// ONE:           tile.map ins(%[[MAX1]], %[[SUMS]],
+// ONE:           tile.any
 func.func @wide(%q: tensor<1x2x256x64xf32>) -> tensor<1x2x256x64xf32> {
   %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale>}
     : tensor<1x2x256x64xf32>, tensor<1x2x256x64xf32>, tensor<1x2x256x64xf32> -> tensor<1x2x256x64xf32>

@@ -194,6 +194,13 @@ def cases():
                 if region:
                     case.bias[hidden & (np.arange(KEYS) < KEYS // 2)] = -np.inf
                 yield case, False
+        # Scores that grow from tile to tile of keys, of which none is most of
+        # its row: sums stay in range, or grow too large for f16 at last.
+        for growth in (2, 6):
+            case = Case(f"stairs of {growth}", dtype, region=True)
+            case.k[:] = 0
+            case.bias[:] = growth * (np.arange(KEYS) // 16)
+            yield case, False
         # Scores of one size, whose sums grow with each key.
         case = Case("equal", dtype)
         case.k[:] = 0
