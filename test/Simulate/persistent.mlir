@@ -12,6 +12,7 @@
 // RUN: fovea-opt %t.skewed --tile-overlap-items --canonicalize --cse -o %t.overlap
 // RUN: FileCheck %s --check-prefix=ROLES --input-file=%t.roles
 // RUN: fovea-run %t.loops --reference=%s --entry=linear --target=sm_90a --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.loops --reference=%s --entry=rest --target=sm_90a --simulate --random=5 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=linear --target=sm_90a --simulate --seeds=6 --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
@@ -67,6 +68,18 @@ module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", c
       } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, maximum = stale, blocks = persistent>}
       : tensor<1x3x150x64xbf16>, tensor<1x3x90x64xbf16>, tensor<1x3x90x64xbf16> -> tensor<1x3x150x64xbf16>
     return %o : tensor<1x3x150x64xbf16>
+  }
+
+  // Three heads make a group: the fourth joins it.
+  func.func @rest(%q: tensor<1x4x100x64xbf16>) -> tensor<1x4x100x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 64x32, order = longest_first, warps = 4, stages = 2, blocks = persistent>}
+      : tensor<1x4x100x64xbf16>, tensor<1x4x100x64xbf16>, tensor<1x4x100x64xbf16> -> tensor<1x4x100x64xbf16>
+    return %o : tensor<1x4x100x64xbf16>
   }
 
   // Each tile has the slope and the gate of its own head.

@@ -40,7 +40,8 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 
 // There and back. With 132 blocks about four programs of each of 33 rows run at a
 // time: of so many rows that the rounds are even, for which the number of programs
-// of a row counts by what it has in common with two rounds, 264 = 8 * 3 * 11.
+// of a row counts by what it has in common with two rounds, 264 = 8 * 3 * 11. The
+// number of groups is rounded, and the last one has all rows that are left.
 
 // CHECK-LABEL: func @snaked
 // CHECK-SAME:    memref<{{[^)]*}}>>, %[[N:[^ ]*]]: index, %[[M:[^ ]*]]: index)
@@ -61,6 +62,11 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 // CHECK:       %[[TIMES:.*]] = arith.divui %[[SUM]], %[[LEAST]]
 // CHECK:       %[[SAFE:.*]] = arith.maxui %[[TIMES]], %c1
 // CHECK:       %[[GROUP:.*]] = arith.muli %[[LEAST]], %[[SAFE]]
+// CHECK:       %[[HALFGROUP:.*]] = arith.divui %[[GROUP]], %c2
+// CHECK:       %[[ROUNDED:.*]] = arith.addi %{{.*}}, %[[HALFGROUP]]
+// CHECK:       %[[GROUPS:.*]] = arith.divui %[[ROUNDED]], %[[GROUP]]
+// CHECK:       %[[SOME:.*]] = arith.maxui %[[GROUPS]], %c1
+// CHECK:       %[[LASTGROUP:.*]] = arith.subi %[[SOME]], %c1
 // CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ITEMS]], %c132
 // CHECK:       tile.launch grid(%[[BLOCKS]]) warps 8 outs(
 // CHECK:       ^bb0(%[[B:.*]]: index, %{{.*}}: memref
@@ -79,11 +85,17 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 // CHECK:           %[[EVEN:.*]] = arith.cmpi eq, %[[ODD]],
 // CHECK:           %[[HERE:.*]] = arith.select %[[EVEN]], %[[B]], %[[BACK]]
 // CHECK:           %[[ITEM:.*]] = arith.addi %[[FIRST]], %[[HERE]]
-// CHECK:           arith.muli %[[GROUP]], %[[N]]
+// CHECK:           %[[OF:.*]] = arith.muli %[[GROUP]], %[[N]]
 // CHECK:           arith.index_castui %[[ITEM]]
-// CHECK:           %[[GROUPROW:.*]] = arith.muli %{{.*}}, %[[GROUP]]
+// CHECK:           %[[NUMBER:.*]] = arith.minui %{{.*}}, %[[LASTGROUP]]
+// CHECK:           %[[BEFORE:.*]] = arith.muli %[[NUMBER]], %[[OF]]
+// CHECK:           %[[INGROUP:.*]] = arith.subi %[[ITEM]], %[[BEFORE]]
+// CHECK:           %[[GROUPROW:.*]] = arith.muli %[[NUMBER]], %[[GROUP]]
+// CHECK:           %[[ISLAST:.*]] = arith.cmpi eq, %[[NUMBER]], %[[LASTGROUP]]
 // CHECK:           %[[LEFT:.*]] = arith.subi %[[M]], %[[GROUPROW]]
-// CHECK:           arith.minui %[[GROUP]], %[[LEFT]]
+// CHECK:           %[[MEMBERS:.*]] = arith.select %[[ISLAST]], %[[LEFT]], %[[GROUP]]
+// CHECK:           arith.index_castui %[[INGROUP]]
+// CHECK:           arith.index_castui %[[MEMBERS]]
 // CHECK:           %[[XID:.*]] = arith.index_castui %{{.*}} : i32 to index
 // CHECK:           %[[MEMBER:.*]] = arith.index_castui %{{.*}} : i32 to index
 // CHECK:           %[[Y:.*]] = arith.addi %[[GROUPROW]], %[[MEMBER]]

@@ -63,9 +63,11 @@ void Persist::persist(LaunchOp launch) {
   // Rows of programs that run at the same time share what they read by as many
   // blocks. A round of the blocks takes about this many programs of each row of
   // a group; the rounds of a group have to be even in number, for only two
-  // rounds, there and back, give all blocks as much to do.
+  // rounds, there and back, give all blocks as much to do. The last group has
+  // what is left, from half to one and a half of the others: rounds of fewer
+  // rows would be too few to make up for what differs in a part of a round.
   constexpr int64_t kSharing = 4;
-  Value group;
+  Value group, lastGroup;
   if (isSnaked) {
     if (cores > kSharing)
       cores = cores / kSharing * kSharing;
@@ -78,6 +80,13 @@ void Persist::persist(LaunchOp launch) {
         host.create<arith::AddIOp>(wanted, half), least);
     group = host.create<arith::MulIOp>(
         least, host.create<arith::MaxUIOp>(times, host.constant(1)));
+    Value groups = host.create<arith::DivUIOp>(
+        host.create<arith::AddIOp>(
+            rows, host.create<arith::DivUIOp>(group, host.constant(2))),
+        group);
+    lastGroup = host.create<arith::SubIOp>(
+        host.create<arith::MaxUIOp>(groups, host.constant(1)),
+        host.constant(1));
   }
   Value blocks = host.create<arith::MinUIOp>(items, host.constant(cores));
   LDBG() << "launch at " << loc << ": at most " << cores << " blocks, "
@@ -138,10 +147,15 @@ void Persist::persist(LaunchOp launch) {
   if (isSnaked) {
     // Programs of a group: the first of each of its rows, then the second, ...
     Value ofGroup = device.create<arith::MulIOp>(group, sizes.front());
-    auto [number, inGroup] = device.divide(item, ofGroup);
+    Value number = device.create<arith::MinUIOp>(
+        device.divide(item, ofGroup).first, lastGroup);
+    Value inGroup = device.create<arith::SubIOp>(
+        item, device.create<arith::MulIOp>(number, ofGroup));
     Value first = device.create<arith::MulIOp>(number, group);
-    Value members = device.create<arith::MinUIOp>(
-        group, device.create<arith::SubIOp>(rows, first));
+    Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                         number, lastGroup);
+    Value members = arith::SelectOp::create(
+        builder, loc, isLast, device.create<arith::SubIOp>(rows, first), group);
     auto [x, member] = device.divide(inGroup, members);
     ids.push_back(x);
     rest = device.create<arith::AddIOp>(first, member);
