@@ -7,6 +7,7 @@
 
 #include "fovea/Target/NVPTX.h"
 
+#include "ChainComparisons.h"
 #include "Optimize.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -299,6 +300,8 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
     });
   widenComparisons(module);
   widenHalves(module);
+  if (options.optLevel > 0)
+    chainComparisons(module);
 
   std::string errors;
   llvm::LLVMContext &context = module.getContext();

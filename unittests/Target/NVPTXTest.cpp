@@ -159,6 +159,55 @@ TEST(NVPTX, AddsToHighHalvesOfProducts) {
   }
 }
 
+// A comparison joins its result with another condition in one instruction:
+// conditions that are no comparisons, or have other uses, come first.
+TEST(NVPTX, JoinsComparisons) {
+  llvm::StringRef text = R"(
+    define ptx_kernel void @kernel(ptr addrspace(1) %p, i32 %x, i32 %y, i64 %z,
+                                   i64 %w, float %f) {
+      %less = icmp slt i32 %x, %y
+      %few = icmp ult i32 %x, 17
+      %same = icmp eq i64 %z, %w
+      %positive = fcmp ogt float %f, 0.0
+      %first = and i1 %less, %positive
+      %second = and i1 %few, %same
+      %all = and i1 %first, %second
+      %chosen = select i1 %all, float %f, float 1.0
+      store float %chosen, ptr addrspace(1) %p
+      %next = getelementptr float, ptr addrspace(1) %p, i32 1
+      %either = or i1 %less, %same
+      %joined = select i1 %either, float %f, float 2.0
+      store float %joined, ptr addrspace(1) %next
+      %last = getelementptr float, ptr addrspace(1) %p, i32 2
+      %large = icmp sge i32 %y, -3
+      %alone = select i1 %large, float %f, float 3.0
+      store float %alone, ptr addrspace(1) %last
+      ret void
+    })";
+  std::string ptx = take(compile(text));
+  auto matches = [&](llvm::StringRef regex) {
+    if (llvm::Regex(regex).match(ptx))
+      return true;
+    llvm::errs() << ptx;
+    return false;
+  };
+  EXPECT_TRUE(matches("setp\\.gt\\.f32 \t(%p[0-9]+)"));
+  EXPECT_TRUE(matches("setp\\.(lt|gt)\\.and\\.s32 "));
+  EXPECT_TRUE(
+      matches("setp\\.lt\\.and\\.u32 (%p[0-9]+), (%r[0-9]+), 17, %p[0-9]+;"));
+  EXPECT_TRUE(matches("setp\\.eq\\.and\\.s64 "));
+  EXPECT_TRUE(matches("setp\\.(eq|lt|gt)\\.or\\.s(32|64) "));
+  EXPECT_FALSE(llvm::StringRef(ptx).contains("and.pred")) << ptx;
+  EXPECT_FALSE(llvm::StringRef(ptx).contains("or.pred")) << ptx;
+  // One select for each result, and a comparison alone stays.
+  EXPECT_EQ(llvm::StringRef(ptx).count("selp.f32"), 3u) << ptx;
+  EXPECT_TRUE(matches("setp\\.(gt|ge|lt|le)\\.s32 "));
+  // Without optimizations LLVM's form is left.
+  PTXOptions options;
+  options.optLevel = 0;
+  EXPECT_FALSE(llvm::StringRef(take(compile(text, options))).contains(".and."));
+}
+
 TEST(NVPTX, NamesWhatIsDefinedNowhere) {
   EXPECT_EQ(getMessage(compile(R"(
     declare float @__nv_expf(float)
