@@ -125,8 +125,11 @@ SmallVector<Value> BackwardEmitter::getScoreArguments(OpBuilder &body,
                                                       ValueRange coordinates) {
   Value scaled = factor == 1.0 ? product : formula(body).mul(product, factor);
   SmallVector<Value> arguments{scaled};
-  arguments.append(step.tile.getPlace(body, loc, getQuery(coordinates),
-                                      getKey(coordinates), op.getScore()));
+  Value query = getQuery(coordinates), key = getKey(coordinates);
+  SmallVector<Value> place =
+      step.tile.getExisting(body, loc, query, key, op.getScore());
+  arguments.append(place.empty() ? step.tile.getPlace(body, loc, query, key)
+                                 : place);
   return arguments;
 }
 

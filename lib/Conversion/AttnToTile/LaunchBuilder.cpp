@@ -93,10 +93,11 @@ ScoreTile LaunchBuilder::getScoreTile(OpTy op, const TileView &query,
     tile.offset = mapping.lookupOrDefault(op.getOffset());
   }
   tile.emitRegion = [this](OpBuilder &builder, Region &region,
-                           ValueRange arguments, Value value) {
+                           ValueRange arguments, ValueRange existing,
+                           Value value) {
     if (!value)
       value = region.front().getTerminator()->getOperand(0);
-    if (Value result = emitRegion(builder, region, arguments, value))
+    if (Value result = emitRegion(builder, region, arguments, existing, value))
       return result;
     // Any value of the type will do: the program is thrown away.
     Type type = value.getType();
@@ -347,14 +348,46 @@ FailureOr<Operation *> LaunchBuilder::cloneScalar(OpBuilder &builder,
   return clone;
 }
 
+/// Returns the ops of a block that those whose result exists for some operands
+/// only are computed by.
+static llvm::SmallDenseSet<Operation *> findSources(Block &block) {
+  llvm::SmallDenseSet<Operation *> sources;
+  for (Operation &op : llvm::reverse(block.without_terminator())) {
+    if (!isPartial(op) && !sources.contains(&op))
+      continue;
+    SetVector<Value> used(op.operand_begin(), op.operand_end());
+    getUsedValuesDefinedAbove(op.getRegions(), used);
+    for (Value value : used)
+      if (Operation *source = value.getDefiningOp();
+          source && source->getBlock() == &block)
+        sources.insert(source);
+  }
+  return sources;
+}
+
 Value LaunchBuilder::emitRegion(OpBuilder &builder, Region &region,
-                                ValueRange arguments, Value value) {
-  IRMapping values(mapping);
+                                ValueRange arguments, ValueRange existing,
+                                Value value) {
+  IRMapping values(mapping), ofExisting(mapping);
   Block &block = region.front();
   values.map(block.getArguments(), arguments);
-  for (Operation &op : block.without_terminator())
-    if (failed(cloneScalar(builder, op, values)))
+  llvm::SmallDenseSet<Operation *> sources;
+  if (!existing.empty()) {
+    ofExisting.map(block.getArguments(), existing);
+    sources = findSources(block);
+  }
+  for (Operation &op : block.without_terminator()) {
+    bool isWhole = existing.empty() || !isPartial(op);
+    if (isWhole && failed(cloneScalar(builder, op, values)))
       return Value();
+    if (existing.empty() || (isWhole && !sources.contains(&op)))
+      continue;
+    if (failed(cloneScalar(builder, op, ofExisting)))
+      return Value();
+    if (!isWhole)
+      for (Value result : op.getResults())
+        values.map(result, ofExisting.lookup(result));
+  }
   return values.lookupOrDefault(value);
 }
 

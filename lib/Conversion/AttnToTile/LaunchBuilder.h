@@ -51,9 +51,11 @@ protected:
   mlir::FailureOr<mlir::Operation *> cloneScalar(mlir::OpBuilder &builder,
                                                  mlir::Operation &op,
                                                  mlir::IRMapping &values);
-  /// Emits a region on scalars and returns its `value`.
+  /// Emits a region on scalars and returns its `value`; see
+  /// `ScoreTile::emitRegion`.
   mlir::Value emitRegion(mlir::OpBuilder &builder, mlir::Region &region,
-                         mlir::ValueRange arguments, mlir::Value value);
+                         mlir::ValueRange arguments, mlir::ValueRange existing,
+                         mlir::Value value);
 
   /// Returns the memref inside that stands for a tensor from outside, or null.
   mlir::Value getMemRef(mlir::Value tensor);

@@ -207,22 +207,29 @@ Value StepEmitter::modified(Value products) {
     return products;
   Region &region = op.getScore();
   double factor = op.getScale().convertToDouble();
-  return math.map(sizes.getScores(), products, {},
-                  [&](OpBuilder &body, ValueRange elements,
-                      ValueRange coordinates) -> Value {
-                    Value scaled = elements[0];
-                    if (factor != 1.0)
-                      scaled = arith::MulFOp::create(body, loc, scaled,
-                                                     constant(body, factor));
-                    if (region.empty())
-                      return scaled;
-                    SmallVector<Value> arguments{scaled};
-                    arguments.append(step.tile.getPlace(
-                        body, loc, coordinates[0], coordinates[1], region));
-                    auto last = getLastFactor(region);
-                    return step.tile.emitRegion(body, region, arguments,
-                                                last ? last->first : Value());
-                  });
+  return math.map(
+      sizes.getScores(), products, {},
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        Value scaled = elements[0];
+        if (factor != 1.0)
+          scaled =
+              arith::MulFOp::create(body, loc, scaled, constant(body, factor));
+        if (region.empty())
+          return scaled;
+        SmallVector<Value> arguments{scaled}, existing;
+        arguments.append(
+            step.tile.getPlace(body, loc, coordinates[0], coordinates[1]));
+        if (SmallVector<Value> place = step.tile.getExisting(
+                body, loc, coordinates[0], coordinates[1], region);
+            !place.empty()) {
+          existing.push_back(scaled);
+          existing.append(place);
+        }
+        auto last = getLastFactor(region);
+        return step.tile.emitRegion(body, region, arguments, existing,
+                                    last ? last->first : Value());
+      });
 }
 
 Value StepEmitter::masked(Value scores) {

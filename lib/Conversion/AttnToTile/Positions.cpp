@@ -14,9 +14,6 @@
 using namespace mlir;
 using namespace fovea;
 
-/// A coordinate is less than this number.
-static constexpr int64_t kCoordinateEnd = int64_t(1) << 30;
-
 namespace {
 struct Bounds {
   int64_t low, high;

@@ -17,25 +17,20 @@
 using namespace mlir;
 using namespace fovea;
 
-/// Returns true if the result of `op` exists for some operands only.
-static bool isPartial(Operation *op) {
-  if (isa<tensor::ExtractOp, arith::FPToSIOp, arith::FPToUIOp>(op))
-    return true;
-  bool dividesOrShifts =
-      isa<arith::DivSIOp, arith::DivUIOp, arith::CeilDivSIOp,
-          arith::CeilDivUIOp, arith::FloorDivSIOp, arith::RemSIOp,
-          arith::RemUIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(op);
-  return dividesOrShifts && !matchPattern(op->getOperand(1), m_Constant());
-}
-
-/// Returns true if `region` promises a value only at the coordinates of
-/// elements.
-static bool isPartial(Region &region) {
-  return region
-      .walk([](Operation *op) {
-        return isPartial(op) ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+bool fovea::isPartial(Operation &op) {
+  auto result = op.walk([](Operation *nested) {
+    if (isa<tensor::ExtractOp, arith::FPToSIOp, arith::FPToUIOp>(nested))
+      return WalkResult::interrupt();
+    bool dividesOrShifts =
+        isa<arith::DivSIOp, arith::DivUIOp, arith::CeilDivSIOp,
+            arith::CeilDivUIOp, arith::FloorDivSIOp, arith::RemSIOp,
+            arith::RemUIOp, arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
+            nested);
+    if (dividesOrShifts && !matchPattern(nested->getOperand(1), m_Constant()))
+      return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return result.wasInterrupted();
 }
 
 bool ScoreTile::mayLackQueries() const {
@@ -47,19 +42,41 @@ bool ScoreTile::mayLackKeys() const {
 }
 
 SmallVector<Value> ScoreTile::getPlace(OpBuilder &builder, Location loc,
-                                       OpFoldResult query, OpFoldResult key,
-                                       Region &region) const {
+                                       OpFoldResult query,
+                                       OpFoldResult key) const {
   IndexMath index(builder, loc);
-  bool clamps = isPartial(region);
-  SmallVector<Value> place{at.batch, at.head};
-  auto add = [&](Value first, OpFoldResult coordinate, OpFoldResult count,
-                 bool mayLack) {
-    if (clamps && mayLack)
-      coordinate = index.min(coordinate, index.sub(count, index.constant(1)));
-    place.push_back(index.materialize(index.add(first, coordinate)));
+  return {at.batch, at.head, index.materialize(index.add(at.row, query)),
+          index.materialize(index.add(at.key, key))};
+}
+
+/// Returns `first` plus `coordinate`, which is clamped to the last of `count`.
+/// All of these are computed in 32 bits, which is half of the instructions.
+static Value clamp(OpBuilder &builder, Location loc, Value first,
+                   OpFoldResult coordinate, OpFoldResult count) {
+  IndexMath index(builder, loc);
+  auto narrow = [&](OpFoldResult value) -> Value {
+    return arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
+                                      index.materialize(value));
   };
-  add(at.row, query, queries, mayLackQueries());
-  add(at.key, key, keys, mayLackKeys());
+  Value last = narrow(index.sub(count, index.constant(1)));
+  Value clamped =
+      arith::MinSIOp::create(builder, loc, narrow(coordinate), last);
+  Value sum = arith::AddIOp::create(builder, loc, narrow(first), clamped);
+  return arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                      sum);
+}
+
+SmallVector<Value> ScoreTile::getExisting(OpBuilder &builder, Location loc,
+                                          OpFoldResult query, OpFoldResult key,
+                                          Region &region) const {
+  if ((!mayLackQueries() && !mayLackKeys()) ||
+      llvm::none_of(region.front(), isPartial))
+    return {};
+  SmallVector<Value> place = getPlace(builder, loc, query, key);
+  if (mayLackQueries())
+    place[2] = clamp(builder, loc, at.row, query, queries);
+  if (mayLackKeys())
+    place[3] = clamp(builder, loc, at.key, key, keys);
   return place;
 }
 
@@ -72,8 +89,10 @@ OpFoldResult ScoreTile::isKept(OpBuilder &builder, Location loc,
     kept = index.less(key, keys);
   if (mask.empty())
     return kept;
-  SmallVector<Value> place = getPlace(builder, loc, query, key, mask);
-  return index.logicalAnd(kept, emitRegion(builder, mask, place, /*value=*/{}));
+  SmallVector<Value> place = getPlace(builder, loc, query, key),
+                     existing = getExisting(builder, loc, query, key, mask);
+  return index.logicalAnd(
+      kept, emitRegion(builder, mask, place, existing, /*value=*/{}));
 }
 
 Value ScoreTile::isUndropped(OpBuilder &builder, Location loc,

@@ -32,22 +32,29 @@ struct ScoreTile {
   /// offset.
   mlir::Value wholeHeads, wholeQueries, seed, offset;
   /// Emits a region on scalars and returns what it yields, or, if that is
-  /// given, one of its values.
+  /// given, one of its values. If `existing` is not empty, ops whose result
+  /// exists for some operands only are emitted for these arguments.
   std::function<mlir::Value(mlir::OpBuilder &, mlir::Region &region,
-                            mlir::ValueRange arguments, mlir::Value value)>
+                            mlir::ValueRange arguments,
+                            mlir::ValueRange existing, mlir::Value value)>
       emitRegion;
 
   bool mayLackQueries() const;
   bool mayLackKeys() const;
 
-  /// Returns batch, head, query and key of an element, for `region`. Where the
-  /// region reads tensors, coordinates beyond the last query or key are clamped
-  /// to it.
+  /// Returns batch, head, query and key of an element.
   llvm::SmallVector<mlir::Value> getPlace(mlir::OpBuilder &builder,
                                           mlir::Location loc,
                                           mlir::OpFoldResult query,
-                                          mlir::OpFoldResult key,
-                                          mlir::Region &region) const;
+                                          mlir::OpFoldResult key) const;
+  /// Returns the same for the ops of `region` whose result exists for some
+  /// operands only: coordinates beyond the last query or key are clamped to it.
+  /// Returns nothing where no coordinate is, or `region` has no such op.
+  llvm::SmallVector<mlir::Value> getExisting(mlir::OpBuilder &builder,
+                                             mlir::Location loc,
+                                             mlir::OpFoldResult query,
+                                             mlir::OpFoldResult key,
+                                             mlir::Region &region) const;
 
   /// Returns true if an element's key exists and `mask`, which may be empty,
   /// keeps the element.
@@ -60,6 +67,9 @@ struct ScoreTile {
                           mlir::OpFoldResult query, mlir::OpFoldResult key,
                           double probability) const;
 };
+
+/// Returns true if the result of `op` exists for some operands only.
+bool isPartial(mlir::Operation &op);
 
 /// Returns `present` without its end if the end leaves out none of the `keys`
 /// that exist: a load knows where memory ends.

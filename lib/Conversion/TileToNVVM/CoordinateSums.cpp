@@ -12,6 +12,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fovea::tile;
@@ -94,6 +95,12 @@ CoordinateSums::getCoefficients(Value value) const {
 
 static int64_t countBits(Value value);
 
+/// Returns the bits of a quotient, however it is rounded, of a number of `bits`
+/// and a divisor that is a constant of the value `divisor`.
+static int64_t countQuotientBits(int64_t bits, uint64_t divisor) {
+  return std::max<int64_t>(bits - llvm::Log2_64(divisor), 0) + 1;
+}
+
 /// Returns the bits of the magnitude of an expression of these values.
 static int64_t countBits(AffineExpr expr, ArrayRef<int64_t> operands,
                          unsigned numDims) {
@@ -117,7 +124,8 @@ static int64_t countBits(AffineExpr expr, ArrayRef<int64_t> operands,
     return b;
   default:
     // A quotient, rounded down or up.
-    return a + 1;
+    auto divisor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    return countQuotientBits(a, divisor ? divisor.getValue() : 1);
   }
 }
 
@@ -153,13 +161,23 @@ static int64_t countBits(Value value) {
       most = std::max(most, countBits(value));
     return most;
   };
+  if (isa<arith::SubIOp>(op) && matchPattern(op->getOperand(0), m_Zero()))
+    return countBits(op->getOperand(1));
   if (isa<arith::AddIOp, arith::SubIOp>(op))
     return 1 + countMost(op->getOperands());
   if (isa<arith::MulIOp>(op))
     return countBits(op->getOperand(0)) + countBits(op->getOperand(1));
-  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op))
+  if (isa<arith::RemSIOp, arith::RemUIOp, arith::ShRUIOp>(op))
     return countBits(op->getOperand(0));
-  if (isa<arith::MinSIOp, arith::MaxSIOp>(op))
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
+          arith::CeilDivSIOp, arith::CeilDivUIOp>(op)) {
+    bool hasDivisor =
+        matchPattern(op->getOperand(1), m_ConstantInt(&constant)) &&
+        constant.isStrictlyPositive();
+    return countQuotientBits(countBits(op->getOperand(0)),
+                             hasDivisor ? constant.getZExtValue() : 1);
+  }
+  if (isa<arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp>(op))
     return countMost(op->getOperands());
   if (isa<arith::SelectOp>(op))
     return countMost(op->getOperands().drop_front());

@@ -69,11 +69,18 @@ func.func @causal(%q: tensor<2x4x?x64xf16>) -> tensor<2x4x?x64xf16> {
 // CHECK-NEXT:      ^bb0(%[[X:[^:]*]]: f32, %[[R:[^:]*]]: index, %[[C:[^:]*]]: index):
 // CHECK:             %[[T:.*]] = arith.mulf %[[X]], %[[SCALE]]
 // CHECK:             %[[LASTROW:.*]] = arith.addi %[[ROWS]], %c-1
-// CHECK:             %[[ROW:.*]] = arith.minsi %[[R]], %[[LASTROW]]
-// CHECK:             %[[I:.*]] = arith.addi %{{.*}}, %[[ROW]]
+// CHECK:             %[[LASTROW32:.*]] = arith.index_cast %[[LASTROW]] : index to i32
+// CHECK:             %[[R32:.*]] = arith.index_cast %[[R]] : index to i32
+// CHECK:             %[[ROW:.*]] = arith.minsi %[[R32]], %[[LASTROW32]] : i32
+// CHECK:             %[[I32:.*]] = arith.addi %{{.*}}, %[[ROW]] : i32
+// CHECK:             %[[I:.*]] = arith.index_castui %[[I32]] : i32 to index
 // CHECK:             %[[LASTKEY:.*]] = arith.addi %[[N]], %c-1
-// CHECK:             %[[COLUMN:.*]] = arith.minsi %[[C]], %[[LASTKEY]]
-// CHECK:             %[[KEY:.*]] = arith.addi %[[J]], %[[COLUMN]]
+// CHECK:             %[[LASTKEY32:.*]] = arith.index_cast %[[LASTKEY]] : index to i32
+// CHECK:             %[[C32:.*]] = arith.index_cast %[[C]] : index to i32
+// CHECK:             %[[COLUMN:.*]] = arith.minsi %[[C32]], %[[LASTKEY32]] : i32
+// CHECK:             %[[J32:.*]] = arith.index_cast %[[J]] : index to i32
+// CHECK:             %[[KEY32:.*]] = arith.addi %[[J32]], %[[COLUMN]] : i32
+// CHECK:             %[[KEY:.*]] = arith.index_castui %[[KEY32]] : i32 to index
 // CHECK:             %[[BIAS:.*]] = memref.load %[[MB]][%{{.*}}, %[[I]], %[[KEY]]]
 // CHECK:             %[[SUM:.*]] = arith.addf %[[T]], %[[BIAS]]
 // CHECK-NEXT:        tile.yield %[[SUM]]

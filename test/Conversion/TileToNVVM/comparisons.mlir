@@ -135,4 +135,44 @@ gpu.module @kernels {
     tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
     gpu.return
   }
+
+  // The place of a tile, in units of tiles, times the tile's size is no larger
+  // than the place was, and a negated number no larger than the number. Places
+  // in lists have 32 bits.
+
+  // CHECK-LABEL: gpu.func @places
+  // CHECK-COUNT-3: llvm.intr.ssub.sat
+  // CHECK-NOT:     arith.cmpi {{.*}} : index
+  // CHECK:         gpu.return
+  gpu.func @places(%a: f32, %rows: memref<?xf32>, %list: memref<?xi32>, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c128 = arith.constant 128 : index
+    %c256 = arith.constant 256 : index
+    %c1 = arith.constant 1 : index
+    %size = memref.dim %rows, %c0 : memref<?xf32>
+    %large = arith.muli %size, %c256 : index
+    %number = arith.floordivsi %large, %c128 : index
+    %row = arith.muli %number, %c128 : index
+    %entry = memref.load %list[%c0] : memref<?xi32>
+    %wide = arith.index_castui %entry : i32 to index
+    %column = arith.shrui %wide, %c1 : index
+    %x = tile.fill %a : !acc
+    %p = tile.map ins(%x : !acc) {
+    ^bb0(%e: f32, %i: index, %j: index):
+      %zero = arith.constant 0.0 : f32
+      %0 = arith.addi %row, %i : index
+      %1 = arith.addi %column, %j : index
+      %2 = arith.subi %0, %1 : index
+      %3 = arith.subi %c0, %2 : index
+      %4 = arith.cmpi sge, %0, %1 : index
+      %5 = arith.cmpi sle, %2, %c128 : index
+      %6 = arith.cmpi sle, %3, %c128 : index
+      %7 = arith.andi %4, %5 : i1
+      %8 = arith.andi %6, %7 : i1
+      %9 = arith.select %8, %e, %zero : f32
+      tile.yield %9 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
 }

@@ -6,12 +6,13 @@
 // keys.
 
 // CHECK-LABEL: func @documents
-// CHECK:       %[[LISTS:.*]]:2 = scf.forall {{.*}} -> (tensor<{{[0-9]+x[0-9]+}}xindex>, tensor<{{[0-9]+x[0-9]+}}xindex>) {
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall {{.*}} -> (tensor<{{[0-9]+x[0-9]+}}xi32>, tensor<{{[0-9]+x[0-9]+}}xi32>) {
 // CHECK:       scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) = (0, 0, 0)
 // CHECK:         scf.for
 // CHECK:           scf.for %[[K:.*]] = %c0 to %{{.*}} step %c1{{ }}
 // CHECK-NOT:         scf.if
-// CHECK:             %[[E:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
+// CHECK:             %[[E32:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
+// CHECK:             %[[E:.*]] = arith.index_castui %[[E32]] : i32 to index
 // CHECK:             %[[I:.*]] = arith.shrui %[[E]], %c1
 // CHECK:             attn.online_backward {{.*}} at[%{{.*}}, %{{.*}}, %[[I]], %{{.*}}]
 func.func @documents(%q: tensor<2x4x512x64xbf16>, %k: tensor<2x2x512x64xbf16>, %l: tensor<2x4x512xf32>, %ids: tensor<512xi32>)

@@ -8,7 +8,7 @@
 // CHECK:       %[[KEYS:.*]]:2 = scf.forall
 // CHECK:       %[[TILES:.*]] = arith.ceildivsi %{{.*}}, %c16
 // CHECK:       %[[ROOM:.*]] = arith.maxsi %[[TILES]], %c1
-// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%[[B:.*]], %[[T:.*]], %[[N:.*]]) in (2, %{{.*}}, %[[ROOM]]) shared_outs(%[[LIST:.*]] = %{{.*}}, %[[COUNTS:.*]] = %{{.*}}) -> (tensor<2x?x?xindex>, tensor<2x?x?xindex>) {
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%[[B:.*]], %[[T:.*]], %[[N:.*]]) in (2, %{{.*}}, %[[ROOM]]) shared_outs(%[[LIST:.*]] = %{{.*}}, %[[COUNTS:.*]] = %{{.*}}) -> (tensor<2x?x?xi32>, tensor<2x?x?xi32>) {
 // CHECK-DAG:     tensor.extract %[[ROWS]]#0[%[[B]], %{{.*}}]
 // CHECK-DAG:     tensor.extract %[[ROWS]]#1[%[[B]], %{{.*}}]
 // CHECK-DAG:     %[[PLACE:.*]] = arith.muli %[[N]], %c16
@@ -31,17 +31,21 @@
 // CHECK:         %[[SHIFTED:.*]] = arith.muli %[[N]], %c32
 // CHECK:         %[[BIT:.*]] = arith.select %[[TESTS]]#1, %c1, %c0
 // CHECK:         %[[ENTRY:.*]] = arith.addi %[[SHIFTED]], %[[BIT]]
-// CHECK:         tensor.insert %[[ENTRY]] into
-// CHECK:         tensor.insert %[[COUNT]] into
+// CHECK:         %[[ENTRY32:.*]] = arith.index_castui %[[ENTRY]] : index to i32
+// CHECK:         tensor.insert %[[ENTRY32]] into
+// CHECK:         %[[COUNT32:.*]] = arith.index_castui %[[COUNT]] : index to i32
+// CHECK:         tensor.insert %[[COUNT32]] into
 // CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[LIST]][%[[B]], %[[T]], %[[SLOT]]]
 // CHECK:         tensor.parallel_insert_slice %{{.*}} into %[[COUNTS]][%[[B]], %[[T]], %[[N]]]
 // CHECK:       scf.forall (%[[MB:.*]], %[[MH:.*]], %[[MI:.*]]) = (0, 0, 0)
 // CHECK-DAG:     %[[MT:.*]] = arith.divsi %[[MI]], %c8
 // CHECK-DAG:     %[[TOTAL:.*]] = arith.addi %[[ROOM]], %c-1
-// CHECK:         %[[END:.*]] = tensor.extract %[[LISTS]]#1[%[[MB]], %[[MT]], %[[TOTAL]]]
+// CHECK:         %[[END32:.*]] = tensor.extract %[[LISTS]]#1[%[[MB]], %[[MT]], %[[TOTAL]]]
+// CHECK:         %[[END:.*]] = arith.index_castui %[[END32]] : i32 to index
 // CHECK:         scf.for %[[K:.*]] = %c0 to %[[END]] step %c1{{ }}
 // CHECK-NOT:       scf.if
-// CHECK:           %[[E:.*]] = tensor.extract %[[LISTS]]#0[%[[MB]], %[[MT]], %[[K]]]
+// CHECK:           %[[E32:.*]] = tensor.extract %[[LISTS]]#0[%[[MB]], %[[MT]], %[[K]]]
+// CHECK:           %[[E:.*]] = arith.index_castui %[[E32]] : i32 to index
 // CHECK:           %[[J:.*]] = arith.shrui %[[E]], %c1
 // CHECK:           %[[SET:.*]] = arith.andi %[[E]], %c1
 // CHECK:           tensor.extract_slice %arg0[%[[MB]], %[[MH]], %[[J]], 0]
@@ -66,11 +70,12 @@ func.func @documents(%q: tensor<2x4x?x16xf32>, %ids: tensor<2x?xi32>) -> tensor<
 // tile computes from its place is computed from the list's.
 
 // CHECK-LABEL: func @first_keys
-// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}, %{{.*}}) in (%{{.*}}, %{{.*}}) shared_outs({{.*}}) -> (tensor<?x?xindex>, tensor<?x?xindex>) {
+// CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}, %{{.*}}) in (%{{.*}}, %{{.*}}) shared_outs({{.*}}) -> (tensor<?x?xi32>, tensor<?x?xi32>) {
 // CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0)
 // CHECK:         scf.for %[[K:.*]] = %c0 to %{{.*}} step %c1{{ }}
 // CHECK-NOT:       scf.if
-// CHECK:           %[[J:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
+// CHECK:           %[[J32:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
+// CHECK:           %[[J:.*]] = arith.index_castui %[[J32]] : i32 to index
 // CHECK:           affine.min {{.*}}(%[[J]])
 // CHECK:           attn.online_attention
 func.func @first_keys(%q: tensor<2x4x?x16xf32>) -> tensor<2x4x?x16xf32> {

@@ -284,8 +284,10 @@ void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
     offset.push_back(index);
     Value slice =
         tensor::ExtractSliceOp::create(builder, loc, out, offset, ones, ones);
-    slices.push_back(tensor::InsertOp::create(
-        builder, loc, math.materialize(value), slice, zeros));
+    Value narrow = arith::IndexCastUIOp::create(
+        builder, loc, builder.getI32Type(), math.materialize(value));
+    slices.push_back(
+        tensor::InsertOp::create(builder, loc, narrow, slice, zeros));
   };
   write(entry, outs[0], slot);
   write(count, outs[1], number);
@@ -314,8 +316,10 @@ void TestedLoop::createLists(RewriterBase &rewriter) {
                    getAsOpFoldResult(loop.getStep())),
       math.constant(1));
   shape.push_back(room);
+  // Half as many bytes as indices have, and numbers that a kernel knows to be
+  // small.
   Value memory =
-      tensor::EmptyOp::create(rewriter, loc, shape, rewriter.getIndexType());
+      tensor::EmptyOp::create(rewriter, loc, shape, rewriter.getI32Type());
   auto made = scf::ForallOp::create(
       rewriter, loc, shape, ValueRange{memory, memory},
       /*mapping=*/std::nullopt,
@@ -346,7 +350,12 @@ void TestedLoop::rewrite(RewriterBase &rewriter) {
   SmallVector<Value> item = getItem(rewriter);
   IndexMath math(rewriter, loc);
   item.push_back(math.materialize(math.sub(room, math.constant(1))));
-  Value count = tensor::ExtractOp::create(rewriter, loc, counts, item);
+  auto read = [&](OpBuilder &builder, Value numbers) -> Value {
+    return arith::IndexCastUIOp::create(
+        builder, loc, builder.getIndexType(),
+        tensor::ExtractOp::create(builder, loc, numbers, item));
+  };
+  Value count = read(rewriter, counts);
   item.pop_back();
   auto listed = scf::ForOp::create(
       rewriter, loc, math.materialize(math.constant(0)), count,
@@ -356,7 +365,7 @@ void TestedLoop::rewrite(RewriterBase &rewriter) {
         IRMapping mapping;
         mapping.map(loop.getRegionIterArgs(), running);
         IndexMath math(builder, loc);
-        Value entry = tensor::ExtractOp::create(builder, loc, list, item);
+        Value entry = read(builder, list);
         Value place = entry;
         if (!flags.empty())
           place = arith::ShRUIOp::create(
