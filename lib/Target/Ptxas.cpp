@@ -172,8 +172,13 @@ llvm::Expected<Assembly> fovea::assemble(llvm::StringRef ptx,
     return error;
   if (llvm::Error error = output.create("cubin"))
     return error;
-  auto result = runPtxas(ptxas->path, {"-v", arch, level, "-o",
-                                       output.getPath(), input.getPath()});
+  llvm::SmallVector<llvm::StringRef> arguments = {
+      "-v", arch, level, "-o", output.getPath(), input.getPath()};
+  // Kernels at once; the code is the same.
+  constexpr PtxasVersion kFirstSplit = {13, 0, 88};
+  if (ptxas->version >= kFirstSplit)
+    arguments.push_back("--split-compile=8");
+  auto result = runPtxas(ptxas->path, arguments);
   if (!result)
     return result.takeError();
   assembly.report = parsePtxasLog(result->log);

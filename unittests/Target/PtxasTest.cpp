@@ -177,6 +177,19 @@ TEST_F(PtxasTest, Assembles) {
   EXPECT_EQ(assembly.report.kernels[0].registers, 40);
 }
 
+TEST_F(PtxasTest, AssemblesKernelsAtOnce) {
+  for (auto [version, isSplit] :
+       {std::pair("12.9.86", false), std::pair("13.0.88", true)}) {
+    std::string file = addPtxas(llvm::Twine("ptxas-") + version, version);
+    ScopedVariable variable("FOVEA_PTXAS", file);
+    take(assemble("some PTX", {"sm_90a", 3}, nullptr));
+    auto calls = llvm::MemoryBuffer::getFile(folder.getPath("calls"));
+    ASSERT_TRUE(bool(calls));
+    EXPECT_EQ((*calls)->getBuffer().contains(" --split-compile=8\n"), isSplit)
+        << version;
+  }
+}
+
 TEST_F(PtxasTest, AssemblesOnce) {
   DiskCache cache(folder.getPath("cache"), 1 << 20);
   ScopedVariable variable("FOVEA_PTXAS", addPtxas("ptxas", "12.6.20"));
