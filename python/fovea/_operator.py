@@ -31,6 +31,7 @@ import functools
 import re
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
@@ -67,8 +68,16 @@ def get_forward(text, device, is_swapped=False):
     return function
 
 
+def _keep(split, kind):
+    """Returns the text of a module without the functions of the other pass."""
+    other = {"forward": "backward", "backward": "forward"}[kind]
+    return re.sub(
+        rf"^( *)func\.func (?:private )?@attention_{other}\w*\(.*?^\1\}}\n", "",
+        split, flags=re.M | re.S)
+
+
 def get_pair(text, device, deterministic, is_swapped=False, gradients=()):
-    """Returns the forward and the backward pass of a text, compiled together.
+    """Returns the forward and the backward pass of a text, both compiled.
     Dimensions 1 and 2 are in each other's place of the output, if it
     `is_swapped`, and of the gradients whose numbers are `gradients`."""
     # A host's results always have the same bits.
@@ -82,11 +91,15 @@ def get_pair(text, device, deterministic, is_swapped=False, gradients=()):
                               target=target)
         split = swap(split, "attention_forward", [0] if is_swapped else [])
         split = swap(split, "attention_backward", gradients)
-        # The two share their code.
-        pair = Differentiable(*(
-            compile(split, target, entry=f"attention_{kind}",
-                    deterministic=deterministic)
-            for kind in ("forward", "backward")))
+        # At once, in the time of the longer one.
+        with ThreadPoolExecutor(1) as other:
+            forward, backward = (
+                functools.partial(compile, _keep(split, kind), target,
+                                  entry=f"attention_{kind}",
+                                  deterministic=deterministic)
+                for kind in ("forward", "backward"))
+            backward = other.submit(backward)
+            pair = Differentiable(forward(), backward.result())
         with _lock:
             pair = _pairs.setdefault(key, pair)
     return pair

@@ -3,6 +3,9 @@
 """The operator fovea::attention: PyTorch's checks of operators, fake tensors,
 torch.func, torch.compile, and calls below autograd."""
 
+import re
+import threading
+
 import pytest
 
 torch = pytest.importorskip("torch", "2.11")
@@ -55,6 +58,31 @@ def test_gradients_need_the_log_sum_exp():
     assert lse.numel() == 0
     with pytest.raises(fovea.Error, match="a second result of f64"):
         output.sum().backward()
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_both_passes_are_compiled_at_once(monkeypatch, swapped):
+    text = make_operands()[5].replace("0.25", "0.2578125")
+    device = torch.device(DEVICE)
+    together = threading.Barrier(2)
+    texts = {}
+
+    def compile_with_other(text, target, entry, **options):
+        together.wait(60)
+        texts[entry] = text
+        return compile(text, target, entry=entry, **options)
+
+    compile = fovea.compile
+    monkeypatch.setattr(fovea, "compile", compile_with_other)
+    pair = _operator.get_pair(text, device, False, swapped,
+                              (0, 1, 2) if swapped else ())
+    assert set(texts) == {"attention_forward", "attention_backward"}
+    for entry, text in texts.items():
+        names = re.findall(r"func.func (?:private )?@(\w+)", text)
+        wrapped = [f"{entry}_in_rows"] if swapped else []
+        assert names == [entry, *wrapped]
+    assert pair.forward.name == "attention_forward"
+    assert pair.backward.name == "attention_backward"
 
 
 def test_fake_tensors():
