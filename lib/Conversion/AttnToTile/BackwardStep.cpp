@@ -196,28 +196,38 @@ Value BackwardEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
   // Queries that do not exist have the shift minus infinity. A score of a
   // region need not be finite: their sum may be NaN.
-  OpFoldResult needed =
-      index.logicalOr(step.tile.partial,
-                      index.less(step.tile.keys, index.constant(sizes.keys)));
+  OpFoldResult isShort = index.less(step.tile.keys, index.constant(sizes.keys));
+  OpFoldResult needed = index.logicalOr(step.tile.partial, isShort);
   bool testsQueries = !op.getScore().empty() && step.tile.mayLackQueries();
   if (testsQueries)
     needed = index.logicalOr(
         needed, index.less(step.tile.queries, index.constant(sizes.queries)));
-  return math.mapIf(
-      needed, scores,
-      [&](OpBuilder &body, ValueRange elements,
-          ValueRange coordinates) -> Value {
-        IndexMath inner(body, loc);
-        OpFoldResult kept = step.tile.isKept(body, loc, getQuery(coordinates),
-                                             getKey(coordinates), op.getMask());
-        if (testsQueries)
-          kept = inner.logicalAnd(
-              kept, inner.less(getQuery(coordinates), step.tile.queries));
-        Formula f = formula(body);
-        Value lowest = f.number(-std::numeric_limits<double>::infinity());
-        return f.select(inner.materialize(kept, /*isBoolean=*/true),
-                        elements[0], lowest);
-      });
+  auto map = [&](const ScoreTile &tile) {
+    return math.map(
+        scoreType, scores, {},
+        [&](OpBuilder &body, ValueRange elements,
+            ValueRange coordinates) -> Value {
+          IndexMath inner(body, loc);
+          OpFoldResult kept = tile.isKept(body, loc, getQuery(coordinates),
+                                          getKey(coordinates), op.getMask());
+          if (testsQueries)
+            kept = inner.logicalAnd(
+                kept, inner.less(getQuery(coordinates), tile.queries));
+          Formula f = formula(body);
+          Value lowest = f.number(-std::numeric_limits<double>::infinity());
+          return f.select(inner.materialize(kept, /*isBoolean=*/true),
+                          elements[0], lowest);
+        });
+  };
+  auto emit = [&]() -> Value {
+    std::optional<ScoreTile> whole = step.tile.getWhole(op.getMask());
+    if (!whole)
+      return map(step.tile);
+    return math.choose(
+        isShort, scoreType, [&] { return map(step.tile); },
+        [&] { return map(*whole); });
+  };
+  return math.choose(needed, scoreType, emit, [&] { return scores; });
 }
 
 Value BackwardEmitter::probabilities(Value scores) {

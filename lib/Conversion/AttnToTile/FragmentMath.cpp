@@ -34,23 +34,24 @@ Value FragmentMath::map(FragmentType type, ValueRange ins, ValueRange rows,
   return op.getResult();
 }
 
-Value FragmentMath::mapIf(OpFoldResult condition, Value input, Body body) {
-  auto type = cast<FragmentType>(input.getType());
+Value FragmentMath::choose(OpFoldResult condition, FragmentType type,
+                           Emitter then, Emitter otherwise) {
   if (IndexMath::isFalse(condition))
-    return input;
+    return otherwise();
   if (IndexMath::isTrue(condition))
-    return map(type, input, {}, body);
+    return then();
   IndexMath index(builder, loc);
   auto branch =
       scf::IfOp::create(builder, loc, TypeRange(type),
                         index.materialize(condition, /*isBoolean=*/true),
                         /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, input);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  Value result = map(type, input, {}, body);
-  scf::YieldOp::create(builder, loc, result);
+  for (auto [block, emit] : {std::pair(branch.elseBlock(), otherwise),
+                             std::pair(branch.thenBlock(), then)}) {
+    builder.setInsertionPointToStart(block);
+    Value result = emit();
+    scf::YieldOp::create(builder, loc, result);
+  }
   return branch.getResult(0);
 }
 

@@ -34,9 +34,11 @@ public:
     return map(type, ins, rows, {}, body);
   }
 
-  /// Returns the result of `body` on `input`, in its type, where `condition`
-  /// holds; else `input`.
-  mlir::Value mapIf(mlir::OpFoldResult condition, mlir::Value input, Body body);
+  /// Returns the fragment of `type` that `then` emits where `condition` holds,
+  /// else the one that `otherwise` emits.
+  using Emitter = llvm::function_ref<mlir::Value()>;
+  mlir::Value choose(mlir::OpFoldResult condition, tile::FragmentType type,
+                     Emitter then, Emitter otherwise);
 
   mlir::Value fill(tile::FragmentType type, double value);
   mlir::Value reduce(tile::Reduction kind, mlir::Value input, mlir::Value init);

@@ -234,21 +234,32 @@ Value StepEmitter::modified(Value products) {
 
 Value StepEmitter::masked(Value scores) {
   IndexMath index(builder, loc);
-  OpFoldResult needed =
-      index.logicalOr(step.tile.partial,
-                      index.less(step.tile.keys, index.constant(sizes.keys)));
-  return math.mapIf(needed, scores,
+  OpFoldResult isShort = index.less(step.tile.keys, index.constant(sizes.keys));
+  auto map = [&](const ScoreTile &tile) {
+    return math.map(sizes.getScores(), scores, {},
                     [&](OpBuilder &body, ValueRange elements,
                         ValueRange coordinates) -> Value {
                       Value lowest = constant(body, -kInfinity);
                       OpFoldResult kept =
-                          step.tile.isKept(body, loc, coordinates[0],
-                                           coordinates[1], op.getMask());
+                          tile.isKept(body, loc, coordinates[0], coordinates[1],
+                                      op.getMask());
                       Value condition = IndexMath(body, loc).materialize(
                           kept, /*isBoolean=*/true);
                       return arith::SelectOp::create(body, loc, condition,
                                                      elements[0], lowest);
                     });
+  };
+  auto emit = [&]() -> Value {
+    // Only the last tile needs clamps.
+    std::optional<ScoreTile> whole = step.tile.getWhole(op.getMask());
+    if (!whole)
+      return map(step.tile);
+    return math.choose(
+        isShort, sizes.getScores(), [&] { return map(step.tile); },
+        [&] { return map(*whole); });
+  };
+  return math.choose(index.logicalOr(step.tile.partial, isShort),
+                     sizes.getScores(), emit, [&] { return scores; });
 }
 
 //===----------------------------------------------------------------------===//

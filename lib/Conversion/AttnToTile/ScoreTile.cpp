@@ -7,6 +7,7 @@
 
 #include "ScoreTile.h"
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/IndexMath.h"
 #include "fovea/Conversion/Utils/Philox.h"
 
@@ -16,6 +17,7 @@
 
 using namespace mlir;
 using namespace fovea;
+using attn::getScoreDim;
 
 bool fovea::isPartial(Operation &op) {
   auto result = op.walk([](Operation *nested) {
@@ -39,6 +41,30 @@ bool ScoreTile::mayLackQueries() const {
 
 bool ScoreTile::mayLackKeys() const {
   return IndexMath::constantOf(keys) != keyTile;
+}
+
+/// Returns true if `region` has an op that depends on `coordinate` and whose
+/// result exists for some operands only.
+static bool clamps(Region &region, Coordinate coordinate) {
+  if (region.empty())
+    return false;
+  Block &block = region.front();
+  // The coordinates come last.
+  Value argument = block.getArguments().take_back(4)[getScoreDim(coordinate)];
+  llvm::SmallDenseSet<Value> dependents = getDependents(block, argument);
+  return llvm::any_of(block.without_terminator(), [&](Operation &op) {
+    return isPartial(op) && llvm::any_of(op.getResults(), [&](Value result) {
+             return dependents.contains(result);
+           });
+  });
+}
+
+std::optional<ScoreTile> ScoreTile::getWhole(Region &region) const {
+  if (!mayLackKeys() || !clamps(region, Coordinate::Key))
+    return std::nullopt;
+  ScoreTile whole = *this;
+  whole.keys = IndexMath(region.getContext()).constant(keyTile);
+  return whole;
 }
 
 SmallVector<Value> ScoreTile::getPlace(OpBuilder &builder, Location loc,
@@ -69,13 +95,14 @@ static Value clamp(OpBuilder &builder, Location loc, Value first,
 SmallVector<Value> ScoreTile::getExisting(OpBuilder &builder, Location loc,
                                           OpFoldResult query, OpFoldResult key,
                                           Region &region) const {
-  if ((!mayLackQueries() && !mayLackKeys()) ||
-      llvm::none_of(region.front(), isPartial))
+  bool clampsQueries = mayLackQueries() && clamps(region, Coordinate::Row),
+       clampsKeys = mayLackKeys() && clamps(region, Coordinate::Key);
+  if (!clampsQueries && !clampsKeys)
     return {};
   SmallVector<Value> place = getPlace(builder, loc, query, key);
-  if (mayLackQueries())
+  if (clampsQueries)
     place[2] = clamp(builder, loc, at.row, query, queries);
-  if (mayLackKeys())
+  if (clampsKeys)
     place[3] = clamp(builder, loc, at.key, key, keys);
   return place;
 }

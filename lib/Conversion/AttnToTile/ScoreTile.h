@@ -42,6 +42,10 @@ struct ScoreTile {
   bool mayLackQueries() const;
   bool mayLackKeys() const;
 
+  /// Returns the same tile with all of its keys, if `region` has coordinates of
+  /// keys clamped, and without keys that do not exist has not.
+  std::optional<ScoreTile> getWhole(mlir::Region &region) const;
+
   /// Returns batch, head, query and key of an element.
   llvm::SmallVector<mlir::Value> getPlace(mlir::OpBuilder &builder,
                                           mlir::Location loc,

@@ -37,7 +37,9 @@ bool CoordinateSums::isShared(Value value) const {
   if (value.getParentBlock() != &body)
     return true;
   Operation *op = value.getDefiningOp();
-  return op && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+  // What is read is not written meanwhile.
+  return op && op->getNumRegions() == 0 &&
+         (isMemoryEffectFree(op) || isa<memref::LoadOp>(op)) &&
          llvm::all_of(op->getOperands(),
                       [&](Value operand) { return isShared(operand); });
 }

@@ -1,14 +1,19 @@
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
 
 // Only reads have clamped coordinates: the diagonal is compared at those of the
-// element. Numbers of 64 bits that are read may have any value, and keep their
-// bits.
+// element. A tile that has all of its keys has no clamps of keys, and no test
+// that they exist. Numbers of 64 bits that are read may have any value, and keep
+// their bits.
 
 // CHECK-LABEL: func @documents
 // CHECK:         tile.mma
-// CHECK:         tile.map ins(%{{.*}}) {
+// CHECK:         %[[SHORT:.*]] = arith.cmpi slt, %[[N:.*]], %c64{{ }}
+// CHECK:         %[[NEEDED:.*]] = arith.ori %{{.*}}, %[[SHORT]]
+// CHECK:         scf.if %[[NEEDED]]
+// CHECK-NEXT:      scf.if %[[SHORT]]
+// CHECK-NEXT:      tile.map ins(%{{.*}}) {
 // CHECK-NEXT:    ^bb0(%[[X:[^:]*]]: f32, %[[R:[^:]*]]: index, %[[C:[^:]*]]: index):
-// CHECK-DAG:       %[[EXISTS:.*]] = arith.cmpi slt, %[[C]],
+// CHECK-DAG:       %[[EXISTS:.*]] = arith.cmpi slt, %[[C]], %[[N]]
 // CHECK-DAG:       %[[ROW:.*]] = arith.addi %{{.*}}, %[[R]] : index
 // CHECK-DAG:       %[[KEY:.*]] = arith.addi %{{.*}}, %[[C]] : index
 // CHECK-DAG:       %[[SEEN:.*]] = arith.cmpi sge, %[[ROW]], %[[KEY]] : index
@@ -23,6 +28,18 @@
 // CHECK-DAG:       %[[ROWID:.*]] = memref.load %{{.*}}[%[[ROWPLACE]]]
 // CHECK-DAG:       %[[KEYID:.*]] = memref.load %{{.*}}[%[[KEYPLACE]]]
 // CHECK:           %[[SAME:.*]] = arith.cmpi eq, %[[ROWID]], %[[KEYID]] : i64
+// CHECK:           tile.yield
+// CHECK:         } else {
+// CHECK-NEXT:      tile.map ins(%{{.*}}) {
+// CHECK-NEXT:    ^bb0(%{{[^:]*}}: f32, %[[R2:[^:]*]]: index, %[[C2:[^:]*]]: index):
+// CHECK-NOT:       arith.cmpi slt
+// CHECK-DAG:       %[[KEY2:.*]] = arith.addi %{{.*}}, %[[C2]] : index
+// CHECK-DAG:       arith.cmpi sge, %{{.*}}, %[[KEY2]] : index
+// CHECK-DAG:       arith.index_cast %[[R2]] : index to i32
+// CHECK-DAG:       arith.minsi
+// CHECK-DAG:       memref.load %{{.*}}[%[[KEY2]]]
+// CHECK-NOT:       arith.minsi
+// CHECK:           tile.yield
 func.func @documents(%q: tensor<2x4x?x64xf16>, %ids: tensor<?xi64>) -> tensor<2x4x?x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125) mask {
   ^bb0(%b: index, %h: index, %i: index, %j: index):
@@ -174,6 +191,31 @@ func.func @wide(%q: tensor<2x4x?x64xf16>, %t: tensor<?xi1>, %n: index) -> tensor
     %2 = arith.cmpi sgt, %n, %least : index
     %3 = arith.andi %0, %1 : i1
     %keep = arith.andi %2, %3 : i1
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
+    : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x4x?x64xf16>
+  return %o : tensor<2x4x?x64xf16>
+}
+
+// -----
+
+// A length is read for the batch: no coordinate is clamped for it.
+
+// CHECK-LABEL: func @lengths
+// CHECK:         tile.mma
+// CHECK:         scf.if
+// CHECK-NEXT:      tile.map ins(%{{.*}}) {
+// CHECK-NOT:         arith.minsi
+// CHECK:             memref.load
+// CHECK-NOT:         arith.minsi
+// CHECK:             tile.yield
+func.func @lengths(%q: tensor<2x4x?x64xf16>, %n: tensor<2xindex>) -> tensor<2x4x?x64xf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %length = tensor.extract %n[%b] : tensor<2xindex>
+    %0 = arith.cmpi slt, %j, %length : index
+    %1 = arith.cmpi sge, %i, %j : index
+    %keep = arith.ori %0, %1 : i1
     attn.yield %keep : i1
   } {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2>}
     : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x4x?x64xf16>

@@ -175,4 +175,28 @@ gpu.module @kernels {
     tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
     gpu.return
   }
+
+  // A number that is read for all elements is read once.
+
+  // CHECK-LABEL: gpu.func @length
+  // CHECK:         memref.load
+  // CHECK:         llvm.intr.ssub.sat
+  // CHECK-NOT:     memref.load
+  // CHECK-NOT:     arith.cmpi {{.*}} : index
+  // CHECK:         gpu.return
+  gpu.func @length(%a: f32, %lengths: memref<?xi64>, %q: memref<16x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.fill %a : !acc
+    %p = tile.map ins(%x : !acc) {
+    ^bb0(%e: f32, %i: index, %j: index):
+      %zero = arith.constant 0.0 : f32
+      %0 = memref.load %lengths[%c0] : memref<?xi64>
+      %1 = arith.index_cast %0 : i64 to index
+      %2 = arith.cmpi slt, %j, %1 : index
+      %3 = arith.select %2, %e, %zero : f32
+      tile.yield %3 : f32
+    } -> !acc
+    tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
 }
