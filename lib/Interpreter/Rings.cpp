@@ -115,13 +115,12 @@ static Status checkShared(Fiber &fiber, const Instruction &op, const Ring &ring,
   return Status::Next;
 }
 
-/// Makes rows of a tile NaN, so that it shows if they are read before they are
-/// written.
-static void clearTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
-                      RowRange rows) {
+/// Makes a tile NaN, so that it shows if it is read before it is written.
+static void clearTile(ThreadBlock &block, tile::SharedType type,
+                      int64_t offset) {
   char *base = block.getMemory().data() + offset;
   int64_t bytes = Format::get(type).getBytes();
-  for (int64_t row = rows.first; row < rows.end; ++row)
+  for (int64_t row = 0; row < type.getShape()[0]; ++row)
     for (int64_t column = 0; column < type.getShape()[1]; ++column)
       std::memset(base + type.getByteOffset(row, column), 0xff, bytes);
 }
@@ -168,8 +167,9 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
     slot.written = 0;
   }
   std::shared_ptr<SharedTile> tile = makeTile(ring, use, /*isWaited=*/false);
-  clearTile(*fiber.block, tile->type, tile->offset,
-            fiber.role->getOwnRows(tile->type.getShape().front()));
+  // Groups that run apart write all rows, each when it is its turn.
+  if (fiber.role->numGroups == 1)
+    clearTile(*fiber.block, tile->type, tile->offset);
   return fiber.setObject(op, tile);
 }
 
@@ -256,11 +256,13 @@ static Status write(Fiber &fiber, const Instruction &op) {
   auto column =
       static_cast<int64_t>(cast<tile::WriteOp>(op.op).getColumn().value_or(0));
   int64_t rows = tile.type.getShape()[0], columns = tile.type.getShape()[1];
-  std::vector<Scalar> elements(rows * columns);
-  for (auto [number, element] : llvm::enumerate(elements))
-    element = fragment->elements[number / columns * fragment->shape[1] +
-                                 column + number % columns];
   const Role &role = *fiber.role;
+  RowRange own = role.getOwnRows(rows);
+  std::vector<Scalar> elements(rows * columns);
+  for (int64_t row = own.first; row < own.end; ++row)
+    for (int64_t at = 0; at < columns; ++at)
+      elements[(row + tile.firstRow) * columns + at] =
+          fragment->elements[row * fragment->shape[1] + column + at];
   uint64_t group = uint64_t(1) << role.group;
   if (slot->written & group) {
     emitRingError(fiber, op.op, *fiber.share<Ring>(op, 2))
@@ -269,7 +271,7 @@ static Status write(Fiber &fiber, const Instruction &op) {
     return Status::Failed;
   }
   writeTile(*fiber.block, tile.type, tile.offset, elements,
-            role.getOwnRows(rows));
+            {own.first + tile.firstRow, own.end + tile.firstRow});
   slot->written |= group;
   if (slot->written != llvm::maskTrailingOnes<uint64_t>(role.numGroups))
     return Status::Next;

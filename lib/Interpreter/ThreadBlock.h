@@ -89,6 +89,8 @@ struct Ring : Object {
 struct SharedTile : Object {
   tile::SharedType type;
   int64_t offset;
+  /// The tile's row that is the first one of this view of it.
+  int64_t firstRow = 0;
   /// For the tile of a slot: the use, and whether the tile was waited for, so
   /// that it may be read, or acquired, so that it may be written.
   std::shared_ptr<Ring> ring;

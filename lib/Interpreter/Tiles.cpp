@@ -18,15 +18,15 @@ using namespace fovea::interpreter;
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Visits the elements of a tile that lie in a memref, with their numbers in
-/// the tile and in the memref.
+/// Visits the elements of rows of a tile that lie in a memref, with their
+/// numbers in the tile and in the memref.
 static Status
 visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
             ArrayRef<int64_t> indices, ArrayRef<int64_t> dims,
-            ArrayRef<int64_t> shape, AccessKind kind,
+            ArrayRef<int64_t> shape, RowRange rows, AccessKind kind,
             llvm::function_ref<void(int64_t number, int64_t index)> visit) {
   for (auto [dim, index] : llvm::enumerate(indices))
-    if (index < 0) {
+    if (index + (int64_t(dim) == dims.front() ? rows.first : 0) < 0) {
       fiber.emitError(op) << "starts at index " << index << " of dimension "
                           << dim << "; indices must not be negative";
       return Status::Failed;
@@ -37,6 +37,8 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
     for (auto [dim, coordinate] : llvm::zip_equal(dims, element))
       place[dim] = indices[dim] + coordinate;
     int64_t current = number++;
+    if (!rows.contains(element.front()))
+      return true;
     for (auto [coordinate, size] : llvm::zip_equal(place, memref.sizes))
       if (coordinate >= size)
         return true;
@@ -56,8 +58,8 @@ Status interpreter::readGlobal(Fiber &fiber, Operation *op,
   Fragment zeros(shape, source.format);
   elements = std::move(zeros.elements);
   int64_t rowElements = ShapedType::getNumElements(shape.drop_front());
-  return visitGlobal(fiber, op, source, indices, dims, shape, AccessKind::Read,
-                     [&](int64_t number, int64_t index) {
+  return visitGlobal(fiber, op, source, indices, dims, shape, RowRange(),
+                     AccessKind::Read, [&](int64_t number, int64_t index) {
                        int64_t row = number / rowElements;
                        if (rows.contains(row))
                          elements[number] =
@@ -140,18 +142,14 @@ static Status writeGlobal(Fiber &fiber, Operation *op, const MemRef &target,
                           bool add, RowRange rows = {}) {
   const ThreadBlock &block = *fiber.block;
   int64_t adder = block.getPlan().hasTurns ? 0 : block.getNumber();
-  int64_t rowElements = ShapedType::getNumElements(shape.drop_front());
   auto visit = [&](int64_t number, int64_t index) {
-    int64_t row = number / rowElements;
-    if (!rows.contains(row))
-      return;
     if (add)
       fiber.machine.additions[adder].push_back(
           {target, index, elements[number]});
     else
       target.format.write(target.getElement(index), elements[number]);
   };
-  return visitGlobal(fiber, op, target, indices, dims, shape,
+  return visitGlobal(fiber, op, target, indices, dims, shape, rows,
                      add ? AccessKind::Add : AccessKind::Write, visit);
 }
 
@@ -203,10 +201,15 @@ Status interpreter::readTile(Fiber &fiber, Operation *op,
   const char *base = fiber.block->getMemory().data() + tile.offset;
   elements.clear();
   elements.reserve(rows * columns);
-  for (int64_t row = 0; row < rows; ++row)
+  // Of a view, a group reads rows of the tile only.
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t inTile = row + tile.firstRow;
+    bool isInTile = inTile >= 0 && inTile < rows;
     for (int64_t column = 0; column < columns; ++column)
       elements.push_back(
-          format.read(base + tile.type.getByteOffset(row, column)));
+          isInTile ? format.read(base + tile.type.getByteOffset(inTile, column))
+                   : Scalar());
+  }
   return Status::Next;
 }
 
@@ -345,6 +348,21 @@ static Status fromShared(Fiber &fiber, const Instruction &op) {
                fragment->elements) != Status::Next)
     return Status::Failed;
   return fiber.setObject(op, fragment);
+}
+
+static Status shiftRows(Fiber &fiber, const Instruction &op) {
+  auto view = std::make_shared<SharedTile>(fiber.get<SharedTile>(op, 0));
+  view->firstRow += fiber.getInt(op, 1);
+  int64_t by = view->firstRow, count = view->type.getShape().front();
+  RowRange own = fiber.role->getOwnRows(count);
+  if (by % tile::kGroupRows || own.first + by < 0 || own.end + by > count) {
+    fiber.emitError(op.op) << "shifts rows " << own.first << " to "
+                           << own.end - 1 << " of " << count << " by " << by
+                           << "; expected rows of the tile, and a multiple of "
+                           << tile::kGroupRows;
+    return Status::Failed;
+  }
+  return fiber.setObject(op, view);
 }
 
 static Status load(Fiber &fiber, const Instruction &op) {
@@ -718,6 +736,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.load"] = inLaunch<load>;
   handlers["tile.to_shared"] = inLaunch<toShared>;
   handlers["tile.from_shared"] = inLaunch<fromShared>;
+  handlers["tile.shift_rows"] = inLaunch<shiftRows>;
   handlers["tile.store"] = inLaunch<store>;
   handlers["tile.group"] = inLaunch<group>;
   handlers["tile.of_rows"] = ofRows;

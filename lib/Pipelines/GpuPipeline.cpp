@@ -57,6 +57,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileStageStores());
     manager.addPass(tile::createTileSpecializeWarps());
     manager.addPass(tile::createTileSkipRows());
+    manager.addPass(tile::createTileSwapGroups());
     manager.addPass(tile::createTileSchedule());
     manager.addPass(tile::createTileExpandPipeline());
     manager.addPass(tile::createTileOverlapItems());

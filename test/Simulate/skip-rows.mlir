@@ -1,16 +1,19 @@
 // Warp groups that end a tile's loop as their own rows need it, in blocks that
 // compute several tiles on a machine of 2 multiprocessors: under a causal mask
 // and at the end of the queries, with as many slots as a group passes by and
-// with fewer, without and with the next tile's first product beside the last.
+// with fewer; with groups that take rows there and back; without and with the
+// next tile's first product beside the last.
 //
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --convert-attn-to-tile --canonicalize --cse -o %t.plain
 // RUN: fovea-opt %t.plain --tile-persist --canonicalize --tile-assign-layouts --tile-multibuffer --tile-stage-stores \
 // RUN:   --tile-specialize-warps --tile-skip-rows -o %t.skips
-// RUN: fovea-opt %t.skips --tile-schedule --tile-expand-pipeline -o %t.skewed
+// RUN: fovea-opt %t.skips --tile-swap-groups -o %t.swaps
+// RUN: fovea-opt %t.swaps --tile-schedule --tile-expand-pipeline -o %t.skewed
 // RUN: fovea-opt %t.skewed --canonicalize --cse -o %t.roles
 // RUN: fovea-opt %t.skewed --tile-overlap-items --canonicalize --cse -o %t.overlap
 // RUN: fovea-run %t.plain --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.skips --reference=%s --entry=causal --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.swaps --reference=%s --entry=causal --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.roles --reference=%s --entry=causal --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=causal --target=sm_90a --simulate --seeds=8 --random=1 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=few --target=sm_90a --simulate --seeds=8 --random=2 --check | FileCheck %s
@@ -26,6 +29,14 @@
 // RUN: not fovea-run %t.kept --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=KEPT
 // KEPT: error: 'tile.acquire' op waits for ever: for use {{[0-9]+}} of its ring to be released
 // KEPT: note: role "compute" warp group 0 waits here
+//
+// Faults: coordinates of other rows than those that products read, and rows
+// beyond the tile.
+// RUN: sed 's/\(tile.shift_rows %[^ ]* by\) %[^ ]*/\1 %c0/' %t.swaps > %t.unshifted
+// RUN: not fovea-run %t.unshifted --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=EARLY
+// RUN: sed 's/\(tile.shift_rows %[^ ]* by\) %[^ ]*/\1 %c64/' %t.swaps > %t.beyond
+// RUN: not fovea-run %t.beyond --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=BEYOND
+// BEYOND: error: 'tile.shift_rows' op shifts rows 128 to 191 of 192 by 64; expected rows of the tile, and a multiple of 64
 //
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED

@@ -7,6 +7,8 @@
 
 #include "CoordinateSums.h"
 
+#include "fovea/Dialect/Tile/IR/Tile.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -151,7 +153,7 @@ static int64_t countBits(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || isa<memref::DimOp>(op))
     return 48;
-  if (isa<gpu::BlockIdOp, gpu::ThreadIdOp>(op))
+  if (isa<gpu::BlockIdOp, gpu::ThreadIdOp, GroupOp>(op))
     return 32;
   if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
     return countBits(apply.getAffineMap(), apply.getMapOperands());

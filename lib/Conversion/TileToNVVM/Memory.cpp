@@ -685,6 +685,26 @@ struct ConvertWrite final : OpConversionPattern<WriteOp> {
   }
 };
 
+struct ConvertShiftRows final : OpConversionPattern<ShiftRowsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ShiftRowsOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    SharedType type = op.getTile().getType();
+    // Rows of a panel follow one another.
+    Value rowBytes =
+        getI32(rewriter, loc, type.getPanelColumns() * type.getElementBytes());
+    Value by = arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(),
+                                          adaptor.getBy().front());
+    Value bytes = arith::MulIOp::create(rewriter, loc, by, rowBytes);
+    rewriter.replaceOpWithNewOp<arith::AddIOp>(op, adaptor.getTile().front(),
+                                               bytes);
+    return success();
+  }
+};
+
 struct ConvertFromShared final : OpConversionPattern<FromSharedOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -768,6 +788,7 @@ void fovea::tile::populateMemoryPatterns(const TileTypeConverter &converter,
                                          RewritePatternSet &patterns,
                                          const RingReaders &readers) {
   patterns.add<ConvertLoad, ConvertStore, ConvertToShared, ConvertFromShared,
-               ConvertWrite>(converter, patterns.getContext());
+               ConvertShiftRows, ConvertWrite>(converter,
+                                               patterns.getContext());
   patterns.add<ConvertLoadAsync>(converter, patterns.getContext(), readers);
 }

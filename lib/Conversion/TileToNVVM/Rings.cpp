@@ -109,6 +109,17 @@ static bool isUnread(ReleaseOp op) {
   return wait && wait.getRing() == op.getRing();
 }
 
+/// Returns true if only products of warp groups read a tile, or views of it.
+static bool isReadByWgmma(Value tile) {
+  return llvm::all_of(tile.getUsers(), [](Operation *use) {
+    if (auto view = dyn_cast<ShiftRowsOp>(use))
+      return isReadByWgmma(view.getResult());
+    auto product = dyn_cast<MmaOp>(use);
+    return isa<MmaAsyncOp>(use) ||
+           (product && product.getKind() == MmaKind::Wgmma);
+  });
+}
+
 RingReaders::RingReaders(Operation *root) {
   root->walk([&](FunctionOpInterface function) {
     bool hasRoles =
@@ -148,11 +159,7 @@ RingReaders::RingReaders(Operation *root) {
       auto wait = dyn_cast<WaitOp>(user);
       if (!wait)
         continue;
-      for (Operation *use : wait.getResult().getUsers()) {
-        auto product = dyn_cast<MmaOp>(use);
-        reader.isWgmma &= isa<MmaAsyncOp>(use) ||
-                          (product && product.getKind() == MmaKind::Wgmma);
-      }
+      reader.isWgmma &= isReadByWgmma(wait.getResult());
     }
     // The waits of WGMMA are for whole warps.
     for (ReleaseOp release : releases)

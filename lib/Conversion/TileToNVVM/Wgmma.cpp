@@ -20,7 +20,6 @@ using namespace fovea::tile;
 
 namespace {
 
-constexpr int64_t kGroupRows = 64;
 constexpr int64_t kMostColumns = 256;
 
 /// One product as the instructions see it.

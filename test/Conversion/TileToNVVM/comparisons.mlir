@@ -1,7 +1,9 @@
 // RUN: fovea-opt %s --pass-pipeline='builtin.module(convert-tile-to-nvvm,gpu.module(canonicalize,cse))' | FileCheck %s
 
 #acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
+#groups = #tile.layout<128x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0, 8:16d0]>
 !acc = !tile.fragment<16x8xf32, #acc>
+!groups = !tile.fragment<128x8xf32, #groups>
 
 gpu.module @kernels {
   // All elements compare one difference of 32 bits, each with a number of its own:
@@ -68,6 +70,41 @@ gpu.module @kernels {
       tile.yield %4 : f32
     } -> !acc
     tile.store %p, %q[%c0, %c0] dims [0, 1] : !acc, memref<16x8xf32, strided<[8, 1]>>
+    gpu.return
+  }
+
+  // Rows that depend on the number of the warp group, which is small.
+
+  // CHECK-LABEL: gpu.func @groups
+  // CHECK-SAME:    %[[A:[^:]*]]: f32, %[[ROW:[^:]*]]: index, %[[COLUMN:[^:]*]]: index
+  // CHECK:         %[[BY:.*]] = arith.muli %{{.*}}, %c64 : index
+  // CHECK:         %[[FIRST:.*]] = arith.addi %[[ROW]], %[[BY]] : index
+  // CHECK-DAG:     %[[LEFT:.*]] = arith.index_cast %[[FIRST]] : index to i64
+  // CHECK-DAG:     %[[RIGHT:.*]] = arith.index_cast %[[COLUMN]] : index to i64
+  // CHECK:         llvm.intr.ssub.sat(%[[LEFT]], %[[RIGHT]])
+  // CHECK:         arith.cmpi sge, %[[DIFFERENCE:.*]], %c0_i32 : i32
+  // CHECK:         arith.cmpi sge, %[[DIFFERENCE]], %c-7_i32 : i32
+  gpu.func @groups(%a: f32, %row: index, %column: index, %q: memref<128x8xf32, strided<[8, 1]>>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    tile.roles {
+      tile.role "compute" warps 8 {
+        %group = tile.group
+        %by = arith.muli %group, %c64 : index
+        %x = tile.fill %a : !groups
+        %p = tile.map ins(%x : !groups) {
+        ^bb0(%e: f32, %i: index, %j: index):
+          %zero = arith.constant 0.0 : f32
+          %other = arith.addi %i, %by : index
+          %0 = arith.addi %row, %other : index
+          %1 = arith.addi %column, %j : index
+          %2 = arith.cmpi sge, %0, %1 : index
+          %3 = arith.select %2, %e, %zero : f32
+          tile.yield %3 : f32
+        } -> !groups
+        tile.store %p, %q[%c0, %c0] dims [0, 1] : !groups, memref<128x8xf32, strided<[8, 1]>>
+      }
+    }
     gpu.return
   }
 

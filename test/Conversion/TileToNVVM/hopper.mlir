@@ -363,7 +363,8 @@ gpu.module @kernels {
 gpu.module @groups {
   // A group counts from the role's first warp. Threads of a warp that pass by a
   // slot meet before one of them releases it: nothing else makes them wait for
-  // each other. A number for rows is the one for all of them.
+  // each other. A number for rows is the one for all of them. A view begins at
+  // other rows, of 128 bytes in a panel, and is read as the slot is.
   // CHECK-LABEL: gpu.func @groups
   // CHECK-SAME:    %{{[^:]*}}: index, %[[N:[^:]*]]: index
   // CHECK: %[[WARP:.*]] = nvvm.shfl.sync
@@ -371,17 +372,25 @@ gpu.module @groups {
   // CHECK: %[[FIRST:.*]] = arith.subi %[[WARP]], %c4_i32
   // CHECK: %[[GROUP32:.*]] = arith.shrui %[[FIRST]], %c2_i32
   // CHECK: %[[GROUP:.*]] = arith.index_cast %[[GROUP32]] : i32 to index
+  // CHECK: %[[BY:.*]] = arith.muli %[[GROUP]], %c64
+  // CHECK: %[[BY32:.*]] = arith.index_cast %[[BY]] : index to i32
+  // CHECK: %[[BYTES:.*]] = arith.muli %[[BY32]], %c128_i32
+  // CHECK: %[[VIEW:.*]] = arith.addi %{{.*}}, %[[BYTES]] : i32
   // CHECK: scf.for %{{.*}} = %c0 to %[[GROUP]]
-  // CHECK:   wgmma.mma_async
+  // CHECK:   %[[ROWS:.*]] = arith.addi %[[VIEW]], %{{.*}} : i32
+  // CHECK:   wgmma.mma_async{{.*}} %[[ROWS]]
   // CHECK-NOT: nvvm.bar.warp.sync
   // CHECK:   mbarrier.arrive
   // CHECK: scf.for %{{.*}} = %[[GROUP]] to %[[N]]
   // CHECK:   mbarrier.try_wait
   // CHECK:   nvvm.bar.warp.sync
   // CHECK:   mbarrier.arrive
+  // CHECK-NOT: nvvm.bar.warp.sync
+  // CHECK: mbarrier.arrive
   gpu.func @groups(%Q: !qmap, %K: !kmap, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
     %qs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 81920 : i64} : !one
     %ks = tile.ring {tile.shared_offset = 32768 : i64, tile.barrier_offset = 81936 : i64} : !ring
     tile.roles {
@@ -396,13 +405,15 @@ gpu.module @groups {
       tile.role "compute" warps 8 registers 240 {
         %q = tile.wait %qs[%c0] : !one
         %group = tile.group
+        %by = arith.muli %group, %c64 : index
+        %view = tile.shift_rows %q by %by : !q
         %all = tile.of_rows %n rows 128 {
         ^bb0(%first: index, %last: index):
           tile.yield %last : index
         } : index
         scf.for %i = %c0 to %group step %c1 {
           %k = tile.wait %ks[%i] : !ring
-          %t = tile.mma_async wgmma %q, %k transpose_b : !q, !k -> !tile.token<!s>
+          %t = tile.mma_async wgmma %view, %k transpose_b : !q, !k -> !tile.token<!s>
           %s = tile.wait_mma %t : !tile.token<!s>
           tile.release %ks[%i] : !ring
         }

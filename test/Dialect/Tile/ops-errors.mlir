@@ -621,6 +621,14 @@ func.func @mma_integers(%a: !tile.shared<64x16xi8>, %b: !tile.shared<16x8xi8>) {
 
 // -----
 
+func.func @shift_rows_type(%t: !tile.shared<128x64xf16>, %by: index) {
+  // expected-error@+1 {{failed to verify that all of {tile, result} have same type}}
+  %a = "tile.shift_rows"(%t, %by) : (!tile.shared<128x64xf16>, index) -> !tile.shared<64x64xf16>
+  return
+}
+
+// -----
+
 func.func @mma_inner(%a: !tile.shared<64x16xf16>, %b: !tile.shared<32x8xf16>) {
   // expected-error@+1 {{expected both operands to have one inner size, got 16 and 32}}
   %s = tile.mma %a, %b : !tile.shared<64x16xf16>, !tile.shared<32x8xf16> -> !tile.fragment<64x8xf32>

@@ -114,6 +114,8 @@ func.func @slots(%o: memref<?x?xf32>, %n: index, %x: bf16) {
     %f = tile.fill %x : !tile.fragment<128x64xbf16>
     // CHECK: tile.to_shared %{{.*}} transposed slot %{{.*}} of 2 : !tile.fragment<128x64xbf16> -> !tile.shared<64x128xbf16, swizzle = 128>
     %t = tile.to_shared %f transposed slot %n of 2 : !tile.fragment<128x64xbf16> -> !tile.shared<64x128xbf16, swizzle = 128>
+    // CHECK: tile.shift_rows %{{.*}} by %{{.*}} : !tile.shared<64x128xbf16, swizzle = 128>
+    %same = tile.shift_rows %t by %n : !tile.shared<64x128xbf16, swizzle = 128>
     // CHECK: tile.from_shared %{{.*}} : !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<64x128xbf16>
     %g = tile.from_shared %t : !tile.shared<64x128xbf16, swizzle = 128> -> !tile.fragment<64x128xbf16>
     // CHECK: tile.mma %{{.*}}, %{{.*}} inner [0, 32] :

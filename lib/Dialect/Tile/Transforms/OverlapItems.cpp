@@ -93,7 +93,8 @@ private:
   /// behind it.
   SmallVector<Operation *> head, middle, tail;
   /// Around the guard: pure ops that the head and the guard's condition need;
-  /// waits for tiles that all products of an item read; other ops in front;
+  /// waits for tiles that all products of an item read, with views of these;
+  /// other ops in front;
   /// ops behind the guard that do not need the last product, and those that
   /// come after it.
   SmallVector<Operation *> numbers, waits, others, early, late;
@@ -193,10 +194,10 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
              "steps";
 
   for (Operation *op : getSlice(needed, items.getBody())) {
-    if (isMemoryEffectFree(op) && op != guard)
-      numbers.push_back(op);
-    else if (isa<WaitOp>(op))
+    if (isa<WaitOp, ShiftRowsOp>(op))
       waits.push_back(op);
+    else if (isMemoryEffectFree(op) && op != guard)
+      numbers.push_back(op);
     else
       return "needs more than numbers and tiles for its first product";
   }

@@ -8,6 +8,7 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "Indices.h"
+#include "OwnRows.h"
 
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Support/DebugLog.h"
@@ -36,10 +37,7 @@ struct SkipRows : fovea::tile::impl::TileSkipRowsBase<SkipRows> {
 /// A role whose warp groups own a tile's rows, one group after another.
 class SplitRole {
 public:
-  SplitRole(RoleOp role, int64_t rows) : role(role), rows(rows) {}
-
-  /// Returns the reason for which groups do not own rows; nullopt if they do.
-  std::optional<StringRef> analyze();
+  explicit SplitRole(RoleOp role) : role(role) {}
 
   /// Replaces a number for all rows by the one for the group's own.
   void rewrite(OfRowsOp ofRows);
@@ -49,7 +47,6 @@ private:
   ValueRange getOwnRows();
 
   RoleOp role;
-  int64_t rows;
   SmallVector<Value> ownRows;
 };
 
@@ -83,37 +80,6 @@ private:
 //===----------------------------------------------------------------------===//
 // Roles
 //===----------------------------------------------------------------------===//
-
-/// The rows of the shares of a warp, and of a warp group, of a `wgmma` product.
-static constexpr int64_t kWarpRows = 16;
-static constexpr int64_t kGroupRows = kWarpRows * kGroupWarps;
-
-std::optional<StringRef> SplitRole::analyze() {
-  if (static_cast<int64_t>(role.getWarps()) < 2 * kGroupWarps)
-    return "has one warp group";
-  if (rows != kWarpRows * static_cast<int64_t>(role.getWarps()))
-    return "has not 16 rows for each warp";
-  std::optional<StringRef> reason;
-  role.walk([&](Operation *op) {
-    if (isa<ToSharedOp, FromSharedOp, TakeTurnOp, PassTurnOp>(op))
-      reason = "exchanges rows among its groups";
-    auto product = dyn_cast<MmaOp>(op);
-    if (product && product.getKind() != MmaKind::Wgmma)
-      reason = "has other products than wgmma";
-    auto map = dyn_cast<MapOp>(op);
-    if (map && !isMemoryEffectFree(map) &&
-        !hasSingleEffect<MemoryEffects::Read>(map))
-      reason = "writes memory in a map";
-    auto number = dyn_cast<OfRowsOp>(op);
-    if (number && static_cast<int64_t>(number.getRows()) != rows)
-      reason = "has numbers for other rows";
-    for (Type type : op->getResultTypes())
-      if (auto fragment = dyn_cast<FragmentType>(type);
-          fragment && fragment.getShape().front() != rows)
-        reason = "has fragments of other rows";
-  });
-  return reason;
-}
 
 ValueRange SplitRole::getOwnRows() {
   if (ownRows.empty()) {
@@ -229,8 +195,9 @@ void SkipRows::runOnOperation() {
     role.walk([&](OfRowsOp op) { numbers.push_back(op); });
     if (numbers.empty() || role.getSingle())
       return;
-    SplitRole split(role, numbers.front().getRows());
-    if (std::optional<StringRef> reason = split.analyze()) {
+    SplitRole split(role);
+    if (std::optional<StringRef> reason =
+            findSharedRows(role, numbers.front().getRows())) {
       LDBG() << "role at " << role.getLoc() << " stays: it " << *reason;
       return;
     }

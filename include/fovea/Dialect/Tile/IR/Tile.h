@@ -40,6 +40,8 @@ struct Digit {
 using machine::kGroupWarps;
 using machine::kWarpSize;
 
+/// The rows of one `wgmma` instruction, by one warp group.
+inline constexpr int64_t kGroupRows = 64;
 /// Rows after which a swizzle repeats.
 inline constexpr int64_t kSwizzledRows = 8;
 

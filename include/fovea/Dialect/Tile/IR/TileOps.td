@@ -313,11 +313,13 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
   let summary = "Writes a tile to global memory";
   let description = [{
     Stores like `tile.load` loads; elements beyond the memref's sizes are not
-    written. Where `valid` is given, only the first `valid` elements of the
-    tile's dimension 0 are written. With `add`, floats are added to the elements
-    in memory, each as one atomic operation, in any order, also by several
-    blocks (`red.global.add`, PTX ISA 9.7.13.6); the launch must not read or
-    write such an element in any other way.
+    written. Warp groups that run apart (`tile.group`) may have indices of their
+    own, which may be negative if the rows that the group owns have no negative
+    place. Where `valid` is given, only the first `valid` elements of the tile's
+    dimension 0 are written. With `add`, floats are added to the elements in
+    memory, each as one atomic operation, in any order, also by several blocks
+    (`red.global.add`, PTX ISA 9.7.13.6); the launch must not read or write such
+    an element in any other way.
   }];
   let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
@@ -393,6 +395,29 @@ def FromSharedOp : Tile_Op<"from_shared", [
     $source attr-dict `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
+}
+
+def ShiftRowsOp : Tile_Op<"shift_rows", [Pure,
+    AllTypesMatch<["tile", "result"]>]> {
+  let summary = "A tile in shared memory, as seen from other rows";
+  let description = [{
+    Row `r` of the result is row `r + by` of the tile, whose memory it is. The
+    distance may differ between warp groups that run apart (`tile.group`): each
+    reads and writes the rows that it owns of the result, all of which are rows
+    of the tile. It is a multiple of 64, so that instructions find rows in the
+    order that they expect.
+
+    ```mlir
+    // Of a tile of 128 rows, each of two groups takes the rows of the other.
+    %g = tile.group
+    %n = arith.muli %g, %c-128 : index
+    %by = arith.addi %n, %c64 : index
+    %other = tile.shift_rows %q by %by : !tile.shared<128x64xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_AnyShared:$tile, Index:$by);
+  let results = (outs Tile_AnyShared:$result);
+  let assemblyFormat = "$tile `by` $by attr-dict `:` qualified(type($tile))";
 }
 
 def StoreAsyncOp : Tile_Op<"store_async", [

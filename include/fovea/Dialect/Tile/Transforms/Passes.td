@@ -289,6 +289,35 @@ def TileSkipRows : Pass<"tile-skip-rows"> {
   ];
 }
 
+def TileSwapGroups : Pass<"tile-swap-groups"> {
+  let summary = "Deals a tile's rows to warp groups there and back";
+  let description = [{
+    Where warp groups end a tile's loop as their own rows need it
+    (`--tile-skip-rows`), it is always the first group that has less to do under
+    a causal mask: it runs ahead of the others as far as the slots of its rings
+    let it, and waits for them then. In a role that computes one tile after
+    another, in rounds of blocks, the pass gives group `g` of `n` the rows of
+    group `n - 1 - g` in every other round, so that after two rounds all have
+    had as much to do.
+
+    Fragments stay where they are; what they hold is from other rows of the
+    tile: those that products read in shared memory, and those that results go
+    to (`tile.shift_rows`), the rows of coordinates and of stores, and the
+    numbers that depend on a group's own rows.
+
+    A role stays unchanged if its groups do not run apart, if it has no loop in
+    steps of one around the loops with its products, or if its fragments are
+    loaded from memory directly.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect"
+  ];
+  let statistics = [
+    Statistic<"numSwapped", "num-swapped",
+              "Number of roles whose groups take rows there and back">
+  ];
+}
+
 def TileSchedule : Pass<"tile-schedule"> {
   let summary = "Chooses how products and other work of a loop overlap";
   let description = [{

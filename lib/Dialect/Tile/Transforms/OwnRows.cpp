@@ -1,0 +1,39 @@
+//===- OwnRows.cpp - Rows that warp groups own ----------------------------===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OwnRows.h"
+
+using namespace mlir;
+using namespace fovea::tile;
+
+std::optional<StringRef> fovea::tile::findSharedRows(RoleOp role,
+                                                     int64_t rows) {
+  if (static_cast<int64_t>(role.getWarps()) < 2 * kGroupWarps)
+    return "has one warp group";
+  if (rows != kWarpRows * static_cast<int64_t>(role.getWarps()))
+    return "has not 16 rows for each warp";
+  std::optional<StringRef> reason;
+  role.walk([&](Operation *op) {
+    if (isa<ToSharedOp, FromSharedOp, TakeTurnOp, PassTurnOp>(op))
+      reason = "exchanges rows among its groups";
+    auto product = dyn_cast<MmaOp>(op);
+    if (product && product.getKind() != MmaKind::Wgmma)
+      reason = "has other products than wgmma";
+    auto map = dyn_cast<MapOp>(op);
+    if (map && !isMemoryEffectFree(map) &&
+        !hasSingleEffect<MemoryEffects::Read>(map))
+      reason = "writes memory in a map";
+    auto number = dyn_cast<OfRowsOp>(op);
+    if (number && static_cast<int64_t>(number.getRows()) != rows)
+      reason = "has numbers for other rows";
+    for (Type type : op->getResultTypes())
+      if (auto fragment = dyn_cast<FragmentType>(type);
+          fragment && fragment.getShape().front() != rows)
+        reason = "has fragments of other rows";
+  });
+  return reason;
+}
