@@ -29,6 +29,10 @@ using namespace fovea::tile;
 /// The largest head dim whose accumulator fits the registers.
 static constexpr int64_t kLargestHeadDim = 256;
 
+/// The most ops that warp groups compute in each step to know whether their own
+/// rows need the mask: fewer than applying it takes.
+static constexpr size_t kMostOps = 32;
+
 /// A bound of dimension 2 of `tile`, as a multiple of `multiple`.
 static std::optional<int64_t> getPaddedBound(Value tile, int64_t multiple) {
   FailureOr<int64_t> bound = ValueBoundsConstraintSet::computeConstantBound(
@@ -312,7 +316,8 @@ LogicalResult AttentionBuilder::convertYield(Operation *terminator) {
 
 FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
                                              OnlineAttentionOp pass,
-                                             OfRowsFn emit) {
+                                             OfRowsFn emit,
+                                             std::optional<size_t> mostOps) {
   Value mapped = mapping.lookupOrDefault(whole);
   bool hasGroups = static_cast<int64_t>(launch.getWarps()) >= 2 * kGroupWarps;
   if (pass.getAt().empty() || !hasGroups)
@@ -336,14 +341,15 @@ FailureOr<Value> AttentionBuilder::getOfRows(Operation *place, Value whole,
   bool reads =
       ofRows->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
+  bool isLong = mostOps && body->getOperations().size() > *mostOps;
   IRMapping values(mapping);
   FailureOr<Operation *> converted = nullptr;
-  if (!reads)
+  if (!reads && !isLong)
     converted = cloneScalar(rewriter, *ofRows, values);
   rewriter.eraseOp(ofRows);
   if (failed(converted))
     return failure();
-  return reads ? mapped : cast<OfRowsOp>(*converted).getResult();
+  return reads || isLong ? mapped : cast<OfRowsOp>(*converted).getResult();
 }
 
 MaskBox AttentionBuilder::getBox(IndexMath &index, OnlineAttentionOp pass,
@@ -398,7 +404,7 @@ FailureOr<Value> AttentionBuilder::getPartial(OnlineAttentionOp op) {
                ? partial
                : index.logicalAnd(op.getPartial(), partial);
   };
-  return getOfRows(op, op.getPartial(), op, emit);
+  return getOfRows(op, op.getPartial(), op, emit, kMostOps);
 }
 
 LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
@@ -481,13 +487,12 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
 
   KeyStep step;
   step.op = op;
+  FailureOr<Value> partial = Value();
+  if (op.getPartial() && failed(partial = getPartial(op)))
+    return failure();
   step.tile = getScoreTile(op, *queryView, *keyView);
-  if (op.getPartial()) {
-    FailureOr<Value> partial = getPartial(op);
-    if (failed(partial))
-      return failure();
+  if (*partial)
     step.tile.partial = *partial;
-  }
   // Absent keys may be anything, but may also be nowhere. Absent values, which
   // a masked probability, 0, is multiplied by, become zeros.
   SmallVector<Value> rows =

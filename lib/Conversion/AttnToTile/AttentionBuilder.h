@@ -48,11 +48,12 @@ private:
                                                          const RowsOfTile &)>;
   /// Returns what `whole` becomes, with what `emit` computes for a part of the
   /// rows of the pass's tile. The ops are emitted in front of `place`, which is
-  /// about to be converted.
-  mlir::FailureOr<mlir::Value> getOfRows(mlir::Operation *place,
-                                         mlir::Value whole,
-                                         attn::OnlineAttentionOp pass,
-                                         OfRowsFn emit);
+  /// about to be converted. If they are more than `mostOps`, a part of the rows
+  /// has what the whole has.
+  mlir::FailureOr<mlir::Value>
+  getOfRows(mlir::Operation *place, mlir::Value whole,
+            attn::OnlineAttentionOp pass, OfRowsFn emit,
+            std::optional<size_t> mostOps = std::nullopt);
   /// Returns the end of a loop over keys: the mask, or the end of the queries,
   /// may leave some rows fewer keys.
   mlir::FailureOr<mlir::Value> getEnd(mlir::scf::ForOp op);

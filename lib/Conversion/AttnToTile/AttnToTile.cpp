@@ -7,7 +7,6 @@
 
 #include "AttentionBuilder.h"
 #include "BackwardBuilder.h"
-#include "NarrowIndices.h"
 #include "Positions.h"
 
 #include "fovea/Conversion/Passes.h"
@@ -43,10 +42,8 @@ struct AttnToTile final : impl::AttnToTileBase<AttnToTile> {
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](Operation *op) {
       if (isa<attn::OnlineAttentionOp, attn::OnlineBackwardOp>(op))
-        for (Region &region : op->getRegions()) {
+        for (Region &region : op->getRegions())
           convertPositionsWhole(rewriter, region);
-          narrowIndices(rewriter, region);
-        }
     });
     for (scf::ForallOp loop : loops) {
       AttentionBuilder builder(rewriter, loop);

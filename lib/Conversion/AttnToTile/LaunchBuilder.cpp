@@ -8,6 +8,7 @@
 #include "LaunchBuilder.h"
 
 #include "BlockId.h"
+#include "NarrowIndices.h"
 
 #include "fovea/Analysis/IndexMath.h"
 
@@ -71,6 +72,8 @@ PerCoordinate<Value> LaunchBuilder::getPlace(ValueRange at) {
 template <typename OpTy>
 ScoreTile LaunchBuilder::getScoreTile(OpTy op, const TileView &query,
                                       const TileView &key) {
+  for (Region &region : op->getRegions())
+    narrowIndices(rewriter, region);
   IndexMath index(rewriter, loc);
   ScoreTile tile;
   tile.at = getPlace(op.getAt());

@@ -66,6 +66,7 @@ protected:
   attn::PerCoordinate<mlir::Value> getPlace(mlir::ValueRange at);
   /// Returns the tile of scores of `op`, an `attn.online_attention` or an
   /// `attn.online_backward`, whose operands `query` and `key` are the views of.
+  /// Narrows its regions, which are to be emitted.
   /// A region of it that cannot be emitted sets the reason of the failure.
   template <typename OpTy>
   ScoreTile getScoreTile(OpTy op, const TileView &query, const TileView &key);

@@ -52,7 +52,7 @@ static CmpIPredicate swapSides(CmpIPredicate predicate) {
 }
 
 /// Writes `max(a, b) < c` as `a < c and b < c`, and so on.
-static void splitExtremes(IRRewriter &rewriter, Block &block) {
+static void splitExtremes(RewriterBase &rewriter, Block &block) {
   SmallVector<arith::CmpIOp> comparisons(block.getOps<arith::CmpIOp>());
   while (!comparisons.empty()) {
     arith::CmpIOp op = comparisons.pop_back_val();
@@ -97,7 +97,7 @@ static void splitExtremes(IRRewriter &rewriter, Block &block) {
 namespace {
 class IndexNarrower {
 public:
-  IndexNarrower(IRRewriter &rewriter, Block &block);
+  IndexNarrower(RewriterBase &rewriter, Block &block);
 
   void run();
 
@@ -125,7 +125,7 @@ private:
   void compareRemainders(arith::CmpIOp op);
   Value createSum(Operation *user, const Side &side, bool isNegated);
 
-  IRRewriter &rewriter;
+  RewriterBase &rewriter;
   Block &block;
   /// Values that depend on the query or on the key.
   llvm::SmallDenseSet<Value> ofQueries, ofKeys;
@@ -137,7 +137,7 @@ private:
 /// Returns true for types that take two registers.
 static bool isWide(Type type) { return type.isIndex() || type.isInteger(64); }
 
-IndexNarrower::IndexNarrower(IRRewriter &rewriter, Block &block)
+IndexNarrower::IndexNarrower(RewriterBase &rewriter, Block &block)
     : rewriter(rewriter), block(block) {
   // The coordinates come last: batch, head, query, key.
   ValueRange coordinates = block.getArguments().take_back(4);
@@ -543,9 +543,10 @@ void IndexNarrower::run() {
   }
 }
 
-void fovea::narrowIndices(IRRewriter &rewriter, Region &region) {
+void fovea::narrowIndices(RewriterBase &rewriter, Region &region) {
   if (region.empty())
     return;
+  OpBuilder::InsertionGuard guard(rewriter);
   Block &block = region.front();
   splitExtremes(rewriter, block);
   IndexNarrower(rewriter, block).run();

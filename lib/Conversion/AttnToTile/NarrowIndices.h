@@ -24,7 +24,7 @@ namespace fovea {
 ///
 /// Comparisons of sums of coordinates, and indices that are such sums, are left
 /// as they are: elements share these as differences.
-void narrowIndices(mlir::IRRewriter &rewriter, mlir::Region &region);
+void narrowIndices(mlir::RewriterBase &rewriter, mlir::Region &region);
 
 } // namespace fovea
 

@@ -67,17 +67,21 @@ func.func @documents(%q: tensor<2x4x?x16xf32>, %ids: tensor<2x?xi32>) -> tensor<
 // -----
 
 // A test without tables, of a window and keys at the beginning. What an accepted
-// tile computes from its place is computed from the list's.
+// tile computes from its place is computed from the list's, but whether the mask
+// keeps all of it is in the list.
 
 // CHECK-LABEL: func @first_keys
 // CHECK:       %[[LISTS:.*]]:2 = scf.forall (%{{.*}}, %{{.*}}) in (%{{.*}}, %{{.*}}) shared_outs({{.*}}) -> (tensor<?x?xi32>, tensor<?x?xi32>) {
 // CHECK:       scf.forall (%{{.*}}, %{{.*}}, %[[I:.*]]) = (0, 0, 0)
 // CHECK:         scf.for %[[K:.*]] = %c0 to %{{.*}} step %c1{{ }}
 // CHECK-NOT:       scf.if
-// CHECK:           %[[J32:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
-// CHECK:           %[[J:.*]] = arith.index_castui %[[J32]] : i32 to index
+// CHECK:           %[[E32:.*]] = tensor.extract %[[LISTS]]#0[%{{.*}}, %[[K]]]
+// CHECK:           %[[E:.*]] = arith.index_castui %[[E32]] : i32 to index
+// CHECK:           %[[J:.*]] = arith.shrui %[[E]], %c1
+// CHECK:           %[[SET:.*]] = arith.andi %[[E]], %c1
 // CHECK:           affine.min {{.*}}(%[[J]])
-// CHECK:           attn.online_attention
+// CHECK:           %[[PARTIAL:.*]] = arith.cmpi ne, %[[SET]], %c1
+// CHECK:           attn.online_attention {{.*}} partial(%[[PARTIAL]])
 func.func @first_keys(%q: tensor<2x4x?x16xf32>) -> tensor<2x4x?x16xf32> {
   %o = attn.attention %q, %q, %q scale(0.25)
     mask {

@@ -57,6 +57,12 @@ private:
   void createLists(RewriterBase &rewriter);
   void emitEntry(OpBuilder &builder, Location loc, ValueRange arguments);
 
+  /// Returns the type of numbers in lists: 32 bits, which a kernel knows to be
+  /// small, where places of less than 30 have room in them beside the flags.
+  Type getNumberType() {
+    return IntegerType::get(loop.getContext(), flags.size() <= 2 ? 32 : 64);
+  }
+
   scf::ForOp loop;
   scf::IfOp branch;
   scf::ForallOp forall;
@@ -64,7 +70,7 @@ private:
   /// needs, and the dimensions of the parallel loop that they depend on.
   SetVector<Operation *> slice;
   SetVector<int64_t> dims;
-  /// Values of the tests that an accepted tile uses; booleans.
+  /// Booleans that an accepted tile uses, which need not be computed again.
   SmallVector<Value> flags;
   /// The dimension of a tensor that the loop steps through.
   Value tensor;
@@ -122,11 +128,14 @@ bool TestedLoop::collectTests() {
   SetVector<Value> used;
   getUsedValuesDefinedAbove(branch.getThenRegion(), used);
   for (Value value : used) {
-    if (!readsTensor(value, loop))
-      continue;
-    if (!value.getType().isInteger(1) || !collect(value))
+    Operation *op = value.getDefiningOp();
+    bool isTest = value.getType().isInteger(1) && op &&
+                  op->getBlock() == loop.getBody() && op != branch &&
+                  collect(value);
+    if (isTest)
+      flags.push_back(value);
+    else if (readsTensor(value, loop))
       return false;
-    flags.push_back(value);
   }
   return true;
 }
@@ -284,8 +293,8 @@ void TestedLoop::emitEntry(OpBuilder &builder, Location loc,
     offset.push_back(index);
     Value slice =
         tensor::ExtractSliceOp::create(builder, loc, out, offset, ones, ones);
-    Value narrow = arith::IndexCastUIOp::create(
-        builder, loc, builder.getI32Type(), math.materialize(value));
+    Value narrow = arith::IndexCastUIOp::create(builder, loc, getNumberType(),
+                                                math.materialize(value));
     slices.push_back(
         tensor::InsertOp::create(builder, loc, narrow, slice, zeros));
   };
@@ -316,10 +325,7 @@ void TestedLoop::createLists(RewriterBase &rewriter) {
                    getAsOpFoldResult(loop.getStep())),
       math.constant(1));
   shape.push_back(room);
-  // Half as many bytes as indices have, and numbers that a kernel knows to be
-  // small.
-  Value memory =
-      tensor::EmptyOp::create(rewriter, loc, shape, rewriter.getI32Type());
+  Value memory = tensor::EmptyOp::create(rewriter, loc, shape, getNumberType());
   auto made = scf::ForallOp::create(
       rewriter, loc, shape, ValueRange{memory, memory},
       /*mapping=*/std::nullopt,
