@@ -8,7 +8,7 @@ installed, and PyTorch's scaled_dot_product_attention, in one process.
                              [--heads 32] [--kv-heads 8] [--queries 1]
                              [--dim 128] [--dtype bf16] [--rounds 5]
                              [--schedule 64x128/4/2/exact/16 ...]
-                             [--pages 16 64 ... [--skew] [--append]]
+                             [--pages 16 64 ... [--skew] [--append] [--small]]
 
 A cell is batch x keys. Every kernel is captured into a CUDA graph of several
 calls, each of other keys and values, 160 MB at least in all, so that none are in
@@ -23,9 +23,12 @@ head.
 With `--pages`, keys and values are a cache, as `flash_attn_with_kvcache` takes it,
 with a length for each sequence: contiguous, in the first rows, and in pages of these
 sizes, which are in no order. FlashAttention-3 has the same caches and tables. The
-column of ratios is the time of Fovea's contiguous cache to that of the row. With `--skew`, lengths fall as in Zipf's law, and their mean is a quarter of
+column of ratios is the time of Fovea's contiguous cache to that of the row, and that
+of bandwidths counts the bytes of the row's own cache. With `--skew`, lengths fall as in Zipf's law, and their mean is a quarter of
 the cell's; bandwidths count keys and values of these lengths. With `--append`, calls
 write the keys and values of the queries to the cache, and rotate them, by no angle.
+With `--small`, there are also caches of float8_e4m3fn of Fovea, without appending.
+`--pages 0` has contiguous caches alone.
 """
 
 import argparse
@@ -99,6 +102,8 @@ class Cache:
     def __init__(self, rows, page, lengths, added=0):
         self.lengths = lengths - added
         self.new = {}
+        self.bytes = sum(x.element_size() for x in rows) * (
+            int(lengths.sum()) * rows[0].shape[1] * rows[0].shape[3])
         if added:
             batch, _, keys, dim = rows[0].shape
             places = self.lengths[:, None] + torch.arange(added, device="cuda")
@@ -122,6 +127,12 @@ class Cache:
             part = torch.empty_like(x)
             part[order] = x
             self.parts.append(part)
+
+    def round(self):
+        """Makes keys and values floats of 8 bits."""
+        self.parts = [x.to(torch.float8_e4m3fn) for x in self.parts]
+        self.bytes //= 2
+        return self
 
     def attend(self, call, q):
         """Calls `call`, which has FlashAttention-3's arguments."""
@@ -147,41 +158,51 @@ def compare_pages(options, cell):
     lengths = get_lengths(options, batch, keys)
     row = 2 * options.kv_heads * options.dim * 2
     size = int(lengths.sum()) * row
-    count = max(2, math.ceil(COLD_BYTES / size))
 
     def random(heads, length):
         return torch.randn((batch, heads, length, options.dim), device="cuda",
                            dtype=DTYPES[options.dtype])
 
     q = random(options.heads, options.queries)
-    calls = [("fovea", fovea.flash_attn_with_kvcache)]
+    calls = [("fovea", fovea.flash_attn_with_kvcache, False)]
+    if options.small:
+        calls.append(("8 bits", fovea.flash_attn_with_kvcache, True))
     if flash_attn_with_kvcache:
-        calls.append(("FlashAttention-3", flash_attn_with_kvcache))
+        calls.append(("FlashAttention-3", flash_attn_with_kvcache, False))
     graphs = []
-    for page in (0, *options.pages):
-        rows = [(random(options.kv_heads, keys), random(options.kv_heads, keys))
-                for _ in range(count)]
-        caches = [Cache(pair, page, lengths,
-                        options.queries if options.append else 0)
-                  for pair in rows]
-        for name, call in calls:
+    for page in dict.fromkeys((0, *options.pages)):
+        for name, call, is_small in calls:
             label = f"{name}, " + (f"pages of {page}" if page else "contiguous")
+            count = max(2, math.ceil(COLD_BYTES / size) * (1 + is_small))
+            caches = []
+            for _ in range(count):
+                rows = random(options.kv_heads, keys), random(options.kv_heads, keys)
+                cache = Cache(rows, page, lengths,
+                              options.queries if options.append else 0)
+                if is_small:
+                    cache.round()
+                    rows = [x.to(torch.float8_e4m3fn).to(x.dtype) for x in rows]
+                if not caches:
+                    first = rows
+                caches.append(cache)
+            del rows
             try:
-                error = reference_error(caches[0].attend(call, q), q, *rows[0],
+                error = reference_error(caches[0].attend(call, q), q, *first,
                                         lengths)
                 graphs.append((label, error, capture(
                     lambda q, cache, _, call=call: cache.attend(call, q), q,
                     [(cache, None) for cache in caches]), caches))
             except RuntimeError as refusal:
                 print(f"  {label}: {str(refusal).splitlines()[0]}")
-        del rows
-    rounds = [[seconds(graph, count) for _, _, graph, _ in graphs]
+            del first, caches
+    rounds = [[seconds(graph, len(caches)) for _, _, graph, caches in graphs]
               for _ in range(options.rounds)]
     times = [statistics.median(column) for column in zip(*rounds)]
     print(f"batch {batch}, {'at most ' if options.skew else ''}{keys} keys: "
           f"{size / 1e6:.0f} MB")
-    for (label, error, _, _), time in zip(graphs, times):
-        print(f"  {label:34}{time * 1e6:9.1f} us{size / time / 1e12:7.2f} TB/s"
+    for (label, error, _, caches), time in zip(graphs, times):
+        print(f"  {label:34}{time * 1e6:9.1f} us"
+              f"{caches[0].bytes / time / 1e12:7.2f} TB/s"
               f"{times[0] / time:7.2f}{error:10.1e}", flush=True)
 
 
@@ -260,7 +281,10 @@ def main():
     parser.add_argument("--pages", nargs="+", type=int, default=[])
     parser.add_argument("--skew", action="store_true")
     parser.add_argument("--append", action="store_true")
+    parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
+    if options.small and options.append:
+        parser.error("--small: expected no --append")
 
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN "
           f"{torch.backends.cudnn.version()}, FlashAttention-3 "

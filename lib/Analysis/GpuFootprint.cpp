@@ -43,14 +43,17 @@ static GpuFootprint getThreads(ScheduleAttr schedule,
   int64_t copyThreads = target.getGpuArch().hasBulkCopies
                             ? machine::kGroupWarps * machine::kWarpSize
                             : 0;
-  footprint.threads = threads + copyThreads;
+  int64_t wideners = schedule.getWiden();
+  footprint.threads = threads + copyThreads + wideners * machine::kWarpSize;
   int64_t registers = target.getRegistersPerCore();
+  footprint.startRegisters =
+      machine::getEqualShare(registers, footprint.threads);
   footprint.registerLimit =
-      std::min(machine::kMostRoleRegisters,
-               machine::getEqualShare(registers, footprint.threads));
+      std::min(machine::kMostRoleRegisters, footprint.startRegisters);
   if (copyThreads)
-    if (auto dealt = machine::dealRegisters(registers, warps))
+    if (auto dealt = machine::dealRegisters(registers, warps, wideners))
       footprint.registerLimit = dealt->compute;
+  footprint.takesCore = wideners > 0;
   return footprint;
 }
 
@@ -68,11 +71,22 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
       bytes == 2 && queries == 16 * schedule.getWarps() &&
       WarpGrid{schedule.getWarps(), 1}.canUseWgmma(target.getGpuArch(), keys,
                                                    /*panel=*/0);
+  auto getTiles = [&](int64_t stages, int64_t bytes) {
+    return stages * (passes * getSharedBytes(keys, headDim, bytes) +
+                     getSharedBytes(keys, valueDim, bytes));
+  };
+  int64_t tiles = getTiles(schedule.getStages(), bytes);
+  if (schedule.getWiden())
+    tiles = getTiles(schedule.getStages(), /*bytes=*/1) +
+            getTiles(std::min(schedule.getStages(), kWidenedSlots), bytes);
   footprint.sharedBytes =
-      getSharedBytes(queries, headDim, bytes) +
-      schedule.getStages() * (passes * getSharedBytes(keys, headDim, bytes) +
-                              getSharedBytes(keys, valueDim, bytes)) +
-      kSharedAlignment;
+      getSharedBytes(queries, headDim, bytes) + tiles + kSharedAlignment;
+
+  // A thread has half of the columns of a row of an instruction's result.
+  constexpr int64_t kProductOperands = 30;
+  if (footprint.usesWgmma)
+    footprint.productRegisters =
+        std::max(keys, valueDim) / 2 + kProductOperands;
 
   int64_t threads = schedule.getWarps() * machine::kWarpSize;
   // Words of a thread for each element of a row of scores or outputs.

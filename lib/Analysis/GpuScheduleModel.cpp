@@ -9,6 +9,7 @@
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/GpuFootprint.h"
+#include "fovea/Analysis/Widening.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -119,6 +120,8 @@ struct StepModel {
 /// Returns the number of blocks that a multiprocessor runs at once.
 static int64_t getResidentBlocks(const GpuFootprint &footprint,
                                  machine::TargetAttr target) {
+  if (footprint.takesCore)
+    return 1;
   return std::max<int64_t>(
       1, std::min({target.getSharedMemory() /
                        (footprint.sharedBytes + machine::kReservedSharedMemory),
@@ -170,6 +173,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kCrowded = 1.05;
   // The factor of a step's time in a persistent block, by the number of groups.
   constexpr double kPersistent[] = {1.0, 1.0, 1.05, 1.02};
+  // Instructions to widen a number: conversions of pairs, reads and writes.
+  constexpr double kWidenOps = 2.25;
   // The share of the peak rate that products by FMA, and by tensor cores,
   // reach.
   constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.9;
@@ -206,7 +211,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double softmax = queries * keys * model.softmaxOps / lanes + region;
   double rescale = isStale ? 0 : queries * double(shape.valueDim) / lanes;
 
-  double copies = keys * features * double(shape.elementBytes) *
+  double storedBytes = schedule.getWiden() ? 1 : double(shape.elementBytes);
+  double copies = keys * features * storedBytes *
                   double(target.getCores()) /
                   (kNearSpeedup * double(target.getBandwidth()) * 1e6);
 
@@ -227,6 +233,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     if (schedule.getBlocks() == Blocks::Persistent)
       step *= kPersistent[groups - 1];
   }
+  // Threads that widen issue their instructions beside those of softmax.
+  if (schedule.getWiden())
+    step = std::max(step, softmax + keys * features * kWidenOps / lanes);
   step = std::max(step, copies);
 
   int64_t parts = schedule.getSplit();
@@ -452,6 +461,8 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
   // 209; with four groups 532 and 228).
   bool isNarrowMasked =
       !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
+  constexpr int64_t kWideners = 4;
+  int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
   ScheduleAttr best;
   double bestSeconds = 0;
   constexpr int64_t kMostWarps = 16;
@@ -471,7 +482,8 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
           auto candidate = ScheduleAttr::get(
               op.getContext(), warps * rows, keyTile, order, warps, stages,
               Maximum::Exact, Blocks::Tiles,
-              isAlternating ? Products::Alternating : Products::Overlapped);
+              isAlternating ? Products::Alternating : Products::Overlapped,
+              /*split=*/1, widen);
           GpuFootprint footprint =
               getGpuFootprint(candidate, target, shape.elementBytes,
                               shape.headDim, shape.valueDim, passes);

@@ -8,6 +8,7 @@
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/GpuFootprint.h"
 #include "fovea/Analysis/ScheduleModel.h"
+#include "fovea/Analysis/Widening.h"
 
 using namespace mlir;
 using namespace fovea;
@@ -67,8 +68,13 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
     return error << footprint.sharedBytes
                  << " bytes of shared memory, but a block on \""
                  << target.getName() << "\" has " << target.getFastMemory();
-  return error << footprint.registers << " registers a thread, but there are "
-               << footprint.registerLimit;
+  if (footprint.registers > footprint.registerLimit)
+    return error << footprint.registers
+                 << " registers a thread, but there are "
+                 << footprint.registerLimit;
+  return error << footprint.productRegisters
+               << " registers a thread for a product, but each starts with "
+               << footprint.startRegisters;
 }
 
 /// Checks that the working set of one tile on a host fits the target's near
@@ -161,7 +167,14 @@ static LogicalResult verify(OpTy op) {
                             headDim, valueDim);
 }
 
-LogicalResult fovea::verifySchedule(AttentionOp op) { return verify(op); }
+LogicalResult fovea::verifySchedule(AttentionOp op) {
+  machine::TargetAttr target = machine::getTarget(op);
+  if (op.getScheduleAttr().getWiden() && target)
+    if (std::optional<std::string> obstacle = getWideningObstacle(op, target))
+      return op.emitOpError("has a schedule that widens keys and values, but ")
+             << *obstacle;
+  return verify(op);
+}
 
 LogicalResult fovea::verifySchedule(OnlineAttentionOp op) { return verify(op); }
 

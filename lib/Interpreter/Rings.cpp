@@ -281,6 +281,21 @@ static Status write(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
+static Status widenInto(Fiber &fiber, const Instruction &op) {
+  Slot *slot = getSlotToFill(fiber, op, 1);
+  if (!slot)
+    return Status::Failed;
+  std::vector<Scalar> elements = readWidened(fiber, op);
+  if (elements.empty())
+    return Status::Failed;
+  auto &tile = fiber.get<SharedTile>(op, 1);
+  writeTile(*fiber.block, tile.type, tile.offset, elements);
+  slot->state = Slot::Full;
+  slot->op = op.op;
+  fiber.block->wake();
+  return Status::Next;
+}
+
 static Status wait(Fiber &fiber, const Instruction &op) {
   auto ring = fiber.share<Ring>(op, 0);
   int64_t use = fiber.getInt(op, 1);
@@ -383,6 +398,7 @@ void interpreter::addRingHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.acquire"] = inLaunch<acquire>;
   handlers["tile.load_async"] = inLaunch<loadAsync>;
   handlers["tile.write"] = inLaunch<write>;
+  handlers["tile.widen_into"] = inLaunch<widenInto>;
   handlers["tile.wait"] = inLaunch<wait>;
   handlers["tile.release"] = inLaunch<release>;
   handlers["tile.store_async"] = inLaunch<storeAsync>;

@@ -319,6 +319,10 @@ Status readRuns(Fiber &fiber, mlir::Operation *op, const MemRef &source,
                 llvm::ArrayRef<int64_t> shape, std::vector<Scalar> &elements,
                 RowRange rows);
 
+/// Reads a tile of bytes, operand 0 of a `tile.widen` or `tile.widen_into`, as
+/// the numbers that they are; empty after an error.
+std::vector<Scalar> readWidened(Fiber &fiber, const Instruction &op);
+
 void writeTile(ThreadBlock &block, tile::SharedType type, int64_t offset,
                llvm::ArrayRef<Scalar> elements, RowRange rows = {});
 

@@ -341,6 +341,33 @@ static Status toShared(Fiber &fiber, const Instruction &op) {
   return fiber.setObject(op, tile);
 }
 
+std::vector<Scalar> interpreter::readWidened(Fiber &fiber,
+                                             const Instruction &op) {
+  std::vector<Scalar> elements;
+  if (readTile(fiber, op.op, fiber.get<SharedTile>(op, 0), elements) !=
+      Status::Next)
+    return {};
+  const llvm::fltSemantics &format = APFloat::Float8E4M3FN();
+  for (Scalar &element : elements) {
+    APFloat number(format, APInt(8, static_cast<uint8_t>(element.i)));
+    element = {.f = number.convertToDouble()};
+  }
+  return elements;
+}
+
+static Status widen(Fiber &fiber, const Instruction &op) {
+  std::vector<Scalar> elements = readWidened(fiber, op);
+  if (elements.empty())
+    return Status::Failed;
+  int64_t offset = fiber.block->getPlan().memory.offsets.lookup(op.op);
+  auto tile = makeTile(fiber, op.op,
+                       cast<tile::WidenOp>(op.op).getResult().getType(), offset);
+  if (!tile)
+    return Status::Failed;
+  writeTile(*fiber.block, tile->type, tile->offset, elements);
+  return fiber.setObject(op, tile);
+}
+
 static Status fromShared(Fiber &fiber, const Instruction &op) {
   auto fragment =
       makeFragment(cast<tile::FromSharedOp>(op.op).getResult().getType());
@@ -735,6 +762,7 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.return"] = endProgram;
   handlers["tile.load"] = inLaunch<load>;
   handlers["tile.to_shared"] = inLaunch<toShared>;
+  handlers["tile.widen"] = inLaunch<widen>;
   handlers["tile.from_shared"] = inLaunch<fromShared>;
   handlers["tile.shift_rows"] = inLaunch<shiftRows>;
   handlers["tile.store"] = inLaunch<store>;

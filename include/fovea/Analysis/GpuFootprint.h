@@ -23,10 +23,11 @@ struct GpuFootprint {
   /// warp groups with 64 queries each. The backward pass needs 64 keys for each
   /// group, or 64 keys for all groups and a multiple of 64 features for each.
   bool usesWgmma;
-  /// Threads of the block, including those that copy.
+  /// Threads of the block, including those that copy and widen.
   int64_t threads;
   /// Shared memory: the queries and `stages` tiles of values, and of the keys
-  /// of each pass over them, each aligned to 1024 bytes, and their barriers.
+  /// of each pass over them, each aligned to 1024 bytes, and their barriers;
+  /// tiles that a role widens as bytes, and two of what they become.
   /// Backward pass: keys, values, `stages` tiles of queries, of the output's
   /// gradients and of statistics of rows, the gradients of scores and, on
   /// Hopper, of queries on their way to memory; where warps share columns, also
@@ -38,11 +39,20 @@ struct GpuFootprint {
   /// accumulators, and about 33 more (41 with WGMMA); or the registers of
   /// products that run side by side, if these need more.
   int64_t registers;
+  /// True if the block's roles divide all registers of a multiprocessor.
+  bool takesCore = false;
   /// The largest number of registers that such a thread can have.
   int64_t registerLimit;
 
+  /// The registers of a thread when the block starts, before roles redistribute
+  /// them, and those that an instruction of WGMMA needs for its result and
+  /// operands: ptxas asks for as many from the start.
+  int64_t startRegisters;
+  int64_t productRegisters = 0;
+
   bool fits(machine::TargetAttr target) const {
-    return sharedBytes <= target.getFastMemory() && registers <= registerLimit;
+    return sharedBytes <= target.getFastMemory() &&
+           registers <= registerLimit && productRegisters <= startRegisters;
   }
 };
 

@@ -77,6 +77,10 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       else depends on it. Views of its result (reshapes, transposes, slices) may
       follow. Other ops that compute an operand run before the loop; a missed
       remark names those that gather.
+    - With `widen` in the schedule, keys and values may also be widened there, or
+      by ops in front of them, from bytes: where a scalar function of each `i8`
+      gives the number that it is as an `f8E4M3FN`, and the head dim is a multiple
+      of 32. The bytes are loaded, and `tile.widen` makes the tile of numbers.
 
     `warps` and `stages` are those of `#attn.schedule`. All strategies of
     `attn-online-softmax` are converted.

@@ -185,6 +185,7 @@ static Operation *findGather(Value tensor) {
 
 void AttentionBuilder::findRowMaps() {
   DenseSet<Value> seen;
+  wideners = passes.front().getScheduleAttr().getWiden();
   for (OnlineAttentionOp pass : passes)
     for (Value operand : {pass.getQuery(), pass.getKey(), pass.getValue()}) {
       auto view = TileView::getSource(operand, forall.getRegion());
@@ -192,7 +193,9 @@ void AttentionBuilder::findRowMaps() {
       if (!seen.insert(view->tensor).second || view->getDim(2) < 0 ||
           view->getDim(3) != rank - 1)
         continue;
-      if (std::optional<RowMap> map = RowMap::get(view->tensor, forall))
+      bool widens = wideners && operand != pass.getQuery();
+      if (std::optional<RowMap> map =
+              RowMap::get(view->tensor, forall, widens))
         rowMaps.insert({view->tensor, std::move(*map)});
       else if (Operation *gather = findGather(view->tensor))
         remark::missed(

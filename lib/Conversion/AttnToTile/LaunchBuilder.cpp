@@ -206,11 +206,18 @@ Value LaunchBuilder::loadRows(OpBuilder &builder, const TileView &view,
   SmallVector<Value> first = getIndices(builder, view);
 
   int64_t rank = cast<RankedTensorType>(map.source.getType()).getRank();
-  auto load = LoadOp::create(builder, loc, type, getMemRef(map.source),
+  SharedType stored = type;
+  if (map.from)
+    stored = SharedType::get(builder.getContext(), type.getShape(),
+                             getElementTypeOrSelf(map.source), /*swizzle=*/0);
+  auto load = LoadOp::create(builder, loc, stored, getMemRef(map.source),
                              /*indices=*/ValueRange(),
                              ArrayRef<int64_t>{rank - 2, rank - 1}, rows);
   load.setRuns(1);
   load.setWholeRuns(wholeRuns && !rows.empty());
+  Value tile = load.getResult();
+  if (map.from)
+    tile = WidenOp::create(builder, loc, type, tile, map.from, wideners);
   OpBuilder::InsertionGuard guard(builder);
   Block *body =
       builder.createBlock(&load.getPlace(), {}, builder.getIndexType(), loc);
@@ -228,7 +235,7 @@ Value LaunchBuilder::loadRows(OpBuilder &builder, const TileView &view,
   SmallVector<Value> place = llvm::map_to_vector(
       map.place, [&](Value each) { return values.lookupOrDefault(each); });
   tile::YieldOp::create(builder, loc, place);
-  return load.getResult();
+  return tile;
 }
 
 //===----------------------------------------------------------------------===//

@@ -103,6 +103,8 @@ protected:
   std::string reason;
 
   TileSizes sizes;
+  /// The warps that widen tiles of bytes.
+  int64_t wideners = 0;
   tile::LaunchOp launch;
   mlir::IRMapping mapping;
   llvm::DenseMap<mlir::Value, mlir::Value> memrefs;

@@ -7,6 +7,8 @@
 
 #include "RowMap.h"
 
+#include "fovea/Analysis/Widening.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -22,7 +24,7 @@ namespace {
 /// Follows an element of a tensor to the tensor that has it.
 class ElementTracer {
 public:
-  ElementTracer(Value tensor, scf::ForallOp loop);
+  ElementTracer(Value tensor, scf::ForallOp loop, bool widens);
 
   /// Goes on to the operand that the element of the tensor comes from; returns
   /// false, and stays, if there is none, if it has another column, or if others
@@ -30,6 +32,9 @@ public:
   bool step();
 
   bool isGathered() const { return gathered; }
+  /// Returns the type of the numbers that the tensor's bytes are; null if they
+  /// are not widened.
+  FloatType getWidenedType() const { return from; }
   /// Returns the map of rows, if the element's column is that of the tensor
   /// that was begun with, and nothing else depends on it.
   std::optional<RowMap> finish();
@@ -61,12 +66,14 @@ private:
   Operation *reader = nullptr;
   SmallVector<Value> indices;
   bool gathered = false;
+  bool widens;
+  FloatType from;
 };
 } // namespace
 
-ElementTracer::ElementTracer(Value tensor, scf::ForallOp loop)
+ElementTracer::ElementTracer(Value tensor, scf::ForallOp loop, bool widens)
     : loop(loop), loc(loop.getLoc()), body(std::make_unique<Block>()),
-      builder(loop.getContext()), tensor(tensor) {
+      builder(loop.getContext()), tensor(tensor), widens(widens) {
   int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
   for (int64_t dim = 0; dim < rank; ++dim)
     indices.push_back(body->addArgument(builder.getIndexType(), loc));
@@ -87,6 +94,7 @@ bool ElementTracer::step() {
   if (!op || !isOwn(op))
     return false;
   SmallVector<Value> before = indices;
+  FloatType fromBefore = from;
   bool isTraced =
       TypeSwitch<Operation *, bool>(op)
           .Case<tensor::CastOp>([&](tensor::CastOp cast) {
@@ -100,6 +108,7 @@ bool ElementTracer::step() {
   if (!isTraced || indices.back() != body->getArguments().back()) {
     tensor = op->getResult(0);
     indices = std::move(before);
+    from = fromBefore;
     return false;
   }
   reader = op;
@@ -160,7 +169,8 @@ bool ElementTracer::trace(tensor::ExtractSliceOp op) {
   return true;
 }
 
-/// Follows an elementwise op whose elements are those of one tensor.
+/// Follows an elementwise op whose elements are those of one tensor, or are
+/// widened from them.
 bool ElementTracer::trace(linalg::LinalgOp op) {
   if (op->getNumResults() != 1 || op.getNumReductionLoops() != 0)
     return false;
@@ -171,6 +181,12 @@ bool ElementTracer::trace(linalg::LinalgOp op) {
   for (auto [dim, index] : llvm::enumerate(indices))
     ivs[written.getDimPosition(dim)] = index;
   Value element = op.getBlock()->getTerminator()->getOperand(0);
+  FloatType widened = from;
+  if (widens && !from)
+    if (std::optional<Widening> widening = Widening::get(element)) {
+      element = widening->bits;
+      widened = widening->from;
+    }
   IRMapping values;
   if (auto argument = dyn_cast<BlockArgument>(element)) {
     if (argument.getOwner() != op.getBlock() ||
@@ -181,6 +197,7 @@ bool ElementTracer::trace(linalg::LinalgOp op) {
       return false;
     indices = apply(op.getMatchingIndexingMap(input), ivs);
     tensor = input->get();
+    from = widened;
     return true;
   }
   auto extract = element.getDefiningOp<tensor::ExtractOp>();
@@ -194,6 +211,7 @@ bool ElementTracer::trace(linalg::LinalgOp op) {
   }
   indices = std::move(place);
   tensor = extract.getTensor();
+  from = widened;
   gathered = true;
   return true;
 }
@@ -296,22 +314,24 @@ std::optional<RowMap> ElementTracer::finish() {
   return map;
 }
 
-std::optional<RowMap> RowMap::get(Value tensor, scf::ForallOp loop) {
-  ElementTracer tracer(tensor, loop);
+std::optional<RowMap> RowMap::get(Value tensor, scf::ForallOp loop,
+                                  bool widens) {
+  ElementTracer tracer(tensor, loop, widens);
   while (tracer.step())
     ;
-  if (!tracer.isGathered())
+  if (!tracer.isGathered() && !tracer.getWidenedType())
     return std::nullopt;
   std::optional<RowMap> map = tracer.finish();
   if (!map)
     return std::nullopt;
+  map->from = tracer.getWidenedType();
   // Columns that a tile has beyond the rows must lie beyond the source's rows
   // too: they are zero.
   auto from = cast<RankedTensorType>(map->source.getType()),
        to = cast<RankedTensorType>(tensor.getType());
   if (from.getRank() < 2 || from.getShape().back() != to.getShape().back() ||
       to.isDynamicDim(to.getRank() - 1) ||
-      from.getElementType() != to.getElementType())
+      (!map->from && from.getElementType() != to.getElementType()))
     return std::nullopt;
   return map;
 }

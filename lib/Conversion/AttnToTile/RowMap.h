@@ -19,9 +19,10 @@ namespace fovea {
 /// in the tensor that they are gathered from.
 struct RowMap {
   /// Returns the map of the rows of `tensor`, if ops that only `loop` reads
-  /// gather them from another tensor; none otherwise.
-  static std::optional<RowMap> get(mlir::Value tensor,
-                                   mlir::scf::ForallOp loop);
+  /// gather them from another tensor, or, where `widens` allows it, widen them
+  /// from bytes; none otherwise.
+  static std::optional<RowMap> get(mlir::Value tensor, mlir::scf::ForallOp loop,
+                                   bool widens);
 
   /// The tensor that has the rows.
   mlir::Value source;
@@ -31,6 +32,9 @@ struct RowMap {
   /// The index of that row in each dimension of `source` but the last: values
   /// in `body` or from outside of it.
   mlir::SmallVector<mlir::Value> place;
+  /// The type of the numbers whose bits the elements of `source` are; null if
+  /// these are numbers of the type of the gathered tensor.
+  mlir::FloatType from;
 };
 
 } // namespace fovea

@@ -91,6 +91,10 @@ void populateDiagonalPatterns(const TileTypeConverter &converter,
 void populateTurnPatterns(const TileTypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 
+/// Adds patterns for widen and widen_into.
+void populateWidenPatterns(const TileTypeConverter &converter,
+                           mlir::RewritePatternSet &patterns);
+
 /// Adds patterns for mma by wgmma, mma_async and wait_mma.
 void populateWgmmaPatterns(const TileTypeConverter &converter,
                            mlir::RewritePatternSet &patterns,

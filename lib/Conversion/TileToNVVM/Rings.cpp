@@ -154,7 +154,8 @@ RingReaders::RingReaders(Operation *root) {
         reader.copiers = getNumThreads(user);
         reader.isCopiedByThreads = true;
       }
-      if (isa<WriteOp>(user))
+      auto widen = dyn_cast<WidenIntoOp>(user);
+      if (isa<WriteOp>(user) || (widen && widen.getRing() == op.getRing()))
         reader.copiers = getNumThreads(user) / kWarpSize;
       auto wait = dyn_cast<WaitOp>(user);
       if (!wait)

@@ -144,7 +144,9 @@ RunCopy::RunCopy(RewriterBase &rewriter, Operation *op, SharedType type,
       rows(rewriter, loc, type, bounds), full(full), threads(getNumThreads(op)),
       thread(getThread(rewriter, op)) {
   auto role = op->getParentOfType<RoleOp>();
-  if (role && !role.getRegisters())
+  constexpr int64_t kManyRegisters = 96;
+  if (role && (!role.getRegisters() ||
+               static_cast<int64_t>(*role.getRegisters()) >= kManyRegisters))
     unitsAtOnce = kMostUnitsAtOnce;
   auto source = cast<MemRefType>(memref.getType());
   columns = source.getShape().back();

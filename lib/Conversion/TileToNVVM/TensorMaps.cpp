@@ -69,6 +69,8 @@ std::optional<int64_t> getElementKind(Type type) {
     return 2;
   if (type.isF64())
     return 3;
+  if (type.isInteger(8))
+    return 5;
   return std::nullopt;
 }
 
@@ -77,7 +79,7 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
   SharedType tile = op.getResult().getType().getTile();
   std::optional<int64_t> kind = getElementKind(source.getElementType());
   if (!kind)
-    return op.emitOpError("expected elements of f16, bf16, f32 or f64, got ")
+    return op.emitOpError("expected elements of f16, bf16, f32, f64 or i8, got ")
            << source.getElementType();
   ImplicitLocOpBuilder builder(op.getLoc(), op);
   auto constant = [&](int64_t value) -> Value {

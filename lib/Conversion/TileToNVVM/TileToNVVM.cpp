@@ -58,6 +58,7 @@ private:
     populateTensorMemoryAcceleratorPatterns(converter, patterns);
     populateTurnPatterns(converter, patterns);
     populateWgmmaPatterns(converter, patterns, warps);
+    populateWidenPatterns(converter, patterns);
     populateFunctionOpInterfaceTypeConversionPattern<gpu::GPUFuncOp>(patterns,
                                                                      converter);
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,

@@ -357,3 +357,43 @@ func.func @places(%a: memref<?x4x64xbf16>, %table: memref<?xindex>, %n: index) {
   }
   return
 }
+
+// -----
+
+!g = memref<?x64xi8, strided<[?, 1], offset: ?>>
+!b = !tile.shared<64x64xi8, swizzle = 64>
+!w = !tile.shared<64x64xbf16, swizzle = 128>
+
+// What bytes are widened to has two slots, where they have more.
+// CHECK-LABEL: func @widened
+func.func @widened(%a: memref<?x64xi8>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  tile.launch grid(%n) warps 4 stages 3 ins(%a : memref<?x64xi8>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%r: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    // CHECK-DAG: %[[WIDE:.*]] = tile.ring : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+    // CHECK-DAG: %[[BYTES:.*]] = tile.ring : !tile.ring<3 x !tile.shared<64x64xi8, swizzle = 64>>
+    // CHECK-DAG: %[[ONE:.*]] = tile.ring : !tile.ring<1 x !tile.shared<64x64xbf16, swizzle = 128>>
+    // CHECK-DAG: tile.ring : !tile.ring<1 x !tile.shared<64x64xi8, swizzle = 64>>
+    %q = tile.load %A[%r, %c0] dims [0, 1] : !g -> !b
+    // CHECK: %[[QSLOT:.*]] = tile.acquire %[[ONE]]
+    // CHECK: tile.widen_into %{{.*}} from f8E4M3FN warps 4 into %[[QSLOT]] signals %[[ONE]]
+    %x = tile.widen %q from f8E4M3FN warps 4 : !b -> !w
+    // CHECK: scf.for {{.*}} iter_args(%[[USE:.*]] = %{{.*}}) -> (index)
+    scf.for %j = %c0 to %n step %c64 {
+      // CHECK: tile.load_async {{.*}} signals %[[BYTES]][%[[USE]]]
+      // CHECK: %[[FULL:.*]] = tile.wait %[[BYTES]][%[[USE]]]
+      // CHECK: %[[SLOT:.*]] = tile.acquire %[[WIDE]][%[[USE]]]
+      // CHECK: tile.widen_into %[[FULL]] from f8E4M3FN warps 4 into %[[SLOT]] signals %[[WIDE]][%[[USE]]]
+      // CHECK: tile.release %[[BYTES]][%[[USE]]]
+      // CHECK: %[[Y:.*]] = tile.wait %[[WIDE]][%[[USE]]]
+      // CHECK: tile.mma %{{.*}}, %[[Y]]
+      // CHECK: tile.release %[[WIDE]][%[[USE]]]
+      %k = tile.load %A[%j, %c0] dims [0, 1] : !g -> !b
+      %y = tile.widen %k from f8E4M3FN warps 4 : !b -> !w
+      %p = tile.mma %x, %y transpose_b : !w, !w -> !tile.fragment<64x64xf32>
+      tile.store %p, %O[%j, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+  }
+  return
+}

@@ -1162,3 +1162,59 @@ func.func @map_yield(%a: !tile.fragment<8x8xf32>) {
   } -> !tile.fragment<8x8xf32>
   return
 }
+
+// -----
+
+func.func @widen_type(%s: !tile.shared<64x32xi8>) {
+  // expected-error@+1 {{expected bytes of f8E4M3FN, got 'f8E5M2'}}
+  %r = tile.widen %s from f8E5M2 warps 4 : !tile.shared<64x32xi8> -> !tile.shared<64x32xf16>
+  return
+}
+
+// -----
+
+func.func @widen_bytes(%s: !tile.shared<64x32xf16>) {
+  // expected-error@+1 {{expected a tile of i8 with columns in multiples of 8, got '!tile.shared<64x32xf16>'}}
+  %r = tile.widen %s from f8E4M3FN warps 4 : !tile.shared<64x32xf16> -> !tile.shared<64x32xf16>
+  return
+}
+
+// -----
+
+func.func @widen_columns(%s: !tile.shared<64x20xi8>) {
+  // expected-error@+1 {{expected a tile of i8 with columns in multiples of 8, got '!tile.shared<64x20xi8>'}}
+  %r = tile.widen %s from f8E4M3FN warps 4 : !tile.shared<64x20xi8> -> !tile.shared<64x20xf16>
+  return
+}
+
+// -----
+
+func.func @widen_shape(%s: !tile.shared<64x32xi8>) {
+  // expected-error@+1 {{expected a tile of the shape of '!tile.shared<64x32xi8>' with elements of f16 or bf16, got '!tile.shared<32x64xf16>'}}
+  %r = tile.widen %s from f8E4M3FN warps 4 : !tile.shared<64x32xi8> -> !tile.shared<32x64xf16>
+  return
+}
+
+// -----
+
+func.func @widen_elements(%s: !tile.shared<64x32xi8>) {
+  // expected-error@+1 {{expected a tile of the shape of '!tile.shared<64x32xi8>' with elements of f16 or bf16, got '!tile.shared<64x32xf32>'}}
+  %r = tile.widen %s from f8E4M3FN warps 4 : !tile.shared<64x32xi8> -> !tile.shared<64x32xf32>
+  return
+}
+
+// -----
+
+func.func @widen_warps(%s: !tile.shared<64x32xi8>) {
+  // expected-error@+1 {{expected warps in groups of 4, got 2}}
+  %r = tile.widen %s from f8E4M3FN warps 2 : !tile.shared<64x32xi8> -> !tile.shared<64x32xf16>
+  return
+}
+
+// -----
+
+func.func @widen_into_shape(%s: !tile.shared<64x32xi8>, %o: !tile.shared<32x64xf16>, %r: !tile.ring<2 x !tile.shared<32x64xf16>>, %i: index) {
+  // expected-error@+1 {{expected a tile of the shape of '!tile.shared<64x32xi8>' with elements of f16 or bf16, got '!tile.shared<32x64xf16>'}}
+  tile.widen_into %s from f8E4M3FN warps 4 into %o signals %r[%i] : !tile.shared<64x32xi8>, !tile.ring<2 x !tile.shared<32x64xf16>>
+  return
+}

@@ -235,3 +235,14 @@ func.func @places(%cache: memref<?x16x8x64xbf16, strided<[?, ?, ?, 1]>>, %map: !
   } into %slot signals %ring[%c0] : !tile.tensor_map<4 x !tile.shared<16x64xbf16, swizzle = 128>>, !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
   return
 }
+
+// Bytes that are widened, in a tile of the op's own and in a slot.
+// CHECK-LABEL: func @widening
+func.func @widening(%bytes: !tile.shared<64x32xi8, swizzle = 32>, %ring: !tile.ring<2 x !tile.shared<64x32xbf16, swizzle = 64>>, %use: index) {
+  // CHECK: tile.widen %{{.*}} from f8E4M3FN warps 4 : !tile.shared<64x32xi8, swizzle = 32> -> !tile.shared<64x32xf16>
+  %wide = tile.widen %bytes from f8E4M3FN warps 4 : !tile.shared<64x32xi8, swizzle = 32> -> !tile.shared<64x32xf16>
+  %slot = tile.acquire %ring[%use] : !tile.ring<2 x !tile.shared<64x32xbf16, swizzle = 64>>
+  // CHECK: tile.widen_into %{{.*}} from f8E4M3FN warps 8 into %{{.*}} signals %{{.*}}[%{{.*}}] : !tile.shared<64x32xi8, swizzle = 32>, !tile.ring<2 x !tile.shared<64x32xbf16, swizzle = 64>>
+  tile.widen_into %bytes from f8E4M3FN warps 8 into %slot signals %ring[%use] : !tile.shared<64x32xi8, swizzle = 32>, !tile.ring<2 x !tile.shared<64x32xbf16, swizzle = 64>>
+  return
+}

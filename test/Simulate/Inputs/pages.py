@@ -43,11 +43,18 @@ def write(folder):
                 table[b, :count] = own
             for number, place in enumerate(own):
                 absent[place, :LENGTHS[b] - number * page] = False
-        for state, value in ("clean", 0), ("nan", np.nan):
+        # Numbers of 8 bits, of magnitudes up to 4, whose NaN is 0x7f.
+        bytes = {name: rng.integers(0, 0x48, values[name].shape, np.uint8)
+                 | rng.choice([0, 0x80], values[name].shape).astype(np.uint8)
+                 for name in "kv"}
+        for state, value, byte in ("clean", 0, 0), ("nan", np.nan, 0x7f):
             np.save(folder / f"{page}-{state}-table", tables[state])
             for name in "kv":
                 save(f"{page}-{state}-{name}",
                      np.where(absent[..., None, None], value, values[name]))
+                small = np.where(absent[..., None, None], byte, bytes[name])
+                np.save(folder / f"int8-{page}-{state}-{name}",
+                        small.astype(np.uint8).view(np.int8))
     # Rows behind the last sequence, since places behind a sequence's end exist.
     starts = np.cumsum([0, 5, 64, 1, 131], dtype=np.int32)
     np.save(folder / "starts", starts)

@@ -118,11 +118,11 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, Blocks &blocks,
                               Products &products, int64_t &split,
-                              GradientsAttr &gradients) {
+                              int64_t &widen, GradientsAttr &gradients) {
   split = 1;
   return parseOptional(
       parser,
-      {"warps", "stages", "maximum", "blocks", "products", "split",
+      {"warps", "stages", "maximum", "blocks", "products", "split", "widen",
        "gradients"},
       [&](StringRef name) {
         if (name == "warps")
@@ -138,13 +138,16 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                              products);
         if (name == "split")
           return parseField(parser, split);
+        if (name == "widen")
+          return parseField(parser, widen);
         return parseField(parser, gradients);
       });
 }
 
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, Blocks blocks, Products products,
-                       int64_t split, GradientsAttr gradients) {
+                       int64_t split, int64_t widen,
+                       GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
@@ -155,6 +158,8 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
     printer << ", products = " << stringifyEnum(products);
   if (split != 1)
     printer << ", split = " << split;
+  if (widen)
+    printer << ", widen = " << widen;
   if (gradients) {
     printer << ", gradients = ";
     printer.printStrippedAttrOrType(gradients);
@@ -196,6 +201,7 @@ ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
              getStages(), changes.maximum.value_or(getMaximum()),
              changes.blocks.value_or(getBlocks()), getProducts(),
              changes.split.value_or(getSplit()),
+             changes.widen.value_or(getWiden()),
              changes.gradients ? changes.gradients : getGradients());
 }
 
@@ -204,7 +210,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    WorkOrder order, int64_t warps,
                                    int64_t stages, Maximum maximum,
                                    Blocks blocks, Products /*products*/,
-                                   int64_t split, GradientsAttr gradients) {
+                                   int64_t split, int64_t widen,
+                                   GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
@@ -221,6 +228,14 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "gradients must have `key` parallel on a GPU, and "
                           "only there, but have "
                        << gradients << " for " << warps << " warps";
+  if (widen != 0 && widen != 4 && widen != 8)
+    return emitError() << "widen must be 4 or 8 warps, or 0, but is " << widen;
+  if (widen && gradients)
+    return emitError() << "widen must be 0 in a schedule of gradients, but is "
+                       << widen;
+  if (widen && warps == 0)
+    return emitError() << "widen must be 0 without warps that compute, but is "
+                       << widen;
   if (warps == 0 && stages == 0)
     return success();
   if (warps < 1 || warps > 32)

@@ -8,6 +8,7 @@
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
 
 #include "fovea/Analysis/ScheduleModel.h"
+#include "fovea/Analysis/Widening.h"
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -86,6 +87,18 @@ private:
           << text;
   }
 
+  /// Says why the schedule does less than it might.
+  void explain(AttentionOp op, machine::TargetAttr target) {
+    if (!target.isGpu() || op.getScheduleAttr().getWiden() ||
+        !widensOperands(op))
+      return;
+    remark::missed(op.getLoc(), remark::RemarkOpts::name("widen").category(
+                                    "attn-select-schedule"))
+        << "a kernel in front widens keys and values from 8 bits: " +
+               getWideningObstacle(op, target).value_or("the schedule says so");
+  }
+  void explain(AttentionBackwardOp, machine::TargetAttr) {}
+
   template <typename OpTy>
   LogicalResult select(OpTy op, machine::TargetAttr target, StringRef what) {
     if (op.getSchedule()) {
@@ -111,6 +124,7 @@ private:
       return failure();
     op.setScheduleAttr(chosen);
     complete(op, target);
+    explain(op, target);
     ++numSelected;
     LDBG() << what << " at " << op.getLoc() << " gets " << op.getScheduleAttr();
     return verifySchedule(op);
@@ -123,7 +137,7 @@ private:
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
         chosen.getBlocks(), chosen.getProducts(), chosen.getSplit(),
-        chosen.getGradients());
+        chosen.getWiden(), chosen.getGradients());
   }
 };
 } // namespace

@@ -39,6 +39,8 @@ static int64_t getTileBytes(Operation *op) {
     return write.getRing() ? 0
                            : getSlotBytes(write.getResult().getType()) *
                                  write.getSlots().value_or(1);
+  if (auto widen = dyn_cast<WidenOp>(op))
+    return getSlotBytes(widen.getResult().getType());
   auto load = dyn_cast<LoadOp>(op);
   auto tile =
       load ? dyn_cast<SharedType>(load.getResult().getType()) : SharedType();

@@ -379,6 +379,38 @@ LogicalResult WriteOp::verify() {
   return success();
 }
 
+/// Checks that `tile` can hold what the bytes of `source`, of type `from`, are
+/// widened to by `warps` warps.
+static LogicalResult verifyWidening(Operation *op, SharedType source, Type from,
+                                    SharedType tile, int64_t warps) {
+  constexpr int64_t kUnit = 8;
+  Type wide = tile.getElementType();
+  if (!isa<Float8E4M3FNType>(from))
+    return op->emitOpError("expected bytes of f8E4M3FN, got ") << from;
+  if (!source.getElementType().isInteger(8) ||
+      source.getShape().back() % kUnit)
+    return op->emitOpError("expected a tile of i8 with columns in multiples of ")
+           << kUnit << ", got " << source;
+  if (source.getShape() != tile.getShape() || (!wide.isF16() && !wide.isBF16()))
+    return op->emitOpError("expected a tile of the shape of ")
+           << source << " with elements of f16 or bf16, got " << tile;
+  if (warps % kGroupWarps)
+    return op->emitOpError("expected warps in groups of ")
+           << kGroupWarps << ", got " << warps;
+  return success();
+}
+
+LogicalResult WidenOp::verify() {
+  return verifyWidening(*this, getSource().getType(), getFrom(),
+                        getResult().getType(),
+                        static_cast<int64_t>(getWarps()));
+}
+
+LogicalResult WidenIntoOp::verify() {
+  return verifyWidening(*this, getSource().getType(), getFrom(),
+                        getSlot().getType(), static_cast<int64_t>(getWarps()));
+}
+
 LogicalResult ToSharedOp::verify() {
   SharedType tile = getResult().getType();
   if (failed(verifyWrite(*this, getValue().getType(), tile, getTransposed())))

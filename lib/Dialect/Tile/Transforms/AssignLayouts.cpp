@@ -135,7 +135,8 @@ LogicalResult AssignLayouts::assign(LaunchOp launch) {
 LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
                                     int64_t warps) {
   if (auto shared = dyn_cast<SharedType>(value.getType())) {
-    if (!shared.getSwizzle() && shared.getElementBytes() == 2)
+    // Products read these, or threads that widen them.
+    if (!shared.getSwizzle() && shared.getElementBytes() <= 2)
       value.setType(shared.cloneWith(shared.getWidestSwizzle()));
     return success();
   }

@@ -85,6 +85,7 @@ struct Multibuffer : fovea::tile::impl::TileMultibufferBase<Multibuffer> {
 private:
   void convert(LaunchOp launch);
   void convert(Copied &copied, LaunchOp launch, Value use, int64_t stages);
+  void convert(WidenOp widen, LaunchOp launch);
   void addSlots(LaunchOp launch);
 };
 
@@ -176,7 +177,39 @@ void Multibuffer::convert(LaunchOp launch) {
               isInLaunch ? 1 : getStages(copied.load, copied.tile, launch));
     }
   }
+  SmallVector<WidenOp> widened;
+  launch.walk([&](WidenOp widen) { widened.push_back(widen); });
+  for (WidenOp widen : widened)
+    convert(widen, launch);
   addSlots(launch);
+}
+
+/// Replaces a tile by what a use of a ring holds: waited for before its first
+/// reader in its block, and released after its last one.
+static void replaceByUse(OpBuilder &builder, Value tile, Value ring,
+                         Value use) {
+  Operation *op = tile.getDefiningOp();
+  Location loc = op->getLoc();
+  // The first and the last user in this block, or the ops around these users.
+  Operation *first = op, *last = op;
+  for (Operation *user : op->getUsers()) {
+    Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+    if (first == op || here->isBeforeInBlock(first))
+      first = here;
+    if (last->isBeforeInBlock(here))
+      last = here;
+  }
+  builder.setInsertionPoint(first);
+  Value full =
+      WaitOp::create(builder, loc, cast<RingType>(ring.getType()).getTile(),
+                     ring, use);
+  if (isa<FragmentType>(tile.getType()))
+    full = FromSharedOp::create(builder, loc, tile.getType(), full);
+  else
+    builder.setInsertionPointAfter(last);
+  tile.replaceAllUsesWith(full);
+  ReleaseOp::create(builder, loc, ring, use);
+  op->erase();
 }
 
 void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
@@ -199,24 +232,32 @@ void Multibuffer::convert(Copied &copied, LaunchOp launch, Value use,
     copy.setWholeRuns(load.getWholeRuns());
     copy.getPlace().takeBody(load.getPlace());
   }
-  // The first and the last user in this block, or the ops around these users.
-  Operation *first = load, *last = load;
-  for (Operation *user : load->getUsers()) {
-    Operation *here = load->getBlock()->findAncestorOpInBlock(*user);
-    if (first == load || here->isBeforeInBlock(first))
-      first = here;
-    if (last->isBeforeInBlock(here))
-      last = here;
-  }
-  builder.setInsertionPoint(first);
-  Value full = WaitOp::create(builder, loc, tile, ring, use);
-  if (isa<FragmentType>(load.getResult().getType()))
-    full = FromSharedOp::create(builder, loc, load.getResult().getType(), full);
-  else
-    builder.setInsertionPointAfter(last);
-  load.getResult().replaceAllUsesWith(full);
-  ReleaseOp::create(builder, loc, ring, use);
-  load.erase();
+  replaceByUse(builder, load.getResult(), ring, use);
+  ++numRings;
+}
+
+/// Makes a ring of the tiles that a ring's bytes are widened to.
+void Multibuffer::convert(WidenOp widen, LaunchOp launch) {
+  auto bytes = widen.getSource().getDefiningOp<WaitOp>();
+  bool leaves = llvm::any_of(widen->getUsers(), [](Operation *user) {
+    return user->hasTrait<OpTrait::IsTerminator>();
+  });
+  if (!bytes || bytes->getBlock() != widen->getBlock() || leaves)
+    return;
+  OpBuilder builder(&getContext());
+  Location loc = widen.getLoc();
+  SharedType tile = widen.getResult().getType();
+  auto stages = std::min<int64_t>(bytes.getRing().getType().getStages(),
+                                  kWidenedSlots);
+  builder.setInsertionPointToStart(&launch.getBody().front());
+  auto type = RingType::get(&getContext(), stages, tile);
+  Value ring = RingOp::create(builder, loc, type);
+  builder.setInsertionPoint(widen);
+  Value use = bytes.getUse();
+  Value slot = AcquireOp::create(builder, loc, tile, ring, use);
+  WidenIntoOp::create(builder, loc, widen.getSource(), widen.getFrom(),
+                      widen.getWarps(), slot, ring, use);
+  replaceByUse(builder, widen.getResult(), ring, use);
   ++numRings;
 }
 

@@ -79,8 +79,8 @@ static bool onlyReads(Operation *op) {
 /// Returns true if `op` writes memory in a way that rings and products do not
 /// order.
 static bool isWrite(Operation *op) {
-  return !isa<AcquireOp, LoadAsyncOp, WriteOp, WaitOp, ReleaseOp, MmaAsyncOp,
-              WaitMmaOp>(op) &&
+  return !isa<AcquireOp, LoadAsyncOp, WriteOp, WidenIntoOp, WaitOp, ReleaseOp,
+              MmaAsyncOp, WaitMmaOp>(op) &&
          !isMemoryEffectFree(op) && !onlyReads(op);
 }
 
@@ -93,13 +93,16 @@ BodyGraph::BodyGraph(scf::ForOp loop) {
       if (Operation *producer = value.getDefiningOp())
         if (producer->getBlock() == body)
           before.push_back(producer);
-    // A wait follows the copy where one role does both.
+    // A wait follows what fills the slot where one role does both.
     if (auto wait = dyn_cast<WaitOp>(op))
       for (Operation *earlier : ops) {
-        auto copy = dyn_cast<LoadAsyncOp>(earlier);
-        if (copy && copy.getRing() == wait.getRing() &&
-            copy.getUse() == wait.getUse())
-          before.push_back(copy);
+        auto fills = [&](auto fill) {
+          return fill && fill.getRing() == wait.getRing() &&
+                 fill.getUse() == wait.getUse();
+        };
+        if (fills(dyn_cast<LoadAsyncOp>(earlier)) ||
+            fills(dyn_cast<WidenIntoOp>(earlier)))
+          before.push_back(earlier);
       }
     // A release follows the wait for every product that reads the slot.
     if (auto release = dyn_cast<ReleaseOp>(op))

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Schedule.h"
+#include "WidenedRings.h"
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
@@ -50,8 +51,9 @@ private:
 } // namespace
 
 /// The work of a role. A program without sends (stores of slots that fragments
-/// are written to) has no role for them.
-enum class Work { Copy, Send, Compute };
+/// are written to) has no role for them, nor one that widens where there is
+/// nothing to widen.
+enum class Work { Copy, Widen, Send, Compute };
 
 /// Returns true if fragments are written to the ring's slots.
 static bool isWritten(Value ring) {
@@ -70,12 +72,21 @@ static Work getWork(Operation *op) {
   if (isa<AcquireOp, LoadAsyncOp>(op)) {
     Value ring = isa<AcquireOp>(op) ? cast<AcquireOp>(op).getRing()
                                     : cast<LoadAsyncOp>(op).getRing();
+    if (holdsWidened(ring))
+      return Work::Widen;
     return isWritten(ring) ? Work::Compute : Work::Copy;
   }
+  auto getReading = [](Value ring) {
+    if (holdsBytes(ring))
+      return Work::Widen;
+    return isWritten(ring) ? Work::Send : Work::Compute;
+  };
   if (auto wait = dyn_cast<WaitOp>(op))
-    return isWritten(wait.getRing()) ? Work::Send : Work::Compute;
+    return getReading(wait.getRing());
   if (auto release = dyn_cast<ReleaseOp>(op))
-    return isWritten(release.getRing()) ? Work::Send : Work::Compute;
+    return getReading(release.getRing());
+  if (isa<WidenIntoOp>(op))
+    return Work::Widen;
   if (auto store = dyn_cast<StoreAsyncOp>(op))
     return isSend(store) ? Work::Send : Work::Compute;
   // This op belongs to the stores before it.
@@ -349,6 +360,15 @@ static bool isScalar(Operation *op) {
   return !result.wasInterrupted();
 }
 
+/// Returns the warps that widen tiles; 0 if there is nothing to widen.
+static int64_t getWideners(Block &body) {
+  int64_t warps = 0;
+  body.walk([&](WidenIntoOp widen) {
+    warps = std::max<int64_t>(warps, widen.getWarps());
+  });
+  return warps;
+}
+
 /// Returns true if the program copies runs of rows.
 static bool copiesRuns(Block &body) {
   WalkResult result = body.walk([](LoadAsyncOp load) {
@@ -375,12 +395,13 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   }
 
   // The registers that a thread gets at the launch, and their redistribution.
-  int64_t warps = launch.getWarps();
+  int64_t warps = launch.getWarps(), wideners = getWideners(body);
   bool hasRuns = copiesRuns(body);
-  IntegerAttr serviceRegisters, computeRegisters;
+  IntegerAttr serviceRegisters, widenRegisters, computeRegisters;
   OpBuilder builder(body.getTerminator());
   if (auto registers = machine::dealRegisters(
-          machine::getGpuOrDefault(launch).getRegistersPerCore(), warps)) {
+          machine::getGpuOrDefault(launch).getRegistersPerCore(), warps,
+          wideners)) {
     // Places of rows are computed in registers, which each warp group leaves.
     constexpr int64_t kFewestForPlaces = 32, kLeft = 8;
     if (hasRuns && registers->service < kFewestForPlaces) {
@@ -389,6 +410,7 @@ void SpecializeWarps::specialize(LaunchOp launch) {
     }
     computeRegisters = builder.getI64IntegerAttr(registers->compute);
     serviceRegisters = builder.getI64IntegerAttr(registers->service);
+    widenRegisters = builder.getI64IntegerAttr(registers->widen);
   }
 
   Location loc = launch.getLoc();
@@ -438,6 +460,16 @@ void SpecializeWarps::specialize(LaunchOp launch) {
     IRMapping mapping;
     service.slice.clone(*compute, nested, mapping);
     keepLane(*body, service.lane);
+  }
+  if (wideners) {
+    RoleSlice slice(*compute, Work::Widen);
+    LDBG() << "  role widen: " << wideners << " warps";
+    Block *body =
+        addRole("widen", wideners, widenRegisters, /*isSingle=*/false);
+    OpBuilder nested(body->getTerminator());
+    IRMapping mapping;
+    slice.clone(*compute, nested, mapping);
+    services.push_back({"widen", std::move(slice)});
   }
   for (Service &service : services)
     if (service.lane == 0)

@@ -7,6 +7,7 @@
 
 #include "Counters.h"
 #include "StagedTile.h"
+#include "WidenedRings.h"
 
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
@@ -62,13 +63,14 @@ private:
 } // namespace
 
 /// Returns a ring of the launch with `bytes` of slots, all of whose uses end
-/// before `store`; null if there is none. For a ring whose slots are stored,
-/// only the role that stores knows the end.
+/// before `store`; null if there is none. For a ring whose slots are stored, or
+/// widened, only the role that does so knows the end.
 static Value findFreeRing(StoreOp store, int64_t bytes) {
   Block *body = store->getBlock();
   for (auto ring : body->getOps<RingOp>()) {
     RingType type = ring.getRing().getType();
-    if (type.getTile().getSizeInBytes() * type.getStages() < bytes)
+    if (type.getTile().getSizeInBytes() * type.getStages() < bytes ||
+        holdsBytes(ring.getRing()))
       continue;
     bool isOver = llvm::all_of(ring->getUsers(), [&](Operation *user) {
       return !isa<WriteOp>(user) &&

@@ -190,6 +190,11 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       first: loops in front make the list of them, of less than
       `2 * B + 17 * n` parts. Only where `B` is static do the bits of a batch
       not depend on the others;
+    - `widen = n`, GPUs with bulk copies only, forward pass: keys and values whose
+      graph widens them from 8 bits (`f8E4M3FN`) are copied as bytes, `stages`
+      tiles of them, and `n` more warps of each block, 4 or 8, widen them into two
+      tiles that products read. Without it (0, the default) a kernel in front
+      writes what they are widened to;
     - `gradients`: backward pass only, see `#attn.gradients`. If a schedule that
       is written by hand leaves it out, `--attn-select-schedule` adds it.
 
@@ -202,6 +207,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
                    split = 16>
     #attn.schedule<tile = 256x64, order = linear, warps = 16, stages = 4,
                    maximum = stale, products = alternating>
+    #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 3,
+                   widen = 4>
     ```
   }];
   let parameters = (ins
@@ -214,6 +221,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedBlocks:$blocks,
     DefaultValuedProducts:$products,
     DefaultValuedParameter<"int64_t", "1">:$split,
+    DefaultValuedParameter<"int64_t", "0">:$widen,
     OptionalParameter<"GradientsAttr">:$gradients
   );
   let builders = [AttrBuilder<(ins "int64_t":$queryTile, "int64_t":$keyTile,
@@ -223,24 +231,25 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks,
       CArg<"::fovea::attn::Products",
            "::fovea::attn::Products::Overlapped">:$products,
-      CArg<"int64_t", "1">:$split,
+      CArg<"int64_t", "1">:$split, CArg<"int64_t", "0">:$widen,
       CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     blocks, products, split, gradients);
+                     blocks, products, split, widen, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
     custom<Parts>($warps, $stages, $maximum, $blocks, $products, $split,
-                  $gradients) `>`
+                  $widen, $gradients) `>`
   }];
   let extraClassDeclaration = [{
     struct Changes {
       std::optional<Maximum> maximum = {};
       std::optional<Blocks> blocks = {};
       std::optional<int64_t> split = {};
+      std::optional<int64_t> widen = {};
       GradientsAttr gradients = {};
     };
     /// Returns the schedule with the parts of `changes` that are given.

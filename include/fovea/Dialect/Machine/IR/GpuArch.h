@@ -42,18 +42,22 @@ int64_t getEqualShare(int64_t registers, int64_t threads,
 inline constexpr int64_t kFewestRoleRegisters = 24;
 inline constexpr int64_t kMostRoleRegisters = 240;
 
-/// Registers of each thread after roles have redistributed them.
+/// Registers of each thread after roles have redistributed them; `widen` is 0
+/// where no role widens.
 struct RoleRegisters {
   int64_t compute;
   int64_t service;
+  int64_t widen;
 };
 
 /// Returns how a block that occupies a multiprocessor alone divides its
-/// `registers` among `warps` warps that compute and one warp group that serves
-/// them, by `setmaxnreg` (PTX ISA 9.7.19.5). Returns nullopt if it does not: a
-/// single warp group has enough from the start, and warps that do not form
-/// whole groups cannot use `setmaxnreg`.
-std::optional<RoleRegisters> dealRegisters(int64_t registers, int64_t warps);
+/// `registers` among `warps` warps that compute, one warp group that serves
+/// them, and `wideners` warps that widen tiles, by `setmaxnreg` (PTX ISA
+/// 9.7.19.5). Returns nullopt if it does not: a single warp group beside the one
+/// that serves it has enough from the start, and warps that do not form whole
+/// groups cannot use `setmaxnreg`.
+std::optional<RoleRegisters> dealRegisters(int64_t registers, int64_t warps,
+                                           int64_t wideners = 0);
 
 /// A kind of GPU that code can be made for: the features of its instruction
 /// set, and the size and speed of a typical device. The table in GpuArch.cpp

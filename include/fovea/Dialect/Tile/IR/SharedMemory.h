@@ -19,6 +19,9 @@ inline constexpr int64_t kSharedAlignment = 1024;
 /// The bytes of an mbarrier object.
 inline constexpr int64_t kBarrierBytes = 8;
 
+/// The slots of a ring of widened tiles: one is read while the next is written.
+inline constexpr int64_t kWidenedSlots = 2;
+
 /// Returns the bytes from one slot of such tiles, or of a ring, to the next.
 int64_t getSlotBytes(SharedType tile);
 int64_t getSlotBytes(RingType type);
@@ -28,8 +31,8 @@ bool hasRows(RingOp ring);
 
 /// The offsets of a launch's objects in shared memory, in bytes from its start.
 struct SharedMemoryPlan {
-  /// The tiles of `tile.load`, the tiles of `tile.to_shared` with memory of its
-  /// own, and the first slots of rings.
+  /// The tiles of `tile.load` and `tile.widen`, the tiles of `tile.to_shared`
+  /// with memory of its own, and the first slots of rings.
   llvm::DenseMap<mlir::Operation *, int64_t> offsets;
   /// The mbarriers of each ring: `stages` that signal a full slot, then
   /// `stages` that signal an empty slot, then, if copies leave out rows, one on
@@ -47,7 +50,8 @@ int64_t getSharedMemoryLimit(mlir::Operation *op);
 SharedMemoryPlan planSharedMemory(LaunchOp launch);
 
 /// Returns true if `op` has a place in shared memory for tiles: a `tile.load`
-/// into shared memory, a `tile.to_shared` without a ring, or a `tile.ring`.
+/// into shared memory, a `tile.widen`, a `tile.to_shared` without a ring, or a
+/// `tile.ring`.
 bool hasTiles(mlir::Operation *op);
 
 /// Assigns offsets to every tile and ring of `launch` and writes them into

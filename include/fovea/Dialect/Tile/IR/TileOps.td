@@ -420,6 +420,70 @@ def ShiftRowsOp : Tile_Op<"shift_rows", [Pure,
   let assemblyFormat = "$tile `by` $by attr-dict `:` qualified(type($tile))";
 }
 
+class Tile_WidenOp<string mnemonic, dag more, list<Trait> traits = []>
+    : Tile_Op<mnemonic, !listconcat(traits, [
+        MemoryEffects<[MemRead<Tile_SharedMemory>,
+                       MemWrite<Tile_SharedMemory>]>])> {
+  let arguments = !con((ins Tile_AnyShared:$source, TypeAttr:$from,
+                            ConfinedAttr<I64Attr, [IntPositive]>:$warps),
+                       more);
+  let hasVerifier = 1;
+}
+
+def WidenOp : Tile_WidenOp<"widen", (ins)> {
+  let summary = "Widens the floats of 8 bits of a tile in shared memory";
+  let description = [{
+    The source's elements are `i8`, the bits of numbers of the type `from`,
+    `f8E4M3FN`. The result has the same numbers, which f16 and bf16 both hold:
+    nothing is rounded, and NaN stays NaN. It holds until the next execution of
+    the same op. Warps that run the op wait for each other, as in
+    `tile.to_shared`.
+
+    `warps`, a multiple of 4, is the number of warps that do this where roles are
+    made (`--tile-specialize-warps`): they read bytes as these come, and write
+    what the warps that compute wait for.
+
+    ```mlir
+    %k = tile.widen %bytes from f8E4M3FN warps 4
+        : !tile.shared<128x64xi8, swizzle = 64>
+          -> !tile.shared<128x64xbf16, swizzle = 128>
+    ```
+  }];
+  let results = (outs Tile_AnyShared:$result);
+  let assemblyFormat = [{
+    $source `from` $from `warps` $warps attr-dict `:` qualified(type($source))
+    `->` qualified(type($result))
+  }];
+}
+
+def WidenIntoOp : Tile_WidenOp<"widen_into",
+    (ins Tile_AnyShared:$slot, Tile_AnyRing:$ring, Index:$use), [
+    TypesMatchWith<"the slot is of the ring's type", "ring", "slot",
+                   "::llvm::cast<::fovea::tile::RingType>($_self).getTile()">]> {
+  let summary = "Widens a tile into an acquired slot";
+  let description = [{
+    Widens like `tile.widen`. The slot of `%use` becomes full when all warps of
+    the role have written.
+
+    ```mlir
+    %bytes = tile.wait %narrow[%use]
+        : !tile.ring<3 x !tile.shared<128x64xi8, swizzle = 64>>
+    %slot = tile.acquire %wide[%use]
+        : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+    tile.widen_into %bytes from f8E4M3FN warps 4 into %slot signals %wide[%use]
+        : !tile.shared<128x64xi8, swizzle = 64>,
+          !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+    tile.release %narrow[%use]
+        : !tile.ring<3 x !tile.shared<128x64xi8, swizzle = 64>>
+    ```
+  }];
+  let assemblyFormat = [{
+    $source `from` $from `warps` $warps `into` $slot `signals` $ring
+    `[` $use `]` attr-dict `:` qualified(type($source)) `,`
+    qualified(type($ring))
+  }];
+}
+
 def StoreAsyncOp : Tile_Op<"store_async", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Starts to copy a tile of shared memory to global memory";

@@ -136,7 +136,9 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
     A `tile.load` of a fragment in a loop that maps use by columns also becomes
     a ring: the ring's tile is a row, which `tile.from_shared` reads. A
     `tile.to_shared` in a loop, for products of the same step, gets two slots if
-    there is enough memory.
+    there is enough memory. So does a `tile.widen` whose source has become a ring:
+    its result is a ring, too, of two slots (one where the source's has one),
+    which `tile.widen_into` fills.
 
     The program still runs one copy at a time; `--tile-specialize-warps` and
     `--tile-prefetch` let copies run ahead.
@@ -235,7 +237,9 @@ def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
     warp group, waits for slots that fragments are written to (`tile.write`),
     stores and releases them, and takes turns with other blocks. Where turns
     have two lanes, there are `store0` and `store1`, one for each lane. There is
-    no such role where threads also add to memory in turn. `compute` does the
+    no such role where threads also add to memory in turn. `widen`, of as many
+    warps as its ops say, waits for slots of bytes, widens them into slots of
+    other rings (`tile.widen_into`) and releases them. `compute` does the
     rest. Scalars and rings before the first op that only one role needs stay
     outside.
 
@@ -245,7 +249,8 @@ def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
     Registers move from that warp group to `compute` (`setmaxnreg`): the block
     divides the 64 Ki registers of a multiprocessor equally among its threads;
     the other threads then keep 24 each, and compute threads get the rest, at
-    most 240. Threads that compute the places of runs need 32 at least: each
+    most 240. Where a role widens, its threads have 80 to 128 of them. Threads that
+    compute the places of runs need 32 at least: each
     compute thread leaves them 8. A single compute warp group has enough registers
     without this.
 
