@@ -246,7 +246,7 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'products' or 'split' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'products' or 'split' or 'widen' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----
@@ -849,6 +849,21 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
 
 // expected-error@+1 {{split must be 1 in a schedule of gradients, but is 2}}
 #gradients_of_parts = #attn.schedule<tile = 64x64, order = linear, split = 2, gradients = <parallel = [head]>>
+
+// -----
+
+// expected-error@+1 {{widen must be 4 or 8 warps, or 0, but is 6}}
+#six_wideners = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, widen = 6>
+
+// -----
+
+// expected-error@+1 {{widen must be 0 in a schedule of gradients, but is 4}}
+#widened_gradients = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, widen = 4, gradients = <parallel = [key]>>
+
+// -----
+
+// expected-error@+1 {{widen must be 0 without warps that compute, but is 4}}
+#wideners_alone = #attn.schedule<tile = 64x64, order = linear, widen = 4>
 
 // -----
 

@@ -174,3 +174,122 @@ func.func @queries(%q: tensor<1x2x64x16xf16>, %l: tensor<1x2x64xf32>) -> tensor<
       : tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16> -> tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>, tensor<1x2x64x16xf16>
   return %dq : tensor<1x2x64x16xf16>
 }
+
+// -----
+
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+#each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+module attributes {machine.target = #sm90} {
+  func.func @widen_nothing(%q: tensor<2x2x4x64xf16>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xf16>) -> tensor<2x2x4x64xf16> {
+    %e = tensor.empty() : tensor<2x2x256x64xf16>
+    %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x64xf16>
+    // expected-error@+1 {{has a schedule that widens keys and values, but keys and values are not both widened from 8 bits}}
+    %o = attn.attention %q, %k, %vs scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, widen = 4>} : tensor<2x2x4x64xf16>, tensor<2x2x256x64xf16>, tensor<2x2x256x64xf16> -> tensor<2x2x4x64xf16>
+    return %o : tensor<2x2x4x64xf16>
+  }
+}
+
+// -----
+
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+#each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+module attributes {machine.target = #sm90} {
+  func.func @widen_head_dim(%q: tensor<2x2x4x48xf16>, %ks: tensor<2x2x256x48xi8>, %vs: tensor<2x2x256x48xi8>) -> tensor<2x2x4x48xf16> {
+    %e = tensor.empty() : tensor<2x2x256x48xf16>
+    %k = linalg.generic #each ins(%ks : tensor<2x2x256x48xi8>) outs(%e : tensor<2x2x256x48xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x48xf16>
+    %v = linalg.generic #each ins(%vs : tensor<2x2x256x48xi8>) outs(%e : tensor<2x2x256x48xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x48xf16>
+    // expected-error@+1 {{has a schedule that widens keys and values, but a head dim is no multiple of 32}}
+    %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, widen = 4>} : tensor<2x2x4x48xf16>, tensor<2x2x256x48xf16>, tensor<2x2x256x48xf16> -> tensor<2x2x4x48xf16>
+    return %o : tensor<2x2x4x48xf16>
+  }
+}
+
+// -----
+
+#sm80 = #machine.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1555000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>
+#each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+module attributes {machine.target = #sm80} {
+  func.func @widen_by_threads(%q: tensor<2x2x4x64xf16>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xi8>) -> tensor<2x2x4x64xf16> {
+    %e = tensor.empty() : tensor<2x2x256x64xf16>
+    %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x64xf16>
+    %v = linalg.generic #each ins(%vs : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x64xf16>
+    // expected-error@+1 {{has a schedule that widens keys and values, but "sm_80" has no copies for a role that widens}}
+    %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, widen = 4>} : tensor<2x2x4x64xf16>, tensor<2x2x256x64xf16>, tensor<2x2x256x64xf16> -> tensor<2x2x4x64xf16>
+    return %o : tensor<2x2x4x64xf16>
+  }
+}
+
+// -----
+
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+#each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+module attributes {machine.target = #sm90} {
+  func.func @widen_shared(%q: tensor<2x2x4x128xf16>, %ks: tensor<2x2x256x128xi8>, %vs: tensor<2x2x256x128xi8>) -> tensor<2x2x4x128xf16> {
+    %e = tensor.empty() : tensor<2x2x256x128xf16>
+    %k = linalg.generic #each ins(%ks : tensor<2x2x256x128xi8>) outs(%e : tensor<2x2x256x128xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x128xf16>
+    %v = linalg.generic #each ins(%vs : tensor<2x2x256x128xi8>) outs(%e : tensor<2x2x256x128xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x128xf16>
+    // expected-error@+1 {{a tile of 64x128 by 4 warps in 4 stages needs 279552 bytes of shared memory, but a block on "sm_90a" has 232448}}
+    %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 4, widen = 4>} : tensor<2x2x4x128xf16>, tensor<2x2x256x128xf16>, tensor<2x2x256x128xf16> -> tensor<2x2x4x128xf16>
+    return %o : tensor<2x2x4x128xf16>
+  }
+}
+
+// -----
+
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+#each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+module attributes {machine.target = #sm90} {
+  func.func @widen_registers(%q: tensor<2x2x4x256xf16>, %ks: tensor<2x2x256x256xi8>, %vs: tensor<2x2x256x256xi8>) -> tensor<2x2x4x256xf16> {
+    %e = tensor.empty() : tensor<2x2x256x256xf16>
+    %k = linalg.generic #each ins(%ks : tensor<2x2x256x256xi8>) outs(%e : tensor<2x2x256x256xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x256xf16>
+    %v = linalg.generic #each ins(%vs : tensor<2x2x256x256xi8>) outs(%e : tensor<2x2x256x256xf16>) {
+    ^bb0(%bits: i8, %x: f16):
+      %small = arith.bitcast %bits : i8 to f8E4M3FN
+      %y = arith.extf %small : f8E4M3FN to f16
+      linalg.yield %y : f16
+    } -> tensor<2x2x256x256xf16>
+    // expected-error@+1 {{a tile of 128x32 by 8 warps in 2 stages needs 158 registers a thread for a product, but each starts with 128}}
+    %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 2, widen = 4>} : tensor<2x2x4x256xf16>, tensor<2x2x256x256xf16>, tensor<2x2x256x256xf16> -> tensor<2x2x4x256xf16>
+    return %o : tensor<2x2x4x256xf16>
+  }
+}

@@ -95,3 +95,20 @@ func.func @shared_columns(%o: memref<?x?xf32>, %n: index, %x: bf16, %y: f32) {
   }
   return
 }
+
+// -----
+
+// Bytes that are widened, and what they are widened to, each have the widest swizzle
+// of their rows.
+// CHECK-LABEL: func @widened
+// CHECK: tile.load {{.*}} -> !tile.shared<64x64xi8, swizzle = 64>
+// CHECK: tile.widen {{.*}} : !tile.shared<64x64xi8, swizzle = 64> -> !tile.shared<64x64xf16, swizzle = 128>
+func.func @widened(%a: memref<?x64xi8>, %n: index) {
+  %c0 = arith.constant 0 : index
+  tile.launch grid(%n) warps 4 outs(%a : memref<?x64xi8>) {
+  ^bb0(%b: index, %A: memref<?x64xi8, strided<[?, 1], offset: ?>>):
+    %k = tile.load %A[%b, %c0] dims [0, 1] : memref<?x64xi8, strided<[?, 1], offset: ?>> -> !tile.shared<64x64xi8>
+    %w = tile.widen %k from f8E4M3FN warps 4 : !tile.shared<64x64xi8> -> !tile.shared<64x64xf16>
+  }
+  return
+}

@@ -281,3 +281,63 @@ func.func @runs(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+!g = memref<?x64xi8, strided<[?, 1], offset: ?>>
+!b = !tile.shared<64x64xi8, swizzle = 64>
+!w = !tile.shared<64x64xbf16, swizzle = 128>
+!n = !tile.ring<3 x !b>
+!r = !tile.ring<2 x !w>
+!f = !tile.fragment<64x64xf32>
+
+// A warp group of its own widens what one thread copies. The three groups divide the
+// registers: each thread starts with 168.
+// CHECK-LABEL: func @widen
+func.func @widen(%a: memref<?x64xi8>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  tile.launch grid(%n) warps 4 ins(%a : memref<?x64xi8>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    // CHECK: %[[BYTES:.*]] = tile.ring : !tile.ring<3
+    // CHECK: %[[WIDE:.*]] = tile.ring : !tile.ring<2
+    %bytes = tile.ring : !n
+    %wide = tile.ring : !r
+    %acc = tile.fill %zero : !f
+    // CHECK: tile.role "load" warps 4 registers 136 single
+    // CHECK: tile.acquire %[[BYTES]]
+    // CHECK: tile.load_async
+    // CHECK-NOT: tile.wait
+    // CHECK: tile.role "widen" warps 4 registers 128{{ }}
+    // CHECK: scf.for
+    // CHECK-NOT: tile.load_async
+    // CHECK: %[[FULL:.*]] = tile.wait %[[BYTES]]
+    // CHECK: %[[SLOT:.*]] = tile.acquire %[[WIDE]]
+    // CHECK: tile.widen_into %[[FULL]] from f8E4M3FN warps 4 into %[[SLOT]] signals %[[WIDE]]
+    // CHECK: tile.release %[[BYTES]]
+    // CHECK-NOT: tile.wait
+    // CHECK: tile.role "compute" warps 4 registers 240{{ }}
+    // CHECK-NOT: %[[BYTES]]
+    // CHECK: tile.wait %[[WIDE]]
+    // CHECK: tile.mma
+    // CHECK: tile.release %[[WIDE]]
+    // CHECK: tile.store
+    %s:2 = scf.for %j = %c0 to %n step %c64 iter_args(%x = %acc, %use = %c0) -> (!f, index) {
+      %empty = tile.acquire %bytes[%use] : !n
+      tile.load_async %A[%j, %c0] dims [0, 1] into %empty signals %bytes[%use] : !g, !n
+      %full = tile.wait %bytes[%use] : !n
+      %slot = tile.acquire %wide[%use] : !r
+      tile.widen_into %full from f8E4M3FN warps 4 into %slot signals %wide[%use] : !b, !r
+      tile.release %bytes[%use] : !n
+      %k = tile.wait %wide[%use] : !r
+      %z = tile.mma %k, %k into %x transpose_b : !w, !w, !f -> !f
+      tile.release %wide[%use] : !r
+      %next = arith.addi %use, %c1 : index
+      scf.yield %z, %next : !f, index
+    }
+    tile.store %s#0, %O[%b, %c0] dims [0, 1] : !f, memref<?x?xf32, strided<[?, 1], offset: ?>>
+  }
+  return
+}

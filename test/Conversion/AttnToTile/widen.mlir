@@ -1,0 +1,58 @@
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile='fuse-producers=false fuse-consumers=false' --convert-attn-to-tile --canonicalize --cse | FileCheck %s
+
+// With `widen`, bytes are loaded and widened in the program; without it, ops in front
+// write what they are widened to.
+
+#each = {indexing_maps = [affine_map<(b, h, j, d) -> (b, h, j, d)>, affine_map<(b, h, j, d) -> (b, h, j, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+
+// CHECK-LABEL: func @in_the_program
+// CHECK-NOT:     linalg.generic
+// CHECK:         tile.launch
+// CHECK:           %[[KB:.*]] = tile.load {{.*}} runs 1 {
+// CHECK:             tile.yield
+// CHECK:           } : memref<2x2x256x64xi8, {{.*}}> -> !tile.shared<64x64xi8>
+// CHECK:           %[[K:.*]] = tile.widen %[[KB]] from f8E4M3FN warps 8 : !tile.shared<64x64xi8> -> !tile.shared<64x64xf16>
+// CHECK:           tile.mma %{{.*}}, %[[K]]
+// CHECK:           %[[VB:.*]] = tile.load {{.*}} runs 1 {
+// CHECK:           } : memref<2x2x256x64xi8, {{.*}}> -> !tile.shared<64x64xi8>
+// CHECK:           %[[V:.*]] = tile.widen %[[VB]] from f8E4M3FN warps 8
+// CHECK:           tile.mma %{{.*}}, %[[V]]
+func.func @in_the_program(%q: tensor<2x2x4x64xf16>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xi8>) -> tensor<2x2x4x64xf16> {
+  %e = tensor.empty() : tensor<2x2x256x64xf16>
+  %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x64xf16>
+  %v = linalg.generic #each ins(%vs : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x64xf16>
+  %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, widen = 8>} : tensor<2x2x4x64xf16>, tensor<2x2x256x64xf16>, tensor<2x2x256x64xf16> -> tensor<2x2x4x64xf16>
+  return %o : tensor<2x2x4x64xf16>
+}
+
+// CHECK-LABEL: func @in_front
+// CHECK-COUNT-2: linalg.generic
+// CHECK:         tile.launch
+// CHECK-NOT:       tile.widen
+func.func @in_front(%q: tensor<2x2x4x64xf16>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xi8>) -> tensor<2x2x4x64xf16> {
+  %e = tensor.empty() : tensor<2x2x256x64xf16>
+  %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x64xf16>
+  %v = linalg.generic #each ins(%vs : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {
+  ^bb0(%bits: i8, %x: f16):
+    %small = arith.bitcast %bits : i8 to f8E4M3FN
+    %y = arith.extf %small : f8E4M3FN to f16
+    linalg.yield %y : f16
+  } -> tensor<2x2x256x64xf16>
+  %o = attn.attention %q, %k, %v scale(0.125) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : tensor<2x2x4x64xf16>, tensor<2x2x256x64xf16>, tensor<2x2x256x64xf16> -> tensor<2x2x4x64xf16>
+  return %o : tensor<2x2x4x64xf16>
+}

@@ -1,0 +1,69 @@
+// RUN: fovea-opt %s --attach-gpu-target=target=sm_90a --convert-tile-to-nvvm --canonicalize --cse | FileCheck %s
+
+gpu.module @kernels {
+  // A thread has 8 bytes of every eighth row: rows of one phase of the swizzle, so
+  // that one address serves all. It reads the first eight units, and the other eight
+  // before it writes the first. Every warp makes the slot full, and, when it has read
+  // them, the bytes' slot empty.
+  // CHECK-LABEL: gpu.func @into
+  // CHECK:       mbarrier.init.shared::cta.b64 {{.*}}, %c1_i32
+  // CHECK:       mbarrier.init.shared::cta.b64 {{.*}}, %c4_i32
+  // CHECK:       mbarrier.init.shared::cta.b64 {{.*}}, %c4_i32
+  // CHECK:       nvvm.setmaxregister decrease 128{{$}}
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK-COUNT-16: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xi32>
+  // CHECK-NOT:     llvm.load
+  // CHECK:         cvt.rn.f16x2.e4m3x2 first, low{{.*}}cvt.f32.f16 p, a{{.*}}cvt.rn.bf16x2.f32 $0, q, p
+  // CHECK:         llvm.store {{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+  // CHECK-COUNT-15: llvm.store {{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
+  // CHECK-NOT:     llvm.store
+  // CHECK:         fence.proxy.async.shared::cta
+  // CHECK:         nvvm.bar.warp.sync
+  // CHECK:         @first mbarrier.arrive.shared::cta.b64
+  // CHECK:         nvvm.bar.warp.sync
+  // CHECK:         @first mbarrier.arrive.shared::cta.b64
+  gpu.func @into(%map: !tile.tensor_map<2 x !tile.shared<128x128xi8, swizzle = 128>>, %n: index) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %bytes = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 49152 : i64} : !tile.ring<1 x !tile.shared<128x128xi8, swizzle = 128>>
+    %wide = tile.ring {tile.shared_offset = 16384 : i64, tile.barrier_offset = 49168 : i64} : !tile.ring<1 x !tile.shared<128x128xbf16, swizzle = 128>>
+    tile.roles {
+      tile.role "load" warps 4 registers 136 single {
+        %s = tile.acquire %bytes[%n] : !tile.ring<1 x !tile.shared<128x128xi8, swizzle = 128>>
+        tile.load_async %map[%c0, %c0] dims [0, 1] into %s signals %bytes[%n] : !tile.tensor_map<2 x !tile.shared<128x128xi8, swizzle = 128>>, !tile.ring<1 x !tile.shared<128x128xi8, swizzle = 128>>
+      }
+      tile.role "widen" warps 4 registers 128 {
+        %full = tile.wait %bytes[%n] : !tile.ring<1 x !tile.shared<128x128xi8, swizzle = 128>>
+        %slot = tile.acquire %wide[%n] : !tile.ring<1 x !tile.shared<128x128xbf16, swizzle = 128>>
+        tile.widen_into %full from f8E4M3FN warps 4 into %slot signals %wide[%n] : !tile.shared<128x128xi8, swizzle = 128>, !tile.ring<1 x !tile.shared<128x128xbf16, swizzle = 128>>
+        tile.release %bytes[%n] : !tile.ring<1 x !tile.shared<128x128xi8, swizzle = 128>>
+      }
+      tile.role "compute" warps 4 registers 240 {
+        %k = tile.wait %wide[%n] : !tile.ring<1 x !tile.shared<128x128xbf16, swizzle = 128>>
+        tile.release %wide[%n] : !tile.ring<1 x !tile.shared<128x128xbf16, swizzle = 128>>
+      }
+    }
+    gpu.return
+  }
+
+  // In a tile of the op's own, to f16 by one instruction for two: 12 units of a row
+  // do not divide 128 threads, of which 120 have units; the last row of 41 is that of
+  // the first 12.
+  // CHECK-LABEL: gpu.func @own
+  // CHECK:         %[[HAS:.*]] = arith.cmpi ult, %{{.*}}, %c120_i32
+  // CHECK:         scf.if %[[HAS]]
+  // CHECK-COUNT-4:   cvt.rn.f16x2.e4m3x2 $0, low
+  // CHECK:           %[[LAST:.*]] = arith.cmpi ult, %{{.*}}, %c8_i32
+  // CHECK:           scf.if %[[LAST]]
+  // CHECK:             cvt.rn.f16x2.e4m3x2 $0, low
+  // CHECK:         fence.proxy.async.shared::cta
+  // CHECK:         nvvm.barrier
+  gpu.func @own(%n: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %bytes = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 32768 : i64} : !tile.ring<1 x !tile.shared<48x96xi8, swizzle = 32>>
+    %full = tile.wait %bytes[%n] : !tile.ring<1 x !tile.shared<48x96xi8, swizzle = 32>>
+    %w = tile.widen %full from f8E4M3FN warps 4 {tile.shared_offset = 8192 : i64} : !tile.shared<48x96xi8, swizzle = 32> -> !tile.shared<48x96xf16, swizzle = 64>
+    tile.release %bytes[%n] : !tile.ring<1 x !tile.shared<48x96xi8, swizzle = 32>>
+    gpu.return
+  }
+}
