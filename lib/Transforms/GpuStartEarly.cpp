@@ -14,6 +14,42 @@
 
 using namespace mlir;
 
+/// Returns true if `op` and the ops in it touch no memory that another kernel
+/// may write: they compute, prepare barriers in shared memory, wait for threads of
+/// the block, or bring descriptors of tensors nearer.
+static bool isPreparation(Operation *op) {
+  return !op->walk([](Operation *nested) {
+              if (nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+                  isMemoryEffectFree(nested) ||
+                  isa<NVVM::BarrierOp, NVVM::ShflOp>(nested))
+                return WalkResult::advance();
+              auto text = dyn_cast<LLVM::InlineAsmOp>(nested);
+              bool prepares =
+                  text && llvm::any_of(
+                              ArrayRef<StringRef>{"mbarrier.init.",
+                                                  "fence.mbarrier_init.",
+                                                  "prefetch.tensormap "},
+                              [&](StringRef name) {
+                                return text.getAsmString().starts_with(name);
+                              });
+              return prepares ? WalkResult::advance() : WalkResult::interrupt();
+            })
+              .wasInterrupted();
+}
+
+/// Returns the last op at the start of a kernel that has effects, but only
+/// prepares; null if there is none.
+static Operation *findPreparation(Block &block) {
+  Operation *last = nullptr;
+  for (Operation &op : block) {
+    if (!isPreparation(&op))
+      break;
+    if (!isMemoryEffectFree(&op))
+      last = &op;
+  }
+  return last;
+}
+
 /// `nvvm.griddepcontrol wait` does not say that it touches memory: loads could
 /// go past it.
 static void emitWait(ImplicitLocOpBuilder &builder) {
@@ -36,7 +72,11 @@ struct GpuStartEarly final : impl::GpuStartEarlyBase<GpuStartEarly> {
       if (!kernel.isKernel() || kernel->hasAttr(machine::kStartsEarlyAttrName))
         continue;
       ImplicitLocOpBuilder builder(kernel.getLoc(), &getContext());
-      builder.setInsertionPointToStart(&kernel.front());
+      Block &block = kernel.front();
+      if (Operation *last = findPreparation(block))
+        builder.setInsertionPointAfter(last);
+      else
+        builder.setInsertionPointToStart(&block);
       // A kernel signals its successor when its predecessor is complete: no
       // kernel waits for one that itself waits.
       emitWait(builder);

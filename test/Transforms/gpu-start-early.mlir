@@ -25,3 +25,47 @@ gpu.module @kernels {
     gpu.return %a : f32
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  // What touches no memory of others comes before the wait, up to the last op that
+  // prepares something.
+  // CHECK-LABEL: gpu.func @prepared(
+  // CHECK:         scf.if
+  // CHECK:           mbarrier.init
+  // CHECK:           prefetch.tensormap
+  // CHECK:         nvvm.barrier
+  // CHECK-NEXT:    griddepcontrol.wait;
+  // CHECK-NEXT:    nvvm.griddepcontrol launch_dependents
+  // CHECK-NEXT:    arith.constant 1 : index
+  // CHECK-NOT:     griddepcontrol
+  gpu.func @prepared(%x: memref<?xf32>, %barrier: i32, %map: i64) kernel {
+    %i = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %is = arith.cmpi eq, %i, %c0 : index
+    scf.if %is {
+      llvm.inline_asm has_side_effects "mbarrier.init.shared::cta.b64 [$0], 1;", "r,~{memory}" %barrier : (i32) -> ()
+      llvm.inline_asm has_side_effects "prefetch.tensormap [$0];", "l,~{memory}" %map : (i64) -> ()
+    }
+    nvvm.barrier
+    %c1 = arith.constant 1 : index
+    %a = memref.load %x[%c1] : memref<?xf32>
+    nvvm.barrier
+    memref.store %a, %x[%i] : memref<?xf32>
+    gpu.return
+  }
+
+  // A read in a branch ends what may come before.
+  // CHECK-LABEL: gpu.func @reads(
+  // CHECK-NEXT:    griddepcontrol.wait;
+  gpu.func @reads(%x: memref<?xf32>, %is: i1) kernel {
+    %c0 = arith.constant 0 : index
+    scf.if %is {
+      %a = memref.load %x[%c0] : memref<?xf32>
+      memref.store %a, %x[%c0] : memref<?xf32>
+    }
+    nvvm.barrier
+    gpu.return
+  }
+}

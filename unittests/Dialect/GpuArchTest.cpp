@@ -80,6 +80,15 @@ TEST(GpuArch, DealsOutRegisters) {
   EXPECT_EQ(two->service, 24);
   EXPECT_EQ(three->compute, 160);
   EXPECT_EQ(three->service, 32);
+  EXPECT_EQ(three->widen, 0);
+  // What one group that computes leaves goes to those that serve it.
+  auto one = dealRegisters(65536, 4, 4), full = dealRegisters(65536, 8, 4);
+  EXPECT_EQ(one->compute, 240);
+  EXPECT_EQ(one->widen, 128);
+  EXPECT_EQ(one->service, 136);
+  EXPECT_EQ(full->compute, 200);
+  EXPECT_EQ(full->widen, 88);
+  EXPECT_EQ(full->service, 24);
   EXPECT_EQ(dealRegisters(65536, 4), std::nullopt);
   EXPECT_EQ(dealRegisters(65536, 6), std::nullopt);
   EXPECT_EQ(getEqualShare(65536, 128), 255);

@@ -455,7 +455,8 @@ def GpuStartEarly : Pass<"gpu-start-early", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Lets kernels start while those in front of them end";
   let description = [{
     Programmatic dependent launch, from `sm_90` on: before it does anything
-    else, a kernel waits for the one in front of it (`griddepcontrol.wait`, PTX
+    but to prepare itself (barriers in its shared memory, prefetches of descriptors),
+    a kernel waits for the one in front of it (`griddepcontrol.wait`, PTX
     ISA 9.7.13.13), and then lets the next kernel start
     (`griddepcontrol.launch_dependents`), whose blocks take the places of those
     that end. The order matters: when a kernel can start, all kernels are

@@ -202,6 +202,16 @@ static void emitWait(ImplicitLocOpBuilder &builder, Operation *op,
           {barrier, parity});
 }
 
+/// Returns the descriptors by which the kernel of `op` loads tiles.
+static SmallVector<Value> findTensorMaps(RingOp op) {
+  llvm::SetVector<Value> maps;
+  op->getParentOfType<FunctionOpInterface>()->walk([&](LoadAsyncOp load) {
+    if (isa<TensorMapType>(load.getSource().getType()))
+      maps.insert(load.getSource());
+  });
+  return maps.takeVector();
+}
+
 namespace {
 
 template <typename Op>
@@ -247,8 +257,13 @@ struct RingLowering : RingPattern<RingOp> {
         emitPtx(one, op.getLoc(), "mbarrier.init.shared::cta.b64 [$0], $1;",
                 {barrier, constant(one, count)});
       }
-      if (isLast && getGpuArch(op).hasBulkCopies)
-        emitPtx(one, op.getLoc(), "fence.mbarrier_init.release.cluster;");
+      if (!isLast || !getGpuArch(op).hasBulkCopies)
+        return;
+      emitPtx(one, op.getLoc(), "fence.mbarrier_init.release.cluster;");
+      // The first copies need not wait for their descriptors.
+      for (Value map : findTensorMaps(op))
+        emitPtx(one, op.getLoc(), "prefetch.tensormap [$0];",
+                rewriter.getRemappedValue(map));
     });
     if (isLast)
       emitBarrier(builder, op);

@@ -9,6 +9,7 @@ gpu.module @kernels {
   // CHECK:       mbarrier.init.shared::cta.b64 {{.*}}, %c1_i32
   // CHECK:       mbarrier.init.shared::cta.b64 {{.*}}, %c4_i32
   // CHECK:       mbarrier.init.shared::cta.b64 {{.*}}, %c4_i32
+  // CHECK:       prefetch.tensormap
   // CHECK:       nvvm.setmaxregister decrease 128{{$}}
   // CHECK:         mbarrier.try_wait.parity
   // CHECK:         mbarrier.try_wait.parity
