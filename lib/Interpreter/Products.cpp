@@ -51,8 +51,10 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
   }
   if (readTile(fiber, product.op, *product.b, b) != Status::Next)
     return Status::Failed;
-  multiply(left, b, product.op->hasAttr("transpose_b"), product.inner,
-           fiber.role->getOwnRows(product.result->shape[0]),
+  RowRange rows = fiber.role->getOwnRows(product.result->shape[0]);
+  if (auto needed = product.op->getAttrOfType<IntegerAttr>("rows"))
+    rows.end = std::min(rows.end, needed.getInt());
+  multiply(left, b, product.op->hasAttr("transpose_b"), product.inner, rows,
            product.accumulator.get(), *product.result);
   return Status::Next;
 }

@@ -196,9 +196,13 @@ private:
 
 Value StepEmitter::scores(Value query) {
   Value keys = step.loadKeys(builder);
-  Value products =
+  auto products =
       MmaOp::create(builder, loc, sizes.getScores(), query, keys,
                     /*acc=*/Value(), /*transposeB=*/true, MmaKindAttr());
+  // Few queries, as in decoding, leave most rows of a tile empty.
+  std::optional<int64_t> queries = getConstantIntValue(step.tile.queries);
+  if (queries && *queries < sizes.queries)
+    products.setRows(*queries);
   return masked(modified(products));
 }
 

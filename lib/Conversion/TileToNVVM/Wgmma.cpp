@@ -232,6 +232,25 @@ static SmallVector<Value> wait(OpBuilder &builder, Location loc,
                  /*inputs=*/{}, /*outputs=*/{}, registers);
 }
 
+/// Replaces by zeros what registers hold of the rows of a result from `rows` on,
+/// if it is given, where these are such rows in all threads.
+static void clearRows(OpBuilder &builder, Location loc, FragmentType type,
+                      std::optional<int64_t> rows,
+                      MutableArrayRef<Value> registers) {
+  if (!rows)
+    return;
+  Value zero;
+  for (auto [index, value] : llvm::enumerate(registers)) {
+    int64_t row = type.getLayout().getRegisterOffset(index)[0];
+    if (row < *rows)
+      continue;
+    if (!zero)
+      zero = arith::ConstantOp::create(
+          builder, loc, builder.getZeroAttr(type.getElementType()));
+    value = zero;
+  }
+}
+
 namespace {
 
 template <typename Op>
@@ -269,6 +288,8 @@ struct MmaLowering : ProductPattern<MmaOp> {
       return failure();
     SmallVector<Value> result =
         wait(rewriter, op.getLoc(), /*pending=*/0, *issued);
+    clearRows(rewriter, op.getLoc(), op.getResult().getType(), op.getRows(),
+              result);
     rewriter.replaceOpWithMultiple(op, {ValueRange(result)});
     return success();
   }
@@ -295,6 +316,9 @@ struct WaitMmaLowering : OpConversionPattern<WaitMmaOp> {
                   ConversionPatternRewriter &rewriter) const override {
     SmallVector<Value> result =
         wait(rewriter, op.getLoc(), op.getPending(), adaptor.getToken());
+    if (auto product = op.getToken().getDefiningOp<MmaAsyncOp>())
+      clearRows(rewriter, op.getLoc(), op.getResult().getType(),
+                product.getRows(), result);
     rewriter.replaceOpWithMultiple(op, {ValueRange(result)});
     return success();
   }

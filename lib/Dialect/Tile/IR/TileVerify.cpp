@@ -655,6 +655,9 @@ static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
       return op.emitOpError("expected a range of inner indices of ")
              << k << ", in multiples of 16, got " << *inner;
   }
+  if (op.getRows() && (op.getAcc() || static_cast<int64_t>(*op.getRows()) > a[0]))
+    return op.emitOpError("expected rows of the result's ")
+           << a[0] << ", and no accumulator, beside rows " << *op.getRows();
   bool isNarrow = aType.isF16() || aType.isBF16();
   if (op.getKind() && *op.getKind() != MmaKind::Fma && !isNarrow)
     return op.emitOpError("by ")

@@ -161,7 +161,7 @@ static void splitProducts(LaunchOp launch) {
     Value token = MmaAsyncOp::create(
         builder, product.getLoc(), type, product.getA(), product.getB(),
         product.getAcc(), product.getTransposeBAttr(), product.getKindAttr(),
-        product.getInnerAttr());
+        product.getInnerAttr(), product.getRowsAttr());
     product.getResult().replaceAllUsesWith(
         WaitMmaOp::create(builder, product.getLoc(), token));
     product.erase();

@@ -716,14 +716,15 @@ class Tile_ProductOp<string mnemonic, Type accType>
   let arguments = (ins Tile_Tile:$a, Tile_AnyShared:$b,
                        Optional<accType>:$acc, UnitAttr:$transpose_b,
                        OptionalAttr<Tile_MmaKindEnum>:$kind,
-                       OptionalAttr<DenseI64ArrayAttr>:$inner);
+                       OptionalAttr<DenseI64ArrayAttr>:$inner,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$rows);
   let builders = [
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a,
                    "::mlir::Value":$b, "::mlir::Value":$acc,
                    "::mlir::UnitAttr":$transposeB,
                    CArg<"::fovea::tile::MmaKindAttr", "{}">:$kind), [{
       build($_builder, $_state, result, a, b, acc, transposeB, kind,
-            ::mlir::DenseI64ArrayAttr());
+            ::mlir::DenseI64ArrayAttr(), /*rows=*/::mlir::IntegerAttr());
     }]>,
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$a,
                    "::mlir::Value":$b, "::mlir::Value":$acc, "bool":$transposeB,
@@ -756,11 +757,14 @@ def MmaOp : Tile_ProductOp<"mma", Tile_AnyFragment> {
     shared memory are wider than what was loaded, they hold zeros there. With
     `inner [i, j]` only inner indices from `i` to before `j`, multiples of 16,
     are multiplied: another product multiplies the rest.
+
+    With `rows n`, and without `acc`, nothing needs the result's rows from `n` on,
+    which may be zero: what is computed from registers of such rows folds away.
   }];
   let results = (outs Tile_AnyFragment:$result);
   let assemblyFormat = [{
     ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)?
-    (`inner` $inner^)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($result))
+    (`inner` $inner^)? (`rows` $rows^)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($result))
   }];
 }
 
@@ -777,7 +781,7 @@ def MmaAsyncOp : Tile_ProductOp<"mma_async",
   let results = (outs Tile_AnyToken:$token);
   let assemblyFormat = [{
     ($kind^)? $a `,` $b (`into` $acc^)? (`transpose_b` $transpose_b^)?
-    (`inner` $inner^)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($token))
+    (`inner` $inner^)? (`rows` $rows^)? attr-dict `:` qualified(type($a)) `,` qualified(type($b)) (`,` qualified(type($acc))^)? `->` qualified(type($token))
   }];
 }
 
