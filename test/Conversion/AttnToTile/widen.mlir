@@ -12,11 +12,12 @@
 // CHECK:             tile.yield
 // CHECK:           } : memref<2x2x256x64xi8, {{.*}}> -> !tile.shared<64x64xi8>
 // CHECK:           %[[K:.*]] = tile.widen %[[KB]] from f8E4M3FN warps 8 : !tile.shared<64x64xi8> -> !tile.shared<64x64xf16>
-// CHECK:           tile.mma %{{.*}}, %[[K]]
+// Of a tile of 64 rows 4 are queries.
+// CHECK:           tile.mma %{{.*}}, %[[K]] transpose_b rows 4 :
 // CHECK:           %[[VB:.*]] = tile.load {{.*}} runs 1 {
 // CHECK:           } : memref<2x2x256x64xi8, {{.*}}> -> !tile.shared<64x64xi8>
 // CHECK:           %[[V:.*]] = tile.widen %[[VB]] from f8E4M3FN warps 8
-// CHECK:           tile.mma %{{.*}}, %[[V]]
+// CHECK:           tile.mma %{{.*}}, %[[V]] into %{{.*}} :
 func.func @in_the_program(%q: tensor<2x2x4x64xf16>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xi8>) -> tensor<2x2x4x64xf16> {
   %e = tensor.empty() : tensor<2x2x256x64xf16>
   %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf16>) {

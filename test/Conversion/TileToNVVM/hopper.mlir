@@ -427,3 +427,34 @@ gpu.module @groups {
     gpu.return
   }
 }
+
+// -----
+
+!a = !tile.shared<64x64xf16, swizzle = 128>
+!ring = !tile.ring<1 x !a>
+!s = !tile.fragment<64x64xf32, #tile.layout<64x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 4:16d0]>>
+
+gpu.module @kernels {
+  // Of the first 4 rows, half of a thread's 32 registers hold one, in some thread.
+  // What the others hold is the same everywhere.
+  // CHECK-LABEL:   gpu.func @few_rows
+  // CHECK:           wgmma.wait_group.sync.aligned 0;
+  // CHECK-COUNT-16:  arith.mulf
+  // CHECK-NOT:       arith.mulf
+  gpu.func @few_rows(%o: memref<64x64xf32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
+    %k = tile.wait %ks[%c0] : !ring
+    %t = tile.mma_async wgmma %k, %k transpose_b rows 4 : !a, !a -> !tile.token<!s>
+    %s = tile.wait_mma %t : !tile.token<!s>
+    tile.release %ks[%c0] : !ring
+    %x = tile.map ins(%s : !s) {
+    ^bb0(%y: f32, %i: index, %j: index):
+      %two = arith.constant 2.0 : f32
+      %z = arith.mulf %y, %two : f32
+      tile.yield %z : f32
+    } -> !s
+    tile.store %x, %o[%c0, %c0] dims [0, 1] : !s, memref<64x64xf32>
+    gpu.return
+  }
+}

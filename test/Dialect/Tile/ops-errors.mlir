@@ -1218,3 +1218,19 @@ func.func @widen_into_shape(%s: !tile.shared<64x32xi8>, %o: !tile.shared<32x64xf
   tile.widen_into %s from f8E4M3FN warps 4 into %o signals %r[%i] : !tile.shared<64x32xi8>, !tile.ring<2 x !tile.shared<32x64xf16>>
   return
 }
+
+// -----
+
+func.func @product_rows(%a: !tile.shared<64x32xf16>, %b: !tile.shared<16x32xf16>) {
+  // expected-error@+1 {{expected rows of the result's 64, and no accumulator, beside rows 65}}
+  %x = tile.mma %a, %b transpose_b rows 65 : !tile.shared<64x32xf16>, !tile.shared<16x32xf16> -> !tile.fragment<64x16xf32>
+  return
+}
+
+// -----
+
+func.func @product_rows_of_sum(%a: !tile.shared<64x32xf16>, %b: !tile.shared<16x32xf16>, %acc: !tile.fragment<64x16xf32>) {
+  // expected-error@+1 {{expected rows of the result's 64, and no accumulator, beside rows 4}}
+  %x = tile.mma %a, %b into %acc transpose_b rows 4 : !tile.shared<64x32xf16>, !tile.shared<16x32xf16>, !tile.fragment<64x16xf32> -> !tile.fragment<64x16xf32>
+  return
+}

@@ -246,3 +246,13 @@ func.func @widening(%bytes: !tile.shared<64x32xi8, swizzle = 32>, %ring: !tile.r
   tile.widen_into %bytes from f8E4M3FN warps 8 into %slot signals %ring[%use] : !tile.shared<64x32xi8, swizzle = 32>, !tile.ring<2 x !tile.shared<64x32xbf16, swizzle = 64>>
   return
 }
+
+// A product of which some rows are needed.
+// CHECK-LABEL: func @few_rows
+func.func @few_rows(%a: !tile.shared<64x32xf16>, %b: !tile.shared<16x32xf16>) {
+  // CHECK: tile.mma %{{.*}}, %{{.*}} transpose_b rows 4 : !tile.shared<64x32xf16>, !tile.shared<16x32xf16> -> !tile.fragment<64x16xf32>
+  %x = tile.mma %a, %b transpose_b rows 4 : !tile.shared<64x32xf16>, !tile.shared<16x32xf16> -> !tile.fragment<64x16xf32>
+  // CHECK: tile.mma_async wgmma %{{.*}}, %{{.*}} transpose_b rows 64 : !tile.shared<64x32xf16>, !tile.shared<16x32xf16> -> !tile.token<!tile.fragment<64x16xf32>>
+  %y = tile.mma_async wgmma %a, %b transpose_b rows 64 : !tile.shared<64x32xf16>, !tile.shared<16x32xf16> -> !tile.token<!tile.fragment<64x16xf32>>
+  return
+}
