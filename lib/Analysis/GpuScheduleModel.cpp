@@ -212,8 +212,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double rescale = isStale ? 0 : queries * double(shape.valueDim) / lanes;
 
   double storedBytes = schedule.getWiden() ? 1 : double(shape.elementBytes);
-  double copies = keys * features * storedBytes *
-                  double(target.getCores()) /
+  double copies = keys * features * storedBytes * double(target.getCores()) /
                   (kNearSpeedup * double(target.getBandwidth()) * 1e6);
 
   int64_t resident = getResidentBlocks(footprint, target);

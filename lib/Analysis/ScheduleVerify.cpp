@@ -69,8 +69,7 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
                  << " bytes of shared memory, but a block on \""
                  << target.getName() << "\" has " << target.getFastMemory();
   if (footprint.registers > footprint.registerLimit)
-    return error << footprint.registers
-                 << " registers a thread, but there are "
+    return error << footprint.registers << " registers a thread, but there are "
                  << footprint.registerLimit;
   return error << footprint.productRegisters
                << " registers a thread for a product, but each starts with "

@@ -78,9 +78,10 @@ Attribute ByteFunction::evaluate(const APInt &byte) {
   for (auto [op, copy] : ops) {
     Attribute value;
     if (!matchPattern(op, m_Constant(&value))) {
-      auto operands = llvm::map_to_vector(
-          copy->getOperands(),
-          [&](Value operand) { return known.lookup(operand); });
+      auto operands =
+          llvm::map_to_vector(copy->getOperands(), [&](Value operand) {
+            return known.lookup(operand);
+          });
       SmallVector<OpFoldResult> folded;
       if (failed(copy->fold(operands, folded)) || folded.empty())
         return {};
@@ -158,7 +159,8 @@ fovea::getWideningObstacle(AttentionOp op, machine::TargetAttr target) {
         .str();
   if (!widensOperands(op))
     return "keys and values are not both widened from 8 bits";
-  if (getElementTypeOrSelf(op.getQuery()) != getElementTypeOrSelf(op.getKey()) ||
+  if (getElementTypeOrSelf(op.getQuery()) !=
+          getElementTypeOrSelf(op.getKey()) ||
       getElementTypeOrSelf(op.getKey()) != getElementTypeOrSelf(op.getValue()))
     return "queries have another type than what keys and values are widened to";
   for (Value operand : {op.getKey(), op.getValue()}) {

@@ -360,8 +360,8 @@ static Status widen(Fiber &fiber, const Instruction &op) {
   if (elements.empty())
     return Status::Failed;
   int64_t offset = fiber.block->getPlan().memory.offsets.lookup(op.op);
-  auto tile = makeTile(fiber, op.op,
-                       cast<tile::WidenOp>(op.op).getResult().getType(), offset);
+  auto tile = makeTile(
+      fiber, op.op, cast<tile::WidenOp>(op.op).getResult().getType(), offset);
   if (!tile)
     return Status::Failed;
   writeTile(*fiber.block, tile->type, tile->offset, elements);

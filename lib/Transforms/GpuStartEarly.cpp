@@ -14,27 +14,26 @@
 
 using namespace mlir;
 
-/// Returns true if `op` and the ops in it touch no memory that another kernel
-/// may write: they compute, prepare barriers in shared memory, wait for threads of
-/// the block, or bring descriptors of tensors nearer.
+/// Returns true if `op`, without the ops in it, touches no memory that another
+/// kernel may write: it computes, prepares barriers in shared memory, waits for
+/// threads of the block, or brings descriptors of tensors nearer.
+static bool onlyPrepares(Operation *op) {
+  constexpr StringLiteral kInstructions[] = {
+      "mbarrier.init.", "fence.mbarrier_init.", "prefetch.tensormap "};
+  if (auto text = dyn_cast<LLVM::InlineAsmOp>(op))
+    return llvm::any_of(kInstructions, [&](StringRef name) {
+      return text.getAsmString().starts_with(name);
+    });
+  return op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+         isMemoryEffectFree(op) || isa<NVVM::BarrierOp, NVVM::ShflOp>(op);
+}
+
+/// Returns true if `op` and all ops in it only prepare a kernel.
 static bool isPreparation(Operation *op) {
   return !op->walk([](Operation *nested) {
-              if (nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-                  isMemoryEffectFree(nested) ||
-                  isa<NVVM::BarrierOp, NVVM::ShflOp>(nested))
-                return WalkResult::advance();
-              auto text = dyn_cast<LLVM::InlineAsmOp>(nested);
-              bool prepares =
-                  text && llvm::any_of(
-                              ArrayRef<StringRef>{"mbarrier.init.",
-                                                  "fence.mbarrier_init.",
-                                                  "prefetch.tensormap "},
-                              [&](StringRef name) {
-                                return text.getAsmString().starts_with(name);
-                              });
-              return prepares ? WalkResult::advance() : WalkResult::interrupt();
-            })
-              .wasInterrupted();
+              return onlyPrepares(nested) ? WalkResult::advance()
+                                          : WalkResult::interrupt();
+            }).wasInterrupted();
 }
 
 /// Returns the last op at the start of a kernel that has effects, but only

@@ -194,8 +194,7 @@ void AttentionBuilder::findRowMaps() {
           view->getDim(3) != rank - 1)
         continue;
       bool widens = wideners && operand != pass.getQuery();
-      if (std::optional<RowMap> map =
-              RowMap::get(view->tensor, forall, widens))
+      if (std::optional<RowMap> map = RowMap::get(view->tensor, forall, widens))
         rowMaps.insert({view->tensor, std::move(*map)});
       else if (Operation *gather = findGather(view->tensor))
         remark::missed(

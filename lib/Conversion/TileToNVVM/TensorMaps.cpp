@@ -79,7 +79,8 @@ LogicalResult MapEncoder::encode(TensorMapOp op) {
   SharedType tile = op.getResult().getType().getTile();
   std::optional<int64_t> kind = getElementKind(source.getElementType());
   if (!kind)
-    return op.emitOpError("expected elements of f16, bf16, f32, f64 or i8, got ")
+    return op.emitOpError(
+               "expected elements of f16, bf16, f32, f64 or i8, got ")
            << source.getElementType();
   ImplicitLocOpBuilder builder(op.getLoc(), op);
   auto constant = [&](int64_t value) -> Value {

@@ -232,8 +232,8 @@ static SmallVector<Value> wait(OpBuilder &builder, Location loc,
                  /*inputs=*/{}, /*outputs=*/{}, registers);
 }
 
-/// Replaces by zeros what registers hold of the rows of a result from `rows` on,
-/// if it is given, where these are such rows in all threads.
+/// Replaces by zeros what registers hold of the rows of a result from `rows`
+/// on, if it is given, where these are such rows in all threads.
 static void clearRows(OpBuilder &builder, Location loc, FragmentType type,
                       std::optional<int64_t> rows,
                       MutableArrayRef<Value> registers) {

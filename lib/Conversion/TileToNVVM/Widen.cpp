@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A thread reads units of 8 bytes and writes 16. Neighbouring threads have
-// neighbouring units of a row, so that neither reads nor writes of a warp meet in
-// a bank. An f8E4M3FN becomes a pair of f16 by one instruction (`cvt`, PTX ISA
-// 9.7.9.21); an f16 becomes a bf16 through f32. All of these are exact, and keep
-// NaN.
+// neighbouring units of a row, so that neither reads nor writes of a warp meet
+// in a bank. An f8E4M3FN becomes a pair of f16 by one instruction (`cvt`, PTX
+// ISA 9.7.9.21); an f16 becomes a bf16 through f32. All of these are exact, and
+// keep NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,11 +34,10 @@ using namespace fovea::tile;
 static constexpr int64_t kUnit = 8, kUnitsAtOnce = 8;
 
 /// Converts four floats of 8 bits, whose bits are $2, to two pairs.
-static constexpr StringLiteral kToHalves =
-    "{\n.reg .b16 low, high;\n"
-    "mov.b32 {low, high}, $2;\n"
-    "cvt.rn.f16x2.e4m3x2 $0, low;\n"
-    "cvt.rn.f16x2.e4m3x2 $1, high;\n}";
+static constexpr StringLiteral kToHalves = "{\n.reg .b16 low, high;\n"
+                                           "mov.b32 {low, high}, $2;\n"
+                                           "cvt.rn.f16x2.e4m3x2 $0, low;\n"
+                                           "cvt.rn.f16x2.e4m3x2 $1, high;\n}";
 static constexpr StringLiteral kToBfloats =
     "{\n.reg .b16 low, high, a, b, c, d;\n"
     ".reg .b32 first, second;\n"
@@ -119,9 +118,9 @@ void TileWidening::addAccesses(SmallVectorImpl<SharedAccess> &accesses,
 
 Value TileWidening::read(int64_t unit) {
   auto type = VectorType::get(2, builder.getI32Type());
-  return LLVM::LoadOp::create(
-      builder, loc, type, reads[unit % period].getPointer(getRow(unit), 0),
-      kUnit);
+  return LLVM::LoadOp::create(builder, loc, type,
+                              reads[unit % period].getPointer(getRow(unit), 0),
+                              kUnit);
 }
 
 void TileWidening::write(int64_t unit, Value bytes) {
@@ -130,8 +129,8 @@ void TileWidening::write(int64_t unit, Value bytes) {
   auto type = VectorType::get(4, word);
   Value numbers = LLVM::PoisonOp::create(builder, loc, type);
   for (int64_t part = 0; part < 2; ++part) {
-    Value four = LLVM::ExtractElementOp::create(builder, loc, bytes,
-                                                constant(part));
+    Value four =
+        LLVM::ExtractElementOp::create(builder, loc, bytes, constant(part));
     SmallVector<Value> pairs = emitPtx(builder, loc, text, four, {word, word});
     for (auto [index, pair] : llvm::enumerate(pairs))
       numbers = LLVM::InsertElementOp::create(
@@ -163,9 +162,8 @@ void TileWidening::emitUnits(int64_t first, int64_t count) {
 void TileWidening::emit() {
   OpBuilder::InsertionGuard guard(builder);
   auto emitIf = [&](Value left, int64_t right) {
-    Value isHere =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, left,
-                              constant(right));
+    Value isHere = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ult, left, constant(right));
     auto branch =
         scf::IfOp::create(builder, loc, isHere, /*withElseRegion=*/false);
     builder.setInsertionPointToStart(branch.thenBlock());

@@ -146,8 +146,7 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, Blocks blocks, Products products,
-                       int64_t split, int64_t widen,
-                       GradientsAttr gradients) {
+                       int64_t split, int64_t widen, GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)

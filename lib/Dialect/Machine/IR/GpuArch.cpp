@@ -93,22 +93,20 @@ int64_t fovea::machine::getEqualShare(int64_t registers, int64_t threads,
   return std::min(most, registers / threads / 8 * 8);
 }
 
-std::optional<RoleRegisters>
-fovea::machine::dealRegisters(int64_t registers, int64_t warps,
-                              int64_t wideners) {
+std::optional<RoleRegisters> fovea::machine::dealRegisters(int64_t registers,
+                                                           int64_t warps,
+                                                           int64_t wideners) {
   int64_t groups = warps / kGroupWarps, wideGroups = wideners / kGroupWarps;
-  if ((warps + wideners) % kGroupWarps || groups < 1 ||
-      groups + wideGroups < 2)
+  if ((warps + wideners) % kGroupWarps || groups < 1 || groups + wideGroups < 2)
     return std::nullopt;
-  // What a thread that widens needs, for several units on their way at once, and
-  // the most that it uses.
+  // What a thread that widens needs, for several units on their way at once,
+  // and the most that it uses.
   constexpr int64_t kFewestForWidening = 80, kMostForWidening = 128;
   int64_t atStart =
       getEqualShare(registers, (warps + kGroupWarps + wideners) * kWarpSize);
   int64_t pool = atStart * (groups + 1 + wideGroups);
   int64_t others = kFewestRoleRegisters + kFewestForWidening * wideGroups;
-  int64_t most =
-      std::min((pool - others) / groups / 8 * 8, kMostRoleRegisters);
+  int64_t most = std::min((pool - others) / groups / 8 * 8, kMostRoleRegisters);
   int64_t rest = pool - most * groups;
   int64_t widen = 0;
   if (wideGroups)

@@ -387,9 +387,9 @@ static LogicalResult verifyWidening(Operation *op, SharedType source, Type from,
   Type wide = tile.getElementType();
   if (!isa<Float8E4M3FNType>(from))
     return op->emitOpError("expected bytes of f8E4M3FN, got ") << from;
-  if (!source.getElementType().isInteger(8) ||
-      source.getShape().back() % kUnit)
-    return op->emitOpError("expected a tile of i8 with columns in multiples of ")
+  if (!source.getElementType().isInteger(8) || source.getShape().back() % kUnit)
+    return op->emitOpError(
+               "expected a tile of i8 with columns in multiples of ")
            << kUnit << ", got " << source;
   if (source.getShape() != tile.getShape() || (!wide.isF16() && !wide.isBF16()))
     return op->emitOpError("expected a tile of the shape of ")
@@ -655,7 +655,8 @@ static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
       return op.emitOpError("expected a range of inner indices of ")
              << k << ", in multiples of 16, got " << *inner;
   }
-  if (op.getRows() && (op.getAcc() || static_cast<int64_t>(*op.getRows()) > a[0]))
+  if (op.getRows() &&
+      (op.getAcc() || static_cast<int64_t>(*op.getRows()) > a[0]))
     return op.emitOpError("expected rows of the result's ")
            << a[0] << ", and no accumulator, beside rows " << *op.getRows();
   bool isNarrow = aType.isF16() || aType.isBF16();

@@ -200,9 +200,8 @@ static void replaceByUse(OpBuilder &builder, Value tile, Value ring,
       last = here;
   }
   builder.setInsertionPoint(first);
-  Value full =
-      WaitOp::create(builder, loc, cast<RingType>(ring.getType()).getTile(),
-                     ring, use);
+  Value full = WaitOp::create(
+      builder, loc, cast<RingType>(ring.getType()).getTile(), ring, use);
   if (isa<FragmentType>(tile.getType()))
     full = FromSharedOp::create(builder, loc, tile.getType(), full);
   else
@@ -247,8 +246,8 @@ void Multibuffer::convert(WidenOp widen, LaunchOp launch) {
   OpBuilder builder(&getContext());
   Location loc = widen.getLoc();
   SharedType tile = widen.getResult().getType();
-  auto stages = std::min<int64_t>(bytes.getRing().getType().getStages(),
-                                  kWidenedSlots);
+  auto stages =
+      std::min<int64_t>(bytes.getRing().getType().getStages(), kWidenedSlots);
   builder.setInsertionPointToStart(&launch.getBody().front());
   auto type = RingType::get(&getContext(), stages, tile);
   Value ring = RingOp::create(builder, loc, type);

@@ -53,9 +53,9 @@ struct RoleRegisters {
 /// Returns how a block that occupies a multiprocessor alone divides its
 /// `registers` among `warps` warps that compute, one warp group that serves
 /// them, and `wideners` warps that widen tiles, by `setmaxnreg` (PTX ISA
-/// 9.7.19.5). Returns nullopt if it does not: a single warp group beside the one
-/// that serves it has enough from the start, and warps that do not form whole
-/// groups cannot use `setmaxnreg`.
+/// 9.7.19.5). Returns nullopt if it does not: a single warp group beside the
+/// one that serves it has enough from the start, and warps that do not form
+/// whole groups cannot use `setmaxnreg`.
 std::optional<RoleRegisters> dealRegisters(int64_t registers, int64_t warps,
                                            int64_t wideners = 0);
 
