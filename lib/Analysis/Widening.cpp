@@ -97,7 +97,7 @@ Attribute ByteFunction::evaluate(const APInt &byte) {
 }
 
 std::optional<Widening> Widening::get(Value value) {
-  if (!isa<BFloat16Type, Float16Type>(value.getType()))
+  if (!isa<BFloat16Type, Float16Type, Float32Type>(value.getType()))
     return std::nullopt;
   ByteFunction function(value);
   if (!function.isValid)
@@ -163,6 +163,8 @@ fovea::getWideningObstacle(AttentionOp op, machine::TargetAttr target) {
           getElementTypeOrSelf(op.getKey()) ||
       getElementTypeOrSelf(op.getKey()) != getElementTypeOrSelf(op.getValue()))
     return "queries have another type than what keys and values are widened to";
+  if (getElementTypeOrSelf(op.getQuery()).getIntOrFloatBitWidth() != 16)
+    return "its products are not those of 16 bits";
   for (Value operand : {op.getKey(), op.getValue()}) {
     int64_t dim = cast<RankedTensorType>(operand.getType()).getDimSize(3);
     if (ShapedType::isDynamic(dim) || dim % kFeatures)

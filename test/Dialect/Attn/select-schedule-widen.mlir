@@ -96,6 +96,7 @@ func.func @not_a_number(%q: tensor<2x2x4x64xf16>, %ks: tensor<2x2x256x64xi8>, %v
 // Products of f32 have no such role.
 // CHECK-LABEL: func @floats(
 // CHECK-NOT:   widen =
+// REMARK:      select-schedule-widen.mlir:[[@LINE+15]]:8: {{.*}}a kernel in front widens keys and values from 8 bits: its products are not those of 16 bits
 func.func @floats(%q: tensor<2x2x4x64xf32>, %ks: tensor<2x2x256x64xi8>, %vs: tensor<2x2x256x64xi8>) -> tensor<2x2x4x64xf32> {
   %e = tensor.empty() : tensor<2x2x256x64xf32>
   %k = linalg.generic #each ins(%ks : tensor<2x2x256x64xi8>) outs(%e : tensor<2x2x256x64xf32>) {
