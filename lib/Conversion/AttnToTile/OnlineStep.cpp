@@ -199,9 +199,11 @@ Value StepEmitter::scores(Value query) {
   auto products =
       MmaOp::create(builder, loc, sizes.getScores(), query, keys,
                     /*acc=*/Value(), /*transposeB=*/true, MmaKindAttr());
-  // Few queries, as in decoding, leave most rows of a tile empty.
+  // Few queries, as in decoding, leave most rows of a tile empty. Several warp
+  // groups may change their rows with one another.
   std::optional<int64_t> queries = getConstantIntValue(step.tile.queries);
-  if (queries && *queries < sizes.queries)
+  int64_t warps = op.getScheduleAttr().getWarps();
+  if (queries && *queries < sizes.queries && warps <= kGroupWarps)
     products.setRows(*queries);
   return masked(modified(products));
 }
