@@ -144,9 +144,13 @@ static Value roundHere(OpBuilder &builder, Location loc, VectorType type,
   return LLVM::BitcastOp::create(builder, loc, type, word);
 }
 
+/// The pairs that were rounded before branches, by their two numbers.
+using RoundedPairs = DenseMap<std::pair<Value, Value>, Value>;
+
 /// Rounds two numbers by one instruction, before a branch that uses the pair if
-/// the program rounds them there.
-static void roundPair(vector::FromElementsOp op, IRRewriter &rewriter) {
+/// the program rounds them there: once for all branches.
+static void roundPair(vector::FromElementsOp op, IRRewriter &rewriter,
+                      RoundedPairs &rounded) {
   auto low = op.getElements()[0].getDefiningOp<arith::TruncFOp>();
   auto high = op.getElements()[1].getDefiningOp<arith::TruncFOp>();
   if (!low || !high || !low.getIn().getType().isF32() ||
@@ -154,9 +158,13 @@ static void roundPair(vector::FromElementsOp op, IRRewriter &rewriter) {
     return;
   if (low->getBlock() == high->getBlock() &&
       low->getBlock() != op->getBlock()) {
-    rewriter.setInsertionPointAfter(low->isBeforeInBlock(high) ? high : low);
-    rewriter.replaceOp(op, roundHere(rewriter, op.getLoc(), op.getType(),
-                                     low.getIn(), high.getIn()));
+    Value &pair = rounded[{low, high}];
+    if (!pair) {
+      rewriter.setInsertionPointAfter(low->isBeforeInBlock(high) ? high : low);
+      pair = roundHere(rewriter, op.getLoc(), op.getType(), low.getIn(),
+                       high.getIn());
+    }
+    rewriter.replaceOp(op, pair);
     return;
   }
   rewriter.setInsertionPoint(op);
@@ -187,6 +195,7 @@ void fovea::tile::packPairs(Operation *root) {
     if (isPair(op))
       pairs.push_back(op);
   });
+  RoundedPairs rounded;
   for (vector::FromElementsOp op : pairs)
-    roundPair(op, rewriter);
+    roundPair(op, rewriter, rounded);
 }

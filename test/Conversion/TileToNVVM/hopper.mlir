@@ -187,16 +187,17 @@ gpu.module @kernels {
   }
 
   // What the program rounds before a branch is rounded there, where LLVM leaves
-  // it.
+  // it, and once, also if two branches give it.
   // CHECK-LABEL: gpu.func @early
   // CHECK-COUNT-16: llvm.inline_asm has_side_effects {{.*}}"cvt.rn.f16x2.f32 $0, $1, $2;", "=r,f,f
+  // CHECK-NOT: cvt.rn
   // CHECK:     scf.if
   // CHECK:       arith.truncf %{{.*}} : vector<2xf32> to vector<2xf16>
   // CHECK:     } else {
   // CHECK-NOT:   cvt.rn
   // CHECK-NOT:   arith.truncf
   // CHECK:     wgmma.mma_async
-  gpu.func @early(%x: f32, %c: i1) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+  gpu.func @early(%x: f32, %c: i1, %d: i1) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
     %vs = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 8192 : i64} : !ring
     %acc = tile.fill %x : !o
@@ -207,13 +208,18 @@ gpu.module @kernels {
       tile.yield %z : f16
     } -> !p
     %p = scf.if %c -> (!p) {
-      %p1 = tile.map ins(%acc : !o) {
-      ^bb0(%y: f32, %i: index, %j: index):
-        %n = arith.negf %y : f32
-        %z = arith.truncf %n : f32 to f16
-        tile.yield %z : f16
-      } -> !p
-      scf.yield %p1 : !p
+      %inner = scf.if %d -> (!p) {
+        %p1 = tile.map ins(%acc : !o) {
+        ^bb0(%y: f32, %i: index, %j: index):
+          %n = arith.negf %y : f32
+          %z = arith.truncf %n : f32 to f16
+          tile.yield %z : f16
+        } -> !p
+        scf.yield %p1 : !p
+      } else {
+        scf.yield %p0 : !p
+      }
+      scf.yield %inner : !p
     } else {
       scf.yield %p0 : !p
     }
