@@ -493,8 +493,12 @@ void IndexNarrower::narrowComparison(arith::CmpIOp op) {
   if (isTranslated && collect(lhs, /*isNegated=*/false, ofQuery, ofKey) &&
       collect(rhs, /*isNegated=*/true, ofQuery, ofKey) &&
       getReach(ofQuery) < kEnd && getReach(ofKey) < kEnd) {
-    left = createSum(op, ofQuery, /*isNegated=*/false);
-    right = createSum(op, ofKey, /*isNegated=*/true);
+    // The side of the keys, of which there are more, has few subtractions.
+    auto isAdded = [](const auto &term) { return !term.second; };
+    bool isKeyLeft =
+        2 * llvm::count_if(ofKey.terms, isAdded) > int64_t(ofKey.terms.size());
+    left = createSum(op, isKeyLeft ? ofKey : ofQuery, /*isNegated=*/false);
+    right = createSum(op, isKeyLeft ? ofQuery : ofKey, /*isNegated=*/true);
   } else {
     // Numbers without a sign have the same order as those of 64 bits that they
     // are extended to by their signs.
