@@ -30,6 +30,19 @@ static constexpr int64_t kTypicalHeads = 16;
 static constexpr int64_t kTypicalLength = 1024;
 static constexpr int64_t kTypicalHeadDim = 64;
 
+/// Returns true if a mask may empty tiles between its bounds of the keys.
+static bool isTested(Region &mask, int64_t queries, int64_t keys) {
+  if (mask.empty() || queries <= 0 || keys <= 0)
+    return false;
+  Builder builder(mask.getContext());
+  OpFoldResult zero = builder.getIndexAttr(0);
+  MaskEvaluator evaluator(mask, {{zero, zero},
+                                 {zero, zero},
+                                 {zero, builder.getIndexAttr(queries - 1)},
+                                 {zero, builder.getIndexAttr(keys - 1)}});
+  return !evaluator.bounds(Coordinate::Key).exact;
+}
+
 template <typename OpTy>
 static AttentionShape getShape(OpTy op) {
   auto size = [](Value value, int64_t dim, int64_t typical) {
@@ -52,6 +65,7 @@ static AttentionShape getShape(OpTy op) {
   shape.pairParts = countPairParts(
       op.getQuery().getType(), op.getKey().getType(), op.getValue().getType());
   shape.visible = estimateVisible(op.getMask(), shape.queries, shape.keys);
+  shape.isTested = isTested(op.getMask(), shape.queries, shape.keys);
   return shape;
 }
 

@@ -39,6 +39,9 @@ struct AttentionShape {
   int64_t pairParts = 0;
   /// The fraction of the scores that a mask keeps, in [0, 1].
   double visible = 1.0;
+  /// True if tiles between the mask's bounds may be empty, which only a test of
+  /// each finds.
+  bool isTested = false;
   /// Instructions of a GPU that a score region needs for each score; functions
   /// count by their rate.
   double scoreOps = 0;

@@ -27,6 +27,22 @@ func.func @d128_masked(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
   return %o : tensor<2x16x?x128xbf16>
 }
 
+// Two warp groups, where tiles are tested: of those in a list none is passed by.
+// SM90-LABEL: func @d128_documents
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+func.func @d128_documents(%q: tensor<2x16x?x128xbf16>, %ids: tensor<?xi64>) -> tensor<2x16x?x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %seen = arith.cmpi sge, %i, %j : index
+    %x = tensor.extract %ids[%i] : tensor<?xi64>
+    %y = tensor.extract %ids[%j] : tensor<?xi64>
+    %same = arith.cmpi eq, %x, %y : i64
+    %keep = arith.andi %seen, %same : i1
+    attn.yield %keep : i1
+  } : tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16> -> tensor<2x16x?x128xbf16>
+  return %o : tensor<2x16x?x128xbf16>
+}
+
 // Dropout needs the registers.
 // SM90-LABEL: func @dropout
 // SM90: schedule =
