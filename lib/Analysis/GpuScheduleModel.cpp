@@ -130,16 +130,36 @@ static int64_t getResidentBlocks(const GpuFootprint &footprint,
                    target.getGpuArch().threadsPerCore / footprint.threads}));
 }
 
+/// Returns the queries that end a loop over keys together: those of a warp
+/// group in a persistent block, whose groups each have as much to do in the end
+/// (`tile-skip-rows`, `tile-swap-groups`), else those of a tile. A mask that
+/// keeps less than half of the scores also says where loops begin, which groups
+/// do together.
+static int64_t countQueriesOfLoop(const AttentionShape &shape,
+                                  ScheduleAttr schedule,
+                                  const GpuFootprint &footprint) {
+  constexpr int64_t kGroupQueries = 64;
+  constexpr double kOneEdge = 0.5;
+  int64_t queries = schedule.getQueryTile();
+  bool areApart =
+      shape.visible >= kOneEdge && schedule.getBlocks() == Blocks::Persistent &&
+      footprint.usesWgmma &&
+      queries * kGroupWarps == schedule.getWarps() * kGroupQueries &&
+      schedule.getKeyTile() <= queries - kGroupQueries;
+  return areApart ? kGroupQueries : queries;
+}
+
 /// Returns the tiles of keys that a mask keeps of a tile of queries. Where each
-/// query has keys of its own, a tile visits those of its last.
-static double countKeyTiles(const AttentionShape &shape,
-                            ScheduleAttr schedule) {
+/// query has keys of its own, a loop visits those of its last query.
+static double countKeyTiles(const AttentionShape &shape, ScheduleAttr schedule,
+                            const GpuFootprint &footprint) {
   auto all = double(llvm::divideCeil(shape.keys, schedule.getKeyTile()));
   double kept = shape.visible * all;
   if (schedule.getOrder() != WorkOrder::LongestFirst)
     return std::ceil(kept);
-  return std::min(kept + double(schedule.getQueryTile()) /
-                             double(schedule.getKeyTile()) / 2,
+  return std::min(kept +
+                      double(countQueriesOfLoop(shape, schedule, footprint)) /
+                          double(schedule.getKeyTile()) / 2,
                   all);
 }
 
@@ -242,7 +262,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   step = std::max(step, copies);
 
   int64_t parts = schedule.getSplit();
-  double steps = countKeyTiles(shape, schedule) / double(parts);
+  double steps = countKeyTiles(shape, schedule, footprint) / double(parts);
   if (parts > 1)
     steps = std::ceil(steps);
   int64_t blocks = countQueryTiles(shape, schedule) * parts;
@@ -420,7 +440,8 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
   constexpr int64_t kMostWaves = 4, kMostParts = 128, kKeysPerQuery = 8,
                     kFewestKeys = 64;
   int64_t blocks = countQueryTiles(shape, schedule);
-  auto steps = std::max<int64_t>(std::ceil(countKeyTiles(shape, schedule)), 1);
+  auto steps = std::max<int64_t>(
+      std::ceil(countKeyTiles(shape, schedule, footprint)), 1);
   int64_t slots = target.getCores() * getResidentBlocks(footprint, target);
   auto keys = int64_t(shape.visible * double(shape.keys));
   if (blocks < 1 || 2 * blocks > target.getCores() ||

@@ -79,7 +79,7 @@ func.func @d64_short(%q: tensor<16x32x1024x64xf16>) -> tensor<16x32x1024x64xf16>
 // from memory: blocks are not persistent.
 // SM90-LABEL: func @few
 // SM90-NOT: persistent
-// SM90-LABEL: func @documents
+// SM90-LABEL: func @edges
 func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %lengths: tensor<16xi32>) -> (tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>) {
   %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x4x4096x128xf16>, tensor<1x4x4096x128xf16>, tensor<1x4x4096x128xf16> -> tensor<1x4x4096x128xf16>
   %d = attn.attention %r, %r, %r scale(0.125) mask {
@@ -92,8 +92,31 @@ func.func @few(%q: tensor<1x4x4096x128xf16>, %r: tensor<16x32x1024x128xf16>, %le
   return %o, %d : tensor<1x4x4096x128xf16>, tensor<16x32x1024x128xf16>
 }
 
+// Warp groups end their loops by their own queries under a causal mask; the first
+// key of a window is one for all of a tile's groups.
+// SM90: tile = 192x64, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = persistent>
+// SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+func.func @edges(%r: tensor<8x16x2048x128xf16>, %s: tensor<4x16x4096x128xf16>) -> (tensor<8x16x2048x128xf16>, tensor<4x16x4096x128xf16>) {
+  %c = attn.attention %r, %r, %r scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<8x16x2048x128xf16>, tensor<8x16x2048x128xf16>, tensor<8x16x2048x128xf16> -> tensor<8x16x2048x128xf16>
+  %w = attn.attention %s, %s, %s scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %before = arith.cmpi sge, %i, %j : index
+    %width = arith.constant 1024 : index
+    %first = arith.subi %i, %width : index
+    %near = arith.cmpi slt, %first, %j : index
+    %keep = arith.andi %before, %near : i1
+    attn.yield %keep : i1
+  } : tensor<4x16x4096x128xf16>, tensor<4x16x4096x128xf16>, tensor<4x16x4096x128xf16> -> tensor<4x16x4096x128xf16>
+  return %c, %w : tensor<8x16x2048x128xf16>, tensor<4x16x4096x128xf16>
+}
+
 // A mask that reads tensors is applied to few tiles, and needs no registers beside
 // the other tiles' products.
+// SM90-LABEL: func @documents
 // SM90: tile = 128x128, order = longest_first, warps = 8, stages = 2, maximum = stale, blocks = persistent>
 func.func @documents(%r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> tensor<16x32x1024x128xf16> {
   %d = attn.attention %r, %r, %r scale(0.125) mask {
