@@ -134,7 +134,7 @@ static int64_t getResidentBlocks(const GpuFootprint &footprint,
 /// group in a persistent block, whose groups each have as much to do in the end
 /// (`tile-skip-rows`, `tile-swap-groups`), else those of a tile. A mask that
 /// keeps less than half of the scores also says where loops begin, which groups
-/// do together.
+/// do together, as they go through tiles in a list.
 static int64_t countQueriesOfLoop(const AttentionShape &shape,
                                   ScheduleAttr schedule,
                                   const GpuFootprint &footprint) {
@@ -142,8 +142,8 @@ static int64_t countQueriesOfLoop(const AttentionShape &shape,
   constexpr double kOneEdge = 0.5;
   int64_t queries = schedule.getQueryTile();
   bool areApart =
-      shape.visible >= kOneEdge && schedule.getBlocks() == Blocks::Persistent &&
-      footprint.usesWgmma &&
+      shape.visible >= kOneEdge && !shape.isTested &&
+      schedule.getBlocks() == Blocks::Persistent && footprint.usesWgmma &&
       queries * kGroupWarps == schedule.getWarps() * kGroupQueries &&
       schedule.getKeyTile() <= queries - kGroupQueries;
   return areApart ? kGroupQueries : queries;
