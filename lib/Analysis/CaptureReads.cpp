@@ -1,4 +1,4 @@
-//===- CaptureReads.cpp - Destinations of gradients of captures -----------===//
+//===- CaptureReads.cpp - Reads of captured tensors -----------------------===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -43,6 +43,42 @@ llvm::SmallDenseSet<Value> fovea::getDependents(Block &body, ValueRange seeds) {
     if (usesAny(op, dependents))
       dependents.insert_range(op.getResults());
   return dependents;
+}
+
+SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &score) {
+  constexpr int64_t kRowElements = 8;
+  SmallVector<tensor::ExtractOp> reads;
+  if (score.empty())
+    return reads;
+  Block &body = score.front();
+  // The arguments are the score, batch, head, query and key.
+  Value query = body.getArgument(3), key = body.getArgument(4);
+  llvm::SmallDenseSet<Value> varying =
+      getDependents(body, {body.getArgument(0), query, key});
+  for (auto read : body.getOps<tensor::ExtractOp>()) {
+    OperandRange indices = read.getIndices();
+    if (indices.size() < 2 || indices.take_back(2)[0] != query ||
+        indices.back() != key)
+      continue;
+    auto type = dyn_cast<FloatType>(read.getType());
+    int64_t columns = read.getTensor().getType().getShape().back();
+    // TMA copies rows of whole units.
+    bool isAligned =
+        ShapedType::isDynamic(columns) || columns % kRowElements == 0;
+    if (type && type.getWidth() == 16 && isAligned &&
+        llvm::none_of(indices.drop_back(2), [&](Value index) {
+          return varying.contains(index);
+        }))
+      reads.push_back(read);
+  }
+  return reads;
+}
+
+int64_t fovea::getTileReadBytes(Region &score) {
+  int64_t bytes = 0;
+  for (tensor::ExtractOp read : findTileReads(score))
+    bytes += read.getType().getIntOrFloatBitWidth() / 8;
+  return bytes;
 }
 
 namespace {

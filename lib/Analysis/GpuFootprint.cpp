@@ -25,6 +25,11 @@ static constexpr int64_t kOtherRegisters = 25;
 /// The same for the backward pass by mma.sync or FMA, and by WGMMA.
 static constexpr int64_t kOtherBackwardRegisters = 33,
                          kOtherWgmmaBackwardRegisters = 41;
+/// Tiles of what scores read that are in shared memory at once, if there are as
+/// many stages.
+static constexpr int64_t kCaptureStages = 2;
+/// Registers for what scores read, on its way from shared memory.
+static constexpr int64_t kTileReadRegisters = 7;
 
 /// Returns the bytes of a tile in shared memory.
 static int64_t getSharedBytes(int64_t rows, int64_t columns, int64_t bytes) {
@@ -60,7 +65,7 @@ static GpuFootprint getThreads(ScheduleAttr schedule,
 GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
                                     machine::TargetAttr target, int64_t bytes,
                                     int64_t headDim, int64_t valueDim,
-                                    int64_t passes) {
+                                    int64_t passes, int64_t captureBytes) {
   int64_t queries = schedule.getQueryTile(), keys = schedule.getKeyTile();
   headDim = llvm::alignTo(headDim, kFeatures);
   valueDim = llvm::alignTo(valueDim, kFeatures);
@@ -81,6 +86,11 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
             getTiles(std::min(schedule.getStages(), kWidenedSlots), bytes);
   footprint.sharedBytes =
       getSharedBytes(queries, headDim, bytes) + tiles + kSharedAlignment;
+  bool hasCaptures = captureBytes && schedule.getCaptures() == Captures::Tiled;
+  if (hasCaptures)
+    footprint.sharedBytes +=
+        std::min(schedule.getStages(), kCaptureStages) * passes *
+        getSharedBytes(queries, keys, captureBytes);
 
   // A thread has half of the columns of a row of an instruction's result.
   constexpr int64_t kProductOperands = 30;
@@ -100,7 +110,7 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   int64_t probabilities = bytes == 2 ? scores / 2 * (isOverlapped ? 2 : 1) : 0;
   footprint.registers =
       llvm::divideCeil(scores + output + probabilities, threads) +
-      kOtherRegisters;
+      kOtherRegisters + (hasCaptures ? kTileReadRegisters : 0);
   return footprint;
 }
 

@@ -206,8 +206,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   // values (measured on the H200 with blocks of 64 queries: 6.5 TB/s).
   constexpr double kNearSpeedup = 1.5;
 
-  GpuFootprint footprint = getGpuFootprint(schedule, target, shape.elementBytes,
-                                           shape.headDim, shape.valueDim);
+  GpuFootprint footprint =
+      getGpuFootprint(schedule, target, shape.elementBytes, shape.headDim,
+                      shape.valueDim, /*passes=*/1, shape.captureBytes);
   double queries = double(schedule.getQueryTile()),
          keys = double(schedule.getKeyTile());
   double features = double(shape.headDim + shape.valueDim);
@@ -220,6 +221,13 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     // Tensor cores that have WGMMA reach half of their rate with mma.sync.
     if (!footprint.usesWgmma && target.getGpuArch().hasWarpGroups)
       rate /= 2;
+    // Few columns of scores take less time than the queries and keys take to
+    // come from shared memory, of 128 bytes a cycle.
+    if (footprint.usesWgmma) {
+      double waits = std::max(1.0, (16 + keys / 4) / (keys / 2));
+      products *= (waits * double(shape.headDim) + double(shape.valueDim)) /
+                  features;
+    }
     products /= rate;
   } else {
     products /= double(target.getPeak()) * perCore * kFmaEfficiency * 4 /
@@ -235,9 +243,12 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double softmax = queries * keys * model.softmaxOps / lanes + region;
   double rescale = isStale ? 0 : queries * double(shape.valueDim) / lanes;
 
+  // What scores read comes from main memory, through the L2 cache.
   double storedBytes = schedule.getWiden() ? 1 : double(shape.elementBytes);
-  double copies = keys * features * storedBytes * double(target.getCores()) /
-                  (kNearSpeedup * double(target.getBandwidth()) * 1e6);
+  double captures = queries * keys * double(shape.captureBytes);
+  double copies = keys * features * storedBytes + captures;
+  copies = std::max(copies / kNearSpeedup, captures) *
+           double(target.getCores()) / (double(target.getBandwidth()) * 1e6);
 
   int64_t resident = getResidentBlocks(footprint, target);
   int64_t groups =
@@ -318,8 +329,9 @@ getDependents(Region &region, ArrayRef<BlockArgument> sources) {
 
 /// Returns true if a region reads a tensor for each score, query or key, or
 /// else, not `atPositions`, for each head: one number of a tile, such as a
-/// slope.
-static bool readsTensor(Region &region, bool atPositions) {
+/// slope. Reads of `tiles` do not count.
+static bool readsTensor(Region &region, bool atPositions,
+                        ArrayRef<tensor::ExtractOp> tiles = {}) {
   if (region.empty())
     return false;
   // The last two coordinates are those of the query and the key.
@@ -327,7 +339,8 @@ static bool readsTensor(Region &region, bool atPositions) {
       getDependents(region, region.getArguments().take_back(2));
   return region
       .walk([&](tensor::ExtractOp read) {
-        return usesAny(*read, positions) == atPositions
+        return !llvm::is_contained(tiles, read) &&
+                       usesAny(*read, positions) == atPositions
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })
@@ -383,15 +396,16 @@ static bool usesKeyPositions(AttentionOp op) {
 namespace {
 /// What the regions of an attention ask of a schedule.
 struct RegionNeeds {
-  bool scoresRead; ///< Scores read a tensor at their positions.
+  bool scoresRead; ///< Scores read a tensor at their positions, one by one.
   bool maskReads;  ///< The mask reads a tensor at positions.
   bool hasLengths; ///< The mask reads a number of a sequence, as its length.
   bool isGrowing;  ///< Scores may grow along the keys.
 };
 } // namespace
 
-static RegionNeeds getRegionNeeds(AttentionOp op) {
-  return {readsTensor(op.getScore(), /*atPositions=*/true),
+static RegionNeeds getRegionNeeds(AttentionOp op,
+                                  ArrayRef<tensor::ExtractOp> tiles) {
+  return {readsTensor(op.getScore(), /*atPositions=*/true, tiles),
           readsTensor(op.getMask(), /*atPositions=*/true),
           readsTensor(op.getMask(), /*atPositions=*/false),
           usesKeyPositions(op)};
@@ -466,14 +480,19 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
 ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
                                       machine::TargetAttr target,
                                       int64_t passes) {
-  RegionNeeds needs = getRegionNeeds(op);
   bool hasRoles = target.getGpuArch().hasBulkCopies;
+  SmallVector<tensor::ExtractOp> tiles;
+  if (hasRoles)
+    tiles = findTileReads(op.getScore());
+  RegionNeeds needs = getRegionNeeds(op, tiles);
   // One kernel serves all lengths: it has to be good for short ones, too.
   constexpr int64_t kUsualLength = 4096;
   AttentionShape shape =
       hasRoles ? getShapeWithLength(op, kUsualLength) : AttentionShape::get(op);
   shape.elementBytes = getProductType(op).getWidth() / 8;
   shape.scoreOps = countScoreOps(op.getScore());
+  if (!tiles.empty())
+    shape.captureBytes = getTileReadBytes(op.getScore());
   WorkOrder order = getWorkOrder(op.getMask());
   LDBG() << "on a GPU, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
@@ -507,10 +526,12 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
               op.getContext(), warps * rows, keyTile, order, warps, stages,
               Maximum::Exact, Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,
+              tiles.empty() ? Captures::Gathered : Captures::Tiled,
               /*split=*/1, widen);
           GpuFootprint footprint =
               getGpuFootprint(candidate, target, shape.elementBytes,
-                              shape.headDim, shape.valueDim, passes);
+                              shape.headDim, shape.valueDim, passes,
+                              shape.captureBytes);
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && passes == 1 &&

@@ -46,7 +46,8 @@ static LogicalResult verifyWarps(Operation *op, ScheduleAttr schedule,
 /// Checks that the GPU has the shared memory and registers that a tile takes.
 static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
                                        machine::TargetAttr target, Type element,
-                                       int64_t headDim, int64_t valueDim) {
+                                       int64_t headDim, int64_t valueDim,
+                                       Region &score) {
   if (!schedule.getWarps())
     return op->emitOpError()
            << "has a schedule without warps and stages, which \""
@@ -55,7 +56,8 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
   GpuFootprint footprint =
       isa<AttentionBackwardOp>(op)
           ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
-          : getGpuFootprint(schedule, target, bytes, headDim, valueDim);
+          : getGpuFootprint(schedule, target, bytes, headDim, valueDim,
+                            /*passes=*/1, getTileReadBytes(score));
   if (footprint.fits(target))
     return success();
   InFlightDiagnostic error =
@@ -161,7 +163,7 @@ static LogicalResult verify(OpTy op) {
   if (target.isGpu())
     return verifyGpuSchedule(op, schedule, target,
                              getElementTypeOrSelf(op.getKey()), headDim,
-                             valueDim);
+                             valueDim, op.getScore());
   return verifyHostSchedule(op, schedule, target, op.getAccumulationType(),
                             headDim, valueDim);
 }

@@ -1,4 +1,4 @@
-//===- CaptureReads.h - Destinations of gradients of captures ---*- C++ -*-===//
+//===- CaptureReads.h - Reads of captured tensors ---------------*- C++ -*-===//
 //
 // Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -74,6 +74,16 @@ bool isIndexedByPair(mlir::tensor::ExtractOp read);
 llvm::SmallVector<Coordinate>
 getSharingCoordinates(mlir::tensor::ExtractOp read,
                       llvm::ArrayRef<int64_t> sizes);
+
+/// Returns the reads in the region `score`, in its order, that a block makes for
+/// all scores of a tile under `captures = tiled`: of 16-bit floats, with query
+/// and key, unchanged, as the last two indices, and in the others numbers that
+/// are the same for all of them. Rows whose size is static are multiples of 16
+/// bytes.
+llvm::SmallVector<mlir::tensor::ExtractOp> findTileReads(mlir::Region &score);
+
+/// Returns the bytes that these reads have for each score.
+int64_t getTileReadBytes(mlir::Region &score);
 
 /// Returns `seeds` and all values computed from them in the block of a region.
 llvm::SmallDenseSet<mlir::Value> getDependents(mlir::Block &body,

@@ -26,8 +26,9 @@ struct GpuFootprint {
   /// Threads of the block, including those that copy and widen.
   int64_t threads;
   /// Shared memory: the queries and `stages` tiles of values, and of the keys
-  /// of each pass over them, each aligned to 1024 bytes, and their barriers;
-  /// tiles that a role widens as bytes, and two of what they become.
+  /// of each pass over them, up to two tiles of what scores read, each aligned
+  /// to 1024 bytes, and their barriers; tiles that a role widens as bytes, and
+  /// two of what they become.
   /// Backward pass: keys, values, `stages` tiles of queries, of the output's
   /// gradients and of statistics of rows, the gradients of scores and, on
   /// Hopper, of queries on their way to memory; where warps share columns, also
@@ -58,11 +59,12 @@ struct GpuFootprint {
 
 /// Returns the footprint on `target` under `schedule`, which has warps, of
 /// attention with `passes` passes over the keys, whose operands have elements
-/// of `elementBytes`. Head dims are padded to 16.
+/// of `elementBytes`. Head dims are padded to 16. Under `captures = tiled`
+/// tiles of scores read `captureBytes` for each score.
 GpuFootprint getGpuFootprint(attn::ScheduleAttr schedule,
                              machine::TargetAttr target, int64_t elementBytes,
                              int64_t headDim, int64_t valueDim,
-                             int64_t passes = 1);
+                             int64_t passes = 1, int64_t captureBytes = 0);
 
 /// Returns the footprint of the backward pass, whose rows are keys.
 GpuFootprint getBackwardGpuFootprint(attn::ScheduleAttr schedule,

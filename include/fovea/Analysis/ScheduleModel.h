@@ -45,6 +45,8 @@ struct AttentionShape {
   /// Instructions of a GPU that a score region needs for each score; functions
   /// count by their rate.
   double scoreOps = 0;
+  /// Bytes that a GPU may read for each score as tiles of captured tensors.
+  int64_t captureBytes = 0;
 
   static AttentionShape get(attn::AttentionOp op);
   static AttentionShape get(attn::OnlineAttentionOp op);

@@ -65,7 +65,9 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     - Regions become `tile.map`s on coordinates of the whole attention. Captured
       tensors become operands of the launch and are read by `memref.load`;
       elements beyond the last query or key read at the coordinates of the last
-      one.
+      one. Under `captures = tiled` the 16-bit floats that query and key index,
+      unchanged, are a `tile.load` of the tile's rows and columns and an operand
+      of the map.
     - Without a score region, and with a positive scale, the scale is folded
       into the exponential.
     - Sizes of tensors are computed before the launch.

@@ -8,6 +8,7 @@
 #include "AttentionBuilder.h"
 #include "FragmentMath.h"
 
+#include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/Formula.h"
 #include "fovea/Analysis/IndexMath.h"
 
@@ -505,6 +506,11 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   };
   step.loadValues = [&](OpBuilder &builder) {
     return loadTile(builder, *valueView, sizes.keys, sizes.valueDim, rows);
+  };
+  if (op.getScheduleAttr().getCaptures() == Captures::Tiled)
+    step.captureReads = findTileReads(op.getScore());
+  step.loadCapture = [&](OpBuilder &builder, tensor::ExtractOp read) {
+    return loadCapture(builder, read, step.tile);
   };
   RunningValues next = emitOnlineStep(rewriter, sizes, step, *query, *running);
   mapping.map(op.getResults(), ValueRange{next.acc, next.max, next.sum});

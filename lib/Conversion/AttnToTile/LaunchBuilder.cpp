@@ -97,10 +97,11 @@ ScoreTile LaunchBuilder::getScoreTile(OpTy op, const TileView &query,
   }
   tile.emitRegion = [this](OpBuilder &builder, Region &region,
                            ValueRange arguments, ValueRange existing,
-                           Value value) {
+                           Value value, const IRMapping &known) {
     if (!value)
       value = region.front().getTerminator()->getOperand(0);
-    if (Value result = emitRegion(builder, region, arguments, existing, value))
+    if (Value result =
+            emitRegion(builder, region, arguments, existing, value, known))
       return result;
     // Any value of the type will do: the program is thrown away.
     Type type = value.getType();
@@ -358,18 +359,43 @@ FailureOr<Operation *> LaunchBuilder::cloneScalar(OpBuilder &builder,
   return clone;
 }
 
-/// Returns the ops of a block that those whose result exists for some operands
-/// only are computed by.
-static llvm::SmallDenseSet<Operation *> findSources(Block &block) {
-  llvm::SmallDenseSet<Operation *> sources;
+/// Returns the ops of `block`, in order, that `value` needs beside the values
+/// that `known` maps.
+static SmallVector<Operation *> getNeeded(Block &block, Value value,
+                                          const IRMapping &known) {
+  llvm::SmallDenseSet<Value> needed;
+  auto add = [&](Value each) {
+    if (!known.contains(each))
+      needed.insert(each);
+  };
+  add(value);
+  SmallVector<Operation *> ops;
   for (Operation &op : llvm::reverse(block.without_terminator())) {
-    if (!isPartial(op) && !sources.contains(&op))
+    if (llvm::none_of(op.getResults(),
+                      [&](Value result) { return needed.contains(result); }))
       continue;
-    SetVector<Value> used(op.operand_begin(), op.operand_end());
-    getUsedValuesDefinedAbove(op.getRegions(), used);
+    ops.push_back(&op);
+    op.walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        add(operand);
+    });
+  }
+  std::reverse(ops.begin(), ops.end());
+  return ops;
+}
+
+/// Returns those of `ops`, of one block, that the ones whose result exists for
+/// some operands only are computed by.
+static llvm::SmallDenseSet<Operation *> findSources(ArrayRef<Operation *> ops) {
+  llvm::SmallDenseSet<Operation *> sources;
+  for (Operation *op : llvm::reverse(ops)) {
+    if (!isPartial(*op) && !sources.contains(op))
+      continue;
+    SetVector<Value> used(op->operand_begin(), op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), used);
     for (Value value : used)
       if (Operation *source = value.getDefiningOp();
-          source && source->getBlock() == &block)
+          source && source->getBlock() == op->getBlock())
         sources.insert(source);
   }
   return sources;
@@ -377,28 +403,59 @@ static llvm::SmallDenseSet<Operation *> findSources(Block &block) {
 
 Value LaunchBuilder::emitRegion(OpBuilder &builder, Region &region,
                                 ValueRange arguments, ValueRange existing,
-                                Value value) {
+                                Value value, const IRMapping &known) {
   IRMapping values(mapping), ofExisting(mapping);
   Block &block = region.front();
   values.map(block.getArguments(), arguments);
+  for (auto [from, to] : known.getValueMap()) {
+    values.map(from, to);
+    ofExisting.map(from, to);
+  }
+  SmallVector<Operation *> ops = getNeeded(block, value, known);
   llvm::SmallDenseSet<Operation *> sources;
   if (!existing.empty()) {
     ofExisting.map(block.getArguments(), existing);
-    sources = findSources(block);
+    sources = findSources(ops);
   }
-  for (Operation &op : block.without_terminator()) {
-    bool isWhole = existing.empty() || !isPartial(op);
-    if (isWhole && failed(cloneScalar(builder, op, values)))
+  for (Operation *op : ops) {
+    bool isWhole = existing.empty() || !isPartial(*op);
+    if (isWhole && failed(cloneScalar(builder, *op, values)))
       return Value();
-    if (existing.empty() || (isWhole && !sources.contains(&op)))
+    if (existing.empty() || (isWhole && !sources.contains(op)))
       continue;
-    if (failed(cloneScalar(builder, op, ofExisting)))
+    if (failed(cloneScalar(builder, *op, ofExisting)))
       return Value();
     if (!isWhole)
-      for (Value result : op.getResults())
+      for (Value result : op->getResults())
         values.map(result, ofExisting.lookup(result));
   }
   return values.lookupOrDefault(value);
+}
+
+Value LaunchBuilder::loadCapture(OpBuilder &builder, tensor::ExtractOp read,
+                                 const ScoreTile &tile) {
+  Value memref = getMemRef(read.getTensor());
+  if (!memref) {
+    (void)fail("a tensor that is computed within the loop is read");
+    return {};
+  }
+  Region &region = *read->getParentRegion();
+  // No index depends on the score.
+  Type type = region.front().getArgument(0).getType();
+  Value score =
+      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  SmallVector<Value> arguments = {score, tile.at.batch, tile.at.head,
+                                  tile.at.row, tile.at.key};
+  SmallVector<Value> indices;
+  for (Value index : read.getIndices())
+    indices.push_back(tile.emitRegion(builder, region, arguments,
+                                      /*existing=*/{}, index, /*known=*/{}));
+  int64_t rank = read.getTensor().getType().getRank();
+  auto shared = SharedType::get(builder.getContext(),
+                                {tile.queryTile, tile.keyTile}, read.getType(),
+                                /*swizzle=*/0);
+  return LoadOp::create(builder, loc, shared, memref, indices,
+                        ArrayRef<int64_t>{rank - 2, rank - 1});
 }
 
 scf::ForOp LaunchBuilder::createLoop(scf::ForOp loop, ValueRange inits) {

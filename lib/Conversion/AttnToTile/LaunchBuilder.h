@@ -51,11 +51,16 @@ protected:
   mlir::FailureOr<mlir::Operation *> cloneScalar(mlir::OpBuilder &builder,
                                                  mlir::Operation &op,
                                                  mlir::IRMapping &values);
-  /// Emits a region on scalars and returns its `value`; see
+  /// Emits what `value` needs of a region on scalars, and returns it; see
   /// `ScoreTile::emitRegion`.
   mlir::Value emitRegion(mlir::OpBuilder &builder, mlir::Region &region,
                          mlir::ValueRange arguments, mlir::ValueRange existing,
-                         mlir::Value value);
+                         mlir::Value value, const mlir::IRMapping &known);
+  /// Loads the tile of a captured tensor that a score region's `read` reads for
+  /// a tile of scores. Returns null, and sets the reason of the failure, if it
+  /// cannot.
+  mlir::Value loadCapture(mlir::OpBuilder &builder, mlir::tensor::ExtractOp read,
+                          const ScoreTile &tile);
 
   /// Returns the memref inside that stands for a tensor from outside, or null.
   mlir::Value getMemRef(mlir::Value tensor);

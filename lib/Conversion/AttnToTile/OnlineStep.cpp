@@ -213,8 +213,16 @@ Value StepEmitter::modified(Value products) {
     return products;
   Region &region = op.getScore();
   double factor = op.getScale().convertToDouble();
+  SmallVector<Value> inputs = {products};
+  for (tensor::ExtractOp read : step.captureReads) {
+    Value tile = step.loadCapture(builder, read);
+    if (!tile)
+      return products;
+    FragmentType type = sizes.getScores().cloneWith(read.getType());
+    inputs.push_back(FromSharedOp::create(builder, loc, type, tile));
+  }
   return math.map(
-      sizes.getScores(), products, {},
+      sizes.getScores(), inputs, {},
       [&](OpBuilder &body, ValueRange elements,
           ValueRange coordinates) -> Value {
         Value scaled = elements[0];
@@ -232,9 +240,13 @@ Value StepEmitter::modified(Value products) {
           existing.push_back(scaled);
           existing.append(place);
         }
+        IRMapping known;
+        for (auto [read, element] :
+             llvm::zip_equal(step.captureReads, elements.drop_front()))
+          known.map(read->getResult(0), element);
         auto last = getLastFactor(region);
         return step.tile.emitRegion(body, region, arguments, existing,
-                                    last ? last->first : Value());
+                                    last ? last->first : Value(), known);
       });
 }
 

@@ -18,6 +18,8 @@
 #include "fovea/Dialect/Attn/IR/Attn.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 namespace fovea {
 
 /// Rows and columns of the tiles that products take are multiples of this
@@ -79,6 +81,11 @@ struct KeyStep {
   ScoreTile tile;
   /// Functions that load the tile of keys and of values.
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;
+  /// The score region's reads of captured tensors that are made for the whole
+  /// tile, and the function that loads one.
+  llvm::SmallVector<mlir::tensor::ExtractOp> captureReads;
+  std::function<mlir::Value(mlir::OpBuilder &, mlir::tensor::ExtractOp)>
+      loadCapture;
 };
 
 /// Emits `x + sign * y`, of a score and the number that is subtracted from it,

@@ -118,8 +118,8 @@ OpFoldResult ScoreTile::isKept(OpBuilder &builder, Location loc,
     return kept;
   SmallVector<Value> place = getPlace(builder, loc, query, key),
                      existing = getExisting(builder, loc, query, key, mask);
-  return index.logicalAnd(
-      kept, emitRegion(builder, mask, place, existing, /*value=*/{}));
+  return index.logicalAnd(kept, emitRegion(builder, mask, place, existing,
+                                           /*value=*/{}, /*known=*/{}));
 }
 
 Value ScoreTile::isUndropped(OpBuilder &builder, Location loc,

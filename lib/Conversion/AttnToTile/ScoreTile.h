@@ -11,6 +11,7 @@
 #include "fovea/Analysis/MaskAnalysis.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
 
 #include <functional>
 
@@ -33,10 +34,12 @@ struct ScoreTile {
   mlir::Value wholeHeads, wholeQueries, seed, offset;
   /// Emits a region on scalars and returns what it yields, or, if that is
   /// given, one of its values. If `existing` is not empty, ops whose result
-  /// exists for some operands only are emitted for these arguments.
+  /// exists for some operands only are emitted for these arguments. Values that
+  /// `known` maps are not computed.
   std::function<mlir::Value(mlir::OpBuilder &, mlir::Region &region,
                             mlir::ValueRange arguments,
-                            mlir::ValueRange existing, mlir::Value value)>
+                            mlir::ValueRange existing, mlir::Value value,
+                            const mlir::IRMapping &known)>
       emitRegion;
 
   bool mayLackQueries() const;

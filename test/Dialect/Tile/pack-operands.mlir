@@ -10,11 +10,12 @@
 // CHECK:       %[[SKIP:.*]] = arith.muli %[[OFFSET]], %c2{{ }}
 // CHECK:       %[[ADDRESS:.*]] = arith.addi %[[BASE]], %[[SKIP]]
 // CHECK:       %[[BYTES:.*]] = arith.muli %[[STRIDES]]#0, %c2{{[^0-9]}}
-// CHECK:       arith.ori %[[ADDRESS]], %[[BYTES]]
-// CHECK:       arith.cmpi sgt, %[[STRIDES]]#0, %c0{{ }}
-// CHECK:       arith.muli %[[STRIDES]]#1, %c2{{[^0-9]}}
+// CHECK:       %[[SOME:.*]] = arith.ori %[[ADDRESS]], %[[BYTES]]
+// CHECK:       %[[BYTES1:.*]] = arith.muli %[[STRIDES]]#1, %c2{{[^0-9]}}
+// CHECK:       %[[BITS:.*]] = arith.ori %[[SOME]], %[[BYTES1]]
 // CHECK-NOT:   %[[STRIDES]]#2
-// CHECK:       arith.andi %{{.*}}, %c15{{ }}
+// CHECK:       arith.cmpi sge, %[[BITS]], %c0{{ }}
+// CHECK:       arith.andi %[[BITS]], %c15{{ }}
 // CHECK:       %[[SUITS:.*]] = arith.andi
 // CHECK:       %[[P:.*]] = scf.if %[[SUITS]] -> (memref<?x?x20xbf16, strided<[?, ?, 1], offset: ?>>) {
 // CHECK-NEXT:    scf.yield %[[X]]

@@ -117,12 +117,14 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 /// Parses the parts of a schedule that not every one has.
 static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, Blocks &blocks,
-                              Products &products, int64_t &split,
-                              int64_t &widen, GradientsAttr &gradients) {
+                              Products &products, Captures &captures,
+                              int64_t &split, int64_t &widen,
+                              GradientsAttr &gradients) {
   split = 1;
   return parseOptional(
       parser,
-      {"warps", "stages", "maximum", "blocks", "products", "split", "widen",
+      {"warps", "stages", "maximum", "blocks", "products", "captures", "split",
+       "widen",
        "gradients"},
       [&](StringRef name) {
         if (name == "warps")
@@ -136,6 +138,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
         if (name == "products")
           return parseChoice(parser, name, {"overlapped", "alternating"},
                              products);
+        if (name == "captures")
+          return parseChoice(parser, name, {"gathered", "tiled"}, captures);
         if (name == "split")
           return parseField(parser, split);
         if (name == "widen")
@@ -146,7 +150,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, Blocks blocks, Products products,
-                       int64_t split, int64_t widen, GradientsAttr gradients) {
+                       Captures captures, int64_t split, int64_t widen,
+                       GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
@@ -155,6 +160,8 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
     printer << ", blocks = " << stringifyEnum(blocks);
   if (products != Products::Overlapped)
     printer << ", products = " << stringifyEnum(products);
+  if (captures != Captures::Gathered)
+    printer << ", captures = " << stringifyEnum(captures);
   if (split != 1)
     printer << ", split = " << split;
   if (widen)
@@ -199,6 +206,7 @@ ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
   return get(getContext(), getQueryTile(), getKeyTile(), getOrder(), getWarps(),
              getStages(), changes.maximum.value_or(getMaximum()),
              changes.blocks.value_or(getBlocks()), getProducts(),
+             changes.captures.value_or(getCaptures()),
              changes.split.value_or(getSplit()),
              changes.widen.value_or(getWiden()),
              changes.gradients ? changes.gradients : getGradients());
@@ -209,7 +217,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    WorkOrder order, int64_t warps,
                                    int64_t stages, Maximum maximum,
                                    Blocks blocks, Products /*products*/,
-                                   int64_t split, int64_t widen,
+                                   Captures captures, int64_t split,
+                                   int64_t widen,
                                    GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
@@ -223,6 +232,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (split > 1 && gradients)
     return emitError() << "split must be 1 in a schedule of gradients, but is "
                        << split;
+  if (captures == Captures::Tiled && (gradients || warps == 0))
+    return emitError() << "captures must be gathered in a schedule of gradients "
+                          "and on a host, but are tiled";
   if (gradients && gradients.isParallel(Coordinate::Key) != (warps > 0))
     return emitError() << "gradients must have `key` parallel on a GPU, and "
                           "only there, but have "

@@ -136,8 +136,8 @@ private:
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
-        chosen.getBlocks(), chosen.getProducts(), chosen.getSplit(),
-        chosen.getWiden(), chosen.getGradients());
+        chosen.getBlocks(), chosen.getProducts(), chosen.getCaptures(),
+        chosen.getSplit(), chosen.getWiden(), chosen.getGradients());
   }
 };
 } // namespace

@@ -44,12 +44,20 @@ static bool hasInnerLoads(Block *block) {
   });
 }
 
+/// Returns true if a load in a loop fills a tile that no product reads.
+static bool isElementwise(LoadOp load) {
+  return isa<SharedType>(load.getResult().getType()) &&
+         llvm::all_of(load->getUsers(), llvm::IsaPred<FromSharedOp>);
+}
+
 /// Returns the stages of the ring for a load in a loop. Loops around others
-/// load less often, and leave memory to the results that they store.
+/// load less often, and leave memory to the results that they store; so do tiles
+/// that no product reads, which are as large as scores.
 static int64_t getStages(LoadOp load, SharedType tile, LaunchOp launch) {
-  if (!hasInnerLoads(load->getBlock()))
+  bool isOuter = hasInnerLoads(load->getBlock());
+  if (!isOuter && !isElementwise(load))
     return getStages(launch);
-  int64_t bytes = planSharedMemory(launch).bytes + getSlotBytes(tile);
+  int64_t bytes = planSharedMemory(launch).bytes;
   launch->walk([&](StoreOp store) {
     if (!isInLoop(store) || canTakePlace(store, load.getResult()))
       return;
@@ -58,7 +66,10 @@ static int64_t getStages(LoadOp load, SharedType tile, LaunchOp launch) {
   });
   // Barriers of rings to come.
   bytes += kSharedAlignment;
-  return bytes <= getSharedMemoryLimit(launch) ? 2 : 1;
+  int64_t most = isOuter ? 2 : getStages(launch);
+  int64_t left = getSharedMemoryLimit(launch) - bytes;
+  // The plan has the load's tile already.
+  return std::clamp<int64_t>(1 + left / getSlotBytes(tile), 1, most);
 }
 
 namespace {
@@ -153,13 +164,19 @@ void Multibuffer::convert(LaunchOp launch) {
     if (copied)
       blocks[load->getBlock()].push_back(*copied);
   });
-  // Loads of inner loops come first: what memory they leave others may take.
+  // Loads of inner loops, and for products, come first: what memory they leave
+  // others may take.
   SmallVector<SmallVector<Copied>> ordered, outer;
   for (auto &[block, loads] : blocks) {
     if (loads.empty())
       continue;
     bool isOuter = !isa<LaunchOp>(block->getParentOp()) && hasInnerLoads(block);
-    (isOuter ? outer : ordered).push_back(loads);
+    auto &sorted = (isOuter ? outer : ordered).emplace_back();
+    for (bool elementwise : {false, true})
+      llvm::copy_if(loads, std::back_inserter(sorted),
+                    [&](const Copied &copied) {
+                      return isElementwise(copied.load) == elementwise;
+                    });
   }
   ordered.append(outer);
   for (SmallVector<Copied> &loads : ordered) {

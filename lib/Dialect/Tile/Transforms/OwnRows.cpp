@@ -18,7 +18,10 @@ std::optional<StringRef> fovea::tile::findSharedRows(RoleOp role,
     return "has not 16 rows for each warp";
   std::optional<StringRef> reason;
   role.walk([&](Operation *op) {
-    if (isa<ToSharedOp, FromSharedOp, TakeTurnOp, PassTurnOp>(op))
+    // Of a tile of its shape, a fragment's threads read their own rows.
+    auto read = dyn_cast<FromSharedOp>(op);
+    if (isa<ToSharedOp, TakeTurnOp, PassTurnOp>(op) ||
+        (read && read.getResult().getType().getRank() == 1))
       reason = "exchanges rows among its groups";
     auto product = dyn_cast<MmaOp>(op);
     if (product && product.getKind() != MmaKind::Wgmma)

@@ -112,21 +112,17 @@ Value TilePackOperands::pack(LaunchOp launch, Value operand, bool isOutput) {
       memref::ExtractAlignedPointerAsIndexOp::create(builder, operand);
   Value bits =
       arith::AddIOp::create(builder, address, toBytes(metadata.getOffset()));
-  // A descriptor cannot have a stride that is not positive, as that of a
-  // broadcast.
-  Value positive =
-      arith::ConstantOp::create(builder, builder.getBoolAttr(true));
-  for (Value stride : metadata.getStrides().drop_back()) {
+  // A descriptor may have a stride of 0, as that of a broadcast, but none that
+  // is negative.
+  for (Value stride : metadata.getStrides().drop_back())
     bits = arith::OrIOp::create(builder, bits, toBytes(stride));
-    Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sgt,
-                                             stride, constant(0));
-    positive = arith::AndIOp::create(builder, positive, isPositive);
-  }
+  Value isPositive = arith::CmpIOp::create(builder, arith::CmpIPredicate::sge,
+                                           bits, constant(0));
   Value rest =
       arith::AndIOp::create(builder, bits, constant(kTensorMapAlignment - 1));
   Value divides = arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, rest,
                                         constant(0));
-  Value suits = arith::AndIOp::create(builder, positive, divides);
+  Value suits = arith::AndIOp::create(builder, isPositive, divides);
 
   auto branch = scf::IfOp::create(builder, TypeRange(type), suits,
                                   /*withElseRegion=*/true);

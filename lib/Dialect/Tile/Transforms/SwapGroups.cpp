@@ -179,6 +179,8 @@ void TileLoop::rewrite() {
       shift(store);
     else if (auto write = dyn_cast<WriteOp>(op))
       shift(write.getSlotMutable());
+    else if (auto read = dyn_cast<FromSharedOp>(op))
+      shift(read.getSourceMutable());
     else if (auto product = dyn_cast<MmaOp>(op);
              product && isa<SharedType>(product.getA().getType()))
       shift(product.getAMutable());

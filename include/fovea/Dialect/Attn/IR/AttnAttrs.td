@@ -78,6 +78,19 @@ def Attn_ProductsEnum : I32EnumAttr<"Products",
   let genSpecializedAttr = 0;
 }
 
+def Attn_CapturesEnum : I32EnumAttr<"Captures",
+    "How a score region gets the elements of captured tensors", [
+      I32EnumAttrCase<"Gathered", 0, "gathered">,
+      I32EnumAttrCase<"Tiled", 1, "tiled">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
+def DefaultValuedCaptures : EnumParameter<Attn_CapturesEnum> {
+  let defaultValue = "::fovea::attn::Captures::Gathered";
+}
+
 def DefaultValuedProducts : EnumParameter<Attn_ProductsEnum> {
   let defaultValue = "::fovea::attn::Products::Overlapped";
 }
@@ -177,6 +190,11 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       products run beside its own softmax, or `alternating`, where it waits for
       them before: the groups only overlap each other, and each thread needs
       fewer registers, so that there can be more groups;
+    - `captures`, GPUs only, forward pass only: `gathered` (the default), where a
+      thread reads the elements of captured tensors that its scores need one by
+      one, or `tiled`, where tensors of 16-bit floats whose last two dimensions
+      query and key index, unchanged, such as a bias, are loaded as tiles like
+      keys and values. Other reads are gathered;
     - `split = n`, 1 (the default) to 128, forward pass only and not with
       persistent blocks: the tiles of keys that the mask keeps of a tile of
       queries are divided into `n` parts, as even as possible, which are computed
@@ -209,6 +227,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
                    maximum = stale, products = alternating>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 3,
                    widen = 4>
+    #attn.schedule<tile = 192x64, order = linear, warps = 12, stages = 2,
+                   captures = tiled>
     ```
   }];
   let parameters = (ins
@@ -220,6 +240,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedMaximum:$maximum,
     DefaultValuedBlocks:$blocks,
     DefaultValuedProducts:$products,
+    DefaultValuedCaptures:$captures,
     DefaultValuedParameter<"int64_t", "1">:$split,
     DefaultValuedParameter<"int64_t", "0">:$widen,
     OptionalParameter<"GradientsAttr">:$gradients
@@ -231,23 +252,26 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks,
       CArg<"::fovea::attn::Products",
            "::fovea::attn::Products::Overlapped">:$products,
+      CArg<"::fovea::attn::Captures",
+           "::fovea::attn::Captures::Gathered">:$captures,
       CArg<"int64_t", "1">:$split, CArg<"int64_t", "0">:$widen,
       CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     blocks, products, split, widen, gradients);
+                     blocks, products, captures, split, widen, gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
-    custom<Parts>($warps, $stages, $maximum, $blocks, $products, $split,
-                  $widen, $gradients) `>`
+    custom<Parts>($warps, $stages, $maximum, $blocks, $products, $captures,
+                  $split, $widen, $gradients) `>`
   }];
   let extraClassDeclaration = [{
     struct Changes {
       std::optional<Maximum> maximum = {};
       std::optional<Blocks> blocks = {};
+      std::optional<Captures> captures = {};
       std::optional<int64_t> split = {};
       std::optional<int64_t> widen = {};
       GradientsAttr gradients = {};

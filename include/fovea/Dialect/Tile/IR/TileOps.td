@@ -175,8 +175,8 @@ def GroupOp : Tile_Op<"group", [Pure]> {
     such as bounds of loops and branches, may differ between the role's groups,
     which then run apart: each owns an equal share of the rows of the role's
     fragments, in order, and computes those only. Such a role has nothing that
-    needs the rows of other groups (`tile.to_shared`, `tile.from_shared`), and
-    every group goes through all uses of the role's rings.
+    needs the rows of other groups (`tile.to_shared`, or a `tile.from_shared` of
+    a row), and every group goes through all uses of the role's rings.
 
     ```mlir
     %g = tile.group

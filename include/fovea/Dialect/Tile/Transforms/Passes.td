@@ -133,6 +133,10 @@ def TileMultibuffer : Pass<"tile-multibuffer"> {
     tile leaves the block or if no tensor map can describe them, unless a region
     gives the places of their rows: these may also be copied by threads.
 
+    A tile in a loop that only `tile.from_shared` reads, such as a bias of
+    scores, is as large as these: its ring has as many of the stages as there is
+    memory for beside the other rings and the results.
+
     A `tile.load` of a fragment in a loop that maps use by columns also becomes
     a ring: the ring's tile is a row, which `tile.from_shared` reads. A
     `tile.to_shared` in a loop, for products of the same step, gets two slots if
@@ -393,7 +397,7 @@ def TilePackOperands : Pass<"tile-pack-operands"> {
     The pass handles every memref operand of a launch that a `tile.load_async`
     reads, or a `tile.store_async` writes, in a way that TMA supports. The host
     tests its address and strides before the launch. Where one is not a multiple
-    of 16 bytes, or a stride is not positive, a packed copy whose rows are
+    of 16 bytes, or a stride is negative, a packed copy whose rows are
     multiples of 16 bytes replaces the operand. The copy is freed after the
     launch, and copied back if the operand is an output. Buffers that the
     function allocates with such rows need no test. Runs on memrefs, before
