@@ -133,3 +133,41 @@ func.func @kept(%q: tensor<1x4x256x64xbf16>) -> tensor<1x4x256x64xbf16> {
     : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
   return %o : tensor<1x4x256x64xbf16>
 }
+
+// -----
+
+// Under `captures = tiled` what query and key index is loaded as a tile, at the
+// head that a region computes; other elements are read one by one, also where a
+// number of the tile says which.
+
+// CHECK-LABEL: func @tiles
+// CHECK:       tile.launch {{.*}} ins(
+// CHECK:       ^bb0(%{{[^:]*}}: index, %[[HEAD:[^:]*]]: index, %{{[^:]*}}: index, %{{[^:]*}}: memref<1x4x256x64xbf16, {{[^>]*}}>>, %[[BIAS:[^:]*]]: memref<2x256x256xbf16, {{[^>]*}}>>, %[[TABLE:[^:]*]]: memref<256xf32,
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[S:.*]] = tile.mma
+// CHECK:           %[[GROUP:.*]] = arith.divui %[[HEAD]], %c2{{[^ ]*}}
+// CHECK:           %[[TILE:.*]] = tile.load %[[BIAS]][%[[GROUP]], %{{.*}}, %[[J]]] dims [1, 2] : {{.*}} -> !tile.shared<64x64xbf16>
+// CHECK:           %[[X:.*]] = tile.from_shared %[[TILE]] : !tile.shared<64x64xbf16> -> !tile.fragment<64x64xbf16>
+// CHECK:           tile.map ins(%[[S]], %[[X]] :
+// CHECK-NEXT:      ^bb0(%{{[^:]*}}: f32, %[[E:[^:]*]]: bf16,
+// CHECK-NOT:         memref.load %[[BIAS]]
+// CHECK:             arith.fptosi %[[E]]
+// CHECK:             memref.load %[[TABLE]][
+// CHECK:             arith.extf %[[E]]
+func.func @tiles(%q: tensor<1x4x256x64xbf16>, %bias: tensor<2x256x256xbf16>, %table: tensor<256xf32>) -> tensor<1x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %c2 = arith.constant 2 : index
+    %group = arith.divui %h, %c2 : index
+    %x = tensor.extract %bias[%group, %i, %j] : tensor<2x256x256xbf16>
+    %n = arith.fptosi %x : bf16 to i32
+    %at = arith.index_cast %n : i32 to index
+    %t = tensor.extract %table[%at] : tensor<256xf32>
+    %y = arith.extf %x : bf16 to f32
+    %z = arith.addf %s, %y : f32
+    %w = arith.addf %z, %t : f32
+    attn.yield %w : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, captures = tiled>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}

@@ -241,12 +241,27 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
+// expected-error@+1 {{expected captures to be one of: gathered, tiled}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, captures = rows>
+
+// -----
+
+// expected-error@+1 {{captures must be gathered in a schedule of gradients and on a host, but are tiled}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, captures = tiled>
+
+// -----
+
+// expected-error@+1 {{captures must be gathered in a schedule of gradients and on a host, but are tiled}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, captures = tiled, gradients = <parallel = [batch, head, key]>>
+
+// -----
+
 // expected-error@+1 {{expected blocks to be one of: tiles, persistent}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, blocks = few>
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'products' or 'split' or 'widen' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----

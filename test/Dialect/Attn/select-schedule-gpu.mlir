@@ -416,3 +416,63 @@ func.func @decode_few(%q: tensor<1x8x4x128xbf16>, %k: tensor<1x8x128x128xbf16>) 
   %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x8x4x128xbf16>, tensor<1x8x128x128xbf16>, tensor<1x8x128x128xbf16> -> tensor<1x8x4x128xbf16>
   return %o : tensor<1x8x4x128xbf16>
 }
+
+// A bias in 16 bits comes as tiles, in two slots at least, and leaves registers
+// for 64 keys; without TMA its elements are gathered.
+// SM90-LABEL: func @bias(
+// SM90: tile = 192x64, {{.*}}captures = tiled>
+// SM80-LABEL: func @bias(
+// SM80-NOT: tiled
+func.func @bias(%q: tensor<2x16x4096x128xbf16>, %bias: tensor<16x4096x4096xbf16>) -> tensor<2x16x4096x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %bias[%h, %i, %j] : tensor<16x4096x4096xbf16>
+      %y = arith.extf %x : bf16 to f32
+      %z = arith.addf %s, %y : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16>, tensor<2x16x4096x128xbf16> -> tensor<2x16x4096x128xbf16>
+  return %o : tensor<2x16x4096x128xbf16>
+}
+
+// Wide elements, keys before queries, positions that are computed, rows that are
+// no whole units of 16 bytes: gathered.
+// SM90-LABEL: func @gathered(
+// SM90-NOT: tiled
+// SM90: return
+func.func @gathered(%q: tensor<2x16x4092x128xbf16>, %wide: tensor<16x4092x4096xf32>, %turned: tensor<4092x4096xbf16>, %short: tensor<4092x4092xbf16>) -> (tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>) {
+  %0 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %wide[%h, %i, %j] : tensor<16x4092x4096xf32>
+      %z = arith.addf %s, %x : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16> -> tensor<2x16x4092x128xbf16>
+  %1 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %turned[%j, %i] : tensor<4092x4096xbf16>
+      %y = arith.extf %x : bf16 to f32
+      %z = arith.addf %s, %y : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16> -> tensor<2x16x4092x128xbf16>
+  %2 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %c1 = arith.constant 1 : index
+      %next = arith.addi %j, %c1 : index
+      %x = tensor.extract %turned[%i, %next] : tensor<4092x4096xbf16>
+      %y = arith.extf %x : bf16 to f32
+      %z = arith.addf %s, %y : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16> -> tensor<2x16x4092x128xbf16>
+  %3 = attn.attention %q, %q, %q scale(0.125)
+    score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %x = tensor.extract %short[%i, %j] : tensor<4092x4092xbf16>
+      %y = arith.extf %x : bf16 to f32
+      %z = arith.addf %s, %y : f32
+      attn.yield %z : f32
+    } : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16> -> tensor<2x16x4092x128xbf16>
+  return %0, %1, %2, %3 : tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>, tensor<2x16x4092x128xbf16>
+}

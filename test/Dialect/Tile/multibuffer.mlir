@@ -397,3 +397,40 @@ func.func @widened(%a: memref<?x64xi8>, %o: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+!g = memref<?x128xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<256x64xbf16, swizzle = 128>
+!k = !tile.shared<192x128xbf16, swizzle = 128>
+
+// A tile that no product reads gets as many slots as there is memory for beside
+// those of products: 2 of 32 KiB, of 227.
+// CHECK-LABEL: func @elementwise
+// CHECK-DAG:   %[[KEYS:.*]] = tile.ring : !tile.ring<3 x !tile.shared<192x128xbf16, swizzle = 128>>
+// CHECK-DAG:   %[[BIAS:.*]] = tile.ring : !tile.ring<2 x !tile.shared<256x64xbf16, swizzle = 128>>
+// CHECK:       scf.for
+// CHECK:         tile.acquire %[[BIAS]]
+// CHECK:         tile.acquire %[[KEYS]]
+// CHECK:         tile.wait %[[BIAS]]
+// CHECK-NEXT:    tile.from_shared
+// CHECK-NEXT:    tile.release %[[BIAS]]
+func.func @elementwise(%a: memref<?x128xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c256 = arith.constant 256 : index
+  tile.launch grid(%n) warps 16 stages 3 ins(%a : memref<?x128xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    scf.for %j = %c0 to %n step %c256 {
+      %x = tile.load %A[%j, %c0] dims [0, 1] : !g -> !t
+      %y = tile.load %A[%j, %c0] dims [0, 1] : !g -> !k
+      %f = tile.from_shared %x : !t -> !tile.fragment<256x64xbf16>
+      %s = tile.map ins(%f : !tile.fragment<256x64xbf16>) {
+      ^bb0(%e: bf16, %r: index, %c: index):
+        %w = arith.extf %e : bf16 to f32
+        tile.yield %w : f32
+      } -> !tile.fragment<256x64xf32>
+      %p = tile.mma %y, %y transpose_b : !k, !k -> !tile.fragment<192x192xf32>
+    }
+  }
+  return
+}

@@ -1,0 +1,101 @@
+// Biases in 16 bits that come as tiles, in blocks that compute several tiles of
+// queries on a machine of 2 multiprocessors: of heads, of batches and heads, of
+// lengths that no tile divides; two biases, with a table that one of them points
+// into; under a causal mask with groups of warps that pass by others' slots and
+// take rows there and back; without a second slot; in parts of the keys.
+//
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --convert-attn-to-tile --canonicalize --cse -o %t.plain
+// RUN: fovea-opt %t.plain --tile-persist --canonicalize --tile-assign-layouts --tile-multibuffer --tile-stage-stores \
+// RUN:   --tile-specialize-warps --tile-skip-rows -o %t.skips
+// RUN: fovea-opt %t.skips --tile-swap-groups --tile-schedule --tile-expand-pipeline --tile-overlap-items --canonicalize --cse -o %t.skewed
+// RUN: fovea-run %t.plain --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.skips --reference=%s --entry=causal --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.skewed --reference=%s --entry=causal --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
+// RUN: fovea-run %t.skewed --reference=%s --entry=two --target=sm_90a --simulate --seeds=4 --random=2 --check | FileCheck %s
+// RUN: fovea-run %t.skewed --reference=%s --entry=single --target=sm_90a --simulate --seeds=4 --random=3 --check | FileCheck %s
+// RUN: fovea-run %s --entry=parts --target=sm_90a --simulate --random=4 --check | FileCheck %s
+// RUN: fovea-run %s --entry=parts --grad --target=sm_90a --simulate --random=4 --check | FileCheck %s
+// RUN: FileCheck %s --check-prefix=SKEWED --input-file=%t.skewed
+//
+// Faults: a tile that is never given back, and rows of a tile that belong to other
+// groups.
+// RUN: sed '/tile.release .*x !tile.shared<192x32/d' %t.skewed > %t.kept
+// RUN: not fovea-run %t.kept --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=KEPT
+// RUN: sed 's/\(tile.shift_rows %[^ ]* by\) %[^ ]* : !tile.shared<192x32/\1 %c0 : !tile.shared<192x32/' %t.skewed > %t.others
+// RUN: not fovea-run %t.others --reference=%s --entry=causal --target=sm_90a --simulate --random=1 --check 2>&1 | FileCheck %s --check-prefix=OTHERS
+// OTHERS: FAILED
+// KEPT: error: 'tile.acquire' op waits for ever: for use {{[0-9]+}} of its ring to be released
+//
+// CHECK: check: result 0: max error
+// CHECK-NOT: FAILED
+//
+// SKEWED-LABEL: func.func @causal
+// SKEWED:         tile.role "compute"
+// SKEWED:           tile.group
+// SKEWED:           tile.shift_rows %{{.*}} : !tile.shared<192x32xbf16
+// SKEWED:           tile.from_shared %{{.*}} -> !tile.fragment<192x32xbf16
+
+module attributes {machine.target = #machine.target<"sm_90a", arch = "hopper", cores = 2, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>} {
+  func.func @causal(%q: tensor<1x2x300x64xbf16>, %bias: tensor<2x300x304xbf16>) -> tensor<1x2x300x64xbf16> {
+    %o = attn.attention %q, %q, %q scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%h, %i, %j] : tensor<2x300x304xbf16>
+        %y = arith.extf %x : bf16 to f32
+        %z = arith.addf %s, %y : f32
+        attn.yield %z : f32
+      } mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %keep = arith.cmpi sge, %i, %j : index
+        attn.yield %keep : i1
+      } {schedule = #attn.schedule<tile = 192x32, order = longest_first, warps = 12, stages = 4, maximum = stale, blocks = persistent, captures = tiled>}
+      : tensor<1x2x300x64xbf16>, tensor<1x2x300x64xbf16>, tensor<1x2x300x64xbf16> -> tensor<1x2x300x64xbf16>
+    return %o : tensor<1x2x300x64xbf16>
+  }
+
+  // Rows of 100 keys, of which the last tile has 4.
+  func.func @two(%q: tensor<2x2x136x64xf16>, %k: tensor<2x2x100x64xf16>, %a: tensor<2x2x136x104xbf16>, %c: tensor<136x104xf16>, %table: tensor<8xf32>) -> tensor<2x2x136x64xf16> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %a[%b, %h, %i, %j] : tensor<2x2x136x104xbf16>
+        %y = arith.extf %x : bf16 to f32
+        %z = arith.addf %s, %y : f32
+        %u = tensor.extract %c[%i, %j] : tensor<136x104xf16>
+        %positive = arith.constant 0.0 : f16
+        %large = arith.cmpf ogt, %u, %positive : f16
+        %at = arith.index_castui %large : i1 to index
+        %v = tensor.extract %table[%at] : tensor<8xf32>
+        %w = arith.mulf %z, %v : f32
+        attn.yield %w : f32
+      } {schedule = #attn.schedule<tile = 128x32, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent, products = alternating, captures = tiled>}
+      : tensor<2x2x136x64xf16>, tensor<2x2x100x64xf16>, tensor<2x2x100x64xf16> -> tensor<2x2x136x64xf16>
+    return %o : tensor<2x2x136x64xf16>
+  }
+
+  func.func @single(%q: tensor<1x3x70x64xbf16>, %k: tensor<1x3x90x64xbf16>, %bias: tensor<3x70x96xf16>) -> tensor<1x3x70x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%h, %i, %j] : tensor<3x70x96xf16>
+        %y = arith.extf %x : f16 to f32
+        %z = arith.addf %s, %y : f32
+        attn.yield %z : f32
+      } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 1, captures = tiled>}
+      : tensor<1x3x70x64xbf16>, tensor<1x3x90x64xbf16>, tensor<1x3x90x64xbf16> -> tensor<1x3x70x64xbf16>
+    return %o : tensor<1x3x70x64xbf16>
+  }
+
+  func.func @parts(%q: tensor<1x2x2x64xbf16>, %k: tensor<1x2x200x64xbf16>, %bias: tensor<2x2x200xbf16>) -> tensor<1x2x2x64xbf16> {
+    %o = attn.attention %q, %k, %k scale(0.125)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %x = tensor.extract %bias[%h, %i, %j] : tensor<2x2x200xbf16>
+        %y = arith.extf %x : bf16 to f32
+        %z = arith.addf %s, %y : f32
+        attn.yield %z : f32
+      } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, split = 2, captures = tiled>}
+      : tensor<1x2x2x64xbf16>, tensor<1x2x200x64xbf16>, tensor<1x2x200x64xbf16> -> tensor<1x2x2x64xbf16>
+    return %o : tensor<1x2x2x64xbf16>
+  }
+}
