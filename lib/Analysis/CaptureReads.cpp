@@ -66,9 +66,8 @@ SmallVector<tensor::ExtractOp> fovea::findTileReads(Region &score) {
     bool isAligned =
         ShapedType::isDynamic(columns) || columns % kRowElements == 0;
     if (type && type.getWidth() == 16 && isAligned &&
-        llvm::none_of(indices.drop_back(2), [&](Value index) {
-          return varying.contains(index);
-        }))
+        llvm::none_of(indices.drop_back(2),
+                      [&](Value index) { return varying.contains(index); }))
       reads.push_back(read);
   }
   return reads;

@@ -88,9 +88,9 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
       getSharedBytes(queries, headDim, bytes) + tiles + kSharedAlignment;
   bool hasCaptures = captureBytes && schedule.getCaptures() == Captures::Tiled;
   if (hasCaptures)
-    footprint.sharedBytes +=
-        std::min(schedule.getStages(), kCaptureStages) * passes *
-        getSharedBytes(queries, keys, captureBytes);
+    footprint.sharedBytes += std::min(schedule.getStages(), kCaptureStages) *
+                             passes *
+                             getSharedBytes(queries, keys, captureBytes);
 
   // A thread has half of the columns of a row of an instruction's result.
   constexpr int64_t kProductOperands = 30;

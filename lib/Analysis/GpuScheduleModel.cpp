@@ -225,8 +225,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     // come from shared memory, of 128 bytes a cycle.
     if (footprint.usesWgmma) {
       double waits = std::max(1.0, (16 + keys / 4) / (keys / 2));
-      products *= (waits * double(shape.headDim) + double(shape.valueDim)) /
-                  features;
+      products *=
+          (waits * double(shape.headDim) + double(shape.valueDim)) / features;
     }
     products /= rate;
   } else {
@@ -528,10 +528,9 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
               isAlternating ? Products::Alternating : Products::Overlapped,
               tiles.empty() ? Captures::Gathered : Captures::Tiled,
               /*split=*/1, widen);
-          GpuFootprint footprint =
-              getGpuFootprint(candidate, target, shape.elementBytes,
-                              shape.headDim, shape.valueDim, passes,
-                              shape.captureBytes);
+          GpuFootprint footprint = getGpuFootprint(
+              candidate, target, shape.elementBytes, shape.headDim,
+              shape.valueDim, passes, shape.captureBytes);
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && passes == 1 &&

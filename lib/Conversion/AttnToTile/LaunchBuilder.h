@@ -59,8 +59,8 @@ protected:
   /// Loads the tile of a captured tensor that a score region's `read` reads for
   /// a tile of scores. Returns null, and sets the reason of the failure, if it
   /// cannot.
-  mlir::Value loadCapture(mlir::OpBuilder &builder, mlir::tensor::ExtractOp read,
-                          const ScoreTile &tile);
+  mlir::Value loadCapture(mlir::OpBuilder &builder,
+                          mlir::tensor::ExtractOp read, const ScoreTile &tile);
 
   /// Returns the memref inside that stands for a tensor from outside, or null.
   mlir::Value getMemRef(mlir::Value tensor);

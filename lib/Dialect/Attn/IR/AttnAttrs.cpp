@@ -124,8 +124,7 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
   return parseOptional(
       parser,
       {"warps", "stages", "maximum", "blocks", "products", "captures", "split",
-       "widen",
-       "gradients"},
+       "widen", "gradients"},
       [&](StringRef name) {
         if (name == "warps")
           return parseField(parser, warps);
@@ -218,8 +217,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t stages, Maximum maximum,
                                    Blocks blocks, Products /*products*/,
                                    Captures captures, int64_t split,
-                                   int64_t widen,
-                                   GradientsAttr gradients) {
+                                   int64_t widen, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
@@ -233,8 +231,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "split must be 1 in a schedule of gradients, but is "
                        << split;
   if (captures == Captures::Tiled && (gradients || warps == 0))
-    return emitError() << "captures must be gathered in a schedule of gradients "
-                          "and on a host, but are tiled";
+    return emitError()
+           << "captures must be gathered in a schedule of gradients "
+              "and on a host, but are tiled";
   if (gradients && gradients.isParallel(Coordinate::Key) != (warps > 0))
     return emitError() << "gradients must have `key` parallel on a GPU, and "
                           "only there, but have "

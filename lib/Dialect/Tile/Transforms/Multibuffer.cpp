@@ -51,8 +51,8 @@ static bool isElementwise(LoadOp load) {
 }
 
 /// Returns the stages of the ring for a load in a loop. Loops around others
-/// load less often, and leave memory to the results that they store; so do tiles
-/// that no product reads, which are as large as scores.
+/// load less often, and leave memory to the results that they store; so do
+/// tiles that no product reads, which are as large as scores.
 static int64_t getStages(LoadOp load, SharedType tile, LaunchOp launch) {
   bool isOuter = hasInnerLoads(load->getBlock());
   if (!isOuter && !isElementwise(load))
