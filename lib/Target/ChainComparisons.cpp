@@ -113,6 +113,10 @@ static void rewrite(Instruction *root, bool isAnd) {
     append_range(conditions, rank);
   if (none_of(drop_begin(conditions), isComparison))
     return;
+  // A condition that others share may be needed for long: ptxas then takes
+  // fewer registers where it joins a pair by itself.
+  if (conditions.size() == 2 && !conditions.front()->hasOneUse())
+    return;
   IRBuilder<> builder(root);
   Value *joined = conditions.front();
   for (Value *condition : drop_begin(conditions))

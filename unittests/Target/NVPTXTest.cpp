@@ -175,13 +175,20 @@ TEST(NVPTX, JoinsComparisons) {
       %chosen = select i1 %all, float %f, float 1.0
       store float %chosen, ptr addrspace(1) %p
       %next = getelementptr float, ptr addrspace(1) %p, i32 1
-      %either = or i1 %less, %same
+      %other = icmp eq i64 %w, %z
+      %least = icmp slt i32 %y, 9
+      %either = or i1 %least, %other
       %joined = select i1 %either, float %f, float 2.0
       store float %joined, ptr addrspace(1) %next
       %last = getelementptr float, ptr addrspace(1) %p, i32 2
       %large = icmp sge i32 %y, -3
       %alone = select i1 %large, float %f, float 3.0
       store float %alone, ptr addrspace(1) %last
+      %end = getelementptr float, ptr addrspace(1) %p, i32 3
+      %odd = icmp sgt i64 %z, 40
+      %pair = and i1 %positive, %odd
+      %shared = select i1 %pair, float %f, float 4.0
+      store float %shared, ptr addrspace(1) %end
       ret void
     })";
   std::string ptx = take(compile(text));
@@ -197,10 +204,11 @@ TEST(NVPTX, JoinsComparisons) {
       matches("setp\\.lt\\.and\\.u32 (%p[0-9]+), (%r[0-9]+), 17, %p[0-9]+;"));
   EXPECT_TRUE(matches("setp\\.eq\\.and\\.s64 "));
   EXPECT_TRUE(matches("setp\\.(eq|lt|gt)\\.or\\.s(32|64) "));
-  EXPECT_FALSE(llvm::StringRef(ptx).contains("and.pred")) << ptx;
+  // A pair with a condition that others share stays.
+  EXPECT_EQ(llvm::StringRef(ptx).count("and.pred"), 1u) << ptx;
   EXPECT_FALSE(llvm::StringRef(ptx).contains("or.pred")) << ptx;
   // One select for each result, and a comparison alone stays.
-  EXPECT_EQ(llvm::StringRef(ptx).count("selp.f32"), 3u) << ptx;
+  EXPECT_EQ(llvm::StringRef(ptx).count("selp.f32"), 4u) << ptx;
   EXPECT_TRUE(matches("setp\\.(gt|ge|lt|le)\\.s32 "));
   // Without optimizations LLVM's form is left.
   PTXOptions options;
