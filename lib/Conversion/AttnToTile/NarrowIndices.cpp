@@ -137,6 +137,11 @@ private:
 /// Returns true for types that take two registers.
 static bool isWide(Type type) { return type.isIndex() || type.isInteger(64); }
 
+/// Returns true for types whose numbers that fit 32 bits are computed in these.
+static bool isNarrowable(Type type) {
+  return isWide(type) || type.isInteger(32);
+}
+
 IndexNarrower::IndexNarrower(RewriterBase &rewriter, Block &block)
     : rewriter(rewriter), block(block) {
   // The coordinates come last: batch, head, query, key.
@@ -448,7 +453,7 @@ void IndexNarrower::compareRemainders(arith::CmpIOp op) {
     return;
   std::optional<Division> division = getRemainder(op.getLhs());
   if (!division || !matchPattern(op.getRhs(), m_Zero()) ||
-      !fits(division->first))
+      !isNarrowable(op.getRhs().getType()) || !fits(division->first))
     return;
   auto [dividend, divisor] = *division;
   Side ofQuery, ofKey;
@@ -482,7 +487,8 @@ void IndexNarrower::compareRemainders(arith::CmpIOp op) {
 
 void IndexNarrower::narrowComparison(arith::CmpIOp op) {
   Value lhs = op.getLhs(), rhs = op.getRhs();
-  if (!fits(lhs) || !fits(rhs) || (isSum(lhs) && isSum(rhs)))
+  if (!isNarrowable(lhs.getType()) || !fits(lhs) || !fits(rhs) ||
+      (isSum(lhs) && isSum(rhs)))
     return;
   CmpIPredicate predicate = op.getPredicate();
   bool isTranslated = isLess(predicate) || predicate == CmpIPredicate::eq ||

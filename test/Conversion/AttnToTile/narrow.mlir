@@ -223,3 +223,42 @@ func.func @lengths(%q: tensor<2x4x?x64xf16>, %n: tensor<2xindex>) -> tensor<2x4x
     : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x4x?x64xf16>
   return %o : tensor<2x4x?x64xf16>
 }
+
+// -----
+
+// Booleans, and numbers of fewer bits than 32, are compared as they are.
+
+// CHECK-LABEL: func @few_bits
+// CHECK:         %[[OFROW:.*]] = arith.cmpi sge, %{{.*}} : i{{.*}}
+// CHECK:         arith.cmpi eq, %{{.*}}, %{{.*}} : i1
+// CHECK:         arith.remsi %{{.*}} : i8
+// CHECK:         arith.cmpi eq, %{{.*}} : i8
+// CHECK:         arith.cmpi ult, %{{.*}} : i16
+func.func @few_bits(%q: tensor<1x4x256x64xbf16>) -> tensor<1x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %half = arith.constant 100 : index
+    %c127 = arith.constant 127 : index
+    %two = arith.constant 2 : i8
+    %zero = arith.constant 0 : i8
+    %late = arith.cmpi sge, %i, %half : index
+    %late_key = arith.cmpi sge, %j, %half : index
+    %same = arith.cmpi eq, %late, %late_key : i1
+    %row = arith.andi %i, %c127 : index
+    %key = arith.andi %j, %c127 : index
+    %r8 = arith.index_cast %row : index to i8
+    %k8 = arith.index_cast %key : index to i8
+    %d = arith.subi %r8, %k8 : i8
+    %rest = arith.remsi %d, %two : i8
+    %even = arith.cmpi eq, %rest, %zero : i8
+    %r16 = arith.extsi %r8 : i8 to i16
+    %k16 = arith.extsi %k8 : i8 to i16
+    %r2 = arith.muli %r16, %r16 : i16
+    %before = arith.cmpi ult, %k16, %r2 : i16
+    %0 = arith.ori %same, %even : i1
+    %keep = arith.ori %0, %before : i1
+    attn.yield %keep : i1
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}
