@@ -186,7 +186,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   // in a persistent block. (Measured at 1k and 4k.)
   constexpr double kCopyLatency = 8e-7, kBlockLatency = 4e-6;
   constexpr double kStaleBlockLatency[] = {7e-6, 7e-6, 7e-6, 9e-6};
-  constexpr double kItemLatency[] = {4e-6, 4e-6, 5.5e-6, 6e-6};
+  constexpr double kItemLatency[] = {4e-6, 4e-6, 6e-6, 6e-6};
   constexpr double kExactItemLatency = 2.6e-6;
   // Seconds to start the launch that merges parts of the keys, and to end it.
   constexpr double kMergeLatency = 3e-6;
