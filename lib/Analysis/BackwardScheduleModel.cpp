@@ -173,8 +173,8 @@ static std::optional<double> predictIfFits(AttentionBackwardOp op,
   return predictBackwardSeconds(shape, target, schedule, footprint);
 }
 
-ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
-                                      machine::TargetAttr target) {
+SmallVector<ScheduleChoice>
+fovea::listGpuSchedules(AttentionBackwardOp op, machine::TargetAttr target) {
   // One kernel serves all lengths, and long ones take the most time.
   constexpr int64_t kLongLength = 16384;
   AttentionShape shape = getShapeWithLength(op, kLongLength);
@@ -183,8 +183,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
   LDBG() << "the backward pass on " << target.getName() << ": " << shape.batch
          << "x" << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys";
-  ScheduleAttr best;
-  double bestSeconds = 0;
+  SmallVector<ScheduleChoice> valid;
   for (int64_t warps : {8, 4})
     // Either one warp for each 16 keys, or two warps that have half of the
     // columns each.
@@ -199,14 +198,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionBackwardOp op,
             LDBG() << "  " << candidate << ": the target has no such kernel";
             continue;
           }
-          bool isBest = !best || *seconds < bestSeconds;
-          LDBG() << "  " << candidate << ": "
-                 << llvm::formatv("{0:F1} us", *seconds * 1e6)
-                 << (isBest ? ", the best so far" : "");
-          if (!isBest)
-            continue;
-          best = candidate;
-          bestSeconds = *seconds;
+          insertChoice(valid, candidate, *seconds);
         }
-  return best;
+  return valid;
 }

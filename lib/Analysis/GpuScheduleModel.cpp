@@ -477,9 +477,9 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
   }
 }
 
-ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
-                                      machine::TargetAttr target,
-                                      int64_t passes) {
+SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
+                                                    machine::TargetAttr target,
+                                                    int64_t passes) {
   bool hasRoles = target.getGpuArch().hasBulkCopies;
   SmallVector<tensor::ExtractOp> tiles;
   if (hasRoles)
@@ -506,8 +506,7 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
       !op.getMask().empty() && shape.headDim + shape.valueDim <= 128;
   constexpr int64_t kWideners = 4;
   int64_t widen = getWideningObstacle(op, target) ? 0 : kWideners;
-  ScheduleAttr best;
-  double bestSeconds = 0;
+  SmallVector<ScheduleChoice> valid;
   constexpr int64_t kMostWarps = 16;
   SmallVector<int64_t> warpCounts{8, 4};
   if (hasRoles)
@@ -572,17 +571,9 @@ ScheduleAttr fovea::selectGpuSchedule(AttentionOp op,
                   getPersistent(candidate, op, needs, shape, footprint, target))
             choices.push_back(persistent);
           appendSplits(choices, candidate, shape, footprint, target);
-          for (ScheduleAttr choice : choices) {
-            double seconds = predictGpuSeconds(shape, target, choice);
-            bool isBest = !best || seconds < bestSeconds;
-            LDBG() << "  " << choice << ": "
-                   << llvm::formatv("{0:F1} us", seconds * 1e6)
-                   << (isBest ? ", the best so far" : "");
-            if (!isBest)
-              continue;
-            best = choice;
-            bestSeconds = seconds;
-          }
+          for (ScheduleAttr choice : choices)
+            insertChoice(valid, choice,
+                         predictGpuSeconds(shape, target, choice));
         }
-  return best;
+  return valid;
 }

@@ -59,13 +59,18 @@ double predictGpuSeconds(const AttentionShape &shape,
                          machine::TargetAttr target,
                          attn::ScheduleAttr schedule);
 
-/// Returns the schedule with the least predicted time whose tile fits a block
-/// of the GPU; null if none fits.
-attn::ScheduleAttr selectGpuSchedule(attn::AttentionOp op,
-                                     machine::TargetAttr target,
-                                     int64_t passes);
-attn::ScheduleAttr selectGpuSchedule(attn::AttentionBackwardOp op,
-                                     machine::TargetAttr target);
+/// Returns the schedules whose tile fits a block of the GPU, those with the
+/// least predicted time first.
+llvm::SmallVector<ScheduleChoice> listGpuSchedules(attn::AttentionOp op,
+                                                   machine::TargetAttr target,
+                                                   int64_t passes);
+llvm::SmallVector<ScheduleChoice> listGpuSchedules(attn::AttentionBackwardOp op,
+                                                   machine::TargetAttr target);
+
+/// Inserts a schedule behind those that take no longer, and logs its predicted
+/// time.
+void insertChoice(llvm::SmallVectorImpl<ScheduleChoice> &choices,
+                  attn::ScheduleAttr schedule, double seconds);
 
 /// Returns the same as `selectGradients`, for a GPU and for a host. The
 /// captured tensors are read in the score region itself.

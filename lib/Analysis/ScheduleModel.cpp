@@ -284,12 +284,23 @@ double fovea::predictGainInLoads(const KeyProducer &producer,
          (producer.reads - 1.0) * producer.operations / operationsPerSecond;
 }
 
-/// Returns a host's schedule of the backward pass, with the largest number of
-/// queries for which all data that the tiles of keys read repeatedly fits into
-/// three quarters of a core's near memory. Keys and their sums pass through the
-/// rest, once for each tile of queries.
-static ScheduleAttr selectHostSchedule(AttentionBackwardOp op,
-                                       machine::TargetAttr target) {
+void fovea::insertChoice(SmallVectorImpl<ScheduleChoice> &choices,
+                         ScheduleAttr schedule, double seconds) {
+  auto *place = llvm::find_if(choices, [&](const ScheduleChoice &other) {
+    return seconds < *other.seconds;
+  });
+  LDBG() << "  " << schedule << ": "
+         << llvm::formatv("{0:F1} us", seconds * 1e6)
+         << (place == choices.begin() ? ", the best so far" : "");
+  choices.insert(place, {schedule, seconds});
+}
+
+/// Returns a host's schedules of the backward pass, that with the largest
+/// number of queries first for which all data that the tiles of keys read
+/// repeatedly fits into three quarters of a core's near memory. Keys and their
+/// sums pass through the rest, once for each tile of queries.
+static SmallVector<ScheduleChoice>
+listHostSchedules(AttentionBackwardOp op, machine::TargetAttr target) {
   constexpr int64_t kCandidates[] = {192, 96, 48}, kKeys = 192;
   AttentionShape shape = AttentionShape::get(op);
   // Both operands, packed and unpacked; the gradient; two blocks of scores, and
@@ -297,24 +308,33 @@ static ScheduleAttr selectHostSchedule(AttentionBackwardOp op,
   int64_t scores = op.getCaptures().empty() ? kKeys / 2 : 5 * kKeys;
   int64_t bytes = shape.accumulationBytes *
                   (3 * shape.headDim + 2 * shape.valueDim + scores);
-  int64_t queries = kCandidates[2];
-  for (int64_t candidate : llvm::reverse(kCandidates)) {
-    LDBG() << candidate << " queries: " << candidate * bytes
+  SmallVector<ScheduleChoice> valid;
+  for (int64_t queries : kCandidates) {
+    LDBG() << queries << " queries: " << queries * bytes
            << " bytes are read again and again, of a near memory of "
            << target.getNearMemory();
-    if (candidate * bytes <= target.getNearMemory() / 4 * 3)
-      queries = candidate;
+    // The fewest queries do in any case.
+    if (queries * bytes <= target.getNearMemory() / 4 * 3 ||
+        queries == kCandidates[2])
+      valid.push_back({ScheduleAttr::get(op.getContext(), queries, kKeys,
+                                         getWorkOrder(op.getMask())),
+                       std::nullopt});
   }
-  return ScheduleAttr::get(op.getContext(), queries, kKeys,
-                           getWorkOrder(op.getMask()));
+  return valid;
+}
+
+SmallVector<ScheduleChoice> fovea::listSchedules(AttentionBackwardOp op,
+                                                 machine::TargetAttr target) {
+  if (getUnfitReason(op, target))
+    return {};
+  return target.isGpu() ? listGpuSchedules(op, target)
+                        : listHostSchedules(op, target);
 }
 
 ScheduleAttr fovea::selectSchedule(AttentionBackwardOp op,
                                    machine::TargetAttr target) {
-  if (getUnfitReason(op, target))
-    return {};
-  return target.isGpu() ? selectGpuSchedule(op, target)
-                        : selectHostSchedule(op, target);
+  SmallVector<ScheduleChoice> choices = listSchedules(op, target);
+  return choices.empty() ? ScheduleAttr() : choices.front().schedule;
 }
 
 GradientsAttr fovea::selectGradients(AttentionBackwardOp op,
@@ -347,18 +367,18 @@ static ScheduleAttr splitForCores(ScheduleAttr schedule,
   return schedule.with({.split = parts});
 }
 
-ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
-                                   int64_t passes) {
+SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
+                                                 machine::TargetAttr target,
+                                                 int64_t passes) {
   if (getUnfitReason(op, target))
     return {};
   if (target.isGpu())
-    return selectGpuSchedule(op, target, passes);
+    return listGpuSchedules(op, target, passes);
   AttentionShape shape = AttentionShape::get(op);
   WorkOrder order = getWorkOrder(op.getMask());
   int64_t lanes = target.getVectorBytes() / shape.accumulationBytes;
 
-  ScheduleAttr best;
-  double bestSeconds = 0;
+  SmallVector<ScheduleChoice> valid;
   LDBG() << "on a host, " << target.getName() << ": " << shape.batch << "x"
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys, "
@@ -381,15 +401,27 @@ ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
                << ": its tile of " << bytes << " bytes exceeds the near memory";
         continue;
       }
-      double seconds = predictSeconds(shape, target, candidate);
-      LDBG() << "  " << candidate.getQueryTile() << "x" << keyTile << ": "
-             << llvm::formatv("{0:F1} us", seconds * 1e6)
-             << (best && seconds >= bestSeconds ? "" : ", the best so far");
-      if (best && seconds >= bestSeconds)
-        continue;
-      best = candidate;
-      bestSeconds = seconds;
+      insertChoice(valid, splitForCores(candidate, shape, target),
+                   predictSeconds(shape, target, candidate));
     }
   }
-  return best ? splitForCores(best, shape, target) : best;
+  return valid;
+}
+
+ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
+                                   int64_t passes) {
+  SmallVector<ScheduleChoice> choices = listSchedules(op, target, passes);
+  return choices.empty() ? ScheduleAttr() : choices.front().schedule;
+}
+
+SmallVector<Operation *> fovea::findUnscheduled(Operation *root) {
+  SmallVector<Operation *> found;
+  root->walk([&](Operation *op) {
+    auto attention = dyn_cast<AttentionOp>(op);
+    auto backward = dyn_cast<AttentionBackwardOp>(op);
+    if ((attention && !attention.getSchedule()) ||
+        (backward && backward.getLse() && !backward.getSchedule()))
+      found.push_back(op);
+  });
+  return found;
 }

@@ -8,17 +8,19 @@
 #include "CompiledCode.h"
 
 #include "llvm/Support/DataExtractor.h"
+#include "llvm/Support/Debug.h"
 #include "llvm/Support/EndianStream.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace fovea;
 
-CacheKey fovea::getCodeKey(llvm::StringRef text,
-                           const CompileOptions &options) {
+/// Adds a text and all options but schedules to a key.
+static void addInput(CacheKey &key, llvm::StringRef text,
+                     const CompileOptions &options) {
   HostProcessor processor = getHostProcessor(options.arch, options.cpu);
-  CacheKey key("code");
-  key.add(getBuildIdentity())
-      .add(text)
-      .add(getStrategyChoices().getName(options.strategy));
+  key.add(text).add(getStrategyChoices().getName(options.strategy));
   key.add(processor.triple).add(processor.cpu).add(processor.features);
   key.add(options.optLevel)
       .add(options.deterministic)
@@ -26,10 +28,23 @@ CacheKey fovea::getCodeKey(llvm::StringRef text,
   // For a GPU, the numbers are the typical ones that code is made for, not
   // those of the GPU here.
   key.add(options.gpu ? options.gpu->name.str() : identifyHost(options.arch));
+}
+
+CacheKey fovea::getCodeKey(llvm::StringRef text,
+                           const CompileOptions &options) {
+  CacheKey key("code");
+  key.add(getBuildIdentity());
+  addInput(key, text, options);
+  if (options.schedules)
+    for (const std::string &schedule : *options.schedules)
+      key.add(schedule);
   return key;
 }
 
 std::optional<CompiledCode> fovea::lookUpCode(const CacheKey &key) {
+  // Decisions about code that is kept were made when it was compiled.
+  if (llvm::DebugFlag)
+    return std::nullopt;
   auto entry = DiskCache::get().lookup(key);
   if (!entry)
     return std::nullopt;
@@ -39,6 +54,80 @@ std::optional<CompiledCode> fovea::lookUpCode(const CacheKey &key) {
 llvm::Expected<Assembly> fovea::assembleKernels(const DeviceCode &code,
                                                 llvm::StringRef chip) {
   return assemble(code.ptx, {chip.str()}, &DiskCache::get());
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+/// Returns the name of the schedules that were kept, for all devices together:
+/// what device it is need not be known where nothing was.
+static CacheKey getSchedulesKey(llvm::StringRef text,
+                                const CompileOptions &options) {
+  CacheKey key("schedules");
+  key.add(getSourceIdentity());
+  addInput(key, text, options);
+  return key;
+}
+
+/// Returns the name of the machine whose times were measured; empty if there is
+/// no such GPU.
+static std::string getDeviceName(const CompileOptions &options) {
+  if (!options.gpu)
+    return llvm::sys::getHostCPUName().str();
+  auto driver = cuda::Driver::get();
+  if (!driver) {
+    llvm::consumeError(driver.takeError());
+    return "";
+  }
+  const cuda::DeviceInfo &info = driver->getDevices().front();
+  return llvm::formatv("{0}, {1} multiprocessors, {2} kHz, {3} bytes",
+                       info.name, info.numMultiprocessors, info.clockKHz,
+                       info.memoryBytes);
+}
+
+/// Returns the lists of schedules by the names of machines.
+static llvm::json::Object readSchedules(const CacheKey &key) {
+  auto entry = DiskCache::get().lookup(key);
+  if (!entry)
+    return {};
+  auto parsed = llvm::json::parse(entry->getBuffer());
+  if (!parsed) {
+    llvm::consumeError(parsed.takeError());
+    return {};
+  }
+  llvm::json::Object *lists = parsed->getAsObject();
+  return lists ? std::move(*lists) : llvm::json::Object();
+}
+
+std::optional<ScheduleList>
+fovea::lookUpSchedules(llvm::StringRef text, const CompileOptions &options) {
+  if (options.schedules)
+    return options.schedules;
+  llvm::json::Object lists = readSchedules(getSchedulesKey(text, options));
+  if (lists.empty())
+    return std::nullopt;
+  const llvm::json::Array *list = lists.getArray(getDeviceName(options));
+  if (!list)
+    return std::nullopt;
+  ScheduleList schedules;
+  for (const llvm::json::Value &schedule : *list)
+    schedules.push_back(schedule.getAsString().value_or("").str());
+  return schedules;
+}
+
+void fovea::keepSchedules(llvm::StringRef text, const CompileOptions &options,
+                          const ScheduleList &schedules) {
+  CacheKey key = getSchedulesKey(text, options);
+  llvm::json::Object lists = readSchedules(key);
+  lists[getDeviceName(options)] = llvm::json::Array(schedules);
+  DiskCache::get().store(
+      key, llvm::formatv("{0}", llvm::json::Value(std::move(lists))).str());
+}
+
+bool fovea::forgetSchedules(llvm::StringRef text,
+                            const CompileOptions &options) {
+  return DiskCache::get().remove(getSchedulesKey(text, options));
 }
 
 //===----------------------------------------------------------------------===//

@@ -37,8 +37,20 @@ struct CompiledCode {
   llvm::SmallVector<std::string, 0> remarks;
 };
 
+/// Returns the options' schedules, or those that `keepSchedules` left in the
+/// disk cache for the same text, options, machine and sources of Fovea.
+std::optional<ScheduleList> lookUpSchedules(llvm::StringRef text,
+                                            const CompileOptions &options);
+
+/// Keeps schedules, which a run on this machine has found to be the fastest.
+void keepSchedules(llvm::StringRef text, const CompileOptions &options,
+                   const ScheduleList &schedules);
+
+/// Removes what was kept, for all GPUs. Returns true if there was something.
+bool forgetSchedules(llvm::StringRef text, const CompileOptions &options);
+
 /// Returns the name of the code of a text with these options, by this build on
-/// this machine.
+/// this machine. The schedules are those of the options, by `lookUpSchedules`.
 CacheKey getCodeKey(llvm::StringRef text, const CompileOptions &options);
 
 /// Returns the code that an earlier compilation left in the disk cache, if any.

@@ -96,8 +96,11 @@ static llvm::Expected<double> measure(llvm::StringRef text,
   auto executable = Executable::compile(text, "<rate>", options);
   if (!executable)
     return executable.takeError();
+  auto onDevice = (*executable)->upload(0, operands);
+  if (!onDevice)
+    return onDevice.takeError();
   int launches = 0;
-  return (*executable)->measureLaunch(0, operands, launches);
+  return (*executable)->measureLaunch(0, **onDevice, launches);
 }
 
 /// Returns the GB/s of a copy of an array of about `bytes`.

@@ -11,14 +11,14 @@
 
 using namespace fovea;
 
-namespace {
-
 /// Operands in the device's memory.
-struct Upload {
+struct fovea::DeviceOperands {
   llvm::SmallVector<Tensor, 0> packed;
   llvm::SmallVector<cuda::Buffer, 0> buffers;
   llvm::SmallVector<TensorView, 0> views;
 };
+
+namespace {
 
 /// Memory that launches allocate for results, freed with this object.
 struct NewResults {
@@ -39,10 +39,10 @@ struct NewResults {
 } // namespace
 
 /// Copies operands to the device, in row-major order.
-static llvm::Expected<Upload> upload(cuda::Device &device,
-                                     const Signature &function,
-                                     llvm::ArrayRef<TensorView> operands) {
-  Upload result;
+static llvm::Expected<DeviceOperands>
+copyOperands(cuda::Device &device, const Signature &function,
+             llvm::ArrayRef<TensorView> operands) {
+  DeviceOperands result;
   CallFrame frame(function);
   if (operands.size() != function.operands.size())
     return rejectOperands(llvm::formatv("@{0}: expected {1} operands, got {2}",
@@ -170,7 +170,7 @@ llvm::Error Executable::State::callOnGpu(size_t index,
                                          Usage *usage) const {
   const Signature &function = signatures[index];
   cuda::Device &device = gpu->getDevice();
-  auto onDevice = upload(device, function, operands);
+  auto onDevice = copyOperands(device, function, operands);
   if (!onDevice)
     return onDevice.takeError();
   auto stream = device.createStream();
@@ -227,16 +227,22 @@ llvm::Error Executable::State::callOnGpu(size_t index,
   return failure;
 }
 
-llvm::Expected<double>
-Executable::measureLaunch(size_t index, llvm::ArrayRef<TensorView> operands,
-                          int &launches) const {
-  constexpr int kWarmups = 3, kFewest = 5, kMost = 10000;
-  constexpr double kMilliseconds = 50;
-  const Signature &function = state->signatures[index];
-  cuda::Device &device = state->gpu->getDevice();
-  auto onDevice = upload(device, function, operands);
+llvm::Expected<std::shared_ptr<const DeviceOperands>>
+Executable::upload(size_t index, llvm::ArrayRef<TensorView> operands) const {
+  auto onDevice =
+      copyOperands(state->gpu->getDevice(), state->signatures[index], operands);
   if (!onDevice)
     return onDevice.takeError();
+  return std::make_shared<const DeviceOperands>(std::move(*onDevice));
+}
+
+llvm::Expected<double> Executable::measureLaunch(size_t index,
+                                                 const DeviceOperands &operands,
+                                                 int &launches,
+                                                 double milliseconds) const {
+  constexpr int kWarmups = 3, kFewest = 5, kMost = 10000;
+  const Signature &function = state->signatures[index];
+  cuda::Device &device = state->gpu->getDevice();
   auto stream = device.createStream();
   if (!stream)
     return stream.takeError();
@@ -244,7 +250,7 @@ Executable::measureLaunch(size_t index, llvm::ArrayRef<TensorView> operands,
   llvm::SmallVector<int64_t> shapes;
   auto launchOnce = [&]() -> llvm::Error {
     shapes.clear();
-    return launch(index, onDevice->views, stream->get(), results.buffers,
+    return launch(index, operands.views, stream->get(), results.buffers,
                   shapes);
   };
   for (int i = 0; i < kWarmups; ++i)
@@ -267,13 +273,13 @@ Executable::measureLaunch(size_t index, llvm::ArrayRef<TensorView> operands,
       return std::move(error);
     if (llvm::Error error = end->synchronize())
       return std::move(error);
-    auto milliseconds = end->getMillisecondsSince(*start);
-    if (!milliseconds)
-      return milliseconds.takeError();
-    times.push_back(*milliseconds / 1e3);
-    total += *milliseconds;
+    auto elapsed = end->getMillisecondsSince(*start);
+    if (!elapsed)
+      return elapsed.takeError();
+    times.push_back(*elapsed / 1e3);
+    total += *elapsed;
   } while (times.size() < kFewest ||
-           (total < kMilliseconds && times.size() < kMost));
+           (total < milliseconds && times.size() < kMost));
   llvm::sort(times);
   launches = int(times.size());
   return times[times.size() / 2];

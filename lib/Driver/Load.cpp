@@ -152,10 +152,12 @@ Executable::compile(llvm::StringRef text, llvm::StringRef name,
                     const CompileOptions &options) {
   if (llvm::Error error = checkMachine(options))
     return std::move(error);
-  if (auto kept = lookUpCode(getCodeKey(text, options)))
+  CompileOptions found = options;
+  found.schedules = lookUpSchedules(text, options);
+  if (auto kept = lookUpCode(getCodeKey(text, found)))
     return load(std::move(*kept), options.gpu);
   auto program = Program::parse(text, name);
   if (!program)
     return program.takeError();
-  return (*program)->compile(options);
+  return (*program)->compile(found);
 }

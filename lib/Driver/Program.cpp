@@ -11,6 +11,7 @@
 #include "Launches.h"
 #include "TextChecks.h"
 
+#include "fovea/Analysis/ScheduleModel.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Attn/Differentiate/Passes.h"
 #include "fovea/Dialect/Attn/Transforms/Passes.h"
@@ -22,6 +23,7 @@
 #include "fovea/Transforms/Passes.h"
 #include "fovea/Transforms/ShapeChecks.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -304,11 +306,16 @@ struct Program::State {
   }
 
   /// Returns a copy of the module after some passes, on this machine unless the
-  /// module names a target.
+  /// module names a target. Passes that choose schedules know those of the
+  /// options.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lower(const CompileOptions &options,
         llvm::function_ref<void(mlir::OpPassManager &)> build,
-        const MachineRates *rates = nullptr);
+        const MachineRates *rates = nullptr, bool choosesSchedules = false);
+
+  /// Gives a module the schedules of the options, or those that were kept, for
+  /// passes that choose schedules.
+  void attachSchedules(mlir::ModuleOp copy, const CompileOptions &options);
 
   /// Returns the same by the passes of the options' target.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
@@ -343,7 +350,7 @@ static machine::TargetAttr withRates(machine::TargetAttr model,
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 Program::State::lower(const CompileOptions &options,
                       llvm::function_ref<void(mlir::OpPassManager &)> build,
-                      const MachineRates *rates) {
+                      const MachineRates *rates, bool choosesSchedules) {
   ErrorCollector errors(&context);
   remarks.clear();
   mlir::OwningOpRef<mlir::ModuleOp> copy(module->clone());
@@ -366,6 +373,8 @@ Program::State::lower(const CompileOptions &options,
     return llvm::createStringError(
         "the module's machine.target has dot products of bf16, but the code is "
         "not for arch avx512_bf16");
+  if (choosesSchedules)
+    attachSchedules(*copy, options);
   mlir::PassManager manager(&context);
   build(manager);
   if (mlir::failed(manager.run(*copy)))
@@ -373,18 +382,38 @@ Program::State::lower(const CompileOptions &options,
   return copy;
 }
 
+void Program::State::attachSchedules(mlir::ModuleOp copy,
+                                     const CompileOptions &options) {
+  std::optional<ScheduleList> schedules = lookUpSchedules(text, options);
+  if (!schedules || schedules->empty())
+    return;
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const std::string &schedule : *schedules)
+    attributes.push_back(schedule.empty()
+                             ? mlir::UnitAttr::get(&context)
+                             : mlir::parseAttribute(schedule, &context));
+  if (llvm::all_of(attributes, [](mlir::Attribute a) { return bool(a); }))
+    copy->setAttr(attn::kSchedulesAttrName,
+                  mlir::ArrayAttr::get(&context, attributes));
+}
+
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 Program::State::lower(const CompileOptions &options, Level level,
                       bool checksShapes) {
-  return lower(options, [&](mlir::OpPassManager &manager) {
-    if (checksShapes)
-      manager.addPass(createOutlineShapeChecks());
-    if (options.gpu)
-      buildGpuPipeline(manager, options.getGpuOptions(level));
-    else
-      buildHostPipeline(manager,
-                        {options.strategy, level, options.exactFunctions});
-  });
+  bool choosesSchedules =
+      level != Level::Attn && options.strategy != Strategy::Unfused;
+  return lower(
+      options,
+      [&](mlir::OpPassManager &manager) {
+        if (checksShapes)
+          manager.addPass(createOutlineShapeChecks());
+        if (options.gpu)
+          buildGpuPipeline(manager, options.getGpuOptions(level));
+        else
+          buildHostPipeline(manager,
+                            {options.strategy, level, options.exactFunctions});
+      },
+      /*rates=*/nullptr, choosesSchedules);
 }
 
 llvm::Expected<DeviceCode>
@@ -457,6 +486,8 @@ Program::State::finish(mlir::ModuleOp lowered, const CompileOptions &options,
 
 Program::Program(std::unique_ptr<State> state) : state(std::move(state)) {}
 Program::~Program() = default;
+
+llvm::StringRef Program::getText() const { return state->text; }
 
 llvm::ArrayRef<Signature> Program::getFunctions() const {
   return state->signatures;
@@ -612,11 +643,13 @@ llvm::Expected<std::unique_ptr<Executable>>
 Program::compile(const CompileOptions &options) const {
   if (llvm::Error error = Executable::checkMachine(options))
     return error;
-  CacheKey key = getCodeKey(state->text, options);
+  CompileOptions found = options;
+  found.schedules = lookUpSchedules(state->text, options);
+  CacheKey key = getCodeKey(state->text, found);
   if (auto kept = lookUpCode(key))
     return Executable::load(std::move(*kept), options.gpu);
   std::lock_guard<std::mutex> lock(state->mutex);
-  auto module = state->lower(options, Level::LLVM, /*checksShapes=*/true);
+  auto module = state->lower(found, Level::LLVM, /*checksShapes=*/true);
   if (!module)
     return module.takeError();
   auto code = state->finish(**module, options, state->signatures);
@@ -647,10 +680,15 @@ llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
       state->module
           ->walk([](tile::LaunchOp) { return mlir::WalkResult::interrupt(); })
           .wasInterrupted();
-  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
-    buildSimulationPipeline(manager, options.getGpuOptions(Level::Tile),
-                            hasPrograms);
-  });
+  auto module = state->lower(
+      options,
+      [&](mlir::OpPassManager &manager) {
+        buildSimulationPipeline(manager, options.getGpuOptions(Level::Tile),
+                                hasPrograms);
+      },
+      /*rates=*/nullptr,
+      /*choosesSchedules=*/!hasPrograms &&
+          options.strategy != Strategy::Unfused);
   if (!module)
     return module.takeError();
   auto function = (*module)->lookupSymbol<mlir::func::FuncOp>(signature.name);
@@ -685,6 +723,46 @@ llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,
   return llvm::Error::success();
 }
 
+llvm::Expected<std::vector<ScheduleChoices>>
+Program::listSchedules(const CompileOptions &options) const {
+  std::vector<ScheduleChoices> attentions;
+  if (options.strategy == Strategy::Unfused)
+    return attentions;
+  std::lock_guard<std::mutex> lock(state->mutex);
+  auto module = state->lower(options, [&](mlir::OpPassManager &manager) {
+    if (options.gpu) {
+      GpuOptions gpu = options.getGpuOptions(Level::Fused);
+      gpu.selectsSchedules = false;
+      return buildGpuPipeline(manager, gpu);
+    }
+    HostOptions host = {options.strategy, Level::Fused, options.exactFunctions};
+    host.selectsSchedules = false;
+    buildHostPipeline(manager, host);
+  });
+  if (!module)
+    return module.takeError();
+  machine::TargetAttr target = machine::getTarget(**module);
+  for (mlir::Operation *op : findUnscheduled(**module)) {
+    ScheduleChoices &attention = attentions.emplace_back();
+    if (auto function = op->getParentOfType<mlir::func::FuncOp>())
+      attention.function = function.getName().str();
+    if (auto place = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>())
+      attention.line = place.getLine();
+    auto backward = mlir::dyn_cast<attn::AttentionBackwardOp>(op);
+    attention.isBackward = bool(backward);
+    for (const ScheduleChoice &choice :
+         backward ? fovea::listSchedules(backward, target)
+                  : fovea::listSchedules(mlir::cast<attn::AttentionOp>(op),
+                                         target, getPasses(options.strategy))) {
+      auto &[schedule, seconds] = attention.choices.emplace_back();
+      llvm::raw_string_ostream stream(schedule);
+      mlir::Attribute(choice.schedule).print(stream);
+      seconds = choice.seconds;
+    }
+  }
+  return attentions;
+}
+
 llvm::Expected<Cost> Program::estimate(
     size_t function, llvm::ArrayRef<llvm::SmallVector<int64_t>> shapes,
     const CompileOptions &options, const MachineRates &rates) const {
@@ -704,7 +782,7 @@ llvm::Expected<Cost> Program::estimate(
         manager.addPass(attn::createAttnDecomposeBackward(stored));
         manager.addPass(mlir::createCSEPass());
       },
-      &rates);
+      &rates, /*choosesSchedules=*/options.strategy != Strategy::Unfused);
   if (!module)
     return module.takeError();
   auto op = (*module)->lookupSymbol<mlir::func::FuncOp>(

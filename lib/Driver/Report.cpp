@@ -17,22 +17,16 @@
 
 using namespace fovea;
 
-llvm::Expected<Timing> fovea::measure(const Executable &executable,
-                                      size_t function,
-                                      llvm::ArrayRef<TensorView> operands) {
-  if (executable.getDevice()) {
-    Timing timing;
-    auto seconds = executable.measureLaunch(function, operands, timing.runs);
-    if (!seconds)
-      return seconds.takeError();
-    timing.seconds = *seconds;
-    return timing;
-  }
+/// Calls a function on the host for some seconds, after a call that warms
+/// caches and threads.
+static llvm::Expected<Timing> measureCalls(const Executable &executable,
+                                           size_t function,
+                                           llvm::ArrayRef<TensorView> operands,
+                                           size_t fewest, double seconds) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   double total = 0;
   llvm::SmallVector<Tensor, 0> results;
-  // The first call warms caches and threads, and does not count.
   if (llvm::Error error = executable.call(function, operands, results))
     return std::move(error);
   do {
@@ -43,9 +37,42 @@ llvm::Expected<Timing> fovea::measure(const Executable &executable,
     times.push_back(
         std::chrono::duration<double>(Clock::now() - start).count());
     total += times.back();
-  } while (times.size() < 5 || (total < 0.5 && times.size() < 10000));
+  } while (times.size() < fewest || (total < seconds && times.size() < 10000));
   llvm::sort(times);
   return Timing{times[times.size() / 2], int(times.size())};
+}
+
+llvm::Expected<Timing> fovea::measure(const Executable &executable,
+                                      size_t function,
+                                      llvm::ArrayRef<TensorView> operands) {
+  if (!executable.getDevice())
+    return measureCalls(executable, function, operands, /*fewest=*/5,
+                        /*seconds=*/0.5);
+  Timing timing;
+  auto onDevice = executable.upload(function, operands);
+  if (!onDevice)
+    return onDevice.takeError();
+  auto seconds = executable.measureLaunch(function, **onDevice, timing.runs);
+  if (!seconds)
+    return seconds.takeError();
+  timing.seconds = *seconds;
+  return timing;
+}
+
+llvm::Expected<double> fovea::measureTurn(const Executable &executable,
+                                          size_t function,
+                                          llvm::ArrayRef<TensorView> operands,
+                                          const DeviceOperands *onDevice) {
+  if (onDevice) {
+    int launches = 0;
+    return executable.measureLaunch(function, *onDevice, launches,
+                                    /*milliseconds=*/10);
+  }
+  auto timing = measureCalls(executable, function, operands, /*fewest=*/3,
+                             /*seconds=*/0.01);
+  if (!timing)
+    return timing.takeError();
+  return timing->seconds;
 }
 
 llvm::Expected<MachineRates>

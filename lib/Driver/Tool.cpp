@@ -12,8 +12,6 @@
 #include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <cstdlib>
-
 using namespace fovea;
 namespace cl = llvm::cl;
 
@@ -132,9 +130,6 @@ void fovea::parseCommandLine(int argc, char **argv,
     stream << "Fovea " FOVEA_VERSION " on LLVM " LLVM_VERSION_STRING "\n";
   });
   cl::ParseCommandLineOptions(argc, argv, overview);
-  // Decisions about code from the cache were made when it was compiled.
-  if (llvm::DebugFlag)
-    ::setenv("FOVEA_CACHE_DIR", "", /*overwrite=*/1);
 }
 
 void fovea::reportRemarks(llvm::StringRef tool,

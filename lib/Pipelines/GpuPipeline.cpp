@@ -129,7 +129,8 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     attn::AttnSelectScheduleOptions schedules;
     schedules.passes = getPasses(options.strategy);
     schedules.deterministic = options.deterministic;
-    manager.addPass(attn::createAttnSelectSchedule(schedules));
+    if (options.selectsSchedules)
+      manager.addPass(attn::createAttnSelectSchedule(schedules));
   }
   if (options.level == Level::Fused)
     return;

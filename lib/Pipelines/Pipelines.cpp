@@ -171,7 +171,8 @@ static void addAttention(OpPassManager &manager,
   manager.addPass(fovea::attn::createAttnFuse());
   addCleanup(manager);
   manager.addPass(fovea::attn::createAttnPackGroups());
-  manager.addPass(fovea::attn::createAttnSelectSchedule());
+  if (options.selectsSchedules)
+    manager.addPass(fovea::attn::createAttnSelectSchedule());
   if (options.level == fovea::Level::Fused)
     return;
   fovea::addTiling(manager, options.strategy);

@@ -221,6 +221,11 @@ void DiskCache::store(const CacheKey &key, llvm::StringRef content) {
   prune(kPruneInterval);
 }
 
+bool DiskCache::remove(const CacheKey &key) {
+  return !folder.empty() && !fs::remove(getPath(key.getHash()),
+                                        /*IgnoreNonExisting=*/false);
+}
+
 void DiskCache::prune(std::chrono::seconds interval) const {
   if (folder.empty())
     return;

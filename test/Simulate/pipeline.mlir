@@ -16,7 +16,7 @@
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 // HOST: --simulate is of a GPU; expected --target={{.*}}sm_80, {{.*}} or sm_120
-// TIME: --simulate has no time to measure; expected no --time and no --report
+// TIME: --simulate has no time to measure; expected no --time, no --report and no --tune
 // SEEDS: --seeds=0: expected at least 1{{$}}
 func.func @attend(%q: tensor<1x2x?x64xf16>, %k: tensor<1x1x?x64xf16>, %v: tensor<1x1x?x64xf16>) -> tensor<1x2x?x64xf16> {
   %s = attn.scores %q, %k : tensor<1x2x?x64xf16>, tensor<1x1x?x64xf16> -> tensor<1x2x?x?xf32>

@@ -17,8 +17,8 @@
 // HOST: [attn-fuse] attn.softmax at loc("{{.*}}debug-only.mlir":[[#]]:8) looks like a softmax
 // HOST-NEXT: [attn-fuse]   operand 0 of attn.values at loc({{.*}}): probabilities times values
 // HOST: [attn-select-schedule] on a host, host: 1x2x256x64 queries, 256 keys, {{[0-9]+}}% of the scores kept
-// HOST: [attn-select-schedule]   16x16: [[#]].[[#]] us, the best so far
-// HOST: [attn-select-schedule]   48x64: [[#]].[[#]] us{{(, the best so far)?$}}
+// HOST: [attn-select-schedule]   #attn.schedule<tile = 16x16, order = longest_first>: [[#]].[[#]] us, the best so far
+// HOST: [attn-select-schedule]   #attn.schedule<tile = 48x64, order = longest_first>: [[#]].[[#]] us{{(, the best so far)?$}}
 // HOST: [attn-select-schedule] attention at loc({{.*}}) gets #attn.schedule<tile = {{[0-9]+x[0-9]+}}, order = longest_first>
 
 // ONE: [attn-fuse] attn.softmax

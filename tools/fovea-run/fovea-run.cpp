@@ -11,6 +11,7 @@
 #include "fovea/Driver/Output.h"
 #include "fovea/Driver/Report.h"
 #include "fovea/Driver/Tool.h"
+#include "fovea/Driver/Tune.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -122,6 +123,22 @@ static cl::opt<bool>
                     "measured time; with --grad, probabilities stored and "
                     "recomputed"),
            cl::cat(category));
+
+static cl::opt<bool>
+    tuneSchedules("tune",
+                  cl::desc("Compile and measure the schedules that the model "
+                           "considers valid, on these operands, and keep the "
+                           "fastest for later compilations of the same text"),
+                  cl::cat(category));
+static cl::opt<unsigned> candidates(
+    "candidates",
+    cl::desc("With --tune, the number of schedules to try for each attention, "
+             "those with the least predicted times first (default: all)"),
+    cl::value_desc("number"), cl::init(~0u), cl::cat(category));
+static cl::opt<bool>
+    untuneSchedules("untune",
+                    cl::desc("Forget what --tune has kept for this text"),
+                    cl::cat(category));
 
 namespace {
 
@@ -412,13 +429,19 @@ static llvm::Error checkFlags() {
        {Need{recompute, gradients, "--grad"},
         Need{referenceFile, check, "--check"},
         Need{firstSeed, simulate, "--simulate"},
-        Need{seeds, simulate, "--simulate"}, Need{dims, isRandom, "--random"},
-        Need{integers, isRandom, "--random"}})
+        Need{seeds, simulate, "--simulate"},
+        Need{candidates, tuneSchedules, "--tune"},
+        Need{dims, isRandom, "--random"}, Need{integers, isRandom, "--random"}})
     if (need.flag.getNumOccurrences() && !need.isMet)
       return llvm::createStringError("--" + need.flag.ArgStr +
                                      " means nothing without " + need.wanted);
   if (!seeds)
     return llvm::createStringError("--seeds=0: expected at least 1");
+  if (!candidates)
+    return llvm::createStringError("--candidates=0: expected at least 1");
+  if (tuneSchedules && untuneSchedules)
+    return llvm::createStringError(
+        "--untune forgets what --tune finds; expected one of them");
   return llvm::Error::success();
 }
 
@@ -430,10 +453,10 @@ static llvm::Error run() {
     return llvm::createStringError(
         "--simulate is of a GPU; expected --target=" +
         machine::GpuArch::listNames());
-  if (simulate && (timeRuns || report))
+  if (simulate && (timeRuns || report || tuneSchedules))
     return llvm::createStringError(
-        "--simulate has no time to measure; expected no --time and no "
-        "--report");
+        "--simulate has no time to measure; expected no --time, no --report "
+        "and no --tune");
   if (llvm::Error error = checkFlags())
     return error;
   auto program = flags.parseInput();
@@ -483,6 +506,17 @@ static llvm::Error run() {
     if (llvm::Error error =
             checkAccesses(**program, *function, operands->views))
       return error;
+  if (untuneSchedules)
+    llvm::outs() << (untune(*runs, *options)
+                         ? "untune: the model chooses schedules again\n"
+                         : "untune: nothing was kept for this text\n");
+  if (tuneSchedules) {
+    CompiledCodeScope scope;
+    auto tuning = tune(*runs, number, operands->views, *options, candidates);
+    if (!tuning)
+      return tuning.takeError();
+    llvm::outs() << tuning->formatText();
+  }
   llvm::SmallVector<Tensor, 0> results;
   std::unique_ptr<Executable> executable;
   // The reference gets operands as they were.

@@ -104,6 +104,12 @@ TEST(CompiledCode, IsNamedByAllThatItFollowsFrom) {
   options = {};
   options.optLevel = 2;
   EXPECT_NE(hash("text", options), plain);
+  options = {};
+  options.schedules =
+      ScheduleList{"#attn.schedule<tile = 8x8, order = linear>"};
+  EXPECT_NE(hash("text", options), plain);
+  options.schedules->clear();
+  EXPECT_EQ(hash("text", options), plain);
   // The schedule depends on the threads.
   int threads = runtime::getNumThreads();
   runtime::setNumThreads(threads + 1);

@@ -40,6 +40,10 @@ FakeCuda *create() {
     fake->initResult = CUDA_ERROR_NO_DEVICE;
   else if (text == "old-driver")
     fake->driverVersion = 11040;
+  else if (text == "less-memory")
+    fake->memoryBytes /= 2;
+  else if (text == "faster")
+    fake->speedup = 1e-4F;
   return fake;
 }
 
@@ -336,7 +340,8 @@ CUresult cuEventRecord(CUevent, CUstream) { return requireContext(); }
 CUresult cuEventSynchronize(CUevent) { return current->synchronizeResult; }
 
 CUresult cuEventElapsedTime(float *milliseconds, CUevent, CUevent) {
-  *milliseconds = 1.5;
+  *milliseconds = current->milliseconds;
+  current->milliseconds *= 1 - current->speedup;
   return CUDA_SUCCESS;
 }
 
@@ -363,6 +368,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   void *memory = nullptr;
   if (posix_memalign(&memory, 512, bytes))
     return CUDA_ERROR_OUT_OF_MEMORY;
+  // Results that no kernel writes are the same in every run.
+  std::memset(memory, 0, bytes);
   *pointer = reinterpret_cast<CUdeviceptr>(memory);
   current->memory[*pointer] = bytes;
   current->liveBytes += bytes;

@@ -46,7 +46,8 @@ struct FakeCuda {
   };
 
   // Properties to report. The environment variable FAKE_CUDA may say
-  // `no-device` or `old-driver` from the start.
+  // `no-device`, `old-driver` or `less-memory` from the start, or `faster`, with
+  // which each time is less than the one before.
   int driverVersion = 13000;
   int numDevices = 2;
   int major = 9;
@@ -54,6 +55,7 @@ struct FakeCuda {
   size_t memoryBytes = size_t(64) << 20;
   /// The name of a kernel that modules lack.
   std::string missingKernel;
+  float milliseconds = 1.5F, speedup = 0;
 
   // Answers to give.
   CUresult initResult = CUDA_SUCCESS;

@@ -61,6 +61,23 @@ TEST(BuildIdentity, NamesVersions) {
   EXPECT_NE(getBuildIdentity().find(" LLVM 22."), std::string::npos);
 }
 
+TEST(SourceIdentity, IsASum) {
+  EXPECT_EQ(getSourceIdentity().find(" LLVM 22."), 64u);
+}
+
+TEST(DiskCache, RemovesContent) {
+  TemporaryFolder folder;
+  DiskCache cache(folder.getPath("cache"), kLarge);
+  EXPECT_FALSE(cache.remove(makeKey(1)));
+  cache.store(makeKey(1), "content");
+  cache.store(makeKey(2), "other");
+  EXPECT_TRUE(cache.remove(makeKey(1)));
+  EXPECT_EQ(read(cache, makeKey(1)), "(none)");
+  EXPECT_EQ(read(cache, makeKey(2)), "other");
+  EXPECT_FALSE(DiskCache("", kLarge).remove(makeKey(1)));
+  EXPECT_TRUE(cache.takeRemarks().empty());
+}
+
 TEST(DiskCache, KeepsContent) {
   TemporaryFolder folder;
   std::string content("cubin\0with a zero", 17);

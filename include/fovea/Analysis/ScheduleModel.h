@@ -109,15 +109,34 @@ struct KeyProducer {
 double predictGainInLoads(const KeyProducer &producer,
                           machine::TargetAttr target);
 
-/// Returns the schedule with the least predicted time among those whose tile
-/// fits the target: a host's near memory; a GPU's registers and shared memory,
-/// with keys for each of `passes` passes. Null if no tile fits.
+/// A schedule that a target can execute.
+struct ScheduleChoice {
+  attn::ScheduleAttr schedule;
+  /// The predicted time; nullopt where the model ranks without one.
+  std::optional<double> seconds;
+};
+
+/// Returns the schedules whose tile fits the target, those with the least
+/// predicted time first: a host's near memory; a GPU's registers and shared
+/// memory, with keys for each of `passes` passes. Empty if no tile fits.
+llvm::SmallVector<ScheduleChoice> listSchedules(attn::AttentionOp op,
+                                                machine::TargetAttr target,
+                                                int64_t passes = 1);
+/// Returns the same for the gradients of attention, without `gradients`.
+llvm::SmallVector<ScheduleChoice> listSchedules(attn::AttentionBackwardOp op,
+                                                machine::TargetAttr target);
+
+/// Returns the first of these schedules; null if there is none.
 attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
                                   machine::TargetAttr target,
                                   int64_t passes = 1);
-/// Returns the same for the gradients of attention, without `gradients`.
 attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
                                   machine::TargetAttr target);
+
+/// Returns the attentions that have no schedule yet, and the backward passes
+/// that may have one, in the order of the text: those that
+/// `attn-select-schedule` chooses for.
+llvm::SmallVector<mlir::Operation *> findUnscheduled(mlir::Operation *root);
 /// Returns how work items under `schedule` divide the sums of `op`; with
 /// `deterministic`, sums in a GPU's memory have a fixed order. Appends a remark
 /// for each captured tensor for which that takes memory or launches of its own.

@@ -69,6 +69,8 @@ llvm::Expected<size_t> findFunction(llvm::ArrayRef<Signature> functions,
 /// `gpu` the best one for this machine's GPU, or an error if it has none.
 llvm::Expected<const machine::GpuArch *> parseTarget(llvm::StringRef name);
 
+using ScheduleList = llvm::SmallVector<std::string, 0>;
+
 struct CompileOptions {
   Strategy strategy = Strategy::Fused;
   /// The GPU to compile for; the host if there is none.
@@ -86,6 +88,10 @@ struct CompileOptions {
   /// (`attn-approximate`), and a host's powers of two for 16-bit types are
   /// those for f32.
   bool exactFunctions = false;
+  /// The schedules of the module's attentions that have none, in their order,
+  /// as text; the model's where one is empty, or all if the list is. Without a
+  /// list, those that `tune` has kept, if any.
+  std::optional<ScheduleList> schedules;
 
   /// Returns what compiles for `gpu` up to a level.
   GpuOptions getGpuOptions(Level level) const {
@@ -134,6 +140,23 @@ struct KernelLaunch {
 };
 
 struct CompiledCode;
+struct DeviceOperands;
+
+/// The schedules of one attention.
+struct ScheduleChoices {
+  /// The function that computes it, and its place in the text: the line, 0 if
+  /// there is none.
+  std::string function;
+  unsigned line = 0;
+  bool isBackward = false;
+  struct Choice {
+    std::string schedule;
+    /// As in `ScheduleChoice`.
+    std::optional<double> seconds;
+  };
+  /// As of `listSchedules`: the first is the model's choice.
+  std::vector<Choice> choices;
+};
 
 /// Compiled functions in memory, ready to run on this machine.
 class Executable {
@@ -206,11 +229,17 @@ public:
                      llvm::MutableArrayRef<cuda::ResultBuffer> results,
                      llvm::SmallVectorImpl<int64_t> &shapes) const;
 
+  /// Copies operands to the device, for `measureLaunch` of any module with the
+  /// same functions.
+  llvm::Expected<std::shared_ptr<const DeviceOperands>>
+  upload(size_t function, llvm::ArrayRef<TensorView> operands) const;
+
   /// Returns the time of one launch by the device's clock in seconds: the
-  /// median of warm launches of some 50 ms in all. Operands are in host memory.
+  /// median of warm launches of some `milliseconds` in all.
   llvm::Expected<double> measureLaunch(size_t function,
-                                       llvm::ArrayRef<TensorView> operands,
-                                       int &launches) const;
+                                       const DeviceOperands &operands,
+                                       int &launches,
+                                       double milliseconds = 50) const;
 
 private:
   explicit Executable(std::unique_ptr<State> state);
@@ -225,8 +254,16 @@ public:
                                                         llvm::StringRef name);
   ~Program();
 
+  /// Returns the text that was parsed.
+  llvm::StringRef getText() const;
+
   /// Returns the public functions that have a body.
   llvm::ArrayRef<Signature> getFunctions() const;
+
+  /// Returns the schedules that each attention without one may have, in their
+  /// order; none for the strategy `Unfused`. The options' own are not read.
+  llvm::Expected<std::vector<ScheduleChoices>>
+  listSchedules(const CompileOptions &options) const;
 
   /// Returns the text of a module with the gradients of a function in the place
   /// of its functions, see `buildGradientPipeline`. The function's name in the

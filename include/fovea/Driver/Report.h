@@ -28,6 +28,14 @@ struct Timing {
 llvm::Expected<Timing> measure(const Executable &executable, size_t function,
                                llvm::ArrayRef<TensorView> operands);
 
+/// Returns the median of a few warm calls, which is comparable with that of
+/// others that are measured in turns with it. On a GPU operands are also in
+/// `onDevice`.
+llvm::Expected<double> measureTurn(const Executable &executable,
+                                   size_t function,
+                                   llvm::ArrayRef<TensorView> operands,
+                                   const DeviceOperands *onDevice);
+
 /// One way to compute a function: a strategy, or a treatment in the backward
 /// pass of the probabilities of the forward pass.
 struct ReportVariant {

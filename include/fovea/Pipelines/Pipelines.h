@@ -89,6 +89,8 @@ struct HostOptions {
   Level level = Level::LLVM;
   /// True if powers of two are as exact for results in 16 bits as for f32.
   bool exactFunctions = false;
+  /// False at level `Fused` to leave attention without its schedule.
+  bool selectsSchedules = true;
 };
 
 /// Appends the passes that compile a module for the host. The module's
@@ -105,6 +107,8 @@ struct GpuOptions {
   bool deterministic = false;
   /// True if score regions never use the machine's approximate functions.
   bool exactFunctions = false;
+  /// False at level `Fused` to leave attention without its schedule.
+  bool selectsSchedules = true;
 };
 
 /// Appends the passes that compile a module for a GPU. The module's

@@ -41,6 +41,11 @@ private:
 /// key and the compiler's version.
 const std::string &getBuildIdentity();
 
+/// Returns a text that changes with every source of Fovea and version of LLVM,
+/// and is the same in the tools and the library of one build. Belongs into the
+/// key of content that one of them writes for the others.
+llvm::StringRef getSourceIdentity();
+
 /// A folder of entries. Entries are written in one step and checked when read,
 /// so threads and processes may share a folder; a damaged entry counts as
 /// missing. If nothing can be kept, everything works, but slower. All functions
@@ -63,6 +68,9 @@ public:
   std::unique_ptr<llvm::MemoryBuffer> lookup(const CacheKey &key);
 
   void store(const CacheKey &key, llvm::StringRef content);
+
+  /// Removes an entry. Returns true if there was one.
+  bool remove(const CacheKey &key);
 
   /// Removes entries that nobody read for a month and, if all together exceed
   /// the bound, those that were not read for the longest time. `store` calls

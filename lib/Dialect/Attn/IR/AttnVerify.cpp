@@ -188,10 +188,26 @@ static LogicalResult verifyJoint(Operation *op, Attribute attribute) {
   return success();
 }
 
+static LogicalResult verifySchedules(Operation *op, Attribute attribute) {
+  auto schedules = dyn_cast<ArrayAttr>(attribute);
+  if (!schedules ||
+      !llvm::all_of(schedules, llvm::IsaPred<ScheduleAttr, UnitAttr>))
+    return op->emitOpError()
+           << "expects '" << kSchedulesAttrName
+           << "' to be an array of #attn.schedule or unit, but it is "
+           << attribute;
+  if (!isa<ModuleOp>(op))
+    return op->emitOpError()
+           << "expects '" << kSchedulesAttrName << "' only on a module";
+  return success();
+}
+
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == kJointAttrName)
     return verifyJoint(op, attribute.getValue());
+  if (attribute.getName() == kSchedulesAttrName)
+    return verifySchedules(op, attribute.getValue());
   return op->emitOpError() << "has the attribute " << attribute.getName()
                            << ", which the attn dialect does not know";
 }

@@ -45,6 +45,8 @@ struct SelectSchedule
           << queryTile.getValue() << " and " << keyTile.getValue();
       return signalPassFailure();
     }
+    if (failed(takeGiven()))
+      return signalPassFailure();
     machine::TargetAttr target = machine::getTargetOrDefault(getOperation());
     WalkResult result = getOperation()->walk([&](Operation *op) {
       LogicalResult isValid = success();
@@ -63,6 +65,31 @@ struct SelectSchedule
   }
 
 private:
+  /// Gives attentions the schedules that the module has for them.
+  LogicalResult takeGiven() {
+    auto given = getOperation()->getAttrOfType<ArrayAttr>(kSchedulesAttrName);
+    if (!given)
+      return success();
+    getOperation()->removeAttr(kSchedulesAttrName);
+    SmallVector<Operation *> ops = findUnscheduled(getOperation());
+    if (given.size() != ops.size())
+      return getOperation()->emitError()
+             << "attn-select-schedule: expects '" << kSchedulesAttrName
+             << "' to have a schedule for each of " << ops.size()
+             << " attentions that have none, but it has " << given.size();
+    for (auto [op, attribute] : llvm::zip_equal(ops, given)) {
+      auto schedule = dyn_cast<ScheduleAttr>(attribute);
+      if (!schedule)
+        continue;
+      LDBG() << "the attention at " << op->getLoc() << " is given " << schedule;
+      if (auto attention = dyn_cast<AttentionOp>(op))
+        attention.setScheduleAttr(schedule);
+      else
+        cast<AttentionBackwardOp>(op).setScheduleAttr(schedule);
+    }
+    return success();
+  }
+
   ScheduleAttr choose(AttentionOp op, machine::TargetAttr target) {
     return selectSchedule(op, target, passes);
   }

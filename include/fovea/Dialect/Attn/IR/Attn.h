@@ -32,9 +32,10 @@
 
 namespace fovea::attn {
 
-/// The name of the dialect's attribute of functions, which its description
-/// explains.
-inline constexpr llvm::StringLiteral kJointAttrName = "attn.joint";
+/// The names of the dialect's attributes of functions and modules, which its
+/// description explains.
+inline constexpr llvm::StringLiteral kJointAttrName = "attn.joint",
+                                     kSchedulesAttrName = "attn.schedules";
 
 /// Returns the type in which values of element type `type` are accumulated.
 mlir::FloatType getAccumulationType(mlir::Type type);

@@ -86,6 +86,11 @@ def Attn_Dialect : Dialect {
     with gradients, holds the numbers of operands and of results that belong to
     the function that was differentiated. They come first
     (`--attn-differentiate`, `--attn-partition-gradient`).
+
+    **Attributes of modules.** `attn.schedules`, an array with a `#attn.schedule`
+    or `unit` for each attention of a module that has none, in their order, gives
+    them these schedules; to `unit` the model's (`--attn-select-schedule`). An
+    autotuner speaks to the compiler by it.
   }];
   let dependentDialects = [
     "::fovea::machine::MachineDialect", "::mlir::arith::ArithDialect",

@@ -205,12 +205,14 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     the queries' gradients, launches for each batch or head add in their order.
     (`tile-order-adds` orders the blocks' additions to queries' gradients.)
 
-    An existing schedule, written by hand or by an autotuner, stays, completed
-    by `gradients` if it lacks them. It is an error if the indices of a captured
-    tensor rule out how its gradients are added up, if warps cannot share it or if, where the module has a target, the
-    target's memory or registers do not hold its tile. Where not even the
-    smallest tile fits, as with head dims of many thousands, attention gets no
-    schedule and a missed remark says so.
+    An existing schedule, written by hand, stays, and so does one that the
+    module's `attn.schedules` give, as an autotuner does (`fovea-run --tune`);
+    both are completed by `gradients` if they lack them. It is an error if the
+    indices of a captured tensor rule out how its gradients are added up, if
+    warps cannot share it or if, where the module has a target, the target's
+    memory or registers do not hold its tile. Where not even the smallest tile
+    fits, as with head dims of many thousands, attention gets no schedule and a
+    missed remark says so.
   }];
   let options = [
     Option<"queryTile", "query-tile", "int64_t", "0",
