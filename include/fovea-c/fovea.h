@@ -298,6 +298,19 @@ FOVEA_API fovea_status *fovea_module_report(const fovea_module *module,
                                             size_t num_operands,
                                             fovea_buffer **buffer);
 
+/** Compiles and measures the schedules that the model considers valid for each
+    attention of a function, on these operands; of many, those `candidates` with
+    the least predicted times (0: all). The fastest is kept on disk for modules
+    of the same text, options and machine that are compiled later; this module
+    stays as it is. The JSON has "attentions", each with its "schedules" in the
+    model's order, "predicted_seconds", "measured_seconds" and the number of the
+    "best"; "text" is a table for people. Operands are as those of
+    fovea_module_report. */
+FOVEA_API fovea_status *
+fovea_module_tune(const fovea_module *module, size_t function,
+                  const fovea_tensor *operands, size_t num_operands,
+                  size_t candidates, fovea_buffer **buffer);
+
 /** Frees a result's memory. */
 FOVEA_API void fovea_tensor_release(fovea_tensor *tensor);
 

@@ -9,12 +9,14 @@
 
 #include "fovea/Driver/Inputs.h"
 #include "fovea/Driver/Report.h"
+#include "fovea/Driver/Tune.h"
 #include "fovea/Runtime/HostRuntime.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
+#include <limits>
 #include <mutex>
 
 using namespace fovea;
@@ -575,42 +577,82 @@ fovea_status *fovea_module_launch(const fovea_module *module, size_t function,
   return nullptr;
 }
 
-fovea_status *fovea_module_report(const fovea_module *module, size_t function,
+namespace {
+/// The operands of a measurement.
+struct MeasuredOperands {
+  llvm::SmallVector<Tensor, 0> random;
+  llvm::SmallVector<TensorView, 8> views;
+};
+} // namespace
+
+/// Reads operands, or makes random ones where there are none.
+static fovea_status *readMeasured(const fovea_module *module, size_t function,
                                   const fovea_tensor *operands,
-                                  size_t numOperands, fovea_buffer **buffer) {
-  *buffer = nullptr;
+                                  size_t numOperands,
+                                  MeasuredOperands &measured) {
   auto functions = module->getFunctions();
   if (function >= functions.size() || !functions[function].obstacle.empty())
     return fail(FOVEA_INVALID_ARGUMENT, "there is no such function to call");
   const Signature &signature = functions[function];
-  llvm::SmallVector<TensorView, 8> views;
-  llvm::SmallVector<Tensor, 0> random;
-  if (numOperands == 0 && !signature.operands.empty()) {
-    auto shapes = resolveShapes(signature, {});
-    if (!shapes)
-      return fail(FOVEA_INVALID_ARGUMENT,
-                  "@" + signature.name +
-                      " has dynamic sizes; give it operands to report on");
-    for (auto [index, operand] : llvm::enumerate(signature.operands)) {
-      auto tensor = makeRandom(operand.type, (*shapes)[index], 1, index, {});
-      if (!tensor)
-        return fail(FOVEA_RUNTIME_ERROR, tensor.takeError());
-      random.push_back(std::move(*tensor));
-    }
-    for (const Tensor &tensor : random)
-      views.push_back(tensor.getView());
-  } else if (llvm::Error error =
-                 readOperands(signature, operands, numOperands, views)) {
-    return fail(FOVEA_INVALID_ARGUMENT, std::move(error));
+  if (numOperands != 0 || signature.operands.empty()) {
+    if (llvm::Error error =
+            readOperands(signature, operands, numOperands, measured.views))
+      return fail(FOVEA_INVALID_ARGUMENT, std::move(error));
+    return nullptr;
   }
+  auto shapes = resolveShapes(signature, {});
+  if (!shapes)
+    return fail(FOVEA_INVALID_ARGUMENT,
+                "@" + signature.name +
+                    " has dynamic sizes; give it operands to measure");
+  for (auto [index, operand] : llvm::enumerate(signature.operands)) {
+    auto tensor = makeRandom(operand.type, (*shapes)[index], 1, index, {});
+    if (!tensor)
+      return fail(FOVEA_RUNTIME_ERROR, tensor.takeError());
+    measured.random.push_back(std::move(*tensor));
+  }
+  for (const Tensor &tensor : measured.random)
+    measured.views.push_back(tensor.getView());
+  return nullptr;
+}
+
+fovea_status *fovea_module_report(const fovea_module *module, size_t function,
+                                  const fovea_tensor *operands,
+                                  size_t numOperands, fovea_buffer **buffer) {
+  *buffer = nullptr;
+  MeasuredOperands measured;
+  if (fovea_status *status =
+          readMeasured(module, function, operands, numOperands, measured))
+    return status;
   auto program = module->compiled->getProgram();
   if (!program)
     return fail(FOVEA_COMPILE_ERROR, program.takeError());
   auto report = makeReport(getStrategies(*program, function), /*baseline=*/0,
-                           views, module->compiled->options);
+                           measured.views, module->compiled->options);
   if (!report)
     return failCall(report.takeError());
   *buffer = new fovea_buffer{report->formatJSON()};
+  return nullptr;
+}
+
+fovea_status *fovea_module_tune(const fovea_module *module, size_t function,
+                                const fovea_tensor *operands,
+                                size_t numOperands, size_t candidates,
+                                fovea_buffer **buffer) {
+  *buffer = nullptr;
+  MeasuredOperands measured;
+  if (fovea_status *status =
+          readMeasured(module, function, operands, numOperands, measured))
+    return status;
+  auto program = module->compiled->getProgram();
+  if (!program)
+    return fail(FOVEA_COMPILE_ERROR, program.takeError());
+  auto tuning =
+      tune(*program, function, measured.views, module->compiled->options,
+           candidates ? candidates : std::numeric_limits<size_t>::max());
+  if (!tuning)
+    return failCall(tuning.takeError());
+  *buffer = new fovea_buffer{tuning->formatJSON()};
   return nullptr;
 }
 

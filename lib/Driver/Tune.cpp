@@ -14,6 +14,7 @@
 #include "fovea/Runtime/HostRuntime.h"
 
 #include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -60,6 +61,8 @@ private:
   size_t function;
   llvm::ArrayRef<TensorView> operands;
   const CompileOptions &options;
+  llvm::DefaultThreadPool pool{
+      llvm::hardware_concurrency(runtime::getNumThreads())};
 };
 } // namespace
 
@@ -72,8 +75,6 @@ static std::string takeLine(llvm::Error error) {
 
 void Tuner::compile(llvm::MutableArrayRef<Candidate> candidates, size_t number,
                     const ScheduleList &chosen) {
-  llvm::DefaultThreadPool pool(
-      llvm::hardware_concurrency(runtime::getNumThreads()));
   for (Candidate &candidate : candidates)
     pool.async([&] {
       CompileOptions own = options;
@@ -107,6 +108,8 @@ llvm::Error Tuner::check(llvm::MutableArrayRef<Candidate> candidates) {
   auto bounds = program.getErrorBounds(function);
   if (!bounds)
     return bounds.takeError();
+  // Calls have the machine to themselves, and comparisons share it.
+  unsigned waiting = 0;
   for (Candidate &candidate : candidates.drop_front()) {
     if (!candidate.isValid())
       continue;
@@ -115,13 +118,18 @@ llvm::Error Tuner::check(llvm::MutableArrayRef<Candidate> candidates) {
       candidate.tuned.problem = "fails: " + takeLine(results.takeError());
       continue;
     }
-    // Both may be as far from the reference as the bound allows.
-    for (auto [result, wanted, bound] :
-         llvm::zip_equal(*results, *expected, *bounds))
-      if (result.getShape() != wanted.getShape() ||
-          !compare(result, wanted, 2 * bound).passes())
-        candidate.tuned.problem = "has other results";
+    pool.async([&, results = std::make_shared<Tensors>(std::move(*results))] {
+      // Both may be as far from the reference as the bound allows.
+      for (auto [result, wanted, bound] :
+           llvm::zip_equal(*results, *expected, *bounds))
+        if (result.getShape() != wanted.getShape() ||
+            !compare(result, wanted, 2 * bound).passes())
+          candidate.tuned.problem = "has other results";
+    });
+    if (++waiting % pool.getMaxConcurrency() == 0)
+      pool.wait();
   }
+  pool.wait();
   return llvm::Error::success();
 }
 
@@ -264,5 +272,37 @@ std::string Tuning::formatText() const {
   else
     stream << "later compilations of this text take the best; kept in '"
            << folder << "'\n";
+  return text;
+}
+
+std::string Tuning::formatJSON() const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream, 2);
+  json.object([&] {
+    json.attribute("text", formatText());
+    json.attribute("folder", folder);
+    json.attributeArray("attentions", [&] {
+      for (const TunedAttention &attention : attentions)
+        json.object([&] {
+          json.attribute("line", attention.line);
+          json.attribute("backward", attention.isBackward);
+          json.attribute("valid", int64_t(attention.numValid));
+          json.attribute("best", int64_t(attention.best));
+          json.attributeArray("schedules", [&] {
+            for (const TunedSchedule &tuned : attention.tried)
+              json.object([&] {
+                json.attribute("schedule", tuned.schedule);
+                if (tuned.predictedSeconds)
+                  json.attribute("predicted_seconds", *tuned.predictedSeconds);
+                if (tuned.problem.empty())
+                  json.attribute("measured_seconds", tuned.seconds);
+                else
+                  json.attribute("problem", tuned.problem);
+              });
+          });
+        });
+    });
+  });
   return text;
 }

@@ -33,8 +33,8 @@ from ._library import Error, check, create, lib, take_text
 from ._progress import show
 
 __all__ = ["Differentiable", "Error", "Explanation", "Function", "Kernel",
-           "Report", "STRATEGIES", "compile", "differentiable", "differentiate",
-           "explain", "get_num_threads", "set_num_threads"]
+           "Report", "STRATEGIES", "Tuning", "compile", "differentiable",
+           "differentiate", "explain", "get_num_threads", "set_num_threads"]
 
 if TYPE_CHECKING:
     from ._attention import attention, scaled_dot_product_attention
@@ -247,6 +247,11 @@ class Report(dict):
 
     def _repr_html_(self):
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class Tuning(Report):
+    """The schedules of each of the `attentions` of a function with their times,
+    and the number of the `best`; as a string, a table."""
 
 
 class Function:
@@ -550,10 +555,8 @@ class Function:
         return take_text(lib.fovea_module_emit, self._module.handle,
                          level.encode())
 
-    def report(self, *operands):
-        """Runs every strategy on the operands, for some seconds, and compares
-        them, as a `Report`. Without operands, random ones are made if all sizes
-        are static."""
+    def _read_measured(self, operands):
+        """The operands of a measurement, in memory, and what keeps them there."""
         if operands and len(operands) != len(self.operands):
             raise Error(f"@{self.name}: expected {len(self.operands)} operands, "
                         f"got {len(operands)}")
@@ -562,11 +565,35 @@ class Function:
         keepers = []
         for index, operand in enumerate(operands):
             words += self._read(index, operand, torch, keepers)
-        packed = self._pack(*words) if operands else None
+        return self._pack(*words) if operands else None, keepers
+
+    def report(self, *operands):
+        """Runs every strategy on the operands, for some seconds, and compares
+        them, as a `Report`. Without operands, random ones are made if all sizes
+        are static."""
+        packed, _keepers = self._read_measured(operands)
         with show(f"measuring @{self.name} by every strategy"):
             text = take_text(lib.fovea_module_report, self._module.handle,
                              self._number, packed, len(operands))
         return Report(json.loads(text))
+
+    def tune(self, *operands, candidates=None):
+        """Compiles and measures the schedules that the model considers valid, on
+        the operands, and keeps the fastest on disk, for the same text with the
+        same options on this machine: processes that start later take it. This
+        function stays as it is. Returns the measurements as a `Tuning`.
+
+        candidates: the number of schedules to try for each attention, those with
+            the least predicted times first; all of them, unless it is given.
+        """
+        if candidates is not None and candidates < 1:
+            raise Error(f"candidates={candidates}: expected at least 1")
+        packed, _keepers = self._read_measured(operands)
+        with show(f"measuring schedules of @{self.name}"):
+            text = take_text(lib.fovea_module_tune, self._module.handle,
+                             self._number, packed, len(operands),
+                             candidates or 0)
+        return Tuning(json.loads(text))
 
     def __repr__(self):
         operands = ", ".join(map(str, self.operands))

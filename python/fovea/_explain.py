@@ -40,8 +40,17 @@ class Kernel:
     def report(self):
         """Runs every strategy on the operands of the call and compares them, as
         a `fovea.Report`."""
-        return self.function.report(*[
-            x.detach() if hasattr(x, "detach") else x for x in self._operands])
+        return self.function.report(*self._get_operands())
+
+    def tune(self, candidates=None):
+        """Measures schedules on the operands of the call; see
+        `fovea.Function.tune`."""
+        return self.function.tune(*self._get_operands(), candidates=candidates)
+
+    def _get_operands(self):
+        # Measurements take operands in host memory.
+        return [x.detach().cpu() if hasattr(x, "detach") else x
+                for x in self._operands]
 
     def __repr__(self):
         return f"<{self.kind}: {self.function!r}>"
@@ -73,6 +82,10 @@ class Explanation:
         """Compares the first kernel's strategies; see
         `fovea.Function.report`."""
         return self._first().report()
+
+    def tune(self, candidates=None):
+        """Measures the first kernel's schedules; see `fovea.Function.tune`."""
+        return self._first().tune(candidates)
 
     def __getattr__(self, name):
         if name.startswith("__"):

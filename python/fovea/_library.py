@@ -130,6 +130,8 @@ def _load():
         ("fovea_module_get_remarks", pointer, [pointer, out]),
         ("fovea_module_get_resources", pointer, [pointer, out]),
         ("fovea_module_report", pointer, [pointer, size, pointer, size, out]),
+        ("fovea_module_tune", pointer,
+         [pointer, size, pointer, size, size, out]),
         ("fovea_owner_release", None, [pointer]),
         ("fovea_owner_to_dlpack", pointer, [pointer]),
         ("fovea_torch_function_create", pointer, [pointer, size, ctypes.c_int]),

@@ -3,6 +3,7 @@
 """Compiled code on disk: kept, shared by processes and threads, made again
 where it is damaged, and done without where it cannot be written."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -132,3 +133,63 @@ def test_folder_that_cannot_be_written(tmp_path):
 
 def test_no_cache(tmp_path):
     assert finish(start("")) == []
+
+
+# Tunes a graph, or prints the schedule with which it is compiled.
+TUNE = """
+import json, re, sys
+import fovea
+
+t, s = "tensor<1x2x64x16xf32>", "tensor<1x2x64x64xf32>"
+attend = fovea.compile(f'''func.func @attend(%q: {t}, %k: {t}, %v: {t}) -> {t} {{
+  %s = attn.scores %q, %k : {t}, {t} -> {s}
+  %p = attn.softmax %s : {s} -> {s}
+  %o = attn.values %p, %v : {s}, {t} -> {t}
+  return %o : {t}
+}}''', target=sys.argv[1])
+if sys.argv[2] == "show":
+    print(re.search("#attn.schedule<.*?>", attend.mlir("fused"))[0])
+else:
+    tuning = attend.tune(candidates=int(sys.argv[2]) or None)
+    assert str(tuning).startswith("attention of line 4: "), str(tuning)
+    print(json.dumps(tuning))
+"""
+
+
+def tune(folder, what):
+    here = pathlib.Path(fovea.__file__).resolve().parents[1]
+    environment = dict(os.environ, FOVEA_CACHE_DIR=str(folder),
+                       PYTHONPATH=str(here))
+    result = subprocess.run([sys.executable, "-c", TUNE, TARGET, str(what)],
+                            env=environment, capture_output=True, text=True,
+                            timeout=600, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_tuned_schedule_is_taken(tmp_path):
+    model = tune(tmp_path, "show")
+    attention, = json.loads(tune(tmp_path, 5))["attentions"]
+    schedules = attention["schedules"]
+    assert len(schedules) == 5 and attention["valid"] >= 5
+    assert schedules[0]["schedule"] == model
+    predicted = [x["predicted_seconds"] for x in schedules]
+    assert predicted == sorted(predicted)
+    measured = [x["measured_seconds"] for x in schedules]
+    assert measured[attention["best"]] == min(measured) > 0
+    assert tune(tmp_path, "show") == schedules[attention["best"]]["schedule"]
+    # What was kept belongs to the folder, and the model's choice stays the first.
+    assert tune(tmp_path / "other", "show") == model
+    everything, = json.loads(tune(tmp_path, 0))["attentions"]
+    assert len(everything["schedules"]) == everything["valid"]
+    assert everything["schedules"][0]["schedule"] == model
+
+
+def test_tuning_needs_candidates_and_sizes():
+    function = fovea.compile(
+        "func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {\n"
+        "  return %x : tensor<?xf32>\n}", target=TARGET)
+    with pytest.raises(fovea.Error, match="candidates=0: expected at least 1"):
+        function.tune(candidates=0)
+    with pytest.raises(fovea.Error, match="dynamic sizes; give it operands"):
+        function.tune()

@@ -47,6 +47,8 @@ struct Tuning {
 
   /// Formats a table for people.
   std::string formatText() const;
+  /// Formats the same numbers for programs.
+  std::string formatJSON() const;
 };
 
 /// Measures the schedules of each attention of a function, or those `limit`
