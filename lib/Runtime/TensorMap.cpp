@@ -9,7 +9,6 @@
 #include "CudaContext.h"
 #include "fovea/Runtime/GpuRuntime.h"
 
-#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/Twine.h"
 
 #include <cstring>
@@ -41,8 +40,8 @@ struct Memo {
     Key key;
     CUtensorMap map;
   };
-  /// Zero where there is no entry.
-  uint64_t hashes[kEntries] = {};
+  /// The first word of each key, zero where there is no entry.
+  int64_t bases[kEntries] = {};
   Entry entries[kEntries];
   size_t next = 0;
 };
@@ -181,22 +180,19 @@ llvm::Error fovea::cuda::encodeTensorMap(const Device &device, void *map,
   std::copy_n(shape.box, shape.rank, word);
 
   static thread_local Memo memo;
-  uint64_t hash = uint64_t(llvm::hash_combine_range(std::begin(key.words),
-                                                    std::end(key.words))) |
-                  1;
   for (size_t i = 0; i < Memo::kEntries; ++i) {
-    if (memo.hashes[i] != hash || !(memo.entries[i].key == key))
+    if (memo.bases[i] != key.words[0] || !(memo.entries[i].key == key))
       continue;
     std::memcpy(map, &memo.entries[i].map, sizeof(CUtensorMap));
     return llvm::Error::success();
   }
   size_t place = memo.next++ % Memo::kEntries;
   Memo::Entry &entry = memo.entries[place];
-  memo.hashes[place] = 0;
+  memo.bases[place] = 0;
   if (llvm::Error error = encode(device, shape, entry.map))
     return error;
   entry.key = key;
-  memo.hashes[place] = hash;
+  memo.bases[place] = key.words[0];
   std::memcpy(map, &entry.map, sizeof(CUtensorMap));
   return llvm::Error::success();
 }
