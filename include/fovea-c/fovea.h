@@ -385,6 +385,34 @@ FOVEA_API const char *fovea_torch_register(const char *cpu_library,
                                            const char *cuda_library,
                                            fovea_torch_find find);
 
+/** Objects of Python, of torch._C if no other module is named. */
+typedef struct fovea_torch_python {
+  /** Types of tensors that are nothing but memory: torch.Tensor and
+      torch.nn.Parameter. */
+  void *tensor, *parameter;
+  /** Functions without arguments whose results count as false where nothing
+      looks at what is called: _len_torch_dispatch_stack,
+      _functorch.peek_interpreter_stack, _is_tracing and
+      _autograd._profiler_enabled. */
+  void *watchers[4];
+  /** _aoti.alloc_tensor_by_stealing_from_void_ptr. */
+  void *take_tensor;
+} fovea_torch_python;
+
+/** Makes functions of Python possible, after fovea_torch_register. `dlpack` is
+    the DLPackExchangeAPI of tensors. Returns 0 where something is missing. This
+    function and the next one need Python's global lock. */
+FOVEA_API int fovea_torch_register_python(const void *dlpack,
+                                          const fovea_torch_python *objects);
+
+/** Returns an object of Python that calls a function, which must outlive it, with
+    a tensor or an integer for each operand, and returns the result, or a tuple
+    of them; for a null pointer, one that computes fovea::attention of that
+    operator's arguments. It returns None where the call is not for it: where
+    operands are others than plain tensors without gradients, where modes,
+    transforms, tracing or a profiler look at it, and where it fails. */
+FOVEA_API void *fovea_torch_function_get_python(fovea_torch_function *function);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fovea-c/fovea.h"
+#include "Launch.h"
 
 #include "fovea/Driver/Inputs.h"
 #include "fovea/Driver/Report.h"
@@ -524,18 +524,33 @@ fovea_status *fovea_module_launch(const fovea_module *module, size_t function,
                                   const fovea_tensor *operands,
                                   size_t numOperands, void *stream,
                                   fovea_tensor *results, size_t numResults) {
+  return launchOn(std::nullopt, module, function, {operands, numOperands},
+                  stream, {results, numResults});
+}
+
+fovea_status *fovea::launchOn(std::optional<int32_t> ordinal,
+                              const fovea_module *module, size_t function,
+                              llvm::ArrayRef<fovea_tensor> operands,
+                              void *stream,
+                              llvm::MutableArrayRef<fovea_tensor> results) {
   const Executable &executable = *module->compiled->executable;
   if (!executable.getDevice())
     return fail(FOVEA_INVALID_ARGUMENT,
                 "the module is for the host; fovea_module_launch expects one "
                 "for a GPU");
-  if (fovea_status *status = checkCall(module, function, numResults))
+  const cuda::DeviceInfo &device = executable.getDevice()->getInfo();
+  if (ordinal && *ordinal != device.ordinal)
+    return fail(FOVEA_INVALID_ARGUMENT,
+                "expected memory of " + cuda::formatDevice(device) +
+                    ", got memory of device " + llvm::Twine(*ordinal));
+  if (fovea_status *status = checkCall(module, function, results.size()))
     return status;
   const Signature &signature = module->getFunctions()[function];
   llvm::SmallVector<TensorView, 8> views;
-  if (llvm::Error error = readOperands(signature, operands, numOperands, views))
+  if (llvm::Error error =
+          readOperands(signature, operands.data(), operands.size(), views))
     return fail(FOVEA_INVALID_ARGUMENT, std::move(error));
-  llvm::SmallVector<cuda::ResultBuffer, 4> buffers(numResults);
+  llvm::SmallVector<cuda::ResultBuffer, 4> buffers(results.size());
   for (auto [index, buffer] : llvm::enumerate(buffers)) {
     const ValueType &type = signature.results[index];
     if (!results[index].data)
@@ -553,7 +568,8 @@ fovea_status *fovea_module_launch(const fovea_module *module, size_t function,
   }
   llvm::SmallVector<int64_t, 32> shapes;
   if (llvm::Error error =
-          executable.launch(function, views, stream, buffers, shapes))
+          executable.launch(function, views, stream, buffers, shapes,
+                            /*areOwn=*/ordinal.has_value()))
     return failCall(std::move(error));
   llvm::ArrayRef<int64_t> rest = shapes;
   for (auto [index, buffer] : llvm::enumerate(buffers)) {
@@ -572,7 +588,7 @@ fovea_status *fovea_module_launch(const fovea_module *module, size_t function,
     if (buffer.allocated)
       result.owner = new Owner{
           Tensor(type.type, shape, buffer.data, buffer.data, freeOnDevice),
-          executable.getDevice()->getInfo().ordinal};
+          device.ordinal};
   }
   return nullptr;
 }

@@ -85,19 +85,21 @@ cuda::Device *Executable::getDevice() const {
 }
 
 /// Checks memory that the caller gave, on every launch: `what` of `function`,
-/// of which `index` is called `name` if it has a name. Nothing is formatted,
-/// and therefore nothing allocated, unless there is an error.
-static llvm::Error checkMemory(cuda::Device &device, const void *data,
+/// of which `index` is called `name` if it has a name; whether it is memory of
+/// `device`, unless that is null. Nothing is formatted, and therefore nothing
+/// allocated, unless there is an error.
+static llvm::Error checkMemory(cuda::Device *device, const void *data,
                                DType type, const Signature &function,
                                const char *what, size_t index,
                                llvm::StringRef name) {
   if (!data)
     return llvm::Error::success();
-  if (llvm::Error error = device.checkPointer(
-          data, llvm::Twine(what) + llvm::Twine(index) +
-                    (name.empty() ? "" : " (%") + name +
-                    (name.empty() ? "" : ")") + " of @" + function.name))
-    return error;
+  if (device)
+    if (llvm::Error error = device->checkPointer(
+            data, llvm::Twine(what) + llvm::Twine(index) +
+                      (name.empty() ? "" : " (%") + name +
+                      (name.empty() ? "" : ")") + " of @" + function.name))
+      return error;
   if (reinterpret_cast<uintptr_t>(data) % getSize(type))
     return rejectOperands(llvm::formatv(
         "{0}{1}{2} of @{3}: expected memory aligned to elements of {4} bytes",
@@ -110,7 +112,7 @@ llvm::Error
 Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
                    cuda::StreamHandle stream,
                    llvm::MutableArrayRef<cuda::ResultBuffer> results,
-                   llvm::SmallVectorImpl<int64_t> &shapes) const {
+                   llvm::SmallVectorImpl<int64_t> &shapes, bool areOwn) const {
   const Signature &function = state->signatures[index];
   if (operands.size() != function.operands.size() ||
       results.size() != function.results.size())
@@ -122,9 +124,10 @@ Executable::launch(size_t index, llvm::ArrayRef<TensorView> operands,
     return rejectOperands("@" + function.name +
                           ": bounds are checked on the host; expected operands "
                           "in host memory");
-  cuda::Device &device = state->gpu->getDevice();
-  if (llvm::Error error = device.checkStream(stream))
-    return error;
+  cuda::Device *device = areOwn ? nullptr : &state->gpu->getDevice();
+  if (device)
+    if (llvm::Error error = device->checkStream(stream))
+      return error;
   CallFrame frame(function);
   for (auto [number, view] : llvm::enumerate(operands)) {
     if (llvm::Error error = frame.check(number, view))

@@ -300,13 +300,20 @@ class Function:
         # By operand: True if it is a number.
         self._are_numbers = [operand.is_scalar for operand in self.operands]
         self._native = None
-        self._address = None
+        self._run = None
         # PyTorch's operator takes tensors, and numbers that are integers.
         self._is_for_native = not all(self._are_numbers) and all(
             operand.number == _library.I64 for operand in self.operands
             if operand.is_scalar)
 
     def __call__(self, *operands):
+        # Where Dynamo traces, it would warn of what it cannot see into.
+        if self._run is not None and not _arrays.torch.is_compiling():
+            results = self._run(*operands)
+            if results is not None:
+                if self._writable:
+                    self._note_updates(operands, _arrays.torch)
+                return results
         expected = self._expected
         if len(operands) != len(expected):
             raise Error(f"@{self.name}: expected {len(expected)} operands, "
@@ -374,8 +381,9 @@ class Function:
         """The function for PyTorch's operator."""
         if self._native is None:
             from ._native import NativeFunction
+            _arrays.find_torch()
             self._native = NativeFunction(self._module, self._number)
-            self._address = self._native.address
+            self._run = self._native.run
         return self._native
 
     def _call_natively(self, operands, torch):
@@ -396,8 +404,7 @@ class Function:
         if torch.is_watched():
             return None
         try:
-            return torch.call(tensors, numbers,
-                              self._address or self.native.address)
+            return torch.call(tensors, numbers, self.native.address)
         except RuntimeError:
             return None
 

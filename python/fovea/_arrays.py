@@ -105,6 +105,7 @@ class _Torch:
         self._increment_version = torch.autograd.graph.increment_version
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         self.empty = torch.empty
+        self.is_compiling = torch.compiler.is_dynamo_compiling
         # Private, but what PyTorch's own Python kernels ask.
         self._get_excluded = torch._C._dispatch_tls_local_exclude_set
         self._autograd_key = (

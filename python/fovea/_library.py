@@ -71,6 +71,16 @@ TorchFind = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
 
 
+class TorchObjects(ctypes.Structure):
+    """fovea_torch_python."""
+    _fields_ = [
+        ("tensor", ctypes.py_object),
+        ("parameter", ctypes.py_object),
+        ("watchers", ctypes.py_object * 4),
+        ("take_tensor", ctypes.py_object),
+    ]
+
+
 def _find():
     override = os.environ.get("FOVEA_LIBRARY")
     if override:
@@ -147,8 +157,16 @@ def _load():
 lib = _load()
 
 
-# An object of its own: types that are set on ctypes.pythonapi's are set for all
-# packages of the process.
+# These need Python's lock, and are objects of their own: types that are set on
+# ctypes.pythonapi's are set for all packages of the process.
+register_python = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(TorchObjects))(
+        ("fovea_torch_register_python", lib))
+make_python_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(
+    ("fovea_torch_function_get_python", lib))
+get_capsule = ctypes.PYFUNCTYPE(
+    ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi))
 new_capsule = ctypes.PYFUNCTYPE(
     ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
         ("PyCapsule_New", ctypes.pythonapi))

@@ -1,12 +1,18 @@
 # Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calls from PyTorch's dispatcher to the library, without Python in between.
+"""Calls from PyTorch's dispatcher to the library, without Python in between, and
+from Python to the library, without a dispatcher.
 
     fovea::call(Tensor[] operands, int[] numbers, int function) -> Tensor[]
 
 calls a compiled function; its kernel, and that of `fovea::attention`, are the
 library's own, written to PyTorch's stable C interface. Where PyTorch lacks
 something that they need, there is no `call`, and Python makes the calls.
+
+Half of the time of such a call is PyTorch's, which looks for what may take part in
+it. Nothing does where tensors are plain and without gradients, and no mode, transform,
+tracing or profiler is on: functions that the library makes then read tensors by
+DLPack's exchange of C functions. For everything else they return None.
 """
 
 import ctypes
@@ -15,7 +21,8 @@ import os
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ._library import TorchFind, lib
+from ._library import (TorchFind, TorchObjects, get_capsule, lib,
+                       make_python_function, register_python)
 
 #: Types of tensors that are nothing but memory.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -39,6 +46,8 @@ class NativeFunction:
         self._module = module  # It must outlive the function.
         self.address = lib.fovea_torch_function_create(module.handle, number,
                                                        module.is_gpu)
+        #: Calls the function if nothing else takes part; None if there is no such.
+        self.run = _has_functions and make_python_function(self.address) or None
 
     def __del__(self, destroy=lib.fovea_torch_function_destroy):
         destroy(self.address)
@@ -87,6 +96,22 @@ def _accepts():
         return False
 
 
+def _register_functions():
+    """Returns True if PyTorch has what functions without a dispatcher need, part of
+    which is private."""
+    try:
+        from torch import _C
+        dlpack = get_capsule(torch.Tensor.__dlpack_c_exchange_api__,
+                             b"dlpack_exchange_api")
+        watchers = (_C._len_torch_dispatch_stack,
+                    _C._functorch.peek_interpreter_stack, _C._is_tracing,
+                    _C._autograd._profiler_enabled)
+        return bool(register_python(dlpack, TorchObjects(
+            *PLAIN, watchers, _C._aoti.alloc_tensor_by_stealing_from_void_ptr)))
+    except (AttributeError, ValueError):
+        return False
+
+
 _library = torch.library.Library("fovea", "FRAGMENT")
 
 #: The operator, None if PyTorch lacks what it needs.
@@ -94,3 +119,9 @@ call = torch.ops.fovea.call.default if _register(_library) else None
 
 #: The library's kernel of `fovea::attention` can be called.
 has_attention = call is not None and _accepts()
+
+_has_functions = has_attention and _register_functions()
+
+#: `fovea::attention` where nothing else takes part; else it returns None. None if there
+#: is no such function.
+attend = make_python_function(None) if _has_functions else None

@@ -189,6 +189,11 @@ def run_backward(query, key, value, captures, numbers, text, deterministic,
 
 
 def fake_forward(query, key, value, captures, numbers, text, deterministic):
+    # PyTorch takes this one where any of the tensors is on the meta device.
+    for x in (key, value, *captures):
+        if x.device != query.device:
+            raise Error(f"fovea::attention: expected all tensors on {query.device}, got "
+                        f"one on {x.device}")
     output = empty_in_order_of(query, (*query.shape[:3], value.shape[3]))
     dtype = _lse_dtype(text)
     return output, (query.new_empty(0) if dtype is None else
@@ -262,22 +267,47 @@ GRADIENT_OPERANDS = (f"{OPERANDS}, Tensor output, Tensor lse, "
                       "Tensor output_gradient, Tensor lse_gradient")
 
 
-def define(library, name, schema, run, fake, backward, set_up=None, tags=()):
+# While explanations are recorded, the kernels that record.
+_recording = None
+
+
+class _Shortcut:
+    """A library of operators whose kernels run only where a function, which has the
+    same arguments, returns None."""
+
+    def __init__(self, library, function):
+        self._library = library
+        self._function = function
+
+    def impl(self, name, kernel, key, with_keyset):
+        function = self._function
+
+        def run(keys, *operands):
+            results = None if _recording else function(*operands)
+            return kernel(keys, *operands) if results is None else results
+
+        self._library.impl(name, run, key, with_keyset=with_keyset)
+
+
+def define(library, name, schema, run, fake, backward, set_up=None, tags=(),
+           shortcut=None):
     """Defines an operator with its kernel, None if that is registered elsewhere,
-    its fake one and its gradients."""
+    its fake one and its gradients. A `shortcut` has the results where autograd has
+    nothing to do, or None."""
     library.define(name + schema, tags=(torch.Tag.needs_exact_strides, *tags))
     if run is not None:
         for device in ("CPU", "CUDA"):
             library.impl(name, run, device)
     torch.library.register_fake(f"fovea::{name}", fake, lib=library)
-    torch.library.register_autograd(f"fovea::{name}", backward,
-                                    setup_context=set_up, lib=library)
+    torch.library.register_autograd(
+        f"fovea::{name}", backward, setup_context=set_up,
+        lib=_Shortcut(library, shortcut) if shortcut else library)
 
 
 _library = torch.library.Library("fovea", "FRAGMENT")
 define(_library, "attention", f"({OPERANDS}) -> (Tensor, Tensor)",
        None if _native.has_attention else run_forward, fake_forward,
-       _differentiate, set_up)
+       _differentiate, set_up, shortcut=_native.attend)
 define(_library, "attention_backward", f"({GRADIENT_OPERANDS}) -> Tensor[]",
        run_backward, fake_backward, refuse_second_order)
 for _name in ("attention", "attention_backward"):
@@ -286,9 +316,6 @@ for _name in ("attention", "attention_backward"):
             _map_over, getattr(torch.ops.fovea, _name)), lib=_library)
 
 _attention = torch.ops.fovea.attention.default
-
-# While explanations are recorded, the kernels that record.
-_recording = None
 
 
 def _record(is_on):
@@ -360,6 +387,11 @@ class _Attention(torch.autograd.Function):
 
 def attention(query, key, value, captures, numbers, text, deterministic, grows):
     """Computes attention, with gradients if it `grows` autograd's graph."""
+    if not grows and not _recording and _native.attend:
+        results = _native.attend(query, key, value, captures, numbers, text,
+                                 deterministic)
+        if results is not None:
+            return results
     is_traced = bool(torch._C._len_torch_dispatch_stack())
     if is_traced:
         text = join_lines(text)

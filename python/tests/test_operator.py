@@ -259,12 +259,155 @@ def test_python_where_there_are_no_native_kernels(monkeypatch):
     q, k, v = make_qkv(9, 12)
     attend = compiled(fovea.trace(query=q, key=k, value=v))
     expected = attend(q, k, v)
-    assert attend._address is not None
+    assert attend._run is not None
+    attend._run = None
     monkeypatch.setattr(_arrays.torch, "call", None)
     monkeypatch.setattr(_native, "call", None)
+    monkeypatch.setattr(_native, "attend", None)
     monkeypatch.setattr(_native, "has_attention", False)
     assert torch.equal(attend(q, k, v), expected)
     assert torch.equal(fovea.flex_attention(q, k, v), expected)
+
+
+#--- Calls without the dispatcher ------------------------------------------------
+
+
+class _Subclass(torch.Tensor):
+    pass
+
+
+@pytest.fixture(name="calls")
+def make_calls():
+    """A function and the operator, each with what may run without the dispatcher: from
+    operands that may differ in the value to the output, None where that is not for
+    it."""
+    q, k, v = make_qkv(9, 12)
+    text = fovea.trace(None, causal_mask, query=q, key=k, value=v)
+    attend = compiled(text)
+    attend(q, k, v)
+
+    def run_operator(*operands, run=torch.ops.fovea.attention):
+        results = run(*operands[:3], operands[3:], [], text, False)
+        return results and results[0]
+
+    return (q, k, v), (
+        (attend, attend._run),
+        (run_operator, lambda *operands: run_operator(*operands, run=_native.attend)))
+
+
+def test_calls_without_the_dispatcher(calls):
+    operands, both = calls
+    expected = reference(*operands, None, causal_mask)[0]
+    for call, run in both:
+        compare(run(*operands), expected)
+        assert torch.equal(call(*operands), run(*operands))
+    # Operands in any order and with strides, and several results.
+    operands = make_operands(transposed=True)
+    with torch.no_grad():
+        results = _native.attend(*operands)
+        for result, other in zip(results, _operator.run_forward(*operands), strict=True):
+            assert torch.equal(result, other) and result.stride() == other.stride()
+    # As many threads as want to.
+    threads = [threading.Thread(target=lambda: [both[0][1](*calls[0]) for _ in range(99)])
+               for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    compare(both[0][1](*calls[0]), expected)
+
+
+def test_numbers_without_the_dispatcher():
+    q, k, v = make_qkv(9, 12)
+    text = fovea.trace(None, lambda b, h, i, j: i >= j - 3, query=q, key=k, value=v)
+    text = text.replace("%value: !value)", "%value: !value, %offset: index)")
+    text = text.replace("arith.subi %kv, %0", "arith.subi %kv, %offset")
+    attend = compiled(text)
+    for offset in (2, -1, 2**40):
+        expected = reference(q, k, v, None, lambda b, h, i, j: i >= j - offset)[0]
+        compare(attend(q, k, v, offset), expected)
+        compare(attend._run(q, k, v, offset), expected)
+        compare(_native.attend(q, k, v, [], (offset,), text, False)[0], expected)
+    for wrong in (2**64, True, 1.0, torch.tensor(1), None):
+        assert attend._run(q, k, v, wrong) is None
+        assert _native.attend(q, k, v, [], [wrong], text, False) is None
+
+
+@pytest.mark.parametrize("kind", [
+    "gradient", "subclass", "sparse", "negated", "double", "meta", "batch", "rank",
+    "heads", "array", "number", "none", "count"])
+def test_operands_that_need_the_dispatcher(calls, kind):
+    """They take the road that they took: it computes the same, or says what is
+    wrong."""
+    (q, k, v), both = calls
+    others = []
+    if kind == "gradient":
+        other = v.clone().requires_grad_()
+    elif kind == "subclass":
+        other = v.as_subclass(_Subclass)
+    elif kind == "negated":
+        other = torch.complex(v, v).conj().imag
+        assert other.is_neg()
+    elif kind == "batch":
+        other = v
+        q = torch.cat([q, q])
+    elif kind == "count":
+        other, others = v, [v]
+    else:
+        other = {"sparse": v.to_sparse, "double": v.double, "meta": lambda: v.to("meta"),
+                 "rank": lambda: v[0], "heads": lambda: v[:, :1], "array": v.tolist,
+                 "number": lambda: 3, "none": lambda: None}[kind]()
+    for call, run in both:
+        assert run(q, k, other, *others) is None
+        if kind in ("subclass", "negated"):
+            compare(call(q, k, other), reference(q, k, other.clone(), None,
+                                                 causal_mask)[0])
+            continue
+        if kind == "gradient":
+            with torch.no_grad():
+                assert run(q, k, other) is not None
+            if call is not both[0][0]:
+                continue
+        with pytest.raises((fovea.Error, RuntimeError, TypeError)) as error:
+            call(q, k, other, *others)
+        assert "gradient" in str(error.value) or kind != "gradient"
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_what_looks_at_calls_sees_them(calls):
+    """Modes, transforms, tracing and profilers."""
+    from torch._subclasses import FakeTensorMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+    operands, ((attend, run), (operator, run_operator)) = calls
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    with Mode():
+        assert run(*operands) is None and run_operator(*operands) is None
+        operator(*operands)
+    assert "fovea.attention.default" in seen
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert run_operator(*operands) is None
+    query, *others = operands
+    torch.func.vmap(lambda x: x + 0 * (run(*operands) is not None))(query)
+    assert torch.func.vmap(lambda x: x * (run_operator(*operands) is None))(
+        query).equal(query)
+    with torch.profiler.profile() as profile:
+        assert run(*operands) is None and run_operator(*operands) is None
+        attend(*operands)
+        operator(*operands)
+    names = [event.key for event in profile.key_averages()]
+    assert "fovea::call" in names and "fovea::attention" in names
+    with pytest.warns(DeprecationWarning):
+        traced = torch.jit.trace(
+            lambda q: (attend(q, *others), fovea.attention(q, *others, causal=True)),
+            (query,), check_trace=False)
+    for output in traced(query * 2):
+        compare(output, reference(query * 2, *others, None, causal_mask)[0])
 
 
 def test_explanations_of_calls_by_the_dispatcher():

@@ -223,11 +223,13 @@ public:
   /// without waiting. Elements must lie next to each other along the last
   /// dimension and be aligned to their size. Results go to the memory that
   /// `results` names, or to new memory, in row-major order; their shapes are
-  /// appended to `shapes` one after another.
+  /// appended to `shapes` one after another. The driver is asked whether memory
+  /// and stream are the device's, unless the caller knows that they `areOwn`.
   llvm::Error launch(size_t function, llvm::ArrayRef<TensorView> operands,
                      cuda::StreamHandle stream,
                      llvm::MutableArrayRef<cuda::ResultBuffer> results,
-                     llvm::SmallVectorImpl<int64_t> &shapes) const;
+                     llvm::SmallVectorImpl<int64_t> &shapes,
+                     bool areOwn = false) const;
 
   /// Copies operands to the device, for `measureLaunch` of any module with the
   /// same functions.
