@@ -67,15 +67,31 @@ func.func @decode(%q: tensor<2x77x1x64xf16>, %k: tensor<2x1x?x64xf16>) -> tensor
 
 // -----
 
-// The dimension of the one query is not the only one of size one: which one a slice
-// drops would be lost.
+// One sequence, whose dimension goes first: which of two dimensions of size one a
+// slice drops would be lost.
 // CHECK-LABEL: func @one_sequence
-// CHECK-NOT: extract_slice
-// CHECK: tensor.collapse_shape {{.*}} : tensor<1x2x4x1x64xf16> into tensor<1x2x4x64xf16>
-// CHECK: attn.attention
-func.func @one_sequence(%q: tensor<1x8x1x64xf16>, %k: tensor<1x2x?x64xf16>) -> tensor<1x8x1x64xf16> {
-  %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x8x1x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16> -> tensor<1x8x1x64xf16>
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<1x8x1x64xf16>
+// CHECK: %[[S:.*]] = tensor.collapse_shape %[[Q]] {{\[\[}}0, 1], [2], [3]] : tensor<1x8x1x64xf16> into tensor<8x1x64xf16>
+// CHECK: %[[HEADS:.*]] = tensor.extract_slice %[[S]][0, 0, 0] [8, 1, 64] [1, 1, 1] : tensor<8x1x64xf16> to tensor<8x64xf16>
+// CHECK: %[[P:.*]] = tensor.expand_shape %[[HEADS]] {{\[\[}}0, 1, 2], [3]] output_shape [1, 2, 4, 64]
+// CHECK: %[[LSLICE:.*]] = tensor.extract_slice %{{.*}}[0, 0] [8, 1] [1, 1] : tensor<8x1xf32> to tensor<8xf32>
+// CHECK: %[[L:.*]] = tensor.expand_shape %[[LSLICE]] {{\[\[}}0, 1, 2]] output_shape [1, 2, 4]
+// CHECK: attn.attention %[[P]], %{{.*}}, %{{.*}} scale(1.250000e-01) init(%{{.*}}, %[[L]] :
+func.func @one_sequence(%q: tensor<1x8x1x64xf16>, %k: tensor<1x2x?x64xf16>, %s: tensor<1x8x1x64xf16>, %l: tensor<1x8x1xf32>) -> tensor<1x8x1x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.125) init(%s, %l : tensor<1x8x1x64xf16>, tensor<1x8x1xf32>) : tensor<1x8x1x64xf16>, tensor<1x2x?x64xf16>, tensor<1x2x?x64xf16> -> tensor<1x8x1x64xf16>
   return %o : tensor<1x8x1x64xf16>
+}
+
+// -----
+
+// Features of size one are left where they are.
+// CHECK-LABEL: func @one_feature
+// CHECK-NOT: extract_slice
+// CHECK: tensor.collapse_shape {{.*}} : tensor<1x2x4x1x1xf16> into tensor<1x2x4x1xf16>
+// CHECK: attn.attention
+func.func @one_feature(%q: tensor<1x8x1x1xf16>, %k: tensor<1x2x?x1xf16>) -> tensor<1x8x1x1xf16> {
+  %o = attn.attention %q, %k, %k scale(1.0) : tensor<1x8x1x1xf16>, tensor<1x2x?x1xf16>, tensor<1x2x?x1xf16> -> tensor<1x8x1x1xf16>
+  return %o : tensor<1x8x1x1xf16>
 }
 
 // -----

@@ -93,20 +93,32 @@ private:
 /// whatever the strides of its heads, as a slice without the dimension of the
 /// one query joins none that may lie apart.
 static Value packHeads(OpBuilder &builder, Location loc, Value tensor,
-                       ArrayRef<OpFoldResult> sizes, const Group &group) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  int64_t rank = type.getRank();
-  SmallVector<int64_t> shape(type.getShape());
-  shape.erase(shape.begin() + 2);
-  SmallVector<OpFoldResult> zeros(rank, builder.getIndexAttr(0)),
-      ones(rank, builder.getIndexAttr(1));
-  Value heads = tensor::ExtractSliceOp::create(builder, loc, type.clone(shape),
-                                               tensor, zeros, sizes, ones);
+                       SmallVector<OpFoldResult> sizes, const Group &group) {
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
   SmallVector<OpFoldResult> expanded(sizes);
   expanded[1] = builder.getIndexAttr(group.kvHeads);
   expanded[2] = builder.getIndexAttr(group.heads);
   SmallVector<ReassociationIndices> split = {{0}, {1, 2}, {3}};
   split.resize(rank - 1);
+  int64_t query = 2;
+  // Among several dimensions of size one, memrefs with dynamic strides do not
+  // say which one a slice drops: the only sequence is one with its heads first.
+  if (isOneInteger(sizes[0])) {
+    SmallVector<ReassociationIndices> join = {{0, 1}, {2}, {3}};
+    join.resize(rank - 1);
+    tensor = tensor::CollapseShapeOp::create(builder, loc, tensor, join);
+    sizes.erase(sizes.begin());
+    split = {{0, 1, 2}, {3}};
+    split.resize(rank - 2);
+    --query;
+  }
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.erase(shape.begin() + query);
+  SmallVector<OpFoldResult> zeros(type.getRank(), builder.getIndexAttr(0)),
+      ones(type.getRank(), builder.getIndexAttr(1));
+  Value heads = tensor::ExtractSliceOp::create(builder, loc, type.clone(shape),
+                                               tensor, zeros, sizes, ones);
   return expandShape(builder, loc, heads, split, expanded);
 }
 
@@ -115,10 +127,9 @@ static Value packRows(OpBuilder &builder, Location loc, Value tensor,
                       const Group &group) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(builder, loc, tensor);
-  // Among several dimensions of size one, memrefs with dynamic strides do not
-  // say which one a slice drops.
-  if (group.queries == 1 && llvm::count(type.getShape(), 1) == 1)
-    return packHeads(builder, loc, tensor, sizes, group);
+  bool hasOneFeature = type.getRank() == 4 && type.getDimSize(3) == 1;
+  if (group.queries == 1 && !hasOneFeature)
+    return packHeads(builder, loc, tensor, std::move(sizes), group);
   sizes[1] = builder.getIndexAttr(group.kvHeads);
   sizes.insert(sizes.begin() + 2, builder.getIndexAttr(group.heads));
   SmallVector<ReassociationIndices> split = {{0}, {1, 2}, {3}, {4}},
