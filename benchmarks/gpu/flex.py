@@ -6,7 +6,7 @@ transformers with either, in one process, on a GPU or a CPU.
 
     benchmarks/gpu/flex.py [--part mods models] [--device cuda] [--dtype bf16]
                            [--shape BxHxSxD] [--mods causal window ...]
-                           [--models llama gemma] [--layers 8] [--hidden 4096]
+                           [--models llama gemma gpt_oss] [--layers 8] [--hidden 4096]
                            [--tokens 8192] [--seconds 0.3] [--rounds 5]
                            [--threads N]
                            [--implementations fovea sdpa flex_attention]
@@ -303,6 +303,10 @@ def make_model(kind, implementation, options):
     torch.manual_seed(0)
     if kind == "llama":
         config, model = transformers.LlamaConfig, transformers.LlamaForCausalLM
+    elif kind == "gpt_oss":
+        config, model = transformers.GptOssConfig, transformers.GptOssForCausalLM
+        sizes.update(sliding_window=options.tokens // 4, num_local_experts=2,
+                     num_experts_per_tok=1, intermediate_size=options.hidden)
     else:
         config, model = transformers.Gemma2Config, transformers.Gemma2ForCausalLM
         sizes.update(sliding_window=options.tokens // 4,
@@ -329,9 +333,13 @@ def attention_of(kind, implementation, config, options):
             1, options.tokens, config.hidden_size, device=options.device,
             dtype=q.dtype), attention_mask=None, past_key_values=None)
     function = AttentionInterface()[implementation]
-    softcap = {"softcap": config.attn_logit_softcapping} if kind == "gemma" else {}
+    extra = {}
+    if kind == "gemma":
+        extra["softcap"] = config.attn_logit_softcapping
+    elif kind == "gpt_oss":
+        extra["s_aux"] = torch.randn(q.shape[1], device=q.device, dtype=q.dtype)
     return lambda *operands: function(
-        module, *operands, mask, scaling=q.shape[-1]**-0.5, **softcap)[0], (q, k, v)
+        module, *operands, mask, scaling=q.shape[-1]**-0.5, **extra)[0], (q, k, v)
 
 
 def run_models(options):
@@ -416,7 +424,7 @@ def main():
     parser.add_argument("--shape")
     parser.add_argument("--mods", nargs="+", choices=MODS)
     parser.add_argument("--models", nargs="+", default=("llama",),
-                        choices=("llama", "gemma"))
+                        choices=("llama", "gemma", "gpt_oss"))
     parser.add_argument("--implementations", nargs="+",
                         default=("fovea", "sdpa", "flex_attention"))
     parser.add_argument("--layers", type=int)

@@ -676,6 +676,40 @@ def test_graph_capture():
         check(output, reference(q, k, v), "bf16")
 
 
+@pytest.mark.parametrize("grad", [False, True])
+def test_graph_capture_of_the_operator(grad):
+    """With a captured tensor, forward and backward in one graph."""
+    q, k, v = (x.requires_grad_(grad) for x in make(BF16, 2, 300, 300))
+    bias = torch.randn(300, device="cuda")
+
+    def attend():
+        output = fovea.flex_attention(
+            q, k, v, lambda score, b, h, i, j: score + bias[j], enable_gqa=True,
+            mask_mod=lambda b, h, i, j: i >= j)
+        if not grad:
+            return [output]
+        return [output, *torch.autograd.grad(output.float().square().sum(), (q, k, v))]
+
+    other = torch.cuda.Stream()
+    other.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(other):
+        for _ in range(2):
+            attend()
+    torch.cuda.current_stream().wait_stream(other)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = attend()
+    for seed in range(3):
+        with torch.no_grad():
+            for old, new in zip((q, k, v), make(BF16, 2, 300, 300, seed)):
+                old.copy_(new)
+            bias.copy_(torch.randn(300, device="cuda"))
+        graph.replay()
+        for one, expected in zip(captured, attend(), strict=True):
+            check(one, expected.detach().double(), "bf16")
+
+
 def test_graph_capture_of_intermediates():
     """Memory between kernels, of several calls in one graph."""
     function = fovea.compile("""

@@ -174,7 +174,8 @@ def test_lengths_do_not_recompile():
     """The operator in a graph of dynamic sizes: one graph, one kernel."""
     # Fewer than 17 queries are counted in a text for a GPU.
     text = make_operands(queries=17)[5]
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    from torch._dynamo.testing import CompileCounterWithBackend
+    counter = CompileCounterWithBackend("aot_eager")
 
     @torch.compile(backend=counter, dynamic=True, fullgraph=True)
     def attend(q, k, v, ids, bias):
