@@ -766,7 +766,10 @@ public:
                 adaptor.getUse().front());
     Value full = readers.get(op.getRing()).isOfBlock ? Value() : use.full;
     if (op.getRuns()) {
-      emitRunCopy(rewriter, op, type, adaptor.getSlot().front(), full);
+      emitRunCopy(rewriter, op, type, adaptor.getSlot().front(), full, [&] {
+        ImplicitLocOpBuilder here(loc, rewriter);
+        readers.acquireLate(here, op, use);
+      });
     } else {
       GlobalAccess memory(rewriter, loc, op.getSource(), op.getIndices(),
                           op.getDims(), type.getShape());

@@ -81,7 +81,8 @@ void populateRolePatterns(const TileTypeConverter &converter,
 /// Adds patterns for load_async and store_async by tensor maps, and
 /// wait_stores.
 void populateTensorMemoryAcceleratorPatterns(const TileTypeConverter &converter,
-                                             mlir::RewritePatternSet &patterns);
+                                             mlir::RewritePatternSet &patterns,
+                                             const RingReaders &readers);
 
 /// Adds the pattern for sum_diagonals.
 void populateDiagonalPatterns(const TileTypeConverter &converter,

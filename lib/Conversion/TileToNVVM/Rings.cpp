@@ -135,6 +135,12 @@ RingReaders::RingReaders(Operation *root) {
         met.insert(op);
     });
   });
+  root->walk([&](LoadAsyncOp load) {
+    auto acquire = load.getSlot().getDefiningOp<AcquireOp>();
+    if (load.getRuns() && acquire && acquire->getNextNode() == load &&
+        !readers[load.getRing()].isOfBlock)
+      late.insert_range(ArrayRef<Operation *>{acquire, load});
+  });
   root->walk([&](RingOp op) {
     Reader &reader = readers[op.getRing()];
     reader.hasRows = hasRows(op);
@@ -210,6 +216,26 @@ static SmallVector<Value> findTensorMaps(RingOp op) {
       maps.insert(load.getSource());
   });
   return maps.takeVector();
+}
+
+void RingReaders::acquire(ImplicitLocOpBuilder &builder, Operation *op,
+                          Value ring, const RingUse &use) const {
+  Value parity =
+      arith::XOrIOp::create(builder, use.parity, constant(builder, 1));
+  emitWait(builder, op, use.empty, parity);
+  for (RingOp sharer : get(ring).sharers) {
+    int64_t first = getBarrierOffset(sharer) +
+                    sharer.getRing().getType().getStages() * kBarrierBytes;
+    Value empty = getAddress(builder, getSharedAddress(builder, op, first),
+                             use.index, kBarrierBytes);
+    emitWait(builder, op, empty, parity);
+  }
+}
+
+void RingReaders::acquireLate(ImplicitLocOpBuilder &builder, LoadAsyncOp load,
+                              const RingUse &use) const {
+  if (late.contains(load))
+    acquire(builder, load, load.getRing(), use);
 }
 
 namespace {
@@ -307,16 +333,8 @@ struct AcquireLowering final : UsePattern<AcquireOp> {
         emitBarrier(builder, op);
       return;
     }
-    Value parity =
-        arith::XOrIOp::create(builder, use.parity, constant(builder, 1));
-    emitWait(builder, op, use.empty, parity);
-    for (RingOp sharer : reader.sharers) {
-      int64_t first = getBarrierOffset(sharer) +
-                      sharer.getRing().getType().getStages() * kBarrierBytes;
-      Value empty = getAddress(builder, getSharedAddress(builder, op, first),
-                               use.index, kBarrierBytes);
-      emitWait(builder, op, empty, parity);
-    }
+    if (!readers.isLate(op))
+      readers.acquire(builder, op, op.getRing(), use);
   }
 };
 

@@ -75,9 +75,22 @@ public:
   /// slot.
   bool mustMeet(mlir::Operation *op) const { return !met.contains(op); }
 
+  /// Returns true if the load behind `op` waits for the slot, when it knows
+  /// where its rows are: finding these takes reads of tables, which so are over
+  /// when the slot is empty.
+  bool isLate(AcquireOp op) const { return late.contains(op); }
+  /// Emits the wait of a late acquire in its load.
+  void acquireLate(mlir::ImplicitLocOpBuilder &builder, LoadAsyncOp load,
+                   const RingUse &use) const;
+  /// Emits the wait until a slot is empty.
+  void acquire(mlir::ImplicitLocOpBuilder &builder, mlir::Operation *op,
+               mlir::Value ring, const RingUse &use) const;
+
 private:
   llvm::DenseMap<mlir::Value, Reader> readers;
   llvm::SmallPtrSet<mlir::Operation *, 8> met;
+  /// Acquires whose load waits, and these loads.
+  llvm::SmallPtrSet<mlir::Operation *, 8> late;
 };
 
 } // namespace fovea::tile

@@ -64,23 +64,30 @@ namespace {
 
 /// Bytes that one instruction copies at most.
 constexpr int64_t kCopyBytes = 16;
-/// Units of a thread whose places are computed before their copies start, so
-/// that reads of tables take their time together: in a role that has registers
-/// for more, and elsewhere.
-constexpr int64_t kMostUnitsAtOnce = 8, kUnitsAtOnce = 4;
+/// Units of a thread that are copied without a loop.
+constexpr int64_t kMostUnrolled = 16;
 
 /// Copies a tile whose rows a region places, by all threads that run an op.
+/// Each warp copies rows that follow one another in the tile: a thread finds
+/// the place of one of them, so that reads of tables take their time together,
+/// and others ask it for the place.
 class RunCopy {
 public:
   RunCopy(RewriterBase &rewriter, Operation *op, SharedType type, Value address,
           Value memref, Region &place, int64_t runs, int64_t dim,
-          ValueRange rows, Value full);
+          ValueRange rows, Value full, llvm::function_ref<void()> acquire);
 
   void start();
 
 private:
   void copyUnits();
+  /// Copies `count` rows of the tile from `first` on, whose addresses the lanes
+  /// have.
+  void copyRows(Value lane, Value first, Value rowAddress, int64_t count);
   void copyElements();
+  /// Returns the addresses of rows, as `getRowAddress` does; without a row that
+  /// is left, addresses of which nothing is read.
+  SmallVector<Value> getRowAddresses(ArrayRef<Value> rows);
   /// Returns the address of the first element of a row, an i64; of any row that
   /// is left instead of one that is not.
   Value getRowAddress(OpBuilder &builder, Value row);
@@ -126,7 +133,8 @@ private:
   Value full;
   int64_t threads;
   Value thread;
-  int64_t unitsAtOnce = kUnitsAtOnce;
+  /// Waits until the slot may be written.
+  llvm::function_ref<void()> acquire;
   /// The columns that the source has.
   int64_t columns;
   /// The source's first element, and bytes along each dimension; i64.
@@ -138,16 +146,12 @@ private:
 
 RunCopy::RunCopy(RewriterBase &rewriter, Operation *op, SharedType type,
                  Value address, Value memref, Region &place, int64_t runs,
-                 int64_t dim, ValueRange bounds, Value full)
+                 int64_t dim, ValueRange bounds, Value full,
+                 llvm::function_ref<void()> acquire)
     : rewriter(rewriter), loc(op->getLoc()), type(type), address(address),
       place(place), runs(runs), dim(dim), isBounded(!bounds.empty()),
       rows(rewriter, loc, type, bounds), full(full), threads(getNumThreads(op)),
-      thread(getThread(rewriter, op)) {
-  auto role = op->getParentOfType<RoleOp>();
-  constexpr int64_t kManyRegisters = 96;
-  if (role && (!role.getRegisters() ||
-               static_cast<int64_t>(*role.getRegisters()) >= kManyRegisters))
-    unitsAtOnce = kMostUnitsAtOnce;
+      thread(getThread(rewriter, op)), acquire(acquire) {
   auto source = cast<MemRefType>(memref.getType());
   columns = source.getShape().back();
   auto metadata =
@@ -234,83 +238,109 @@ void RunCopy::start() {
   copyElements();
 }
 
+SmallVector<Value> RunCopy::getRowAddresses(ArrayRef<Value> rowNumbers) {
+  auto compute = [&] {
+    return llvm::map_to_vector(
+        rowNumbers, [&](Value row) { return getRowAddress(rewriter, row); });
+  };
+  if (!isBounded)
+    return compute();
+  SmallVector<Type> types(rowNumbers.size(), rewriter.getI64Type());
+  auto branch = scf::IfOp::create(rewriter, loc, types, rows.isEmpty,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(rewriter, loc, SmallVector<Value>(types.size(), base));
+  rewriter.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(rewriter, loc, compute());
+  return llvm::to_vector(ValueRange(branch.getResults()));
+}
+
 void RunCopy::copyUnits() {
-  int64_t unitColumns = kCopyBytes / type.getElementBytes();
-  int64_t rowUnits = type.getShape().back() / unitColumns;
-  int64_t units = type.getShape().front() * rowUnits;
-  int64_t atOnce = std::min(
-      unitsAtOnce, static_cast<int64_t>(llvm::divideCeil(units, threads)));
-  int64_t step = atOnce * threads;
-  auto loop =
-      scf::ForOp::create(rewriter, loc, thread, getI32(rewriter, loc, units),
-                         getI32(rewriter, loc, step));
+  int64_t numRows = type.getShape().front();
+  int64_t warpRows = llvm::divideCeil(numRows, threads / kWarpSize);
+  Value lane = remainder(thread, kWarpSize);
+  Value first = scale(divide(thread, kWarpSize), warpRows);
+  auto constant = [&](int64_t value) { return getI32(rewriter, loc, value); };
+  SmallVector<Value> rowNumbers;
+  for (int64_t row = 0; row < warpRows; row += kWarpSize) {
+    Value own = add(lane, constant(row));
+    if (warpRows % kWarpSize)
+      own = arith::MinSIOp::create(rewriter, loc, own, constant(warpRows - 1));
+    own = add(first, own);
+    if (numRows % warpRows)
+      own = arith::MinSIOp::create(rewriter, loc, own, constant(numRows - 1));
+    rowNumbers.push_back(own);
+  }
+  SmallVector<Value> addresses = getRowAddresses(rowNumbers);
+  acquire();
+  for (auto [index, rowAddress] : llvm::enumerate(addresses)) {
+    int64_t before = static_cast<int64_t>(index) * kWarpSize;
+    copyRows(lane, add(first, constant(before)), rowAddress,
+             std::min<int64_t>(warpRows - before, kWarpSize));
+  }
   if (full)
     NVVM::CpAsyncMBarrierArriveOp::create(
         rewriter, loc, toSharedPointer(rewriter, loc, full), /*noinc=*/true);
+}
+
+void RunCopy::copyRows(Value lane, Value first, Value rowAddress,
+                       int64_t count) {
+  int64_t unitColumns = kCopyBytes / type.getElementBytes();
+  int64_t rowUnits = type.getShape().back() / unitColumns;
+  int64_t units = count * rowUnits;
+  int64_t unrolled =
+      std::min<int64_t>(llvm::divideCeil(units, kWarpSize), kMostUnrolled);
+  int64_t step = unrolled * kWarpSize;
+  auto constant = [&](int64_t value) { return getI32(rewriter, loc, value); };
+  auto loop = scf::ForOp::create(rewriter, loc, constant(0), constant(units),
+                                 constant(step));
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(loop.getBody());
-
-  SmallVector<Value> numbers, rowNumbers;
-  for (int64_t unit = 0; unit < atOnce; ++unit) {
-    numbers.push_back(
-        add(loop.getInductionVar(), getI32(rewriter, loc, unit * threads)));
-    rowNumbers.push_back(divide(numbers.back(), rowUnits));
-  }
-  // Where no row is left, there are no places.
-  auto getAddresses = [&] {
-    SmallVector<Value> addresses;
-    for (Value row : rowNumbers) {
-      // Units beyond the end are not copied.
-      if (units % step)
-        row = arith::MinSIOp::create(
-            rewriter, loc, row,
-            getI32(rewriter, loc, type.getShape().front() - 1));
-      addresses.push_back(getRowAddress(rewriter, row));
-    }
-    return addresses;
-  };
-  SmallVector<Value> addresses;
-  if (isBounded) {
-    SmallVector<Type> types(atOnce, rewriter.getI64Type());
-    auto branch = scf::IfOp::create(rewriter, loc, types, rows.isEmpty,
-                                    /*withElseRegion=*/true);
+  Value begin = add(loop.getInductionVar(), lane);
+  int64_t numRows = type.getShape().front();
+  int64_t allRows =
+      llvm::divideCeil(numRows, threads / kWarpSize) * (threads / kWarpSize);
+  for (int64_t unit = 0; unit < step; unit += kWarpSize) {
+    Value number = add(begin, constant(unit));
+    Value fromFirst = divide(number, rowUnits);
+    Value row = add(first, fromFirst);
+    Value column = scale(remainder(number, rowUnits), unitColumns);
+    // All lanes take part.
+    Value from =
+        shuffle(rewriter, loc, rowAddress, NVVM::ShflKind::idx, fromFirst);
     OpBuilder::InsertionGuard inner(rewriter);
-    rewriter.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(rewriter, loc, SmallVector<Value>(atOnce, base));
-    rewriter.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(rewriter, loc, getAddresses());
-    addresses = llvm::to_vector(ValueRange(branch.getResults()));
-  } else {
-    addresses = getAddresses();
-  }
-
-  for (auto [number, row, rowAddress] :
-       llvm::zip_equal(numbers, rowNumbers, addresses)) {
-    OpBuilder::InsertionGuard inner(rewriter);
-    if (units % step) {
-      Value isUnit =
-          arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
-                                number, getI32(rewriter, loc, units));
+    Value exists;
+    auto require = [&](Value value, int64_t end) {
+      Value isBelow = arith::CmpIOp::create(
+          rewriter, loc, arith::CmpIPredicate::ult, value, constant(end));
+      exists = exists ? arith::AndIOp::create(rewriter, loc, exists, isBelow)
+                      : isBelow;
+    };
+    if (units % step)
+      require(number, units);
+    if (allRows > numRows)
+      require(row, numRows);
+    if (exists) {
       auto branch =
-          scf::IfOp::create(rewriter, loc, isUnit, /*withElseRegion=*/false);
+          scf::IfOp::create(rewriter, loc, exists, /*withElseRegion=*/false);
       rewriter.setInsertionPointToStart(branch.thenBlock());
     }
-    Value column = scale(remainder(number, rowUnits), unitColumns);
     Value bytes = getColumnBytes(column);
     if (Value left = isLeft(row))
       bytes = arith::SelectOp::create(rewriter, loc, left,
-                                      bytes ? bytes
-                                            : getI32(rewriter, loc, kCopyBytes),
-                                      getI32(rewriter, loc, 0));
+                                      bytes ? bytes : constant(kCopyBytes),
+                                      constant(0));
     SharedAccess target(rewriter, loc, type, address, row,
                         {column, ~uint64_t(0)});
     NVVM::CpAsyncOp::create(rewriter, loc, target.getPointer(0, 0),
-                            toPointer(rowAddress, column), kCopyBytes,
+                            toPointer(from, column), kCopyBytes,
                             NVVM::LoadCacheModifierKind::CG, bytes);
   }
 }
 
 void RunCopy::copyElements() {
+  acquire();
   auto [numRows, numColumns] =
       std::pair(type.getShape()[0], type.getShape()[1]);
   auto loop = scf::ForOp::create(rewriter, loc, thread,
@@ -348,14 +378,17 @@ void RunCopy::copyElements() {
 
 template <typename OpTy>
 void fovea::tile::emitRunCopy(RewriterBase &rewriter, OpTy op, SharedType type,
-                              Value address, Value full) {
+                              Value address, Value full,
+                              llvm::function_ref<void()> acquire) {
   RunCopy(rewriter, op, type, address, op.getSource(), op.getPlace(),
           static_cast<int64_t>(*op.getRuns()), op.getDims().front(),
-          op.getRows(), full)
+          op.getRows(), full, acquire)
       .start();
 }
 
 template void fovea::tile::emitRunCopy(RewriterBase &, LoadOp, SharedType,
-                                       Value, Value);
+                                       Value, Value,
+                                       llvm::function_ref<void()>);
 template void fovea::tile::emitRunCopy(RewriterBase &, LoadAsyncOp, SharedType,
-                                       Value, Value);
+                                       Value, Value,
+                                       llvm::function_ref<void()>);

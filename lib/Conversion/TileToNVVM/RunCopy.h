@@ -32,10 +32,12 @@ struct KeptRows {
 /// Copies a tile whose rows a region places into shared memory at `address`, by
 /// all threads that run `op`, a load or load_async from a memref. With `full`,
 /// each thread arrives at that mbarrier when its part of the copy is complete;
-/// otherwise `cp.async.wait_group` waits for the copy.
+/// otherwise `cp.async.wait_group` waits for the copy. `acquire` emits what has
+/// to come before the first write; places of rows are known before.
 template <typename OpTy>
-void emitRunCopy(mlir::RewriterBase &rewriter, OpTy op, SharedType type,
-                 mlir::Value address, mlir::Value full = {});
+void emitRunCopy(
+    mlir::RewriterBase &rewriter, OpTy op, SharedType type, mlir::Value address,
+    mlir::Value full = {}, llvm::function_ref<void()> acquire = [] {});
 
 } // namespace fovea::tile
 

@@ -163,7 +163,7 @@ class RunBoxes {
 public:
   RunBoxes(ImplicitLocOpBuilder &builder, LoadAsyncOp op,
            LoadAsyncOp::GenericAdaptor<ArrayRef<ValueRange>> adaptor,
-           const RingUse &use)
+           const RingUse &use, const RingReaders &readers)
       : builder(builder), op(op),
         map(cast<TensorMapType>(op.getSource().getType())),
         tile(op.getSlot().getType()),
@@ -172,7 +172,8 @@ public:
         thread(isOneThread(op) ? constant(0) : getThread(builder, op)),
         slot(adaptor.getSlot().front()),
         descriptor(adaptor.getSource().front()),
-        rows(builder, op.getLoc(), tile, op.getRows()), use(use) {
+        rows(builder, op.getLoc(), tile, op.getRows()), use(use),
+        readers(readers) {
     barrier = use.full;
     if (!mayBeCut())
       return;
@@ -197,7 +198,13 @@ private:
   Value fromRun(Value row) {
     return arith::RemUIOp::create(builder, row, constant(length));
   }
-  void emitBox(Value run);
+  Value getRow(Value run) {
+    return arith::MulIOp::create(builder, run, constant(length));
+  }
+  /// Returns the place of a run in all dimensions but the last, outside of the
+  /// tensor if none of its rows is left.
+  SmallVector<Value> getPlace(Value run);
+  void emitBox(Value run, ArrayRef<Value> place);
 
   ImplicitLocOpBuilder &builder;
   LoadAsyncOp op;
@@ -207,18 +214,16 @@ private:
   Value thread, slot, descriptor;
   KeptRows rows;
   const RingUse &use;
+  const RingReaders &readers;
   /// The barrier at which boxes count, and whether it is not the slot's.
   Value barrier, isCut;
 };
 
 } // namespace
 
-/// Copies a run of rows, whose place is outside of the tensor if none of them
-/// is left.
-void RunBoxes::emitBox(Value run) {
-  Value row = arith::MulIOp::create(builder, run, constant(length));
-  SmallVector<Value> coordinates;
-  auto getPlace = [&] {
+SmallVector<Value> RunBoxes::getPlace(Value run) {
+  Value row = getRow(run);
+  auto compute = [&] {
     Value index =
         arith::IndexCastUIOp::create(builder, builder.getIndexType(), row);
     SmallVector<Value> place;
@@ -227,31 +232,33 @@ void RunBoxes::emitBox(Value run) {
           arith::IndexCastOp::create(builder, builder.getI32Type(), each));
     return place;
   };
-  if (op.getRows().empty()) {
-    coordinates = getPlace();
-  } else {
-    Value end = arith::AddIOp::create(builder, row, constant(length));
-    Value low = arith::MaxSIOp::create(builder, row, rows.first);
-    Value high = arith::MinSIOp::create(builder, end, rows.end);
-    Value isLeft =
-        arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, low, high);
-    SmallVector<Type> types(map.getRank() - 1, builder.getI32Type());
-    auto branch =
-        scf::IfOp::create(builder, types, isLeft, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(builder, getPlace());
-    builder.setInsertionPointToStart(branch.elseBlock());
-    SmallVector<Value> outside(types.size(), constant(0));
-    outside[op.getDims().front()] = constant(-length);
-    scf::YieldOp::create(builder, outside);
-    coordinates = llvm::to_vector(ValueRange(branch.getResults()));
-  }
+  if (op.getRows().empty())
+    return compute();
+  Value end = arith::AddIOp::create(builder, row, constant(length));
+  Value low = arith::MaxSIOp::create(builder, row, rows.first);
+  Value high = arith::MinSIOp::create(builder, end, rows.end);
+  Value isLeft =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::slt, low, high);
+  SmallVector<Type> types(map.getRank() - 1, builder.getI32Type());
+  auto branch =
+      scf::IfOp::create(builder, types, isLeft, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(builder, compute());
+  builder.setInsertionPointToStart(branch.elseBlock());
+  SmallVector<Value> outside(types.size(), constant(0));
+  outside[op.getDims().front()] = constant(-length);
+  scf::YieldOp::create(builder, outside);
+  return llvm::to_vector(ValueRange(branch.getResults()));
+}
+
+void RunBoxes::emitBox(Value run, ArrayRef<Value> place) {
   // The innermost dimension comes first.
-  coordinates.push_back(constant(0));
-  std::reverse(coordinates.begin(), coordinates.end());
+  SmallVector<Value> coordinates = {constant(0)};
+  llvm::append_range(coordinates, llvm::reverse(place));
   int64_t rowBytes = tile.getPanelColumns() * tile.getElementBytes();
-  Value offset = arith::MulIOp::create(builder, row, constant(rowBytes));
+  Value offset =
+      arith::MulIOp::create(builder, getRow(run), constant(rowBytes));
   Value address = arith::AddIOp::create(builder, slot, offset);
   emitPanels(builder, map, tile, getCopyText(map), address, descriptor, barrier,
              coordinates);
@@ -267,12 +274,32 @@ void RunBoxes::emit() {
     first = arith::AddIOp::create(
         builder, arith::MulIOp::create(builder, lane, constant(warps)), warp);
   }
-  {
-    OpBuilder::InsertionGuard guard(builder);
+  if (count > threads) {
+    readers.acquireLate(builder, op, use);
     auto loop =
         scf::ForOp::create(builder, first, constant(count), constant(threads));
+    OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
-    emitBox(loop.getInductionVar());
+    emitBox(loop.getInductionVar(), getPlace(loop.getInductionVar()));
+  } else {
+    Value hasRun = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult,
+                                         first, constant(count));
+    SmallVector<Type> types(map.getRank() - 1, builder.getI32Type());
+    auto find =
+        scf::IfOp::create(builder, types, hasRun, /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(find.thenBlock());
+      scf::YieldOp::create(builder, getPlace(first));
+      builder.setInsertionPointToStart(find.elseBlock());
+      scf::YieldOp::create(builder,
+                           SmallVector<Value>(types.size(), constant(0)));
+    }
+    readers.acquireLate(builder, op, use);
+    auto copy = scf::IfOp::create(builder, hasRun, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(copy.thenBlock());
+    emitBox(first, llvm::to_vector(ValueRange(find.getResults())));
   }
   emitInOneThread(builder, op, [&](OpBuilder &nested) {
     ImplicitLocOpBuilder one(op.getLoc(), nested);
@@ -319,8 +346,11 @@ namespace {
 /// Starts the copy of each panel of the tile by one thread. Where the op leaves
 /// out some rows of the tile, the thread waits for the copy at a barrier of its
 /// own, writes the zeros, and then arrives at the slot's.
-struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
-  using OpConversionPattern::OpConversionPattern;
+class LoadAsyncLowering : public OpConversionPattern<LoadAsyncOp> {
+public:
+  LoadAsyncLowering(const TileTypeConverter &converter, MLIRContext *context,
+                    const RingReaders &readers)
+      : OpConversionPattern(converter, context), readers(readers) {}
 
   LogicalResult
   matchAndRewrite(LoadAsyncOp op, OneToNOpAdaptor adaptor,
@@ -332,7 +362,7 @@ struct LoadAsyncLowering : OpConversionPattern<LoadAsyncOp> {
     RingUse use(builder, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
     if (op.getRuns()) {
-      RunBoxes(builder, op, adaptor, use).emit();
+      RunBoxes(builder, op, adaptor, use, readers).emit();
       rewriter.eraseOp(op);
       return success();
     }
@@ -389,6 +419,8 @@ private:
     emitPtx(builder, loc, "fence.proxy.async.shared::cta;");
     emitArrive(builder, loc, full);
   }
+
+  const RingReaders &readers;
 };
 
 /// Starts the copy of each panel by the first thread, which also waits.
@@ -440,7 +472,9 @@ struct WaitStoresLowering : OpConversionPattern<WaitStoresOp> {
 } // namespace
 
 void fovea::tile::populateTensorMemoryAcceleratorPatterns(
-    const TileTypeConverter &converter, RewritePatternSet &patterns) {
-  patterns.add<LoadAsyncLowering, StoreAsyncLowering, WaitStoresLowering>(
-      converter, patterns.getContext());
+    const TileTypeConverter &converter, RewritePatternSet &patterns,
+    const RingReaders &readers) {
+  patterns.add<LoadAsyncLowering>(converter, patterns.getContext(), readers);
+  patterns.add<StoreAsyncLowering, WaitStoresLowering>(converter,
+                                                       patterns.getContext());
 }

@@ -55,7 +55,7 @@ private:
     populateProductPatterns(converter, patterns);
     populateRingPatterns(converter, patterns, readers);
     populateRolePatterns(converter, patterns, warps);
-    populateTensorMemoryAcceleratorPatterns(converter, patterns);
+    populateTensorMemoryAcceleratorPatterns(converter, patterns, readers);
     populateTurnPatterns(converter, patterns);
     populateWgmmaPatterns(converter, patterns, warps);
     populateWidenPatterns(converter, patterns);

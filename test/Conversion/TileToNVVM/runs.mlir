@@ -8,7 +8,8 @@
 // box for each panel, and that of the first arrives at the slot's barrier for all
 // bytes: runs are dealt to warps, then to their threads. A
 // run of which no row is left is copied from before the tensor, and its place is
-// not computed. `whole_runs` needs no barrier of its own.
+// not computed. Places are known before the threads wait for the slot. `whole_runs`
+// needs no barrier of its own.
 gpu.module @kernels {
   // CHECK-LABEL: gpu.func @boxes(
   // CHECK-SAME:    %[[K:[a-z0-9]*]]: !llvm.ptr {{[^,]*}}, {{.*}}>}, %[[TABLE:.*]]: memref<?xindex>, %[[B:.*]]: index, %[[N:.*]]: index)
@@ -18,26 +19,30 @@ gpu.module @kernels {
   // CHECK:         %[[ISFIRST:.*]] = arith.cmpi eq, %[[THREAD:.*]], %c0_i32
   // CHECK-COUNT-6: mbarrier.init
   // CHECK-NOT:     mbarrier.init
-  // CHECK:         mbarrier.try_wait.parity
+  // CHECK-NOT:     mbarrier.try_wait.parity
   // CHECK:         %[[LOW:.*]] = arith.maxsi %[[N]], %c0
   // CHECK:         %[[HIGH:.*]] = arith.minsi %[[LOW]], %c64
   // CHECK:         %[[END:.*]] = arith.index_cast %[[HIGH]]
   // CHECK:         %[[LANE:.*]] = arith.remui %[[THREAD]], %c32_i32
   // CHECK:         %[[DEALT:.*]] = arith.muli %[[LANE]], %c4_i32
   // CHECK:         %[[NUMBER0:.*]] = arith.addi %[[DEALT]], %[[WARP]]
-  // CHECK:         scf.for %[[NUMBER:.*]] = %[[NUMBER0]] to %c4_i32 step %c128_i32
-  // CHECK:           %[[ROW:.*]] = arith.muli %[[NUMBER]], %c16_i32
+  // CHECK:         %[[EXISTS:.*]] = arith.cmpi ult, %[[NUMBER0]], %c4_i32
+  // CHECK:         %[[PLACE:.*]]:2 = scf.if %[[EXISTS]] -> (i32, i32) {
+  // CHECK:           %[[ROW:.*]] = arith.muli %[[NUMBER0]], %c16_i32
   // CHECK:           %[[BEHIND:.*]] = arith.addi %[[ROW]], %c16_i32
   // CHECK-DAG:       %[[FROM:.*]] = arith.maxsi %[[ROW]], %c0_i32
   // CHECK-DAG:       %[[TO:.*]] = arith.minsi %[[BEHIND]], %[[END]]
   // CHECK:           %[[ISLEFT:.*]] = arith.cmpi slt, %[[FROM]], %[[TO]]
-  // CHECK:           %[[PLACE:.*]]:2 = scf.if %[[ISLEFT]] -> (i32, i32) {
+  // CHECK:           scf.if %[[ISLEFT]] -> (i32, i32) {
   // CHECK:             %[[INDEX:.*]] = arith.index_castui %[[ROW]]
   // CHECK:             %[[I:.*]] = arith.divui %[[INDEX]], %c16
   // CHECK:             memref.load %[[TABLE]][%[[I]]]
   // CHECK:           } else {
   // CHECK-NEXT:        scf.yield %c0_i32, %c-16_i32 : i32, i32
-  // CHECK:           %[[OFFSET:.*]] = arith.muli %[[NUMBER]], %c2048_i32
+  // CHECK-NOT:     cp.async
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK-NEXT:    scf.if %[[EXISTS]] {
+  // CHECK:           %[[OFFSET:.*]] = arith.muli %[[NUMBER0]], %c2048_i32
   // CHECK:           %[[TO0:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
   // CHECK:           cp.async.bulk.tensor.3d{{.*}} %[[TO0]], %[[K]], %[[FULL]], %c0_i32, %[[PLACE]]#1, %[[PLACE]]#0
   // CHECK:           %[[TO1:.*]] = arith.addi %[[TO0]], %c8192_i32
@@ -85,7 +90,6 @@ gpu.module @kernels {
   // CHECK:         %[[ISFIRST:.*]] = arith.cmpi eq, %[[THREAD:.*]], %c0_i32
   // CHECK-COUNT-7: mbarrier.init
   // CHECK-NOT:     mbarrier.init
-  // CHECK:         mbarrier.try_wait.parity
   // CHECK:         %[[END:.*]] = arith.index_cast %{{.*}} : index to i32
   // CHECK:         %[[ISEMPTY:.*]] = arith.cmpi sle, %[[END]], %c0_i32
   // CHECK:         %[[ISPART:.*]] = arith.cmpi ne, %[[END]], %c64_i32
@@ -95,6 +99,7 @@ gpu.module @kernels {
   // CHECK:         %[[ISCUT:.*]] = arith.andi %[[ISSOME]], %[[ISWITHIN]]
   // CHECK:         %[[OWN:.*]] = arith.addi %{{.*}}, %c65584_i32
   // CHECK:         %[[BARRIER:.*]] = arith.select %[[ISCUT]], %[[OWN]], %[[FULL]]
+  // CHECK:         mbarrier.try_wait.parity
   // CHECK-COUNT-2: cp.async.bulk.tensor.3d{{.*}}, %[[BARRIER]],
   // CHECK:         scf.if %[[ISFIRST]] {
   // CHECK-NEXT:      %[[STATE:.*]] = {{.*}}mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;{{.*}} %[[BARRIER]], %c16384_i32
@@ -142,8 +147,9 @@ gpu.module @kernels {
 !m = memref<?x4x128xbf16, strided<[?, ?, 1], offset: ?>>
 
 // Rows that lie apart: all threads of the role copy units of 16 bytes, and each
-// arrives when its own are complete. Places of four rows are computed before
-// their copies start, of eight in a role that may have more registers, for units of rows that are left out those of another row. Where
+// arrives when its own are complete. Each of the role's four warps copies 16 rows. A
+// lane finds the place of one, of another row for one that is left out, then waits for
+// the slot, and asks the lanes that know the rows of its units. Where
 // rows are not aligned, threads copy elements. Products read the slot through
 // another proxy: who waits for it fences.
 gpu.module @kernels {
@@ -156,26 +162,38 @@ gpu.module @kernels {
   // CHECK:         %[[ISEMPTY:.*]] = arith.cmpi sle, %[[END]], %c0_i32
   // CHECK:         %[[ISALIGNED:.*]] = arith.cmpi eq, %{{.*}}, %c0_i64
   // CHECK:         scf.if %[[ISALIGNED]] {
-  // CHECK:           scf.for %[[UNIT:.*]] = %{{.*}} to %c1024_i32 step %c512_i32
-  // CHECK:             %[[ROW:.*]] = arith.divui %[[UNIT]], %c16_i32
-  // CHECK:             %[[PLACES:.*]]:4 = scf.if %[[ISEMPTY]] -> (i64, i64, i64, i64) {
-  // CHECK:             } else {
-  // CHECK:               %[[LAST:.*]] = arith.subi %[[END]], %c1_i32
-  // CHECK:               arith.minsi %{{.*}}, %[[LAST]]
-  // CHECK-COUNT-4:       memref.load %[[TABLE]]
-  // CHECK-NOT:           memref.load
-  // CHECK:             %[[BELOW:.*]] = arith.cmpi slt, %[[ROW]], %[[END]]
-  // CHECK:             %[[ISLEFT:.*]] = arith.andi %{{.*}}, %[[BELOW]]
-  // CHECK:             %[[BYTES:.*]] = arith.select %[[ISLEFT]], %c16_i32, %c0_i32
-  // CHECK:             arith.xori
-  // CHECK:             %[[FROM:.*]] = arith.addi %[[PLACES]]#0,
-  // CHECK:             %[[SOURCE:.*]] = llvm.inttoptr %[[FROM]]
-  // CHECK:             nvvm.cp.async.shared.global %{{.*}}, %[[SOURCE]], 16, cache = cg, %[[BYTES]]
-  // CHECK-COUNT-3:     nvvm.cp.async.shared.global
-  // CHECK:           }
-  // CHECK-NEXT:      %[[POINTER:.*]] = llvm.inttoptr %[[FULL]]
+  // CHECK:           %[[LANE:.*]] = arith.remui %{{.*}}, %c32_i32
+  // CHECK:           %[[FIRST:.*]] = arith.muli %{{.*}}, %c16_i32
+  // CHECK:           %[[MEMBER:.*]] = arith.minsi %[[LANE]], %c15_i32
+  // CHECK:           %[[ROW:.*]] = arith.addi %[[FIRST]], %[[MEMBER]]
+  // CHECK:           %[[PLACE:.*]] = scf.if %[[ISEMPTY]] -> (i64) {
+  // CHECK:           } else {
+  // CHECK:             %[[LAST:.*]] = arith.subi %[[END]], %c1_i32
+  // CHECK:             arith.minsi %{{.*}}, %[[LAST]]
+  // CHECK:             memref.load %[[TABLE]]
+  // CHECK-NOT:         memref.load
+  // CHECK:           mbarrier.try_wait.parity
+  // CHECK-NEXT:      %[[BY:.*]] = arith.divui %[[LANE]], %c16_i32
+  // CHECK-NEXT:      %[[OWN:.*]] = arith.addi %[[FIRST]], %[[BY]]
+  // CHECK-NEXT:      arith.remui %[[LANE]], %c16_i32
+  // CHECK:           %[[WORDS:.*]] = llvm.bitcast %[[PLACE]] : i64 to vector<2xi32>
+  // CHECK-COUNT-2:   nvvm.shfl.sync idx %c-1_i32, %{{.*}}, %[[BY]], %c31_i32
+  // CHECK:           %[[THEIR:.*]] = llvm.bitcast %{{.*}} : vector<2xi32> to i64
+  // CHECK:           %[[BELOW:.*]] = arith.cmpi slt, %[[OWN]], %[[END]]
+  // CHECK:           %[[ISLEFT:.*]] = arith.andi %{{.*}}, %[[BELOW]]
+  // CHECK:           %[[BYTES:.*]] = arith.select %[[ISLEFT]], %c16_i32, %c0_i32
+  // CHECK:           arith.xori
+  // CHECK:           %[[FROM:.*]] = arith.addi %[[THEIR]],
+  // CHECK:           %[[SOURCE:.*]] = llvm.inttoptr %[[FROM]]
+  // CHECK:           nvvm.cp.async.shared.global %{{.*}}, %[[SOURCE]], 16, cache = cg, %[[BYTES]]
+  // CHECK:           %[[SECOND:.*]] = arith.addi %[[LANE]], %c32_i32
+  // CHECK:           arith.divui %[[SECOND]], %c16_i32
+  // CHECK-COUNT-7:   nvvm.cp.async.shared.global
+  // CHECK-NOT:       nvvm.cp.async.shared.global
+  // CHECK:           %[[POINTER:.*]] = llvm.inttoptr %[[FULL]]
   // CHECK-NEXT:      nvvm.cp.async.mbarrier.arrive %[[POINTER]] {noinc = true}
   // CHECK-NEXT:    } else {
+  // CHECK:           mbarrier.try_wait.parity
   // CHECK:           scf.for
   // CHECK:             memref.load %[[TABLE]]
   // CHECK:             llvm.load
@@ -206,26 +224,90 @@ gpu.module @kernels {
 
 // -----
 
-!k = !tile.shared<64x128xbf16, swizzle = 128>
-!ring = !tile.ring<3 x !k>
-!m = memref<?x128xbf16, strided<[?, 1], offset: ?>>
+!k = !tile.shared<80x320xbf16>
+!ring = !tile.ring<1 x !k>
+!m = memref<?x320xbf16, strided<[?, 1], offset: ?>>
 
+// 40 rows of a warp, of 40 units each: the lanes find the places of 32 and of 8. More
+// than 16 units of a thread are a loop, whose end has units that do not exist.
 gpu.module @kernels {
-  // CHECK-LABEL: gpu.func @at_once(
-  // CHECK:         scf.for %{{.*}} = %{{.*}} to %c1024_i32 step %c1024_i32
-  // CHECK-COUNT-8:   memref.load
-  // CHECK-NOT:       memref.load
-  // CHECK-COUNT-8:   nvvm.cp.async.shared.global
-  gpu.func @at_once(%K: !m, %table: memref<?xindex>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+  // CHECK-LABEL: gpu.func @many(
+  // CHECK:         %[[FIRST:.*]] = arith.muli %{{.*}}, %c40_i32
+  // CHECK:         arith.addi %{{.*}}, %c32_i32
+  // CHECK:         arith.minsi %{{.*}}, %c39_i32
+  // CHECK-COUNT-2: memref.load
+  // CHECK-NOT:     memref.load
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK:         scf.for %[[UNIT:.*]] = %c0_i32 to %c1280_i32 step %c512_i32
+  // CHECK:           %[[NUMBER:.*]] = arith.addi %[[UNIT]], %{{.*}}
+  // CHECK:           %[[ROW:.*]] = arith.divui %[[NUMBER]], %c40_i32
+  // CHECK:           nvvm.shfl.sync {{.*}}, %[[ROW]],
+  // CHECK:           %[[EXISTS:.*]] = arith.cmpi ult, %[[NUMBER]], %c1280_i32
+  // CHECK:           scf.if %[[EXISTS]] {
+  // CHECK:             nvvm.cp.async.shared.global
+  // CHECK-COUNT-15:    nvvm.cp.async.shared.global
+  // CHECK-NOT:         nvvm.cp.async.shared.global
+  // CHECK:         %[[NEXT:.*]] = arith.addi %[[FIRST]], %c32_i32
+  // CHECK-COUNT-10: nvvm.cp.async.shared.global
+  // CHECK-NOT:     nvvm.cp.async.shared.global
+  // CHECK:         nvvm.cp.async.mbarrier.arrive
+  gpu.func @many(%K: !m, %table: memref<?xindex>) kernel attributes {known_block_size = array<i32: 192, 1, 1>} {
     %c0 = arith.constant 0 : index
     %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
     tile.roles {
-      tile.role "load" warps 4 {
+      tile.role "load" warps 2 {
         %slot = tile.acquire %ks[%c0] : !ring
         tile.load_async %K dims [0, 1] runs 1 {
         ^bb0(%r: index):
           %row = memref.load %table[%r] : memref<?xindex>
           tile.yield %row : index
+        } into %slot signals %ks[%c0] : !m, !ring
+      }
+      tile.role "compute" warps 4 {
+        %k = tile.wait %ks[%c0] : !ring
+        tile.release %ks[%c0] : !ring
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+!ring = !tile.ring<3 x !k>
+!m = memref<?x128xbf16, strided<[?, 1], offset: ?>>
+
+// A warp that has fewer rows than the others. What stands between an acquire and
+// the load may need the slot: the acquire waits by itself.
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @few(
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK:         memref.load
+  // CHECK-NOT:     mbarrier.try_wait.parity
+  // CHECK:         %[[LANE:.*]] = arith.remui %{{.*}}, %c32_i32
+  // CHECK:         %[[FIRST:.*]] = arith.muli %{{.*}}, %c22_i32
+  // CHECK:         %[[MEMBER:.*]] = arith.minsi %[[LANE]], %c21_i32
+  // CHECK:         %[[ROW:.*]] = arith.addi %[[FIRST]], %[[MEMBER]]
+  // CHECK:         arith.minsi %[[ROW]], %c63_i32
+  // CHECK:         memref.load
+  // CHECK-NOT:     memref.load
+  // CHECK:         %[[OWN:.*]] = arith.addi %[[FIRST]], %{{.*}}
+  // CHECK:         %[[EXISTS:.*]] = arith.cmpi ult, %[[OWN]], %c64_i32
+  // CHECK:         scf.if %[[EXISTS]] {
+  // CHECK:           nvvm.cp.async.shared.global
+  gpu.func @few(%K: !m, %table: memref<?xindex>) kernel attributes {known_block_size = array<i32: 224, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 3 {
+        %slot = tile.acquire %ks[%c0] : !ring
+        %base = memref.load %table[%c0] : memref<?xindex>
+        tile.load_async %K dims [0, 1] runs 1 {
+        ^bb0(%r: index):
+          %row = memref.load %table[%r] : memref<?xindex>
+          %place = arith.addi %base, %row : index
+          tile.yield %place : index
         } into %slot signals %ks[%c0] : !m, !ring
       }
       tile.role "compute" warps 4 {
