@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #define DEBUG_TYPE "tile-schedule"
 
@@ -460,7 +461,9 @@ static bool writesTiles(scf::ForOp loop) {
       .wasInterrupted();
 }
 
-static void schedule(scf::ForOp loop) {
+/// Schedules a loop with products. Adds to `late` the rings whose slots the
+/// step takes from the iteration before, behind those of its own iteration.
+static void schedule(scf::ForOp loop, SetVector<Value> &late) {
   BodyGraph graph(loop);
   SmallVector<Operation *> later = graph.getDependentProducts();
   int64_t products = llvm::count_if(graph.getOps(), llvm::IsaPred<MmaAsyncOp>);
@@ -531,6 +534,9 @@ static void schedule(scf::ForOp loop) {
   }
   placeIssues();
   placeLaterIssues();
+  for (Operation *op : graph.getOps())
+    if (auto wait = dyn_cast<WaitOp>(op); wait && second.contains(op))
+      late.insert(wait.getRing());
   // Ops that do not need the later products of the iteration before come next.
   DenseSet<Operation *> carried;
   for (auto [argument, yielded] :
@@ -550,6 +556,52 @@ static void schedule(scf::ForOp loop) {
          << " of the step before";
 }
 
+/// Returns the ring whose slots `op` fills or empties; null: none.
+static Value getRing(Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<AcquireOp, LoadAsyncOp, WaitOp, ReleaseOp, WidenIntoOp>(
+          [](auto op) { return op.getRing(); })
+      .Default(Value());
+}
+
+/// Schedules a loop that fills rings for the loops with products, in the order
+/// in which these take the slots: those of `late` rings an iteration later. A
+/// slot that is empty then does not wait for one that is needed after it.
+static void scheduleFilling(scf::ForOp loop, const SetVector<Value> &late) {
+  DenseSet<Operation *> second;
+  bool hasFirst = false;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    Value ring = getRing(&op);
+    bool hasNested = !ring && op.walk([](Operation *nested) {
+                                  return getRing(nested)
+                                             ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+                                }).wasInterrupted();
+    if (hasNested)
+      return;
+    if (ring && late.contains(ring))
+      second.insert(&op);
+    else
+      hasFirst |= isa<AcquireOp>(op);
+  }
+  if (!hasFirst || second.empty())
+    return;
+  // What only the second stage needs is computed there.
+  for (Operation &op : llvm::reverse(loop.getBody()->without_terminator()))
+    if (isMemoryEffectFree(&op) && !op.use_empty() &&
+        llvm::all_of(op.getUsers(), [&](Operation *user) {
+          return second.contains(loop.getBody()->findAncestorOpInBlock(*user));
+        }))
+      second.insert(&op);
+  int64_t order = 0;
+  for (bool isSecond : {false, true})
+    for (Operation &op : loop.getBody()->without_terminator())
+      if (second.contains(&op) == isSecond)
+        setPlace(&op, isSecond, order++);
+  LDBG() << "loop at " << loop.getLoc() << ": fills " << late.size()
+         << " rings an iteration later";
+}
+
 void Schedule::runOnOperation() {
   getOperation()->walk([](LaunchOp launch) {
     // If products are already asynchronous, their author chose the waits.
@@ -560,9 +612,22 @@ void Schedule::runOnOperation() {
       return;
     }
     splitProducts(launch);
-    launch->walk([](scf::ForOp loop) {
-      if (loop.getBody()->getOps<scf::ForOp>().empty())
-        schedule(loop);
+    SmallVector<scf::ForOp> filling;
+    SetVector<Value> late;
+    launch->walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<scf::ForOp>().empty())
+        return;
+      schedule(loop, late);
+      if (loop.getBody()->getOps<MmaAsyncOp>().empty())
+        filling.push_back(loop);
     });
+    // Bytes that become numbers of a late ring are late, too.
+    launch->walk([&](WidenIntoOp widen) {
+      auto wait = widen.getSource().getDefiningOp<WaitOp>();
+      if (wait && late.contains(widen.getRing()))
+        late.insert(wait.getRing());
+    });
+    for (scf::ForOp loop : filling)
+      scheduleFilling(loop, late);
   });
 }

@@ -363,6 +363,11 @@ def TileSchedule : Pass<"tile-schedule"> {
     nothing in a loop with such ops moves later; the loop is ordered in the same
     way.
 
+    A role that copies, or widens, fills slots in the order in which products take
+    them: where values are those of the iteration before, its loop gets two stages
+    as well, the second for the rings of values. A slot of keys that is empty so
+    does not wait for one of values that is needed later.
+
     Loops without such a dependence keep one stage. Launches whose products are
     already asynchronous stay unchanged.
   }];
