@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ValueBoundsOpInterface.h"
@@ -33,6 +34,11 @@ static constexpr int64_t kLargestHeadDim = 256;
 /// The most ops that warp groups compute in each step to know whether their own
 /// rows need the mask: fewer than applying it takes.
 static constexpr size_t kMostOps = 32;
+
+/// The most queries of a tile that are read into registers, and their largest
+/// head dim: where these leave half of a thread's rows empty, there are
+/// registers.
+static constexpr int64_t kMostReadQueries = 8, kLargestReadDim = 128;
 
 /// A bound of dimension 2 of `tile`, as a multiple of `multiple`.
 static std::optional<int64_t> getPaddedBound(Value tile, int64_t multiple) {
@@ -204,6 +210,23 @@ void AttentionBuilder::findRowMaps() {
             << "what is gathered is written before attention reads it: loads "
                "gather only whole rows of one tensor, which nothing else reads";
     }
+  if (!wideners || sizes.headDim > kLargestReadDim)
+    return;
+  readsQueries = llvm::all_of(passes, [&](OnlineAttentionOp pass) {
+    int64_t queries =
+        cast<RankedTensorType>(pass.getQuery().getType()).getDimSize(2);
+    if (ShapedType::isDynamic(queries) || queries > kMostReadQueries)
+      return false;
+    return llvm::all_of(
+        ArrayRef<Value>{pass.getKey(), pass.getValue()}, [&](Value operand) {
+          auto view = TileView::getSource(operand, forall.getRegion());
+          auto map = rowMaps.find(view->tensor);
+          return map != rowMaps.end() && map->second.from;
+        });
+  });
+  // Bytes become f16 by one instruction, of two numbers, and bf16 by four.
+  if (readsQueries && sizes.element.isBF16())
+    sizes.element = Float16Type::get(sizes.element.getContext());
 }
 
 LogicalResult AttentionBuilder::run() {
@@ -512,9 +535,73 @@ LogicalResult AttentionBuilder::convertOnline(OnlineAttentionOp op) {
   step.loadCapture = [&](OpBuilder &builder, tensor::ExtractOp read) {
     return loadCapture(builder, read, step.tile);
   };
-  RunningValues next = emitOnlineStep(rewriter, sizes, step, *query, *running);
+  Value left = *query;
+  if (readsQueries)
+    std::tie(left, step.factors) = readQuery(*query);
+  RunningValues next = emitOnlineStep(rewriter, sizes, step, left, *running);
   mapping.map(op.getResults(), ValueRange{next.acc, next.max, next.sum});
   return success(reason.empty());
+}
+
+std::pair<Value, Value> AttentionBuilder::readQuery(Value tile) {
+  auto [entry, isNew] = readQueries.try_emplace(tile);
+  if (!isNew)
+    return entry->second;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointAfterValue(tile);
+  auto shared = cast<SharedType>(tile.getType());
+  auto stored = FragmentType::get(rewriter.getContext(), shared.getShape(),
+                                  shared.getElementType(), LayoutAttr());
+  Value query = FromSharedOp::create(rewriter, loc, stored, tile);
+  if (shared.getElementType() == sizes.element)
+    return entry->second = {query, Value()};
+
+  FragmentMath math(rewriter, loc);
+  FragmentType rows = sizes.getRows();
+  Value numbers =
+      math.map(stored.cloneWith(sizes.accumulation), query, {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 Value wide =
+                     convertFloats(body, loc, elements[0], sizes.accumulation);
+                 return math::AbsFOp::create(body, loc, wide);
+               });
+  Value largest = math.reduce(Reduction::Max, numbers, math.fill(rows, 0.0));
+  // In bits of f32: powers of two by which a row's largest number becomes one
+  // from 2^13 to 2^14, and back. Zero, and what is no finite number, may keep
+  // any.
+  constexpr int64_t kMantissa = 23, kBias = 127, kLargest = kBias + 13;
+  auto getPowers = [&](bool isInverse) {
+    return math.map(
+        rows, largest, {},
+        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+          Type type = body.getI32Type();
+          auto constant = [&](int64_t exponent) -> Value {
+            return arith::ConstantIntOp::create(body, loc,
+                                                exponent << kMantissa, 32);
+          };
+          Value bits = arith::BitcastOp::create(body, loc, type, elements[0]);
+          Value exponent = arith::AndIOp::create(
+              body, loc, bits, constant((1 << (31 - kMantissa)) - 1));
+          exponent = arith::MaxSIOp::create(body, loc, exponent,
+                                            constant(kLargest - kBias + 1));
+          exponent = arith::MinSIOp::create(body, loc, exponent,
+                                            constant(2 * kBias - 1));
+          Value power =
+              isInverse ? arith::SubIOp::create(body, loc, exponent,
+                                                constant(kLargest - kBias))
+                        : arith::SubIOp::create(
+                              body, loc, constant(kLargest + kBias), exponent);
+          return arith::BitcastOp::create(body, loc, sizes.accumulation, power);
+        });
+  };
+  Value narrow = math.map(
+      stored.cloneWith(sizes.element), query, getPowers(/*isInverse=*/false),
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value wide = convertFloats(body, loc, elements[0], sizes.accumulation);
+        Value scaled = arith::MulFOp::create(body, loc, wide, elements[1]);
+        return convertFloats(body, loc, scaled, sizes.element);
+      });
+  return entry->second = {narrow, getPowers(/*isInverse=*/true)};
 }
 
 LogicalResult AttentionBuilder::loadInit(bool isEnd) {

@@ -61,6 +61,10 @@ private:
   mlir::FailureOr<mlir::Value> getPartial(attn::OnlineAttentionOp op);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);
   mlir::LogicalResult convertOnline(attn::OnlineAttentionOp op);
+  /// Reads a tile of queries into registers, once, and returns it as the left
+  /// operand of products, and a factor of these for each row, or null: numbers
+  /// that products are not of are multiplied to be in range.
+  std::pair<mlir::Value, mlir::Value> readQuery(mlir::Value tile);
   mlir::LogicalResult convertFinalize(attn::FinalizeOp op);
   mlir::LogicalResult convertYield(mlir::Operation *terminator);
   /// Loads, once, the scores that rows begin from, if there are any: before the
@@ -79,6 +83,10 @@ private:
   attn::FinalizeOp end;
   /// The loaded scores, or null.
   mlir::Value init;
+  /// True if products take queries from registers, beside keys that other warps
+  /// write to shared memory, and what `readQuery` returned.
+  bool readsQueries = false;
+  llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Value>> readQueries;
   /// Tensors that are the same running value form one class.
   llvm::EquivalenceClasses<mlir::Value> sums;
   llvm::DenseMap<mlir::Operation *, PresentKeys> present;

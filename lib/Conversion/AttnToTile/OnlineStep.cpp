@@ -205,7 +205,8 @@ Value StepEmitter::scores(Value query) {
   int64_t warps = op.getScheduleAttr().getWarps();
   if (queries && *queries < sizes.queries && warps <= kGroupWarps)
     products.setRows(*queries);
-  return masked(modified(products));
+  return masked(modified(step.factors ? scaled(products, step.factors)
+                                      : Value(products)));
 }
 
 Value StepEmitter::modified(Value products) {

@@ -33,7 +33,7 @@ struct TileSizes {
   int64_t keys;
   int64_t headDim;
   int64_t valueDim;
-  /// Element types of queries, keys and values, and of the running values.
+  /// Element types of the operands of products, and of the running values.
   mlir::FloatType element;
   mlir::FloatType accumulation;
 
@@ -79,6 +79,8 @@ struct RunningValues {
 struct KeyStep {
   attn::OnlineAttentionOp op;
   ScoreTile tile;
+  /// A factor of the products with keys for each row; null: none.
+  mlir::Value factors;
   /// Functions that load the tile of keys and of values.
   std::function<mlir::Value(mlir::OpBuilder &)> loadKeys, loadValues;
   /// The score region's reads of captured tensors that are made for the whole
@@ -95,7 +97,7 @@ struct KeyStep {
 mlir::Value emitExactSum(mlir::OpBuilder &body, mlir::Location loc,
                          mlir::Value x, mlir::Value y, double sign = 1.0);
 
-/// Emits one step on the tile `query` in shared memory.
+/// Emits one step on the tile `query`, in shared memory or in registers.
 RunningValues emitOnlineStep(mlir::OpBuilder &builder, const TileSizes &sizes,
                              const KeyStep &step, mlir::Value query,
                              RunningValues running);
