@@ -8,6 +8,7 @@
 #include "AttentionBuilder.h"
 #include "BackwardBuilder.h"
 #include "Positions.h"
+#include "WholeTiles.h"
 
 #include "fovea/Conversion/Passes.h"
 
@@ -40,6 +41,8 @@ struct AttnToTile final : impl::AttnToTileBase<AttnToTile> {
         gradients.push_back(op);
     });
     IRRewriter rewriter(&getContext());
+    for (scf::ForallOp loop : loops)
+      replaceWholeSizes(rewriter, loop);
     getOperation()->walk([&](Operation *op) {
       if (isa<attn::OnlineAttentionOp, attn::OnlineBackwardOp>(op))
         for (Region &region : op->getRegions())
