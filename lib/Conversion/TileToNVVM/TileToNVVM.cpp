@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CarryUses.h"
 #include "PackPairs.h"
 #include "Patterns.h"
 #include "Rings.h"
@@ -74,6 +75,7 @@ private:
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return failure();
     packPairs(module);
+    carryUses(module);
     return lowerRoles(module, warps);
   }
 

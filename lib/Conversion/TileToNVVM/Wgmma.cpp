@@ -126,13 +126,12 @@ static void printRegisters(raw_ostream &os, int64_t first, int64_t count) {
   os << "}";
 }
 
-/// Prints the computation of a descriptor from an address, inside the block of
-/// PTX and not before it, so that the descriptor does not live in registers of
-/// its own.
+/// Prints the computation of a descriptor from an address in units of 16 bytes,
+/// inside the block of PTX and not before it, so that the descriptor does not
+/// live in registers of its own.
 static void printDescriptor(raw_ostream &os, StringRef name, unsigned address,
                             const WgmmaOperand &operand) {
-  os << "bfe.u32 t, $" << address << ", 4, 14;\n"
-     << "cvt.u64.u32 " << name << ", t;\n"
+  os << "cvt.u64.u32 " << name << ", $" << address << ";\n"
      << "or.b64 " << name << ", " << name << ", " << operand.getDescriptor()
      << ";\n";
 }
@@ -166,10 +165,15 @@ static SmallVector<Value> issue(OpBuilder &builder, Location loc,
     rowGroup = arith::RemUIOp::create(builder, loc, warpGroup, groups);
     b = move(b, columnGroup, product.b->getStart(product.columns, 0));
   }
-  inputs.push_back(b);
+  // Shared memory has fewer than 2^18 bytes, the descriptor's 14 units.
+  auto getUnits = [&](Value address) -> Value {
+    Value bits = arith::ConstantIntOp::create(builder, loc, 4, 32);
+    return arith::ShRUIOp::create(builder, loc, address, bits);
+  };
+  inputs.push_back(getUnits(b));
   if (product.a) {
-    inputs.push_back(
-        move(a.front(), rowGroup, product.a->getStart(kGroupRows, 0)));
+    inputs.push_back(getUnits(
+        move(a.front(), rowGroup, product.a->getStart(kGroupRows, 0))));
   } else {
     // A step of the inner dimension takes 8 elements of a thread.
     int64_t steps = product.b->getNumSteps();
@@ -184,7 +188,7 @@ static SmallVector<Value> issue(OpBuilder &builder, Location loc,
 
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "{\n.reg .pred add;\n.reg .b32 t;\n.reg .b64 a, b, x, y;\n";
+  os << "{\n.reg .pred add;\n.reg .b64 a, b, x, y;\n";
   printDescriptor(os, "b", firstInput, *product.b);
   if (product.a)
     printDescriptor(os, "a", firstInput + 1, *product.a);

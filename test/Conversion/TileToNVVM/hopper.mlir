@@ -64,7 +64,8 @@ gpu.module @kernels {
   // CHECK: %[[FIRST:.*]] = arith.subi %[[WARP]], %c4_i32
   // CHECK: %[[GROUP:.*]] = arith.shrui %[[FIRST]], %c2_i32
   // CHECK: %[[ROWS:.*]] = arith.muli %[[GROUP]], %c8192_i32
-  // CHECK: %[[A:.*]] = arith.addi %[[BASE]], %[[ROWS]]
+  // CHECK: %[[BYTES:.*]] = arith.addi %[[BASE]], %[[ROWS]]
+  // CHECK: %[[A:.*]] = arith.shrui %[[BYTES]], %c4_i32
   // CHECK: wgmma.fence.sync.aligned;{{.*}}setp.ne.b32 add, 0, 0;{{.*}}wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {$0, {{.*}}$31}, x, y, add, 1, 1, 0, 0;{{.*}}setp.ne.b32 add, 1, 0;{{.*}}wgmma.commit_group.sync.aligned;{{.*}}=f,r,r,~{memory}" %{{.*}}, %[[A]] :
   // CHECK: wgmma.wait_group.sync.aligned 0;{{.*}}=f,0,1,2
   // CHECK: setp.eq.u32 first, $1, 0;{{.*}}@first mbarrier.arrive.shared::cta.b64 _, [$0];
@@ -383,7 +384,8 @@ gpu.module @groups {
   // CHECK: %[[BYTES:.*]] = arith.muli %[[BY32]], %c128_i32
   // CHECK: %[[VIEW:.*]] = arith.addi %{{.*}}, %[[BYTES]] : i32
   // CHECK: scf.for %{{.*}} = %c0 to %[[GROUP]]
-  // CHECK:   %[[ROWS:.*]] = arith.addi %[[VIEW]], %{{.*}} : i32
+  // CHECK:   %[[MOVED:.*]] = arith.addi %[[VIEW]], %{{.*}} : i32
+  // CHECK:   %[[ROWS:.*]] = arith.shrui %[[MOVED]], %c4_i32
   // CHECK:   wgmma.mma_async{{.*}} %[[ROWS]]
   // CHECK-NOT: nvvm.bar.warp.sync
   // CHECK:   mbarrier.arrive

@@ -1,0 +1,24 @@
+//===- CarryUses.h - Places in rings, computed a step ahead -----*- C++ -*-===//
+//
+// Part of Fovea, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FOVEA_LIB_CONVERSION_TILETONVVM_CARRYUSES_H
+#define FOVEA_LIB_CONVERSION_TILETONVVM_CARRYUSES_H
+
+#include "mlir/IR/Operation.h"
+
+namespace fovea::tile {
+
+/// Rewrites loops within `root` whose products are of warp groups, after tile
+/// ops are gone: what they compute of the numbers of uses that they carry
+/// (slots, barriers, parities) they carry, too, computed at the end of the
+/// iteration before. There it runs beside other instructions; at the start of an
+/// iteration everything would wait for it.
+void carryUses(mlir::Operation *root);
+
+} // namespace fovea::tile
+
+#endif // FOVEA_LIB_CONVERSION_TILETONVVM_CARRYUSES_H
