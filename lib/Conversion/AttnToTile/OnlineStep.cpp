@@ -36,19 +36,23 @@ static constexpr double kLargestFused = 1024.0;
 /// The columns of an accumulator after which a thread's columns repeat.
 static constexpr int64_t kSumColumns = 8;
 
-/// The largest part of a sum, relative to a maximum of earlier steps, with
-/// which a step goes on. Probabilities, which are smaller, are then f16
-/// numbers. Sums of half a million equal scores grow no larger; beyond that
-/// steps are slower.
-static constexpr double kLargestSum = 0x1p15;
+/// How far one score may outgrow the maximum of earlier steps: to this factor
+/// between exponentials, or, where a thread adds up more of a row in a step, to
+/// their number. By emulation on normal scores, root mean square errors of
+/// 16-bit results are then up to 1.065 times those with exact maxima (1.086
+/// with 16; standard deviation of 2 to 3; 1.03 with 1), and of a warp group's
+/// steps one in 20 starts again (deviation 1, 64 keys).
+static constexpr double kMostGrowth = 8.0;
 
-/// The largest part of a sum that one probability may be, relative to a maximum
-/// of earlier steps, where sums have grown and a step goes on nevertheless. By
-/// emulation on normal scores: of standard deviation 1, half as many steps
-/// start again as with 0, and root mean square errors of 16-bit results are up
-/// to 1.04 times those with exact maxima (with 0 as well); of deviation 1.5 to
-/// 2, up to 1.08 (1.075).
-static constexpr double kLargestShare = 0.55;
+/// The power of two that is added to a maximum where elements are tested: those
+/// that have outgrown it by that factor are the ones of 2 or more. The largest
+/// probability of a step with its own maximum is still a power of two, which is
+/// not rounded.
+static constexpr double kHeadroom = 2.0;
+
+/// The largest part of a sum, relative to a maximum of earlier steps, whose
+/// probabilities are multiplied where they are to be relative to another one.
+static constexpr double kLargestSum = 0x1p60;
 
 /// Returns true if scores may have `factor` as their unit: other factors could
 /// make f32 numbers zero or infinite.
@@ -174,11 +178,21 @@ private:
   /// operand of its product.
   RunningValues emitStale(Value scores, RunningValues running, Value &left);
   RunningValues emitExact(Value scores, RunningValues running, Value &left);
-  Value isOutgrown(Value sums, Value before, Value max);
-  Value isDominated(Value largest, Value sums, Value max);
+  Value hasLargeShift(Value shift);
+  RunningValues restartWhole(Value scores, Value probabilities,
+                             RunningValues running, Value &left);
+  RunningValues restartBeside(Value scores, Value probabilities,
+                              RunningValues running, Value &left);
+  Value mustRestart(Value before, Value isOutgrown);
+  Value exceeds(Value sums, double most);
+  Value added(Value a, Value b);
+  Value raisedMax(Value scores, Value before);
   std::pair<Value, Value> emitAgain(Value scores, RunningValues running,
                                     Value subtracted, Value alpha,
                                     Value probabilities, Value sums);
+  bool drops() {
+    return op.getDropout() && op.getDropout()->convertToDouble() > 0;
+  }
   Value weights(Value probabilities);
   Value constant(OpBuilder &body, double value) {
     return createConstant(body, loc, sizes.accumulation, value);
@@ -341,11 +355,15 @@ Value StepEmitter::shiftedExponentials(Value scores, Value shift) {
 
 /// Returns true if a maximum's shift is too large, or unknown, to be added to
 /// scores that were not rounded.
-static Value isLargeShift(OpBuilder &body, Location loc, Value shift) {
-  Value size = math::AbsFOp::create(body, loc, shift);
-  return arith::CmpFOp::create(
-      body, loc, arith::CmpFPredicate::UGT, size,
-      createConstant(body, loc, shift.getType(), kLargestFused));
+Value StepEmitter::hasLargeShift(Value shift) {
+  Value tests = math.map(
+      sizes.getRows().cloneWith(builder.getI1Type()), shift, {},
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value size = math::AbsFOp::create(body, loc, elements[0]);
+        return arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT, size,
+                                     constant(body, kLargestFused));
+      });
+  return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
 /// Returns the exponentials by one multiply-add a score. Warps that have large
@@ -353,15 +371,9 @@ static Value isLargeShift(OpBuilder &body, Location loc, Value shift) {
 Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
   FragmentType rows = sizes.getRows();
   Value shift = getShift(subtracted);
-  Value tests =
-      math.map(rows.cloneWith(builder.getI1Type()), shift, {},
-               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-                 return isLargeShift(body, loc, elements[0]);
-               });
-  Value isLarge = AnyOp::create(builder, loc, builder.getI1Type(), tests);
-  auto branch = scf::IfOp::create(builder, loc,
-                                  TypeRange{scores.getType(), rows}, isLarge,
-                                  /*withElseRegion=*/true);
+  auto branch = scf::IfOp::create(
+      builder, loc, TypeRange{scores.getType(), rows}, hasLargeShift(shift),
+      /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.elseBlock());
@@ -416,14 +428,13 @@ Value StepEmitter::scaled(Value fragment, Value factors) {
 
 /// Returns probabilities as the left operand of the product with values.
 Value StepEmitter::weights(Value probabilities) {
-  bool drops = op.getDropout() && op.getDropout()->convertToDouble() > 0;
-  if (!drops && sizes.element == sizes.accumulation)
+  if (!drops() && sizes.element == sizes.accumulation)
     return probabilities;
   return math.map(sizes.getWeights(), probabilities, {},
                   [&](OpBuilder &body, ValueRange elements,
                       ValueRange coordinates) -> Value {
                     Value weight = elements[0];
-                    if (drops) {
+                    if (drops()) {
                       double probability = op.getDropout()->convertToDouble();
                       Value kept =
                           step.tile.isUndropped(body, loc, coordinates[0],
@@ -464,62 +475,96 @@ RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
   return next;
 }
 
-/// Returns true if sums relative to a maximum of earlier steps are too large,
-/// or no numbers, as they are where that maximum is minus infinity; or if the
-/// maximum is too large; or if the sums have grown too much since they were
-/// `before`, if that is given. Where a part of a sum more than doubles, a
-/// probability may be much of its row: it is to be 1, which is not rounded, as
-/// it is with that row's own maximum. (Root mean square errors of 16-bit
-/// results, scores of standard deviation 1 to 8: up to 1.15 times those with
-/// exact maxima by the last bound alone, up to 1.05 by both.)
-Value StepEmitter::isOutgrown(Value sums, Value before, Value max) {
-  Value shift = getShift(max);
-  FragmentType type = sizes.getSums();
-  SmallVector<Value> inputs{sums};
-  if (before)
-    inputs.push_back(before);
-  Value tests = mapRows(
-      type.cloneWith(builder.getI1Type()), inputs, shift,
+/// Returns true if a part of a sum exceeds `most`, or is no number.
+Value StepEmitter::exceeds(Value sums, double most) {
+  Value tests = math.map(
+      sizes.getSums().cloneWith(builder.getI1Type()), sums, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value most = constant(body, kLargestSum);
-        if (before) {
-          Value twice = math::FmaOp::create(
-              body, loc, elements[1], constant(body, 2.0), constant(body, 1.0));
-          most = arith::MinimumFOp::create(body, loc, twice, most);
-        }
-        Value isLarge = arith::CmpFOp::create(
-            body, loc, arith::CmpFPredicate::UGT, elements[0], most);
-        return arith::OrIOp::create(body, loc, isLarge,
-                                    isLargeShift(body, loc, elements.back()));
+        return arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT,
+                                     elements[0], constant(body, most));
       });
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
-/// Returns true if sums that have grown relative to a maximum of earlier steps
-/// are out of range, or one score of the step, of which `largest` has the
-/// maximum for each part of a sum, is too much of its part.
-Value StepEmitter::isDominated(Value largest, Value sums, Value max) {
-  Value shift = getShift(max);
-  FragmentType type = sizes.getSums();
-  Value tests = mapRows(
-      type.cloneWith(builder.getI1Type()), {largest, sums}, shift,
+Value StepEmitter::added(Value a, Value b) {
+  return math.map(
+      sizes.getSums(), {a, b}, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value exponent =
-            math::FmaOp::create(body, loc, elements[0],
-                                constant(body, unit.getBase2()), elements[2]);
-        Value share = arith::MulFOp::create(body, loc, elements[1],
-                                            constant(body, kLargestShare));
-        Value isMuch = arith::CmpFOp::create(
-            body, loc, arith::CmpFPredicate::UGT,
-            math::Exp2Op::create(body, loc, exponent), share);
-        Value isLarge =
-            arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT,
-                                  elements[1], constant(body, kLargestSum));
-        Value either = arith::OrIOp::create(body, loc, isMuch, isLarge);
-        return arith::OrIOp::create(body, loc, either,
-                                    isLargeShift(body, loc, elements[2]));
+        return arith::AddFOp::create(body, loc, elements[0], elements[1]);
       });
-  return AnyOp::create(builder, loc, builder.getI1Type(), tests);
+}
+
+/// Returns the larger one of `before` and the scores' maximum with headroom.
+Value StepEmitter::raisedMax(Value scores, Value before) {
+  Value largest = math.reduce(Reduction::Max, scores,
+                              math.fill(sizes.getRows(), -kInfinity));
+  return math.map(
+      sizes.getRows(), {largest, before}, {},
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Value raised =
+            arith::AddFOp::create(body, loc, elements[0],
+                                  constant(body, kHeadroom / unit.getBase2()));
+        return arith::MaxNumFOp::create(body, loc, raised, elements[1]);
+      });
+}
+
+/// Returns true if the maximum before is too large to be subtracted from scores
+/// that were not rounded, or minus infinity, or `isOutgrown` holds.
+Value StepEmitter::mustRestart(Value before, Value isOutgrown) {
+  return arith::OrIOp::create(builder, loc, hasLargeShift(getShift(before)),
+                              isOutgrown);
+}
+
+/// Subtracts the maximum of earlier steps. Probabilities that are too large
+/// tell that scores have outgrown it; then the step is relative to its own
+/// maximum. Nothing else needs the maximum in each step, nor sums and
+/// accumulators rescaled.
+RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
+                                     Value &left) {
+  Value probabilities = isFused()
+                            ? shiftedExponentials(scores, getShift(running.max))
+                            : exactExponentials(scores, running.max);
+  bool isAlternating =
+      op.getScheduleAttr().getProducts() == Products::Alternating;
+  bool isMasked = !IndexMath::isFalse(step.tile.partial);
+  return isAlternating || isMasked
+             ? restartWhole(scores, probabilities, running, left)
+             : restartBeside(scores, probabilities, running, left);
+}
+
+/// Tests each probability, and starts the whole step again under one branch.
+RunningValues StepEmitter::restartWhole(Value scores, Value probabilities,
+                                        RunningValues running, Value &left) {
+  Value sums = math.reduce(Reduction::Add, probabilities, running.sum);
+  // Weights of 16 bits are tested by fewer instructions. But while products run
+  // they must not have registers of their own before it is known that they are
+  // right; else they free those of their f32.
+  bool isEarly =
+      op.getScheduleAttr().getProducts() == Products::Alternating && !drops();
+  Value early = isEarly ? weights(probabilities) : Value();
+  Value isLarge = AnyLargeOp::create(builder, loc, builder.getI1Type(),
+                                     isEarly ? early : probabilities);
+  auto branch = scf::IfOp::create(
+      builder, loc,
+      TypeRange{running.acc.getType(), running.max.getType(), sums.getType(),
+                sizes.getWeights()},
+      mustRestart(running.max, isLarge), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc,
+                       ValueRange{running.acc, running.max, sums,
+                                  isEarly ? early : weights(probabilities)});
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Value max = raisedMax(scores, running.max);
+  Value subtracted = this->subtracted(max);
+  Value alpha = shrinkage(running.max, subtracted);
+  auto [again, all] = emitAgain(scores, running, subtracted, alpha,
+                                isEarly ? Value() : probabilities, sums);
+  scf::YieldOp::create(
+      builder, loc,
+      ValueRange{scaled(running.acc, alpha), max, all, weights(again)});
+  left = branch.getResult(3);
+  return {branch.getResult(0), branch.getResult(1), branch.getResult(2)};
 }
 
 /// Returns the probabilities and sums of a step relative to its maximum, by
@@ -538,7 +583,8 @@ StepEmitter::emitAgain(Value scores, RunningValues running, Value subtracted,
     return fromScores();
   auto branch = scf::IfOp::create(
       builder, loc, TypeRange{probabilities.getType(), sums.getType()},
-      isOutgrown(sums, /*before=*/{}, running.max), /*withElseRegion=*/true);
+      mustRestart(running.max, exceeds(sums, kLargestSum)),
+      /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
   auto [again, all] = fromScores();
@@ -550,60 +596,45 @@ StepEmitter::emitAgain(Value scores, RunningValues running, Value subtracted,
   return {branch.getResult(0), branch.getResult(1)};
 }
 
-/// Subtracts the maximum of earlier steps. Sums that have grown too much tell
-/// that scores may have outgrown it; if one has, the step is relative to its
-/// own maximum. Nothing else needs the maximum in each step, nor sums and
-/// accumulators rescaled.
-RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
-                                     Value &left) {
-  Value probabilities = isFused()
-                            ? shiftedExponentials(scores, getShift(running.max))
-                            : exactExponentials(scores, running.max);
-  Value sums = math.reduce(Reduction::Add, probabilities, running.sum);
-  // While products run, probabilities must not have registers of their own
-  // before it is known that they are right; else they free those of their f32.
-  bool isAlternating =
-      op.getScheduleAttr().getProducts() == Products::Alternating;
-  Value early = isAlternating ? weights(probabilities) : Value();
-  // Emits a branch of which the second way goes on with the earlier maximum.
-  auto branchOn = [&](Value condition) {
-    auto branch = scf::IfOp::create(
-        builder, loc,
-        TypeRange{running.acc.getType(), running.max.getType(), sums.getType(),
-                  sizes.getWeights()},
-        condition, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(builder, loc,
-                         ValueRange{running.acc, running.max, sums,
-                                    early ? early : weights(probabilities)});
-    return branch;
-  };
-  scf::IfOp branch = branchOn(isOutgrown(sums, running.sum, running.max));
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    // Threads need no others for the maxima of their parts of a row.
-    bool isInParts = sizes.getSums() != sizes.getRows();
-    Value largest = math.reduce(
-        Reduction::Max, scores,
-        isInParts ? math.fill(sizes.getSums(), -kInfinity) : running.max);
-    scf::IfOp inner = branchOn(isDominated(largest, sums, running.max));
-    scf::YieldOp::create(builder, loc, inner.getResults());
-    builder.setInsertionPointToStart(inner.thenBlock());
-    Value max =
-        isInParts ? math.reduce(Reduction::Max, largest, running.max) : largest;
-    Value subtracted = this->subtracted(max);
-    Value alpha = shrinkage(running.max, subtracted);
-    auto [again, all] =
-        emitAgain(scores, running, subtracted, alpha,
-                  isAlternating ? Value() : probabilities, sums);
-    scf::YieldOp::create(
-        builder, loc,
-        ValueRange{scaled(running.acc, alpha), max, all, weights(again)});
-  }
-  left = branch.getResult(3);
-  return {branch.getResult(0), branch.getResult(1), branch.getResult(2)};
+/// Tests the step's sums, and starts again under two branches: the accumulator
+/// has one of its own, so that the product which it comes from is waited for
+/// behind the softmax. (Under a mask ptxas puts the wait in front of the
+/// softmax all the same.)
+RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
+                                         RunningValues running, Value &left) {
+  FragmentType sumType = sizes.getSums();
+  double terms =
+      double(sizes.keys) / (sumType.getRank() == 1 ? 1 : kSumColumns);
+  Value stepSums =
+      math.reduce(Reduction::Add, probabilities, math.fill(sumType, -0.0));
+  Value sums = added(running.sum, stepSums);
+  Value restarts =
+      mustRestart(running.max, exceeds(stepSums, std::max(kMostGrowth, terms)));
+  auto step = scf::IfOp::create(builder, loc,
+                                TypeRange{probabilities.getType(), sumType,
+                                          sizes.getRows(), sizes.getRows()},
+                                restarts, /*withElseRegion=*/true);
+  // Next to the first branch the second one would be merged with it.
+  left = weights(step.getResult(0));
+  auto acc = scf::IfOp::create(builder, loc, TypeRange{running.acc.getType()},
+                               restarts, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(step.elseBlock());
+  scf::YieldOp::create(builder, loc,
+                       ValueRange{probabilities, sums, running.max,
+                                  math.fill(sizes.getRows(), 1.0)});
+  builder.setInsertionPointToStart(step.thenBlock());
+  Value max = math.reduce(Reduction::Max, scores, running.max);
+  Value subtracted = this->subtracted(max);
+  Value alpha = shrinkage(running.max, subtracted);
+  Value again = exactExponentials(scores, subtracted);
+  Value all = math.reduce(Reduction::Add, again, scaled(running.sum, alpha));
+  scf::YieldOp::create(builder, loc, ValueRange{again, all, max, alpha});
+  builder.setInsertionPointToStart(acc.thenBlock());
+  scf::YieldOp::create(builder, loc, scaled(running.acc, step.getResult(3)));
+  builder.setInsertionPointToStart(acc.elseBlock());
+  scf::YieldOp::create(builder, loc, running.acc);
+  return {acc.getResult(0), step.getResult(2), step.getResult(1)};
 }
 
 RunningValues StepEmitter::emit(Value query, RunningValues running) {

@@ -103,8 +103,8 @@ RunningValues emitOnlineStep(mlir::OpBuilder &builder, const TileSizes &sizes,
                              RunningValues running);
 
 /// Returns the output `acc / sum` in elements of `type`; zeros in rows without
-/// a key. The sum is 0 in these rows only: in others it is at least 1, a
-/// maximum's exponential, or NaN. `init`, null or the score of one more key for
+/// a key. The sum is 0 in these rows only: in others it is at least the
+/// exponential of a maximum, 1 or a quarter (`kHeadroom`), or NaN. `init`, null or the score of one more key for
 /// each row, whose value is 0, adds to the sum.
 mlir::Value emitOutput(mlir::OpBuilder &builder, mlir::Location loc,
                        const TileSizes &sizes, RunningValues running,

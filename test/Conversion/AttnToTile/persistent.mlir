@@ -31,7 +31,8 @@ func.func @causal(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 // CHECK:         %[[SUM:.*]] = tile.reduce add
 // CHECK:         %[[LEFT:.*]] = tile.map ins(
 // CHECK:           arith.truncf
-// CHECK:         %[[TEST:.*]] = tile.any
+// CHECK:         %[[LARGE:.*]] = tile.any_large %[[LEFT]] : !tile.fragment<64x32xf16>
+// CHECK:         %[[TEST:.*]] = arith.ori %{{.*}}, %[[LARGE]]
 // CHECK:         scf.if %[[TEST]]
 // CHECK:           arith.truncf
 // CHECK:         } else {
@@ -44,11 +45,13 @@ func.func @alternating(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 
 // CHECK-LABEL: func @overlapped
 // CHECK:       tile.launch kernel "attention" grid({{.*}}) warps 4 stages 2{{ }}
-// CHECK:         %[[TEST:.*]] = tile.any
+// CHECK:         %[[TEST:.*]] = arith.ori
 // CHECK:         scf.if %[[TEST]]
+// CHECK-NOT:       arith.truncf
+// CHECK:         }
+// CHECK-NEXT:    tile.map
 // CHECK:           arith.truncf
-// CHECK:         } else {
-// CHECK:           arith.truncf
+// CHECK:         scf.if %[[TEST]]
 func.func @overlapped(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale>}
     : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>

@@ -50,6 +50,45 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // The highest bits of exponents: of a thread's elements together, two of 16 bits
+  // at a time, and then of the warp.
+  // CHECK-LABEL: gpu.func @large
+  // CHECK-DAG:     %[[BIT:.*]] = arith.constant 1073741824 : i32
+  // CHECK-DAG:     %[[BITS:.*]] = arith.constant 1073758208 : i32
+  // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : i32
+  // CHECK:         %[[X:.*]] = llvm.bitcast %{{.*}} : f32 to i32
+  // CHECK:         %[[ALL:.*]] = arith.andi %{{.*}}, %[[BIT]]
+  // CHECK:         %[[TEST:.*]] = arith.cmpi ne, %[[ALL]], %[[ZERO]]
+  // CHECK:         nvvm.vote.sync any %{{.*}}, %[[TEST]]
+  // CHECK:         %[[P0:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+  // CHECK:         %[[P1:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+  // CHECK:         %[[OR:.*]] = arith.ori %[[P0]], %[[P1]]
+  // CHECK:         %[[ALL:.*]] = arith.andi %[[OR]], %[[BITS]]
+  // CHECK:         %[[TEST:.*]] = arith.cmpi ne, %[[ALL]], %[[ZERO]]
+  // CHECK:         nvvm.vote.sync any %{{.*}}, %[[TEST]]
+  gpu.func @large(%x: memref<16xf32>, %y: memref<16x8xbf16, strided<[8, 1]>>, %o: memref<2xi1>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %f = tile.fill %zero : !tile.fragment<16xf32, #row>
+    %a = tile.map ins(%f : !tile.fragment<16xf32, #row>) {
+    ^bb0(%e: f32, %i: index):
+      %0 = memref.load %x[%i] : memref<16xf32>
+      tile.yield %0 : f32
+    } -> !tile.fragment<16xf32, #row>
+    %wide = tile.any_large %a : !tile.fragment<16xf32, #row>
+    memref.store %wide, %o[%c0] : memref<2xi1>
+    %g = tile.fill %zero : !tile.fragment<16x8xf32, #acc>
+    %b = tile.map ins(%g : !tile.fragment<16x8xf32, #acc>) {
+    ^bb0(%e: f32, %i: index, %j: index):
+      %0 = memref.load %y[%i, %j] : memref<16x8xbf16, strided<[8, 1]>>
+      tile.yield %0 : bf16
+    } -> !tile.fragment<16x8xbf16, #acc>
+    %narrow = tile.any_large %b : !tile.fragment<16x8xbf16, #acc>
+    memref.store %narrow, %o[%c1] : memref<2xi1>
+    gpu.return
+  }
+
   // Whether some are true is a matter of a warp. A sum that is written as a
   // multiply-add has nothing contracted into it.
   // CHECK-LABEL: gpu.func @warp

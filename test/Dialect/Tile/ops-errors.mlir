@@ -458,6 +458,14 @@ func.func @any_element(%a: !tile.fragment<8xi32>) {
 
 // -----
 
+func.func @any_large_element(%a: !tile.fragment<8xi32>) {
+  // expected-error@+1 {{expected a fragment of floats, got '!tile.fragment<8xi32>'}}
+  %r = tile.any_large %a : !tile.fragment<8xi32>
+  return
+}
+
+// -----
+
 func.func @diagonals_rank(%a: !tile.fragment<8xf32>) {
   // expected-error@+1 {{expected a fragment of rank 2 of floats, got '!tile.fragment<8xf32>'}}
   %r = tile.sum_diagonals %a : !tile.fragment<8xf32>

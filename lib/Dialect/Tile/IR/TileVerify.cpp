@@ -561,6 +561,13 @@ LogicalResult AnyOp::verify() {
   return success();
 }
 
+LogicalResult AnyLargeOp::verify() {
+  if (!isa<FloatType>(getInput().getType().getElementType()))
+    return emitOpError("expected a fragment of floats, got ")
+           << getInput().getType();
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   FragmentType input = getInput().getType(), result = getResult().getType();
   if (input.getRank() != 2 || getDim() < 0 || getDim() > 1)

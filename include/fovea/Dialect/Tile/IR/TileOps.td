@@ -643,6 +643,24 @@ def AnyOp : Tile_Op<"any", [Pure]> {
   let hasVerifier = 1;
 }
 
+def AnyLargeOp : Tile_Op<"any_large", [Pure]> {
+  let summary = "Whether an element of a fragment is 2 or more, or no number";
+  let description = [{
+    True if the magnitude of an element is at least 2, infinite, or NaN: if its
+    exponent has its highest bit. So threads combine the bits of all elements,
+    two of 16 bits at a time, and test them once. Chooses like `tile.any`, each
+    warp for itself.
+
+    ```mlir
+    %large = tile.any_large %p : !tile.fragment<128x64xbf16>
+    ```
+  }];
+  let arguments = (ins Tile_AnyFragment:$input);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
