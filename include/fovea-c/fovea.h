@@ -116,7 +116,9 @@ typedef struct fovea_options {
       two are as exact as those of f32. Otherwise those of bf16 use it, with a
       relative error of 2^-11, and a host's powers, where weights are rounded
      for products of 16-bit pairs, have one of 2^-13 for results in bf16 and of
-     2^-18 for f16, but not for a log-sum-exp in f32. */
+     2^-18 for f16, but not for a log-sum-exp in f32; and tensor cores may
+     multiply f32 as three parts in bf16, which keeps numbers below 2^-110 to
+     2^-134 only. */
   int exact_functions;
 } fovea_options;
 

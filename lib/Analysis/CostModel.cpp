@@ -442,7 +442,10 @@ LogicalResult CostEstimator::visitAttention(AttentionOp op) {
       scores *
           (double(passes) * perScore + 4.0 + 2.0 * double(shape.valueDim)) +
       (passes == 1 ? keyTiles * (outputs + 3.0 * rows) : 0.0) + outputs;
-  if (int64_t unitProducts = countUnitProducts(shape, target)) {
+  constexpr int64_t kPartProducts = 6;
+  int64_t unitProducts =
+      schedule.getParts() ? kPartProducts : countUnitProducts(shape, target);
+  if (unitProducts) {
     kernel.matrixFlops =
         scores * 2.0 *
         (double(passes) * double(shape.headDim) + double(shape.valueDim));

@@ -71,21 +71,27 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   valueDim = llvm::alignTo(valueDim, kFeatures);
 
   GpuFootprint footprint = getThreads(schedule, target);
+  // Parts have 16 bits each.
+  int64_t parts = schedule.getParts();
+  if (parts)
+    bytes = 2;
+  int64_t copies = parts ? parts : 1;
   // A group with more rows than an instruction takes would wait for itself.
   footprint.usesWgmma =
       bytes == 2 && queries == 16 * schedule.getWarps() &&
       WarpGrid{schedule.getWarps(), 1}.canUseWgmma(target.getGpuArch(), keys,
                                                    /*panel=*/0);
   auto getTiles = [&](int64_t stages, int64_t bytes) {
-    return stages * (passes * getSharedBytes(keys, headDim, bytes) +
-                     getSharedBytes(keys, valueDim, bytes));
+    return copies * stages *
+           (passes * getSharedBytes(keys, headDim, bytes) +
+            getSharedBytes(keys, valueDim, bytes));
   };
   int64_t tiles = getTiles(schedule.getStages(), bytes);
   if (schedule.getWiden())
     tiles = getTiles(schedule.getStages(), /*bytes=*/1) +
             getTiles(std::min(schedule.getStages(), kWidenedSlots), bytes);
-  footprint.sharedBytes =
-      getSharedBytes(queries, headDim, bytes) + tiles + kSharedAlignment;
+  footprint.sharedBytes = copies * getSharedBytes(queries, headDim, bytes) +
+                          tiles + kSharedAlignment;
   bool hasCaptures = captureBytes && schedule.getCaptures() == Captures::Tiled;
   if (hasCaptures)
     footprint.sharedBytes += std::min(schedule.getStages(), kCaptureStages) *
@@ -107,7 +113,11 @@ GpuFootprint fovea::getGpuFootprint(ScheduleAttr schedule,
   // of the step before are needed until their product is complete.
   bool isOverlapped =
       footprint.usesWgmma && schedule.getProducts() == Products::Overlapped;
-  int64_t probabilities = bytes == 2 ? scores / 2 * (isOverlapped ? 2 : 1) : 0;
+  int64_t probabilities =
+      bytes == 2 ? copies * scores / 2 * (isOverlapped ? 2 : 1) : 0;
+  // Products of parts have an accumulator of their own.
+  if (parts)
+    output *= 2;
   footprint.registers =
       llvm::divideCeil(scores + output + probabilities, threads) +
       kOtherRegisters + (hasCaptures ? kTileReadRegisters : 0);

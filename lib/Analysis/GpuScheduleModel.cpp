@@ -13,6 +13,7 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -163,6 +164,22 @@ static double countKeyTiles(const AttentionShape &shape, ScheduleAttr schedule,
                   all);
 }
 
+/// Returns the seconds of the kernels in front that compute parts of operands:
+/// they read f32, and write all parts.
+static double predictSplit(const AttentionShape &shape,
+                           machine::TargetAttr target, int64_t parts) {
+  // Seconds to start such a kernel, and to end it.
+  constexpr double kLaunchLatency = 3e-6;
+  constexpr double kOperands = 3;
+  double rows = double(shape.batch * shape.heads * shape.queries);
+  double keys = double(shape.batch * shape.kvHeads * shape.keys);
+  double elements = rows * double(shape.headDim) +
+                    keys * double(shape.headDim + shape.valueDim);
+  return kOperands * kLaunchLatency +
+         elements * double(shape.elementBytes + 2 * parts) /
+             (double(target.getBandwidth()) * 1e6);
+}
+
 double fovea::predictGpuSeconds(const AttentionShape &shape,
                                 machine::TargetAttr target,
                                 ScheduleAttr schedule) {
@@ -199,6 +216,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kPersistent[] = {1.0, 1.0, 1.05, 1.02};
   // Instructions to widen a number: conversions of pairs, reads and writes.
   constexpr double kWidenOps = 2.25;
+  // Products of parts, and instructions to split a probability.
+  constexpr double kPartProducts = 6, kSplitOps = 9;
   // The share of the peak rate that products by FMA, and by tensor cores,
   // reach.
   constexpr double kFmaEfficiency = 0.5, kMatrixEfficiency = 0.9;
@@ -216,7 +235,10 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   double lanes = double(target.getPeak()) * perCore / 2;
 
   double products = 2 * queries * keys * features;
-  if (shape.elementBytes == 2) {
+  bool hasParts = schedule.getParts();
+  if (hasParts)
+    products *= kPartProducts;
+  if (shape.elementBytes == 2 || hasParts) {
     double rate = double(target.getMatrixPeak()) * perCore * kMatrixEfficiency;
     // Tensor cores that have WGMMA reach half of their rate with mma.sync.
     if (!footprint.usesWgmma && target.getGpuArch().hasWarpGroups)
@@ -240,11 +262,16 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
         std::max(products, double(schedule.getWarps()) * keys * features *
                                double(shape.elementBytes) / lanes);
   double region = queries * keys * shape.scoreOps / lanes;
-  double softmax = queries * keys * model.softmaxOps / lanes + region;
+  double softmaxOps = model.softmaxOps + (hasParts ? kSplitOps : 0);
+  double softmax = queries * keys * softmaxOps / lanes + region;
   double rescale = isStale ? 0 : queries * double(shape.valueDim) / lanes;
+  if (hasParts)
+    rescale += queries * double(shape.valueDim) / lanes;
 
   // What scores read comes from main memory, through the L2 cache.
   double storedBytes = schedule.getWiden() ? 1 : double(shape.elementBytes);
+  if (hasParts)
+    storedBytes = 2 * double(schedule.getParts());
   double captures = queries * keys * double(shape.captureBytes);
   double copies = keys * features * storedBytes + captures;
   copies = std::max(copies / kNearSpeedup, captures) *
@@ -290,6 +317,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   else
     latency += isStale ? kStaleBlockLatency[groups - 1] : kBlockLatency;
   double seconds = waves * (double(resident) * steps * step + latency);
+  if (hasParts)
+    seconds += predictSplit(shape, target, schedule.getParts());
   if (parts == 1)
     return seconds;
   double rows = double(shape.batch * shape.heads * shape.queries);
@@ -303,7 +332,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
 /// the probabilities (in registers) with the values, where these are scalar
 /// instructions.
 static int64_t getUnrolled(ScheduleAttr schedule, const AttentionShape &shape) {
-  if (shape.elementBytes == 2)
+  if (shape.elementBytes == 2 || schedule.getParts())
     return 0;
   return schedule.getQueryTile() * schedule.getKeyTile() * shape.valueDim /
          (schedule.getWarps() * 32);
@@ -411,6 +440,39 @@ static RegionNeeds getRegionNeeds(AttentionOp op,
           usesKeyPositions(op)};
 }
 
+/// Returns true if a tensor is gathered: its rows are few of those that a
+/// kernel in front would split.
+static bool isGathered(Value tensor) {
+  while (Operation *op = tensor.getDefiningOp()) {
+    if (isa<linalg::LinalgOp>(op))
+      return op->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+    if (!isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+             tensor::ExtractSliceOp>(op))
+      return false;
+    tensor = op->getOperand(0);
+  }
+  return false;
+}
+
+/// Returns the numbers of parts that operands may have: none, or three. Fewer
+/// queries than a warp group has read each key once, and splitting it takes
+/// longer than that.
+static SmallVector<int64_t> getPartCounts(AttentionOp op,
+                                          const AttentionShape &shape,
+                                          machine::TargetAttr target,
+                                          int64_t passes) {
+  constexpr int64_t kFewestQueries = 64;
+  SmallVector<int64_t> counts = {0};
+  if (shape.queries >= kFewestQueries && target.getGpuArch().hasBulkCopies &&
+      target.getGpuArch().hasWarpGroups && passes == 1 &&
+      getProductType(op).isF32() &&
+      llvm::none_of(ArrayRef<Value>{op.getQuery(), op.getKey(), op.getValue()},
+                    isGathered))
+    counts.push_back(3);
+  return counts;
+}
+
 /// Returns the schedule with persistent blocks, if they may pay off; else null.
 /// Blocks of few warps share a multiprocessor, and so do not wait for their
 /// copies; tiles of sequences whose lengths a tensor has are dealt when blocks
@@ -425,7 +487,8 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   bool isMeasured =
       schedule.getMaximum() == Maximum::Stale ||
       (footprint.usesWgmma && !op.getDropout() && needs.isGrowing);
-  if (!isMeasured || schedule.getWarps() < kFewestWarps ||
+  if (!isMeasured || schedule.getParts() ||
+      schedule.getWarps() < kFewestWarps ||
       schedule.getKeyTile() < kFewestKeys || needs.scoresRead ||
       needs.hasLengths)
     return {};
@@ -479,7 +542,8 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
 
 SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
                                                     machine::TargetAttr target,
-                                                    int64_t passes) {
+                                                    int64_t passes,
+                                                    bool exactProducts) {
   bool hasRoles = target.getGpuArch().hasBulkCopies;
   SmallVector<tensor::ExtractOp> tiles;
   if (hasRoles)
@@ -511,7 +575,12 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
   SmallVector<int64_t> warpCounts{8, 4};
   if (hasRoles)
     warpCounts = {kMostWarps, 12, 8, 4};
-  for (int64_t warps : warpCounts)
+  SmallVector<std::pair<int64_t, int64_t>> groups;
+  for (int64_t parts : exactProducts ? SmallVector<int64_t>{0}
+                                     : getPartCounts(op, shape, target, passes))
+    for (int64_t warps : warpCounts)
+      groups.emplace_back(warps, parts);
+  for (auto [warps, parts] : groups)
     for (int64_t rows : {16, 32})
       for (int64_t keyTile : {128, 112, 96, 80, 64, 48, 32, 16})
         // Without roles, products of wide elements take far longer than a
@@ -526,13 +595,13 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
               Maximum::Exact, Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,
               tiles.empty() ? Captures::Gathered : Captures::Tiled,
-              /*split=*/1, widen);
+              /*split=*/1, widen, parts);
           GpuFootprint footprint = getGpuFootprint(
               candidate, target, shape.elementBytes, shape.headDim,
               shape.valueDim, passes, shape.captureBytes);
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
-          bool isStale = footprint.usesWgmma && passes == 1 &&
+          bool isStale = footprint.usesWgmma && !parts && passes == 1 &&
                          !op.getDropout() && !needs.isGrowing &&
                          (isAlternating || !isNarrowMasked);
           if (isStale)
@@ -552,7 +621,9 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
           if (rows > 16)
             footprint.registers += kOperandRegisters * shape.elementBytes / 2;
           StringRef objection;
-          if (!footprint.fits(target))
+          if (parts && !footprint.usesWgmma)
+            objection = "has parts without WGMMA";
+          else if (!footprint.fits(target))
             objection = "does not fit";
           else if (isCrowded)
             objection = "has a third group of warps without WGMMA";

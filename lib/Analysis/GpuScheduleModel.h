@@ -63,7 +63,8 @@ double predictGpuSeconds(const AttentionShape &shape,
 /// least predicted time first.
 llvm::SmallVector<ScheduleChoice> listGpuSchedules(attn::AttentionOp op,
                                                    machine::TargetAttr target,
-                                                   int64_t passes);
+                                                   int64_t passes,
+                                                   bool exactProducts);
 llvm::SmallVector<ScheduleChoice> listGpuSchedules(attn::AttentionBackwardOp op,
                                                    machine::TargetAttr target);
 

@@ -369,11 +369,12 @@ static ScheduleAttr splitForCores(ScheduleAttr schedule,
 
 SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
                                                  machine::TargetAttr target,
-                                                 int64_t passes) {
+                                                 int64_t passes,
+                                                 bool exactProducts) {
   if (getUnfitReason(op, target))
     return {};
   if (target.isGpu())
-    return listGpuSchedules(op, target, passes);
+    return listGpuSchedules(op, target, passes, exactProducts);
   AttentionShape shape = AttentionShape::get(op);
   WorkOrder order = getWorkOrder(op.getMask());
   int64_t lanes = target.getVectorBytes() / shape.accumulationBytes;
@@ -409,8 +410,9 @@ SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
 }
 
 ScheduleAttr fovea::selectSchedule(AttentionOp op, machine::TargetAttr target,
-                                   int64_t passes) {
-  SmallVector<ScheduleChoice> choices = listSchedules(op, target, passes);
+                                   int64_t passes, bool exactProducts) {
+  SmallVector<ScheduleChoice> choices =
+      listSchedules(op, target, passes, exactProducts);
   return choices.empty() ? ScheduleAttr() : choices.front().schedule;
 }
 

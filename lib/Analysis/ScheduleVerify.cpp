@@ -52,12 +52,23 @@ static LogicalResult verifyGpuSchedule(Operation *op, ScheduleAttr schedule,
     return op->emitOpError()
            << "has a schedule without warps and stages, which \""
            << target.getName() << "\" needs";
+  if (schedule.getParts() && !element.isF32())
+    return op->emitOpError() << "has a schedule with parts, which operands of "
+                                "f32 have, but these are "
+                             << element;
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   GpuFootprint footprint =
       isa<AttentionBackwardOp>(op)
           ? getBackwardGpuFootprint(schedule, target, bytes, headDim, valueDim)
           : getGpuFootprint(schedule, target, bytes, headDim, valueDim,
                             /*passes=*/1, getTileReadBytes(score));
+  if (schedule.getParts() && !footprint.usesWgmma)
+    return op->emitOpError()
+           << "has a schedule with parts, which are multiplied by WGMMA: "
+              "expects a target that has it, and 16 queries for each warp of "
+              "groups of 4, but has "
+           << schedule.getQueryTile() << " queries for " << schedule.getWarps()
+           << " warps on \"" << target.getName() << "\"";
   if (footprint.fits(target))
     return success();
   InFlightDiagnostic error =

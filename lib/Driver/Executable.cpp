@@ -29,9 +29,12 @@ static bool isUsableInPlace(const TensorView &view) {
 static void copyElements(const TensorView &view, size_t dim, char *element,
                          char *&packed, bool isBack) {
   int64_t size = getSize(view.type);
-  if (dim == view.shape.size()) {
-    std::memcpy(isBack ? element : packed, isBack ? packed : element, size);
-    packed += size;
+  // A row whose elements are neighbours is copied at once.
+  bool isRow = dim + 1 == view.shape.size() && view.strides[dim] == 1;
+  if (dim == view.shape.size() || isRow) {
+    int64_t bytes = isRow ? view.shape[dim] * size : size;
+    std::memcpy(isBack ? element : packed, isBack ? packed : element, bytes);
+    packed += bytes;
     return;
   }
   for (int64_t i = 0; i < view.shape[dim]; ++i)

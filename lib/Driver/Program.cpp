@@ -753,7 +753,8 @@ Program::listSchedules(const CompileOptions &options) const {
     for (const ScheduleChoice &choice :
          backward ? fovea::listSchedules(backward, target)
                   : fovea::listSchedules(mlir::cast<attn::AttentionOp>(op),
-                                         target, getPasses(options.strategy))) {
+                                         target, getPasses(options.strategy),
+                                         options.exactFunctions)) {
       auto &[schedule, seconds] = attention.choices.emplace_back();
       llvm::raw_string_ostream stream(schedule);
       mlir::Attribute(choice.schedule).print(stream);

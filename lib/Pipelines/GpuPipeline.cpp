@@ -47,6 +47,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   // loop.
   manager.addPass(createAttnToTile());
   addCleanup(manager);
+  manager.addPass(tile::createTileSplitProducts());
   manager.addPass(tile::createTileFormBoxes());
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
@@ -129,6 +130,7 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
     attn::AttnSelectScheduleOptions schedules;
     schedules.passes = getPasses(options.strategy);
     schedules.deterministic = options.deterministic;
+    schedules.exactProducts = options.exactFunctions;
     if (options.selectsSchedules)
       manager.addPass(attn::createAttnSelectSchedule(schedules));
   }

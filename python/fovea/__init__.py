@@ -123,7 +123,9 @@ def compile(text, target="host", *, entry=None, strategy="fused",
         powers of two are as exact as those of f32. Otherwise scores of bf16 use
         it, with a relative error of 2^-11, and a host's powers, where weights are
         rounded for products of 16-bit pairs, have one of 2^-13 for results in bf16
-        and of 2^-18 for f16, but not for a log-sum-exp in f32.
+        and of 2^-18 for f16, but not for a log-sum-exp in f32; and tensor cores may
+        multiply f32 as three parts in bf16, with errors below those of f32, which
+        keeps numbers below 2^-110 to 2^-134 only.
     """
     module = _compile(text, target, strategy, arch, cpu, opt_level,
                       deterministic, check_bounds, exact_functions)

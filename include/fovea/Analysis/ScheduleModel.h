@@ -118,10 +118,12 @@ struct ScheduleChoice {
 
 /// Returns the schedules whose tile fits the target, those with the least
 /// predicted time first: a host's near memory; a GPU's registers and shared
-/// memory, with keys for each of `passes` passes. Empty if no tile fits.
+/// memory, with keys for each of `passes` passes. Empty if no tile fits. With
+/// `exactProducts` no operand of f32 is split into parts.
 llvm::SmallVector<ScheduleChoice> listSchedules(attn::AttentionOp op,
                                                 machine::TargetAttr target,
-                                                int64_t passes = 1);
+                                                int64_t passes = 1,
+                                                bool exactProducts = false);
 /// Returns the same for the gradients of attention, without `gradients`.
 llvm::SmallVector<ScheduleChoice> listSchedules(attn::AttentionBackwardOp op,
                                                 machine::TargetAttr target);
@@ -129,7 +131,8 @@ llvm::SmallVector<ScheduleChoice> listSchedules(attn::AttentionBackwardOp op,
 /// Returns the first of these schedules; null if there is none.
 attn::ScheduleAttr selectSchedule(attn::AttentionOp op,
                                   machine::TargetAttr target,
-                                  int64_t passes = 1);
+                                  int64_t passes = 1,
+                                  bool exactProducts = false);
 attn::ScheduleAttr selectSchedule(attn::AttentionBackwardOp op,
                                   machine::TargetAttr target);
 

@@ -85,8 +85,8 @@ struct CompileOptions {
   /// host's results always have the same bits.
   bool deterministic = false;
   /// True if score regions never use a GPU's approximate functions
-  /// (`attn-approximate`), and a host's powers of two for 16-bit types are
-  /// those for f32.
+  /// (`attn-approximate`), tensor cores never multiply parts of f32, and a
+  /// host's powers of two for 16-bit types are those for f32.
   bool exactFunctions = false;
   /// The schedules of the module's attentions that have none, in their order,
   /// as text; the model's where one is empty, or all if the list is. Without a

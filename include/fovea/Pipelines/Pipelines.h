@@ -105,7 +105,8 @@ struct GpuOptions {
   /// True if the order of all sums is fixed: results have the same bits in
   /// every run.
   bool deterministic = false;
-  /// True if score regions never use the machine's approximate functions.
+  /// True if score regions never use the machine's approximate functions, and
+  /// tensor cores never multiply parts of f32.
   bool exactFunctions = false;
   /// False at level `Fused` to leave attention without its schedule.
   bool selectsSchedules = true;

@@ -295,6 +295,8 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
                              ? ItemOrder::Snaked
                              : ItemOrder::Linear);
   launch.setAlternating(schedule.getProducts() == Products::Alternating);
+  if (schedule.getParts())
+    launch.setParts(schedule.getParts());
 
   launch.createProgram(rewriter);
   for (OpOperand &operand : launch.getInputsMutable())

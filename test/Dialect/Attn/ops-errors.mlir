@@ -261,7 +261,7 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'parts' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----
@@ -879,6 +879,26 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
 
 // expected-error@+1 {{widen must be 0 without warps that compute, but is 4}}
 #wideners_alone = #attn.schedule<tile = 64x64, order = linear, widen = 4>
+
+// -----
+
+// expected-error@+1 {{parts must be 3, or 0, but are 2}}
+#two_parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, parts = 2>
+
+// -----
+
+// expected-error@+1 {{parts must be 0 in a schedule of gradients, but are 3}}
+#gradients_in_parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, parts = 3, gradients = <parallel = [key]>>
+
+// -----
+
+// expected-error@+1 {{parts must be 0 without warps that compute, but are 3}}
+#parts_alone = #attn.schedule<tile = 64x64, order = linear, parts = 3>
+
+// -----
+
+// expected-error@+1 {{parts must be 0 where bytes are widened, but are 3}}
+#widened_parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, widen = 4, parts = 3>
 
 // -----
 

@@ -293,3 +293,63 @@ module attributes {machine.target = #sm90} {
     return %o : tensor<2x2x4x256xf16>
   }
 }
+
+// -----
+
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {machine.target = #sm90} {
+  func.func @parts_of_bf16(%q: tensor<1x2x64x64xbf16>) -> tensor<1x2x64x64xbf16> {
+    // expected-error@+1 {{has a schedule with parts, which operands of f32 have, but these are 'bf16'}}
+    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, parts = 3>}
+      : tensor<1x2x64x64xbf16>, tensor<1x2x64x64xbf16>, tensor<1x2x64x64xbf16> -> tensor<1x2x64x64xbf16>
+    return %o : tensor<1x2x64x64xbf16>
+  }
+}
+
+// -----
+
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {machine.target = #sm90} {
+  func.func @parts_of_tall_warps(%q: tensor<1x2x64x64xf32>) -> tensor<1x2x64x64xf32> {
+    // expected-error@+1 {{has a schedule with parts, which are multiplied by WGMMA: expects a target that has it, and 16 queries for each warp of groups of 4, but has 128 queries for 4 warps on "sm_90a"}}
+    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 4, stages = 2, parts = 3>}
+      : tensor<1x2x64x64xf32>, tensor<1x2x64x64xf32>, tensor<1x2x64x64xf32> -> tensor<1x2x64x64xf32>
+    return %o : tensor<1x2x64x64xf32>
+  }
+}
+
+// -----
+
+#sm80 = #machine.target<"sm_80", arch = "ampere", cores = 108, vector_bytes = 128, vector_registers = 2048, fast_memory = 166912, near_memory = 41943040, bandwidth = 1800000, peak = 19500, shared_memory = 167936, matrix_peak = 312000>
+module attributes {machine.target = #sm80} {
+  func.func @parts_on_ampere(%q: tensor<1x2x64x64xf32>) -> tensor<1x2x64x64xf32> {
+    // expected-error@+1 {{has a schedule with parts, which are multiplied by WGMMA: expects a target that has it, and 16 queries for each warp of groups of 4, but has 64 queries for 4 warps on "sm_80"}}
+    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, parts = 3>}
+      : tensor<1x2x64x64xf32>, tensor<1x2x64x64xf32>, tensor<1x2x64x64xf32> -> tensor<1x2x64x64xf32>
+    return %o : tensor<1x2x64x64xf32>
+  }
+}
+
+// -----
+
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {machine.target = #sm90} {
+  func.func @parts_shared(%q: tensor<1x2x64x128xf32>) -> tensor<1x2x64x128xf32> {
+    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 128x64 by 8 warps in 2 stages needs 295936 bytes of shared memory, but a block on "sm_90a" has 232448}}
+    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2, parts = 3>}
+      : tensor<1x2x64x128xf32>, tensor<1x2x64x128xf32>, tensor<1x2x64x128xf32> -> tensor<1x2x64x128xf32>
+    return %o : tensor<1x2x64x128xf32>
+  }
+}
+
+// -----
+
+#sm90 = #machine.target<"sm_90a", arch = "hopper", cores = 132, vector_bytes = 128, vector_registers = 2048, fast_memory = 232448, near_memory = 52428800, bandwidth = 4290000, peak = 66900, shared_memory = 233472, matrix_peak = 989000>
+module attributes {machine.target = #sm90} {
+  func.func @parts_registers(%q: tensor<1x2x64x256xf32>) -> tensor<1x2x64x256xf32> {
+    // expected-error@+1 {{has a schedule that does not fit the target: a tile of 64x16 by 4 warps in 1 stages needs 313 registers a thread, but there are 240}}
+    %o = attn.attention %q, %q, %q scale(1.0) {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 1, parts = 3>}
+      : tensor<1x2x64x256xf32>, tensor<1x2x64x256xf32>, tensor<1x2x64x256xf32> -> tensor<1x2x64x256xf32>
+    return %o : tensor<1x2x64x256xf32>
+  }
+}

@@ -54,6 +54,9 @@ def graph(dtype, region, mask, scale, schedule):
     %keep = arith.cmpi sge, %i, %j : index
     attn.yield %keep : i1
   }}"""
+    # Only f32 has parts.
+    if schedule and dtype != "f32":
+        schedule = schedule.replace(", parts = 3", "")
     if schedule:
         text += f" {{schedule = #attn.schedule<{schedule}>}}"
     return text + f" : {q}, {k}, {k} -> {q}\n return %o : {q}\n}}\n"

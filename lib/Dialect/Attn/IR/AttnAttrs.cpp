@@ -118,13 +118,13 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 static ParseResult parseParts(AsmParser &parser, int64_t &warps,
                               int64_t &stages, Maximum &maximum, Blocks &blocks,
                               Products &products, Captures &captures,
-                              int64_t &split, int64_t &widen,
+                              int64_t &split, int64_t &widen, int64_t &parts,
                               GradientsAttr &gradients) {
   split = 1;
   return parseOptional(
       parser,
       {"warps", "stages", "maximum", "blocks", "products", "captures", "split",
-       "widen", "gradients"},
+       "widen", "parts", "gradients"},
       [&](StringRef name) {
         if (name == "warps")
           return parseField(parser, warps);
@@ -143,6 +143,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
           return parseField(parser, split);
         if (name == "widen")
           return parseField(parser, widen);
+        if (name == "parts")
+          return parseField(parser, parts);
         return parseField(parser, gradients);
       });
 }
@@ -150,7 +152,7 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
                        Maximum maximum, Blocks blocks, Products products,
                        Captures captures, int64_t split, int64_t widen,
-                       GradientsAttr gradients) {
+                       int64_t parts, GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
@@ -165,6 +167,8 @@ static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
     printer << ", split = " << split;
   if (widen)
     printer << ", widen = " << widen;
+  if (parts)
+    printer << ", parts = " << parts;
   if (gradients) {
     printer << ", gradients = ";
     printer.printStrippedAttrOrType(gradients);
@@ -207,17 +211,15 @@ ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
              changes.blocks.value_or(getBlocks()), getProducts(),
              changes.captures.value_or(getCaptures()),
              changes.split.value_or(getSplit()),
-             changes.widen.value_or(getWiden()),
+             changes.widen.value_or(getWiden()), getParts(),
              changes.gradients ? changes.gradients : getGradients());
 }
 
-LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   int64_t queryTile, int64_t keyTile,
-                                   WorkOrder order, int64_t warps,
-                                   int64_t stages, Maximum maximum,
-                                   Blocks blocks, Products /*products*/,
-                                   Captures captures, int64_t split,
-                                   int64_t widen, GradientsAttr gradients) {
+LogicalResult ScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, int64_t queryTile,
+    int64_t keyTile, WorkOrder order, int64_t warps, int64_t stages,
+    Maximum maximum, Blocks blocks, Products /*products*/, Captures captures,
+    int64_t split, int64_t widen, int64_t parts, GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
@@ -246,6 +248,17 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (widen && warps == 0)
     return emitError() << "widen must be 0 without warps that compute, but is "
                        << widen;
+  if (parts != 0 && parts != 3)
+    return emitError() << "parts must be 3, or 0, but are " << parts;
+  if (parts && gradients)
+    return emitError() << "parts must be 0 in a schedule of gradients, but are "
+                       << parts;
+  if (parts && warps == 0)
+    return emitError() << "parts must be 0 without warps that compute, but are "
+                       << parts;
+  if (parts && widen)
+    return emitError() << "parts must be 0 where bytes are widened, but are "
+                       << parts;
   if (warps == 0 && stages == 0)
     return success();
   if (warps < 1 || warps > 32)

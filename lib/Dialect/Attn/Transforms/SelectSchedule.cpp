@@ -91,7 +91,7 @@ private:
   }
 
   ScheduleAttr choose(AttentionOp op, machine::TargetAttr target) {
-    return selectSchedule(op, target, passes);
+    return selectSchedule(op, target, passes, exactProducts);
   }
   ScheduleAttr choose(AttentionBackwardOp op, machine::TargetAttr target) {
     return selectSchedule(op, target);
@@ -164,7 +164,8 @@ private:
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
         chosen.getBlocks(), chosen.getProducts(), chosen.getCaptures(),
-        chosen.getSplit(), chosen.getWiden(), chosen.getGradients());
+        chosen.getSplit(), chosen.getWiden(), chosen.getParts(),
+        chosen.getGradients());
   }
 };
 } // namespace

@@ -271,7 +271,9 @@ static void setPending(WaitMmaOp wait) {
   for (Operation *op = product->getNextNode(); op != wait;
        op = op->getNextNode())
     pending += isa<MmaAsyncOp>(op);
-  wait.setPending(pending);
+  // The most that an instruction can leave in flight.
+  constexpr int64_t kMost = 7;
+  wait.setPending(std::min(pending, kMost));
 }
 
 void ExpandPipeline::runOnOperation() {

@@ -68,6 +68,25 @@ static bool endsUse(ReleaseOp release, WaitOp wait) {
          release.getUse() == wait.getUse();
 }
 
+/// Returns true if a product adds to one in flight, which nothing else waits
+/// for.
+static bool isInChain(Operation *op) {
+  auto product = dyn_cast<MmaAsyncOp>(op);
+  return product && product.getAcc() &&
+         isa<TokenType>(product.getAcc().getType());
+}
+
+/// Returns what waits for a product, or for those that add to it.
+static SmallVector<Operation *> getWaits(MmaAsyncOp product) {
+  SmallVector<Operation *> waits;
+  for (Operation *user : product->getUsers())
+    if (auto next = dyn_cast<MmaAsyncOp>(user))
+      llvm::append_range(waits, getWaits(next));
+    else
+      waits.push_back(user);
+  return waits;
+}
+
 /// Returns true if all effects of `op` and of its nested ops are reads.
 static bool onlyReads(Operation *op) {
   std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
@@ -114,7 +133,7 @@ BodyGraph::BodyGraph(scf::ForOp loop) {
         before.push_back(wait);
         for (Operation *reader : wait->getUsers())
           if (auto product = dyn_cast<MmaAsyncOp>(reader))
-            llvm::append_range(before, product->getUsers());
+            llvm::append_range(before, getWaits(product));
           else
             before.push_back(body->findAncestorOpInBlock(*reader));
       }
@@ -147,11 +166,12 @@ SmallVector<Operation *> BodyGraph::getDependentProducts() const {
       return false;
     DenseSet<Operation *> before = {op};
     addDependences(before);
-    return llvm::count_if(before, llvm::IsaPred<MmaAsyncOp>) > 1;
+    return llvm::any_of(before, llvm::IsaPred<WaitMmaOp>);
   });
 }
 
-/// Splits synchronous WGMMA products into issue and wait.
+/// Splits synchronous WGMMA products into issue and wait. A product that adds
+/// to another, which nothing else reads, need not wait for it.
 static void splitProducts(LaunchOp launch) {
   launch->walk([](MmaOp product) {
     if (product.getKind() != MmaKind::Wgmma)
@@ -159,14 +179,40 @@ static void splitProducts(LaunchOp launch) {
     OpBuilder builder(product);
     auto type =
         TokenType::get(product.getContext(), product.getResult().getType());
+    Value sum = product.getAcc();
+    auto before = sum ? sum.getDefiningOp<WaitMmaOp>() : nullptr;
+    if (before && sum.hasOneUse() && before->getBlock() == product->getBlock())
+      sum = before.getToken();
+    else
+      before = nullptr;
     Value token = MmaAsyncOp::create(
-        builder, product.getLoc(), type, product.getA(), product.getB(),
-        product.getAcc(), product.getTransposeBAttr(), product.getKindAttr(),
+        builder, product.getLoc(), type, product.getA(), product.getB(), sum,
+        product.getTransposeBAttr(), product.getKindAttr(),
         product.getInnerAttr(), product.getRowsAttr());
     product.getResult().replaceAllUsesWith(
         WaitMmaOp::create(builder, product.getLoc(), token));
     product.erase();
+    if (before)
+      before.erase();
   });
+}
+
+/// Moves releases of slots that products read behind the waits for these: a
+/// product that others add to is over when they are.
+static void moveReleases(LaunchOp launch) {
+  SmallVector<ReleaseOp> releases;
+  launch->walk([&](ReleaseOp release) { releases.push_back(release); });
+  for (ReleaseOp release : releases)
+    for (WaitOp wait : release->getBlock()->getOps<WaitOp>()) {
+      if (!endsUse(release, wait))
+        continue;
+      for (Operation *reader : wait->getUsers())
+        if (auto product = dyn_cast<MmaAsyncOp>(reader))
+          for (Operation *end : getWaits(product))
+            if (end->getBlock() == release->getBlock() &&
+                release->isBeforeInBlock(end))
+              release->moveAfter(end);
+    }
 }
 
 /// Sets the stage and the position of an op.
@@ -466,7 +512,10 @@ static bool writesTiles(scf::ForOp loop) {
 static void schedule(scf::ForOp loop, SetVector<Value> &late) {
   BodyGraph graph(loop);
   SmallVector<Operation *> later = graph.getDependentProducts();
-  int64_t products = llvm::count_if(graph.getOps(), llvm::IsaPred<MmaAsyncOp>);
+  auto isFirst = [](Operation *op) {
+    return isa<MmaAsyncOp>(op) && !isInChain(op);
+  };
+  int64_t products = llvm::count_if(graph.getOps(), isFirst);
   LDBG() << "loop at " << loop.getLoc() << ": " << products
          << " asynchronous products, " << later.size()
          << " need another of the same step";
@@ -474,7 +523,7 @@ static void schedule(scf::ForOp loop, SetVector<Value> &late) {
     LDBG() << "  its order stays: nothing could run beside a product";
     return;
   }
-  if (products - static_cast<int64_t>(later.size()) > 1) {
+  if (products - llvm::count_if(later, isFirst) > 1) {
     LDBG() << "  one stage, its ops in another order: several products need "
               "none of the step";
     return StepOrder(loop, graph).assign();
@@ -612,6 +661,7 @@ void Schedule::runOnOperation() {
       return;
     }
     splitProducts(launch);
+    moveReleases(launch);
     SmallVector<scf::ForOp> filling;
     SetVector<Value> late;
     launch->walk([&](scf::ForOp loop) {

@@ -213,6 +213,10 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       tiles of them, and `n` more warps of each block, 4 or 8, widen them into two
       tiles that products read. Without it (0, the default) a kernel in front
       writes what they are widened to;
+    - `parts = 3`, GPUs with WGMMA only, forward pass of f32 operands: each operand
+      is the sum of three parts in bf16, of whose products tensor cores compute the
+      six that f32 can tell from zero (`tile-split-products`). With 0 (the default)
+      operands of f32 are multiplied by FMA;
     - `gradients`: backward pass only, see `#attn.gradients`. If a schedule that
       is written by hand leaves it out, `--attn-select-schedule` adds it.
 
@@ -229,6 +233,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
                    widen = 4>
     #attn.schedule<tile = 192x64, order = linear, warps = 12, stages = 2,
                    captures = tiled>
+    #attn.schedule<tile = 128x64, order = linear, warps = 8, stages = 2,
+                   parts = 3>
     ```
   }];
   let parameters = (ins
@@ -243,6 +249,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedCaptures:$captures,
     DefaultValuedParameter<"int64_t", "1">:$split,
     DefaultValuedParameter<"int64_t", "0">:$widen,
+    DefaultValuedParameter<"int64_t", "0">:$parts,
     OptionalParameter<"GradientsAttr">:$gradients
   );
   let builders = [AttrBuilder<(ins "int64_t":$queryTile, "int64_t":$keyTile,
@@ -255,17 +262,18 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"::fovea::attn::Captures",
            "::fovea::attn::Captures::Gathered">:$captures,
       CArg<"int64_t", "1">:$split, CArg<"int64_t", "0">:$widen,
-      CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
+      CArg<"int64_t", "0">:$parts, CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     blocks, products, captures, split, widen, gradients);
+                     blocks, products, captures, split, widen, parts,
+                     gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
     custom<Parts>($warps, $stages, $maximum, $blocks, $products, $captures,
-                  $split, $widen, $gradients) `>`
+                  $split, $widen, $parts, $gradients) `>`
   }];
   let extraClassDeclaration = [{
     struct Changes {

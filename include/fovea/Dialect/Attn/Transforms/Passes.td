@@ -186,7 +186,9 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
     the keys has its own tiles of them. Where tiles of queries leave
     multiprocessors idle, as in decoding, keys are split among as many blocks as
     run at once, if that saves more than merging the parts takes. (Lengths that
-    are not static are assumed to be long.)
+    are not static are assumed to be long.) Operands of f32 are split into parts
+    for tensor cores (`parts` in `#attn.schedule`) where the model finds that
+    faster, unless `exact-products` says that they are multiplied as they are.
 
     An `attn.attention_backward` with statistics also gets a schedule, with
     `gradients`. On a GPU its kernel adds up the gradients of a tile of keys in
@@ -223,7 +225,9 @@ def AttnSelectSchedule : Pass<"attn-select-schedule"> {
            "Passes over the keys that attention will be made of">,
     Option<"deterministic", "deterministic", "bool", /*default=*/"false",
            "Whether sums of captured tensors' gradients on a GPU do not depend "
-           "on the order in which blocks add">
+           "on the order in which blocks add">,
+    Option<"exactProducts", "exact-products", "bool", /*default=*/"false",
+           "Whether products of f32 are those of FMA, never of parts in bf16">
   ];
   let statistics = [
     Statistic<"numSelected", "num-selected", "Number of schedules chosen">,

@@ -68,6 +68,9 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     With `alternating`, a warp waits for its products before it does other work
     (`--tile-schedule`); only products of other warps run beside it.
 
+    With `parts n`, products of f32 are to be those of operands in `n` parts in
+    bf16 (`--tile-split-products`).
+
     ```mlir
     %o = tile.launch grid(%rows, %heads, %batch) warps 8
         ins(%q, %k, %v : tensor<...>, ...) outs(%init : tensor<...>) {
@@ -83,7 +86,8 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$stages,
                        OptionalAttr<StrAttr>:$kernel,
                        OptionalAttr<Tile_ItemOrderEnum>:$persistent,
-                       UnitAttr:$alternating);
+                       UnitAttr:$alternating,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$parts);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let builders = [
@@ -93,12 +97,13 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
         "::mlir::StringAttr":$kernel), [{
       build($_builder, $_state, results, grid, inputs, outputs, warps, stages,
             kernel, /*persistent=*/ItemOrderAttr(),
-            /*alternating=*/::mlir::UnitAttr());
+            /*alternating=*/::mlir::UnitAttr(), /*parts=*/::mlir::IntegerAttr());
     }]>];
   let assemblyFormat = [{
     (`kernel` $kernel^)? `grid` `(` $grid `)` (`persistent` $persistent^)?
     `warps` $warps (`alternating` $alternating^)?
-    (`stages` $stages^)? (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
+    (`stages` $stages^)? (`parts` $parts^)?
+    (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
     `outs` `(` $outputs `:` qualified(type($outputs)) `)`
     attr-dict-with-keyword $body (`->` qualified(type($results))^)?
   }];

@@ -71,6 +71,45 @@ def TileFormBoxes : Pass<"tile-form-boxes"> {
   ];
 }
 
+def TileSplitProducts : Pass<"tile-split-products"> {
+  let summary = "Multiplies f32 as parts in bf16";
+  let description = [{
+    In a `tile.launch` with `parts 3` every product of f32 becomes six of bf16, on
+    tensor cores. An operand is the sum of three parts, each what is left of it
+    rounded to bf16: 3 * 8 bits are the 24 of f32. Products of two parts are
+    exact, and six of the nine are more than a rounding error of f32:
+
+    ```
+    a * b = a3 * b1 + a1 * b3 + a2 * b2 + a2 * b1 + a1 * b2 + a1 * b1
+    ```
+
+    They are summed in this order, the smallest first, in one accumulator. Sums
+    of tensor cores are truncated, not rounded, so that those of thousands of
+    keys would be too small: where a product is added to an accumulator, the six
+    have one of their own, which is added to the other by an instruction that
+    rounds.
+
+    Parts of tensors are computed in front of the launch, by one op for each
+    tensor, and loaded instead of it; those of a fragment in registers. The third
+    part of an infinity or NaN is that number, its first is 1 with its sign, and
+    its second 0: products then are infinite or NaN as those of f32 are. Numbers
+    beyond the largest of bf16 have that as their first part. Numbers below 2^-110
+    have parts that bf16 rounds to multiples of 2^-133.
+
+    Runs on tensors, in front of the passes that choose layouts and make rings.
+    Launches without `parts` stay unchanged. It is an error if an operand of a
+    product in shared memory is no `tile.load` of an operand of the launch.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of products that became six">
+  ];
+}
+
 def TilePersist : Pass<"tile-persist"> {
   let summary = "Lets each block run several programs, one after another";
   let description = [{
@@ -331,8 +370,10 @@ def TileSchedule : Pass<"tile-schedule"> {
   let summary = "Chooses how products and other work of a loop overlap";
   let description = [{
     The pass makes all `wgmma` products asynchronous: a `tile.mma` becomes a
-    `tile.mma_async` and, right behind it, a `tile.wait_mma`. It then chooses a
-    stage and a place in the step for each op of every innermost `scf.for` with
+    `tile.mma_async` and, right behind it, a `tile.wait_mma`. Of products that
+    add to each other's results, which nothing else reads, only the last is
+    waited for; they count as one, and slots that they read are released behind
+    that wait. It then chooses a stage and a place in the step for each op of every innermost `scf.for` with
     such products, and writes them down: `tile.stage`, 0 or 1, and `tile.order`.
     The ops stay where they are; `--tile-expand-pipeline` moves them. Both
     attributes can also be written by hand.
