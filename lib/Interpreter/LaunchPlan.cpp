@@ -41,6 +41,15 @@ static tile::FragmentType getFragment(Type type) {
 
 namespace {
 
+/// Returns true if only ops that take elements one by one read the result of a
+/// `tile.map`: each element can be computed where it is read.
+static bool isComputedWhereRead(mlir::Value value) {
+  return value.getDefiningOp<tile::MapOp>() &&
+         llvm::all_of(value.getUsers(),
+                      llvm::IsaPred<tile::MapOp, tile::ReduceOp, tile::AnyOp,
+                                    tile::AnyLargeOp>);
+}
+
 /// A lower bound of the 32-bit registers of one thread that a role's fragments
 /// take, at the point where most are live.
 class RegisterEstimate {
@@ -94,7 +103,8 @@ private:
     int64_t sum = 0;
     // Values read from shared memory can be read when they are used.
     for (mlir::Value value : values)
-      if (!value.getDefiningOp<tile::FromSharedOp>())
+      if (!value.getDefiningOp<tile::FromSharedOp>() &&
+          !isComputedWhereRead(value))
         sum += count(value.getType());
     if (sum <= peak)
       return;

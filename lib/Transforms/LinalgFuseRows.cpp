@@ -467,7 +467,11 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
       patterns.add(shareExpansion);
     }
     memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
-    return applyPatternsGreedily(getOperation(), std::move(patterns));
+    // A reshape passes one op after another, each perhaps in an iteration of its
+    // own.
+    GreedyRewriteConfig config;
+    config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
+    return applyPatternsGreedily(getOperation(), std::move(patterns), config);
   }
 
   /// Gives every op its own fill, which belongs to the op's kernel.

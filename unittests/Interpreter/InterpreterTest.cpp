@@ -608,6 +608,32 @@ TEST_F(FaultTest, RegistersExceeded) {
   expectError(body, "", 1, {}, "2");
 }
 
+TEST_F(FaultTest, RegistersOfMapsThatAreReadByElements) {
+  auto makeBody = [](llvm::StringRef end) {
+    return llvm::formatv(R"(
+    %t = tile.load %I[%c0, %c0] dims [0, 1] : !m -> !tile.fragment<64x64xf32>
+    %u = tile.map ins(%t : !tile.fragment<64x64xf32>) {{
+    ^bb0(%x: f32, %r: index, %s: index):
+      %y = arith.mulf %x, %x : f32
+      tile.yield %y : f32
+    } -> !tile.fragment<64x64xf32>
+    %v = tile.map ins(%t, %u : !tile.fragment<64x64xf32>, !tile.fragment<64x64xf32>) {{
+    ^bb0(%x: f32, %y: f32, %r: index, %s: index):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    } -> !tile.fragment<64x64xf32>
+    {0}
+    tile.store %v, %O[%c0, %c0] dims [0, 1] : !tile.fragment<64x64xf32>, !m)",
+                         end)
+        .str();
+  };
+  expectError(makeBody(""), "");
+  expectError(makeBody("tile.store %u, %O[%c0, %c0] dims [0, 1] : "
+                       "!tile.fragment<64x64xf32>, !m"),
+              "'tile.launch' op needs at least 256 registers a thread for its "
+              "fragments, of at most 255 | live here");
+}
+
 TEST_F(FaultTest, RegistersOfARoleExceeded) {
   auto makeBody = [](int64_t registers) {
     return llvm::formatv(R"(
