@@ -136,7 +136,22 @@ bool fovea::attn::isSameSize(OpFoldResult a, OpFoldResult b) {
       return {dim.getSource(), dim.getConstantIndex()};
     return {};
   };
-  return dimOf(a).second && dimOf(a) == dimOf(b);
+  if (dimOf(a).second)
+    return dimOf(a) == dimOf(b);
+  // The same arithmetic on such sizes.
+  auto left = dyn_cast<Value>(a), right = dyn_cast<Value>(b);
+  Operation *first = left ? left.getDefiningOp() : nullptr,
+            *second = right ? right.getDefiningOp() : nullptr;
+  return first && second && isMemoryEffectFree(first) &&
+         OperationEquivalence::isEquivalentTo(
+             first, second,
+             [](Value x, Value y) {
+               return success(isSameSize(OpFoldResult(x), OpFoldResult(y)));
+             },
+             /*markEquivalent=*/nullptr,
+             OperationEquivalence::IgnoreLocations) &&
+         cast<OpResult>(left).getResultNumber() ==
+             cast<OpResult>(right).getResultNumber();
 }
 
 Value fovea::attn::getShaped(Value tensor) {

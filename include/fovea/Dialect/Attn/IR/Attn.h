@@ -47,8 +47,8 @@ llvm::SmallVector<mlir::Value> getCaptures(mlir::Operation *op);
 /// Erases `op` if nothing uses it, and then the ops that only it needed.
 void eraseUnused(mlir::Operation *op);
 
-/// Returns true if two sizes are known to be equal: constants, values, or
-/// dimensions of one tensor or memref.
+/// Returns true if two sizes are known to be equal: constants, values,
+/// dimensions of one tensor or memref, or the same arithmetic on such.
 bool isSameSize(mlir::OpFoldResult a, mlir::OpFoldResult b);
 
 /// Returns a tensor of the sizes of `tensor` that need not be computed: what an
