@@ -22,9 +22,43 @@ static double getTypeBound(mlir::Type type) {
   return element && isFloat(*element) ? getErrorBound(*element) : 0;
 }
 
+/// Returns true if `op` sums products of its two inputs. Maps of heads may
+/// divide, which those of upstream's contractions do not.
+static bool sumsProducts(mlir::Operation *op) {
+  auto sum = mlir::dyn_cast<mlir::linalg::LinalgOp>(op);
+  if (!sum || sum.getNumReductionLoops() == 0 || sum.getNumDpsInputs() != 2)
+    return false;
+  auto widened = [](mlir::Value value) {
+    auto wide = value.getDefiningOp<mlir::arith::ExtFOp>();
+    return wide ? wide.getIn() : value;
+  };
+  mlir::Block *body = sum.getBlock();
+  return llvm::any_of(
+      body->getOps<mlir::arith::MulFOp>(), [&](mlir::arith::MulFOp product) {
+        mlir::Value left = widened(product.getLhs()),
+                    right = widened(product.getRhs());
+        return left != right &&
+               llvm::all_of(llvm::ArrayRef{left, right}, [&](mlir::Value x) {
+                 return x == body->getArgument(0) || x == body->getArgument(1);
+               });
+      });
+}
+
+/// Returns the error of weights, which are rounded to the type of the values
+/// that they multiply, for instructions on pairs of 16 bits.
+static double getWeightRounding(mlir::Operation *op) {
+  if (auto attention = mlir::dyn_cast<attn::AttentionOp>(op))
+    return getTypeBound(attention.getValue().getType());
+  if (!mlir::isa<attn::ValuesOp>(op) && !sumsProducts(op))
+    return 0;
+  double weights = getTypeBound(op->getOperand(0).getType());
+  double values = getTypeBound(op->getOperand(1).getType());
+  return weights == values ? 0 : std::max(weights, values);
+}
+
 /// Returns the error that `op` itself may have, without the ops in it.
 static double getRounding(mlir::Operation *op) {
-  double bound = 0;
+  double bound = getWeightRounding(op);
   for (mlir::Type type : op->getResultTypes())
     bound = std::max(bound, getTypeBound(type));
   if (mlir::isa<attn::AttnDialect>(op->getDialect())) {
@@ -38,7 +72,7 @@ static double getRounding(mlir::Operation *op) {
   }
   if (!mlir::isa<mlir::arith::ArithDialect, mlir::math::MathDialect>(
           op->getDialect()))
-    return 0;
+    return getWeightRounding(op);
   // Constants have the same values in the reference; the others round nothing.
   if (mlir::isa<mlir::arith::ConstantOp, mlir::arith::SelectOp,
                 mlir::arith::ExtFOp, mlir::arith::NegFOp,

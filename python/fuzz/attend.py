@@ -277,7 +277,12 @@ class Attention(Statement):
             # With f64 values only, scores are not computed in f64.
             u = max(u, unit(approx.wider(self.inner, *dtypes[:2])))
             inner = self.inner
-        product = common(*dtypes) if target != "host" else inner
+        product = common(*dtypes)
+        if target == "host" and not (
+                product in program.pairs
+                and program.shape(self.q)[-1] % 32 == 0
+                and program.shape(self.v)[-1] % 16 == 0):
+            product = inner
         if unit(inner) > unit(product):
             product = inner
         return u, inner, product

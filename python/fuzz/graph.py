@@ -48,6 +48,8 @@ class Program:
     #: Names of what is returned.
     results: list
     tensors: dict = dataclasses.field(default_factory=dict)
+    #: Types of 16 bits of which the host multiplies pairs, weights among them.
+    pairs: tuple = ()
 
     def __post_init__(self):
         for tensor in self.operands:
