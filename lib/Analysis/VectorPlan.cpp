@@ -94,6 +94,66 @@ bool fovea::isPlaceByFours(Operation *op, unsigned dim) {
   return place && isPlace(place, dim);
 }
 
+/// Returns true if `value` is the same along loop `dim` of the body of `op`.
+static bool isSameAlong(linalg::GenericOp op, Value value, unsigned dim) {
+  if (auto argument = dyn_cast<BlockArgument>(value);
+      argument && argument.getOwner() == op.getBody())
+    return false;
+  Operation *definition = value.getDefiningOp();
+  return !definition || definition->getBlock() != op.getBody() ||
+         fovea::isSameAlong(definition, dim);
+}
+
+bool fovea::isSameAlong(Operation *op, unsigned dim) {
+  if (auto index = dyn_cast<linalg::IndexOp>(op))
+    return index.getDim() != dim;
+  auto generic = cast<linalg::GenericOp>(op->getParentOp());
+  return op->getNumRegions() == 0 &&
+         (isMemoryEffectFree(op) || isa<memref::LoadOp>(op)) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return ::isSameAlong(generic, operand, dim);
+         });
+}
+
+/// Returns true if an index of `load` follows from what another op loads.
+static bool isScattered(memref::LoadOp load) {
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.filter = [&](Operation *op) {
+    return op->getBlock() == load->getBlock();
+  };
+  SetVector<Operation *> slice;
+  (void)getBackwardSlice(load.getOperation(), &slice, options);
+  return llvm::any_of(slice, llvm::IsaPred<memref::LoadOp>);
+}
+
+/// Returns the loads of rows along loop `dim` that lie where others say. Of
+/// long rows the processor itself finds all lines but the first.
+static SmallVector<memref::LoadOp> findScattered(linalg::GenericOp op,
+                                                 unsigned dim) {
+  constexpr int64_t kLongestRow = 2048;
+  int64_t columns = op.getStaticLoopRanges()[dim];
+  SmallVector<memref::LoadOp> loads;
+  for (auto load : op.getBody()->getOps<memref::LoadOp>()) {
+    auto indices = load.getIndices();
+    Type element = load.getType();
+    if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() % 8 != 0 ||
+        columns * element.getIntOrFloatBitWidth() > 8 * kLongestRow)
+      continue;
+    int64_t offset;
+    SmallVector<int64_t> strides;
+    if (!indices.empty() && indices.back().getDefiningOp<linalg::IndexOp>() &&
+        isPlace(indices.back().getDefiningOp(), dim) &&
+        llvm::all_of(
+            indices.drop_back(),
+            [&](Value index) { return isSameAlong(op, index, dim); }) &&
+        succeeded(load.getMemRefType().getStridesAndOffset(strides, offset)) &&
+        strides.back() == 1 && isScattered(load))
+      loads.push_back(load);
+  }
+  return loads;
+}
+
 /// Returns true if the ops of the body have vector forms.
 static bool hasVectorBody(linalg::GenericOp op) {
   for (Operation &nested : op.getBody()->without_terminator()) {
@@ -144,8 +204,11 @@ public:
       if (fitting < 2)
         continue;
       bestCost = cost;
-      best = {dim, fitting};
+      best = {dim, fitting, {}};
     }
+    if (bestCost && !linalg::isReductionIterator(iterators[best.dim]) &&
+        !ShapedType::isDynamic(sizes[best.dim]))
+      best.scattered = findScattered(op, best.dim);
     LDBG() << "op at " << op.getLoc() << ": "
            << (bestCost ? "vectors of " + std::to_string(best.lanes) +
                               " along loop " + std::to_string(best.dim)

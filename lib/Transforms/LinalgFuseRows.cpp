@@ -467,8 +467,8 @@ struct LinalgFuseRows final : impl::LinalgFuseRowsBase<LinalgFuseRows> {
       patterns.add(shareExpansion);
     }
     memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
-    // A reshape passes one op after another, each perhaps in an iteration of its
-    // own.
+    // A reshape passes one op after another, each perhaps in an iteration of
+    // its own.
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
     return applyPatternsGreedily(getOperation(), std::move(patterns), config);

@@ -9,6 +9,7 @@
 #define FOVEA_ANALYSIS_VECTORPLAN_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace fovea {
@@ -44,7 +45,14 @@ bool isPlaceByFours(mlir::Operation *op, unsigned dim);
 struct VectorLoop {
   unsigned dim = 0;
   int64_t lanes = 1;
+  /// Loads of rows along the loop, which lie where other loads say. Neither
+  /// reads of one row nor the processor tell where the next one is.
+  llvm::SmallVector<mlir::memref::LoadOp> scattered;
 };
+
+/// Returns true if `op` of the body of a generic is the same along loop `dim`:
+/// its operands are, and it computes or loads.
+bool isSameAlong(mlir::Operation *op, unsigned dim);
 
 /// Chooses the loop of `op`, on memrefs, for vectors of `vectorBytes`.
 VectorLoop planVectorLoop(mlir::linalg::GenericOp op, int64_t vectorBytes);

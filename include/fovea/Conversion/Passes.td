@@ -292,7 +292,9 @@ def LinalgToVector : Pass<"convert-linalg-to-vector"> {
     then the partial results are combined after the loop, so that a sum is not
     in the order of the indices. The rest of the loop runs as scalars. Loads
     that are not contiguous are gathered; an op that cannot be cut into vectors
-    becomes scalar loops.
+    becomes scalar loops. What is the same along a vector loop that is no
+    reduction, and has elements, is computed and loaded in front of it. Rows that
+    lie where a table says are prefetched 8 KiB ahead.
 
     An op outside of a parallel loop that does enough work gets one: its
     parallel loops become an `scf.forall` with a `machine.grain` (see

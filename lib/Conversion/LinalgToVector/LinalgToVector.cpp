@@ -158,9 +158,68 @@ private:
     unsigned dim = outer[position];
     inLoop(sizes[dim], {}, [&](Value iv, ValueRange) -> SmallVector<Value> {
       ivs[dim] = iv;
+      if (position + 1 == outer.size())
+        prefetchScattered(dim);
       emitSequential(position + 1);
       return {};
     });
+  }
+
+  /// Prefetches rows that lie where a table says, some iterations of loop `dim`
+  /// ahead: near enough to be in the nearest cache still.
+  void prefetchScattered(unsigned dim) {
+    constexpr int64_t kBytesAhead = 8192, kLineBytes = 64;
+    if (vector.scattered.empty() || isConstantIntValue(sizes[dim], 1))
+      return;
+    int64_t columns = *getConstantIntValue(sizes[vector.dim]), rowBytes = 0;
+    auto getBytes = [](memref::LoadOp load) {
+      return static_cast<int64_t>(load.getType().getIntOrFloatBitWidth() / 8);
+    };
+    for (memref::LoadOp load : vector.scattered)
+      rowBytes += columns * getBytes(load);
+    Value here = ivs[dim];
+    Value last =
+        arith::SubIOp::create(builder, loc, index(sizes[dim]), constant(1));
+    Value ahead = arith::AddIOp::create(
+        builder, loc, here,
+        constant(std::max<int64_t>(1, kBytesAhead / rowBytes)));
+    ivs[dim] = arith::MinSIOp::create(builder, loc, ahead, last);
+    DenseMap<Value, Value> values = emitSame();
+    for (memref::LoadOp load : vector.scattered) {
+      SmallVector<Value> place;
+      for (Value value : load.getIndices().drop_back())
+        place.push_back(values.lookup_or(value, value));
+      place.push_back({});
+      int64_t step = kLineBytes / getBytes(load);
+      for (int64_t column = 0; column < columns; column += step) {
+        place.back() = constant(column);
+        memref::PrefetchOp::create(builder, loc, load.getMemRef(), place,
+                                   /*isWrite=*/false, /*localityHint=*/3,
+                                   /*isDataCache=*/true);
+      }
+    }
+    ivs[dim] = here;
+  }
+
+  /// Copies the ops of the body that are the same along the vector loop;
+  /// returns their results.
+  DenseMap<Value, Value> emitSame() {
+    DenseMap<Value, Value> values;
+    for (Operation &nested : op.getBody()->without_terminator()) {
+      if (!isSameAlong(&nested, vector.dim))
+        continue;
+      if (auto indexOp = dyn_cast<linalg::IndexOp>(nested)) {
+        values[indexOp] = ivs[indexOp.getDim()];
+        continue;
+      }
+      cloneScalar(nested,
+                  llvm::map_to_vector(nested.getOperands(),
+                                      [&](Value value) {
+                                        return values.lookup_or(value, value);
+                                      }),
+                  values);
+    }
+    return values;
   }
 
   using LoopBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
@@ -214,6 +273,10 @@ private:
 
   /// Emits the parallel vector loop over [begin, end).
   void emitVectorSpan(Value begin, Value end) {
+    // What is loaded is loaded again behind each store otherwise.
+    if (reductions.empty() &&
+        getConstantIntValue(sizes[vector.dim]).value_or(0) > 0)
+      same = emitSame();
     Value middle = getVectorEnd(begin, end);
     inLoop(begin, middle, vector.lanes, {},
            [&](Value iv, ValueRange) -> SmallVector<Value> {
@@ -410,7 +473,7 @@ private:
   /// If it is empty, these are loaded where the body uses them. A value that is
   /// the same in all lanes stays a scalar.
   SmallVector<Value> emitBody(int64_t lanes, ValueRange running) {
-    DenseMap<Value, Value> values;
+    DenseMap<Value, Value> values = same;
     Block *body = op.getBody();
     for (auto [operand, argument] :
          llvm::zip_equal(op->getOpOperands(), body->getArguments())) {
@@ -427,6 +490,8 @@ private:
       return found == values.end() ? value : found->second;
     };
     for (Operation &nested : body->without_terminator()) {
+      if (nested.getNumResults() == 1 && same.contains(nested.getResult(0)))
+        continue;
       if (auto indexOp = dyn_cast<linalg::IndexOp>(nested))
         if (lanes == 1 || indexOp.getDim() != vector.dim) {
           values[indexOp] = ivs[indexOp.getDim()];
@@ -584,6 +649,8 @@ private:
   SmallVector<unsigned> outer, reductions;
   /// The index of every loop, at the place where code is emitted.
   SmallVector<Value> ivs;
+  /// Results of the body that are the same along the vector loop, in it.
+  DenseMap<Value, Value> same;
 };
 
 //===----------------------------------------------------------------------===//

@@ -163,3 +163,82 @@ func.func @tensors(%x: tensor<64xf32>) -> tensor<64xf32> {
   %y = linalg.exp ins(%x : tensor<64xf32>) outs(%x : tensor<64xf32>) -> tensor<64xf32>
   return %y : tensor<64xf32>
 }
+
+// -----
+
+// Rows that lie where a table says: its entry is read once, and that of a row
+// further on for a prefetch of each of its lines.
+// CHECK-LABEL: func @gather
+// CHECK-SAME: %[[TABLE:[^:]+]]: memref<?xindex>, %[[ROWS:[^:]+]]: memref<?x64xf32>, %[[OUT:[^:]+]]: memref<?x64xf32>
+// CHECK: scf.for %[[I:.+]] = %c0
+// CHECK:   %[[LAST:.+]] = arith.subi %{{.+}}, %c1
+// CHECK:   %[[AHEAD:.+]] = arith.addi %[[I]], %c32
+// CHECK:   %[[NEXT:.+]] = arith.minsi %[[AHEAD]], %[[LAST]]
+// CHECK:   %[[ROW:.+]] = memref.load %[[TABLE]][%[[NEXT]]]
+// CHECK-COUNT-4: memref.prefetch %[[ROWS]][%[[ROW]], %c{{.+}}], read, locality<3>, data
+// CHECK-NOT: memref.prefetch
+// CHECK:   %[[OWN:.+]] = memref.load %[[TABLE]][%[[I]]]
+// CHECK:   scf.for %[[J:.+]] = %c0
+// CHECK-NOT: memref.load
+// CHECK:     %[[X:.+]] = vector.load %[[ROWS]][%[[OWN]], %[[J]]]
+// CHECK:     vector.store %[[X]], %[[OUT]][%[[I]], %[[J]]]
+func.func @gather(%table: memref<?xindex>, %rows: memref<?x64xf32>, %out: memref<?x64xf32>) {
+  %c1 = arith.constant 1 : index
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%out : memref<?x64xf32>) {
+    ^bb0(%unused: f32):
+      %i = linalg.index 0 : index
+      %j = linalg.index 1 : index
+      %row = memref.load %table[%i] : memref<?xindex>
+      %x = memref.load %rows[%row, %j] : memref<?x64xf32>
+      linalg.yield %x : f32
+    }
+  }
+  return
+}
+
+// -----
+
+// Rows that follow one another need no prefetch, and columns of which there may
+// be none no load ahead of them.
+// CHECK-LABEL: func @in_order
+// CHECK-NOT: memref.prefetch
+// CHECK: scf.for
+// CHECK:   scf.for
+// CHECK:     memref.load %arg0
+func.func @in_order(%factors: memref<?xf32>, %rows: memref<?x?xf32>, %out: memref<?x?xf32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%out : memref<?x?xf32>) {
+    ^bb0(%unused: f32):
+      %i = linalg.index 0 : index
+      %j = linalg.index 1 : index
+      %factor = memref.load %factors[%i] : memref<?xf32>
+      %x = memref.load %rows[%i, %j] : memref<?x?xf32>
+      %y = arith.mulf %x, %factor : f32
+      linalg.yield %y : f32
+    }
+  }
+  return
+}
+
+// -----
+
+// In a reduction nothing is computed ahead.
+// CHECK-LABEL: func @gather_and_sum
+// CHECK-NOT: memref.prefetch
+// CHECK: return
+func.func @gather_and_sum(%table: memref<?xindex>, %rows: memref<?x64xf32>, %weights: memref<64xf32>, %out: memref<?xf32>) {
+  scf.forall (%b) in (1) {
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%weights : memref<64xf32>) outs(%out : memref<?xf32>) {
+    ^bb0(%weight: f32, %sum: f32):
+      %i = linalg.index 0 : index
+      %j = linalg.index 1 : index
+      %row = memref.load %table[%i] : memref<?xindex>
+      %x = memref.load %rows[%row, %j] : memref<?x64xf32>
+      %product = arith.mulf %x, %weight : f32
+      %y = arith.addf %product, %sum : f32
+      linalg.yield %y : f32
+    }
+  }
+  return
+}
