@@ -178,9 +178,10 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       that are in shared memory at once;
     - `maximum`, GPUs only: `exact` (the default), or `stale`, with which a step
       on a tile of keys subtracts the maximum of earlier steps from its scores.
-      Its sums show where scores have grown so much that the step has to find
-      their maximum and start again. Results differ in rounding only.
-      Strategies that visit the keys more than once know the maximum;
+      Its sums or probabilities show where scores have grown so much that the
+      step has to find their maximum and start again. Results differ in
+      rounding only. Strategies that visit the keys more than once know the
+      maximum;
     - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
       a block's, or `persistent`, where there is a block for each
       multiprocessor, which computes one tile after another: copies run ahead
