@@ -9,10 +9,18 @@
 // say when it is empty: mbarrier objects of 8 bytes (PTX ISA 9.7.13.15). Each
 // use completes one phase of both. The phase of use u of slot u mod n has the
 // parity of u / n; a thread that waits for the other parity waits for the phase
-// before, which for the first uses of empty slots is always complete. Rings
-// whose copies leave out rows have one barrier more: a thread waits for the
-// copy of a tile with such rows there, before zeros are written. A thread that
-// acquires a slot which another ring shares waits until it is empty in both.
+// before, which for the first uses of empty slots is always complete.
+//
+// A parity says nothing of which phase it is, so no thread may be a phase late:
+// warps that wait until a slot is empty all arrive at its full barrier, and
+// those that wait until it is full at its empty one. A warp that only waited
+// could come when the slot was emptied again, and then wait for a use that
+// never follows.
+//
+// Rings whose copies leave out rows have one barrier more: a thread waits for
+// the copy of a tile with such rows there, before zeros are written. A thread
+// that acquires a slot which another ring shares waits until it is empty in
+// both.
 //
 // On Ampere, where all threads of the block copy and read, rings have no
 // barriers: a thread that waits for a slot waits for its own copies
@@ -120,6 +128,14 @@ static bool isReadByWgmma(Value tile) {
   });
 }
 
+/// Returns the number of warps that run the ops of `op`'s role. A kernel
+/// without roles reads what it loads, so that its warps wait for each other
+/// anyway.
+static int64_t getNumRoleWarps(Operation *op) {
+  bool isAlone = isOneThread(op) || !op->getParentOfType<RoleOp>();
+  return isAlone ? 1 : getNumThreads(op) / kWarpSize;
+}
+
 RingReaders::RingReaders(Operation *root) {
   root->walk([&](FunctionOpInterface function) {
     bool hasRoles =
@@ -155,10 +171,10 @@ RingReaders::RingReaders(Operation *root) {
       if (isa<ReleaseOp>(user) && programs.insert(role).second)
         reader.arrivals +=
             isOneThread(user) ? 1 : getNumThreads(user) / kWarpSize;
-      auto load = dyn_cast<LoadAsyncOp>(user);
-      if (load && isa<MemRefType>(load.getSource().getType())) {
-        reader.copiers = getNumThreads(user);
-        reader.isCopiedByThreads = true;
+      if (auto load = dyn_cast<LoadAsyncOp>(user)) {
+        reader.isCopiedByThreads = isa<MemRefType>(load.getSource().getType());
+        reader.copiers = reader.isCopiedByThreads ? getNumThreads(user)
+                                                  : getNumRoleWarps(user);
       }
       auto widen = dyn_cast<WidenIntoOp>(user);
       if (isa<WriteOp>(user) || (widen && widen.getRing() == op.getRing()))
@@ -189,6 +205,20 @@ void fovea::tile::emitWarpArrive(OpBuilder &builder, Operation *op,
           "setp.eq.u32 first, $1, 0;\n"
           "@first mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
           {barrier, getLane(builder, op)});
+}
+
+void fovea::tile::emitArriveBeside(OpBuilder &builder, Operation *op,
+                                   Value barrier) {
+  if (getNumRoleWarps(op) == 1)
+    return;
+  Location loc = op->getLoc();
+  NVVM::SyncWarpOp::create(builder, loc, getI32(builder, loc, -1));
+  emitPtx(builder, loc,
+          "{\n.reg .pred first, beside;\n"
+          "setp.eq.u32 first, $1, 0;\n"
+          "setp.ne.and.u32 beside, $2, 0, first;\n"
+          "@beside mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
+          {barrier, getLane(builder, op), getThread(builder, op)});
 }
 
 /// Waits until the phase of `parity` of a barrier is complete.

@@ -39,6 +39,11 @@ void emitArrive(mlir::OpBuilder &builder, mlir::Location loc,
 void emitWarpArrive(mlir::OpBuilder &builder, mlir::Operation *op,
                     mlir::Value barrier, bool haveMet = false);
 
+/// Arrives at a barrier once for each warp that runs `op` in its role, but for
+/// the first warp, whose first thread arrives by itself.
+void emitArriveBeside(mlir::OpBuilder &builder, mlir::Operation *op,
+                      mlir::Value barrier);
+
 /// The ops that read and fill the rings within an op, found in the programs
 /// before conversion.
 class RingReaders {
@@ -46,8 +51,8 @@ public:
   struct Reader {
     /// Arrivals that make a slot empty: one from each warp that releases it.
     int64_t arrivals = 0;
-    /// Arrivals that make a slot full: one from each thread that copies, from
-    /// each warp that writes, or one where TMA copies.
+    /// Arrivals that make a slot full: one from each thread that copies, or
+    /// from each warp of a role that writes or lets TMA copy.
     int64_t copiers = 1;
     /// True if threads copy, to memory that products and TMA read through
     /// another proxy.

@@ -311,6 +311,7 @@ void RunBoxes::emit() {
     one.setInsertionPointToStart(branch.thenBlock());
     emitWaitForState(one, op.getLoc(), barrier, state);
   });
+  emitArriveBeside(builder, op, use.full);
   if (!mayBeCut())
     return;
   auto branch = scf::IfOp::create(builder, isCut, /*withElseRegion=*/false);
@@ -398,6 +399,7 @@ public:
         emitZeros(one, *rows, tile, adaptor.getSlot().front(), barrier, state,
                   use.full);
     });
+    emitArriveBeside(rewriter, op, use.full);
     rewriter.eraseOp(op);
     return success();
   }

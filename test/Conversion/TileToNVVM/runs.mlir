@@ -6,8 +6,8 @@
 
 // The first thread of each of the role's four warps copies a run of 16 rows, as one
 // box for each panel, and that of the first arrives at the slot's barrier for all
-// bytes: runs are dealt to warps, then to their threads. A
-// run of which no row is left is copied from before the tensor, and its place is
+// bytes: runs are dealt to warps, then to their threads. The other warps arrive,
+// too: none may still wait for the slot when it is full. A run of which no row is left is copied from before the tensor, and its place is
 // not computed. Places are known before the threads wait for the slot. `whole_runs`
 // needs no barrier of its own.
 gpu.module @kernels {
@@ -17,7 +17,7 @@ gpu.module @kernels {
   // CHECK:         %[[BASE:.*]] = llvm.ptrtoint
   // CHECK:         %[[FULL:.*]] = arith.addi %[[BASE]], %c65536_i32
   // CHECK:         %[[ISFIRST:.*]] = arith.cmpi eq, %[[THREAD:.*]], %c0_i32
-  // CHECK-COUNT-6: mbarrier.init
+  // CHECK-COUNT-6: mbarrier.init{{.*}}, %c4_i32
   // CHECK-NOT:     mbarrier.init
   // CHECK-NOT:     mbarrier.try_wait.parity
   // CHECK:         %[[LOW:.*]] = arith.maxsi %[[N]], %c0
@@ -51,6 +51,9 @@ gpu.module @kernels {
   // CHECK-NEXT:    scf.if %[[ISFIRST]] {
   // CHECK-NEXT:      {{.*}}mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;{{.*}} %[[FULL]], %c16384_i32
   // CHECK-NEXT:    }
+  // CHECK-NEXT:    nvvm.bar.warp.sync %c-1_i32
+  // CHECK-NEXT:    %[[OWN:.*]] = arith.andi %[[THREAD]], %c31_i32
+  // CHECK-NEXT:    {{.*}}@beside mbarrier.arrive.shared::cta.b64 _, [$0];{{.*}} %[[FULL]], %[[OWN]], %[[THREAD]]
   // CHECK-NEXT:  } else {
   gpu.func @boxes(%K: !runs, %table: memref<?xindex>, %b: index, %n: index) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
     %c0 = arith.constant 0 : index
@@ -88,7 +91,8 @@ gpu.module @kernels {
   // CHECK-LABEL: gpu.func @cut(
   // CHECK:         %[[FULL:.*]] = arith.addi %{{.*}}, %c65536_i32
   // CHECK:         %[[ISFIRST:.*]] = arith.cmpi eq, %[[THREAD:.*]], %c0_i32
-  // CHECK-COUNT-7: mbarrier.init
+  // CHECK-COUNT-6: mbarrier.init{{.*}}, %c4_i32
+  // CHECK:         mbarrier.init{{.*}}, %c1_i32
   // CHECK-NOT:     mbarrier.init
   // CHECK:         %[[END:.*]] = arith.index_cast %{{.*}} : index to i32
   // CHECK:         %[[ISEMPTY:.*]] = arith.cmpi sle, %[[END]], %c0_i32
@@ -105,7 +109,8 @@ gpu.module @kernels {
   // CHECK-NEXT:      %[[STATE:.*]] = {{.*}}mbarrier.arrive.expect_tx.shared::cta.b64 $0, [$1], $2;{{.*}} %[[BARRIER]], %c16384_i32
   // CHECK-NEXT:      scf.if %[[ISCUT]] {
   // CHECK-NEXT:        {{.*}}mbarrier.try_wait.shared::cta.b64 done, [$0], $1;{{.*}} %[[BARRIER]], %[[STATE]]
-  // CHECK:         scf.if %[[ISCUT]] {
+  // CHECK:         @beside mbarrier.arrive.shared::cta.b64 _, [$0];{{.*}} %[[FULL]],
+  // CHECK-NEXT:    scf.if %[[ISCUT]] {
   // CHECK-NEXT:      nvvm.bar.warp.sync %c-1_i32
   // CHECK-NEXT:      nvvm.barrier id = %c1_i32 number_of_threads = %c128_i32
   // CHECK:           scf.for
@@ -132,6 +137,43 @@ gpu.module @kernels {
         } into %slot signals %ks[%c0] : !runs, !ring
       }
       tile.role "compute" warps 4 {
+        %k = tile.wait %ks[%c0] : !ring
+        tile.release %ks[%c0] : !ring
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!k = !tile.shared<64x128xbf16, swizzle = 128>
+!ring = !tile.ring<3 x !k>
+!map = !tile.tensor_map<3 x !k>
+
+// One thread of the role copies a whole tile, beside loads of runs by all: the
+// other warps, which waited for the slot, too, arrive without a copy.
+gpu.module @kernels {
+  // CHECK-LABEL: gpu.func @whole(
+  // CHECK:         %[[FULL:.*]] = arith.addi %{{.*}}, %c65536_i32
+  // CHECK-COUNT-3: mbarrier.init{{.*}}, %c4_i32
+  // CHECK-COUNT-3: mbarrier.init{{.*}}, %c1_i32
+  // CHECK:         mbarrier.try_wait.parity
+  // CHECK:         scf.if %{{.*}} {
+  // CHECK:           mbarrier.arrive.expect_tx
+  // CHECK-COUNT-2:   cp.async.bulk.tensor.3d
+  // CHECK:         nvvm.bar.warp.sync %c-1_i32
+  // CHECK:         {{.*}}@beside mbarrier.arrive.shared::cta.b64 _, [$0];{{.*}} %[[FULL]],
+  // CHECK-NEXT:  } else {
+  gpu.func @whole(%K: !map, %i: index) kernel attributes {known_block_size = array<i32: 160, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ks = tile.ring {tile.shared_offset = 0 : i64, tile.barrier_offset = 65536 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 4 {
+        %slot = tile.acquire %ks[%c0] : !ring
+        tile.load_async %K[%i, %c0, %c0] dims [1, 2] into %slot signals %ks[%c0] : !map, !ring
+      }
+      tile.role "store" warps 1 single {
         %k = tile.wait %ks[%c0] : !ring
         tile.release %ks[%c0] : !ring
       }
