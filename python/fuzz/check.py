@@ -257,7 +257,9 @@ def _put_nan(case, operands, values, reference):
     score = q.any(-1)[..., None] | k.any(-1)[..., None, :]
     rows = (score & keep).any(-1)
     spots = keep.double() @ v.double() > 0
-    present = ~a.absent(case.program, values, shape)[:, :, None]
+    # A key is absent for all heads of its group, or for none.
+    absent = a.absent(case.program, values, shape).unflatten(1, (-1, group))
+    present = ~absent.all(2).repeat_interleave(group, 1)[:, :, None]
     open_ = (~keep & present).double() @ v.double() > 0
     for name in case.program.results:
         value = reference.values[name]

@@ -233,11 +233,13 @@ def _discrete(node, args, env):
 class Env:
     """What an expression is computed with: coordinates and other arguments by
     name; captured tensors, whose floating-point ones are float64 tensors, or
-    `Approx` for `track`; their sizes; the region's type."""
+    `Approx` for `track`; their sizes; the region's type; the relative error of
+    tanh where it is that of a GPU's instruction."""
     leaves: dict
     values: dict
     shapes: dict
     dtype: str
+    tanh: float = 0.0
 
 
 def evaluate(root, env):
@@ -306,7 +308,8 @@ class Tracked:
             return Approx(args[0].double(), args[0].double().abs() * u)
         if op in FUNCTIONS:
             _, f, slope, low, high, size = FUNCTIONS[op]
-            return approx.function(args[0], u, f, slope, low, high, size)
+            return approx.function(args[0], self._roundoff(op), f, slope, low,
+                                   high, size)
         if op in ("addf", "subf"):
             return approx.add(*args, u, 1 if op == "addf" else -1)
         if op == "mulf":
@@ -435,6 +438,11 @@ class Tracked:
         spread = torch.maximum(spread, 1.01 * bend * x.error)
         bounded = op in ("tanh", "sin", "cos", "erf", "atan")
         size = value.abs().clamp_min(1.0 if bounded else 0.0)
-        return Approx(value, spread + 2 * approx.FUNCTION * self.u * size
+        return Approx(value, spread
+                      + 2 * approx.FUNCTION * self._roundoff(op) * size
                       + approx.lost(self.u))
+
+    def _roundoff(self, op):
+        """The unit of which a function may be `FUNCTION` off."""
+        return max(self.u, self.env.tanh / approx.FUNCTION if op == "tanh" else 0)
 
