@@ -7,6 +7,8 @@
 
 #include "CompiledCode.h"
 
+#include "fovea/Support/PhaseTiming.h"
+
 #include "llvm/Support/DataExtractor.h"
 #include "llvm/Support/Debug.h"
 #include "llvm/Support/EndianStream.h"
@@ -52,7 +54,9 @@ std::optional<CompiledCode> fovea::lookUpCode(const CacheKey &key) {
 }
 
 llvm::Expected<Assembly> fovea::assembleKernels(const DeviceCode &code,
-                                                llvm::StringRef chip) {
+                                                llvm::StringRef chip,
+                                                mlir::TimingScope *timing) {
+  mlir::TimingScope phase = timePhase(timing, "Assembly of the kernels");
   return assemble(code.ptx, {chip.str()}, &DiskCache::get());
 }
 

@@ -58,7 +58,8 @@ std::optional<CompiledCode> lookUpCode(const CacheKey &key);
 
 /// Assembles kernels, or takes the result from the disk cache.
 llvm::Expected<Assembly> assembleKernels(const DeviceCode &code,
-                                         llvm::StringRef chip);
+                                         llvm::StringRef chip,
+                                         mlir::TimingScope *timing);
 
 /// Returns the code as bytes.
 std::string serialize(const CompiledCode &code);

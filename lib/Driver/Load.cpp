@@ -9,6 +9,7 @@
 #include "ProgramState.h"
 
 #include "fovea/Runtime/HostRuntime.h"
+#include "fovea/Support/PhaseTiming.h"
 #include "fovea/Transforms/ShapeChecks.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -65,10 +66,9 @@ llvm::Error Executable::checkMachine(const CompileOptions &options) {
   return getChip(*options.gpu, *device).takeError();
 }
 
-/// Loads the kernels on this machine's GPU. Without an assembler the driver
-/// compiles them.
-static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
-                               const machine::GpuArch &arch) {
+llvm::Error Executable::State::loadKernels(const DeviceCode &code,
+                                           const machine::GpuArch &arch,
+                                           mlir::TimingScope *timing) {
   auto device = openDevice();
   if (!device)
     return device.takeError();
@@ -76,13 +76,13 @@ static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
   if (!chip)
     return chip.takeError();
   if (!code.kernels.empty()) {
-    auto assembly = assembleKernels(code, *chip);
-    if (assembly) {
-      state.assembly = std::move(*assembly);
+    auto assembled = assembleKernels(code, *chip, timing);
+    if (assembled) {
+      assembly = std::move(*assembled);
     } else {
       std::error_code kind;
       std::string message;
-      llvm::handleAllErrors(assembly.takeError(),
+      llvm::handleAllErrors(assembled.takeError(),
                             [&](const llvm::ErrorInfoBase &info) {
                               kind = info.convertToErrorCode();
                               message = info.message();
@@ -91,35 +91,43 @@ static llvm::Error loadKernels(Executable::State &state, const DeviceCode &code,
         return llvm::createStringError(kind, message);
       llvm::SmallVector<llvm::StringRef> lines;
       llvm::SplitString(message, lines, "\n");
-      state.remarks.push_back(
+      remarks.push_back(
           "the driver compiles the kernels: " +
           llvm::join(llvm::map_range(
                          lines, [](llvm::StringRef s) { return s.trim(); }),
                      " "));
     }
   }
-  auto loaded = cuda::Module::load(*device, {state.assembly.cubin, code.ptx},
-                                   code.kernels);
+  mlir::TimingScope phase = timePhase(timing, "Loading of the kernels");
+  auto loaded =
+      cuda::Module::load(*device, {assembly.cubin, code.ptx}, code.kernels);
   if (!loaded)
     return loaded.takeError();
   if ((*loaded)->isCompiledByDriver())
-    state.assembly = {/*cubin=*/"", parsePtxasLog((*loaded)->getCompileLog()),
-                      "the driver", /*fromCache=*/false};
-  for (std::string &remark : getSlowdowns(state.assembly))
-    state.remarks.push_back(std::move(remark));
-  state.gpu = std::move(*loaded);
+    assembly = {/*cubin=*/"", parsePtxasLog((*loaded)->getCompileLog()),
+                "the driver", /*fromCache=*/false};
+  for (std::string &remark : getSlowdowns(assembly))
+    remarks.push_back(std::move(remark));
+  gpu = std::move(*loaded);
   return llvm::Error::success();
 }
 
 llvm::Expected<std::unique_ptr<Executable>>
-Executable::load(CompiledCode code, const machine::GpuArch *gpu) {
+Executable::load(CompiledCode code, const machine::GpuArch *gpu,
+                 mlir::TimingScope *timing) {
   auto state = std::make_unique<State>();
   state->remarks = std::move(code.remarks);
-  if (gpu) {
-    if (llvm::Error error = loadKernels(*state, code.device, *gpu))
+  if (gpu)
+    if (llvm::Error error = state->loadKernels(code.device, *gpu, timing))
       return std::move(error);
-    state->ptx = std::move(code.device.ptx);
-  }
+  return link(std::move(state), std::move(code), timing);
+}
+
+llvm::Expected<std::unique_ptr<Executable>>
+Executable::link(std::unique_ptr<State> state, CompiledCode code,
+                 mlir::TimingScope *timing) {
+  state->ptx = std::move(code.device.ptx);
+  mlir::TimingScope phase = timePhase(timing, "Loading of the host's code");
   auto jit = HostJIT::create(std::move(code.object));
   if (!jit)
     return jit.takeError();
@@ -155,8 +163,10 @@ Executable::compile(llvm::StringRef text, llvm::StringRef name,
   CompileOptions found = options;
   found.schedules = lookUpSchedules(text, options);
   if (auto kept = lookUpCode(getCodeKey(text, found)))
-    return load(std::move(*kept), options.gpu);
+    return load(std::move(*kept), options.gpu, options.timing);
+  mlir::TimingScope phase = timePhase(options.timing, "Parsing");
   auto program = Program::parse(text, name);
+  phase.stop();
   if (!program)
     return program.takeError();
   return (*program)->compile(found);

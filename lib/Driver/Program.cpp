@@ -18,6 +18,7 @@
 #include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Interpreter/Interpreter.h"
+#include "fovea/Support/PhaseTiming.h"
 #include "fovea/Target/NVPTX.h"
 #include "fovea/Transforms/GpuKernels.h"
 #include "fovea/Transforms/Passes.h"
@@ -41,6 +42,7 @@
 #include "llvm/TargetParser/Triple.h"
 
 #include <cstring>
+#include <future>
 #include <mutex>
 
 using namespace fovea;
@@ -313,6 +315,10 @@ struct Program::State {
         llvm::function_ref<void(mlir::OpPassManager &)> build,
         const MachineRates *rates = nullptr, bool choosesSchedules = false);
 
+  /// Runs passes on a copy of the module.
+  llvm::Error run(mlir::ModuleOp copy, const CompileOptions &options,
+                  llvm::function_ref<void(mlir::OpPassManager &)> build);
+
   /// Gives a module the schedules of the options, or those that were kept, for
   /// passes that choose schedules.
   void attachSchedules(mlir::ModuleOp copy, const CompileOptions &options);
@@ -321,7 +327,11 @@ struct Program::State {
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   lower(const CompileOptions &options, Level level, bool checksShapes = false);
 
-  /// Takes the code for the device out of a module in the LLVM dialect.
+  /// Returns a copy with kernels in the LLVM dialect for the options' GPU.
+  llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+  lowerKernels(const CompileOptions &options, bool checksShapes = false);
+
+  /// Takes the code for the device out of a module with such kernels.
   llvm::Expected<DeviceCode> takeDeviceCode(mlir::ModuleOp lowered,
                                             const CompileOptions &options);
 
@@ -330,10 +340,16 @@ struct Program::State {
   generate(mlir::ModuleOp lowered, const CompileOptions &options,
            CodeKind kind);
 
-  /// Returns all code of a module in the LLVM dialect.
+  /// Returns the host's code, of a module in the LLVM dialect.
   llvm::Expected<CompiledCode> finish(mlir::ModuleOp lowered,
                                       const CompileOptions &options,
                                       llvm::ArrayRef<Signature> signatures);
+
+  /// Returns all code for the options' GPU, of a module whose kernels are in
+  /// the LLVM dialect, and loads the kernels.
+  llvm::Expected<CompiledCode> finishForGpu(mlir::ModuleOp lowered,
+                                            const CompileOptions &options,
+                                            Executable::State &executable);
 };
 
 /// Returns the model of a GPU with measured rates.
@@ -375,11 +391,22 @@ Program::State::lower(const CompileOptions &options,
         "not for arch avx512_bf16");
   if (choosesSchedules)
     attachSchedules(*copy, options);
-  mlir::PassManager manager(&context);
-  build(manager);
-  if (mlir::failed(manager.run(*copy)))
-    return errors.take("a pass failed without saying why");
+  if (llvm::Error error = run(*copy, options, build))
+    return std::move(error);
   return copy;
+}
+
+llvm::Error
+Program::State::run(mlir::ModuleOp copy, const CompileOptions &options,
+                    llvm::function_ref<void(mlir::OpPassManager &)> build) {
+  ErrorCollector errors(&context);
+  mlir::PassManager manager(&context);
+  mlir::TimingScope timing = timePhase(options.timing, "Passes of MLIR");
+  manager.enableTiming(timing);
+  build(manager);
+  if (mlir::failed(manager.run(copy)))
+    return errors.take("a pass failed without saying why");
+  return llvm::Error::success();
 }
 
 void Program::State::attachSchedules(mlir::ModuleOp copy,
@@ -416,6 +443,19 @@ Program::State::lower(const CompileOptions &options, Level level,
       /*rates=*/nullptr, choosesSchedules);
 }
 
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+Program::State::lowerKernels(const CompileOptions &options, bool checksShapes) {
+  return lower(
+      options,
+      [&](mlir::OpPassManager &manager) {
+        if (checksShapes)
+          manager.addPass(createOutlineShapeChecks());
+        buildGpuKernelPipeline(manager, options.getGpuOptions(Level::LLVM));
+      },
+      /*rates=*/nullptr,
+      /*choosesSchedules=*/options.strategy != Strategy::Unfused);
+}
+
 llvm::Expected<DeviceCode>
 Program::State::takeDeviceCode(mlir::ModuleOp lowered,
                                const CompileOptions &options) {
@@ -426,14 +466,18 @@ Program::State::takeDeviceCode(mlir::ModuleOp lowered,
   for (llvm::StringRef name : getKernelNames(kernels))
     code.kernels.push_back(name.str());
   ErrorCollector errors(&context);
+  mlir::TimingScope timing =
+      timePhase(options.timing, "Translation to LLVM IR");
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> module =
       mlir::translateModuleToLLVMIR(kernels, llvmContext, "fovea");
   if (!module)
     return errors.take("cannot translate the kernels to LLVM IR");
+  timing.stop();
   PTXOptions ptxOptions;
   ptxOptions.arch = options.gpu;
   ptxOptions.optLevel = options.optLevel;
+  ptxOptions.timing = options.timing;
   auto ptx = compileToPTX(*module, ptxOptions);
   if (!ptx)
     return ptx.takeError();
@@ -446,6 +490,8 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 Program::State::generate(mlir::ModuleOp lowered, const CompileOptions &options,
                          CodeKind kind) {
   ErrorCollector errors(&context);
+  mlir::TimingScope timing =
+      timePhase(options.timing, "Generation of the host's code");
   auto code = emitHostCode(
       lowered, {getHostProcessor(options.arch, options.cpu), options.optLevel},
       kind);
@@ -459,12 +505,6 @@ Program::State::finish(mlir::ModuleOp lowered, const CompileOptions &options,
                        llvm::ArrayRef<Signature> signatures) {
   CompiledCode code;
   code.remarks = remarks;
-  if (options.gpu) {
-    auto device = takeDeviceCode(lowered, options);
-    if (!device)
-      return device.takeError();
-    code.device = std::move(*device);
-  }
   auto object = generate(lowered, options, CodeKind::Object);
   if (!object)
     return object.takeError();
@@ -481,6 +521,34 @@ Program::State::finish(mlir::ModuleOp lowered, const CompileOptions &options,
       function.messages.push_back(
           mlir::cast<mlir::StringAttr>(message).getValue().str());
   }
+  return code;
+}
+
+llvm::Expected<CompiledCode>
+Program::State::finishForGpu(mlir::ModuleOp lowered,
+                             const CompileOptions &options,
+                             Executable::State &executable) {
+  auto device = takeDeviceCode(lowered, options);
+  if (!device)
+    return device.takeError();
+  executable.remarks = remarks;
+  // The assembler is another process: the host's code is made meanwhile.
+  std::future<llvm::Error> loading = std::async(std::launch::async, [&] {
+    return executable.loadKernels(*device, *options.gpu, options.timing);
+  });
+  auto makeHostCode = [&]() -> llvm::Expected<CompiledCode> {
+    if (llvm::Error error = run(lowered, options, buildGpuHostPipeline))
+      return error;
+    return finish(lowered, options, signatures);
+  };
+  auto code = makeHostCode();
+  if (llvm::Error error = loading.get()) {
+    if (!code)
+      error = llvm::joinErrors(code.takeError(), std::move(error));
+    return error;
+  }
+  if (code)
+    code->device = std::move(*device);
   return code;
 }
 
@@ -614,7 +682,7 @@ Program::emit(CodeKind kind, const CompileOptions &options) const {
 llvm::Expected<DeviceCode>
 Program::emitPTX(const CompileOptions &options) const {
   std::lock_guard<std::mutex> lock(state->mutex);
-  auto module = state->lower(options, Level::LLVM);
+  auto module = state->lowerKernels(options);
   if (!module)
     return module.takeError();
   return state->takeDeviceCode(**module, options);
@@ -627,7 +695,7 @@ Program::assemble(const CompileOptions &options) const {
     return code.takeError();
   if (code->kernels.empty())
     return llvm::createStringError("the module has no kernels");
-  return assembleKernels(*code, options.gpu->name);
+  return assembleKernels(*code, options.gpu->name, options.timing);
 }
 
 llvm::Expected<llvm::SmallVector<KernelLaunch>>
@@ -647,16 +715,23 @@ Program::compile(const CompileOptions &options) const {
   found.schedules = lookUpSchedules(state->text, options);
   CacheKey key = getCodeKey(state->text, found);
   if (auto kept = lookUpCode(key))
-    return Executable::load(std::move(*kept), options.gpu);
+    return Executable::load(std::move(*kept), options.gpu, options.timing);
   std::lock_guard<std::mutex> lock(state->mutex);
-  auto module = state->lower(found, Level::LLVM, /*checksShapes=*/true);
+  auto module = options.gpu
+                    ? state->lowerKernels(found, /*checksShapes=*/true)
+                    : state->lower(found, Level::LLVM, /*checksShapes=*/true);
   if (!module)
     return module.takeError();
-  auto code = state->finish(**module, options, state->signatures);
+  auto executable = std::make_unique<Executable::State>();
+  auto code = options.gpu ? state->finishForGpu(**module, options, *executable)
+                          : state->finish(**module, options, state->signatures);
   if (!code)
     return code.takeError();
   DiskCache::get().store(key, serialize(*code));
-  return Executable::load(std::move(*code), options.gpu);
+  if (!options.gpu)
+    executable->remarks = code->remarks;
+  return Executable::link(std::move(executable), std::move(*code),
+                          options.timing);
 }
 
 llvm::Error Program::simulate(size_t index, llvm::ArrayRef<TensorView> operands,

@@ -38,6 +38,11 @@ struct Executable::State {
   /// As in `setChecker`; null if there is none.
   std::unique_ptr<Executable> checker;
 
+  /// Loads the kernels on this machine's GPU. Without an assembler the driver
+  /// compiles them.
+  llvm::Error loadKernels(const DeviceCode &code, const machine::GpuArch &arch,
+                          mlir::TimingScope *timing);
+
   /// Adds operands in host memory, as copies if compiled code cannot read them
   /// where they are; the copies are returned and must outlive the frame.
   llvm::Expected<llvm::SmallVector<Tensor, 0>>

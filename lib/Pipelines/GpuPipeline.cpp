@@ -106,13 +106,11 @@ static void addDeviceLowering(OpPassManager &manager,
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createGpuKernelsToNVVM());
   kernels.addPass(createReconcileUnrealizedCastsPass());
-  addKernelCleanup(kernels, GreedySimplifyRegionLevel::Normal);
+  // Merges blocks that are the same, too.
+  addKernelCleanup(kernels, GreedySimplifyRegionLevel::Aggressive);
 }
 
-/// Appends passes that lower the host's part, which computes sizes, allocates
-/// and launches.
-static void addHostLowering(OpPassManager &manager) {
-  manager.addPass(createGpuToRuntime());
+void fovea::buildGpuHostPipeline(OpPassManager &manager) {
   // The function's scalars that kernels get, and places in loops.
   manager.addPass(createExpandMath());
   addFloatEmulation(manager);
@@ -126,8 +124,8 @@ static void addHostLowering(OpPassManager &manager) {
   addCleanup(manager);
 }
 
-void fovea::buildGpuPipeline(OpPassManager &manager,
-                             const GpuOptions &options) {
+void fovea::buildGpuKernelPipeline(OpPassManager &manager,
+                                   const GpuOptions &options) {
   AttachGpuTargetOptions target;
   target.target = options.arch->name.str();
   manager.addPass(createAttachGpuTarget(target));
@@ -182,5 +180,12 @@ void fovea::buildGpuPipeline(OpPassManager &manager,
   addDeviceLowering(manager, *options.arch);
   if (options.level == Level::NVVM)
     return;
-  addHostLowering(manager);
+  manager.addPass(createGpuToRuntime());
+}
+
+void fovea::buildGpuPipeline(OpPassManager &manager,
+                             const GpuOptions &options) {
+  buildGpuKernelPipeline(manager, options);
+  if (options.level == Level::LLVM)
+    buildGpuHostPipeline(manager);
 }

@@ -9,6 +9,7 @@
 
 #include "ChainComparisons.h"
 #include "Optimize.h"
+#include "fovea/Support/PhaseTiming.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
@@ -282,6 +283,8 @@ static std::string addToHighProducts(llvm::StringRef ptx) {
 
 llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
                                                 const PTXOptions &options) {
+  mlir::TimingScope timing =
+      timePhase(options.timing, "Optimisation of LLVM IR");
   auto machine = createTargetMachine(options);
   if (!machine)
     return machine.takeError();
@@ -303,6 +306,7 @@ llvm::Expected<std::string> fovea::compileToPTX(llvm::Module &module,
   if (options.optLevel > 0)
     chainComparisons(module);
 
+  timing = timePhase(options.timing, "Generation of PTX");
   std::string errors;
   llvm::LLVMContext &context = module.getContext();
   std::unique_ptr<llvm::DiagnosticHandler> handler =

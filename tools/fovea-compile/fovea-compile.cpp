@@ -7,6 +7,7 @@
 
 #include "fovea/Driver/Output.h"
 #include "fovea/Driver/Tool.h"
+#include "fovea/Support/PhaseTiming.h"
 #include "fovea/Target/DiskCache.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -29,6 +30,12 @@ static cl::opt<bool> printResources(
     "print-resources",
     cl::desc("Print what each kernel needs, from ptxas, and what it is "
              "started for, to standard error"),
+    cl::cat(category));
+static cl::opt<bool> timePhases(
+    "time",
+    cl::desc("Print how long each phase and pass takes, to standard error, in "
+             "a process that has compiled the same before. The assembler runs "
+             "again where FOVEA_CACHE_DIR is empty"),
     cl::cat(category));
 static cl::opt<std::string> output("o", cl::desc("File to write (default: -)"),
                                    cl::value_desc("file"), cl::init("-"),
@@ -78,6 +85,14 @@ static void print(const PtxasReport &report,
         printOnce(kernel);
   // Prints the kernels that nothing starts, if the text is no graph.
   llvm::for_each(report.kernels, printOnce);
+}
+
+/// Generates code that nobody gets, so that this process has done it before.
+static llvm::Error warmUp(const Program &program,
+                          const CompileOptions &options) {
+  if (options.gpu)
+    return program.emitPTX(options).takeError();
+  return program.emit(CodeKind::Object, options).takeError();
 }
 
 /// Returns the output that `--emit` requests, from a program.
@@ -131,6 +146,19 @@ static llvm::Expected<std::string> compile() {
   auto program = flags.parseInput();
   if (!program)
     return program.takeError();
+  mlir::DefaultTimingManager timing;
+  timing.setEnabled(timePhases);
+  mlir::TimingScope whole;
+  if (timePhases) {
+    if (llvm::Error error = warmUp(**program, *options))
+      return error;
+    whole = timing.getRootScope();
+    options->timing = &whole;
+    mlir::TimingScope phase = timePhase(&whole, "Parsing");
+    program = Program::parse((*program)->getText(), "<again>");
+    if (!program)
+      return program.takeError();
+  }
   auto text = emitFrom(**program, *options, *level);
   reportRemarks("fovea-compile", (*program)->takeRemarks());
   return text;

@@ -21,6 +21,10 @@
 #include "fovea/Target/HostCodegen.h"
 #include "fovea/Target/Ptxas.h"
 
+namespace mlir {
+class TimingScope;
+} // namespace mlir
+
 namespace fovea {
 
 /// One operand or result of a function.
@@ -92,6 +96,8 @@ struct CompileOptions {
   /// as text; the model's where one is empty, or all if the list is. Without a
   /// list, those that `tune` has kept, if any.
   std::optional<ScheduleList> schedules;
+  /// The timer that the times of the phases are parts of, if any.
+  mlir::TimingScope *timing = nullptr;
 
   /// Returns what compiles for `gpu` up to a level.
   GpuOptions getGpuOptions(Level level) const {
@@ -177,7 +183,8 @@ public:
 
   /// Links code, and loads its kernels on this machine's GPU if it is for one.
   static llvm::Expected<std::unique_ptr<Executable>>
-  load(CompiledCode code, const machine::GpuArch *gpu);
+  load(CompiledCode code, const machine::GpuArch *gpu,
+       mlir::TimingScope *timing = nullptr);
 
   ~Executable();
 
@@ -245,6 +252,14 @@ public:
 
 private:
   explicit Executable(std::unique_ptr<State> state);
+
+  /// Links the host's code, for kernels that `state` has loaded if there are
+  /// any.
+  static llvm::Expected<std::unique_ptr<Executable>>
+  link(std::unique_ptr<State> state, CompiledCode code,
+       mlir::TimingScope *timing);
+
+  friend class Program;
   std::unique_ptr<State> state;
 };
 

@@ -117,6 +117,16 @@ struct GpuOptions {
 void buildGpuPipeline(mlir::OpPassManager &manager,
                       const GpuOptions &options = {});
 
+/// Appends the passes of `buildGpuPipeline` that kernels need. At level `llvm`
+/// nothing refers to the kernels any more, and they can be taken out of the
+/// module.
+void buildGpuKernelPipeline(mlir::OpPassManager &manager,
+                            const GpuOptions &options = {});
+
+/// Appends the others, which compile the host's functions. They are faster
+/// without the kernels, of which they would look at every op.
+void buildGpuHostPipeline(mlir::OpPassManager &manager);
+
 /// Appends the passes that prepare a module for the tile interpreter: programs
 /// of thread blocks, and loops for the ops around them. If the module has
 /// programs already, they are run as they are.

@@ -14,6 +14,10 @@ namespace llvm {
 class Module;
 } // namespace llvm
 
+namespace mlir {
+class TimingScope;
+} // namespace mlir
+
 namespace fovea {
 
 struct PTXOptions {
@@ -22,6 +26,8 @@ struct PTXOptions {
   /// slots, no common subexpressions, simple instructions); 2, 3: LLVM's own
   /// pipelines.
   int optLevel = 1;
+  /// The timer that the times of the phases are parts of, if any.
+  mlir::TimingScope *timing = nullptr;
 };
 
 /// Sets the module's triple and data layout, optimises it and translates it to
