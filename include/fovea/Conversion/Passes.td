@@ -69,7 +69,10 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       unchanged, are a `tile.load` of the tile's rows and columns and an operand
       of the map.
     - Without a score region, and with a positive scale, the scale is folded
-      into the exponential.
+      into the exponential. So is a number by which a score region multiplies at
+      last: a positive constant, or a scalar of the function that is clamped to
+      what is neither tiny nor huge, `arith.minnumf` of `arith.maxnumf` with
+      constants from 2^-96 to 2^96.
     - Sizes of tensors are computed before the launch.
     - Rows of queries, keys or values that a `linalg.generic` before the loop
       gathers, such as `tensor.extract %cache[%page, %slot, %h, %d]`, and only

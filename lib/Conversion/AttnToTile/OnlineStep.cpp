@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include <cmath>
 #include <limits>
@@ -68,9 +69,30 @@ ScoreUnit ScoreUnit::get(const APFloat &scale, Region &score) {
   return {1.0, /*isRaw=*/false};
 }
 
-/// Returns the product with a constant that `score` yields, as its other
-/// operand and the constant, if that may be a unit.
-static std::optional<std::pair<Value, double>> getLastFactor(Region &score) {
+/// Returns true if `factor` is the same in all steps, for it is none of a
+/// loop's, and clamped to what may be a unit; a clamp makes a number of NaN.
+static bool isClampedToUnits(Value factor) {
+  if (!isa<FunctionOpInterface>(factor.getParentRegion()->getParentOp()))
+    return false;
+  auto below = factor.getDefiningOp<arith::MinNumFOp>();
+  auto above =
+      below ? below.getLhs().getDefiningOp<arith::MaxNumFOp>() : nullptr;
+  APFloat least(0.0), most(0.0);
+  return above && matchPattern(above.getRhs(), m_ConstantFloat(&least)) &&
+         matchPattern(below.getRhs(), m_ConstantFloat(&most)) &&
+         isUnit(least.convertToDouble()) && isUnit(most.convertToDouble());
+}
+
+namespace {
+/// A product that a score region yields.
+struct LastProduct {
+  Value other;
+  ScoreUnit unit;
+};
+} // namespace
+
+/// Returns the product that `score` yields with a number that may be a unit.
+static std::optional<LastProduct> getLastProduct(Region &score) {
   if (score.empty())
     return std::nullopt;
   auto product = score.front()
@@ -79,21 +101,33 @@ static std::optional<std::pair<Value, double>> getLastFactor(Region &score) {
                      .getDefiningOp<arith::MulFOp>();
   if (!product || product->getBlock() != &score.front())
     return std::nullopt;
-  for (auto [constant, other] : {std::pair(product.getRhs(), product.getLhs()),
-                                 std::pair(product.getLhs(), product.getRhs())})
-    if (APFloat factor(0.0); matchPattern(constant, m_ConstantFloat(&factor)) &&
-                             isUnit(factor.convertToDouble()))
-      return std::pair(other, factor.convertToDouble());
+  for (auto [constant, other] :
+       {std::pair(product.getRhs(), product.getLhs()),
+        std::pair(product.getLhs(), product.getRhs())}) {
+    APFloat number(0.0);
+    if (matchPattern(constant, m_ConstantFloat(&number)) &&
+        isUnit(number.convertToDouble()))
+      return LastProduct{other, {number.convertToDouble(), /*isRaw=*/false}};
+    if (isClampedToUnits(constant))
+      return LastProduct{other, {1.0, /*isRaw=*/false, constant}};
+  }
   return std::nullopt;
 }
 
 ScoreUnit ScoreUnit::get(OnlineAttentionOp op) {
-  if (auto last = getLastFactor(op.getScore()))
-    return {last->second, /*isRaw=*/false};
+  if (std::optional<LastProduct> last = getLastProduct(op.getScore()))
+    return last->unit;
   return get(op.getScale(), op.getScore());
 }
 
 double ScoreUnit::getBase2() const { return unit * std::numbers::log2e; }
+
+Value ScoreUnit::emitProduct(OpBuilder &builder, Location loc, FloatType type,
+                             double number) const {
+  Formula f = {builder, loc, type};
+  Value product = f.number(number);
+  return factor ? f.mul(f.convert(factor), product) : product;
+}
 
 FragmentType TileSizes::getScores() const {
   return FragmentType::get(accumulation.getContext(), {queries, keys},
@@ -179,6 +213,7 @@ private:
   RunningValues emitStale(Value scores, RunningValues running, Value &left);
   RunningValues emitExact(Value scores, RunningValues running, Value &left);
   Value hasLargeShift(Value shift);
+  Value isLowest(Value max);
   RunningValues restartWhole(Value scores, Value probabilities,
                              RunningValues running, Value &left);
   RunningValues restartBeside(Value scores, Value probabilities,
@@ -196,6 +231,11 @@ private:
   Value weights(Value probabilities);
   Value constant(OpBuilder &body, double value) {
     return createConstant(body, loc, sizes.accumulation, value);
+  }
+  /// Returns what turns fragments' numbers into scores to the base 2.
+  Value base2(OpBuilder &body, double sign = 1.0) {
+    return unit.emitProduct(body, loc, sizes.accumulation,
+                            sign * unit.getBase2());
   }
 
   OpBuilder &builder;
@@ -259,9 +299,9 @@ Value StepEmitter::modified(Value products) {
         for (auto [read, element] :
              llvm::zip_equal(step.captureReads, elements.drop_front()))
           known.map(read->getResult(0), element);
-        auto last = getLastFactor(region);
+        std::optional<LastProduct> last = getLastProduct(region);
         return step.tile.emitRegion(body, region, arguments, existing,
-                                    last ? last->first : Value(), known);
+                                    last ? last->other : Value(), known);
       });
 }
 
@@ -326,8 +366,8 @@ Value StepEmitter::exactExponentials(Value scores, Value subtracted) {
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value difference =
             emitExactSum(body, loc, elements[0], elements[1], /*sign=*/-1.0);
-        Value exponent = arith::MulFOp::create(body, loc, difference,
-                                               constant(body, unit.getBase2()));
+        Value exponent =
+            arith::MulFOp::create(body, loc, difference, base2(body));
         return math::Exp2Op::create(body, loc, exponent);
       });
 }
@@ -338,7 +378,7 @@ Value StepEmitter::getShift(Value subtracted) {
       sizes.getRows(), subtracted, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         return arith::MulFOp::create(body, loc, elements[0],
-                                     constant(body, -unit.getBase2()));
+                                     base2(body, /*sign=*/-1.0));
       });
 }
 
@@ -346,9 +386,8 @@ Value StepEmitter::shiftedExponentials(Value scores, Value shift) {
   return math.map(
       sizes.getScores(), scores, shift,
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value exponent =
-            math::FmaOp::create(body, loc, elements[0],
-                                constant(body, unit.getBase2()), elements[1]);
+        Value exponent = math::FmaOp::create(body, loc, elements[0],
+                                             base2(body), elements[1]);
         return math::Exp2Op::create(body, loc, exponent);
       });
 }
@@ -363,6 +402,16 @@ Value StepEmitter::hasLargeShift(Value shift) {
         return arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT, size,
                                      constant(body, kLargestFused));
       });
+  return AnyOp::create(builder, loc, builder.getI1Type(), tests);
+}
+
+/// Returns true if a maximum is minus infinity.
+Value StepEmitter::isLowest(Value max) {
+  Value tests =
+      math.map(sizes.getRows().cloneWith(builder.getI1Type()), max, {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 return isEqualTo(body, loc, elements[0], -kInfinity);
+               });
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
@@ -410,8 +459,8 @@ Value StepEmitter::shrinkage(Value max, Value subtracted) {
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         Value difference =
             arith::SubFOp::create(body, loc, elements[0], elements[1]);
-        Value exponent = arith::MulFOp::create(body, loc, difference,
-                                               constant(body, unit.getBase2()));
+        Value exponent =
+            arith::MulFOp::create(body, loc, difference, base2(body));
         return math::Exp2Op::create(body, loc, exponent);
       });
 }
@@ -501,9 +550,11 @@ Value StepEmitter::raisedMax(Value scores, Value before) {
   return math.map(
       sizes.getRows(), {largest, before}, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Value raised =
-            arith::AddFOp::create(body, loc, elements[0],
-                                  constant(body, kHeadroom / unit.getBase2()));
+        Formula f = {body, loc, sizes.accumulation};
+        Value headroom = f.number(kHeadroom / unit.getBase2());
+        if (unit.factor)
+          headroom = f.div(headroom, unit.factor);
+        Value raised = f.add(elements[0], headroom);
         return arith::MaxNumFOp::create(body, loc, raised, elements[1]);
       });
 }
@@ -511,8 +562,12 @@ Value StepEmitter::raisedMax(Value scores, Value before) {
 /// Returns true if the maximum before is too large to be subtracted from scores
 /// that were not rounded, or minus infinity, or `isOutgrown` holds.
 Value StepEmitter::mustRestart(Value before, Value isOutgrown) {
-  return arith::OrIOp::create(builder, loc, hasLargeShift(getShift(before)),
-                              isOutgrown);
+  Value isLarge = hasLargeShift(getShift(before));
+  if (unit.factor)
+    // In the first step this is known, so that it has no other exponentials;
+    // the product of minus infinity with an operand is not.
+    isLarge = arith::OrIOp::create(builder, loc, isLowest(before), isLarge);
+  return arith::OrIOp::create(builder, loc, isLarge, isOutgrown);
 }
 
 /// Subtracts the maximum of earlier steps. Probabilities that are too large
@@ -684,7 +739,9 @@ static Value emitSumWith(FragmentMath &math, const TileSizes &sizes,
         // In base 2. Without a state there is nothing to add, also to a row
         // without keys.
         Value score = f.mul(f.convert(elements[2]), std::numbers::log2e);
-        Value largest = f.mul(elements[1], unit.getBase2());
+        Value largest =
+            f.mul(elements[1], unit.emitProduct(body, loc, sizes.accumulation,
+                                                unit.getBase2()));
         Value isAbsent = f.isEqual(score, f.number(-kInfinity));
         Value weight = f.make<math::Exp2Op>(f.sub(score, largest));
         return f.add(elements[0], f.select(isAbsent, f.number(0.0), weight));
@@ -735,8 +792,9 @@ Value fovea::emitLogSumExp(OpBuilder &builder, Location loc,
         Formula f = {body, loc, type};
         Value log = math::Log2Op::create(body, loc, elements[1]);
         log = f.mul(f.convert(log), std::numbers::ln2);
-        Value lse = f.make<math::FmaOp>(f.convert(elements[0]),
-                                        f.number(unit.unit), log);
+        Value lse = f.make<math::FmaOp>(
+            f.convert(elements[0]),
+            unit.emitProduct(body, loc, type, unit.unit), log);
         lse = f.select(isEqualTo(body, loc, elements[1], 0.0),
                        f.number(-kInfinity), lse);
         if (!init)

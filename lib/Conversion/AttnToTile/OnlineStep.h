@@ -50,21 +50,29 @@ struct TileSizes {
 };
 
 /// The unit of the numbers `x` that fragments hold for scores: a score is `unit
-/// * x`.
+/// * factor * x`.
 struct ScoreUnit {
   /// Returns the unit for attention with this factor; `score` may be empty.
   /// Without a region, products stay as they are if the factor is positive and
   /// neither tiny nor huge.
   static ScoreUnit get(const llvm::APFloat &scale, mlir::Region &score);
-  /// Returns the unit for `op`: also the constant by which its score region
-  /// multiplies at last (as a soft cap does), which then costs nothing.
+  /// Returns the unit for `op`: also the number by which its score region
+  /// multiplies at last, which then costs nothing. It is a constant, as in a
+  /// soft cap, or a scalar from outside of the region, as a scale that is an
+  /// operand, which is clamped to positive numbers neither tiny nor huge.
   static ScoreUnit get(attn::OnlineAttentionOp op);
 
   double unit;
   /// True if the factor has yet to be multiplied: products are `x`.
   bool isRaw;
+  /// Null: 1.
+  mlir::Value factor = {};
 
+  /// Returns the unit in base 2, without the factor.
   double getBase2() const;
+  /// Returns `number * factor` as a number of type `type`.
+  mlir::Value emitProduct(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::FloatType type, double number) const;
 };
 
 /// The running values as fragments: of the types `getOutput`, `getRows` and
@@ -104,8 +112,9 @@ RunningValues emitOnlineStep(mlir::OpBuilder &builder, const TileSizes &sizes,
 
 /// Returns the output `acc / sum` in elements of `type`; zeros in rows without
 /// a key. The sum is 0 in these rows only: in others it is at least the
-/// exponential of a maximum, 1 or a quarter (`kHeadroom`), or NaN. `init`, null or the score of one more key for
-/// each row, whose value is 0, adds to the sum.
+/// exponential of a maximum, 1 or a quarter (`kHeadroom`), or NaN. `init`, null
+/// or the score of one more key for each row, whose value is 0, adds to the
+/// sum.
 mlir::Value emitOutput(mlir::OpBuilder &builder, mlir::Location loc,
                        const TileSizes &sizes, RunningValues running,
                        ScoreUnit unit, mlir::Value init, mlir::FloatType type);

@@ -54,6 +54,113 @@ func.func @negative(%q: tensor<1x4x256x64xbf16>) -> tensor<1x4x256x64xbf16> {
 
 // -----
 
+// A scalar from outside, as a scale that is an operand, is one too if it is clamped to
+// what can be one. The first step, whose maximum is minus infinity, knows without it
+// that it is relative to its own.
+
+// CHECK-LABEL: func @operand
+// CHECK-SAME:    %[[SCALE:[^:]*]]: f32)
+// CHECK-DAG:   %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+// CHECK-DAG:   %[[LOWEST:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG:   %[[RAISED:.*]] = arith.maxnumf %[[SCALE]], %{{.*}} : f32
+// CHECK-DAG:   %[[USUAL:.*]] = arith.minnumf %[[RAISED]], %{{.*}} : f32
+// CHECK:       tile.launch
+// CHECK:         scf.for
+// CHECK:           %[[S:.*]] = tile.mma
+// CHECK-NOT:       ins(%[[S]]
+// CHECK:           tile.map ins(%[[S]] : {{.*}}) rows(
+// CHECK:             %[[BASE2:.*]] = arith.mulf %[[USUAL]], %[[LOG2E]] : f32
+// CHECK-NEXT:        math.fma %{{.*}}, %[[BASE2]], %{{.*}} : f32
+// CHECK:           tile.map
+// CHECK:             arith.cmpf oeq, %{{.*}}, %[[LOWEST]] : f32
+// CHECK:           %[[FIRST:.*]] = tile.any
+// CHECK:           arith.ori %[[FIRST]],
+// CHECK:         math.log2
+// CHECK:         math.fma %{{.*}}, %[[USUAL]], %{{.*}} : f32
+func.func @operand(%q: tensor<1x4x256x64xbf16>, %scale: f32) -> (tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>) {
+  %least = arith.constant 1.0e-10 : f32
+  %most = arith.constant 1.0e+10 : f32
+  %raised = arith.maxnumf %scale, %least : f32
+  %usual = arith.minnumf %raised, %most : f32
+  %o, %lse = attn.attention %q, %q, %q scale(1.0) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %0 = arith.mulf %s, %usual : f32
+    attn.yield %0 : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1, maximum = stale>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>
+  return %o, %lse : tensor<1x4x256x64xbf16>, tensor<1x4x256xf32>
+}
+
+// -----
+
+// Without clamps, or with one that leaves 0, the scalar may be any number. In a loop
+// it may change from step to step.
+
+// CHECK-LABEL: func @any
+// CHECK-SAME:    %[[SCALE:[^:]*]]: f32)
+// CHECK:       %[[S:.*]] = tile.mma
+// CHECK:       tile.map ins(%[[S]] :
+// CHECK:         %[[R:.*]] = arith.mulf %{{.*}}, %[[SCALE]] : f32
+// CHECK-NEXT:    tile.yield %[[R]]
+func.func @any(%q: tensor<1x4x256x64xbf16>, %scale: f32) -> tensor<1x4x256x64xbf16> {
+  %o = attn.attention %q, %q, %q scale(1.0) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %0 = arith.mulf %s, %scale : f32
+    attn.yield %0 : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}
+
+// CHECK-LABEL: func @zero
+// CHECK:       %[[USUAL:.*]] = arith.minnumf
+// CHECK:       %[[S:.*]] = tile.mma
+// CHECK:       tile.map ins(%[[S]] :
+// CHECK:         %[[R:.*]] = arith.mulf %{{.*}}, %[[USUAL]] : f32
+// CHECK-NEXT:    tile.yield %[[R]]
+func.func @zero(%q: tensor<1x4x256x64xbf16>, %scale: f32) -> tensor<1x4x256x64xbf16> {
+  %least = arith.constant 0.0 : f32
+  %most = arith.constant 1.0e+10 : f32
+  %raised = arith.maxnumf %scale, %least : f32
+  %usual = arith.minnumf %raised, %most : f32
+  %o = attn.attention %q, %q, %q scale(1.0) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %0 = arith.mulf %s, %usual : f32
+    attn.yield %0 : f32
+  } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1>}
+    : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+  return %o : tensor<1x4x256x64xbf16>
+}
+
+// CHECK-LABEL: func @loop
+// CHECK:       scf.for
+// CHECK:       %[[USUAL:.*]] = arith.minnumf
+// CHECK:       %[[S:.*]] = tile.mma
+// CHECK:       tile.map ins(%[[S]] :
+// CHECK:         %[[R:.*]] = arith.mulf %{{.*}}, %[[USUAL]] : f32
+// CHECK-NEXT:    tile.yield %[[R]]
+func.func @loop(%q: tensor<1x4x256x64xbf16>, %scales: tensor<?xf32>, %n: index) -> tensor<1x4x256x64xbf16> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %least = arith.constant 1.0e-10 : f32
+  %most = arith.constant 1.0e+10 : f32
+  %last = scf.for %at = %c0 to %n step %c1 iter_args(%x = %q) -> tensor<1x4x256x64xbf16> {
+    %scale = tensor.extract %scales[%at] : tensor<?xf32>
+    %raised = arith.maxnumf %scale, %least : f32
+    %usual = arith.minnumf %raised, %most : f32
+    %o = attn.attention %x, %x, %x scale(1.0) score {
+    ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+      %0 = arith.mulf %s, %usual : f32
+      attn.yield %0 : f32
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 1>}
+      : tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16>, tensor<1x4x256x64xbf16> -> tensor<1x4x256x64xbf16>
+    scf.yield %o : tensor<1x4x256x64xbf16>
+  }
+  return %last : tensor<1x4x256x64xbf16>
+}
+
+// -----
+
 // Distances fit in 32 bits, so they are converted whole, and what is not negative
 // by its sign.
 
