@@ -85,7 +85,7 @@ def attention(
                                  f"{tuple(x.shape)}")
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     if isinstance(sinks, torch.Tensor) and sinks.is_floating_point():
-        sinks = sinks.to(_flex.find_sink_type(q, k, v))
+        sinks = sinks.to(_flex.find_score_type(q, k, v))
     call = None
     if not dropout_p:
         # The mask of a model keeps its calls itself.
@@ -115,9 +115,11 @@ def _open(memo, q, k, v, scale, causal, window, softcap, sinks, bias, q_offset,
           kv_lengths, return_lse, mods):
     """Returns the call of `attention` with these arguments, None if it cannot be kept
     in a memo."""
-    tensors, numbers = [q, k, v], []
-    options = [return_lse]
-    for option in (scale, causal, window, softcap):
+    if scale is not None and type(scale) not in (bool, int, float):
+        return None
+    kind, numbers = _flex.note_scale(q, scale)
+    tensors, options = [q, k, v], [return_lse, kind]
+    for option in (causal, window, softcap):
         if option is not None and type(option) not in (bool, int, float, tuple):
             return None
         options.append(option)
@@ -367,8 +369,9 @@ def _open_sdpa(query, key, value, attn_mask, is_causal, scale, enable_gqa):
         if type(attn_mask) not in PLAIN or attn_mask.dim() > 4:
             return None
         tensors.append(attn_mask)
-    return _memo.open(tensors, [], ("sdpa", attn_mask is not None, bool(is_causal),
-                                    scale, bool(enable_gqa)))
+    kind, numbers = _flex.note_scale(query, scale)
+    return _memo.open(tensors, numbers, ("sdpa", attn_mask is not None,
+                                         bool(is_causal), kind, bool(enable_gqa)))
 
 
 def _check_sdpa(query, key, value, attn_mask):

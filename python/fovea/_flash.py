@@ -509,11 +509,11 @@ class _Options:
         tracer = GatherTracer(query, key, value, **gathers)
         if self.sinks is not None:
             tracer.start_from(self.sinks)
+        tracer.scale_by(_flex.find_scale(query, self.scale))
         tracer.trace(self._make_score(), _flex.and_masks(*masks))
         tracer.lift_integers()
         lse_type = "f64" if query.dtype == torch.float64 else "f32"
-        text = tracer.write(_flex.find_scale(query, self.scale),
-                            lse_type if self.wants_lse else None)
+        text = tracer.write(lse_type if self.wants_lse else None)
         results = _operator.attention(query, key, value, tracer.captures,
                                       tracer.numbers, text, False, False)
         if gathers["new"] is not None:

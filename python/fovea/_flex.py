@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import has_static_value
 
 try:
     from torch.nn.attention import flex_attention as _theirs
@@ -27,6 +28,7 @@ except ImportError:
 from . import _dropout, _operator
 from ._library import Error
 from ._memo import Memo, cast_as_autocast
+from ._regions import find_bits, is_constant_scale, is_usual_scale
 from ._trace import Tracer
 from ._values import ELEMENTS
 
@@ -88,7 +90,7 @@ def flex_attention(
         the tensor.
     block_mask: a BlockMask, of which the `mask_mod` is used, or the table of
         blocks if it has no `mask_mod`; or a `mask_mod` itself.
-    scale: a number, 1 / sqrt(E) if None.
+    scale: a number, 1 / sqrt(E) if None. Another one needs no other kernel.
     enable_gqa: allows Hkv < Hq; Hkv divides Hq.
     return_lse: also returns the natural logarithm of the sum of exponentials,
         `[B, Hq, L]`, in f32 (f64 if an operand is). PyTorch deprecates it for
@@ -148,8 +150,9 @@ def trace(
     """
     with torch.no_grad():
         tracer = Tracer(query, key, value)
+        tracer.scale_by(find_scale(query, scale), is_constant=True)
         tracer.trace(score_mod, mask_mod)
-    return tracer.write(find_scale(query, scale))
+    return tracer.write()
 
 
 def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
@@ -176,7 +179,8 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
         tensors = [query, key, value]
         if sinks is not None:
             tensors.append(sinks)
-        call = _memo.open(tensors, [], (scale, wants_lse, sinks is not None),
+        kind, numbers = note_scale(query, scale)
+        call = _memo.open(tensors, numbers, (kind, wants_lse, sinks is not None),
                           (score_mod, mask_mod))
         found = call and call.run()
         if found:
@@ -185,8 +189,8 @@ def attend(query, key, value, score_mod, mask_mod, scale, *, wants_lse=False,
                        wants_max, dropout_p, generator, deterministic, call, sinks)
 
 
-def find_sink_type(query, key, value):
-    """Returns the type that the sinks of attention have."""
+def find_score_type(query, key, value):
+    """Returns the type that scores have, and sinks."""
     is_wide = any(x.dtype == torch.float64 for x in (query, key, value))
     return torch.float64 if is_wide else torch.float32
 
@@ -213,6 +217,10 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
     for x in (query, key, value):
         torch._dynamo.mark_static(x, -3)
         torch._dynamo.mark_static(x, -1)
+    if isinstance(scale, (int, float)) and not has_static_value(scale):
+        # PyTorch's operator would make a constant of a symbol.
+        score_mod = _scale_first(query, key, value, scale, score_mod)
+        scale = 1.0
     blocks = _theirs._create_empty_block_mask(query, key).as_tuple()
     _hold_effects()
     output, lse, most = _theirs.flex_attention_hop(
@@ -228,6 +236,18 @@ def _attend_in_graph(query, key, value, score_mod, mask_mod, scale, wants_lse,
 # becomes another. What it knows of an object from before refers to the old one, in
 # PyTorch 2.13, and does not find what is written from then on: the layers of a cache that
 # a model makes, say. So the record stays the same object, with the state of the new one.
+
+
+def _scale_first(query, key, value, scale, score_mod):
+    """Returns a mod that multiplies scores by a symbol of Dynamo, as a tensor, and then
+    does what another mod does."""
+    factor = query.new_ones((), dtype=find_score_type(query, key, value)) * scale
+
+    def scaled(score, *place):
+        score = score * factor
+        return score if score_mod is None else score_mod(score, *place)
+
+    return scaled
 
 
 @torch._dynamo.assume_constant_result
@@ -268,6 +288,8 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     tracer = Tracer(query, key, value)
     if sinks is not None:
         tracer.start_from(sinks)
+    scale = find_scale(query, scale)
+    tracer.scale_by(scale)
     with call.watch() if call else contextlib.nullcontext():
         tracer.trace(score_mod, mask_mod)
     tracer.lift_integers()
@@ -279,14 +301,13 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
     if wants_lse or grows:
         lse_type = "f64" if grows or any(
             x.dtype == torch.float64 for x in tensors[:3]) else "f32"
-    scale = find_scale(query, scale)
-    text = tracer.write(scale, lse_type, dropout_p)
+    text = tracer.write(lse_type, dropout_p)
     numbers = tracer.numbers
     if call:
         def find_text():
             try:
                 return tracer.trace_any_length(score_mod, mask_mod).write(
-                    scale, lse_type, dropout_p)
+                    lse_type, dropout_p)
             except Exception:
                 return None  # The mods need to know lengths.
 
@@ -315,8 +336,6 @@ def _attend_now(query, key, value, score_mod, mask_mod, scale, wants_lse,
 def find_scale(query, scale):
     if scale is None:
         return 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
-    if torch.compiler.is_dynamo_compiling():
-        return float(scale)  # It may be a symbol.
     try:
         scale = float(scale)
     except (TypeError, ValueError):
@@ -325,6 +344,16 @@ def find_scale(query, scale):
     if not math.isfinite(scale):
         raise ValueError(f"scale: expected a finite number, got {scale}")
     return scale
+
+
+def note_scale(query, scale):
+    """Returns what a scale adds to what a call's text depends on, and the numbers that
+    it adds to the operands."""
+    if scale is None or torch.compiler.is_dynamo_compiling() or (
+            not math.isfinite(scale)) or is_constant_scale(
+                query.shape[-1] if query.dim() else 1, scale):
+        return scale, []
+    return ("usual" if is_usual_scale(scale) else "any"), [find_bits(scale)]
 
 
 def _move(capture, device):
@@ -519,9 +548,10 @@ def _find_max_scores(query, key, value, score_mod, mask_mod, scale):
         for start in range(0, length, rows):
             part = query[:, :, start:start + rows].detach()
             tracer = Tracer(part, key, value, start=start, length=length)
+            tracer.scale_by(scale)
             tracer.trace(score_mod, mask_mod)
             tracer.lift_integers()
-            text = tracer.write_max(scale)
+            text = tracer.write_max()
             captures = [_move(x, query.device) for x in tracer.captures]
             parts.append(_operator.get_forward(text, query.device)(
                 part, key.detach(), *(x.detach() for x in captures),

@@ -77,7 +77,7 @@ class GatherTracer(Tracer):
     def _name(self, identity):
         return self._known.get(identity) or super()._name(identity)
 
-    def write(self, scale, lse=None):
+    def write(self, lse=None):
         query, key, value = (self._inputs[name]
                              for name in ("query", "key", "value"))
         is_packed = self._starts is not None
@@ -97,7 +97,7 @@ class GatherTracer(Tracer):
         parameters = [f"%{name}: !{name}"
                       + " {bufferization.writable = true}" * (name in written)
                       for name in types]
-        parameters += [f"%number{at}: index" for at in range(len(self._numbers))]
+        parameters += self._write_numbers()
         for name, tensor in (("keys", key), ("values", value)):
             types[name] = (f"tensor<?x{kv_heads}x?x{int(tensor.shape[3])}x"
                            f"{ELEMENTS[query.dtype]}>")
@@ -113,7 +113,8 @@ class GatherTracer(Tracer):
                 padded[name] = f"padded_{name}"
                 types[padded[name]] = f"tensor<?x{heads}x{length}x{end}>"
         steps = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index",
-                 "%c2 = arith.constant 2 : index", *self._write_sizes()]
+                 "%c2 = arith.constant 2 : index", *self._write_scale(),
+                 *self._write_sizes()]
         if self._new is not None:
             steps += self._new.write_rows(self._slots, self._pages)
         for name, source in (("keys", "key"), ("values", "value")):
@@ -137,7 +138,7 @@ class GatherTracer(Tracer):
         steps.append("\n".join([
             f"{', '.join(f'%{name}' for name in found)} = "
             f"attn.attention %{queries}, %keys, %values "
-            f"scale({write_float(scale, 'f64')}){write_init(self._init)}",
+            f"scale({write_float(self._factor, 'f64')}){write_init(self._init)}",
             *(f"    {name} {self._write_region(name)}"
               for name in self._regions),
             f"    : !{queries}, !keys, !values -> {values}"]))

@@ -609,7 +609,7 @@ class Tracer:
             score = numpy.float64 if self.is_wide else numpy.float32
             operands.insert(0, jax.ShapeDtypeStruct((), score))
         jaxpr = jax.make_jaxpr(mod)(*operands)
-        code = getattr(mod, "__code__", None)
+        code = getattr(getattr(mod, "__wrapped__", mod), "__code__", None)
         place = (f"{code.co_filename}:{code.co_firstlineno}" if code else
                  type(mod).__name__)
         wanted = "a number" if kind == "score" else "a boolean"

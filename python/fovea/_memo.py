@@ -241,8 +241,9 @@ class Call:
         places = []
         own = [x for x in numbers if not any(x is other for other in self._lifted)]
         is_fixed = self._memo.is_fixed or self._has_mods
-        if [x.number for x in own] != self._numbers and (
-                self._numbers or not is_fixed):
+        count = len(self._numbers)
+        if [x.number for x in own[:count]] != self._numbers or (
+                len(own) > count and not is_fixed):
             # Constants that changed from call to call are operands, too.
             return False
         if not self._numbers and not self._lifted:

@@ -6,6 +6,7 @@ and what makes text of them.
 Types are "f32", "f64", "index" for every integer, and "i1".
 """
 
+import math
 import re
 import struct
 import sys
@@ -25,6 +26,10 @@ BITS = {"f16": "i16", "bf16": "i16", "f32": "i32", "f64": "i64"}
 #: The most queries that are counted in the text for a GPU: those of a step of
 #: decoding, also one that checks several tokens at once.
 _FEW_QUERIES = 16
+
+#: The scales that a clamp keeps: those that a GPU's kernel may have as the unit of its
+#: scores.
+_LEAST_SCALE, _MOST_SCALE = 2.0**-96, 2.0**96
 
 #: Of an integer that is constant: it depends on no coordinate.
 NOWHERE = frozenset()
@@ -165,7 +170,7 @@ class Region:
 
 
 def write_attention(operands, numbers, results, scale, regions, dropout=0.0,
-                    init=None):
+                    init=None, steps=()):
     """Returns the text of a function of one `attn.attention`.
 
     operands: the types of query, key and value, then of captured tensors, by
@@ -173,23 +178,64 @@ def write_attention(operands, numbers, results, scale, regions, dropout=0.0,
     numbers: the text of further parameters.
     regions: the text of "score" and "mask", for each that there is.
     init: the operand that is the log-sum-exp that attention starts from.
+    steps: the text of operations in front.
     """
     parameters = [f"%{name}: !{name}" for name in operands] + numbers
     draw = ""
     if dropout:
         parameters += ["%seed: i64", "%offset: i64"]
-        draw = f" dropout({float(dropout)!r}, %seed, %offset)"
+        draw = f" dropout({write_float(dropout, 'f64')}, %seed, %offset)"
     names = ", ".join(f"%{name}" for name in results)
     values = ", ".join(f"!{name}" for name in results)
     types = {**operands, **results}
     return "".join([
         *(f"!{name} = {type}\n" for name, type in types.items()),
         f"func.func @attention({', '.join(parameters)}) -> ({values}) {{\n",
+        *(f"  {step}\n" for step in steps),
         f"  {names} = attn.attention %query, %key, %value "
         f"scale({write_float(scale, 'f64')}){draw}{write_init(init)}\n",
         *(f"    {name} {text}\n" for name, text in regions.items()),
         f"    : !query, !key, !value -> {values}\n",
         f"  return {names} : {values}\n}}\n"])
+
+
+def is_constant_scale(size, scale):
+    """Returns True for the scales that are constants of a kernel: the default of a head
+    size, however it was computed, and 1. With another one, an operand, a kernel has a
+    product more for each score."""
+    return scale == 1.0 or math.isclose(scale, 1.0 / math.sqrt(size or 1),
+                                        rel_tol=1e-15)
+
+
+def is_usual_scale(scale):
+    """Returns True for a scale that is positive and neither tiny nor huge. A GPU's
+    forward pass that knows this, by a clamp, has no product for it."""
+    return _LEAST_SCALE <= scale <= _MOST_SCALE
+
+
+def find_bits(scale):
+    """Returns the integer with the bits of a scale, f64: operators take no floats."""
+    return struct.unpack("<q", struct.pack("<d", scale))[0]
+
+
+def name_scale(scale, type):
+    """Returns the float that `write_scale` makes."""
+    return "%scale_usual" if is_usual_scale(scale) else f"%scale_{type}"
+
+
+def write_scale(scale, type):
+    """Returns the steps that make a float of `%scale_bits`."""
+    steps = ["%scale_f64 = arith.bitcast %scale_bits : i64 to f64"]
+    if type == "f32":
+        steps.append("%scale_f32 = arith.truncf %scale_f64 : f64 to f32")
+    if is_usual_scale(scale):
+        least, most = (write_float(number, type) for number in (_LEAST_SCALE,
+                                                                _MOST_SCALE))
+        steps += [f"%scale_least = arith.constant {least} : {type}",
+                  f"%scale_most = arith.constant {most} : {type}",
+                  f"%scale_raised = arith.maxnumf %scale_{type}, %scale_least : {type}",
+                  f"%scale_usual = arith.minnumf %scale_raised, %scale_most : {type}"]
+    return steps
 
 
 def write_init(init):

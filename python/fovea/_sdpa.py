@@ -26,11 +26,12 @@ _texts = {}
 
 
 def _trace(query, key, value, is_causal, attn_mask, scale, lse):
-    """Returns the captured tensors and the text."""
+    """Returns the captured tensors, the numbers and the text."""
+    kind, numbers = _flex.note_scale(query, scale)
     mask_key = attn_mask is not None and (attn_mask.shape, attn_mask.dtype,
                                           attn_mask.requires_grad)
     of = (query.shape, key.shape, value.shape, query.dtype, key.dtype, value.dtype,
-          query.device, is_causal, mask_key, scale, lse)
+          query.device, is_causal, mask_key, kind, lse)
     found = _texts.get(of)
     if found is None:
         captures, text = _trace_anew(query, key, value, is_causal, attn_mask, scale,
@@ -41,9 +42,9 @@ def _trace(query, key, value, is_causal, attn_mask, scale, lse):
         found = _texts[of] = text, len(captures), type
     text, count, type = found
     if not count:
-        return [], text
+        return [], numbers, text
     return [attn_mask if type == attn_mask.dtype
-            else attn_mask.detach().view(type)], text
+            else attn_mask.detach().view(type)], numbers, text
 
 
 def _trace_anew(query, key, value, is_causal, attn_mask, scale, lse):
@@ -60,9 +61,9 @@ def _trace_anew(query, key, value, is_causal, attn_mask, scale, lse):
         else:
             score_mod = mod
     tracer = Tracer(query, key, value, has_gradients=True)
+    tracer.scale_by(_flex.find_scale(query, scale))
     tracer.trace(score_mod, mask_mod)
-    scale = _flex.find_scale(query, scale)
-    return tracer.captures, tracer.write(scale, lse)
+    return tracer.captures, tracer.write(lse)
 
 
 def _lse_type(query):
@@ -70,12 +71,12 @@ def _lse_type(query):
 
 
 def _run_forward(query, key, value, is_causal, attn_mask, scale):
-    captures, text = _trace(query, key, value, is_causal, attn_mask, scale,
-                            _lse_type(query))
+    captures, numbers, text = _trace(query, key, value, is_causal, attn_mask, scale,
+                                     _lse_type(query))
     is_swapped = find_order(query) == SWAPPED
     function = _operator.get_forward(text, query.device, is_swapped)
     output, lse = _operator.run(function, "forward",
-                                (query, key, value, *captures))
+                                (query, key, value, *captures, *numbers))
     if is_swapped:
         output = output.transpose(1, 2)
     like = torch.empty_like(query)
@@ -86,10 +87,11 @@ def _run_forward(query, key, value, is_causal, attn_mask, scale):
 
 def _run_backward(grad_out, query, key, value, out, logsumexp, is_causal,
                   attn_mask, scale):
-    captures, text = _trace(query, key, value, is_causal, attn_mask, scale, "f64")
+    captures, numbers, text = _trace(query, key, value, is_causal, attn_mask, scale,
+                                     "f64")
     lse = logsumexp.double()
     return _operator.run_backward(
-        query, key, value, captures, [], text,
+        query, key, value, captures, numbers, text,
         torch.are_deterministic_algorithms_enabled(), out, lse, grad_out,
         torch.zeros_like(lse))
 

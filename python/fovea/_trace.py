@@ -22,14 +22,15 @@ import torch
 
 from . import _vectors  # noqa: F401, with _functions fills in FUNCTIONS
 from ._native import is_transformed
-from ._regions import (NOWHERE, TraceError, write_attention, write_float,
-                       write_length)
+from ._regions import (NOWHERE, TraceError, find_bits, is_constant_scale, name_scale,
+                       write_attention, write_float, write_length, write_scale)
 from ._values import (ELEMENTS, FUNCTIONS, Array, Number, Region, Row, Traced,
                       Value, check_capture)
 
 _RESERVED = {"query", "key", "value", "score", "b", "h", "q", "kv", "output",
-             "lse", "seed", "offset", "index", "tensor", "vector", "memref",
-             "none", "complex", "tuple"}
+             "lse", "seed", "offset", "scale_bits", "scale_f64", "scale_f32",
+             "scale_least", "scale_most", "scale_raised", "scale_usual", "index",
+             "tensor", "vector", "memref", "none", "complex", "tuple"}
 _NAME = re.compile(r"(?!(result|saved|cotangent|capture|number)\d*$|[fiu]\d+$)"
                    r"[A-Za-z_][A-Za-z0-9_]*$", re.ASCII)
 
@@ -136,6 +137,9 @@ class Tracer:
         self._kept = []
         # The sinks, and their name, if there are any.
         self._sinks = self._init = None
+        # The scale, the constant that it is in the text, and its place among the
+        # numbers if it is an operand.
+        self._scale = self._factor = self._scale_at = None
         # Lengths, and integers that are operands and not 0, are what they are in this
         # call.
         self._knows_lengths = True
@@ -178,6 +182,17 @@ class Tracer:
         operand.note(0, True)
         self._names[operand.name] = operand
         self._init = operand.name
+
+    def scale_by(self, scale, is_constant=False):
+        """Multiplies products by a number before the mods see them: by an operand,
+        unless it `is_constant` or one of those that always are. Comes before mods are
+        traced."""
+        self._scale = self._factor = scale
+        if not is_constant and not is_constant_scale(
+                int(self._inputs["query"].shape[3]), scale):
+            self._factor = 1.0
+            self._scale_at = len(self._numbers)
+            self._numbers.append(Number(find_bits(scale)))
 
     def number(self, region, number):
         """Returns a `Number` or a symbolic integer as a value of a region. Each
@@ -250,8 +265,12 @@ class Tracer:
             coordinates[2] = Value(region, place.name, "index", 0,
                                    coordinates[2].high, frozenset(("q",)))
         if is_score:
-            coordinates.insert(0, Value(region, "%score",
-                                        "f64" if self._is_wide else "f32"))
+            type = "f64" if self._is_wide else "f32"
+            score = Value(region, "%score", type)
+            if self._scale_at is not None:
+                score = region.emit(
+                    f"arith.mulf %score, {name_scale(self._scale, type)} : {type}", type)
+            coordinates.insert(0, score)
         try:
             return region, mod(*coordinates)
         except TypeError as error:
@@ -292,6 +311,7 @@ class Tracer:
         other.runs = False
         if self._sinks is not None:
             other.start_from(self._sinks)
+        other.scale_by(self._scale)
         other._trace_score(score_mod)
         other._trace_mask(mask_mod)
         other.lift_integers()
@@ -299,7 +319,9 @@ class Tracer:
 
     def _trace_score(self, mod):
         if mod is None:
-            return
+            if self._scale_at is None:
+                return
+            mod = _keep_score
         region, result = self._call(mod, True)
         result = self._read_result(region, mod, "score_mod", result)
         type = "f64" if self._is_wide else "f32"
@@ -353,7 +375,17 @@ class Tracer:
         region, result, arguments, type = self._regions[name]
         return region.write(result, arguments, type)
 
-    def write(self, scale, lse=None, dropout=0.0):
+    def _write_numbers(self):
+        """Returns the parameters of the numbers."""
+        return ["%scale_bits: i64" if at == self._scale_at else f"%number{at}: index"
+                for at in range(len(self._numbers))]
+
+    def _write_scale(self):
+        """Returns the steps that make a float of the scale, if it is an operand."""
+        return [] if self._scale_at is None else write_scale(
+            self._scale, "f64" if self._is_wide else "f32")
+
+    def write(self, lse=None, dropout=0.0):
         """Returns the text of the function, with the log-sum-exp as a second
         result of type `lse` if that is given."""
         query, value = self._inputs["query"], self._inputs["value"]
@@ -369,12 +401,11 @@ class Tracer:
         if lse:
             results["lse"] = f"tensor<?x{heads}x{length}x{lse}>"
         return write_attention(
-            types, [f"%number{at}: index" for at in range(len(self._numbers))],
-            results, scale,
+            types, self._write_numbers(), results, self._factor,
             {name: self._write_region(name) for name in self._regions}, dropout,
-            self._init)
+            self._init, self._write_scale())
 
-    def write_max(self, scale):
+    def write_max(self):
         """Returns the text of a function of query, key, the captured tensors
         and the numbers: the largest score of each row. It keeps all scores."""
         query, key = self._inputs["query"], self._inputs["key"]
@@ -389,9 +420,11 @@ class Tracer:
         types["most"] = f"tensor<?x{heads}x?x{wide}>"
         operands = [f"%{name}: !{name}" for name in
                     ("query", "key", *self._names)]
-        operands += [f"%number{at}: index" for at in range(len(self._numbers))]
-        steps = [f"  %s0 = attn.scores %query, %key : !query, !key -> !scores\n"
-                 f"  %s1 = attn.scale %s0 by {write_float(scale, 'f64')} : !scores\n"]
+        operands += self._write_numbers()
+        steps = [f"  {step}\n" for step in self._write_scale()]
+        steps += ["  %s0 = attn.scores %query, %key : !query, !key -> !scores\n",
+                  f"  %s1 = attn.scale %s0 by {write_float(self._factor, 'f64')} "
+                  ": !scores\n"]
         last = "%s1"
         for name, operation, kind in (("%s2", "modify", "score"),
                                       ("%s3", "mask", "mask")):
@@ -441,6 +474,10 @@ class Tracer:
     @property
     def numbers(self):
         return [x.number if isinstance(x, Number) else x for x in self._numbers]
+
+
+def _keep_score(score, b, h, q, kv):
+    return score
 
 
 def _locate(mod):

@@ -68,18 +68,20 @@ def _forward_into(out, *args, **kwargs):
 
 
 def _trace(query, key, value, first, end, scale):
-    """Returns the text of attention of packed rows, of which each sees the keys from
-    one on to below another."""
-    of = (query.shape, key.shape, value.shape, query.dtype, query.device, scale)
+    """Returns the numbers and the text of attention of packed rows, of which each sees
+    the keys from one on to below another."""
+    kind, numbers = _flex.note_scale(query, scale)
+    of = (query.shape, key.shape, value.shape, query.dtype, query.device, kind)
     text = _texts.get(of)
     if text is None:
         tracer = Tracer(query, key, value, has_gradients=True)
+        tracer.scale_by(_flex.find_scale(query, scale))
         tracer.trace(None, lambda b, h, i, j: (j >= first[i]) & (j < end[i]))
-        text = tracer.write(_flex.find_scale(query, scale), "f64")
+        text = tracer.write("f64")
         if len(_texts) >= 4096:
             _texts.clear()
         _texts[of] = text
-    return text
+    return numbers, text
 
 
 def _backward(grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k, max_q,
@@ -91,7 +93,7 @@ def _backward(grad_out, query, key, value, out, logsumexp, cum_seq_q, cum_seq_k,
     operands = [x.transpose(0, 1)[None] for x in (query, key, value)]
     lse = logsumexp.double()[None]
     gradients = _operator.run_backward(
-        *operands, [first, end], [], _trace(*operands, first, end, scale),
+        *operands, [first, end], *_trace(*operands, first, end, scale),
         torch.are_deterministic_algorithms_enabled(), out.transpose(0, 1)[None], lse,
         grad_out.transpose(0, 1)[None], torch.zeros_like(lse))
     return tuple(_with_strides_of(x, gradient[0].transpose(0, 1))

@@ -26,7 +26,7 @@ from jax.typing import ArrayLike
 
 from . import _jaxpr, compile, differentiable
 from ._library import lib, new_capsule
-from ._regions import TraceError
+from ._regions import TraceError, is_constant_scale
 
 __all__ = ["TraceError", "dot_product_attention", "flex_attention", "trace"]
 
@@ -75,7 +75,8 @@ def flex_attention(
         filled where `jnp` fills. Integers are computed with 64 bits, f16 and
         bf16 as f32.
     mask_mod: `(b, h, q_idx, kv_idx) -> bool`, of the scores that count.
-    scale: a number of Python, 1 / sqrt(E) if None.
+    scale: a number, 1 / sqrt(E) if None; or an array of no dimensions, which may be a
+        tracer and gets its gradient. Another scale needs no other kernel.
     return_lse: also returns the natural logarithm of the sum of exponentials,
         `[B, L, Hq]` by "btnh", else `[B, Hq, L]`, f32 (f64 if an operand is).
 
@@ -89,6 +90,9 @@ def flex_attention(
     the line, for a mod that cannot become a region.
     """
     operands, scale = _check(query, key, value, scale, layout)
+    if not isinstance(scale, float) or not is_constant_scale(query.shape[3], scale):
+        score_mod = _scale_first(scale, score_mod)
+        scale = 1.0
     tracer = _trace(operands, score_mod, mask_mod, layout)
     call = _Call(tracer, scale, layout == "btnh", return_lse)
     results = _attend(call, *operands, *tracer.take_arrays())
@@ -239,10 +243,28 @@ def _check(query, key, value, scale, layout, is_shape=False):
                          f"{query.shape[heads]}, got {key.shape[heads]}")
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[3] or 1)
+    elif isinstance(scale, jax.Array) and not is_shape:
+        if scale.shape:
+            raise TypeError("scale: expected a number, got an array of shape "
+                            f"{scale.shape}")
+        return operands, scale
     elif isinstance(scale, jax.core.Tracer):
-        raise TypeError("scale: expected a number of Python, got a traced array; "
-                        "multiply the query by it")
+        raise TypeError("scale: expected a number of Python, got a traced array")
     return operands, float(scale)
+
+
+def _scale_first(scale, score_mod):
+    """Returns a mod that multiplies scores by an array of no dimensions, and then does
+    what another mod does."""
+    factor = jnp.asarray(scale)
+
+    def scaled(score, *place):
+        score = score * factor.astype(score.dtype)
+        return score if score_mod is None else score_mod(score, *place)
+
+    if score_mod is not None:
+        scaled.__wrapped__ = score_mod  # Errors name its line.
+    return scaled
 
 
 def _check_broadcast(name, array, shape, wants_bool):

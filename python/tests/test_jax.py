@@ -4,6 +4,7 @@
 
 import functools
 import gc
+import re
 import weakref
 
 import numpy as np
@@ -143,6 +144,31 @@ def test_mask_mods(name):
     expected, expected_lse = dense64(*inputs(), None, mod, scale=0.3)
     check(found, expected)
     check(lse, expected_lse)
+
+
+def test_scales():
+    """Numbers, and arrays with gradients, of which another needs no other text."""
+    mod = lambda score, b, h, i, j: jnp.tanh(score) - 0.1 * j
+    operands = inputs()
+    texts = set()
+    for scale in (0.3, 2, -0.4, 0.0, 1e-30):
+        for score_mod in (None, mod):
+            check(flex_attention(*operands, score_mod, scale=scale),
+                  dense64(*operands, score_mod, scale=scale)[0], 5e-6)
+        texts.update(re.findall(r"attn.attention .*? scale\S*", jax.jit(
+            lambda *x: flex_attention(*x, mod, scale=scale)).lower(
+                *operands).as_text()))
+    assert len(texts) == 1
+    compiled = jax.jit(jax.value_and_grad(
+        lambda scale, *x: (flex_attention(*x, mod, scale=scale)**2).sum(), (0, 1)))
+    exact = jax.value_and_grad(
+        lambda scale, *x: (dense(*x, mod, scale=scale)[0]**2).sum(), (0, 1))
+    for scale in (0.3, -0.4, 0.0):
+        found, expected = (function(jnp.float32(scale), *operands)
+                           for function in (compiled, exact))
+        for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+    assert compiled._cache_size() == 1
 
 
 def gradients(attend, query, key, value, bias, slopes):
@@ -327,9 +353,11 @@ def test_errors():
         TypeError, q, k.astype(jnp.float16), v)
     assert "query: expected one of float16" in error_of(
         TypeError, q.astype(jnp.int32), k, v)
-    assert "scale: expected a number of Python" in error_of(
-        TypeError, 1.0, function=jax.jit(lambda s: flex_attention(
-            q, k, v, scale=s)))
+    assert "scale: expected a number, got an array of shape (1,)" in error_of(
+        TypeError, q, k, v, scale=jnp.ones(1))
+    assert "scale: expected a number of Python, got a traced array" in error_of(
+        TypeError, 1.0, function=jax.jit(lambda s: fovea.jax.trace(
+            query=q, key=k, value=v, scale=s)))
     refuse = functools.partial(refuse, function=dot_product_attention)
     assert "mask: expected a shape that broadcasts to" in refuse(
         q, k, v, mask=jnp.ones((3, 1, L, S), bool))

@@ -29,8 +29,9 @@ def make_operands(lse="f64", transposed=False, queries=9):
     bias = torch.linspace(-1, 1, 12).requires_grad_()
     ids = torch.arange(12)
     tracer = Tracer(q, k, v)
+    tracer.scale_by(0.25)
     tracer.trace(lambda s, b, h, i, j: s + bias[ids[j]], causal_mask)
-    text = tracer.write(0.25, lse)
+    text = tracer.write(lse)
     assert tracer.captures[0] is ids and tracer.captures[1] is bias
     return q, k, v, tracer.captures, [], text, False
 
@@ -249,10 +250,11 @@ def test_errors_of_native_kernels():
     for grad in (False, True):
         x = q.detach().requires_grad_(grad)
         tracer = Tracer(x, k, v)
+        tracer.scale_by(0.25)
         tracer.trace(lambda s, b, h, i, j: s + table[i], None)
         with pytest.raises(fovea.Error, match=r"^dimension 0 of operand 3 \(%table\)"):
             _operator.attention(x, k, v, [tracer.captures[0][:3]], [], tracer.write(
-                0.25, "f64" if grad else None), False, grad)
+                "f64" if grad else None), False, grad)
 
 
 def test_python_where_there_are_no_native_kernels(monkeypatch):

@@ -253,8 +253,9 @@ def test_opcheck_of_dropout():
     q, k, v = make_qkv(9, 12, grad=True)
     bias = torch.linspace(-1, 1, 12).requires_grad_()
     tracer = Tracer(q, k, v)
+    tracer.scale_by(0.25)
     tracer.trace(lambda s, b, h, i, j: s + bias[j], causal_mask)
-    text = tracer.write(0.25, "f64", 0.3)
+    text = tracer.write("f64", 0.3)
     results = torch.library.opcheck(
         torch.ops.fovea.attention_dropout.default,
         (q, k, v, tracer.captures, [], text, False),
