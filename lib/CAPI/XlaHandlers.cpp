@@ -215,6 +215,8 @@ private:
                             size_t index, const fovea_type &type,
                             fovea_tensor &tensor);
   XLA_FFI_Error *readBuffers();
+  XLA_FFI_Error *checkShape(const fovea_tensor &result,
+                            const fovea_tensor &memory);
   XLA_FFI_Error *call();
   XLA_FFI_Error *launch();
 
@@ -375,6 +377,19 @@ XLA_FFI_Error *Handler::readBuffers() {
   return nullptr;
 }
 
+/// Checks that a result has the shape that XLA knows it by.
+XLA_FFI_Error *Handler::checkShape(const fovea_tensor &result,
+                                   const fovea_tensor &memory) {
+  for (int32_t dim = 0; dim < memory.rank; ++dim)
+    if (result.shape[dim] != memory.shape[dim])
+      return fail(llvm::formatv("dimension {0} of a result is {1}, but XLA's "
+                                "memory has {2}",
+                                dim, result.shape[dim], memory.shape[dim])
+                      .str(),
+                  kInvalidArgument);
+  return nullptr;
+}
+
 /// Computes on the host, in memory of its own, and copies to XLA's.
 XLA_FFI_Error *Handler::call() {
   llvm::SmallVector<fovea_tensor, 4> made(results.size());
@@ -384,17 +399,11 @@ XLA_FFI_Error *Handler::call() {
     return fail(status);
   XLA_FFI_Error *error = nullptr;
   for (auto [from, to] : llvm::zip_equal(made, results)) {
+    if (!error)
+      error = checkShape(from, to);
     size_t bytes = 1;
-    for (int32_t dim = 0; dim < to.rank; ++dim) {
-      if (from.shape[dim] != to.shape[dim] && !error)
-        error =
-            fail(llvm::formatv("dimension {0} of a result is {1}, but XLA's "
-                               "memory has {2}",
-                               dim, from.shape[dim], to.shape[dim])
-                     .str(),
-                 kInvalidArgument);
+    for (int32_t dim = 0; dim < to.rank; ++dim)
       bytes *= size_t(to.shape[dim]);
-    }
     static constexpr size_t kSizes[] = {2, 2, 4, 8, 1, 1, 2, 4, 8};
     if (!error && bytes)
       std::memcpy(to.data, from.data, bytes * kSizes[to.dtype]);
@@ -409,14 +418,19 @@ XLA_FFI_Error *Handler::launch() {
                                   nullptr};
   if (XLA_FFI_Error *error = frame.api->getStream(&arguments))
     return error;
+  llvm::SmallVector<fovea_tensor, 4> memory = results;
   if (fovea_status *status = fovea_module_launch(
           module, size_t(function), operands.data(), operands.size(),
           arguments.stream, results.data(), results.size()))
     return fail(status);
-  // Memory of a result without elements, for which XLA has none.
-  for (fovea_tensor &result : results)
+  XLA_FFI_Error *error = nullptr;
+  for (auto [result, room] : llvm::zip_equal(results, memory)) {
+    if (!error)
+      error = checkShape(result, room);
+    // Memory of a result without elements, for which XLA has none.
     fovea_tensor_release(&result);
-  return nullptr;
+  }
+  return error;
 }
 
 XLA_FFI_Error *Handler::run() {

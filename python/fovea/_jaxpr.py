@@ -13,6 +13,7 @@ import functools
 import itertools
 import math
 import re
+from typing import NamedTuple
 
 import jax
 import numpy
@@ -528,6 +529,18 @@ def _is_known(name, jaxpr):
     return str(jaxpr) == _write_known(name, *types)
 
 
+class _Jaxpr(NamedTuple):
+    """What of a jaxpr `_evaluate` walks."""
+    constvars: tuple
+    invars: tuple
+    eqns: tuple
+    outvars: tuple
+
+    @classmethod
+    def copy(cls, jaxpr):
+        return cls(*(tuple(getattr(jaxpr, name)) for name in cls._fields))
+
+
 def _evaluate(region, jaxpr, constants, operands):
     """Walks a jaxpr; returns what it returns."""
     known = dict(zip(jaxpr.constvars, constants))
@@ -592,13 +605,13 @@ class Tracer:
         # By the array's identity.
         self._captures = {}
         self._arrays = []
-        # By "score" and "mask": the jaxpr, and the captures that are its
-        # constants.
+        # By "score" and "mask": the jaxpr, without its constants, which later versions
+        # of JAX keep in it; and the captures that these are.
         self._jaxprs = {}
         for kind, mod in (("score", score_mod), ("mask", mask_mod)):
             if mod:
                 jaxpr = self._make_jaxpr(kind, mod)
-                self._jaxprs[kind] = jaxpr.jaxpr, [
+                self._jaxprs[kind] = _Jaxpr.copy(jaxpr.jaxpr), [
                     self._find(x) for x in jaxpr.consts]
         # Captures of inner functions are known once the regions are written.
         self._write_regions()

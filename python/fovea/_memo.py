@@ -24,12 +24,15 @@ _MOST = 4096
 _TRACED = object()
 
 
+#: The devices that have autocast; torch.compile does not always trace the question.
+_AUTOCAST = frozenset(filter(torch.amp.is_autocast_available, ("cpu", "cuda")))
+
+
 def cast_as_autocast(*tensors):
     """Returns tensors as autocast wants operands of attention: in its type, if
     they are f32 or smaller."""
     device = tensors[0].device.type
-    if not torch.amp.is_autocast_available(device) or (
-            not torch.is_autocast_enabled(device)):
+    if device not in _AUTOCAST or not torch.is_autocast_enabled(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)
     return [x if x.dtype == torch.float64 else x.to(dtype) for x in tensors]

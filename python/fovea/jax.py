@@ -451,7 +451,11 @@ def _attend_backward(call, saved, cotangents):
             value = jnp.zeros(value.shape, value.dtype)
         is_given = kind == "operand" and index < 3 or kind == "cotangent"
         if call.is_swapped and is_given:
-            swapped |= 1 << at
+            if value.ndim == 4:
+                swapped |= 1 << at
+            else:
+                # A GPU wants elements of the last dimension next to each other.
+                value = call.swap(value)
         values.append(value)
     shapes = []
     for index in pair.variables:

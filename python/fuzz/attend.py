@@ -228,15 +228,16 @@ class Attention(Statement):
         kept = _philox_keep(shape, self.dropout, seed, offset)
         return keep, kept.double() / (1 - self.dropout)
 
-    def absent(self, program, values, shape):
-        """Keys of a batch and head that are absent, so that their values may be
-        anything: those that a comparison on the key removes for all queries (the
-        description of attn.attention, docs/rationale-masks.md). Some more may be,
+    def absent(self, program, values, shape, heads):
+        """Keys of a batch and of one of `heads` heads that are absent, so that their
+        values may be anything: those that a comparison on the key removes for all
+        queries of the heads that share it (the description of attn.attention,
+        docs/rationale-masks.md). Some more may be,
         as arithmetic on indices has bounds of its own; these are of the simple
         comparisons that must count."""
         absent = torch.zeros(shape[0], shape[1], shape[3], dtype=torch.bool)
         if not self.mask or not absent.numel():
-            return absent
+            return absent[:, :heads]
         env = Env(self._grid(shape), values, program.shapes(), "f64")
         conditions = [self.mask]
         while conditions:
@@ -246,7 +247,7 @@ class Attention(Statement):
             elif _bounds_keys(node):
                 keep = torch.broadcast_to(evaluate(node, env), shape)
                 absent = absent | ~keep.any(2)
-        return absent
+        return absent.unflatten(1, (heads, -1)).all(2)
 
     def evaluate(self, program, values):
         q, k, v = (self._turn(values[n]) for n in (self.q, self.k, self.v))

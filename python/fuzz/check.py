@@ -111,8 +111,7 @@ def _plant(case, found):
         if a.k != a.q and rng.random() < 0.7:
             k, v = found[a.k], found[a.v]
             shape = (*found[a.q].shape[:3], k.shape[2])
-            absent = a.absent(case.program, plain(found), shape)
-            absent = absent.unflatten(1, (k.shape[1], -1)).all(2)
+            absent = a.absent(case.program, plain(found), shape, k.shape[1])
             for values in (k, v):
                 values.masked_fill_(absent[..., None], torch.nan)
 
@@ -257,9 +256,8 @@ def _put_nan(case, operands, values, reference):
     score = q.any(-1)[..., None] | k.any(-1)[..., None, :]
     rows = (score & keep).any(-1)
     spots = keep.double() @ v.double() > 0
-    # A key is absent for all heads of its group, or for none.
-    absent = a.absent(case.program, values, shape).unflatten(1, (-1, group))
-    present = ~absent.all(2).repeat_interleave(group, 1)[:, :, None]
+    absent = a.absent(case.program, values, shape, shape[1] // group)
+    present = ~absent.repeat_interleave(group, 1)[:, :, None]
     open_ = (~keep & present).double() @ v.double() > 0
     for name in case.program.results:
         value = reference.values[name]

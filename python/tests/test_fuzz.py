@@ -213,7 +213,9 @@ def test_absent_keys_hold_nan_and_do_not_matter():
         program, a = case.program, case.program.body[0]
         operands = make_operands(case)
         shape = (*operands[a.q].shape[:3], operands[a.k].shape[2])
-        absent = a.absent(program, check.plain(operands), shape)
+        heads = operands[a.k].shape[1]
+        absent = a.absent(program, check.plain(operands), shape, heads)
+        absent = absent.repeat_interleave(shape[1] // heads, 1)
         keep, _ = a.keep(program, check.plain(operands), shape)
         assert not bool((keep & absent[:, :, None]).any())
         bad = operands[a.v].isnan().repeat_interleave(

@@ -18,6 +18,9 @@ import fovea
 import fovea.jax
 from fovea.jax import dot_product_attention, flex_attention
 
+# A GPU's own would be that of 11 bits.
+jax.config.update("jax_default_matmul_precision", "highest")
+
 B, H, KH, L, S, E, EV = 2, 4, 2, 19, 27, 16, 24
 
 
@@ -305,8 +308,9 @@ def test_other_lengths_need_no_other_kernel():
             lambda s, b, h, i, j: s + bias[h, i, j], MASK_MODS["causal"],
             query=x, key=x, value=x)), bias)
         return texts[0]
-    assert trace(7) == trace(1000)
-    assert "tensor.extract %capture0[%h, %q, %kv]" in trace(7)
+    # GPUs have other kernels for few queries.
+    assert trace(70) == trace(1000)
+    assert "tensor.extract %capture0[%h, %q, %kv]" in trace(70)
 
 
 def test_nothing_holds_captured_arrays():
@@ -403,7 +407,8 @@ def test_a_wrong_call_is_an_error_of_xla():
 
     def fails(*operands, **options):
         with pytest.raises(Exception) as caught:
-            call(*operands, **options)
+            # A GPU's calls fail when they run.
+            jax.block_until_ready(call(*operands, **options))
         return str(caught.value)
 
     assert "expected the attributes text, a string, and function" in fails(

@@ -99,7 +99,8 @@ def test_other_numbers(traced):
                 reference(q, k, v, None, lambda b, h, i, j: i + offset >= j, scale)[0])
         near = lambda b, h, i, j: (i - j).abs() <= offset
         compare(fovea.attention(q, k, v, scale=scale, causal=True, q_offset=offset,
-                                mask_mod=near, sinks=torch.full((4,), -1e9)),
+                                mask_mod=near,
+                                sinks=torch.full((4,), -1e9, device=DEVICE)),
                 reference(q, k, v, None, lambda *place: near(*place) & (
                     place[2] + offset >= place[3]), scale)[0])
 
