@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -41,6 +42,10 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   tiling.fuseConsumers = false;
   manager.addPass(attn::createAttnTile(tiling));
   manager.addPass(attn::createAttnListTiles());
+  // A program of a thread block asks for the sizes of operands only, not for
+  // those of tiles that loops carry.
+  manager.addPass(createSCFForLoopCanonicalizationPass());
+  manager.addPass(memref::createResolveRankedShapeTypeResultDimsPass());
   if (options.level == Level::Tiled)
     return;
   // This comes before the canonicalizer, to which a loop of one iteration is no

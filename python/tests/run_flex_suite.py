@@ -29,6 +29,7 @@ from fovea import _explain
 
 _compile = torch.compile
 _theirs = module.flex_attention
+_their_assign = _paged_attention.PagedAttention.assign
 
 
 def _replace(function):
@@ -62,32 +63,46 @@ def _fake_compile(model=None, **options):
     return _replace(model)
 
 
-class _Plugin:
-    """Puts Fovea in place, and counts the tests that run it."""
+def _assign(cache, batch_idx, input_pos, *values):
+    """Gives each sequence the positions that tests of PyTorch 2.6 have for all."""
+    if input_pos.dim() == 1:
+        input_pos = input_pos.expand(len(batch_idx), -1)
+    return _their_assign(cache, batch_idx, input_pos, *values)
 
-    def __init__(self):
-        self.used = 0
 
-    def pytest_sessionstart(self):
-        torch.compile = _fake_compile
-        # The reference has gradients on the CPU too, though it refuses them.
-        module._validate_device = lambda *_: None
-        if not torch.cuda.is_available():
-            torch.cuda.get_device_capability = lambda *_: (9, 0)
-            cache = _paged_attention.PagedAttention.__init__
-            cache.__defaults__ = tuple(
-                "cpu" if default == "cuda" else default
-                for default in cache.__defaults__)
+# This module is pytest's plugin, so that the processes of pytest-xdist (-n) have it.
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item):
-        with _explain.recording() as kernels:
-            result = yield
-        self.used += bool(kernels)
-        return result
 
-    def pytest_terminal_summary(self, terminalreporter):
-        terminalreporter.write_line(f"{self.used} tests ran Fovea's kernels")
+def pytest_sessionstart():
+    """Puts Fovea in place."""
+    torch.compile = _fake_compile
+    _paged_attention.PagedAttention.assign = _assign
+    # The reference has gradients on the CPU too, though it refuses them.
+    module._validate_device = lambda *_: None
+    if not torch.cuda.is_available():
+        torch.cuda.get_device_capability = lambda *_: (9, 0)
+        cache = _paged_attention.PagedAttention.__init__
+        cache.__defaults__ = tuple(
+            "cpu" if default == "cuda" else default
+            for default in cache.__defaults__)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with _explain.recording() as kernels:
+        try:
+            return (yield)
+        finally:
+            item.user_properties.append(("used", bool(kernels)))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Counts the tests that ran Fovea, and passed or failed."""
+    used = sum(("used", True) in report.user_properties
+               for name in ("passed", "failed")
+               for report in terminalreporter.getreports(name)
+               if report.when == "call")
+    terminalreporter.write_line(f"{used} tests ran Fovea's kernels")
 
 
 def _prepare(source, constants):
@@ -121,8 +136,8 @@ def main():
             copy = pathlib.Path(folder) / path.name
             copy.write_text(_prepare(path.read_text(), options.constants))
             copies.append(str(copy))
-        sys.exit(pytest.main(["-p", "no:cacheprovider", "-q", *copies,
-                              *arguments[split + 1:]], [_Plugin()]))
+        sys.exit(pytest.main(["-p", "no:cacheprovider", "-p", "run_flex_suite", "-q",
+                              *copies, *arguments[split + 1:]]))
 
 
 if __name__ == "__main__":

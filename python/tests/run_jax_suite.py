@@ -6,13 +6,15 @@
 
 FILE is tests/nn_test.py of a checkout of JAX. Its tests compare the function with
 `implementation=None`, which stays JAX's, with the same function with "xla", or given
-none, which is `fovea.jax.dot_product_attention` here.
+none, which is `fovea.jax.dot_product_attention` here. On a GPU those that would take
+cuDNN take "xla", too.
 """
 
 import sys
 
 import jax
 import pytest
+from jax._src import test_util
 
 import fovea.jax
 
@@ -32,6 +34,7 @@ class _Plugin:
         return fovea.jax.dot_product_attention(*args, **kwargs)
 
     def pytest_sessionstart(self):
+        test_util.is_device_cuda = lambda: False
         jax.nn.dot_product_attention = self.attend
 
     @pytest.hookimpl(wrapper=True)

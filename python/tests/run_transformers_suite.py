@@ -17,6 +17,7 @@ import tempfile
 import types
 
 import pytest
+from transformers import testing_utils
 
 import fovea.transformers  # noqa: F401, registers the name
 from fovea import _explain
@@ -64,7 +65,9 @@ class _Tester:
         self.num_labels = 2
 
     def prepare_config_and_inputs_for_common(self):
-        return make_config(self.name)[1], make_inputs(self.name, True)
+        inputs = make_inputs(self.name, True)
+        return make_config(self.name)[1], {
+            name: x.to(testing_utils.torch_device) for name, x in inputs.items()}
 
 
 def make_tests(name, module):

@@ -57,6 +57,11 @@
 // RUN: fovea-run %s --grad --entry=single --target=sm_90a --simulate --random=3 --check | FileCheck %s
 // RUN: fovea-run %s --grad --entry=single --target=sm_80 --simulate --random=3 --check | FileCheck %s
 //
+// A dimension of unknown size, in which a captured number chooses: no loop goes
+// along it, and a tile of the gradient has all of it.
+// RUN: fovea-run %s --grad --entry=chosen --target=sm_80 --simulate --random=1 --dims=q:1x2x70x16,k:1x2x90x16,v:1x2x90x16,t:2x4x70,cotangent0:1x2x70x16 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=chosen --target=sm_90a --simulate --seeds=2 --random=1 --dims=q:1x2x140x16,k:1x2x90x16,v:1x2x90x16,t:2x4x140,cotangent0:1x2x140x16 --check | FileCheck %s
+//
 // All in f64, by scalar products.
 // RUN: fovea-run %s --grad --entry=wide --target=sm_80 --simulate --random=4 --check | FileCheck %s
 // RUN: fovea-run %s --grad --entry=wide --target=sm_90a --simulate --random=4 --check | FileCheck %s
@@ -183,6 +188,25 @@ func.func @rows(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor
       }
       : tensor<2x4x70x16xf16>, tensor<2x2x90x16xf16>, tensor<2x2x90x16xf16> -> tensor<2x4x70x16xf16>
   return %o : tensor<2x4x70x16xf16>
+}
+
+func.func @chosen(%q: tensor<?x2x?x16xbf16>, %k: tensor<?x2x?x16xbf16>, %v: tensor<?x2x?x16xbf16>, %t: tensor<2x?x?xbf16>, %which: tensor<i64>) -> tensor<?x2x?x16xbf16> {
+  %o = attn.attention %q, %k, %v scale(0.25)
+      score {
+      ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+        %c1 = arith.constant 1 : index
+        %rows = tensor.dim %t, %c1 : tensor<2x?x?xbf16>
+        %last = arith.subi %rows, %c1 : index
+        %number = tensor.extract %which[] : tensor<i64>
+        %index = arith.index_cast %number : i64 to index
+        %row = arith.minui %index, %last : index
+        %e = tensor.extract %t[%h, %row, %i] : tensor<2x?x?xbf16>
+        %x = arith.extf %e : bf16 to f32
+        %r = arith.mulf %s, %x : f32
+        attn.yield %r : f32
+      }
+      : tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16>, tensor<?x2x?x16xbf16> -> tensor<?x2x?x16xbf16>
+  return %o : tensor<?x2x?x16xbf16>
 }
 
 func.func @keys(%q: tensor<2x4x70x16xf16>, %k: tensor<2x2x90x16xf16>, %v: tensor<2x2x90x16xf16>, %t: tensor<4x90xf32>) -> tensor<2x4x70x16xf16> {
