@@ -14,9 +14,9 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
-# Requirements that no script can install.
+# Requirements that no script can install, and reasons that others have.
 ALLOWED = re.compile("needs (a GPU|a user who is not root"
-                     "|a build without AddressSanitizer)")
+                     "|a build without AddressSanitizer)|theirs: ")
 # Features of lit's tests that stand for one of these requirements.
 FEATURES = {"no-sanitizer": "a build without AddressSanitizer"}
 
@@ -56,6 +56,12 @@ def junit(path):
     return passed, failed, skipped
 
 
+def others(path):
+    """As junit(); tests that others wrote skip what they like."""
+    passed, failed, skipped = junit(path)
+    return passed, failed, [(test, f"theirs: {why}") for test, why in skipped]
+
+
 def show_skipped(skipped):
     """Prints the skipped tests by reason; returns if all of them may be."""
     reasons = collections.defaultdict(list)
@@ -76,7 +82,7 @@ def main(folder):
     totals = [0, 0]
     skipped = []
     runners = {"lit": ("lit.json", lit), "unit": ("gtest-*.xml", junit),
-               "python": ("pytest.xml", junit)}
+               "python": ("pytest.xml", junit), "others": ("others-*.xml", others)}
     complete = True
     print()
     for name, (pattern, read) in runners.items():
@@ -94,6 +100,8 @@ def main(folder):
         totals = [a + b for a, b in zip(totals, counts)]
         skipped += missing
     fine = show_skipped(skipped)
+    for path in sorted(folder.glob("others-*.missing")):
+        print(f"\nNOT RUN, as its source could not be fetched: {path.stem}")
     print("\n{} passed, {} failed, {} skipped".format(*totals, len(skipped)))
     return 0 if complete and fine and totals[1] == 0 else 1
 
