@@ -457,13 +457,13 @@ def AttentionOp : Attn_GraphOp<"attention", [AttrSizedOperandSegments]> {
     A key that the mask removes contributes nothing, whatever its key and value
     hold: a cache may contain NaN behind a sequence's length. This holds, also
     for the gradients, of every key that comparisons on the key remove for all
-    queries of its batch and of the heads that share it, if the comparisons do not
-    depend on the query, or if captured values take part in them: `j < length[b]`,
-    `j >= start[b]`, `j <= position[b] + i`, constants, and conjunctions (`and`)
-    of these with others (rule R7 in `MaskAnalysis.h`). A key must have finite
-    values, and be finite where there are gradients, if it is masked for some
-    queries only, or if only a diagonal of sizes or a tensor of booleans removes
-    it.
+    queries of its batch and of the heads that share it, if the comparisons do
+    not depend on the query, or if captured values take part in them:
+    `j < length[b]`, `j >= start[b]`, `j <= position[b] + i`, constants, and
+    conjunctions (`and`) of these with others (rule R7 in `MaskAnalysis.h`). A
+    key must have finite values, and be finite where there are gradients, if it
+    is masked for some queries only, or if only a diagonal of sizes or a tensor
+    of booleans removes it.
 
     ```mlir
     %o, %lse = attn.attention %q, %k, %v scale(0.125)
