@@ -51,6 +51,7 @@ _OTHER = {
     "the reference sums gradients of thousands of elements in 16 bits":
         "head_specific_gate and bfloat16",
 }
+#: The same on CPUs alone, and on GPUs.
 _OTHER_ON_CPUS = {
     "they need a CUDA device": "mixed_device_error or block_mask_device_change",
     "the test asks for no log-sum-exp on a CPU": "force_write_lse",
