@@ -407,9 +407,9 @@ typedef struct fovea_torch_python {
 FOVEA_API int fovea_torch_register_python(const void *dlpack,
                                           const fovea_torch_python *objects);
 
-/** Returns an object of Python that calls a function, which must outlive it, with
-    a tensor or an integer for each operand, and returns the result, or a tuple
-    of them; for a null pointer, one that computes fovea::attention of that
+/** Returns an object of Python that calls a function, which must outlive it,
+   with a tensor or an integer for each operand, and returns the result, or a
+   tuple of them; for a null pointer, one that computes fovea::attention of that
     operator's arguments. It returns None where the call is not for it: where
     operands are others than plain tensors without gradients, where modes,
     transforms, tracing or a profiler look at it, and where it fails. */

@@ -16,8 +16,8 @@ namespace fovea {
 /// function without calls may have: the bound of the narrowest type of the
 /// values that the result is computed from. Types of values that are only read
 /// or moved do not count, as those values are exact; an op of attention counts
-/// with the type that it accumulates in, and weights with the type of the values
-/// that they multiply.
+/// with the type that it accumulates in, and weights with the type of the
+/// values that they multiply.
 llvm::SmallVector<double> deriveErrorBounds(mlir::func::FuncOp function);
 
 /// Returns, for each operand of a function without calls, true if it is summed

@@ -132,7 +132,7 @@ class GatherTracer(Tracer):
         found = list(padded.values())
         if self._value_scale is not None:
             found[0] = "unscaled"
-            wide = "f64" if self._is_wide else "f32"
+            wide = self._float
             types["unscaled"] = _ELEMENT.sub(f"x{wide}>", types[padded["output"]])
         values = ", ".join(f"!{name}" for name in found)
         steps.append("\n".join([

@@ -183,6 +183,11 @@ class Tracer:
         self._names[operand.name] = operand
         self._init = operand.name
 
+    @property
+    def _float(self):
+        """The type of scores."""
+        return "f64" if self._is_wide else "f32"
+
     def scale_by(self, scale, is_constant=False):
         """Multiplies products by a number before the mods see them: by an operand,
         unless it `is_constant` or one of those that always are. Comes before mods are
@@ -265,7 +270,7 @@ class Tracer:
             coordinates[2] = Value(region, place.name, "index", 0,
                                    coordinates[2].high, frozenset(("q",)))
         if is_score:
-            type = "f64" if self._is_wide else "f32"
+            type = self._float
             score = Value(region, "%score", type)
             if self._scale_at is not None:
                 score = region.emit(
@@ -324,7 +329,7 @@ class Tracer:
             mod = _keep_score
         region, result = self._call(mod, True)
         result = self._read_result(region, mod, "score_mod", result)
-        type = "f64" if self._is_wide else "f32"
+        type = self._float
         dtype = torch.float64 if self._is_wide else torch.float32
         result = FUNCTIONS["to"](result, dtype)
         if result.name == "%score":
@@ -382,8 +387,7 @@ class Tracer:
 
     def _write_scale(self):
         """Returns the steps that make a float of the scale, if it is an operand."""
-        return [] if self._scale_at is None else write_scale(
-            self._scale, "f64" if self._is_wide else "f32")
+        return [] if self._scale_at is None else write_scale(self._scale, self._float)
 
     def write(self, lse=None, dropout=0.0):
         """Returns the text of the function, with the log-sum-exp as a second
@@ -409,7 +413,7 @@ class Tracer:
         """Returns the text of a function of query, key, the captured tensors
         and the numbers: the largest score of each row. It keeps all scores."""
         query, key = self._inputs["query"], self._inputs["key"]
-        wide = "f64" if self._is_wide else "f32"
+        wide = self._float
         heads = int(query.shape[1])
         lowest = "0xFFF0000000000000" if self._is_wide else "0xFF800000"
         types = {name: self._write_input(x)

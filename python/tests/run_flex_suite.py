@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs tests that others wrote for FlexAttention, with Fovea in its place.
 
-    python run_flex_suite.py [--set NAME=VALUE]... [--pytorch] FILE...
-                             [-- OPTION OF PYTEST...]
+    python run_flex_suite.py [--set NAME=VALUE]... [--pytorch] [FILE...]
+                             [--attention-gym CHECKOUT] [-- OPTION OF PYTEST...]
 
 FILE is a test of a checkout, such as PyTorch's test/inductor/test_flex_attention.py
 or a test of meta-pytorch/attention-gym (whose package must be importable). Such tests
@@ -12,7 +12,8 @@ compare `torch.compile(flex_attention)` with the eager one. Here the first is
 GPU, "cuda" in a copy of the file becomes "cpu"; `--set S=256` changes a constant that
 it assigns at the top, such as a length that takes a processor long. `--pytorch` leaves
 out the tests of PyTorch 2.6 that are not about Fovea, see `_OTHER`, and runs those for
-GPUs on a CPU.
+GPUs on a CPU. `--attention-gym` adds the tests of that project which are about masks
+and mods.
 """
 
 import argparse
@@ -61,6 +62,11 @@ _OTHER_ON_GPUS = {
     "below 0.001": "head_specific_gate and len:277 and dtype:float16 or "
                    "weird_bias and len:37 and dtype:float16",
 }
+
+#: The files of attention-gym's tests of masks and mods; that of natten wants the memory
+#: of a GPU.
+_GYM = ("mods", "document_mask", "graphormer", "sandwich", "shared_prefix", "jetspec",
+        "block_diffusion", "vsa", "causal_block_mask", "global_sliding_window")
 
 _compile = torch.compile
 _theirs = module.flex_attention
@@ -165,11 +171,18 @@ def main():
     arguments = sys.argv[1:]
     split = arguments.index("--") if "--" in arguments else len(arguments)
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--set", action="append", default=[],
                         metavar="NAME=VALUE", dest="constants")
     parser.add_argument("--pytorch", action="store_true")
+    parser.add_argument("--attention-gym", type=pathlib.Path, metavar="CHECKOUT")
     options = parser.parse_args(arguments[:split])
+    if gym := options.attention_gym:
+        sys.path.append(str(gym.resolve()))
+        names = [*_GYM, *(["natten"] if torch.cuda.is_available() else [])]
+        options.files += [gym / f"test/test_{name}.py" for name in names]
+    if not options.files:
+        parser.error("expected a FILE or --attention-gym")
     with tempfile.TemporaryDirectory() as folder:
         copies = []
         for path in options.files:

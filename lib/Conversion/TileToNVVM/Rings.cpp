@@ -128,12 +128,16 @@ static bool isReadByWgmma(Value tile) {
   });
 }
 
-/// Returns the number of warps that run the ops of `op`'s role. A kernel
-/// without roles reads what it loads, so that its warps wait for each other
-/// anyway.
-static int64_t getNumRoleWarps(Operation *op) {
-  bool isAlone = isOneThread(op) || !op->getParentOfType<RoleOp>();
-  return isAlone ? 1 : getNumThreads(op) / kWarpSize;
+/// Returns the number of warps that run `op`, each of which arrives once, or 1
+/// for one thread.
+static int64_t getNumWarps(Operation *op) {
+  return isOneThread(op) ? 1 : getNumThreads(op) / kWarpSize;
+}
+
+/// Returns the same for a copy by TMA. A kernel without roles reads what it
+/// loads, so that its warps wait for each other anyway.
+static int64_t getNumLoadingWarps(Operation *op) {
+  return op->getParentOfType<RoleOp>() ? getNumWarps(op) : 1;
 }
 
 RingReaders::RingReaders(Operation *root) {
@@ -169,12 +173,11 @@ RingReaders::RingReaders(Operation *root) {
         reader.sharers.push_back(sharer);
       auto role = user->getParentOfType<RoleOp>();
       if (isa<ReleaseOp>(user) && programs.insert(role).second)
-        reader.arrivals +=
-            isOneThread(user) ? 1 : getNumThreads(user) / kWarpSize;
+        reader.arrivals += getNumWarps(user);
       if (auto load = dyn_cast<LoadAsyncOp>(user)) {
         reader.isCopiedByThreads = isa<MemRefType>(load.getSource().getType());
         reader.copiers = reader.isCopiedByThreads ? getNumThreads(user)
-                                                  : getNumRoleWarps(user);
+                                                  : getNumLoadingWarps(user);
       }
       auto widen = dyn_cast<WidenIntoOp>(user);
       if (isa<WriteOp>(user) || (widen && widen.getRing() == op.getRing()))
@@ -209,7 +212,7 @@ void fovea::tile::emitWarpArrive(OpBuilder &builder, Operation *op,
 
 void fovea::tile::emitArriveBeside(OpBuilder &builder, Operation *op,
                                    Value barrier) {
-  if (getNumRoleWarps(op) == 1)
+  if (getNumLoadingWarps(op) == 1)
     return;
   Location loc = op->getLoc();
   NVVM::SyncWarpOp::create(builder, loc, getI32(builder, loc, -1));
