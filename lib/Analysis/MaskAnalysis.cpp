@@ -35,10 +35,11 @@ using arith::CmpIPredicate;
 namespace {
 
 /// Positions along a coordinate that may be kept: from `lower` (if set) to
-/// below `upper` (if set). `exact` is defined as in MaskBounds.
+/// below `upper` (if set). `exact` and `complete` are defined as in MaskBounds.
 struct Extent {
   std::optional<Fold> lower, upper;
   bool exact = true;
+  bool complete = false;
 };
 
 /// Solves conditions for the coordinate `along` over a box.
@@ -63,7 +64,7 @@ public:
     // An empty set stays empty when the lower bound is rounded down to a tile.
     if (set.lower)
       upper = math.select(math.less(lower, upper), upper, first);
-    return {lower, upper, set.exact};
+    return {lower, upper, set.exact, set.complete};
   }
 
 private:
@@ -78,12 +79,16 @@ private:
   Extent solve(Value value, Side side, Interval bound);
   /// Returns the positions where `form - bound` may be at most 0.
   Extent solve(const LinearForm &form, const Interval &bound);
+  /// Returns the positions where the result of `op`, which is not linear and
+  /// has values in `range`, is at most, or at least, `limit`.
+  Extent undo(Operation *op, const Interval &range, Side side, Fold limit);
 
   Extent everything() { return {std::nullopt, std::nullopt, false}; }
-  Extent allOrNothing(Fold any) {
-    if (IndexMath::isTrue(any))
-      return {};
-    return {std::nullopt, math.select(any, end, first), true};
+  Extent allOrNothing(Truth truth) {
+    bool isDecided = truth.any == truth.all;
+    if (IndexMath::isTrue(truth.any))
+      return {std::nullopt, std::nullopt, true, isDecided};
+    return {std::nullopt, math.select(truth.any, end, first), true, isDecided};
   }
   Extent intersect(const Extent &a, const Extent &b);
   Extent unite(const Extent &a, const Extent &b);
@@ -100,7 +105,7 @@ private:
 } // namespace
 
 Extent Solver::intersect(const Extent &a, const Extent &b) {
-  Extent result{a.lower, a.upper, a.exact && b.exact};
+  Extent result{a.lower, a.upper, a.exact && b.exact, a.complete && b.complete};
   if (b.lower)
     result.lower = a.lower ? math.max(*a.lower, *b.lower) : *b.lower;
   if (b.upper)
@@ -109,16 +114,16 @@ Extent Solver::intersect(const Extent &a, const Extent &b) {
 }
 
 Extent Solver::unite(const Extent &a, const Extent &b) {
-  bool exact = a.exact && b.exact;
+  bool exact = a.exact && b.exact, complete = a.complete && b.complete;
   if (!a.lower && !b.lower) {
     if (!a.upper || !b.upper)
-      return {std::nullopt, std::nullopt, exact};
-    return {std::nullopt, math.max(*a.upper, *b.upper), exact};
+      return {std::nullopt, std::nullopt, exact, complete};
+    return {std::nullopt, math.max(*a.upper, *b.upper), exact, complete};
   }
   if (!a.upper && !b.upper) {
     if (!a.lower || !b.lower)
-      return {std::nullopt, std::nullopt, exact};
-    return {math.min(*a.lower, *b.lower), std::nullopt, exact};
+      return {std::nullopt, std::nullopt, exact, complete};
+    return {math.min(*a.lower, *b.lower), std::nullopt, exact, complete};
   }
   // The hull includes tiles between the two sets that neither keeps.
   Fold aEmpty = math.lessEqual(upperOf(a), lowerOf(a));
@@ -139,6 +144,7 @@ Extent Solver::where(Fold sound, Extent set) {
     set.lower = math.select(sound, *set.lower, first);
   if (set.upper)
     set.upper = math.select(sound, *set.upper, end);
+  set.complete = false;
   return set;
 }
 
@@ -180,7 +186,7 @@ Extent Solver::solve(Value condition, bool negate) {
     Truth truth = whole.condition(condition);
     if (negate)
       truth = truthNot(math, truth);
-    return allOrNothing(truth.any);
+    return allOrNothing(truth);
   }
   Operation *op = condition.getDefiningOp();
   if (!op)
@@ -274,12 +280,12 @@ Extent Solver::compareSigned(CmpIPredicate predicate, Value lhs, Value rhs) {
   if (lhs == place && !whole.dependsOn(rhs, along)) {
     Fold last = math.min(b.hi, whole.box[along].last);
     Fold upper = strict ? b.hi : math.add(last, math.constant(1));
-    return where(sound, {std::nullopt, upper, true});
+    return where(sound, {std::nullopt, upper, true, b.lo == b.hi});
   }
   if (rhs == place && !whole.dependsOn(lhs, along)) {
     Fold before = math.max(a.lo, math.sub(first, math.constant(1)));
     Fold lower = strict ? math.add(before, math.constant(1)) : a.lo;
-    return where(sound, {lower, std::nullopt, true});
+    return where(sound, {lower, std::nullopt, true, a.lo == a.hi});
   }
   // One side may be anything: cut it to the range that still decides.
   auto cut = [&](const Interval &x, const Interval &to) {
@@ -325,8 +331,11 @@ Extent Solver::solve(const LinearForm &form, const Interval &bound) {
     return everything();
   // factor * placed <= bound - rest, for the most generous point.
   Fold room = math.sub(bound.hi, rest->lo);
-  if (!placed)
-    return allOrNothing(math.lessEqual(math.constant(0), room));
+  bool isPoint = bound.lo == bound.hi && rest->lo == rest->hi;
+  if (!placed) {
+    Fold isRoom = math.lessEqual(math.constant(0), room);
+    return allOrNothing({isRoom, isPoint ? isRoom : math.boolean(false)});
+  }
   int64_t roomMin = bound.min - rest->max, roomMax = bound.max - rest->min;
   Side side = Side::AtMost;
   if (factor < 0) {
@@ -340,12 +349,12 @@ Extent Solver::solve(const LinearForm &form, const Interval &bound) {
 
   if (isa<BlockArgument>(placed)) {
     if (side == Side::AtMost)
-      return {std::nullopt, math.add(limit, math.constant(1)), true};
-    return {limit, std::nullopt, true};
+      return {std::nullopt, math.add(limit, math.constant(1)), true, isPoint};
+    return {limit, std::nullopt, true, isPoint};
   }
 
-  // Undo an operation that is not linear. `limit` is cut to the range that
-  // still decides, so that multiplying it cannot wrap.
+  // `limit` is cut to the range that still decides, so that multiplying it
+  // cannot wrap.
   Interval range = whole.integer(placed);
   Operation *op = placed.getDefiningOp();
   if (!op || range.min < -kSafe || range.max > kSafe)
@@ -354,11 +363,17 @@ Extent Solver::solve(const LinearForm &form, const Interval &bound) {
     limit = math.min(math.max(limit, math.constant(range.min - 1)),
                      math.constant(range.max + 1));
   }
+  Extent set = undo(op, range, side, limit);
+  set.complete &= isPoint;
+  return set;
+}
+
+Extent Solver::undo(Operation *op, const Interval &range, Side side,
+                    Fold limit) {
   auto boundAt = [&](Fold value) {
     return Interval{value, value, range.min - 1, range.max + 1,
                     math.boolean(true)};
   };
-
   if (isa<arith::MinSIOp, arith::MaxSIOp>(op)) {
     Extent a = solve(op->getOperand(0), side, boundAt(limit));
     Extent b = solve(op->getOperand(1), side, boundAt(limit));

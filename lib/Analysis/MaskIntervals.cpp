@@ -853,10 +853,11 @@ std::optional<Interval> Impl::evaluate(const LinearForm &form) {
     if (min < -Wide(kSafe) || max > Wide(kSafe))
       return std::nullopt;
     Fold scale = math.constant(factor);
+    bool isPoint = result.lo == result.hi && term.lo == term.hi;
     Fold lo = factor > 0 ? term.lo : term.hi;
     Fold hi = factor > 0 ? term.hi : term.lo;
     result.lo = math.add(result.lo, math.mul(lo, scale));
-    result.hi = math.add(result.hi, math.mul(hi, scale));
+    result.hi = isPoint ? result.lo : math.add(result.hi, math.mul(hi, scale));
     result.sound = math.logicalAnd(result.sound, term.sound);
   }
   result.min = int64_t(min);

@@ -185,6 +185,50 @@ TEST_F(MaskAnalysisTest, Lengths) {
   expectTight(mask, /*exact=*/true);
 }
 
+TEST_F(MaskAnalysisTest, Complete) {
+  // A length keeps all keys in front, of any rows; a diagonal and a window do
+  // so of one row.
+  Region &length = parse(", %n: index", R"(
+    %keep = arith.cmpi slt, %j, %n : index
+    attn.yield %keep : i1
+)");
+  machine.set(argument(0), 9);
+  EXPECT_TRUE(checkAll(length).complete);
+
+  std::string window = (kCausal + R"(
+    %d = arith.subi %i, %j : index
+    %w = arith.constant 5 : index
+    %near = arith.cmpi slt, %d, %w : index
+    %keep = arith.andi %causal, %near : i1
+    attn.yield %keep : i1
+)")
+                           .str();
+  Region &mask = parse("", window);
+  EXPECT_FALSE(checkAll(mask).complete);
+  EXPECT_TRUE(checkAll(mask, Coordinate::Key, /*isPoint=*/true).complete);
+  EXPECT_FALSE(checkAll(mask, Coordinate::Row).complete);
+
+  // Documents of the key are known by tables only, and alternatives that leave
+  // a gap by their hull.
+  for (StringRef body : {R"(
+    %kept = tensor.extract %t[%b, %j] : tensor<2x30xi1>
+    attn.yield %kept : i1
+)",
+                         R"(
+    %c5 = arith.constant 5 : index
+    %c9 = arith.constant 9 : index
+    %early = arith.cmpi slt, %j, %c5 : index
+    %late = arith.cmpi sge, %j, %c9 : index
+    %keep = arith.ori %early, %late : i1
+    attn.yield %keep : i1
+)"}) {
+    Region &gaps = parse(", %t: tensor<2x30xi1>", body);
+    machine.set(argument(0),
+                MaskInterpreter::Tensor{{2, 30}, std::vector<int64_t>(60, 1)});
+    EXPECT_FALSE(checkAll(gaps, Coordinate::Key, /*isPoint=*/true).complete);
+  }
+}
+
 TEST_F(MaskAnalysisTest, CausalAndLengths) {
   Region &mask = parse(", %lengths: tensor<2xi64>", (kCausal + R"(
     %n = tensor.extract %lengths[%b] : tensor<2xi64>

@@ -33,7 +33,7 @@ struct Visits {
   int64_t empty = 0;      ///< and have nothing kept;
   int64_t masked = 0;     ///< tiles with mask code,
   int64_t maskedFull = 0; ///< and everything kept.
-  bool exact = false;
+  bool exact = false, complete = false;
 };
 
 /// The analysis of a mask region, emitted once for all sizes and executed by
@@ -41,10 +41,13 @@ struct Visits {
 class MaskUnderTest {
 public:
   /// Visits blocks of rows and their tiles of keys if `along` is the key,
-  /// blocks of keys and their tiles of rows if it is the row.
-  MaskUnderTest(Region &mask, MaskInterpreter &machine, Coordinate along)
+  /// blocks of keys and their tiles of rows if it is the row. With `isPoint` a
+  /// block is one row, or key, whatever its size.
+  MaskUnderTest(Region &mask, MaskInterpreter &machine, Coordinate along,
+                bool isPoint = false)
       : mask(mask), machine(machine), along(along),
-        across(along == Coordinate::Key ? Coordinate::Row : Coordinate::Key) {
+        across(along == Coordinate::Key ? Coordinate::Row : Coordinate::Key),
+        isPoint(isPoint) {
     OpBuilder builder(mask.getContext());
     Type index = builder.getIndexType();
     Location loc = builder.getUnknownLoc();
@@ -69,7 +72,7 @@ public:
 
     builder.setInsertionPointToEnd(&block);
     IndexMath constants(mask.getContext());
-    Span fixed = {firstOfBlock, lastOfBlock};
+    Span fixed = {firstOfBlock, isPoint ? firstOfBlock : lastOfBlock};
     Span whole = {constants.constant(0), lastAlong};
     bool cutsKeys = along == Coordinate::Key;
     MaskBox box{{batch, batch},
@@ -94,7 +97,8 @@ public:
   Visits check(const Sizes &sizes) {
     Visits visits;
     visits.exact = bounds.exact;
-    int64_t step = getTile(sizes, across);
+    visits.complete = bounds.complete;
+    int64_t step = isPoint ? 1 : getTile(sizes, across);
     for (int64_t b = 0; b < sizes.batches; ++b)
       for (int64_t h = 0; h < sizes.heads; ++h)
         for (int64_t i = 0; i < getSize(sizes, across); i += step)
@@ -154,8 +158,8 @@ private:
   void checkBlock(const Sizes &sizes, int64_t b, int64_t h, int64_t first,
                   Visits &visits) {
     int64_t size = getSize(sizes, along), step = getTile(sizes, along);
-    int64_t last =
-        std::min(first + getTile(sizes, across), getSize(sizes, across)) - 1;
+    int64_t tile = isPoint ? 1 : getTile(sizes, across);
+    int64_t last = std::min(first + tile, getSize(sizes, across)) - 1;
     fillTables(across, b, h, first, last);
     for (auto [value, number] : {std::pair(batch, b),
                                  {head, h},
@@ -182,6 +186,8 @@ private:
       }
     ASSERT_GE(lower, 0);
     ASSERT_LE(upper, size);
+    for (int64_t j = lower; bounds.complete && j < upper; ++j)
+      ASSERT_EQ(kept[j], last - first + 1) << "at " << j << "\n" << print();
 
     for (int64_t start = lower / step * step; start < upper; start += step) {
       int64_t end = std::min(start + step, upper);
@@ -214,6 +220,7 @@ private:
   MaskInterpreter &machine;
   Block block;
   Coordinate along, across;
+  bool isPoint;
   Value batch, head, firstOfBlock, lastOfBlock, lastAlong, firstOfTile,
       lastOfTile;
   std::vector<Table> tables;
@@ -248,8 +255,9 @@ protected:
   Value argument(unsigned number) { return function.getArgument(number + 1); }
 
   /// Checks `mask` at sizes that divide and sizes that do not.
-  Visits checkAll(Region &mask, Coordinate along = Coordinate::Key) {
-    MaskUnderTest test(mask, machine, along);
+  Visits checkAll(Region &mask, Coordinate along = Coordinate::Key,
+                  bool isPoint = false) {
+    MaskUnderTest test(mask, machine, along, isPoint);
     Visits sum;
     for (Sizes sizes : {Sizes{2, 2, 24, 24, 8, 8}, Sizes{2, 2, 13, 29, 4, 8},
                         Sizes{2, 2, 29, 13, 8, 4}, Sizes{2, 2, 1, 30, 4, 7},
@@ -260,6 +268,7 @@ protected:
       sum.masked += visits.masked;
       sum.maskedFull += visits.maskedFull;
       sum.exact = visits.exact;
+      sum.complete = visits.complete;
     }
     return sum;
   }

@@ -202,3 +202,79 @@ func.func @narrow(%q: tensor<1x1x?x16xf32>) -> tensor<1x1x?x16xf32> {
     : tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32> -> tensor<1x1x?x16xf32>
   return %o : tensor<1x1x?x16xf32>
 }
+
+// -----
+
+// All keys between the bounds of lengths are kept: a host's tiles end where
+// they do, and have no mask.
+
+// CHECK-LABEL: func @lengths
+// CHECK:         %[[UPPER:.*]] = arith.minsi
+// CHECK:         scf.for %[[J:[^ ]*]] = %{{.*}} to %[[UPPER]]
+// CHECK-NOT:       scf.if
+// CHECK:           %[[SIZE:.*]] = affine.min #{{.*}}(%[[J]])[%[[UPPER]]]
+// CHECK:           tensor.extract_slice %{{.*}}[%{{.*}}, %[[J]], 0] [1, 1, %[[SIZE]], 16]
+// CHECK:           attn.online_attention
+// CHECK-NOT:       partial
+// CHECK-NOT:       mask
+// CHECK:         attn.finalize
+func.func @lengths(%q: tensor<2x1x?x16xf32>, %lengths: tensor<2xi32>) -> tensor<2x1x?x16xf32> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %length = tensor.extract %lengths[%b] : tensor<2xi32>
+      %end = arith.index_cast %length : i32 to index
+      %keep = arith.cmpi slt, %j, %end : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 8x16, order = linear>}
+    : tensor<2x1x?x16xf32>, tensor<2x1x?x16xf32>, tensor<2x1x?x16xf32> -> tensor<2x1x?x16xf32>
+  return %o : tensor<2x1x?x16xf32>
+}
+
+// -----
+
+// A window of one query: its first tile begins where the window does.
+
+// CHECK-LABEL: func @window_of_one
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[SKIPPED:.*]] = affine.max #{{.*}}(%[[J]])[%[[LOWER:.*]]]
+// CHECK:           %[[FIRST:.*]] = affine.apply #{{.*}}(%[[J]])[%[[SKIPPED]]]
+// CHECK:           tensor.extract_slice %{{.*}}[%{{.*}}, %[[FIRST]], 0]
+// CHECK:           attn.online_attention
+// CHECK-NOT:       mask
+// CHECK:         attn.finalize
+func.func @window_of_one(%q: tensor<1x1x1x16xf32>, %k: tensor<1x1x?x16xf32>, %at: tensor<i32>) -> tensor<1x1x1x16xf32> {
+  %o = attn.attention %q, %k, %k scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %position = tensor.extract %at[] : tensor<i32>
+      %p = arith.index_cast %position : i32 to index
+      %d = arith.subi %p, %j : index
+      %c40 = arith.constant 40 : index
+      %near = arith.cmpi slt, %d, %c40 : index
+      %causal = arith.cmpi sge, %p, %j : index
+      %keep = arith.andi %near, %causal : i1
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 8x16, order = linear>}
+    : tensor<1x1x1x16xf32>, tensor<1x1x?x16xf32>, tensor<1x1x?x16xf32> -> tensor<1x1x1x16xf32>
+  return %o : tensor<1x1x1x16xf32>
+}
+
+// -----
+
+// A GPU's tiles are whole: keys behind the length are masked.
+
+// CHECK-LABEL: func @lengths_on_a_gpu
+// CHECK:           attn.online_attention {{.*}} partial(%{{.*}}) mask {
+func.func @lengths_on_a_gpu(%q: tensor<2x1x?x16xf16>, %lengths: tensor<2xi32>) -> tensor<2x1x?x16xf16> {
+  %o = attn.attention %q, %q, %q scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %length = tensor.extract %lengths[%b] : tensor<2xi32>
+      %end = arith.index_cast %length : i32 to index
+      %keep = arith.cmpi slt, %j, %end : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 16x16, order = linear, warps = 1, stages = 1>}
+    : tensor<2x1x?x16xf16>, tensor<2x1x?x16xf16>, tensor<2x1x?x16xf16> -> tensor<2x1x?x16xf16>
+  return %o : tensor<2x1x?x16xf16>
+}

@@ -339,7 +339,9 @@ def AttnTile : Pass<"attn-tile"> {
       mask keeps something, for this tile of queries;
     - where tiles between these may be empty, each is tested, and an `scf.if`
       skips empty ones;
-    - the mask is applied in tiles that it does not keep whole: `partial`;
+    - the mask is applied in tiles that it does not keep whole: `partial`. On a
+      host, whose tiles may have any number of keys, those of a mask that keeps
+      all keys between its bounds, as lengths do, need no mask;
     - captured tensors that are indexed by the query or the key, such as document
       ids or padding masks, get tables of their extremes by tile, filled by an
       `scf.forall` before the tiles of queries.

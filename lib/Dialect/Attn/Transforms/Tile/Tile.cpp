@@ -464,7 +464,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   for (OnlineAttentionOp pass : tiledPasses) {
     StringRef name = stringifyUpdate(pass.getUpdate());
     FailureOr<MaskedLoopInfo> info =
-        tileByMask(rewriter, pass, keyTile, tables, part);
+        tileByMask(rewriter, pass, keyTile, tables,
+                   /*cutsTiles=*/!schedule.getWarps(), part);
     if (failed(info))
       return failure();
     count(*info, name);

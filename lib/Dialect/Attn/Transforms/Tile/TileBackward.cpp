@@ -480,7 +480,8 @@ LogicalResult BackwardTiling::tileItem(OnlineBackwardOp pass) {
   }
   FailureOr<MaskedLoopInfo> masked = tileByMask(
       rewriter, *tile, isGpu ? Coordinate::Row : Coordinate::Key,
-      isGpu ? schedule.getQueryTile() : schedule.getKeyTile(), tables);
+      isGpu ? schedule.getQueryTile() : schedule.getKeyTile(), tables,
+      /*cutsTiles=*/!isGpu);
   if (failed(masked))
     return failure();
   info = *masked;

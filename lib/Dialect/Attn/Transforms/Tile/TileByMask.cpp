@@ -152,15 +152,21 @@ static OpFoldResult countTiles(IndexMath &math, OpFoldResult lower,
   return math.ceilDiv(keys, math.constant(size));
 }
 
-/// Returns the bounds of the tiles of `size` that the mask keeps of `whole`,
-/// relative to its first position along `along`.
-static MaskBounds getTileBounds(IndexMath &math, MaskEvaluator &whole,
-                                Coordinate along, OpFoldResult origin,
-                                int64_t size) {
+/// Returns the bounds of what the mask keeps of `whole`, relative to its first
+/// position along `along`.
+static MaskBounds getBounds(IndexMath &math, MaskEvaluator &whole,
+                            Coordinate along, OpFoldResult origin) {
   MaskBounds bounds = whole.bounds(along);
+  bounds.lower = math.sub(bounds.lower, origin);
+  bounds.upper = math.sub(bounds.upper, origin);
+  return bounds;
+}
+
+/// Returns the first position of the tile of `size` that `place` is in.
+static OpFoldResult getTileOf(IndexMath &math, OpFoldResult place,
+                              int64_t size) {
   OpFoldResult step = math.constant(size);
-  return {math.mul(math.floorDiv(math.sub(bounds.lower, origin), step), step),
-          math.sub(bounds.upper, origin), bounds.exact};
+  return math.mul(math.floorDiv(place, step), step);
 }
 
 Value fovea::attn::countKeyTiles(OpBuilder &builder, OnlineAttentionOp pass,
@@ -171,9 +177,9 @@ Value fovea::attn::countKeyTiles(OpBuilder &builder, OnlineAttentionOp pass,
   OpFoldResult at = math.add(box.batch.first, batch);
   box.batch = {at, at};
   MaskEvaluator whole(pass.getMask(), box, builder, loc);
-  MaskBounds bounds =
-      getTileBounds(math, whole, Coordinate::Key, box.key.first, size);
-  return math.materialize(countTiles(math, bounds.lower, bounds.upper, size));
+  MaskBounds bounds = getBounds(math, whole, Coordinate::Key, box.key.first);
+  OpFoldResult lower = getTileOf(math, bounds.lower, size);
+  return math.materialize(countTiles(math, lower, bounds.upper, size));
 }
 
 /// Returns the first place of a part's tiles of `size` from `lower` on, and the
@@ -192,9 +198,10 @@ getTilesOf(IndexMath &math, KeyPart part, OpFoldResult lower,
 }
 
 template <typename OpTy>
-static FailureOr<MaskedLoopInfo>
-tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
-     const MaskTables &tables, std::optional<KeyPart> part = {}) {
+static FailureOr<MaskedLoopInfo> tile(RewriterBase &rewriter, OpTy pass,
+                                      Coordinate along, int64_t tileSize,
+                                      const MaskTables &tables, bool cutsTiles,
+                                      std::optional<KeyPart> part = {}) {
   Location loc = pass.getLoc();
   Region &mask = pass.getMask();
   MaskedLoopInfo info;
@@ -212,7 +219,8 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
   OpFoldResult origin = box[along].first;
   OpFoldResult lower = math.constant(0),
                size = sizes[static_cast<unsigned>(along)], upper = size;
-  std::optional<OpFoldResult> present;
+  std::optional<OpFoldResult> first;
+  bool isComplete = false;
   auto lookUpAt = [&](OpFoldResult row, OpFoldResult key) {
     return [&mask, &tables, &box, row, key](Value value, IndexMath &math) {
       return tables.lookup(mask, value, math,
@@ -228,13 +236,16 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
         return std::nullopt;
       return lookUp(value, math);
     });
-    MaskBounds bounds = getTileBounds(math, *whole, along, origin, tileSize);
+    MaskBounds bounds = getBounds(math, *whole, along, origin);
     info.isExact = bounds.exact;
-    lower = bounds.lower;
+    lower = getTileOf(math, bounds.lower, tileSize);
     upper = bounds.upper;
     // Absent keys, before the first one, are not read either.
-    if (isAlongKeys && (present = whole->presentKeys().first))
-      present = math.sub(*present, origin);
+    isComplete = cutsTiles && isAlongKeys && bounds.complete;
+    if (isComplete)
+      first = bounds.lower;
+    else if (isAlongKeys && (first = whole->presentKeys().first))
+      first = math.sub(*first, origin);
   }
 
   OpFoldResult begin = lower, end = upper;
@@ -246,13 +257,12 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
       math.materialize(math.constant(tileSize)), inits);
   rewriter.setInsertionPointToStart(loop.getBody());
   // Keys behind the upper bound may be absent; rows behind it exist.
-  auto [place, extent] =
-      clipTile(rewriter, loc, loop.getInductionVar(), tileSize, present,
-               isAlongKeys ? upper : size);
+  auto [place, extent] = clipTile(rewriter, loc, loop.getInductionVar(),
+                                  tileSize, first, isAlongKeys ? upper : size);
 
   Truth truth{math.boolean(true), math.boolean(true)};
   IndexMath inner(rewriter, loc);
-  if (info.hasMask) {
+  if (info.hasMask && !isComplete) {
     Span span = spanOf(inner, inner.add(origin, place), extent);
     MaskEvaluator part(*whole, span, rewriter);
     part.setLookup(lookUpAt(span.first, span.first));
@@ -287,18 +297,16 @@ tile(RewriterBase &rewriter, OpTy pass, Coordinate along, int64_t tileSize,
   return info;
 }
 
-FailureOr<MaskedLoopInfo> fovea::attn::tileByMask(RewriterBase &rewriter,
-                                                  OnlineAttentionOp pass,
-                                                  int64_t size,
-                                                  const MaskTables &tables,
-                                                  std::optional<KeyPart> part) {
-  return tile(rewriter, pass, Coordinate::Key, size, tables, part);
+FailureOr<MaskedLoopInfo>
+fovea::attn::tileByMask(RewriterBase &rewriter, OnlineAttentionOp pass,
+                        int64_t size, const MaskTables &tables, bool cutsTiles,
+                        std::optional<KeyPart> part) {
+  return tile(rewriter, pass, Coordinate::Key, size, tables, cutsTiles, part);
 }
 
-FailureOr<MaskedLoopInfo> fovea::attn::tileByMask(RewriterBase &rewriter,
-                                                  OnlineBackwardOp pass,
-                                                  Coordinate along,
-                                                  int64_t size,
-                                                  const MaskTables &tables) {
-  return tile(rewriter, pass, along, size, tables);
+FailureOr<MaskedLoopInfo>
+fovea::attn::tileByMask(RewriterBase &rewriter, OnlineBackwardOp pass,
+                        Coordinate along, int64_t size,
+                        const MaskTables &tables, bool cutsTiles) {
+  return tile(rewriter, pass, along, size, tables, cutsTiles);
 }

@@ -30,18 +30,21 @@ struct KeyPart {
 /// Cuts `pass`, already a tile of queries, into an `scf.for` over tiles of
 /// `size` keys, or over a part of these tiles. The mask gives the bounds of the
 /// loop, the condition under which a tile is skipped, unless the bounds are
-/// exact, and the condition under which the mask is applied to it. Replaces and
-/// erases `pass`.
+/// exact, and the condition under which the mask is applied to it. With
+/// `cutsTiles` tiles end where bounds that say all end, and need no mask: a
+/// GPU's tiles are whole. Replaces and erases `pass`.
 mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
                                            OnlineAttentionOp pass, int64_t size,
                                            const MaskTables &tables,
+                                           bool cutsTiles,
                                            std::optional<KeyPart> part = {});
 /// Does the same to a tile of queries `along` keys, or to a tile of keys
 /// `along` rows.
 mlir::FailureOr<MaskedLoopInfo> tileByMask(mlir::RewriterBase &rewriter,
                                            OnlineBackwardOp pass,
                                            Coordinate along, int64_t size,
-                                           const MaskTables &tables);
+                                           const MaskTables &tables,
+                                           bool cutsTiles);
 
 /// Emits the number of tiles of `size` keys that the mask keeps of any query of
 /// `batch`, of a pass that is not yet tiled.
