@@ -125,6 +125,12 @@ static double productEfficiency(int64_t vectors) {
   return vectors % 2 == 0 ? 0.9 : 0.75;
 }
 
+/// Returns true if features are in lanes, not queries: most of these would be
+/// empty.
+static bool hasFewQueries(const AttentionShape &shape, double lanes) {
+  return 2.0 * double(shape.queries) <= lanes;
+}
+
 double fovea::predictSeconds(const AttentionShape &shape,
                              machine::TargetAttr target,
                              ScheduleAttr schedule) {
@@ -173,8 +179,9 @@ double fovea::predictSeconds(const AttentionShape &shape,
           std::log2(std::max(1.0, resident / double(target.getFastMemory())));
   // Values are read in place a few vectors of each row at a time: longer rows
   // leave most of the fast memory's sets unused, and the block's values push
-  // each other out.
-  bool isInPlace = shape.elementBytes == shape.accumulationBytes;
+  // each other out. A few queries read them once.
+  bool isInPlace = shape.elementBytes == shape.accumulationBytes &&
+                   !hasFewQueries(shape, lanes);
   if (isInPlace && keys * double(shape.valueDim * shape.elementBytes) >=
                        double(target.getFastMemory()))
     products *= kConflictMiss;
@@ -391,6 +398,9 @@ SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
     queryVectors.append({12, 24});
     keyTiles.push_back(256);
   }
+  // A few queries ask for rows ahead of those that they read, within a tile.
+  if (hasFewQueries(shape, double(lanes)))
+    keyTiles.push_back(512);
   for (int64_t vectors : queryVectors) {
     for (int64_t keyTile : keyTiles) {
       auto candidate =

@@ -162,7 +162,10 @@ def AttnToVector : Pass<"convert-attn-to-vector", "::mlir::ModuleOp"> {
 
     Queries that fill at most half of a vector have features in lanes: each line
     of 64 bytes of a key, and of a value, is read once, widened in registers and
-    used for all of them, and the line 4 kB behind is prefetched. Without score
+    used for all of them, and the line 16 kB behind is prefetched to the second
+    cache. Where a `linalg.generic` in front of the op copies the rows, as those
+    of a paged cache, to a buffer that nothing else reads, they are read where
+    they lie: a list of their places takes the place of the copy. Without score
     and mask regions and dropout the softmax takes the scores of several keys in
     one vector, too.
 

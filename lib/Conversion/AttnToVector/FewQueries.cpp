@@ -35,10 +35,11 @@ int64_t fovea::attn::getFewQueries(OnlineAttentionOp op, int64_t lanes) {
   return *rows;
 }
 
-LineReader::LineReader(KernelBuilder &b, Value operand, VectorType vector)
+LineReader::LineReader(KernelBuilder &b, const OperandRows &operand,
+                       VectorType vector)
     : b(b), operand(operand), vector(vector) {
-  constexpr int64_t kLineBytes = 64, kBytesAhead = 4096;
-  auto type = cast<MemRefType>(operand.getType());
+  constexpr int64_t kLineBytes = 64, kBytesAhead = 16384;
+  auto type = cast<MemRefType>(operand.memory.getType());
   int64_t features = type.getDimSize(3), lanes = vector.getNumElements(),
           bytes = std::max<int64_t>(type.getElementTypeBitWidth() / 8, 1);
   vectors = std::max<int64_t>(kLineBytes / (lanes * bytes), 1);
@@ -51,21 +52,41 @@ LineReader::LineReader(KernelBuilder &b, Value operand, VectorType vector)
                   : llvm::divideCeil(kBytesAhead, features * bytes);
 }
 
-SmallVector<Value> LineReader::load(ValueRange indices) {
-  if (rowsAhead) {
-    SmallVector<Value> ahead(indices);
-    ahead[2] = b.add(ahead[2], rowsAhead);
-    memref::PrefetchOp::create(b, operand, ahead, /*isWrite=*/false,
-                               /*localityHint=*/3, /*isDataCache=*/true);
+LineReader::Row LineReader::find(Value batch, Value head, Value key) {
+  auto find = [&](Value row) -> SmallVector<Value> {
+    if (operand.rows)
+      row = b.load(operand.rows, row);
+    return {batch, head, row, Value()};
+  };
+  Row row = {find(key), {}};
+  if (!rowsAhead)
+    return row;
+  Value ahead = b.add(key, rowsAhead);
+  if (operand.rows)
+    ahead = b.min(ahead, b.sub(b.dim(operand.rows, 0), b.index(1)));
+  row.ahead = find(ahead);
+  return row;
+}
+
+SmallVector<Value> LineReader::load(const Row &row, Value feature) {
+  SmallVector<Value> place = row.place;
+  place.back() = feature;
+  if (!row.ahead.empty()) {
+    // Rows of a head that are far apart fill few sets of the nearest cache:
+    // they wait in the next one.
+    SmallVector<Value> ahead = row.ahead;
+    ahead.back() = feature;
+    memref::PrefetchOp::create(b, operand.memory, ahead, /*isWrite=*/false,
+                               /*localityHint=*/2, /*isDataCache=*/true);
   }
-  Type element = getElementTypeOrSelf(operand.getType());
+  Type element = getElementTypeOrSelf(operand.memory.getType());
   int64_t lanes = vector.getNumElements();
   if (!isSplit) {
-    SmallVector<Value> parts, place(indices);
+    SmallVector<Value> parts;
     for (int64_t v = 0; v < vectors; ++v) {
-      place.back() = b.add(indices.back(), v * lanes);
+      place.back() = b.add(feature, v * lanes);
       parts.push_back(
-          b.convert(b.loadVector(vector.clone(element), operand, place),
+          b.convert(b.loadVector(vector.clone(element), operand.memory, place),
                     vector.getElementType()));
     }
     return parts;
@@ -73,7 +94,8 @@ SmallVector<Value> LineReader::load(ValueRange indices) {
   auto words = vector.clone(b.getI32Type());
   Value pairs = vector::BitCastOp::create(
       b, words,
-      b.loadVector(VectorType::get({2 * lanes}, element), operand, indices));
+      b.loadVector(VectorType::get({2 * lanes}, element), operand.memory,
+                   place));
   Value even = arith::ShLIOp::create(b, pairs, b.constantInt(words, 16)),
         odd = arith::AndIOp::create(b, pairs, b.constantInt(words, -0x10000));
   return {arith::BitcastOp::create(b, vector, even),
@@ -93,7 +115,7 @@ void fovea::attn::emitQueryRows(OnlineKernel &kernel) {
     }
   };
   Value features = b.dim(query, 2), zero = b.index(0);
-  if (!LineReader(b, kernel.op.getKey(), kernel.vector).isSplit) {
+  if (!LineReader(b, kernel.key, kernel.vector).isSplit) {
     b.loop(zero, features, 1, [&](Value feature) { copy(feature, feature); });
     return;
   }
@@ -136,37 +158,37 @@ static Value emitLaneSums(KernelBuilder &b, VectorType type,
 static Value emitFewProducts(OnlineKernel &kernel, Value tile) {
   KernelBuilder &b = kernel.b;
   const TileShape &shape = kernel.shape;
-  Value keys = kernel.op.getKey();
+  LineReader reader(b, kernel.key, kernel.vector);
   // Keys beyond the block's last repeat it.
   Value lastKey = b.sub(kernel.keys, b.index(1));
-  SmallVector<Value> places;
+  SmallVector<LineReader::Row> rows;
   for (int64_t key = 0; key < shape.tileKeys; ++key)
-    places.push_back(b.add(kernel.firstKey, b.min(b.add(tile, key), lastKey)));
+    rows.push_back(
+        reader.find(kernel.batch, kernel.kvHead,
+                    b.add(kernel.firstKey, b.min(b.add(tile, key), lastKey))));
 
   SmallVector<Value> zeros(shape.tileKeys * shape.fewQueries,
                            b.constant(kernel.vector, 0.0));
-  LineReader reader(b, keys, kernel.vector);
-  SmallVector<Value> sums =
-      b.loop(b.index(0), b.dim(keys, 3), reader.vectors * shape.lanes, zeros,
-             [&](Value feature, ValueRange carried) {
-               SmallVector<Value> queries, next(carried);
-               for (int64_t row = 0; row < shape.fewQueries; ++row)
-                 for (int64_t v = 0; v < reader.vectors; ++v)
-                   queries.push_back(b.loadVector(
-                       kernel.vector, kernel.queryRows,
-                       {b.index(row), b.add(feature, v * shape.lanes)}));
-               for (auto [number, place] : llvm::enumerate(places)) {
-                 SmallVector<Value> parts =
-                     reader.load({kernel.batch, kernel.kvHead, place, feature});
-                 for (int64_t row = 0; row < shape.fewQueries; ++row) {
-                   Value &sum = next[number * shape.fewQueries + row];
-                   for (auto [v, part] : llvm::enumerate(parts))
-                     sum = vector::FMAOp::create(
-                         b, part, queries[row * reader.vectors + v], sum);
-                 }
-               }
-               return next;
-             });
+  SmallVector<Value> sums = b.loop(
+      b.index(0), b.dim(kernel.key.memory, 3), reader.vectors * shape.lanes,
+      zeros, [&](Value feature, ValueRange carried) {
+        SmallVector<Value> queries, next(carried);
+        for (int64_t row = 0; row < shape.fewQueries; ++row)
+          for (int64_t v = 0; v < reader.vectors; ++v)
+            queries.push_back(
+                b.loadVector(kernel.vector, kernel.queryRows,
+                             {b.index(row), b.add(feature, v * shape.lanes)}));
+        for (auto [number, key] : llvm::enumerate(rows)) {
+          SmallVector<Value> parts = reader.load(key, feature);
+          for (int64_t row = 0; row < shape.fewQueries; ++row) {
+            Value &sum = next[number * shape.fewQueries + row];
+            for (auto [v, part] : llvm::enumerate(parts))
+              sum = vector::FMAOp::create(
+                  b, part, queries[row * reader.vectors + v], sum);
+          }
+        }
+        return next;
+      });
 
   SmallVector<Value> lanes(shape.lanes, b.constant(kernel.vector, 0.0));
   for (int64_t key = 0; key < shape.tileKeys; ++key)

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "OnlineKernel.h"
+#include "GatheredRows.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/MathExtras.h"
@@ -264,6 +264,19 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
     kernel.valueBlock = allocateScratch(
         b, op, {shape.blockKeys, shape.valueVectors * shape.lanes}, type);
 
+  std::optional<GatheredRows> keyRows, valueRows;
+  if (shape.fewQueries) {
+    keyRows = GatheredRows::find(op, op.getKey());
+    if (op.getValue() != op.getKey())
+      valueRows = GatheredRows::find(op, op.getValue());
+  }
+  kernel.key = keyRows ? keyRows->emit(b, op) : OperandRows{op.getKey()};
+  if (op.getValue() == op.getKey())
+    kernel.value = kernel.key;
+  else
+    kernel.value =
+        valueRows ? valueRows->emit(b, op) : OperandRows{op.getValue()};
+
   Value zero = b.index(0);
   kernel.firstQuery = zero;
   SmallVector<Value, 4> at(op.getAt());
@@ -272,8 +285,8 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
   Value heads = b.dim(op.getQuery(), 1);
   Value headsPerKVHead = getValueOrCreateConstantIndexOp(
       b, b.getLoc(),
-      getHeadsPerKVHead(b, b.getLoc(), heads, b.dim(op.getKey(), 1)));
-  Value keys = b.dim(op.getKey(), 2);
+      getHeadsPerKVHead(b, b.getLoc(), heads, b.dim(kernel.key.memory, 1)));
+  Value keys = b.dim(kernel.key.memory, 2);
   b.loop(zero, b.dim(op.getQuery(), 0), 1, [&](Value batch) {
     b.loop(zero, heads, 1, [&](Value head) {
       kernel.batch = batch;
@@ -292,4 +305,8 @@ void fovea::attn::emitOnlineAttention(KernelBuilder &b, OnlineAttentionOp op,
     });
   });
   op.erase();
+  if (keyRows)
+    keyRows->erase();
+  if (valueRows)
+    valueRows->erase();
 }

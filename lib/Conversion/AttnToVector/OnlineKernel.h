@@ -57,10 +57,19 @@ struct TileShape {
   static TileShape get(OnlineAttentionOp op, const VectorUnit &unit);
 };
 
+/// The memory of a `[B, H, S, D]` operand.
+struct OperandRows {
+  mlir::Value memory;
+  /// [S]: what takes the place of a row's number; null where rows lie in order.
+  mlir::Value rows = {};
+};
+
 /// The op at hand, its place, and its scratch memory.
 struct OnlineKernel : ScoreBlock {
   OnlineAttentionOp op;
   TileShape shape;
+  /// What few queries read.
+  OperandRows key = {}, value = {};
 
   // The head at hand, as indices in the operands.
   mlir::Value batch = {}, head = {}, kvHead = {};
@@ -169,18 +178,25 @@ bool hasFlatScores(OnlineAttentionOp op, const TileShape &shape);
 void emitFlatScores(OnlineKernel &kernel);
 void emitFlatSoftmax(OnlineKernel &kernel);
 
-/// The rows of a `[B, H, S, D]` operand that a few queries read once, a line at
-/// a time: the lines that rows are whole ones of, or single vectors.
+/// The rows of an operand that a few queries read once, a line at a time: the
+/// lines that rows are whole ones of, or single vectors.
 struct LineReader {
   /// `vector` is the type that numbers are widened to.
-  LineReader(KernelBuilder &b, mlir::Value operand, mlir::VectorType vector);
+  LineReader(KernelBuilder &b, const OperandRows &operand,
+             mlir::VectorType vector);
 
-  /// Returns the vectors of the line at `indices`. If `isSplit`, even numbers
-  /// are one vector and odd ones another.
-  llvm::SmallVector<mlir::Value> load(mlir::ValueRange indices);
+  /// A row, and one that is asked for when it is read.
+  struct Row {
+    llvm::SmallVector<mlir::Value> place, ahead;
+  };
+  /// Returns row `key` of head `(batch, head)`.
+  Row find(mlir::Value batch, mlir::Value head, mlir::Value key);
+  /// Returns the vectors of the line of `row` at `feature`. If `isSplit`, even
+  /// numbers are one vector and odd ones another.
+  llvm::SmallVector<mlir::Value> load(const Row &row, mlir::Value feature);
 
   KernelBuilder &b;
-  mlir::Value operand;
+  OperandRows operand;
   mlir::VectorType vector;
   /// True for bf16: a vector of pairs widens by one instruction for each half
   /// of them, without a permutation.

@@ -25,7 +25,7 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
 
   // Sums of split lines are those of even and of odd features.
   Value acc = kernel.op.getAcc();
-  LineReader reader(b, kernel.op.getValue(), kernel.vector);
+  LineReader reader(b, kernel.value, kernel.vector);
   bool hasLines = shape.fewQueries && !kernel.valueBlock && !columns.mask &&
                   columns.vectors % reader.vectors == 0;
   SmallVector<int64_t> even, odd, low, high;
@@ -65,17 +65,17 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
   sums =
       b.loop(keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
         SmallVector<Value> values;
-        SmallVector<Value> place = {kernel.batch, kernel.kvHead,
-                                    b.add(kernel.firstKey, key), Value()};
+        LineReader::Row value = reader.find(kernel.batch, kernel.kvHead,
+                                            b.add(kernel.firstKey, key));
         auto load = [&](int64_t v) -> SmallVector<Value> {
           if (kernel.valueBlock)
             return {b.loadVector(kernel.vector, kernel.valueBlock,
                                  {key, b.index(v * shape.lanes)})};
-          place.back() = columnOf(v);
           if (hasLines)
-            return reader.load(place);
-          return {b.convert(loadColumns(b, loaded, kernel.op.getValue(), place,
-                                        columns.maskOf(v)),
+            return reader.load(value, columnOf(v));
+          value.place.back() = columnOf(v);
+          return {b.convert(loadColumns(b, loaded, kernel.value.memory,
+                                        value.place, columns.maskOf(v)),
                             type)};
         };
         for (int64_t v = 0; v < columns.vectors;

@@ -1,7 +1,7 @@
 // RUN: fovea-opt %s --convert-attn-to-vector | FileCheck %s
 
 // The keys of three queries are read in lines of two vectors of features, and
-// converted in registers; the line 4 kB behind is asked for. The lanes of 12 sums, of
+// converted in registers; the line 16 kB behind is asked for. The lanes of 12 sums, of
 // four keys, are added up by four steps: a lane of each key is empty.
 // CHECK-LABEL: func @three
 // CHECK-SAME: %{{.*}}: memref<1x1x64x16xf32>, %[[K:[^:]*]]: memref<1x1x128x64xf16>, %[[V:[^:]*]]: memref<1x1x128x32xf16>
@@ -14,11 +14,13 @@
 // CHECK: %[[LOWEST:.*]] = scf.for %{{.*}} = %{{.*}} to %c128{{.*}} step %c4
 // CHECK: %[[EXISTS:.*]] = vector.create_mask
 // CHECK: %[[KEPT:.*]] = arith.andi %[[EXISTS]], %[[USED]] : vector<16xi1>
+// CHECK: %[[KEY:.*]] = arith.minsi
+// CHECK-NEXT: %[[ROWS_AHEAD:.*]] = arith.constant 128 : index
+// CHECK-NEXT: %[[AHEAD:.*]] = arith.addi %[[KEY]], %[[ROWS_AHEAD]]
 // CHECK: scf.for %{{.*}} = %{{.*}} to %c64{{.*}} step %c32
 // CHECK-COUNT-6: vector.load %[[ROWS]]
-// CHECK: %c32{{.*}} = arith.constant 32 : index
-// CHECK: memref.prefetch %[[K]]{{.*}}, read, locality<3>, data
-// CHECK: %[[X:.*]] = vector.load %[[K]]{{.*}} vector<16xf16>
+// CHECK: memref.prefetch %[[K]][%{{.*}}, %{{.*}}, %[[AHEAD]], %{{.*}}], read, locality<2>, data
+// CHECK: %[[X:.*]] = vector.load %[[K]][%{{.*}}, %{{.*}}, %[[KEY]], %{{.*}}] {{.*}} vector<16xf16>
 // CHECK: %[[F:.*]] = arith.extf %[[X]]
 // CHECK: %[[Y:.*]] = vector.load %[[K]]{{.*}} vector<16xf16>
 // CHECK: %[[G:.*]] = arith.extf %[[Y]]
