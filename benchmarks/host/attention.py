@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fovea's attention on this machine beside PyTorch's, in one process.
 
-    benchmarks/host/attention.py [--part sdpa|decode|flex|tensors|memory|compile]
+    benchmarks/host/attention.py [--part sdpa|decode|cache|flex|tensors|memory|compile]
                                  [--dtype f32] [--dim 64] [--length 1024]
                                  [--variant 'soft cap'] [--threads N]
                                  [--tile 96x64]
@@ -224,6 +224,45 @@ def measure_decode(arguments):
                           f"{errors[1]:.1e} |", flush=True)
 
 
+def measure_cache(arguments):
+    """One query of 32 heads over keys and values beyond the caches: the share of
+    the rate at which PyTorch adds the same memory up, where rows of a head lie in
+    order, [B, H, S, D], apart, [B, S, H, D] with a length for each sequence, and in
+    pages of 16 in random order."""
+    print("| dtype | d | s | heads of keys | in order | rows apart | pages of 16 "
+          "| GB/s of reads |")
+    print("|---|---|---|---|---|---|---|---|")
+    heads, page = 32, 16
+    for dtype in arguments.dtype or DTYPES:
+        for dim in arguments.dim or (128,):
+            for kv_heads in (8, 32):
+                length = (arguments.length or [262144 // kv_heads])[0]
+                k, v = operands(dtype, 1, kv_heads, length, dim)[:2]
+                q = operands(dtype, 1, heads, 1, dim)[2]
+                row, keys, values = (x.transpose(1, 2).contiguous()
+                                     for x in (q, k, v))
+                lengths = torch.tensor([length], dtype=torch.int32)
+                pools = [x.view(-1, page, kv_heads, dim) for x in (keys, values)]
+                table = torch.randperm(length // page, dtype=torch.int32)[None]
+                words = [x.view(torch.float32) for x in (k, v)]
+                read = lambda: [x.sum() for x in words]
+                calls = [
+                    lambda: fovea.scaled_dot_product_attention(
+                        q, k, v, enable_gqa=heads != kv_heads),
+                    lambda: fovea.flash_attn_with_kvcache(
+                        row, keys, values, cache_seqlens=lengths),
+                    lambda: fovea.flash_attn_with_kvcache(
+                        row, *pools, cache_seqlens=lengths, page_table=table)]
+                shares, rates = [], []
+                for call in calls:
+                    share, seconds = compare(call, read, arguments.seconds)
+                    shares.append(share)
+                    rates.append((k.nbytes + v.nbytes) / seconds / share / 1e9)
+                cells = " | ".join(f"{share:.2f}" for share in shares)
+                print(f"| {dtype} | {dim} | {length} | {kv_heads} | {cells} | "
+                      f"{statistics.median(rates):.0f} |", flush=True)
+
+
 def measure_flex(arguments):
     """Soft cap, ALiBi and a window beside compiled FlexAttention."""
     from torch.nn.attention.flex_attention import (create_block_mask,
@@ -391,7 +430,7 @@ def parse_arguments(parser):
 
 def main():
     parts = {"sdpa": measure_sdpa, "decode": measure_decode,
-             "flex": measure_flex, "tensors": measure_tensors,
+             "cache": measure_cache, "flex": measure_flex, "tensors": measure_tensors,
              "memory": measure_memory, "compile": measure_compile}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
