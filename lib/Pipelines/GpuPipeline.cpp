@@ -78,19 +78,13 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   addCleanup(manager);
 }
 
-/// Appends the cleanup of kernels in which loops carry each element of a tile.
-/// To find those that are the same, MLIR compares all pairs of them each time
-/// that it looks at a loop, which took half of the time of all passes. LLVM
-/// finds the same.
-static void addKernelCleanup(OpPassManager &manager,
-                             GreedySimplifyRegionLevel level) {
+/// Appends the canonicalization of kernels in the LLVM dialect, which also
+/// merges blocks that are the same. Looking at all ops again finds nothing.
+static void addKernelCanonicalizer(OpPassManager &manager) {
   GreedyRewriteConfig config;
-  // As without a configuration.
-  config.setUseTopDownTraversal();
-  config.setRegionSimplificationLevel(level);
-  manager.addPass(createCanonicalizerPass(
-      config, {"(anonymous namespace)::RemoveDuplicateSuccessorInputUses"}));
-  manager.addPass(createCSEPass());
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Aggressive);
+  config.setMaxIterations(1);
+  manager.addPass(createCanonicalizerPass(config));
 }
 
 /// Appends passes that lower the kernels from the gpu dialect to the NVVM and
@@ -104,23 +98,20 @@ static void addDeviceLowering(OpPassManager &manager,
   ExpandMathOptions math;
   math.all = true;
   kernels.addPass(createExpandMath(math));
-  kernels.addPass(arith::createArithExpandOpsPass());
-  kernels.addPass(memref::createExpandStridedMetadataPass());
-  kernels.addPass(createLowerAffinePass());
-  addKernelCleanup(kernels, GreedySimplifyRegionLevel::Normal);
+  kernels.addPass(createExpandForLLVM());
+  kernels.addPass(createCanonicalizeKernels());
+  kernels.addPass(createCSEPass());
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createGpuKernelsToNVVM());
   kernels.addPass(createReconcileUnrealizedCastsPass());
-  // Merges blocks that are the same, too.
-  addKernelCleanup(kernels, GreedySimplifyRegionLevel::Aggressive);
+  addKernelCanonicalizer(kernels);
 }
 
 void fovea::buildGpuHostPipeline(OpPassManager &manager) {
   // The function's scalars that kernels get, and places in loops.
   manager.addPass(createExpandMath());
   addFloatEmulation(manager);
-  manager.addPass(memref::createExpandStridedMetadataPass());
-  manager.addPass(createLowerAffinePass());
+  manager.addPass(createExpandForLLVM());
   addCleanup(manager);
   manager.addPass(createSCFToControlFlowPass());
   addMathLowering(manager);

@@ -70,6 +70,48 @@ def ExpandScalars : Pass<"expand-scalars"> {
 }
 
 //===----------------------------------------------------------------------===//
+// canonicalize-kernels
+//===----------------------------------------------------------------------===//
+
+def CanonicalizeKernels
+    : Pass<"canonicalize-kernels", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Canonicalizes kernels that have an op for each element";
+  let description = [{
+    Runs the canonicalization patterns that `canonicalize` runs, first on ops
+    without regions, then on those with regions, such as loops. `canonicalize`
+    also looks at all loops around an op whenever the op changes, and to see
+    whether a loop is needed at all, at the ops in it. In a kernel whose loops hold
+    thousands of ops this takes five times as long, and finds nothing more.
+
+    Loops keep the values that they carry, also those that are the same or that
+    nothing uses. LLVM removes them; to find them here, each change of a loop
+    would take the comparison of all such values.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// expand-for-llvm
+//===----------------------------------------------------------------------===//
+
+def ExpandForLLVM : Pass<"expand-for-llvm"> {
+  let summary = "Writes views, affine maps and some arithmetic by ops that LLVM has";
+  let description = [{
+    Runs the patterns of `arith-expand`, `expand-strided-metadata` and
+    `lower-affine`, in this order. These passes look at all ops, and the second
+    one folds them. This one looks only at ops that have a pattern, which are few
+    in a kernel that has an op for each element of a tile.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Number of ops expanded">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // expand-math
 //===----------------------------------------------------------------------===//
 
