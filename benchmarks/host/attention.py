@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fovea's attention on this machine beside PyTorch's, in one process.
 
-    benchmarks/host/attention.py [--part sdpa|decode|cache|flex|tensors|memory|compile]
+    benchmarks/host/attention.py [--part sdpa|decode|cache|flex|tensors|memory|
+                                         compile]
                                  [--dtype f32] [--dim 64] [--length 1024]
                                  [--variant 'soft cap'] [--threads N]
                                  [--tile 96x64]
@@ -430,8 +431,9 @@ def parse_arguments(parser):
 
 def main():
     parts = {"sdpa": measure_sdpa, "decode": measure_decode,
-             "cache": measure_cache, "flex": measure_flex, "tensors": measure_tensors,
-             "memory": measure_memory, "compile": measure_compile}
+             "cache": measure_cache, "flex": measure_flex,
+             "tensors": measure_tensors, "memory": measure_memory,
+             "compile": measure_compile}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", choices=parts,

@@ -125,12 +125,6 @@ static double productEfficiency(int64_t vectors) {
   return vectors % 2 == 0 ? 0.9 : 0.75;
 }
 
-/// Returns true if features are in lanes, not queries: most of these would be
-/// empty.
-static bool hasFewQueries(const AttentionShape &shape, double lanes) {
-  return 2.0 * double(shape.queries) <= lanes;
-}
-
 double fovea::predictSeconds(const AttentionShape &shape,
                              machine::TargetAttr target,
                              ScheduleAttr schedule) {
@@ -181,7 +175,7 @@ double fovea::predictSeconds(const AttentionShape &shape,
   // leave most of the fast memory's sets unused, and the block's values push
   // each other out. A few queries read them once.
   bool isInPlace = shape.elementBytes == shape.accumulationBytes &&
-                   !hasFewQueries(shape, lanes);
+                   !hasFewQueries(shape.queries, int64_t(lanes));
   if (isInPlace && keys * double(shape.valueDim * shape.elementBytes) >=
                        double(target.getFastMemory()))
     products *= kConflictMiss;
@@ -399,7 +393,7 @@ SmallVector<ScheduleChoice> fovea::listSchedules(AttentionOp op,
     keyTiles.push_back(256);
   }
   // A few queries ask for rows ahead of those that they read, within a tile.
-  if (hasFewQueries(shape, double(lanes)))
+  if (hasFewQueries(shape.queries, lanes))
     keyTiles.push_back(512);
   for (int64_t vectors : queryVectors) {
     for (int64_t keyTile : keyTiles) {

@@ -43,7 +43,8 @@
 //     solutions are intervals joined by `and`, or half-lines of one direction
 //     joined by `or`, asking every tile for `any` would exclude no more tiles,
 //     and the bounds are called exact. Where also all other sides are points,
-//     as a length is, all that is between the bounds is kept: they are complete.
+//     as a length is, all that is between the bounds is kept: they are
+//     complete.
 // R7  Keys outside of bounds that come from lengths, paddings and positions
 //     hold nothing yet: they are *absent* for every row, and code that
 //     multiplies their values by zero must read zeros there. These bounds are
@@ -98,8 +99,8 @@ enum class TileKind { Empty, Full, Partial };
 
 /// The bounds [lower, upper) outside of which a block of rows (or keys) keeps
 /// no keys (or rows). If it keeps none at all, `upper` is the box's first one.
-/// `exact` means that `Truth::any` holds for every tile that touches the bounds,
-/// and `complete` that `Truth::all` holds between them (rule R6).
+/// `exact` means that `Truth::any` holds for every tile that touches the
+/// bounds, and `complete` that `Truth::all` holds between them (rule R6).
 struct MaskBounds {
   mlir::OpFoldResult lower, upper;
   bool exact, complete;

@@ -156,6 +156,12 @@ mlir::LogicalResult verifySchedule(attn::AttentionOp op);
 mlir::LogicalResult verifySchedule(attn::OnlineAttentionOp op);
 mlir::LogicalResult verifySchedule(attn::AttentionBackwardOp op);
 
+/// Returns true if `queries` in lanes would leave half of a vector empty or
+/// more, so that a host's lanes have features instead.
+constexpr bool hasFewQueries(int64_t queries, int64_t lanes) {
+  return 2 * queries <= lanes;
+}
+
 /// Returns the bytes of one tile's working set on a host under `schedule`:
 /// queries, accumulator, keys, values and scores in the type `accumulation`.
 int64_t getTileBytes(attn::ScheduleAttr schedule, mlir::Type accumulation,

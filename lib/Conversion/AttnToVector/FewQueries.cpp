@@ -16,6 +16,8 @@
 
 #include "OnlineKernel.h"
 
+#include "fovea/Analysis/ScheduleModel.h"
+
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -27,7 +29,7 @@ int64_t fovea::attn::getFewQueries(OnlineAttentionOp op, int64_t lanes) {
   std::optional<int64_t> rows = getConstantIntValue(op.getRows());
   auto key = cast<MemRefType>(op.getKey().getType());
   int64_t features = key.getDimSize(3);
-  bool isFew = rows && *rows >= 1 && 2 * *rows <= lanes &&
+  bool isFew = rows && *rows >= 1 && hasFewQueries(*rows, lanes) &&
                cast<MemRefType>(op.getAcc().getType()).getDimSize(2) == lanes;
   if (!isFew || op.hasQueryPairs() || ShapedType::isDynamic(features) ||
       features % lanes != 0 || !key.isLastDimUnitStride())
@@ -53,18 +55,18 @@ LineReader::LineReader(KernelBuilder &b, const OperandRows &operand,
 }
 
 LineReader::Row LineReader::find(Value batch, Value head, Value key) {
-  auto find = [&](Value row) -> SmallVector<Value> {
+  auto getPlace = [&](Value row) -> SmallVector<Value> {
     if (operand.rows)
       row = b.load(operand.rows, row);
     return {batch, head, row, Value()};
   };
-  Row row = {find(key), {}};
+  Row row = {getPlace(key), {}};
   if (!rowsAhead)
     return row;
   Value ahead = b.add(key, rowsAhead);
   if (operand.rows)
     ahead = b.min(ahead, b.sub(b.dim(operand.rows, 0), b.index(1)));
-  row.ahead = find(ahead);
+  row.ahead = getPlace(ahead);
   return row;
 }
 

@@ -7,18 +7,13 @@
 
 #include "GatheredRows.h"
 
+#include "fovea/Analysis/Memory.h"
+
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
+using namespace fovea;
 using namespace fovea::attn;
-
-/// Returns the memory that `memref` is a view of.
-static Value getRoot(Value memref) {
-  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
-    memref = view.getViewSource();
-  return memref;
-}
 
 /// Returns true if `op` writes only memory that was allocated for it, and none
 /// of `read`.
@@ -26,10 +21,10 @@ static bool writesApart(Operation *op, const llvm::DenseSet<Value> &read) {
   if (isMemoryEffectFree(op) || isa<memref::AllocOp, memref::AllocaOp>(op))
     return true;
   auto isApart = [&](Value init) {
-    Value root = getRoot(init);
+    Value base = getBase(init);
     return isa_and_present<memref::AllocOp, memref::AllocaOp>(
-               root.getDefiningOp()) &&
-           !read.contains(root);
+               base.getDefiningOp()) &&
+           !read.contains(base);
   };
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   return destination && llvm::all_of(destination.getDpsInits(), isApart);
@@ -89,7 +84,7 @@ std::optional<GatheredRows> GatheredRows::find(OnlineAttentionOp op,
     return {};
   llvm::DenseSet<Value> read;
   copy.getBody()->walk(
-      [&](memref::LoadOp each) { read.insert(getRoot(each.getMemRef())); });
+      [&](memref::LoadOp each) { read.insert(getBase(each.getMemRef())); });
   for (Operation *each = copy->getNextNode(); each != op->getNextNode();
        each = each->getNextNode())
     if (!writesApart(each, read))

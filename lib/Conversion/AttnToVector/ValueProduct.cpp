@@ -65,8 +65,10 @@ static void emitTile(OnlineKernel &kernel, const Columns &columns, Value row) {
   sums =
       b.loop(keys.first, keys.end, 1, sums, [&](Value key, ValueRange carried) {
         SmallVector<Value> values;
-        LineReader::Row value = reader.find(kernel.batch, kernel.kvHead,
-                                            b.add(kernel.firstKey, key));
+        LineReader::Row value;
+        if (!kernel.valueBlock)
+          value = reader.find(kernel.batch, kernel.kvHead,
+                              b.add(kernel.firstKey, key));
         auto load = [&](int64_t v) -> SmallVector<Value> {
           if (kernel.valueBlock)
             return {b.loadVector(kernel.vector, kernel.valueBlock,

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fovea/Analysis/Memory.h"
 #include "fovea/Conversion/Passes.h"
 #include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Transforms/GpuKernels.h"
@@ -16,7 +17,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
 
@@ -29,9 +29,7 @@ static bool isByValue(FunctionOpInterface kernel, unsigned index) {
 
 /// Returns the allocation that `value` is a view of, or null.
 static memref::AllocOp getAllocation(Value value) {
-  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
-    value = view.getViewSource();
-  return value.getDefiningOp<memref::AllocOp>();
+  return fovea::getBase(value).getDefiningOp<memref::AllocOp>();
 }
 
 namespace fovea {
