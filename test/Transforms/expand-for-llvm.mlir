@@ -44,6 +44,23 @@ func.func @maps(%i: index, %n: index) -> index {
 
 // -----
 
+// Affine loads of vectors become loads of vectors.
+// CHECK-LABEL: func.func @vectors(
+// CHECK-NOT:     affine.
+// CHECK:         %[[PLACE:.*]] = arith.addi %{{.*}}, %{{.*}} : index
+// CHECK:         vector.load %{{.*}}[%[[PLACE]]] : memref<64xf32>, vector<4xf32>
+func.func @vectors(%x: memref<64xf32>) -> vector<4xf32> {
+  %sum = arith.constant dense<0.0> : vector<4xf32>
+  %result = affine.for %i = 0 to 8 iter_args(%carried = %sum) -> vector<4xf32> {
+    %loaded = affine.vector_load %x[%i + 8] : memref<64xf32>, vector<4xf32>
+    %next = arith.addf %carried, %loaded : vector<4xf32>
+    affine.yield %next : vector<4xf32>
+  }
+  return %result : vector<4xf32>
+}
+
+// -----
+
 // Ops without a pattern are neither folded nor removed.
 // CHECK-LABEL: func.func @others(
 // CHECK:         %[[ZERO:.*]] = arith.constant 0

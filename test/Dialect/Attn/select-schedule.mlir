@@ -34,6 +34,25 @@ func.func @decode(%q: tensor<2x16x1x64xf64>, %k: tensor<2x16x?x64xf64>) -> tenso
 
 // -----
 
+// A few queries read each row once, and ask for those ahead in their tile: it is long,
+// for values that are read in place, too. More queries would read them again.
+// CHECK-LABEL: func @few
+// CHECK: schedule = #attn.schedule<tile = 16x512,
+// CHECK-LABEL: func @more
+// CHECK: schedule = #attn.schedule<tile = 16x64,
+module attributes {machine.target = #machine.target<"host", arch = "avx512", cores = 2, vector_bytes = 64, vector_registers = 32, fast_memory = 49152, near_memory = 1048576, bandwidth = 16000, peak = 332>} {
+  func.func @few(%q: tensor<1x8x8x128xf32>, %k: tensor<1x8x?x128xf32>) -> tensor<1x8x8x128xf32> {
+    %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x8x8x128xf32>, tensor<1x8x?x128xf32>, tensor<1x8x?x128xf32> -> tensor<1x8x8x128xf32>
+    return %o : tensor<1x8x8x128xf32>
+  }
+  func.func @more(%q: tensor<1x8x9x128xf32>, %k: tensor<1x8x?x128xf32>) -> tensor<1x8x9x128xf32> {
+    %o = attn.attention %q, %k, %k scale(0.125) : tensor<1x8x9x128xf32>, tensor<1x8x?x128xf32>, tensor<1x8x?x128xf32> -> tensor<1x8x9x128xf32>
+    return %o : tensor<1x8x9x128xf32>
+  }
+}
+
+// -----
+
 // A mask gives tiles different lengths.
 // CHECK-LABEL: func @masked
 // CHECK: order = longest_first
