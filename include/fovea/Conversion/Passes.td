@@ -503,7 +503,8 @@ def GpuToRuntime : Pass<"convert-gpu-to-runtime", "::mlir::ModuleOp"> {
       `fovea_gpu_launch(k, grid, block, sharedBytes, arguments)`. `arguments[i]`
       points to the value of the kernel's argument i; a memref is passed as the
       parts of its descriptor: two pointers, offset, sizes, strides. For an
-      argument with `llvm.byval`, the operand is that pointer;
+      argument with `llvm.byval`, the operand is that pointer. Kernels in the
+      LLVM dialect lose the arguments that they do not use, which are not passed;
     - `memref.alloc` becomes `fovea_gpu_allocate(bytes)`, or, in a public
       function that returns the buffer as result i, `fovea_gpu_result(i, bytes)`;
     - `memref.dealloc` becomes `fovea_gpu_free(buffer)`;

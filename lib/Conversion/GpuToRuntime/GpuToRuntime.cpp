@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
 
@@ -30,6 +31,20 @@ static bool isByValue(FunctionOpInterface kernel, unsigned index) {
 /// Returns the allocation that `value` is a view of, or null.
 static memref::AllocOp getAllocation(Value value) {
   return fovea::getBase(value).getDefiningOp<memref::AllocOp>();
+}
+
+/// Returns which arguments of each kernel in the LLVM dialect nothing uses:
+/// above all, parts of the descriptors of memrefs.
+static llvm::StringMap<llvm::BitVector>
+findUnusedArguments(gpu::GPUModuleOp kernels) {
+  llvm::StringMap<llvm::BitVector> unused;
+  for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>())
+    if (kernel->hasAttr(gpu::GPUDialect::getKernelFuncAttrName())) {
+      llvm::BitVector &bits = unused[kernel.getName()];
+      for (BlockArgument argument : kernel.getArguments())
+        bits.push_back(argument.use_empty());
+    }
+  return unused;
 }
 
 namespace fovea {
@@ -53,15 +68,20 @@ public:
       : module(module), converter(module.getContext()),
         pointer(LLVM::LLVMPointerType::get(module.getContext())),
         int64(IntegerType::get(module.getContext(), 64)) {
-    if (gpu::GPUModuleOp kernels = getKernelModule(module))
-      for (auto [index, name] : llvm::enumerate(getKernelNames(kernels)))
-        indices[name] = index;
+    gpu::GPUModuleOp kernels = getKernelModule(module);
+    if (!kernels)
+      return;
+    for (auto [index, name] : llvm::enumerate(getKernelNames(kernels)))
+      indices[name] = index;
+    unused = findUnusedArguments(kernels);
   }
 
   LogicalResult launch(gpu::LaunchFuncOp op);
   LogicalResult allocate(memref::AllocOp op, std::optional<int64_t> result);
   void free(memref::DeallocOp op);
   LogicalResult read(gpu::MemcpyOp op);
+  /// Takes the arguments that launches do not pass from the kernels.
+  void eraseUnusedArguments();
 
 private:
   void call(ImplicitLocOpBuilder &builder, StringRef name, ValueRange operands,
@@ -102,6 +122,7 @@ private:
   LLVMTypeConverter converter;
   Type pointer, int64;
   llvm::StringMap<int64_t> indices;
+  llvm::StringMap<llvm::BitVector> unused;
 };
 
 } // namespace
@@ -138,6 +159,17 @@ LogicalResult RuntimeCaller::launch(gpu::LaunchFuncOp op) {
     else
       values.push_back(value);
     byValue.resize(values.size(), false);
+  }
+  if (auto found = unused.find(kernel.getName()); found != unused.end()) {
+    const llvm::BitVector &skipped = found->second;
+    if (skipped.size() != values.size())
+      return op.emitOpError()
+             << "passes " << values.size() << " values to " << op.getKernel()
+             << ", which has " << skipped.size() << " arguments";
+    for (unsigned index : llvm::reverse(skipped.set_bits())) {
+      values.erase(values.begin() + index);
+      byValue.erase(byValue.begin() + index);
+    }
   }
 
   // The stack does not grow with each launch in a loop.
@@ -181,6 +213,21 @@ LogicalResult RuntimeCaller::launch(gpu::LaunchFuncOp op) {
        operands);
   op.erase();
   return success();
+}
+
+void RuntimeCaller::eraseUnusedArguments() {
+  for (const auto &[name, arguments] : unused) {
+    auto kernel = getKernelModule(module).lookupSymbol<LLVM::LLVMFuncOp>(name);
+    SmallVector<Type> types;
+    for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
+      if (!arguments.test(index))
+        types.push_back(type);
+    // `eraseArguments` fails for functions without a result.
+    function_interface_impl::eraseFunctionArguments(
+        kernel, arguments,
+        LLVM::LLVMFunctionType::get(kernel.getFunctionType().getReturnType(),
+                                    types));
+  }
 }
 
 LogicalResult RuntimeCaller::allocate(memref::AllocOp op,
@@ -273,6 +320,7 @@ struct GpuToRuntime final : impl::GpuToRuntimeBase<GpuToRuntime> {
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
       if (failed(convert(caller, function)))
         return signalPassFailure();
+    caller.eraseUnusedArguments();
   }
 
 private:

@@ -39,6 +39,22 @@ module attributes {gpu.container_module} {
 
 // -----
 
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    llvm.func @kernel(%v: f32) attributes {gpu.kernel, nvvm.kernel} {
+      llvm.return
+    }
+  }
+  func.func @f(%x: memref<4xf32>) {
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{'gpu.launch_func' op passes 5 values to @kernels::@kernel, which has 1 arguments}}
+    gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%x : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
 func.func @many(%x: memref<4xf32>) {
   %y = memref.alloca() : memref<4xf32>
   // expected-error@+1 {{'gpu.memcpy' op expected to copy one element to a `memref.alloca` of the host, in the order of the program}}

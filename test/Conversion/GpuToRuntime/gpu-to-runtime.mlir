@@ -12,6 +12,7 @@ module attributes {gpu.container_module} {
       llvm.return
     }
     llvm.func @second(%p: !llvm.ptr, %q: !llvm.ptr, %o: i64, %s: i64, %t: i64, %v: f32, %m: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>}) attributes {gpu.kernel, nvvm.kernel} {
+      llvm.inline_asm "", "l,l,f,l" %q, %t, %v, %m : (!llvm.ptr, i64, f32, !llvm.ptr) -> ()
       llvm.return
     }
   }
@@ -20,20 +21,24 @@ module attributes {gpu.container_module} {
   // CHECK-DAG: func.func private @fovea_gpu_result(i64, i64) -> !llvm.ptr
   // CHECK-DAG: func.func private @fovea_gpu_free(!llvm.ptr)
 
+  // Kernels lose the arguments that they do not use.
+  // CHECK: llvm.func @second(%[[Q:[a-z0-9]+]]: !llvm.ptr, %[[T:[a-z0-9]+]]: i64, %[[W:[a-z0-9]+]]: f32, %[[M:[a-z0-9]+]]: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>})
+  // CHECK-NEXT: llvm.inline_asm "", "l,l,f,l" %[[Q]], %[[T]], %[[W]], %[[M]]
+
   // Arguments lie on the stack of the function, a pointer to each of them in an
   // array; an argument by value is the pointer itself.
   // CHECK-LABEL: func.func @launches(
   // CHECK-SAME:    %[[X:.*]]: memref<?xf32>, %[[V:.*]]: f32, %[[MAP:.*]]: !llvm.ptr, %[[G:.*]]: index)
-  // CHECK-DAG:     %[[SLOTS:.*]] = llvm.alloca %{{.*}} x !llvm.struct<(ptr, ptr, i64, i64, i64, f32, ptr)>
-  // CHECK-DAG:     %[[ARGS:.*]] = llvm.alloca %{{.*}} x !llvm.array<7 x ptr>
+  // CHECK-DAG:     %[[SLOTS:.*]] = llvm.alloca %{{.*}} x !llvm.struct<(ptr, i64, f32, ptr)>
+  // CHECK-DAG:     %[[ARGS:.*]] = llvm.alloca %{{.*}} x !llvm.array<4 x ptr>
   // CHECK:         scf.for
   // CHECK-NOT:       llvm.alloca
-  // CHECK:           %[[SLOT5:.*]] = llvm.getelementptr %[[SLOTS]][0, 5]
-  // CHECK:           llvm.store %[[V]], %[[SLOT5]]
-  // CHECK:           %[[ARG5:.*]] = llvm.getelementptr %[[ARGS]][5]
-  // CHECK:           llvm.store %[[SLOT5]], %[[ARG5]]
-  // CHECK:           %[[ARG6:.*]] = llvm.getelementptr %[[ARGS]][6]
-  // CHECK:           llvm.store %[[MAP]], %[[ARG6]]
+  // CHECK:           %[[SLOT2:.*]] = llvm.getelementptr %[[SLOTS]][0, 2]
+  // CHECK:           llvm.store %[[V]], %[[SLOT2]]
+  // CHECK:           %[[ARG2:.*]] = llvm.getelementptr %[[ARGS]][2]
+  // CHECK:           llvm.store %[[SLOT2]], %[[ARG2]]
+  // CHECK:           %[[ARG3:.*]] = llvm.getelementptr %[[ARGS]][3]
+  // CHECK:           llvm.store %[[MAP]], %[[ARG3]]
   // CHECK:           %[[GRID:.*]] = arith.index_cast %[[G]] : index to i64
   // CHECK:           %[[SHARED:.*]] = arith.extui %{{.*}} : i32 to i64
   // CHECK:           call @fovea_gpu_launch(%c2_i64{{.*}}, %[[GRID]], {{.*}}, %[[SHARED]], %[[ARGS]])
