@@ -27,8 +27,9 @@ using namespace mlir;
 using namespace fovea;
 
 /// Appends passes from fused attention to loops over tiles and, beyond level
-/// `tiled`, programs of thread blocks. Attention without a schedule is left to
-/// be written out.
+/// `tiled`, programs of thread blocks, without their cleanup, which comes with
+/// that of backward passes. Attention without a schedule is left to be written
+/// out.
 static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   attn::AttnOnlineSoftmaxOptions online;
   online.passes = getPasses(options.strategy);
@@ -75,7 +76,6 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileMultibuffer(rings));
     manager.addPass(tile::createTilePrefetch());
   }
-  addCleanup(manager);
 }
 
 /// Appends the canonicalization of kernels in the LLVM dialect, which also
