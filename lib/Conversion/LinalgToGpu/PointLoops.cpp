@@ -113,14 +113,28 @@ static void storeElement(OpBuilder &builder, linalg::LinalgOp op,
                           getIndices(builder, op, operand, ivs));
 }
 
-SmallVector<Value> fovea::emitTerm(OpBuilder &builder, linalg::LinalgOp op,
-                                   ValueRange ivs, ValueRange outputs) {
+/// Returns the elements of the inputs that the body of `op` uses at `ivs`; null
+/// for others.
+static SmallVector<Value> loadInputs(OpBuilder &builder, linalg::LinalgOp op,
+                                     ValueRange ivs) {
+  return llvm::map_to_vector(
+      op.getDpsInputOperands(), [&](OpOperand *input) -> Value {
+        return op.payloadUsesValueFromOperand(input)
+                   ? loadElement(builder, op, *input, ivs)
+                   : Value();
+      });
+}
+
+/// Emits the body of `op` on these elements of its inputs.
+static SmallVector<Value> emitTerm(OpBuilder &builder, linalg::LinalgOp op,
+                                   ValueRange ivs, ArrayRef<Value> inputs,
+                                   ValueRange outputs) {
   IRMapping mapping;
   Block *body = op.getBlock();
-  for (OpOperand *input : op.getDpsInputOperands())
-    if (op.payloadUsesValueFromOperand(input))
-      mapping.map(op.getMatchingBlockArgument(input),
-                  loadElement(builder, op, *input, ivs));
+  for (auto [input, element] :
+       llvm::zip_equal(op.getDpsInputOperands(), inputs))
+    if (element)
+      mapping.map(op.getMatchingBlockArgument(input), element);
   for (auto [argument, value] :
        llvm::zip_equal(body->getArguments().take_back(outputs.size()), outputs))
     if (value)
@@ -139,6 +153,62 @@ SmallVector<Value> fovea::emitTerm(OpBuilder &builder, linalg::LinalgOp op,
   return llvm::map_to_vector(
       body->getTerminator()->getOperands(),
       [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+SmallVector<Value> fovea::emitTerm(OpBuilder &builder, linalg::LinalgOp op,
+                                   ValueRange ivs, ValueRange outputs) {
+  return ::emitTerm(builder, op, ivs, loadInputs(builder, op, ivs), outputs);
+}
+
+/// Emits `count` terms, the first at `point` and the others behind it along
+/// `dim`; returns the outputs. Their elements are read before the first is
+/// computed, so that reads take their time together.
+static SmallVector<Value> emitTerms(OpBuilder &builder, linalg::LinalgOp op,
+                                    ArrayRef<Value> point, unsigned dim,
+                                    int64_t count, ValueRange outputs) {
+  SmallVector<SmallVector<Value>> points, inputs;
+  for (int64_t term = 0; term < count; ++term) {
+    SmallVector<Value> &at = points.emplace_back(point);
+    if (term)
+      at[dim] = arith::AddIOp::create(
+          builder, op.getLoc(), point[dim],
+          arith::ConstantIndexOp::create(builder, op.getLoc(), term));
+    inputs.push_back(loadInputs(builder, op, at));
+  }
+  SmallVector<Value> carried(outputs);
+  for (auto [at, elements] : llvm::zip_equal(points, inputs))
+    carried = ::emitTerm(builder, op, at, elements, carried);
+  return carried;
+}
+
+/// Emits a reduction over `dim`, of `size`, at `point`; returns the outputs.
+static SmallVector<Value> emitReduction(OpBuilder &builder, linalg::LinalgOp op,
+                                        ArrayRef<Value> point, unsigned dim,
+                                        Value size, ValueRange outputs) {
+  Location loc = op.getLoc();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  auto emit = [&](Value first, Value end, int64_t terms, ValueRange inits) {
+    return scf::ForOp::create(
+               builder, loc, first, end, constant(terms), inits,
+               [&](OpBuilder &inner, Location, Value iv, ValueRange carried) {
+                 SmallVector<Value> at(point);
+                 at[dim] = iv;
+                 scf::YieldOp::create(
+                     inner, loc, emitTerms(inner, op, at, dim, terms, carried));
+               })
+        .getResults();
+  };
+  // Loops of a size that is known are unrolled later.
+  constexpr int64_t kTermsAtOnce = 4;
+  if (getConstantIntValue(size))
+    return emit(constant(0), size, 1, outputs);
+  Value rest =
+      arith::RemUIOp::create(builder, loc, size, constant(kTermsAtOnce));
+  Value whole = arith::SubIOp::create(builder, loc, size, rest);
+  ValueRange most = emit(constant(0), whole, kTermsAtOnce, outputs);
+  return emit(whole, size, 1, most);
 }
 
 void fovea::updateOutputs(OpBuilder &builder, linalg::LinalgOp op,
@@ -181,6 +251,7 @@ void fovea::emitPoint(OpBuilder &builder, linalg::LinalgOp op, ValueRange sizes,
   SmallVector<Value> carried;
   for (OpOperand &output : outputs)
     carried.push_back(loadElement(builder, op, output, point));
+  unsigned innermost = loops.pop_back_val();
   scf::ForOp outermost;
   for (unsigned dim : loops) {
     auto loop =
@@ -194,11 +265,17 @@ void fovea::emitPoint(OpBuilder &builder, linalg::LinalgOp op, ValueRange sizes,
                    loop.getRegionIterArgs().end());
     builder.setInsertionPointToStart(loop.getBody());
   }
-  scf::YieldOp::create(builder, loc, emitTerm(builder, op, point, carried));
-  builder.setInsertionPointAfter(outermost);
+  carried =
+      emitReduction(builder, op, point, innermost, sizes[innermost], carried);
+  if (outermost) {
+    scf::YieldOp::create(builder, loc, carried);
+    builder.setInsertionPointAfter(outermost);
+    carried.assign(outermost->result_begin(), outermost->result_end());
+  }
   for (unsigned dim : loops)
     point[dim] = zero;
-  for (auto [output, value] : llvm::zip_equal(outputs, outermost.getResults()))
+  point[innermost] = zero;
+  for (auto [output, value] : llvm::zip_equal(outputs, carried))
     storeElement(builder, op, output, point, value);
 }
 

@@ -48,6 +48,39 @@ func.func @contract(%a: memref<5x9xf16>, %b: memref<9x7xf16>, %c: memref<5x7xf32
 
 // -----
 
+// Of a reduction whose length is not known, four terms are read before the first of
+// them is added; the rest come one by one, in the same order.
+// CHECK-LABEL: func @columns(
+// CHECK:           %[[REST:.*]] = arith.remui %[[N:.*]], %c4
+// CHECK:           %[[WHOLE:.*]] = arith.subi %[[N]], %[[REST]]
+// CHECK:           %[[MOST:.*]] = scf.for %[[K:.*]] = %c0 to %[[WHOLE]] step %c4 iter_args(%[[ACC:.*]] = %{{.*}}) -> (f32) {
+// CHECK-NEXT:        %[[X0:.*]] = memref.load %{{.*}}[%[[K]], %{{.*}}]
+// CHECK-NEXT:        %[[K1:.*]] = arith.addi %[[K]], %c1
+// CHECK-NEXT:        %[[X1:.*]] = memref.load %{{.*}}[%[[K1]], %{{.*}}]
+// CHECK-NEXT:        %[[K2:.*]] = arith.addi %[[K]], %c2
+// CHECK-NEXT:        %[[X2:.*]] = memref.load %{{.*}}[%[[K2]], %{{.*}}]
+// CHECK-NEXT:        %[[K3:.*]] = arith.addi %[[K]], %c3
+// CHECK-NEXT:        %[[X3:.*]] = memref.load %{{.*}}[%[[K3]], %{{.*}}]
+// CHECK-NEXT:        %[[S0:.*]] = arith.addf %[[ACC]], %[[X0]]
+// CHECK-NEXT:        %[[S1:.*]] = arith.addf %[[S0]], %[[X1]]
+// CHECK-NEXT:        %[[S2:.*]] = arith.addf %[[S1]], %[[X2]]
+// CHECK-NEXT:        %[[S3:.*]] = arith.addf %[[S2]], %[[X3]]
+// CHECK-NEXT:        scf.yield %[[S3]]
+// CHECK:           %[[SUM:.*]] = scf.for %[[K:.*]] = %[[WHOLE]] to %[[N]] step %c1 iter_args(%[[ACC:.*]] = %[[MOST]]) -> (f32) {
+// CHECK-NEXT:        %[[X:.*]] = memref.load
+// CHECK-NEXT:        %[[S:.*]] = arith.addf %[[ACC]], %[[X]]
+// CHECK-NEXT:        scf.yield %[[S]]
+// CHECK:           memref.store %[[SUM]]
+func.func @columns(%a: memref<?x5xf32>, %c: memref<5xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, k) -> (k, i)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%a : memref<?x5xf32>) outs(%c : memref<5xf32>) {
+  ^bb0(%x: f32, %s: f32):
+    %t = arith.addf %s, %x : f32
+    linalg.yield %t : f32
+  }
+  return
+}
+
 // One element: one thread.
 // CHECK-LABEL: func @scalar(
 // CHECK:         gpu.launch blocks(%{{.*}}) in (%{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}) threads(%{{.*}}) in (%{{.*}} = %c1{{,}}
