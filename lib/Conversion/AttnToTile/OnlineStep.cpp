@@ -192,6 +192,7 @@ private:
   Value scores(Value query);
   Value modified(Value products);
   Value masked(Value scores);
+  Value cleared(Value scores, int64_t queries);
   // Tensor cores leave time for one instruction a score.
   bool isFused() const { return sizes.usesTensorCores(); }
   bool isStale() {
@@ -259,8 +260,32 @@ Value StepEmitter::scores(Value query) {
   int64_t warps = op.getScheduleAttr().getWarps();
   if (queries && *queries < sizes.queries && warps <= kGroupWarps)
     products.setRows(*queries);
-  return masked(modified(step.factors ? scaled(products, step.factors)
-                                      : Value(products)));
+  Value scores = masked(modified(step.factors ? scaled(products, step.factors)
+                                              : Value(products)));
+  return products.getRows() ? cleared(scores, *products.getRows()) : scores;
+}
+
+/// Returns scores that are 0 in rows of no query, where few queries are in the
+/// first eight: the registers of a thread that hold others hold none, and what
+/// is computed of them folds away.
+Value StepEmitter::cleared(Value scores, int64_t queries) {
+  constexpr int64_t kEight = 8;
+  if (queries > kEight)
+    return scores;
+  return math.map(
+      sizes.getScores(), scores, {},
+      [&](OpBuilder &body, ValueRange elements,
+          ValueRange coordinates) -> Value {
+        IndexMath index(body, loc);
+        Value bit =
+            arith::AndIOp::create(body, loc, coordinates[0],
+                                  index.materialize(index.constant(kEight)));
+        Value isBehind =
+            arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ne, bit,
+                                  index.materialize(index.constant(0)));
+        return arith::SelectOp::create(body, loc, isBehind, constant(body, 0.0),
+                                       elements[0]);
+      });
 }
 
 Value StepEmitter::modified(Value products) {

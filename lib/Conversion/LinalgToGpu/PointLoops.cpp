@@ -204,11 +204,19 @@ static SmallVector<Value> emitReduction(OpBuilder &builder, linalg::LinalgOp op,
   constexpr int64_t kTermsAtOnce = 4;
   if (getConstantIntValue(size))
     return emit(constant(0), size, 1, outputs);
-  Value rest =
-      arith::RemUIOp::create(builder, loc, size, constant(kTermsAtOnce));
-  Value whole = arith::SubIOp::create(builder, loc, size, rest);
-  ValueRange most = emit(constant(0), whole, kTermsAtOnce, outputs);
-  return emit(whole, size, 1, most);
+  SmallVector<Value> carried(outputs);
+  Value first = constant(0);
+  for (int64_t terms : {kTermsAtOnce, int64_t(1)}) {
+    Value end = size;
+    if (terms > 1) {
+      Value rest = arith::RemUIOp::create(builder, loc, size, constant(terms));
+      end = arith::SubIOp::create(builder, loc, size, rest);
+    }
+    ValueRange results = emit(first, end, terms, carried);
+    carried.assign(results.begin(), results.end());
+    first = end;
+  }
+  return carried;
 }
 
 void fovea::updateOutputs(OpBuilder &builder, linalg::LinalgOp op,

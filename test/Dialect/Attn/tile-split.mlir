@@ -150,7 +150,9 @@ func.func @batches(%q: tensor<?x2x1x64xf16>, %k: tensor<?x2x?x64xf16>) -> tensor
 // CHECK: scf.yield %[[F]], %[[N]]
 // CHECK: %[[OUTPUTS:.*]] = tensor.extract_slice %[[R]]#0[%[[ITEMS]]#0, %[[MH]], %[[MI]], 0] [%[[ITEMS]]#1, 1, 1, 64]
 // CHECK: %[[LSES:.*]] = tensor.extract_slice %[[R]]#1[%[[ITEMS]]#0, %[[MH]], %[[MI]]] [%[[ITEMS]]#1, 1, 1]
-// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[OUTPUTS]], %[[LSES]] :
+// CHECK: %[[LARGEST:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[LSES]] :
+// CHECK: arith.maxnumf
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%[[OUTPUTS]], %[[LSES]], %[[LARGEST]] :
 // CHECK: arith.divf
 func.func @lengths(%q: tensor<?x2x?x64xf16>, %k: tensor<?x2x?x64xf16>, %len: tensor<?xi32>) -> tensor<?x2x?x64xf16> {
   %o = attn.attention %q, %k, %k scale(0.125)

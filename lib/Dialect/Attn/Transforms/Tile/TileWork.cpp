@@ -358,6 +358,8 @@ void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, Value partOutputs,
 
     // Each feature has a largest log-sum-exp, a sum of weights relative to it,
     // and one of outputs, of its own, so that threads need not exchange them.
+    // The largest is known before the sums: their terms wait for nothing then
+    // but the sums.
     SmallVector<Value> running;
     for (FloatType element : {wide, type, type})
       running.push_back(
@@ -371,28 +373,35 @@ void WorkList::merge(RewriterBase &rewriter, FinalizeOp root, Value partOutputs,
                   });
     AffineExpr feature = builder.getAffineDimExpr(0),
                part = builder.getAffineDimExpr(1);
-    SmallVector<AffineMap> maps(5, AffineMap::get(2, 0, feature));
-    maps[0] = AffineMap::get(2, 0, {part, feature}, context);
-    maps[1] = AffineMap::get(2, 0, part);
-    running = emitLoops(
-        builder, loc, {outputs, lses}, running, maps, {kParallel, kReduction},
+    AffineMap ofFeature = AffineMap::get(2, 0, feature),
+              ofPart = AffineMap::get(2, 0, part),
+              ofBoth = AffineMap::get(2, 0, {part, feature}, context);
+    running[0] =
+        emitLoops(builder, loc, lses, running[0], {ofPart, ofFeature},
+                  {kParallel, kReduction},
+                  [&](OpBuilder &nested, ValueRange in) -> SmallVector<Value> {
+                    Formula exact{nested, loc, wide};
+                    return {exact.make<arith::MaxNumFOp>(in[1], in[0])};
+                  })
+            .front();
+    SmallVector<Value> sums = emitLoops(
+        builder, loc, {outputs, lses, running[0]}, {running[1], running[2]},
+        {ofBoth, ofPart, ofFeature, ofFeature, ofFeature},
+        {kParallel, kReduction},
         [&](OpBuilder &nested, ValueRange in) -> SmallVector<Value> {
           Formula f{nested, loc, type}, exact{nested, loc, wide};
-          Value output = in[0], lse = in[1];
-          Value largest = f.make<arith::MaxNumFOp>(in[2], lse);
-          // Where no part has had a key, a difference is NaN.
-          auto getFactor = [&](Value from) {
-            return f.make<math::ExpOp>(f.convert(exact.sub(from, largest)));
-          };
-          Value factor = f.select(exact.isEqual(in[2], largest), f.number(1),
-                                  getFactor(in[2]));
+          Value output = in[0], lse = in[1], largest = in[2];
+          // Where no part has had a key, the difference is NaN.
           Value isEmpty = exact.isEqual(lse, exact.number(-kInfinity));
-          Value weight = f.select(isEmpty, f.number(0), getFactor(lse));
+          Value weight =
+              f.select(isEmpty, f.number(0),
+                       f.make<math::ExpOp>(f.convert(exact.sub(lse, largest))));
           Value product = f.select(f.isEqual(weight, f.number(0)), f.number(0),
                                    f.mul(weight, output));
-          return {largest, f.add(f.mul(in[3], factor), weight),
-                  f.add(f.mul(in[4], factor), product)};
+          return {f.add(in[3], weight), f.add(in[4], product)};
         });
+    running[1] = sums[0];
+    running[2] = sums[1];
 
     SmallVector<Value> rows;
     for (Value init : inits) {
