@@ -397,8 +397,9 @@ typedef struct fovea_torch_python {
       _functorch.peek_interpreter_stack, _is_tracing and
       _autograd._profiler_enabled. */
   void *watchers[4];
-  /** _aoti.alloc_tensor_by_stealing_from_void_ptr. */
-  void *take_tensor;
+  /** _aoti.alloc_tensors_by_stealing_from_void_ptrs, which takes tensors over;
+      the function for one tensor copies it in spite of its name. */
+  void *take_tensors;
 } fovea_torch_python;
 
 /** Makes functions of Python possible, after fovea_torch_register. `dlpack` is

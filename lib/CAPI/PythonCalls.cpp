@@ -57,6 +57,7 @@ constexpr int kFastCall = 0x80;
   X(getElement, Object *, PySequence_GetItem, (Object *, intptr_t))            \
   X(getSize, intptr_t, PySequence_Size, (Object *))                            \
   X(makeTuple, Object *, PyTuple_New, (intptr_t))                              \
+  X(copyAsTuple, Object *, PySequence_Tuple, (Object *))                       \
   X(setElement, int, PyTuple_SetItem, (Object *, intptr_t, Object *))          \
   X(getText, const char *, PyUnicode_AsUTF8AndSize, (Object *, intptr_t *))    \
   X(makeName, Object *, PyUnicode_InternFromString, (const char *))            \
@@ -254,30 +255,24 @@ static Object *decline() {
   return python.none;
 }
 
-/// Hands a tensor over to Python.
-static Object *wrap(Tensor &tensor) {
-  Reference capsule(python.makeCapsule(tensor.get(), nullptr, nullptr));
-  if (!capsule.get())
-    return nullptr;
-  tensor.release();
-  return python.call(static_cast<Object *>(torch.take_tensor), capsule.get(),
-                     nullptr);
-}
-
-/// Returns the only result, or a tuple of all.
+/// Hands results over to Python: the only one, or a tuple of all.
 static Object *wrap(Results &results) {
-  if (results.size() == 1)
-    return wrap(results[0]);
-  Reference tuple(python.makeTuple(intptr_t(results.size())));
-  if (!tuple.get())
+  Reference handles(python.makeTuple(intptr_t(results.size())));
+  if (!handles.get())
     return nullptr;
   for (auto [index, result] : llvm::enumerate(results)) {
-    Object *object = wrap(result);
-    if (!object || python.setElement(tuple.get(), intptr_t(index), object))
+    Object *handle = python.makeCapsule(result.get(), nullptr, nullptr);
+    if (!handle || python.setElement(handles.get(), intptr_t(index), handle))
       return nullptr;
   }
-  python.retain(tuple.get());
-  return tuple.get();
+  for (Tensor &result : results)
+    result.release();
+  Reference list(python.call(static_cast<Object *>(torch.take_tensors),
+                             handles.get(), nullptr));
+  if (!list.get())
+    return nullptr;
+  return results.size() == 1 ? python.getElement(list.get(), 0)
+                             : python.copyAsTuple(list.get());
 }
 
 /// Calls the function that a capsule holds.
@@ -361,7 +356,7 @@ int fovea_torch_register_python(const void *dlpack,
     return 0;
   python.requiresGrad = python.makeName("requires_grad");
   torch = *objects;
-  for (void *object : {torch.tensor, torch.parameter, torch.take_tensor})
+  for (void *object : {torch.tensor, torch.parameter, torch.take_tensors})
     python.retain(static_cast<Object *>(object));
   for (void *watcher : torch.watchers)
     python.retain(static_cast<Object *>(watcher));

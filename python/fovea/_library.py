@@ -77,7 +77,7 @@ class TorchObjects(ctypes.Structure):
         ("tensor", ctypes.py_object),
         ("parameter", ctypes.py_object),
         ("watchers", ctypes.py_object * 4),
-        ("take_tensor", ctypes.py_object),
+        ("take_tensors", ctypes.py_object),
     ]
 
 

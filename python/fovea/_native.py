@@ -107,7 +107,8 @@ def _register_functions():
                     _C._functorch.peek_interpreter_stack, _C._is_tracing,
                     _C._autograd._profiler_enabled)
         return bool(register_python(dlpack, TorchObjects(
-            *PLAIN, watchers, _C._aoti.alloc_tensor_by_stealing_from_void_ptr)))
+            *PLAIN, watchers,
+            _C._aoti.alloc_tensors_by_stealing_from_void_ptrs)))
     except (AttributeError, ValueError):
         return False
 

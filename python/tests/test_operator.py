@@ -5,6 +5,7 @@ torch.func, torch.compile, and calls below autograd."""
 
 import re
 import threading
+import weakref
 
 import pytest
 
@@ -318,6 +319,26 @@ def test_calls_without_the_dispatcher(calls):
     for thread in threads:
         thread.join()
     compare(both[0][1](*calls[0]), expected)
+
+
+def test_results_do_not_outlive_their_names(calls):
+    operands, both = calls
+    roads = [lambda road=road: (road(*operands),) for pair in both for road in pair]
+    several = [x.detach() if isinstance(x, torch.Tensor) else x
+               for x in make_operands()]
+    with torch.no_grad():
+        roads += [lambda: _native.attend(*several),
+                  lambda: torch.ops.fovea.attention(*several)]
+        for road in roads:
+            results = road()
+            names = [weakref.ref(x) for x in results]
+            del results
+            assert [name() for name in names] == [None] * len(names)
+    if DEVICE == "cuda":
+        before = torch.cuda.memory_allocated()
+        for road in roads:
+            road()
+        assert torch.cuda.memory_allocated() == before
 
 
 def test_numbers_without_the_dispatcher():
