@@ -68,6 +68,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileSchedule());
     manager.addPass(tile::createTileExpandPipeline());
     manager.addPass(tile::createTileOverlapItems());
+    manager.addPass(tile::createTileCarryValues());
   } else {
     manager.addPass(tile::createTileSkipRows());
     // Copies that do not run ahead need no barriers of their own.

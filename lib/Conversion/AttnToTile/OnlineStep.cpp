@@ -221,9 +221,11 @@ private:
                               RunningValues running, Value &left);
   Value mustRestart(Value before, Value isOutgrown);
   Value exceeds(Value sums, double most);
+  Value hasOutgrown(Value stepSums, double largest);
   Value added(Value a, Value b);
   Value raisedMax(Value scores, Value before);
-  std::pair<Value, Value> emitAgain(Value scores, RunningValues running,
+  Value getStepSums(Value probabilities);
+  std::pair<Value, Value> emitAgain(Value scores, Value before,
                                     Value subtracted, Value alpha,
                                     Value probabilities, Value sums);
   bool drops() {
@@ -560,6 +562,15 @@ Value StepEmitter::exceeds(Value sums, double most) {
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
+/// Returns true if a probability may have outgrown the maximum of earlier steps,
+/// relative to which those of these steps were up to `largest`: a part of the
+/// step's sums is then larger than all of its terms would make it.
+Value StepEmitter::hasOutgrown(Value stepSums, double largest) {
+  bool hasParts = sizes.getSums() != sizes.getRows();
+  double terms = double(sizes.keys) / (hasParts ? kSumColumns : 1);
+  return exceeds(stepSums, std::max(kMostGrowth, terms) * largest);
+}
+
 Value StepEmitter::added(Value a, Value b) {
   return math.map(
       sizes.getSums(), {a, b}, {},
@@ -612,63 +623,75 @@ RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
              : restartBeside(scores, probabilities, running, left);
 }
 
-/// Tests each probability, and starts the whole step again under one branch.
+/// Tests each weight, or the step's sums, and starts the whole step again under
+/// one branch.
 RunningValues StepEmitter::restartWhole(Value scores, Value probabilities,
                                         RunningValues running, Value &left) {
-  Value sums = math.reduce(Reduction::Add, probabilities, running.sum);
-  // Weights of 16 bits are tested by fewer instructions. But while products run
-  // they must not have registers of their own before it is known that they are
-  // right; else they free those of their f32.
+  Value stepSums = getStepSums(probabilities);
+  // While products run, weights must not have registers of their own before it
+  // is known that they are right; else they free those of their f32. Each of
+  // them is then tested: of few terms, sums are too large more often.
   bool isEarly =
       op.getScheduleAttr().getProducts() == Products::Alternating && !drops();
   Value early = isEarly ? weights(probabilities) : Value();
-  Value isLarge = AnyLargeOp::create(builder, loc, builder.getI1Type(),
-                                     isEarly ? early : probabilities);
+  Value isLarge = isEarly ? AnyLargeOp::create(builder, loc,
+                                               builder.getI1Type(), early)
+                          : hasOutgrown(stepSums, std::exp2(-kHeadroom));
   auto branch = scf::IfOp::create(
       builder, loc,
-      TypeRange{running.acc.getType(), running.max.getType(), sums.getType(),
-                sizes.getWeights()},
+      TypeRange{running.acc.getType(), running.max.getType(),
+                stepSums.getType(), stepSums.getType(), sizes.getWeights()},
       mustRestart(running.max, isLarge), /*withElseRegion=*/true);
+  // Added in front of the branch, the sums would be copied in each step.
+  Value sums = added(branch.getResult(2), branch.getResult(3));
+  left = branch.getResult(4);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(builder, loc,
-                       ValueRange{running.acc, running.max, sums,
+                       ValueRange{running.acc, running.max, running.sum,
+                                  stepSums,
                                   isEarly ? early : weights(probabilities)});
   builder.setInsertionPointToStart(branch.thenBlock());
   Value max = raisedMax(scores, running.max);
   Value subtracted = this->subtracted(max);
   Value alpha = shrinkage(running.max, subtracted);
-  auto [again, all] = emitAgain(scores, running, subtracted, alpha,
-                                isEarly ? Value() : probabilities, sums);
-  scf::YieldOp::create(
-      builder, loc,
-      ValueRange{scaled(running.acc, alpha), max, all, weights(again)});
-  left = branch.getResult(3);
-  return {branch.getResult(0), branch.getResult(1), branch.getResult(2)};
+  auto [again, sumsAgain] =
+      emitAgain(scores, running.max, subtracted, alpha,
+                isEarly ? Value() : probabilities, stepSums);
+  scf::YieldOp::create(builder, loc,
+                       ValueRange{scaled(running.acc, alpha), max,
+                                  scaled(running.sum, alpha), sumsAgain,
+                                  weights(again)});
+  return {branch.getResult(0), branch.getResult(1), sums};
 }
 
-/// Returns the probabilities and sums of a step relative to its maximum, by
-/// which the sums before shrink by `alpha`. Probabilities relative to the
-/// maximum before, with their sums, are multiplied, if there are any and they
-/// are in range; else they come from the scores.
+/// Returns the sums of a step alone.
+Value StepEmitter::getStepSums(Value probabilities) {
+  return math.reduce(Reduction::Add, probabilities,
+                     math.fill(sizes.getSums(), -0.0));
+}
+
+/// Returns the probabilities and sums of a step relative to its maximum.
+/// Probabilities relative to the maximum `before`, with their sums, are
+/// multiplied by `alpha`, if there are any and they are in range; else they come
+/// from the scores.
 std::pair<Value, Value>
-StepEmitter::emitAgain(Value scores, RunningValues running, Value subtracted,
+StepEmitter::emitAgain(Value scores, Value before, Value subtracted,
                        Value alpha, Value probabilities, Value sums) {
   auto fromScores = [&] {
     Value again = exactExponentials(scores, subtracted);
-    Value all = math.reduce(Reduction::Add, again, scaled(running.sum, alpha));
-    return std::pair(again, all);
+    return std::pair(again, getStepSums(again));
   };
   if (!probabilities)
     return fromScores();
   auto branch = scf::IfOp::create(
       builder, loc, TypeRange{probabilities.getType(), sums.getType()},
-      mustRestart(running.max, exceeds(sums, kLargestSum)),
+      mustRestart(before, exceeds(sums, kLargestSum)),
       /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
-  auto [again, all] = fromScores();
-  scf::YieldOp::create(builder, loc, ValueRange{again, all});
+  auto [again, sumsAgain] = fromScores();
+  scf::YieldOp::create(builder, loc, ValueRange{again, sumsAgain});
   builder.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(
       builder, loc,
@@ -683,13 +706,10 @@ StepEmitter::emitAgain(Value scores, RunningValues running, Value subtracted,
 RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
                                          RunningValues running, Value &left) {
   FragmentType sumType = sizes.getSums();
-  double terms =
-      double(sizes.keys) / (sumType.getRank() == 1 ? 1 : kSumColumns);
-  Value stepSums =
-      math.reduce(Reduction::Add, probabilities, math.fill(sumType, -0.0));
+  Value stepSums = getStepSums(probabilities);
   Value sums = added(running.sum, stepSums);
   Value restarts =
-      mustRestart(running.max, exceeds(stepSums, std::max(kMostGrowth, terms)));
+      mustRestart(running.max, hasOutgrown(stepSums, /*largest=*/1.0));
   auto step = scf::IfOp::create(builder, loc,
                                 TypeRange{probabilities.getType(), sumType,
                                           sizes.getRows(), sizes.getRows()},

@@ -62,16 +62,20 @@
 // TWO:       func @masked
 
 // The first step of a skewed loop, in front of it, has no maximum to subtract,
-// and no test of that.
+// and no test of that. Whether its own is too large the loop carries.
 // SKEWED-LABEL: func @plain
 // SKEWED:       tile.role "compute"
 // SKEWED-NOT:   tile.any
 // SKEWED:       tile.reduce max
+// SKEWED:       %[[LARGE:.*]] = tile.any
 // SKEWED-NOT:   tile.any
-// SKEWED:       scf.for
-// SKEWED:         tile.any
-// SKEWED:         scf.if
+// SKEWED:       scf.for {{.*}} = %[[LARGE]])
+// SKEWED:         %[[GROWN:.*]] = tile.any
+// SKEWED:         %[[ANY:.*]] = arith.ori %{{.*}}, %[[GROWN]]
+// SKEWED-NOT:     tile.any
+// SKEWED:         scf.if %[[ANY]]
 // SKEWED:           tile.reduce max
+// SKEWED:           tile.any
 // SKEWED:         scf.yield
 // SKEWED-NOT:   tile.any
 // SKEWED:       func @masked
@@ -81,26 +85,29 @@ func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
   return %o : tensor<1x2x256x64xf16>
 }
 
-// Under a mask each probability is tested: with headroom, which maxima get, one that
-// has grown by 8 is 2. What the step has computed is multiplied, too, or where that
-// is out of range it starts again.
+// Under a mask there is one branch. With headroom, which maxima get, a part of the
+// sum that has grown to 8 is 2. What the step has computed is multiplied, too, or
+// where that is out of range it starts again.
 
 // ONE-LABEL: func @masked
+// ONE-DAG:   %[[MOST:.*]] = arith.constant 2.000000e+00 : f32
 // ONE-DAG:   %[[ROOM:.*]] = arith.constant 11.09{{.*}} : f32
 // ONE-DAG:   %[[RANGE:.*]] = arith.constant 1.15292{{.*}} : f32
 // ONE:       %{{.*}}:3 = scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}, %[[MAX:[^ ]*]] = %{{.*}}, %[[SUM:[^ ]*]] = %{{.*}})
 // ONE:         %[[P:.*]] = tile.map ins(%{{.*}} : {{.*}}) rows(
 // ONE:           math.exp2
-// ONE:         %[[SUMS:.*]] = tile.reduce add %[[P]], %[[SUM]] dim 1
-// ONE:         %[[GROWN:.*]] = tile.any_large %[[P]] : !tile.fragment<64x32xf32>
+// ONE:         %[[STEP:.*]] = tile.reduce add %[[P]], %{{.*}} dim 1
+// ONE:         tile.map ins(%[[STEP]] :
+// ONE:           arith.cmpf ugt, %{{.*}}, %[[MOST]]
+// ONE:         %[[GROWN:.*]] = tile.any
 // ONE:         %[[ANY:.*]] = arith.ori %[[HUGE:.*]], %[[GROWN]]
-// ONE:         %[[N:.*]]:4 = scf.if %[[ANY]]
+// ONE:         %[[N:.*]]:5 = scf.if %[[ANY]]
 // ONE:           %[[LARGEST:.*]] = tile.reduce max
 // ONE:           %[[MAX1:.*]] = tile.map ins(%[[LARGEST]], %[[MAX]] :
 // ONE:             %[[RAISED:.*]] = arith.addf %{{.*}}, %[[ROOM]]
 // ONE:             arith.maxnumf %[[RAISED]],
 // ONE:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]],
-// ONE:           tile.map ins(%[[SUMS]] :
+// ONE:           tile.map ins(%[[STEP]] :
 // ONE:             arith.cmpf ugt, %{{.*}}, %[[RANGE]]
 // ONE:           %[[FAR:.*]] = tile.any
 // ONE:           %[[FROM:.*]] = arith.ori %[[HUGE]], %[[FAR]]
@@ -108,13 +115,18 @@ func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 // ONE:             math.exp2
 // ONE:           } else {
 // ONE:             %[[P2:.*]] = tile.map ins(%[[P]] : {{.*}}) rows(%[[ALPHA]] :
-// ONE:             %[[SUM2:.*]] = tile.map ins(%[[SUMS]] : {{.*}}) rows(%[[ALPHA]] :
+// ONE:             %[[SUM2:.*]] = tile.map ins(%[[STEP]] : {{.*}}) rows(%[[ALPHA]] :
 // ONE:             scf.yield %[[P2]], %[[SUM2]]
 // ONE:           }
 // ONE:           %[[ACCA:.*]] = tile.map ins(%[[ACC]] : {{.*}}) rows(%[[ALPHA]] :
-// ONE:           scf.yield %[[ACCA]], %[[MAX1]], %[[R]]#1,
+// ONE:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
+// ONE:           scf.yield %[[ACCA]], %[[MAX1]], %[[SUMA]], %[[R]]#1,
 // ONE:         } else {
-// ONE:           scf.yield %[[ACC]], %[[MAX]], %[[SUMS]],
+// ONE:           scf.yield %[[ACC]], %[[MAX]], %[[SUM]], %[[STEP]],
+// ONE:         }
+// ONE:         tile.map ins(%[[N]]#2, %[[N]]#3 :
+// ONE-NEXT:    ^bb0
+// ONE-NEXT:      arith.addf
 func.func @masked(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125)
     mask {

@@ -437,6 +437,27 @@ def TileExpandPipeline : Pass<"tile-expand-pipeline"> {
   ];
 }
 
+def TileCarryValues : Pass<"tile-carry-values"> {
+  let summary = "Carries what follows from numbers of rows that seldom change";
+  let description = [{
+    Where a loop carries one number for each row, such as a maximum, which stays
+    the same unless a branch is taken, the pass finds what each iteration
+    computes of these numbers and of what the loop does not change: their
+    products with constants, and whether any of them is large. The loop then
+    carries that, too: it is computed in front of the loop, and in the branch
+    that changes the numbers (predictive commoning).
+
+    Only values that are no larger than the rows are carried, for they take
+    registers, and in a launch that is not `alternating`, whose products have
+    theirs beside the softmax, only conditions. A loop stays unchanged if it
+    computes its numbers anew in each iteration, as with the exact maximum.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+  let statistics = [
+    Statistic<"numCarried", "num-carried", "Number of values carried">
+  ];
+}
+
 def TilePackOperands : Pass<"tile-pack-operands"> {
   let summary = "Copies operands that TMA cannot address";
   let description = [{
