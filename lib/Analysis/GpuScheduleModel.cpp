@@ -623,9 +623,9 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
             footprint.registers += kCaptureRegisters + kListRegisters;
           if (op.getDropout())
             footprint.registers += getDropoutRegisters(rows * keyTile / 32);
-          // The last tile of keys may be cut short: what masks it is live beside
-          // its scores (d = 256, 128x80: 60 bytes spilled, 817 TFLOP/s where
-          // 128x64 has 831).
+          // The last tile of keys may be cut short: what masks it is live
+          // beside its scores (d = 256, 128x80: 60 bytes spilled, 817 TFLOP/s
+          // where 128x64 has 831).
           if (footprint.usesWgmma && mayCut(op, keyTile))
             footprint.registers += llvm::divideCeil(rows * keyTile / 32, 5);
           // A warp with more rows than one instruction takes loads more of them

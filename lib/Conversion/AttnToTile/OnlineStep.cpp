@@ -562,9 +562,9 @@ Value StepEmitter::exceeds(Value sums, double most) {
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
 }
 
-/// Returns true if a probability may have outgrown the maximum of earlier steps,
-/// relative to which those of these steps were up to `largest`: a part of the
-/// step's sums is then larger than all of its terms would make it.
+/// Returns true if a probability may have outgrown the maximum of earlier
+/// steps, relative to which theirs are up to `largest`: a part of the step's
+/// sums is then larger than so many of these.
 Value StepEmitter::hasOutgrown(Value stepSums, double largest) {
   bool hasParts = sizes.getSums() != sizes.getRows();
   double terms = double(sizes.keys) / (hasParts ? kSumColumns : 1);
@@ -634,9 +634,9 @@ RunningValues StepEmitter::restartWhole(Value scores, Value probabilities,
   bool isEarly =
       op.getScheduleAttr().getProducts() == Products::Alternating && !drops();
   Value early = isEarly ? weights(probabilities) : Value();
-  Value isLarge = isEarly ? AnyLargeOp::create(builder, loc,
-                                               builder.getI1Type(), early)
-                          : hasOutgrown(stepSums, std::exp2(-kHeadroom));
+  Value isLarge =
+      isEarly ? AnyLargeOp::create(builder, loc, builder.getI1Type(), early)
+              : hasOutgrown(stepSums, std::exp2(-kHeadroom));
   auto branch = scf::IfOp::create(
       builder, loc,
       TypeRange{running.acc.getType(), running.max.getType(),
@@ -673,11 +673,12 @@ Value StepEmitter::getStepSums(Value probabilities) {
 
 /// Returns the probabilities and sums of a step relative to its maximum.
 /// Probabilities relative to the maximum `before`, with their sums, are
-/// multiplied by `alpha`, if there are any and they are in range; else they come
-/// from the scores.
-std::pair<Value, Value>
-StepEmitter::emitAgain(Value scores, Value before, Value subtracted,
-                       Value alpha, Value probabilities, Value sums) {
+/// multiplied by `alpha`, if there are any and they are in range; else they
+/// come from the scores.
+std::pair<Value, Value> StepEmitter::emitAgain(Value scores, Value before,
+                                               Value subtracted, Value alpha,
+                                               Value probabilities,
+                                               Value sums) {
   auto fromScores = [&] {
     Value again = exactExponentials(scores, subtracted);
     return std::pair(again, getStepSums(again));

@@ -10,7 +10,7 @@
 // A maximum that changes under a branch, what is subtracted for it, and whether that
 // is large: in front of the loop and in the branch.
 // CHECK-LABEL: func.func @carried(
-// CHECK:         %[[M0:.*]] = tile.fill %{{.*}} : !tile.fragment<64xf32>
+// CHECK:         %[[M0:.*]] = tile.load
 // CHECK:         %[[SHIFT0:.*]] = tile.map ins(%[[M0]] :
 // CHECK:           arith.mulf
 // CHECK:         tile.map ins(%[[SHIFT0]] :
@@ -19,7 +19,8 @@
 // CHECK:         %[[L:.*]]:4 = scf.for {{.*}} iter_args(%[[M:[^ ]*]] = %[[M0]], %[[S:[^ ]*]] = %{{[^ ]*}}, %[[SHIFT:[^ ]*]] = %[[SHIFT0]], %[[ANY:[^ ]*]] = %[[ANY0]])
 // CHECK-NOT:       tile.any
 // CHECK:           %[[P:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[SHIFT]] :
-// CHECK:           %[[N:.*]]:3 = scf.if %[[ANY]] -> (!tile.fragment<64xf32>, !tile.fragment<64xf32>, i1) {
+// CHECK:           %[[AGAIN:.*]] = arith.ori %[[ANY]],
+// CHECK:           %[[N:.*]]:3 = scf.if %[[AGAIN]] -> (!tile.fragment<64xf32>, !tile.fragment<64xf32>, i1) {
 // CHECK:             %[[M1:.*]] = tile.reduce max %[[P]], %[[M]]
 // CHECK:             %[[SHIFT1:.*]] = tile.map ins(%[[M1]] :
 // CHECK:               arith.mulf
@@ -39,7 +40,7 @@ func.func @carried(%out: memref<?xf32>, %n: index) {
     %zero = arith.constant 0.0 : f32
     %scale = arith.constant -0.5 : f32
     %most = arith.constant 64.0 : f32
-    %m0 = tile.fill %zero : !r
+    %m0 = tile.load %O[%c0] dims [0] : !g -> !r
     %s0 = tile.fill %zero : !s
     %l:2 = scf.for %i = %c0 to %c256 step %c32 iter_args(%m = %m0, %s = %s0) -> (!r, !s) {
       %shift = tile.map ins(%m : !r) {
@@ -58,7 +59,9 @@ func.func @carried(%out: memref<?xf32>, %n: index) {
         tile.yield %y : i1
       } -> !b
       %any = tile.any %tests : !b
-      %next = scf.if %any -> (!r) {
+      %late = arith.cmpi slt, %block, %i : index
+      %again = arith.ori %any, %late : i1
+      %next = scf.if %again -> (!r) {
         %raised = tile.reduce max %p, %m dim 1 : !s -> !r
         scf.yield %raised : !r
       } else {
@@ -72,15 +75,17 @@ func.func @carried(%out: memref<?xf32>, %n: index) {
 }
 
 // Beside products that run there are registers for conditions only; a branch may be
-// in another one.
+// in another one, whose other side has other rows.
 // CHECK-LABEL: func.func @conditions(
+// CHECK:         %[[M0:.*]] = tile.load
 // CHECK:         %[[ANY0:.*]] = tile.any
 // CHECK:         scf.for {{.*}} iter_args(%[[M:[^ ]*]] = %{{[^ ]*}}, %[[S:[^ ]*]] = %{{[^ ]*}}, %[[ANY:[^ ]*]] = %[[ANY0]])
 // CHECK:           %[[SHIFT:.*]] = tile.map ins(%[[M]] :
 // CHECK:           tile.map ins(%[[S]] : {{.*}}) rows(%[[SHIFT]] :
 // CHECK-NOT:       tile.any
 // CHECK:           %[[N:.*]]:2 = scf.if %{{.*}} -> (!tile.fragment<64xf32>, i1) {
-// CHECK:             %[[I:.*]]:2 = scf.if %[[ANY]] -> (!tile.fragment<64xf32>, i1) {
+// CHECK:             %[[AGAIN:.*]] = arith.ori %[[ANY]],
+// CHECK:             %[[I:.*]]:2 = scf.if %[[AGAIN]] -> (!tile.fragment<64xf32>, i1) {
 // CHECK:               %[[ANY1:.*]] = tile.any
 // CHECK:               scf.yield %{{.*}}, %[[ANY1]]
 // CHECK:             } else {
@@ -88,7 +93,8 @@ func.func @carried(%out: memref<?xf32>, %n: index) {
 // CHECK:             }
 // CHECK:             scf.yield %[[I]]#0, %[[I]]#1
 // CHECK:           } else {
-// CHECK:             scf.yield %[[M]], %[[ANY]]
+// CHECK:             %[[ANY2:.*]] = tile.any
+// CHECK:             scf.yield %[[M0]], %[[ANY2]]
 // CHECK:           }
 func.func @conditions(%out: memref<?xf32>, %n: index) {
   tile.launch grid(%n) warps 4 outs(%out : memref<?xf32>) {
@@ -99,7 +105,7 @@ func.func @conditions(%out: memref<?xf32>, %n: index) {
     %zero = arith.constant 0.0 : f32
     %scale = arith.constant -0.5 : f32
     %most = arith.constant 64.0 : f32
-    %m0 = tile.fill %zero : !r
+    %m0 = tile.load %O[%c0] dims [0] : !g -> !r
     %s0 = tile.fill %zero : !s
     %l:2 = scf.for %i = %c0 to %c256 step %c32 iter_args(%m = %m0, %s = %s0) -> (!r, !s) {
       %shift = tile.map ins(%m : !r) {
@@ -120,7 +126,9 @@ func.func @conditions(%out: memref<?xf32>, %n: index) {
       %any = tile.any %tests : !b
       %inside = arith.cmpi slt, %i, %block : index
       %next = scf.if %inside -> (!r) {
-        %inner = scf.if %any -> (!r) {
+        %late = arith.cmpi slt, %n, %i : index
+        %again = arith.ori %any, %late : i1
+        %inner = scf.if %again -> (!r) {
           %raised = tile.reduce max %p, %m dim 1 : !s -> !r
           scf.yield %raised : !r
         } else {
@@ -128,7 +136,7 @@ func.func @conditions(%out: memref<?xf32>, %n: index) {
         }
         scf.yield %inner : !r
       } else {
-        scf.yield %m : !r
+        scf.yield %m0 : !r
       }
       scf.yield %next, %p : !r, !s
     }

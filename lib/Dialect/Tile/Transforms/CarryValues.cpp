@@ -70,11 +70,11 @@ bool RowValues::isKept(Value next) const {
   if (!branch)
     return false;
   unsigned result = cast<OpResult>(next).getResultNumber();
-  return llvm::any_of(
-      ArrayRef{branch.thenYield(), branch.elseYield()}, [&](scf::YieldOp end) {
-        Value value = end->getOperand(result);
-        return value == rows || isKept(value);
-      });
+  return llvm::any_of(ArrayRef{branch.thenYield(), branch.elseYield()},
+                      [&](scf::YieldOp end) {
+                        Value value = end->getOperand(result);
+                        return value == rows || isKept(value);
+                      });
 }
 
 /// Returns true if a value has a number for each score: it takes more registers
@@ -144,15 +144,14 @@ SmallVector<Value> RowValues::carry(IRRewriter &rewriter, Value next,
     rewriter.setInsertionPoint(end);
     SmallVector<Value> values =
         carry(rewriter, end->getOperand(result), before);
-    rewriter.modifyOpInPlace(
-        end, [&] { end.getResultsMutable().append(values); });
+    rewriter.modifyOpInPlace(end,
+                             [&] { end.getResultsMutable().append(values); });
   }
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(branch);
-  auto wider =
-      scf::IfOp::create(rewriter, branch.getLoc(),
-                        branch.thenYield()->getOperandTypes(),
-                        branch.getCondition(), /*withElseRegion=*/true);
+  auto wider = scf::IfOp::create(
+      rewriter, branch.getLoc(), branch.thenYield()->getOperandTypes(),
+      branch.getCondition(), /*withElseRegion=*/true);
   wider.getThenRegion().takeBody(branch.getThenRegion());
   wider.getElseRegion().takeBody(branch.getElseRegion());
   unsigned count = branch.getNumResults();
