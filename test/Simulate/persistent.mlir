@@ -21,6 +21,9 @@
 // RUN: fovea-run %t.overlap --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=single --target=sm_90a --simulate --seeds=6 --random=3 --check | FileCheck %s
 // RUN: fovea-run %t.overlap --reference=%s --entry=scores --target=sm_90a --simulate --seeds=6 --random=4 --check | FileCheck %s
+// RUN: fovea-opt %t.overlap --tile-carry-values --canonicalize -o %t.carried
+// RUN: not diff -q %t.overlap %t.carried
+// RUN: fovea-run %t.carried --reference=%s --entry=snaked --target=sm_90a --simulate --seeds=6 --random=2 --check | FileCheck %s
 //
 // Faults: a result that the next one overwrites while it is stored, and queries
 // whose slot the next tile's never get.
