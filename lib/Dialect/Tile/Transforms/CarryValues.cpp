@@ -129,8 +129,8 @@ SmallVector<Value> RowValues::clone(OpBuilder &builder, Value next) const {
       results, [&](Value value) { return mapping.lookup(value); });
 }
 
-/// Returns the values that follow from `next`, at the end of the block at whose
-/// end it is yielded. Those from before hold where the rows stay.
+/// Returns the values that follow from `next`, which the block yields that the
+/// rewriter is in. Those from before hold where the rows stay.
 SmallVector<Value> RowValues::carry(IRRewriter &rewriter, Value next,
                                     ValueRange before) {
   if (next == rows)
@@ -192,7 +192,7 @@ void CarryValues::runOnOperation() {
       if (!values.analyze())
         continue;
       LDBG() << "loop at " << loop.getLoc() << ": carries " << values.size()
-             << " values that follow from its " << number << ". one";
+             << " values that follow from argument " << number;
       numCarried += values.size();
       loop = values.rewrite(rewriter);
     }
