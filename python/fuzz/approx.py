@@ -167,10 +167,10 @@ def matmul(a, b, u, extra=4):
     return Approx(a.value @ b.value, error + gamma(n, u) * size + n * lost(u))
 
 
-def function(a, u, f, derivative, low=-math.inf, high=math.inf,
+def function(a, u, off, f, derivative, low=-math.inf, high=math.inf,
              least_size=0.0):
-    """f(a), whose values lie between `low` and `high`; `least_size` is what its
-    rounding is relative to at least."""
+    """f(a), whose values lie between `low` and `high`, with a relative error of
+    `off`; `least_size` is what that is relative to at least."""
     value = f(a.value)
     slope = derivative(a.value).abs()
     for side in (a.value - a.error, a.value + a.error):
@@ -178,8 +178,8 @@ def function(a, u, f, derivative, low=-math.inf, high=math.inf,
         slope = torch.maximum(slope, torch.where(near.isnan(), math.inf, near))
     error = torch.where(a.error > 0, slope * a.error, 0.0)
     error = torch.minimum(error, torch.maximum(value - low, high - value))
-    return Approx(value, error + FUNCTION * u
-                  * value.abs().clamp_min(least_size) + lost(u))
+    return Approx(value, error + off * value.abs().clamp_min(least_size)
+                  + lost(u))
 
 
 def sum_to(a, shape, u):

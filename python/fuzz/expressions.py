@@ -308,7 +308,7 @@ class Tracked:
             return Approx(args[0].double(), args[0].double().abs() * u)
         if op in FUNCTIONS:
             _, f, slope, low, high, size = FUNCTIONS[op]
-            return approx.function(args[0], self._roundoff(op), f, slope, low,
+            return approx.function(args[0], u, self._off(op), f, slope, low,
                                    high, size)
         if op in ("addf", "subf"):
             return approx.add(*args, u, 1 if op == "addf" else -1)
@@ -439,10 +439,10 @@ class Tracked:
         bounded = op in ("tanh", "sin", "cos", "erf", "atan")
         size = value.abs().clamp_min(1.0 if bounded else 0.0)
         return Approx(value, spread
-                      + 2 * approx.FUNCTION * self._roundoff(op) * size
-                      + approx.lost(self.u))
+                      + 2 * self._off(op) * size + approx.lost(self.u))
 
-    def _roundoff(self, op):
-        """The unit of which a function may be `FUNCTION` off."""
-        return max(self.u, self.env.tanh / approx.FUNCTION if op == "tanh" else 0)
+    def _off(self, op):
+        """The relative error that a function may have."""
+        return max(approx.FUNCTION * self.u,
+                   self.env.tanh if op == "tanh" else 0)
 
