@@ -46,8 +46,7 @@ namespace {
 static bool isComputedWhereRead(mlir::Value value) {
   return value.getDefiningOp<tile::MapOp>() &&
          llvm::all_of(value.getUsers(),
-                      llvm::IsaPred<tile::MapOp, tile::ReduceOp, tile::AnyOp,
-                                    tile::AnyLargeOp>);
+                      llvm::IsaPred<tile::MapOp, tile::ReduceOp, tile::AnyOp>);
 }
 
 /// A lower bound of the 32-bit registers of one thread that a role's fragments

@@ -497,11 +497,10 @@ static Status map(Fiber &fiber, const Instruction &op) {
   return done ? fiber.setObject(op, result) : Status::Failed;
 }
 
-/// Returns whether a test holds for one of the fragment's elements. Each warp may
-/// answer differently, and both branches compute the same result: here all warps
-/// have the same answer.
-static Status anyOf(Fiber &fiber, const Instruction &op,
-                    llvm::function_ref<bool(const Scalar &)> test) {
+/// Returns whether a test holds for one of the fragment's elements. Each warp
+/// may answer differently, and both branches compute the same result: here all
+/// warps have the same answer.
+static Status any(Fiber &fiber, const Instruction &op) {
   auto input = readFragment(fiber, op, 0);
   if (!input)
     return Status::Failed;
@@ -512,18 +511,8 @@ static Status anyOf(Fiber &fiber, const Instruction &op,
   fiber.result(op, 0).scalar.i = llvm::any_of(
       ArrayRef(input->elements)
           .slice(rows.first * columns, (rows.end - rows.first) * columns),
-      test);
+      [](const Scalar &element) { return element.i != 0; });
   return Status::Next;
-}
-
-static Status any(Fiber &fiber, const Instruction &op) {
-  return anyOf(fiber, op, [](const Scalar &element) { return element.i != 0; });
-}
-
-static Status anyLarge(Fiber &fiber, const Instruction &op) {
-  return anyOf(fiber, op, [](const Scalar &element) {
-    return !(std::abs(element.f) < 2.0);
-  });
 }
 
 /// The elements of a diagonal in one warp are summed into one of them; without
@@ -582,7 +571,10 @@ static Status reduce(Fiber &fiber, const Instruction &op) {
                                     int64_t(number) % columns};
     int64_t target = place[1 - dim];
     if (isPart) {
-      place[dim] %= result->shape[dim];
+      int64_t size = result->shape[dim];
+      place[dim] = reduceOp.getNeighbors()
+                       ? place[dim] / (input->shape[dim] / size)
+                       : place[dim] % size;
       target = place[0] * result->shape[1] + place[1];
     }
     Scalar &sum = result->elements[target];
@@ -785,7 +777,6 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.fill"] = fill;
   handlers["tile.map"] = map;
   handlers["tile.any"] = any;
-  handlers["tile.any_large"] = anyLarge;
   handlers["tile.sum_diagonals"] = sumDiagonals;
   handlers["tile.yield"] = yield;
   handlers["tile.reduce"] = reduce;

@@ -18,7 +18,6 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
-#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -35,25 +34,19 @@ static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static constexpr double kLargestFused = 1024.0;
 
 /// The columns of an accumulator after which a thread's columns repeat.
-static constexpr int64_t kSumColumns = 8;
+static constexpr int64_t kThreadColumns = 8;
 
-/// How far one score may outgrow the maximum of earlier steps: to this factor
-/// between exponentials, or, where a thread adds up more of a row in a step, to
-/// their number. By emulation on normal scores, root mean square errors of
-/// 16-bit results are then up to 1.065 times those with exact maxima (1.086
-/// with 16; standard deviation of 2 to 3; 1.03 with 1), and of a warp group's
-/// steps one in 20 starts again (deviation 1, 64 keys).
-static constexpr double kMostGrowth = 8.0;
+/// A step starts again where a part of its sum, relative to the maximum of
+/// earlier steps, exceeds this number, so much for each of its terms, and so
+/// much of the same part of the sum of those steps. A key that is much of its
+/// row is then 1, which is not rounded, and others may exceed the maximum.
+/// `docs/performance.md` has the errors and how often steps start again.
+static constexpr double kMostGrowth = 4.0, kGrowthOfTerm = 0.25,
+                        kGrowthOfSum = 0.5;
 
-/// The power of two that is added to a maximum where elements are tested: those
-/// that have outgrown it by that factor are the ones of 2 or more. The largest
-/// probability of a step with its own maximum is still a power of two, which is
-/// not rounded.
-static constexpr double kHeadroom = 2.0;
-
-/// The largest part of a sum, relative to a maximum of earlier steps, whose
-/// probabilities are multiplied where they are to be relative to another one.
-static constexpr double kLargestSum = 0x1p60;
+/// The largest part of a step's sum that does not start again: f16 holds it,
+/// and what grows from step to step stays far from infinity.
+static constexpr double kLargestPart = 0x1p15;
 
 /// Returns true if scores may have `factor` as their unit: other factors could
 /// make f32 numbers zero or infinite.
@@ -152,7 +145,7 @@ FragmentType TileSizes::getRows() const {
 FragmentType TileSizes::getSums() const {
   if (!usesTensorCores())
     return getRows();
-  return FragmentType::get(accumulation.getContext(), {queries, kSumColumns},
+  return FragmentType::get(accumulation.getContext(), {queries, kRowThreads},
                            accumulation, LayoutAttr());
 }
 
@@ -220,14 +213,10 @@ private:
   RunningValues restartBeside(Value scores, Value probabilities,
                               RunningValues running, Value &left);
   Value mustRestart(Value before, Value isOutgrown);
-  Value exceeds(Value sums, double most);
-  Value hasOutgrown(Value stepSums, double largest);
+  Value hasOutgrown(Value stepSums, Value sums);
   Value added(Value a, Value b);
-  Value raisedMax(Value scores, Value before);
+  Value addTo(Value sums, Value probabilities);
   Value getStepSums(Value probabilities);
-  std::pair<Value, Value> emitAgain(Value scores, Value before,
-                                    Value subtracted, Value alpha,
-                                    Value probabilities, Value sums);
   bool drops() {
     return op.getDropout() && op.getDropout()->convertToDouble() > 0;
   }
@@ -541,8 +530,8 @@ RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
   if (op.updatesMax())
     alpha = shrinkage(running.max, subtracted);
   if (op.updatesSum())
-    next.sum = math.reduce(Reduction::Add, probabilities,
-                           alpha ? scaled(running.sum, alpha) : running.sum);
+    next.sum =
+        addTo(alpha ? scaled(running.sum, alpha) : running.sum, probabilities);
   if (op.updatesAcc()) {
     if (alpha)
       next.acc = scaled(running.acc, alpha);
@@ -551,24 +540,25 @@ RunningValues StepEmitter::emitExact(Value scores, RunningValues running,
   return next;
 }
 
-/// Returns true if a part of a sum exceeds `most`, or is no number.
-Value StepEmitter::exceeds(Value sums, double most) {
+/// Returns true if a probability may have outgrown the maximum of earlier steps
+/// by more than their `sums` allow: so has a part of the step's sums then.
+Value StepEmitter::hasOutgrown(Value stepSums, Value sums) {
+  bool hasParts = sizes.getSums() != sizes.getRows();
+  int64_t terms = sizes.keys / (hasParts ? kRowThreads : 1);
+  double constant = kMostGrowth + kGrowthOfTerm * double(terms);
   Value tests = math.map(
-      sizes.getSums().cloneWith(builder.getI1Type()), sums, {},
+      sizes.getSums().cloneWith(builder.getI1Type()), {stepSums, sums}, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        Formula f = {body, loc, sizes.accumulation};
+        Value grown = f.make<math::FmaOp>(elements[1], f.number(kGrowthOfSum),
+                                          f.number(constant));
+        Value isMost =
+            f.compare(arith::CmpFPredicate::OLT, grown, kLargestPart);
+        Value most = f.select(isMost, grown, f.number(kLargestPart));
         return arith::CmpFOp::create(body, loc, arith::CmpFPredicate::UGT,
-                                     elements[0], constant(body, most));
+                                     elements[0], most);
       });
   return AnyOp::create(builder, loc, builder.getI1Type(), tests);
-}
-
-/// Returns true if a probability may have outgrown the maximum of earlier
-/// steps, relative to which theirs are up to `largest`: a part of the step's
-/// sums is then larger than so many of these.
-Value StepEmitter::hasOutgrown(Value stepSums, double largest) {
-  bool hasParts = sizes.getSums() != sizes.getRows();
-  double terms = double(sizes.keys) / (hasParts ? kSumColumns : 1);
-  return exceeds(stepSums, std::max(kMostGrowth, terms) * largest);
 }
 
 Value StepEmitter::added(Value a, Value b) {
@@ -576,22 +566,6 @@ Value StepEmitter::added(Value a, Value b) {
       sizes.getSums(), {a, b}, {},
       [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
         return arith::AddFOp::create(body, loc, elements[0], elements[1]);
-      });
-}
-
-/// Returns the larger one of `before` and the scores' maximum with headroom.
-Value StepEmitter::raisedMax(Value scores, Value before) {
-  Value largest = math.reduce(Reduction::Max, scores,
-                              math.fill(sizes.getRows(), -kInfinity));
-  return math.map(
-      sizes.getRows(), {largest, before}, {},
-      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
-        Formula f = {body, loc, sizes.accumulation};
-        Value headroom = f.number(kHeadroom / unit.getBase2());
-        if (unit.factor)
-          headroom = f.div(headroom, unit.factor);
-        Value raised = f.add(elements[0], headroom);
-        return arith::MaxNumFOp::create(body, loc, raised, elements[1]);
       });
 }
 
@@ -617,100 +591,71 @@ RunningValues StepEmitter::emitStale(Value scores, RunningValues running,
                             : exactExponentials(scores, running.max);
   bool isAlternating =
       op.getScheduleAttr().getProducts() == Products::Alternating;
-  bool isMasked = !IndexMath::isFalse(step.tile.partial);
-  return isAlternating || isMasked
-             ? restartWhole(scores, probabilities, running, left)
-             : restartBeside(scores, probabilities, running, left);
+  return isAlternating ? restartWhole(scores, probabilities, running, left)
+                       : restartBeside(scores, probabilities, running, left);
 }
 
-/// Tests each weight, or the step's sums, and starts the whole step again under
-/// one branch.
+/// Starts the whole step again under one branch. Weights are rounded before, so
+/// that their f32 needs no registers: while products run beside the softmax,
+/// they would have registers of their own.
 RunningValues StepEmitter::restartWhole(Value scores, Value probabilities,
                                         RunningValues running, Value &left) {
   Value stepSums = getStepSums(probabilities);
-  // While products run, weights must not have registers of their own before it
-  // is known that they are right; else they free those of their f32. Each of
-  // them is then tested: of few terms, sums are too large more often.
-  bool isEarly =
-      op.getScheduleAttr().getProducts() == Products::Alternating && !drops();
-  Value early = isEarly ? weights(probabilities) : Value();
-  Value isLarge =
-      isEarly ? AnyLargeOp::create(builder, loc, builder.getI1Type(), early)
-              : hasOutgrown(stepSums, std::exp2(-kHeadroom));
+  Value rounded = weights(probabilities);
   auto branch = scf::IfOp::create(
       builder, loc,
       TypeRange{running.acc.getType(), running.max.getType(),
-                stepSums.getType(), stepSums.getType(), sizes.getWeights()},
-      mustRestart(running.max, isLarge), /*withElseRegion=*/true);
+                stepSums.getType(), stepSums.getType(), rounded.getType()},
+      mustRestart(running.max, hasOutgrown(stepSums, running.sum)),
+      /*withElseRegion=*/true);
   // Added in front of the branch, the sums would be copied in each step.
   Value sums = added(branch.getResult(2), branch.getResult(3));
   left = branch.getResult(4);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc,
-                       ValueRange{running.acc, running.max, running.sum,
-                                  stepSums,
-                                  isEarly ? early : weights(probabilities)});
+  scf::YieldOp::create(
+      builder, loc,
+      ValueRange{running.acc, running.max, running.sum, stepSums, rounded});
   builder.setInsertionPointToStart(branch.thenBlock());
-  Value max = raisedMax(scores, running.max);
+  Value max = math.reduce(Reduction::Max, scores, running.max);
   Value subtracted = this->subtracted(max);
   Value alpha = shrinkage(running.max, subtracted);
-  auto [again, sumsAgain] =
-      emitAgain(scores, running.max, subtracted, alpha,
-                isEarly ? Value() : probabilities, stepSums);
+  Value again = exactExponentials(scores, subtracted);
   scf::YieldOp::create(builder, loc,
                        ValueRange{scaled(running.acc, alpha), max,
-                                  scaled(running.sum, alpha), sumsAgain,
-                                  weights(again)});
+                                  scaled(running.sum, alpha),
+                                  getStepSums(again), weights(again)});
   return {branch.getResult(0), branch.getResult(1), sums};
+}
+
+/// Adds probabilities to sums. A thread adds two parts of a row, neither of
+/// which waits for the other, and then these.
+Value StepEmitter::addTo(Value sums, Value probabilities) {
+  if (sizes.getSums() == sizes.getRows())
+    return math.reduce(Reduction::Add, probabilities, sums);
+  auto parts =
+      FragmentType::get(builder.getContext(), {sizes.queries, kThreadColumns},
+                        sizes.accumulation, LayoutAttr());
+  Value added =
+      math.reduce(Reduction::Add, probabilities, math.fill(parts, -0.0));
+  return ReduceOp::create(builder, loc, sums.getType(), Reduction::Add, added,
+                          sums, /*dim=*/1, /*neighbors=*/true);
 }
 
 /// Returns the sums of a step alone.
 Value StepEmitter::getStepSums(Value probabilities) {
-  return math.reduce(Reduction::Add, probabilities,
-                     math.fill(sizes.getSums(), -0.0));
+  return addTo(math.fill(sizes.getSums(), -0.0), probabilities);
 }
 
-/// Returns the probabilities and sums of a step relative to its maximum.
-/// Probabilities relative to the maximum `before`, with their sums, are
-/// multiplied by `alpha`, if there are any and they are in range; else they
-/// come from the scores.
-std::pair<Value, Value> StepEmitter::emitAgain(Value scores, Value before,
-                                               Value subtracted, Value alpha,
-                                               Value probabilities,
-                                               Value sums) {
-  auto fromScores = [&] {
-    Value again = exactExponentials(scores, subtracted);
-    return std::pair(again, getStepSums(again));
-  };
-  if (!probabilities)
-    return fromScores();
-  auto branch = scf::IfOp::create(
-      builder, loc, TypeRange{probabilities.getType(), sums.getType()},
-      mustRestart(before, exceeds(sums, kLargestSum)),
-      /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  auto [again, sumsAgain] = fromScores();
-  scf::YieldOp::create(builder, loc, ValueRange{again, sumsAgain});
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(
-      builder, loc,
-      ValueRange{scaled(probabilities, alpha), scaled(sums, alpha)});
-  return {branch.getResult(0), branch.getResult(1)};
-}
-
-/// Tests the step's sums, and starts again under two branches: the accumulator
-/// has one of its own, so that the product which it comes from is waited for
-/// behind the softmax. (Under a mask ptxas puts the wait in front of the
-/// softmax all the same.)
+/// Starts again under two branches: the accumulator has one of its own, so that
+/// the product which it comes from is waited for behind the softmax. (Under a
+/// mask ptxas puts the wait in front of the softmax all the same.)
 RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
                                          RunningValues running, Value &left) {
   FragmentType sumType = sizes.getSums();
   Value stepSums = getStepSums(probabilities);
   Value sums = added(running.sum, stepSums);
-  Value restarts =
-      mustRestart(running.max, hasOutgrown(stepSums, /*largest=*/1.0));
+  Value restarts = mustRestart(running.max, hasOutgrown(stepSums, running.sum));
   auto step = scf::IfOp::create(builder, loc,
                                 TypeRange{probabilities.getType(), sumType,
                                           sizes.getRows(), sizes.getRows()},
@@ -729,7 +674,7 @@ RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
   Value subtracted = this->subtracted(max);
   Value alpha = shrinkage(running.max, subtracted);
   Value again = exactExponentials(scores, subtracted);
-  Value all = math.reduce(Reduction::Add, again, scaled(running.sum, alpha));
+  Value all = addTo(scaled(running.sum, alpha), again);
   scf::YieldOp::create(builder, loc, ValueRange{again, all, max, alpha});
   builder.setInsertionPointToStart(acc.thenBlock());
   scf::YieldOp::create(builder, loc, scaled(running.acc, step.getResult(3)));

@@ -44,8 +44,8 @@ struct TileSizes {
   tile::FragmentType getOutput() const;
   tile::FragmentType getRows() const;
   /// Sums of rows; for tensor cores, which leave no time to exchange them in
-  /// each step, in parts, of the columns whose numbers are equal modulo 8: a
-  /// thread adds up its own columns.
+  /// each step, in four parts, of the columns that a thread has: their numbers
+  /// divided by two are equal modulo four.
   tile::FragmentType getSums() const;
 };
 

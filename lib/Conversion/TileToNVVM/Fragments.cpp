@@ -186,11 +186,9 @@ private:
   /// Combines elements in part: those of each register of the result.
   static void reduceInThreads(ReduceOp op, OneToNOpAdaptor adaptor,
                               ConversionPatternRewriter &rewriter) {
-    SmallVector<int64_t> wrapped =
-        *op.getInput().getType().getLayout().getWrappedRegisters(
-            op.getResult().getType().getLayout());
+    SmallVector<int64_t> targets = *op.getCombinedRegisters();
     SmallVector<Value> results(adaptor.getInit().size());
-    for (auto [value, target] : llvm::zip_equal(adaptor.getInput(), wrapped))
+    for (auto [value, target] : llvm::zip_equal(adaptor.getInput(), targets))
       results[target] = results[target]
                             ? combine(rewriter, op, results[target], value)
                             : Value(value);
@@ -217,13 +215,6 @@ private:
   }
 };
 
-/// Returns true in all threads of the warp if it is in one.
-static Value vote(OpBuilder &builder, Location loc, Value condition) {
-  return NVVM::VoteSyncOp::create(builder, loc, builder.getI1Type(),
-                                  getI32(builder, loc, -1), condition,
-                                  NVVM::VoteSyncKind::any);
-}
-
 /// Combines the elements of a thread, then those of the warp.
 struct ConvertAny final : OpConversionPattern<AnyOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -236,49 +227,9 @@ struct ConvertAny final : OpConversionPattern<AnyOp> {
     for (Value element : adaptor.getInput())
       any = any ? arith::OrIOp::create(rewriter, loc, any, element).getResult()
                 : element;
-    rewriter.replaceOp(op, vote(rewriter, loc, any));
-    return success();
-  }
-};
-
-/// Combines the bits of a thread's elements, tests the highest of their
-/// exponents, and votes.
-struct ConvertAnyLarge final : OpConversionPattern<AnyLargeOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(AnyLargeOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    ValueRange elements = adaptor.getInput();
-    unsigned width =
-        op.getInput().getType().getElementType().getIntOrFloatBitWidth();
-    bool isPacked = width == 16 && elements.size() % 2 == 0;
-    IntegerType type = rewriter.getIntegerType(isPacked ? 32 : width);
-    APInt mask = APInt::getOneBitSet(width, width - 2);
-    if (isPacked)
-      mask = APInt::getSplat(32, mask);
-
-    Value all;
-    for (size_t index = 0; index < elements.size(); index += isPacked ? 2 : 1) {
-      Value bits = isPacked
-                       ? packPair(rewriter, loc, elements[index],
-                                  elements[index + 1])
-                       : LLVM::BitcastOp::create(rewriter, loc, type,
-                                                 elements[index])
-                             .getResult();
-      all = all ? arith::OrIOp::create(rewriter, loc, all, bits).getResult()
-                : bits;
-    }
-    Value tested = arith::AndIOp::create(
-        rewriter, loc, all,
-        arith::ConstantOp::create(rewriter, loc,
-                                  rewriter.getIntegerAttr(type, mask)));
-    Value zero = arith::ConstantOp::create(rewriter, loc,
-                                           rewriter.getIntegerAttr(type, 0));
-    Value isLarge = arith::CmpIOp::create(
-        rewriter, loc, arith::CmpIPredicate::ne, tested, zero);
-    rewriter.replaceOp(op, vote(rewriter, loc, isLarge));
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, op.getType(),
+                                                  getI32(rewriter, loc, -1),
+                                                  any, NVVM::VoteSyncKind::any);
     return success();
   }
 };
@@ -396,7 +347,6 @@ void fovea::tile::prepareMaps(Operation *root) {
 void fovea::tile::populateFragmentPatterns(const TileTypeConverter &converter,
                                            RewritePatternSet &patterns) {
   patterns
-      .add<ConvertFill, ConvertSelect, ConvertMap, ConvertReduce, ConvertAny,
-           ConvertAnyLarge>(
+      .add<ConvertFill, ConvertSelect, ConvertMap, ConvertReduce, ConvertAny>(
           converter, patterns.getContext());
 }

@@ -23,9 +23,10 @@
 // THREE:         %[[M:.*]] = scf.for
 // THREE:           tile.reduce max
 // THREE-NOT:       math.exp2
-// THREE:         %[[S:.*]] = scf.for %{{.*}} iter_args(%[[SUM:[^ ]*]] = %{{.*}}) -> (!tile.fragment<64x8xf32>)
+// THREE:         %[[S:.*]] = scf.for %{{.*}} iter_args(%[[SUM:[^ ]*]] = %{{.*}}) -> (!tile.fragment<64x4xf32>)
 // THREE:           tile.map ins(%[[M]] :
-// THREE:           tile.reduce add %{{.*}}, %[[SUM]]
+// THREE:           %[[PARTS:.*]] = tile.reduce add %{{.*}} dim 1 : !tile.fragment<64x64xf32> -> !tile.fragment<64x8xf32>
+// THREE:           tile.reduce add %[[PARTS]], %[[SUM]] dim 1 neighbors : !tile.fragment<64x8xf32> -> !tile.fragment<64x4xf32>
 // THREE:         scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}) -> (!tile.fragment<64x16xf32>)
 // THREE:           tile.mma {{.*}} into %[[ACC]]
 // THREE:         %[[TOTAL:.*]] = tile.reduce add %[[S]],

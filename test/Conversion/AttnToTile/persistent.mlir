@@ -28,15 +28,19 @@ func.func @causal(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 
 // CHECK-LABEL: func @alternating
 // CHECK:       tile.launch kernel "attention" grid({{.*}}) warps 4 alternating stages 2{{ }}
-// CHECK:         %[[SUM:.*]] = tile.reduce add
+// CHECK:         %[[SUM:.*]] = tile.reduce add {{.*}} neighbors
 // CHECK:         %[[LEFT:.*]] = tile.map ins(
 // CHECK:           arith.truncf
-// CHECK:         %[[LARGE:.*]] = tile.any_large %[[LEFT]] : !tile.fragment<64x32xf16>
+// CHECK:         tile.map ins(%[[SUM]], %[[BEFORE:.*]] : !tile.fragment<64x4xf32>,
+// CHECK:         %[[LARGE:.*]] = tile.any
 // CHECK:         %[[TEST:.*]] = arith.ori %{{.*}}, %[[LARGE]]
-// CHECK:         scf.if %[[TEST]]
+// CHECK:         %[[N:.*]]:5 = scf.if %[[TEST]]
 // CHECK:           arith.truncf
 // CHECK:         } else {
-// CHECK-NEXT:      scf.yield {{.*}}, %[[LEFT]] :
+// CHECK-NEXT:      scf.yield %{{.*}}, %{{.*}}, %[[BEFORE]], %[[SUM]], %[[LEFT]] :
+// CHECK:         tile.map ins(%[[N]]#2, %[[N]]#3 :
+// CHECK-NEXT:    ^bb0
+// CHECK-NEXT:      arith.addf
 func.func @alternating(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125) {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, maximum = stale, products = alternating>}
     : tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16>, tensor<1x2x256x64xf16> -> tensor<1x2x256x64xf16>

@@ -21,7 +21,7 @@
 // CHECK:         %[[I:.*]] = arith.muli %[[X]], %c128{{ }}
 // CHECK-DAG:     %[[ACC0:.*]] = tile.fill %[[ZERO]] : !tile.fragment<128x64xf32>
 // CHECK-DAG:     %[[MAX0:.*]] = tile.fill %[[LOWEST]] : !tile.fragment<128xf32>
-// CHECK-DAG:     %[[SUM0:.*]] = tile.fill %[[ZERO]] : !tile.fragment<128x8xf32>
+// CHECK-DAG:     %[[SUM0:.*]] = tile.fill %[[ZERO]] : !tile.fragment<128x4xf32>
 // CHECK:         %[[QT:.*]] = tile.load %[[MQ]][%[[B]], %[[H]], %[[I]], %c0] dims [2, 3] {{.*}} -> !tile.shared<128x64xf16>
 // CHECK:         %[[L:.*]]:3 = scf.for %[[J:[^ ]*]] = %c0 to %[[KEYS]] step %c64 iter_args(%[[ACC:[^ ]*]] = %[[ACC0]], %[[MAX:[^ ]*]] = %[[MAX0]], %[[SUM:[^ ]*]] = %[[SUM0]])
 // CHECK:           %[[N:.*]] = affine.min #{{.*}}(%[[J]])[%[[KEYS]]]
@@ -60,9 +60,10 @@
 // CHECK:             arith.subf
 // CHECK:             arith.mulf %{{.*}}, %[[SCALE]]
 // CHECK:             math.exp2
-// A thread adds up its own columns; they are exchanged at the end.
+// A thread adds up its own columns, in two parts; they are exchanged at the end.
 // CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
-// CHECK:           %[[SUM1:.*]] = tile.reduce add %[[P]], %[[SUMA]] dim 1 : !tile.fragment<128x64xf32> -> !tile.fragment<128x8xf32>
+// CHECK:           %[[PARTS:.*]] = tile.reduce add %[[P]], %{{.*}} dim 1 : !tile.fragment<128x64xf32> -> !tile.fragment<128x8xf32>
+// CHECK:           %[[SUM1:.*]] = tile.reduce add %[[PARTS]], %[[SUMA]] dim 1 neighbors : !tile.fragment<128x8xf32> -> !tile.fragment<128x4xf32>
 // CHECK:           %[[ACCA:.*]] = tile.map ins(%[[ACC]] : {{.*}}) rows(%[[ALPHA]] :
 // CHECK:           %[[P16:.*]] = tile.map ins(%[[P]] :
 // CHECK:             arith.truncf
@@ -70,7 +71,7 @@
 // CHECK:           %[[ACC1:.*]] = tile.mma %[[P16]], %[[VT]] into %[[ACCA]] :
 // CHECK:           scf.yield %[[ACC1]], %[[MAX1]], %[[SUM1]]
 // A sum of 0 alone says that a row has no key.
-// CHECK:         %[[TOTAL:.*]] = tile.reduce add %[[L]]#2, %{{.*}} dim 1 : !tile.fragment<128x8xf32> -> !tile.fragment<128xf32>
+// CHECK:         %[[TOTAL:.*]] = tile.reduce add %[[L]]#2, %{{.*}} dim 1 : !tile.fragment<128x4xf32> -> !tile.fragment<128xf32>
 // CHECK:         %[[INV:.*]] = tile.map ins(%[[TOTAL]] :
 // CHECK-NOT:       %[[LOWEST]]
 // CHECK:           arith.divf

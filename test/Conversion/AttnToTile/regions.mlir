@@ -138,7 +138,7 @@ func.func @wide_lse(%q: tensor<1x4x?x32xbf16>) -> (tensor<1x4x?x32xbf16>, tensor
 // CHECK:       tile.launch {{.*}} ins(%[[Q]], %{{.*}}#0, %{{.*}}#1, %{{.*}}#0, %{{.*}}#1, %[[IDS]] :
 // CHECK:         scf.for
 // CHECK:           memref.load {{.*}} : memref<2x?xindex,
-// CHECK:           scf.if %{{.*}} -> (!tile.fragment<128x64xf32>, !tile.fragment<128xf32>, !tile.fragment<128x8xf32>) {
+// CHECK:           scf.if %{{.*}} -> (!tile.fragment<128x64xf32>, !tile.fragment<128xf32>, !tile.fragment<128x4xf32>) {
 // CHECK:             tile.load
 // CHECK:             scf.if
 // CHECK:               tile.map

@@ -2,15 +2,17 @@
 // RUN: fovea-opt %s --attn-online-softmax=passes=2 --attn-tile --convert-attn-to-tile --canonicalize --cse | FileCheck %s --check-prefix=TWO
 // RUN: fovea-opt %s --fovea-gpu-pipeline="target=sm_90a level=tile" | FileCheck %s --check-prefix=SKEWED
 
-// Steps subtract the maximum so far. Where a part of the step's sum is more than 8,
-// or the maximum is too large, the step is relative to its own maximum; only then is
-// anything rescaled, the accumulator under a branch of its own, behind the one for
-// the step.
+// Steps subtract the maximum so far. Where a part of the step's sum, of eight keys,
+// exceeds 6 and half of that of earlier steps, or 2^15, or the maximum is too large,
+// the step is relative to its own maximum; only then is anything rescaled, the
+// accumulator under a branch of its own, behind the one for the step.
 
 // CHECK-LABEL: func @plain
 // CHECK-DAG:   %[[UNIT:.*]] = arith.constant 1.000000e+00 : f32
 // CHECK-DAG:   %[[LARGE:.*]] = arith.constant 1.024000e+03 : f32
-// CHECK-DAG:   %[[MOST:.*]] = arith.constant 8.000000e+00 : f32
+// CHECK-DAG:   %[[MOST:.*]] = arith.constant 6.000000e+00 : f32
+// CHECK-DAG:   %[[HALF:.*]] = arith.constant 5.000000e-01 : f32
+// CHECK-DAG:   %[[LIMIT:.*]] = arith.constant 3.276800e+04 : f32
 // CHECK-DAG:   %[[ZERO:.*]] = arith.constant -0.000000e+00 : f32
 // CHECK-DAG:   %[[SCALE:.*]] = arith.constant 0.180336878 : f32
 // CHECK-DAG:   %[[MINUS:.*]] = arith.constant -0.180336878 : f32
@@ -23,11 +25,17 @@
 // CHECK:           math.fma %{{.*}}, %[[SCALE]], %{{.*}} : f32
 // CHECK:           math.exp2
 // CHECK:         %[[NONE:.*]] = tile.fill %[[ZERO]]
-// CHECK:         %[[STEP:.*]] = tile.reduce add %[[P]], %[[NONE]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64x8xf32>
+// CHECK:         %[[NONE8:.*]] = tile.fill %[[ZERO]]
+// CHECK:         %[[PARTS:.*]] = tile.reduce add %[[P]], %[[NONE8]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64x8xf32>
+// CHECK:         %[[STEP:.*]] = tile.reduce add %[[PARTS]], %[[NONE]] dim 1 neighbors : !tile.fragment<64x8xf32> -> !tile.fragment<64x4xf32>
 // CHECK:         %[[SUMS:.*]] = tile.map ins(%[[SUM]], %[[STEP]] :
 // CHECK:           arith.addf
-// CHECK:         %[[TESTS:.*]] = tile.map ins(%[[STEP]] :
-// CHECK:           arith.cmpf ugt, %{{.*}}, %[[MOST]]
+// CHECK:         %[[TESTS:.*]] = tile.map ins(%[[STEP]], %[[SUM]] :
+// CHECK-NEXT:    ^bb0(%[[S1:[^:]*]]: f32, %[[L:[^:]*]]: f32,
+// CHECK-NEXT:      %[[GROWN:.*]] = math.fma %[[L]], %[[HALF]], %[[MOST]]
+// CHECK-NEXT:      %[[ISMOST:.*]] = arith.cmpf olt, %[[GROWN]], %[[LIMIT]]
+// CHECK-NEXT:      %[[BOUND:.*]] = arith.select %[[ISMOST]], %[[GROWN]], %[[LIMIT]]
+// CHECK-NEXT:      arith.cmpf ugt, %[[S1]], %[[BOUND]]
 // CHECK:         %[[GROWN:.*]] = tile.any %[[TESTS]]
 // CHECK:         %[[TESTS:.*]] = tile.map ins(%[[SHIFT]] :
 // CHECK:           arith.cmpf ugt, %{{.*}}, %[[LARGE]]
@@ -39,7 +47,8 @@
 // CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[FINITE]] :
 // CHECK:           %[[P1:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
 // CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
-// CHECK:           %[[SUM1:.*]] = tile.reduce add %[[P1]], %[[SUMA]] dim 1{{ }}
+// CHECK:           %[[PARTS1:.*]] = tile.reduce add %[[P1]], %{{.*}} dim 1{{ }}
+// CHECK:           %[[SUM1:.*]] = tile.reduce add %[[PARTS1]], %[[SUMA]] dim 1 neighbors{{ }}
 // CHECK:           scf.yield %[[P1]], %[[SUM1]], %[[MAX1]], %[[ALPHA]]
 // CHECK:         } else {
 // CHECK:           %[[ONE:.*]] = tile.fill %[[UNIT]]
@@ -85,48 +94,19 @@ func.func @plain(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
   return %o : tensor<1x2x256x64xf16>
 }
 
-// Under a mask there is one branch. With headroom, which maxima get, a part of the
-// sum that has grown to 8 is 2. What the step has computed is multiplied, too, or
-// where that is out of range it starts again.
+// Nor does a mask change that.
 
 // ONE-LABEL: func @masked
-// ONE-DAG:   %[[MOST:.*]] = arith.constant 2.000000e+00 : f32
-// ONE-DAG:   %[[ROOM:.*]] = arith.constant 11.09{{.*}} : f32
-// ONE-DAG:   %[[RANGE:.*]] = arith.constant 1.15292{{.*}} : f32
-// ONE:       %{{.*}}:3 = scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}, %[[MAX:[^ ]*]] = %{{.*}}, %[[SUM:[^ ]*]] = %{{.*}})
-// ONE:         %[[P:.*]] = tile.map ins(%{{.*}} : {{.*}}) rows(
-// ONE:           math.exp2
-// ONE:         %[[STEP:.*]] = tile.reduce add %[[P]], %{{.*}} dim 1
-// ONE:         tile.map ins(%[[STEP]] :
-// ONE:           arith.cmpf ugt, %{{.*}}, %[[MOST]]
+// ONE:         %[[STEP:.*]] = tile.reduce add {{.*}} neighbors
+// ONE:         tile.map ins(%[[STEP]], %{{.*}} :
+// ONE:           arith.cmpf ugt
 // ONE:         %[[GROWN:.*]] = tile.any
-// ONE:         %[[ANY:.*]] = arith.ori %[[HUGE:.*]], %[[GROWN]]
-// ONE:         %[[N:.*]]:5 = scf.if %[[ANY]]
-// ONE:           %[[LARGEST:.*]] = tile.reduce max
-// ONE:           %[[MAX1:.*]] = tile.map ins(%[[LARGEST]], %[[MAX]] :
-// ONE:             %[[RAISED:.*]] = arith.addf %{{.*}}, %[[ROOM]]
-// ONE:             arith.maxnumf %[[RAISED]],
-// ONE:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]],
-// ONE:           tile.map ins(%[[STEP]] :
-// ONE:             arith.cmpf ugt, %{{.*}}, %[[RANGE]]
-// ONE:           %[[FAR:.*]] = tile.any
-// ONE:           %[[FROM:.*]] = arith.ori %[[HUGE]], %[[FAR]]
-// ONE:           %[[R:.*]]:2 = scf.if %[[FROM]]
-// ONE:             math.exp2
-// ONE:           } else {
-// ONE:             %[[P2:.*]] = tile.map ins(%[[P]] : {{.*}}) rows(%[[ALPHA]] :
-// ONE:             %[[SUM2:.*]] = tile.map ins(%[[STEP]] : {{.*}}) rows(%[[ALPHA]] :
-// ONE:             scf.yield %[[P2]], %[[SUM2]]
-// ONE:           }
-// ONE:           %[[ACCA:.*]] = tile.map ins(%[[ACC]] : {{.*}}) rows(%[[ALPHA]] :
-// ONE:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
-// ONE:           scf.yield %[[ACCA]], %[[MAX1]], %[[SUMA]], %[[R]]#1,
-// ONE:         } else {
-// ONE:           scf.yield %[[ACC]], %[[MAX]], %[[SUM]], %[[STEP]],
-// ONE:         }
-// ONE:         tile.map ins(%[[N]]#2, %[[N]]#3 :
-// ONE-NEXT:    ^bb0
-// ONE-NEXT:      arith.addf
+// ONE:         %[[ANY:.*]] = arith.ori %{{.*}}, %[[GROWN]]
+// ONE:         scf.if %[[ANY]]
+// ONE:           tile.reduce max
+// ONE:         scf.if %[[ANY]]
+// ONE-NOT:       tile.reduce
+// ONE:         tile.mma {{.*}} into
 func.func @masked(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
   %o = attn.attention %q, %q, %q scale(0.125)
     mask {
@@ -142,13 +122,13 @@ func.func @masked(%q: tensor<1x2x256x64xf16>) -> tensor<1x2x256x64xf16> {
 // are too large or no numbers where the maximum is minus infinity.
 
 // ONE-LABEL: func @wide
-// ONE-DAG:   %[[MOST:.*]] = arith.constant 3.200000e+01 : f32
+// ONE-DAG:   %[[MOST:.*]] = arith.constant 1.200000e+01 : f32
 // ONE:       %{{.*}}:3 = scf.for %{{.*}} iter_args(%[[ACC:[^ ]*]] = %{{.*}}, %[[MAX:[^ ]*]] = %{{.*}}, %[[SUM:[^ ]*]] = %{{.*}})
 // ONE:         %[[S:.*]] = tile.mma {{.*}} transpose_b
 // ONE:         %[[P:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[MAX]] :
 // ONE:         %[[STEP:.*]] = tile.reduce add %[[P]], %{{.*}} dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64xf32>
-// ONE:         tile.map ins(%[[STEP]] :
-// ONE:           arith.cmpf ugt, %{{.*}}, %[[MOST]]
+// ONE:         tile.map ins(%[[STEP]], %[[SUM]] :
+// ONE:           math.fma %{{.*}}, %{{.*}}, %[[MOST]]
 // ONE:         tile.any
 // ONE:         scf.if
 // ONE:           tile.reduce max %[[S]], %[[MAX]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64xf32>

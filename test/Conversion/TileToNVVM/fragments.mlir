@@ -4,6 +4,7 @@
 #acc = #tile.layout<16x8, registers = [2:1d1, 2:8d0], threads = [4:2d1, 8:1d0]>
 #two = #tile.layout<16x16, registers = [2:1d1, 2:8d0, 2:8d1], threads = [4:2d1, 8:1d0]>
 #swapped = #tile.layout<16x8, registers = [2:8d0, 2:1d1], threads = [4:2d1, 8:1d0]>
+#quad = #tile.layout<16x4, registers = [2:8d0], threads = [4:1d1, 8:1d0]>
 #row = #tile.layout<16, registers = [2:8d0], threads = [4:r, 8:1d0]>
 #column = #tile.layout<8, registers = [2:1d0], threads = [4:2d0, 8:r]>
 
@@ -47,45 +48,6 @@ gpu.module @kernels {
       tile.yield %3 : f32
     } -> !tile.fragment<16x8xf32, #acc>
     tile.store %p, %q[%c0, %c0] dims [0, 1] : !tile.fragment<16x8xf32, #acc>, memref<16x8xf32, strided<[8, 1]>>
-    gpu.return
-  }
-
-  // The highest bits of exponents: of a thread's elements together, two of 16 bits
-  // at a time, and then of the warp.
-  // CHECK-LABEL: gpu.func @large
-  // CHECK-DAG:     %[[BIT:.*]] = arith.constant 1073741824 : i32
-  // CHECK-DAG:     %[[BITS:.*]] = arith.constant 1073758208 : i32
-  // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : i32
-  // CHECK:         %[[X:.*]] = llvm.bitcast %{{.*}} : f32 to i32
-  // CHECK:         %[[ALL:.*]] = arith.andi %{{.*}}, %[[BIT]]
-  // CHECK:         %[[TEST:.*]] = arith.cmpi ne, %[[ALL]], %[[ZERO]]
-  // CHECK:         nvvm.vote.sync any %{{.*}}, %[[TEST]]
-  // CHECK:         %[[P0:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
-  // CHECK:         %[[P1:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
-  // CHECK:         %[[OR:.*]] = arith.ori %[[P0]], %[[P1]]
-  // CHECK:         %[[ALL:.*]] = arith.andi %[[OR]], %[[BITS]]
-  // CHECK:         %[[TEST:.*]] = arith.cmpi ne, %[[ALL]], %[[ZERO]]
-  // CHECK:         nvvm.vote.sync any %{{.*}}, %[[TEST]]
-  gpu.func @large(%x: memref<16xf32>, %y: memref<16x8xbf16, strided<[8, 1]>>, %o: memref<2xi1>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %zero = arith.constant 0.0 : f32
-    %f = tile.fill %zero : !tile.fragment<16xf32, #row>
-    %a = tile.map ins(%f : !tile.fragment<16xf32, #row>) {
-    ^bb0(%e: f32, %i: index):
-      %0 = memref.load %x[%i] : memref<16xf32>
-      tile.yield %0 : f32
-    } -> !tile.fragment<16xf32, #row>
-    %wide = tile.any_large %a : !tile.fragment<16xf32, #row>
-    memref.store %wide, %o[%c0] : memref<2xi1>
-    %g = tile.fill %zero : !tile.fragment<16x8xf32, #acc>
-    %b = tile.map ins(%g : !tile.fragment<16x8xf32, #acc>) {
-    ^bb0(%e: f32, %i: index, %j: index):
-      %0 = memref.load %y[%i, %j] : memref<16x8xbf16, strided<[8, 1]>>
-      tile.yield %0 : bf16
-    } -> !tile.fragment<16x8xbf16, #acc>
-    %narrow = tile.any_large %b : !tile.fragment<16x8xbf16, #acc>
-    memref.store %narrow, %o[%c1] : memref<2xi1>
     gpu.return
   }
 
@@ -149,6 +111,27 @@ gpu.module @kernels {
     %z = tile.fill %a : !tile.fragment<16x8xf32, #acc>
     %s = tile.reduce add %x, %z dim 1 : !tile.fragment<16x16xf32, #two> -> !tile.fragment<16x8xf32, #acc>
     tile.store %s, %o[%c0, %c0] dims [0, 1] : !tile.fragment<16x8xf32, #acc>, memref<16x8xf32>
+    gpu.return
+  }
+
+  // Sums of neighbours: registers 0 and 1, 2 and 3; then of the four threads.
+  // CHECK-LABEL: gpu.func @neighbors
+  // CHECK:         %[[X:.*]]:4 = scf.if
+  // CHECK-NOT:     shfl
+  // CHECK:         %[[S0:.*]] = arith.addf %[[X]]#0, %[[X]]#1
+  // CHECK:         %[[S1:.*]] = arith.addf %[[X]]#2, %[[X]]#3
+  // CHECK:         arith.addf %{{.*}}, %[[S0]] : f32
+  // CHECK:         arith.addf %{{.*}}, %[[S1]] : f32
+  // CHECK-COUNT-4: nvvm.shfl.sync
+  // CHECK-NOT:     nvvm.shfl.sync
+  gpu.func @neighbors(%a: f32, %in: memref<16x8xf32>, %o: memref<16xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.load %in[%c0, %c0] dims [0, 1] : memref<16x8xf32> -> !tile.fragment<16x8xf32, #acc>
+    %z = tile.fill %a : !tile.fragment<16x4xf32, #quad>
+    %s = tile.reduce add %x, %z dim 1 neighbors : !tile.fragment<16x8xf32, #acc> -> !tile.fragment<16x4xf32, #quad>
+    %n = tile.fill %a : !tile.fragment<16xf32, #row>
+    %t = tile.reduce add %s, %n dim 1 : !tile.fragment<16x4xf32, #quad> -> !tile.fragment<16xf32, #row>
+    tile.store %t, %o[%c0] dims [0] : !tile.fragment<16xf32, #row>, memref<16xf32>
     gpu.return
   }
 

@@ -3,6 +3,7 @@
 
 // CHECK-DAG: #[[$TILE:.*]] = #tile.layout<128x96, registers = [2:1d1, 2:8d0, 12:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
 // CHECK-DAG: #[[$ROW:.*]] = #tile.layout<128, registers = [2:8d0], threads = [4:r, 8:1d0, 8:16d0]>
+// CHECK-DAG: #[[$QUAD:.*]] = #tile.layout<128x4, registers = [2:8d0], threads = [4:1d1, 8:1d0, 8:16d0]>
 // CHECK-DAG: #[[$COLUMN:.*]] = #tile.layout<96, registers = [2:1d0, 12:8d0], threads = [4:2d0, 8:r, 8:r]>
 // CHECK-LABEL: func @sides
 func.func @sides(%o: memref<?xf32>, %n: index, %x: f32) {
@@ -14,6 +15,9 @@ func.func @sides(%o: memref<?xf32>, %n: index, %x: f32) {
     %c = tile.fill %x : !tile.fragment<96xf32>
     // CHECK: tile.fill %{{.*}} : !tile.fragment<128xf32, #[[$ROW]]>
     %r = tile.fill %x : !tile.fragment<128xf32>
+    // A number for each thread of a row.
+    // CHECK: tile.fill %{{.*}} : !tile.fragment<128x4xf32, #[[$QUAD]]>
+    %q = tile.fill %x : !tile.fragment<128x4xf32>
     %s = tile.map ins(%t : !tile.fragment<128x96xf32>) rows(%r : !tile.fragment<128xf32>) columns(%c : !tile.fragment<96xf32>) {
     ^bb1(%e: f32, %re: f32, %ce: f32, %i: index, %j: index):
       %d = arith.subf %re, %ce : f32

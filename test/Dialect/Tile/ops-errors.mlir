@@ -458,14 +458,6 @@ func.func @any_element(%a: !tile.fragment<8xi32>) {
 
 // -----
 
-func.func @any_large_element(%a: !tile.fragment<8xi32>) {
-  // expected-error@+1 {{expected a fragment of floats, got '!tile.fragment<8xi32>'}}
-  %r = tile.any_large %a : !tile.fragment<8xi32>
-  return
-}
-
-// -----
-
 func.func @diagonals_rank(%a: !tile.fragment<8xf32>) {
   // expected-error@+1 {{expected a fragment of rank 2 of floats, got '!tile.fragment<8xf32>'}}
   %r = tile.sum_diagonals %a : !tile.fragment<8xf32>
@@ -563,6 +555,24 @@ func.func @reduce_part_element(%a: !tile.fragment<8x16xf16>, %z: !tile.fragment<
 func.func @reduce_part_layout(%a: !tile.fragment<8x8xf32, #by_row>, %z: !tile.fragment<8x4xf32, #part>) {
   // expected-error@+1 {{expected a result whose threads hold the places of their elements modulo its size, got '!tile.fragment<8x4xf32, #tile.layout<8x4, registers = [8:1d0], threads = [4:1d1, 2:r]>>' of '!tile.fragment<8x8xf32, #tile.layout<8x8, registers = [8:1d0], threads = [8:1d1]>>'}}
   %r = tile.reduce add %a, %z dim 1 : !tile.fragment<8x8xf32, #by_row> -> !tile.fragment<8x4xf32, #part>
+  return
+}
+
+// -----
+
+func.func @reduce_neighbors_rank(%a: !tile.fragment<8x8xf32>, %z: !tile.fragment<8xf32>) {
+  // expected-error@+1 {{expected a result of rank 2 of neighbors, got '!tile.fragment<8xf32>'}}
+  %r = tile.reduce add %a, %z dim 1 neighbors : !tile.fragment<8x8xf32> -> !tile.fragment<8xf32>
+  return
+}
+
+// -----
+
+#by_column = #tile.layout<8x8, registers = [8:1d0], threads = [8:1d1]>
+#pairs = #tile.layout<8x4, registers = [8:1d0], threads = [4:1d1, 2:r]>
+func.func @reduce_neighbors_layout(%a: !tile.fragment<8x8xf32, #by_column>, %z: !tile.fragment<8x4xf32, #pairs>) {
+  // expected-error@+1 {{expected a result whose threads hold the places of their elements divided by the factor of the sizes, got '!tile.fragment<8x4xf32, #tile.layout<8x4, registers = [8:1d0], threads = [4:1d1, 2:r]>>' of '!tile.fragment<8x8xf32, #tile.layout<8x8, registers = [8:1d0], threads = [8:1d1]>>'}}
+  %r = tile.reduce add %a, %z dim 1 neighbors : !tile.fragment<8x8xf32, #by_column> -> !tile.fragment<8x4xf32, #pairs>
   return
 }
 

@@ -30,6 +30,9 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
     // CHECK: tile.reduce add %{{.*}}, %{{.*}} dim 1 : !tile.fragment<128x64xf32> -> !tile.fragment<128x8xf32>
     %parts = tile.fill %zero : !tile.fragment<128x8xf32>
     %l = tile.reduce add %s, %parts dim 1 : !s -> !tile.fragment<128x8xf32>
+    // CHECK: tile.reduce add %{{.*}}, %{{.*}} dim 1 neighbors : !tile.fragment<128x8xf32> -> !tile.fragment<128x4xf32>
+    %none = tile.fill %zero : !tile.fragment<128x4xf32>
+    %joined = tile.reduce add %l, %none dim 1 neighbors : !tile.fragment<128x8xf32> -> !tile.fragment<128x4xf32>
     // CHECK: tile.sum_diagonals %{{.*}} : !tile.fragment<128x64xf32>
     %diagonals = tile.sum_diagonals %s : !s
     %tests = tile.map ins(%m : !tile.fragment<128xf32>) {
@@ -47,8 +50,6 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x16x?x64xbf16>, %init: 
     } : index
     // CHECK: tile.any %{{.*}} : !tile.fragment<128xi1>
     %any = tile.any %tests : !tile.fragment<128xi1>
-    // CHECK: tile.any_large %{{.*}} : !tile.fragment<128x64xf32>
-    %large = tile.any_large %s : !s
     // CHECK: tile.map ins(%{{.*}} : !tile.fragment<128x64xf32>) rows(%{{.*}} : !tile.fragment<128xf32>)
     %p = tile.map ins(%s : !s) rows(%m : !tile.fragment<128xf32>) {
     ^bb1(%x: f32, %y: f32, %i: index, %j: index):

@@ -122,24 +122,55 @@ static SmallVector<Digit> splitDigits(ArrayRef<Digit> digits) {
   return split;
 }
 
+/// Returns, for each register of `from`, the register of `to` at the place that
+/// `move` makes of its own along each dimension; nullopt if there is none.
+static std::optional<SmallVector<int64_t>>
+moveRegisters(LayoutAttr from, LayoutAttr to,
+              function_ref<int64_t(int64_t place, int64_t dim)> move) {
+  std::map<SmallVector<int64_t>, int64_t> places;
+  for (int64_t index = 0, e = to.getNumRegisters(); index < e; ++index)
+    places.emplace(to.getRegisterOffset(index), index);
+  SmallVector<int64_t> moved;
+  for (int64_t index = 0, e = from.getNumRegisters(); index < e; ++index) {
+    SmallVector<int64_t> offset = from.getRegisterOffset(index);
+    for (auto [dim, place] : llvm::enumerate(offset))
+      place = move(place, dim);
+    auto found = places.find(offset);
+    if (found == places.end())
+      return std::nullopt;
+    moved.push_back(found->second);
+  }
+  return moved;
+}
+
 std::optional<SmallVector<int64_t>>
 LayoutAttr::getWrappedRegisters(LayoutAttr to) const {
   if (splitDigits(getThreads()) != splitDigits(to.getThreads()))
     return std::nullopt;
-  std::map<SmallVector<int64_t>, int64_t> places;
-  for (int64_t index = 0, e = to.getNumRegisters(); index < e; ++index)
-    places.emplace(to.getRegisterOffset(index), index);
-  SmallVector<int64_t> wrapped;
-  for (int64_t index = 0, e = getNumRegisters(); index < e; ++index) {
-    SmallVector<int64_t> offset = getRegisterOffset(index);
-    for (auto [place, size] : llvm::zip_equal(offset, to.getShape()))
-      place %= size;
-    auto found = places.find(offset);
-    if (found == places.end())
-      return std::nullopt;
-    wrapped.push_back(found->second);
-  }
-  return wrapped;
+  return moveRegisters(*this, to, [&](int64_t place, int64_t dim) {
+    return place % to.getShape()[dim];
+  });
+}
+
+std::optional<SmallVector<int64_t>>
+LayoutAttr::getJoinedRegisters(LayoutAttr to) const {
+  SmallVector<int64_t> factors;
+  for (auto [size, joined] : llvm::zip_equal(getShape(), to.getShape()))
+    factors.push_back(size / joined);
+  // A thread whose elements are all multiples of the factor apart from another
+  // one's shares no result with it.
+  SmallVector<Digit> threads(getThreads());
+  for (Digit &digit : threads)
+    if (digit.dim != Digit::kReplicated) {
+      if (digit.stride % factors[digit.dim])
+        return std::nullopt;
+      digit.stride /= factors[digit.dim];
+    }
+  if (splitDigits(threads) != splitDigits(to.getThreads()))
+    return std::nullopt;
+  return moveRegisters(*this, to, [&](int64_t place, int64_t dim) {
+    return place / factors[dim];
+  });
 }
 
 std::optional<SmallVector<int64_t>>
@@ -184,11 +215,23 @@ LayoutAttr LayoutAttr::getAccumulator(MLIRContext *context, int64_t rows,
   addDigit(registers, 2, 8, 0);
   addDigit(registers, warpColumns / 8, 8, 1);
   addDigit(registers, rows / (16 * rowWarps), 16 * rowWarps, 0);
-  addDigit(threads, 4, 2, 1);
+  addDigit(threads, kRowThreads, 2, 1);
   addDigit(threads, 8, 1, 0);
   addDigit(threads, rowWarps, 16, 0);
   addDigit(threads, columnWarps, warpColumns, 1);
   return get(context, {rows, columns}, registers, threads);
+}
+
+LayoutAttr LayoutAttr::getRowThreads(MLIRContext *context, int64_t rows,
+                                     int64_t warps) {
+  assert(rows % (16 * warps) == 0 && "partial fragments");
+  SmallVector<Digit> registers, threads;
+  addDigit(registers, 2, 8, 0);
+  addDigit(registers, rows / (16 * warps), 16 * warps, 0);
+  addDigit(threads, kRowThreads, 1, 1);
+  addDigit(threads, 8, 1, 0);
+  addDigit(threads, warps, 16, 0);
+  return get(context, {rows, kRowThreads}, registers, threads);
 }
 
 std::optional<int64_t>

@@ -561,11 +561,11 @@ LogicalResult AnyOp::verify() {
   return success();
 }
 
-LogicalResult AnyLargeOp::verify() {
-  if (!isa<FloatType>(getInput().getType().getElementType()))
-    return emitOpError("expected a fragment of floats, got ")
-           << getInput().getType();
-  return success();
+std::optional<SmallVector<int64_t>> ReduceOp::getCombinedRegisters() {
+  LayoutAttr from = getInput().getType().getLayout(),
+             to = getResult().getType().getLayout();
+  return getNeighbors() ? from.getJoinedRegisters(to)
+                        : from.getWrappedRegisters(to);
 }
 
 LogicalResult ReduceOp::verify() {
@@ -576,6 +576,9 @@ LogicalResult ReduceOp::verify() {
            << input << " and " << getDim();
   int64_t dim = getDim(), kept = input.getShape()[1 - dim];
   bool isPart = result.getRank() == 2;
+  if (getNeighbors() && !isPart)
+    return emitOpError("expected a result of rank 2 of neighbors, got ")
+           << result;
   if (isPart) {
     int64_t size = input.getShape()[dim], part = result.getShape()[dim];
     if (result.getShape()[1 - dim] != kept || part >= size || size % part ||
@@ -598,10 +601,12 @@ LogicalResult ReduceOp::verify() {
   if (!from)
     return success();
   if (isPart) {
-    if (!from.getWrappedRegisters(to))
+    if (!getCombinedRegisters())
       return emitOpError("expected a result whose threads hold the places of "
-                         "their elements modulo its size, got ")
-             << result << " of " << input;
+                         "their elements ")
+             << (getNeighbors() ? "divided by the factor of the sizes"
+                                : "modulo its size")
+             << ", got " << result << " of " << input;
     return success();
   }
   if (!to.getPermutationFrom(from.dropDim(getDim())))

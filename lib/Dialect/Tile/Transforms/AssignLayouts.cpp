@@ -149,6 +149,13 @@ LogicalResult AssignLayouts::assign(Value value, const Columns &columns,
     tileRows = columns.getRows(value);
   int64_t rows = tileRows.value_or(type.getShape().front());
   WarpGrid grid = WarpGrid::get(rows, warps);
+  // Sums of the parts of rows that threads hold.
+  if (type.getRank() == 2 && type.getShape().back() == kRowThreads &&
+      grid.columns == 1 && grid.divides(rows, /*columns=*/8)) {
+    value.setType(type.cloneWith(
+        LayoutAttr::getRowThreads(&getContext(), rows, grid.rows)));
+    return success();
+  }
   bool isRow = type.getRank() == 1 && !tileRows;
   int64_t width = isRow ? 8 * grid.columns : type.getShape().back();
   if (!grid.divides(rows, width))

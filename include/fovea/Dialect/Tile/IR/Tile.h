@@ -40,6 +40,9 @@ struct Digit {
 using machine::kGroupWarps;
 using machine::kWarpSize;
 
+/// The threads that hold a row of an accumulator, each two neighbours of 8.
+inline constexpr int64_t kRowThreads = 4;
+
 /// The rows of one `wgmma` instruction, by one warp group.
 inline constexpr int64_t kGroupRows = 64;
 /// Rows after which a swizzle repeats.

@@ -132,6 +132,9 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     /// threads would have to exchange elements.
     std::optional<::llvm::SmallVector<int64_t>>
     getWrappedRegisters(LayoutAttr to) const;
+    /// Returns the same for the place divided by the factor between the shapes.
+    std::optional<::llvm::SmallVector<int64_t>>
+    getJoinedRegisters(LayoutAttr to) const;
     /// Returns, for each register of this layout, the register of `from` in
     /// which every thread holds the same element; nullopt if there is no such
     /// permutation.
@@ -148,6 +151,10 @@ def Tile_LayoutAttr : Tile_Attr<"Layout", "layout"> {
     static LayoutAttr getAccumulator(::mlir::MLIRContext *context, int64_t rows,
                                      int64_t columns, int64_t rowWarps,
                                      int64_t columnWarps);
+    /// Returns the layout of a number for each of the four threads that hold a
+    /// row of the accumulator of `warps` warps.
+    static LayoutAttr getRowThreads(::mlir::MLIRContext *context, int64_t rows,
+                                    int64_t warps);
     /// Returns the `columnWarps` for which this is the accumulator, up to a
     /// permutation of registers, which is also returned; nullopt if there is
     /// none.

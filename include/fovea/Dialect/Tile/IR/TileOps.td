@@ -590,20 +590,30 @@ def ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["init", "result"]>]> {
     A result of rank 2 is narrower than the operand along the dimension, whose
     elements it combines in part: those whose places differ by a multiple of the
     result's size. With the 8 columns of an accumulator (`#tile.layout`) threads
-    exchange nothing.
+    exchange nothing. With `neighbors` it combines those that are beside one
+    another instead: places that are the same divided by the factor of the sizes.
 
     ```mlir
     %m1 = tile.reduce max %s, %m0 dim 1
         : !tile.fragment<128x64xf32> -> !tile.fragment<128xf32>
     %l1 = tile.reduce add %p, %l0 dim 1
         : !tile.fragment<128x64xf32> -> !tile.fragment<128x8xf32>
+    %n1 = tile.reduce add %l1, %n0 dim 1 neighbors
+        : !tile.fragment<128x8xf32> -> !tile.fragment<128x4xf32>
     ```
   }];
   let arguments = (ins Tile_ReductionEnum:$kind, Tile_AnyFragment:$input,
-                       Tile_AnyFragment:$init, I64Attr:$dim);
+                       Tile_AnyFragment:$init, I64Attr:$dim,
+                       UnitAttr:$neighbors);
   let results = (outs Tile_AnyFragment:$result);
+  let extraClassDeclaration = [{
+    /// Returns, for each register of the operand, the register of the result, of
+    /// rank 2, with which it is combined; nullopt if threads would have to
+    /// exchange elements.
+    std::optional<::llvm::SmallVector<int64_t>> getCombinedRegisters();
+  }];
   let assemblyFormat = [{
-    $kind $input `,` $init `dim` $dim attr-dict
+    $kind $input `,` $init `dim` $dim (`neighbors` $neighbors^)? attr-dict
     `:` qualified(type($input)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
@@ -645,24 +655,6 @@ def AnyOp : Tile_Op<"any", [Pure]> {
   let results = (outs I1:$result);
   let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
   let hasFolder = 1;
-  let hasVerifier = 1;
-}
-
-def AnyLargeOp : Tile_Op<"any_large", [Pure]> {
-  let summary = "Whether an element of a fragment is 2 or more, or no number";
-  let description = [{
-    True if the magnitude of an element is at least 2, infinite, or NaN: if its
-    exponent has its highest bit. So threads combine the bits of all elements,
-    two of 16 bits at a time, and test them once. Chooses like `tile.any`, each
-    warp for itself.
-
-    ```mlir
-    %large = tile.any_large %p : !tile.fragment<128x64xbf16>
-    ```
-  }];
-  let arguments = (ins Tile_AnyFragment:$input);
-  let results = (outs I1:$result);
-  let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
   let hasVerifier = 1;
 }
 
