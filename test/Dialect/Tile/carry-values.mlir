@@ -74,29 +74,29 @@ func.func @carried(%out: memref<?xf32>, %n: index) {
   return
 }
 
-// Beside products that run there are registers for conditions only; a branch may be
-// in another one, whose other side has other rows.
-// CHECK-LABEL: func.func @conditions(
+// A branch may be in another one, whose other side has other rows.
+// CHECK-LABEL: func.func @nested(
 // CHECK:         %[[M0:.*]] = tile.load
+// CHECK:         %[[SHIFT0:.*]] = tile.map ins(%[[M0]] :
 // CHECK:         %[[ANY0:.*]] = tile.any
-// CHECK:         scf.for {{.*}} iter_args(%[[M:[^ ]*]] = %{{[^ ]*}}, %[[S:[^ ]*]] = %{{[^ ]*}}, %[[ANY:[^ ]*]] = %[[ANY0]])
-// CHECK:           %[[SHIFT:.*]] = tile.map ins(%[[M]] :
+// CHECK:         scf.for {{.*}} iter_args(%[[M:[^ ]*]] = %{{[^ ]*}}, %[[S:[^ ]*]] = %{{[^ ]*}}, %[[SHIFT:[^ ]*]] = %[[SHIFT0]], %[[ANY:[^ ]*]] = %[[ANY0]])
 // CHECK:           tile.map ins(%[[S]] : {{.*}}) rows(%[[SHIFT]] :
 // CHECK-NOT:       tile.any
-// CHECK:           %[[N:.*]]:2 = scf.if %{{.*}} -> (!tile.fragment<64xf32>, i1) {
+// CHECK:           %[[N:.*]]:3 = scf.if %{{.*}} -> (!tile.fragment<64xf32>, !tile.fragment<64xf32>, i1) {
 // CHECK:             %[[AGAIN:.*]] = arith.ori %[[ANY]],
-// CHECK:             %[[I:.*]]:2 = scf.if %[[AGAIN]] -> (!tile.fragment<64xf32>, i1) {
+// CHECK:             %[[I:.*]]:3 = scf.if %[[AGAIN]] -> (!tile.fragment<64xf32>, !tile.fragment<64xf32>, i1) {
 // CHECK:               %[[ANY1:.*]] = tile.any
-// CHECK:               scf.yield %{{.*}}, %[[ANY1]]
+// CHECK:               scf.yield %{{.*}}, %{{.*}}, %[[ANY1]]
 // CHECK:             } else {
-// CHECK:               scf.yield %[[M]], %[[ANY]]
+// CHECK:               scf.yield %[[M]], %[[SHIFT]], %[[ANY]]
 // CHECK:             }
-// CHECK:             scf.yield %[[I]]#0, %[[I]]#1
+// CHECK:             scf.yield %[[I]]#0, %[[I]]#1, %[[I]]#2
 // CHECK:           } else {
+// CHECK:             %[[SHIFT2:.*]] = tile.map ins(%[[M0]] :
 // CHECK:             %[[ANY2:.*]] = tile.any
-// CHECK:             scf.yield %[[M0]], %[[ANY2]]
+// CHECK:             scf.yield %[[M0]], %[[SHIFT2]], %[[ANY2]]
 // CHECK:           }
-func.func @conditions(%out: memref<?xf32>, %n: index) {
+func.func @nested(%out: memref<?xf32>, %n: index) {
   tile.launch grid(%n) warps 4 outs(%out : memref<?xf32>) {
   ^bb0(%block: index, %O: !g):
     %c0 = arith.constant 0 : index

@@ -107,12 +107,9 @@ bool RowValues::analyze() {
   for (Operation &op : loop.getBody()->without_terminator())
     if (followsFromRows(op))
       ops.insert(&op);
-  // Products that run beside other work have registers of their own.
-  bool hasRegisters = loop->getParentOfType<LaunchOp>().getAlternating();
   for (Operation *op : ops)
     for (Value result : op->getResults())
-      if ((hasRegisters || result.getType().isInteger(1)) &&
-          !llvm::all_of(result.getUsers(), [&](Operation *user) {
+      if (!llvm::all_of(result.getUsers(), [&](Operation *user) {
             return ops.contains(loop.getBody()->findAncestorOpInBlock(*user));
           }))
         results.push_back(result);

@@ -448,9 +448,8 @@ def TileCarryValues : Pass<"tile-carry-values"> {
     that changes the numbers (predictive commoning).
 
     Only values that are no larger than the rows are carried, for they take
-    registers, and in a launch that is not `alternating`, whose products have
-    theirs beside the softmax, only conditions. A loop stays unchanged if it
-    computes its numbers anew in each iteration, as with the exact maximum.
+    registers. A loop stays unchanged if it computes its numbers anew in each
+    iteration, as with the exact maximum.
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect"];
   let statistics = [
