@@ -422,11 +422,15 @@ static bool usesKeyPositions(AttentionOp op) {
   return false;
 }
 
-/// Returns true if keys may not fill their last tile.
-static bool mayCut(AttentionOp op, int64_t keyTile) {
-  constexpr unsigned kLength = 2;
-  auto type = cast<ShapedType>(op.getKey().getType());
-  return type.isDynamicDim(kLength) || type.getDimSize(kLength) % keyTile != 0;
+/// Returns the registers of a thread where a step with an earlier maximum may
+/// start again: scores and probabilities in f32 are there beside the weights
+/// that a product still reads (d = 256, 128x80: 60 bytes spilled, 817 TFLOP/s
+/// where 128x64 has 831).
+static int64_t getStaleRegisters(int64_t rows, int64_t keyTile,
+                                 int64_t valueDim) {
+  constexpr int64_t kOthers = 14;
+  int64_t scores = rows * keyTile / 32;
+  return 2 * scores + scores / 2 + rows * valueDim / 32 + kOthers;
 }
 
 namespace {
@@ -615,6 +619,10 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
             candidate = candidate.with({.maximum = Maximum::Stale});
           else if (stages > 2 || isAlternating)
             continue;
+          if (isStale && !isAlternating)
+            footprint.registers =
+                std::max(footprint.registers,
+                         getStaleRegisters(rows, keyTile, shape.valueDim));
           // A third group of warps pays off where it keeps tensor cores busy.
           bool isCrowded = warps > 8 && !footprint.usesWgmma;
           if (needs.scoresRead)
@@ -623,11 +631,6 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
             footprint.registers += kCaptureRegisters + kListRegisters;
           if (op.getDropout())
             footprint.registers += getDropoutRegisters(rows * keyTile / 32);
-          // The last tile of keys may be cut short: what masks it is live
-          // beside its scores (d = 256, 128x80: 60 bytes spilled, 817 TFLOP/s
-          // where 128x64 has 831).
-          if (footprint.usesWgmma && mayCut(op, keyTile))
-            footprint.registers += llvm::divideCeil(rows * keyTile / 32, 5);
           // A warp with more rows than one instruction takes loads more of them
           // ahead.
           if (rows > 16)
