@@ -201,6 +201,7 @@ private:
   Value mapRows(FragmentType type, ValueRange inputs, Value rows,
                 FragmentMath::Body body);
   Value shrinkage(Value max, Value subtracted);
+  Value shrinkageOfRestart(Value max, Value subtracted);
   Value scaled(Value fragment, Value factors);
   /// Returns the running values without the new accumulator; sets `left`, the
   /// operand of its product.
@@ -481,6 +482,18 @@ Value StepEmitter::shrinkage(Value max, Value subtracted) {
       });
 }
 
+/// Returns the same, so that it folds to 0 where nothing came before, as in a
+/// first step: so do the sums and the accumulator that are multiplied by it.
+Value StepEmitter::shrinkageOfRestart(Value max, Value subtracted) {
+  return math.map(
+      sizes.getRows(), {max, shrinkage(max, subtracted)}, {},
+      [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+        return arith::SelectOp::create(
+            body, loc, isEqualTo(body, loc, elements[0], -kInfinity),
+            constant(body, 0.0), elements[1]);
+      });
+}
+
 /// Returns the fragment times a factor for each row.
 Value StepEmitter::scaled(Value fragment, Value factors) {
   return mapRows(cast<FragmentType>(fragment.getType()), fragment, factors,
@@ -619,7 +632,7 @@ RunningValues StepEmitter::restartWhole(Value scores, Value probabilities,
   builder.setInsertionPointToStart(branch.thenBlock());
   Value max = math.reduce(Reduction::Max, scores, running.max);
   Value subtracted = this->subtracted(max);
-  Value alpha = shrinkage(running.max, subtracted);
+  Value alpha = shrinkageOfRestart(running.max, subtracted);
   Value again = exactExponentials(scores, subtracted);
   scf::YieldOp::create(builder, loc,
                        ValueRange{scaled(running.acc, alpha), max,
@@ -672,7 +685,7 @@ RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
   builder.setInsertionPointToStart(step.thenBlock());
   Value max = math.reduce(Reduction::Max, scores, running.max);
   Value subtracted = this->subtracted(max);
-  Value alpha = shrinkage(running.max, subtracted);
+  Value alpha = shrinkageOfRestart(running.max, subtracted);
   Value again = exactExponentials(scores, subtracted);
   Value all = addTo(scaled(running.sum, alpha), again);
   scf::YieldOp::create(builder, loc, ValueRange{again, all, max, alpha});

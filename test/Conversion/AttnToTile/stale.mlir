@@ -44,7 +44,10 @@
 // CHECK:         %[[N:.*]]:4 = scf.if %[[ANY]] -> ({{.*}}) {
 // CHECK:           %[[MAX1:.*]] = tile.reduce max %[[S]], %[[MAX]] dim 1 : !tile.fragment<64x32xf32> -> !tile.fragment<64xf32>
 // CHECK:           %[[FINITE:.*]] = tile.map ins(%[[MAX1]] :
-// CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[FINITE]] :
+// CHECK:           %[[SHRUNK:.*]] = tile.map ins(%[[MAX]], %[[FINITE]] :
+// CHECK:             math.exp2
+// CHECK:           %[[ALPHA:.*]] = tile.map ins(%[[MAX]], %[[SHRUNK]] :
+// CHECK:             arith.select
 // CHECK:           %[[P1:.*]] = tile.map ins(%[[S]] : {{.*}}) rows(%[[FINITE]] :
 // CHECK:           %[[SUMA:.*]] = tile.map ins(%[[SUM]] : {{.*}}) rows(%[[ALPHA]] :
 // CHECK:           %[[PARTS1:.*]] = tile.reduce add %[[P1]], %{{.*}} dim 1{{ }}

@@ -88,12 +88,21 @@ func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
 // Slots that a warp group passes by: those of keys before the last product, those
 // of values after it, since that product's own slot is released first; all in turn
 // where they are not fewer than the slots, or where products do not overlap.
+// The next item's place, end and whether it has steps are carried to it.
 // CHECK-LABEL: func.func @passed_by(
 // CHECK:       tile.role "compute"
-// CHECK:           scf.for %{{.*}} iter_args(%[[USES:[^ ,]*]] = %c0,
-// CHECK:             %[[STEPS:.*]]:4 = scf.if
+// CHECK:           %[[I0:.*]] = arith.muli %{{.*}}, %c128
+// CHECK:           %[[END0:.*]] = arith.minsi
+// CHECK:           %[[ANY0:.*]] = arith.cmpi sgt, %[[END0]], %c0
+// CHECK:           scf.for %{{.*}} iter_args(%[[USES:[^ ,]*]] = %c0, {{.*}}, %[[I:[^ ,]*]] = %[[I0]], %[[END:[^ ,]*]] = %[[END0]], %[[ANY:[^ ,]*]] = %[[ANY0]])
+// CHECK-NOT:         arith.muli
+// CHECK:             %[[STEPS:.*]]:4 = scf.if %[[ANY]]
+// CHECK:               scf.for %{{.*}} = %c64 to %[[END]]
 // CHECK:             arith.divui
 // CHECK:             %[[ALL:.*]] = arith.addi %[[USES]], %
+// CHECK:             %[[NEXTI:.*]] = arith.muli
+// CHECK:             %[[NEXTEND:.*]] = arith.minsi
+// CHECK:             %[[NEXTANY:.*]] = arith.cmpi sgt, %[[NEXTEND]], %c0
 // CHECK:             %[[COUNT:.*]] = arith.subi %[[ALL]], %[[STEPS]]#0
 // CHECK:             %[[FEW:.*]] = arith.cmpi slt, %[[COUNT]], %c2
 // CHECK:             %[[BOTH:.*]] = arith.andi %{{.*}}, %[[FEW]]
@@ -110,7 +119,7 @@ func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
 // CHECK-NEXT:            tile.wait %[[VS]][%[[V]]]
 // CHECK-NEXT:            tile.release %[[VS]][%[[V]]]
 // CHECK-NEXT:          }
-// CHECK:               tile.store
+// CHECK:               tile.store %{{.*}}[%[[I]], %c0]
 // CHECK:             } else {
 // CHECK:               tile.wait_mma
 // CHECK:               scf.for %[[W:.*]] = %[[STEPS]]#0 to %[[ALL]] step %c1 {
@@ -119,7 +128,8 @@ func.func @items(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
 // CHECK-NEXT:            tile.wait %[[VS]][%[[W]]]
 // CHECK-NEXT:            tile.release %[[VS]][%[[W]]]
 // CHECK-NEXT:          }
-// CHECK:               tile.store
+// CHECK:               tile.store %{{.*}}[%[[I]], %c0]
+// CHECK:             scf.yield {{.*}}, %[[NEXTI]], %[[NEXTEND]], %[[NEXTANY]] :
 func.func @passed_by(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
   tile.launch grid(%tiles) persistent linear warps 8 stages 2
       ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)

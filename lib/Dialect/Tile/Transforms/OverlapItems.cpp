@@ -54,7 +54,8 @@ private:
   /// product. Returns the product's result, and the tiles.
   SmallVector<Value> emitStart(OpBuilder &builder, IRMapping &mapping);
   /// Emits an item from the values that the start of it gave, and the start of
-  /// the next one. Returns what that gives.
+  /// the next one. Returns what that gives, and the next one's numbers that the
+  /// loop carries.
   SmallVector<Value> emitItem(OpBuilder &builder, IRMapping &mapping,
                               Value next, Value hasNext);
   /// Emits the last product of the item, what follows, and beside these the
@@ -98,6 +99,12 @@ private:
   /// ops behind the guard that do not need the last product, and those that
   /// come after it.
   SmallVector<Operation *> numbers, waits, others, early, late;
+  /// The numbers that are the same for all items.
+  SmallVector<Operation *> sameNumbers;
+  /// The results of the others that other ops use. An item's are known when the
+  /// item before it ends, and the loop carries them: they are a chain of
+  /// divisions and bounds, for which the first step would wait.
+  SmallVector<Value> carriedNumbers;
   /// Loops behind the guard that go through slots that nothing reads.
   SmallVector<scf::ForOp> skips;
   /// The values of the guard that the tail needs.
@@ -205,6 +212,22 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
     for (Value value : getUsedValues(op))
       if (llvm::is_contained(waits, value.getDefiningOp()))
         return "needs tiles for its numbers";
+  DenseSet<Value> changing;
+  changing.insert_range(items.getBody()->getArguments());
+  for (Operation *op : numbers) {
+    if (llvm::none_of(getUsedValues(op),
+                      [&](Value value) { return changing.contains(value); })) {
+      sameNumbers.push_back(op);
+      continue;
+    }
+    changing.insert_range(op->getResults());
+    for (Value result : op->getResults())
+      if (!llvm::all_of(result.getUsers(), [&](Operation *user) {
+            return llvm::is_contained(
+                numbers, items.getBody()->findAncestorOpInBlock(*user));
+          }))
+        carriedNumbers.push_back(result);
+  }
   return std::nullopt;
 }
 
@@ -508,7 +531,7 @@ SmallVector<Value> ItemLoop::emitItem(OpBuilder &builder, IRMapping &mapping,
       arith::AndIOp::create(builder, loc, bothHaveSteps, hasNext);
   if (Value areFew = areFewSkips(builder, mapping))
     canOverlap = arith::AndIOp::create(builder, loc, canOverlap, areFew);
-  return createIf(
+  SmallVector<Value> given = createIf(
       builder, loc, canOverlap,
       [&](OpBuilder &nested) {
         return emitOverlap(nested, mapping, nextMapping);
@@ -516,6 +539,8 @@ SmallVector<Value> ItemLoop::emitItem(OpBuilder &builder, IRMapping &mapping,
       [&](OpBuilder &nested) {
         return emitSequence(nested, mapping, nextMapping, hasNext);
       });
+  llvm::append_range(given, lookup(carriedNumbers, nextMapping));
+  return given;
 }
 
 void ItemLoop::rewrite() {
@@ -532,6 +557,7 @@ void ItemLoop::rewrite() {
   clone(builder, numbers, start);
   SmallVector<Value> inits(items.getInitArgs());
   llvm::append_range(inits, emitStart(builder, start));
+  llvm::append_range(inits, lookup(carriedNumbers, start));
 
   auto loop = scf::ForOp::create(builder, loc, lower, upper, step, inits);
   builder.setInsertionPointToStart(loop.getBody());
@@ -543,9 +569,12 @@ void ItemLoop::rewrite() {
               loop.getRegionIterArgs().take_front(numArgs));
   auto carried = loop.getRegionIterArgs().drop_front(numArgs);
   mapping.map(firstWait.getResult(), carried.front());
-  for (auto [wait, tile] : llvm::zip_equal(waits, carried.drop_front()))
+  carried = carried.drop_front();
+  for (auto [wait, tile] :
+       llvm::zip_equal(waits, carried.take_front(waits.size())))
     mapping.map(wait->getResult(0), tile);
-  clone(builder, numbers, mapping);
+  mapping.map(carriedNumbers, carried.drop_front(waits.size()));
+  clone(builder, sameNumbers, mapping);
 
   Value after = arith::AddIOp::create(builder, loc, iv, step);
   Value hasNext = isBefore(builder, after, upper);

@@ -210,7 +210,8 @@ def TileOverlapItems : Pass<"tile-overlap-items"> {
     with a loop over such items, the pass moves the first product of the next
     item next to the last one of the item before: both are issued, and while
     results are written, the next item's scores are computed. Waits for the tile
-    that all products of an item read move with the first product.
+    that all products of an item read move with the first product. The loop
+    carries the numbers that the next item's start needs, its place and bounds.
 
     An item may have no steps, and the last one has none after it: under a
     branch for these the same ops run one after another.
