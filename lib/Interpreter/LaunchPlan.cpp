@@ -39,8 +39,6 @@ static tile::FragmentType getFragment(Type type) {
 // Registers
 //===----------------------------------------------------------------------===//
 
-namespace {
-
 /// Returns true if only ops that take elements one by one read the result of a
 /// `tile.map`: each element can be computed where it is read.
 static bool isComputedWhereRead(mlir::Value value) {
@@ -48,6 +46,8 @@ static bool isComputedWhereRead(mlir::Value value) {
          llvm::all_of(value.getUsers(),
                       llvm::IsaPred<tile::MapOp, tile::ReduceOp, tile::AnyOp>);
 }
+
+namespace {
 
 /// A lower bound of the 32-bit registers of one thread that a role's fragments
 /// take, at the point where most are live.
