@@ -661,8 +661,7 @@ Value StepEmitter::getStepSums(Value probabilities) {
 }
 
 /// Starts again under two branches: the accumulator has one of its own, so that
-/// the product which it comes from is waited for behind the softmax. (Under a
-/// mask ptxas puts the wait in front of the softmax all the same.)
+/// the product which it comes from is waited for behind the softmax.
 RunningValues StepEmitter::restartBeside(Value scores, Value probabilities,
                                          RunningValues running, Value &left) {
   FragmentType sumType = sizes.getSums();
