@@ -23,6 +23,11 @@
 // RUN: fovea-run %s --grad --entry=wide --target=sm_80 --simulate --random=8 --dims=70 --check | FileCheck %s
 // RUN: fovea-run %s --grad --entry=wide --target=sm_90a --simulate --seeds=4 --random=8 --dims=70 --check | FileCheck %s
 //
+// A gradient that is rounded twice, to the type of keys and to that of what they are
+// made of.
+// RUN: fovea-run %s --grad --entry=rounded --target=sm_80 --simulate --random=9 --check | FileCheck %s
+// RUN: fovea-run %s --grad --entry=rounded --target=sm_90a --simulate --seeds=4 --random=9 --check | FileCheck %s
+//
 // Without sums between blocks: the same bits in any order of what is asynchronous.
 // RUN: fovea-run %s --grad --deterministic --entry=window --target=sm_80 --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --grad --deterministic --entry=window --target=sm_90a --simulate --seeds=4 --random=1 --check | FileCheck %s
@@ -139,4 +144,15 @@ func.func @slopes(%q: tensor<1x4x?x16xf16>, %k: tensor<1x2x?x16xf16>, %v: tensor
       }
       : tensor<1x4x?x16xf16>, tensor<1x2x?x16xf16>, tensor<1x2x?x16xf16> -> tensor<1x4x?x16xf16>
   return %o : tensor<1x4x?x16xf16>
+}
+
+func.func @rounded(%q: tensor<1x1x20x8xf16>, %k: tensor<1x1x33x8xf16>, %v: tensor<1x1x33x8xf64>) -> tensor<1x1x20x8xf16> {
+  %wide = attn.elementwise %k {
+  ^bb0(%x: f16):
+    %y = arith.extf %x : f16 to f32
+    attn.yield %y : f32
+  } : (tensor<1x1x33x8xf16>) -> tensor<1x1x33x8xf32>
+  %o = attn.attention %q, %wide, %v scale(0.35)
+      : tensor<1x1x20x8xf16>, tensor<1x1x33x8xf32>, tensor<1x1x33x8xf64> -> tensor<1x1x20x8xf16>
+  return %o : tensor<1x1x20x8xf16>
 }

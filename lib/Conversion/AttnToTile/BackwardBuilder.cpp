@@ -137,7 +137,9 @@ LogicalResult BackwardBuilder::findOutputs() {
     Output output = {argument.getArgNumber() - unsigned(forall.getRank()), {}};
     if (isa<tensor::ParallelInsertSliceOp>(each))
       output.view = TileView::getTarget(source);
-    if (auto generic = source.getDefiningOp<linalg::GenericOp>())
+    // A gradient may be rounded more than once: to the type of its operand, and
+    // to that of what the operand was made of.
+    while (auto generic = source.getDefiningOp<linalg::GenericOp>())
       source = generic.getDpsInputs().front();
     std::optional<unsigned> number = getSum(source);
     if (!number)
