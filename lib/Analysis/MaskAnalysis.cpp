@@ -14,6 +14,7 @@
 
 #include "fovea/Support/DebugLog.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -55,6 +56,8 @@ public:
   /// Returns the positions where `condition` (or its opposite) may hold
   /// somewhere in the box.
   Extent solve(Value condition, bool negate);
+  /// True if `missesTable` holds for one of the conditions solved.
+  bool misses = false;
 
   Fold lowerOf(const Extent &set) const { return set.lower.value_or(first); }
   Fold upperOf(const Extent &set) const { return set.upper.value_or(end); }
@@ -71,6 +74,7 @@ private:
   enum class Side { AtMost, AtLeast };
 
   bool isLeftOut(Value condition);
+  bool missesTable(Operation *condition);
 
   Extent compare(arith::CmpIOp op, bool negate);
   Extent compareSigned(CmpIPredicate predicate, Value lhs, Value rhs);
@@ -179,6 +183,20 @@ bool Solver::isLeftOut(Value condition) {
          !dependsOnCaptures(whole.mask, condition, seen);
 }
 
+/// Returns true if the condition bounds the key by a value that is read at the
+/// row, and there are no tables to look it up in.
+bool Solver::missesTable(Operation *condition) {
+  if (!presentOnly || whole.lookup)
+    return false;
+  SetVector<Operation *> slice;
+  (void)getBackwardSlice(condition, &slice);
+  unsigned read = 0;
+  for (Value value : whole.tabled)
+    if (slice.contains(value.getDefiningOp()))
+      read |= whole.coordinatesOf(value);
+  return (read & bitOf(Coordinate::Row)) && !(read & bitOf(Coordinate::Key));
+}
+
 Extent Solver::solve(Value condition, bool negate) {
   if (!whole.dependsOn(condition, along)) {
     if (isLeftOut(condition))
@@ -206,8 +224,10 @@ Extent Solver::solve(Value condition, bool negate) {
       select && select.getCondition().getType().isInteger(1))
     return unite(intersect(operand(0, false), operand(1, negate)),
                  intersect(operand(0, true), operand(2, negate)));
-  if (auto cmp = dyn_cast<arith::CmpIOp>(op); cmp && !isLeftOut(condition))
+  if (auto cmp = dyn_cast<arith::CmpIOp>(op); cmp && !isLeftOut(condition)) {
+    misses |= missesTable(op);
     return compare(cmp, negate);
+  }
   return everything();
 }
 
@@ -533,5 +553,5 @@ PresentKeys MaskEvaluator::presentKeys() {
   impl->along = Coordinate::Key;
   Solver solver(*impl, /*presentOnly=*/true);
   Extent set = solver.solve(impl->yieldedValue(), /*negate=*/false);
-  return {set.lower, set.upper};
+  return {set.lower, set.upper, solver.misses};
 }

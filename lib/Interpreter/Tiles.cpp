@@ -497,9 +497,9 @@ static Status map(Fiber &fiber, const Instruction &op) {
   return done ? fiber.setObject(op, result) : Status::Failed;
 }
 
-/// Returns whether a test holds for one of the fragment's elements. Each warp
-/// may answer differently, and both branches compute the same result: here all
-/// warps have the same answer.
+/// Returns whether an element of the fragment is true. Each warp may answer
+/// differently, and both branches compute the same result: here all warps have
+/// the same answer.
 static Status any(Fiber &fiber, const Instruction &op) {
   auto input = readFragment(fiber, op, 0);
   if (!input)

@@ -50,6 +50,13 @@
 // REDEFINE: %{target} = sm_80
 // RUN: %{forward}
 //
+// Positions that are read at the query, which tables bound.
+// REDEFINE: %{entry} = read_%{mask}
+// REDEFINE: %{mask} = positions
+// RUN: %{forward}
+// REDEFINE: %{target} = sm_90a
+// RUN: %{forward}
+//
 // CHECK: check: result 0: max error
 // CHECK-NOT: FAILED
 
@@ -140,4 +147,21 @@ func.func @split_starts(%q: tensor<3x4x40x64xf16>, %k: tensor<3x2x150x64xf16>, %
       } {schedule = #attn.schedule<tile = 64x32, order = linear, warps = 4, stages = 2, split = 3>}
       : tensor<3x4x40x64xf16>, tensor<3x2x150x64xf16>, tensor<3x2x150x64xf16> -> tensor<3x4x40x64xf16>
   return %o : tensor<3x4x40x64xf16>
+}
+
+func.func @read_positions(%q: tensor<3x4x?x64xf16>, %k: tensor<3x2x?x64xf16>, %v: tensor<3x2x?x64xf16>, %n: tensor<3xi32>) -> tensor<3x4x?x64xf16> {
+  %o = attn.attention %q, %k, %v scale(0.125)
+      mask {
+      ^bb0(%b: index, %h: index, %i: index, %j: index):
+        %c40 = arith.constant 40 : index
+        %first = arith.divui %i, %c40 : index
+        %at = arith.addi %b, %first : index
+        %x = tensor.extract %n[%at] : tensor<3xi32>
+        %position = arith.index_cast %x : i32 to index
+        %last = arith.addi %i, %position : index
+        %m = arith.cmpi sge, %last, %j : index
+        attn.yield %m : i1
+      }
+      : tensor<3x4x?x64xf16>, tensor<3x2x?x64xf16>, tensor<3x2x?x64xf16> -> tensor<3x4x?x64xf16>
+  return %o : tensor<3x4x?x64xf16>
 }

@@ -422,4 +422,53 @@ TEST_F(MaskAnalysisTest, PresentKeys) {
   EXPECT_EQ(machine.get(*keys.end), 40);
 }
 
+TEST_F(MaskAnalysisTest, PresentKeysByTables) {
+  IndexMath math(&context);
+  auto span = [&](int64_t first, int64_t last) {
+    return Span{math.constant(first), math.constant(last)};
+  };
+  MaskBox box{span(0, 0), span(0, 0), span(0, 9), span(0, 99)};
+  // What is read at the row bounds the key; so does a constant.
+  Region &positions = parse(", %t: tensor<2x10xindex>", R"(
+    %c80 = arith.constant 80 : index
+    %last = tensor.extract %t[%b, %i] : tensor<2x10xindex>
+    %before = arith.cmpi slt, %j, %c80 : index
+    %seen = arith.cmpi sle, %j, %last : index
+    %keep = arith.andi %before, %seen : i1
+    attn.yield %keep : i1
+)");
+  PresentKeys keys = MaskEvaluator(positions, box).presentKeys();
+  ASSERT_TRUE(keys.end);
+  EXPECT_EQ(IndexMath::constantOf(*keys.end), 80);
+  EXPECT_TRUE(keys.missesTables);
+
+  MaskEvaluator evaluator(positions, box);
+  evaluator.setLookup([&](Value, IndexMath &) { return span(3, 30); });
+  keys = evaluator.presentKeys();
+  ASSERT_TRUE(keys.end);
+  EXPECT_EQ(IndexMath::constantOf(*keys.end), 31);
+  EXPECT_FALSE(keys.missesTables);
+
+  // What is read at the key, too, or is no bound of it.
+  for (StringRef body : {R"(
+    %of_row = tensor.extract %t[%b, %i] : tensor<2x10xindex>
+    %of_key = tensor.extract %t[%b, %j] : tensor<2x10xindex>
+    %keep = arith.cmpi eq, %of_row, %of_key : index
+    attn.yield %keep : i1
+)",
+                         R"(
+    %c5 = arith.constant 5 : index
+    %of_row = tensor.extract %t[%b, %i] : tensor<2x10xindex>
+    %is_kept = arith.cmpi slt, %of_row, %c5 : index
+    %causal = arith.cmpi sge, %i, %j : index
+    %keep = arith.andi %is_kept, %causal : i1
+    attn.yield %keep : i1
+)"})
+    EXPECT_FALSE(
+        MaskEvaluator(parse(", %t: tensor<2x10xindex>", body), box)
+            .presentKeys()
+            .missesTables)
+        << body.str();
+}
+
 } // namespace

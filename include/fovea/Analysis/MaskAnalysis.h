@@ -111,6 +111,9 @@ struct MaskBounds {
 /// `attn.attention`).
 struct PresentKeys {
   std::optional<mlir::OpFoldResult> first, end;
+  /// More keys are absent: values that are read at the row bound them, too, and
+  /// were not looked up.
+  bool missesTables = false;
 };
 
 /// Returns the coordinates of the mask region that `value` depends on, as bits.

@@ -172,6 +172,15 @@ void AttentionBuilder::findPresentKeys(OnlineAttentionOp pass) {
                  getSpan(at[2], *query),
                  getSpan(at[3], *key)};
   PresentKeys keys = MaskEvaluator(mask, box, rewriter, loc).presentKeys();
+  if (keys.missesTables) {
+    // The tile's own keys end where tables say.
+    if (place != pass)
+      emitted.emplace_back(pass, pass->getPrevNode());
+    rewriter.setInsertionPoint(pass);
+    index = IndexMath(rewriter, loc);
+    OpFoldResult count = getRows(rewriter, loc, *key, /*ofWhole=*/false);
+    keys = {std::nullopt, index.add(at[3], count)};
+  }
   if (isWhole)
     keys = dropWholeEnd(index, keys, getSize(*key));
   present[pass] = keys;

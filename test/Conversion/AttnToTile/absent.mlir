@@ -56,6 +56,34 @@ func.func @positions(%q: tensor<2x4x?x64xf16>, %k: tensor<2x4x?x64xf16>, %n: ten
 
 // -----
 
+// Positions of each query: a tile's keys end where the table says that its last
+// one does.
+// CHECK-LABEL: func @positions_of_queries
+// CHECK-SAME:    %{{.*}}: tensor<2x4x?x64xf16>, %[[K:[^:]*]]: tensor<2x4x?x64xf16>
+// CHECK:       %[[KEYS:.*]] = tensor.dim %[[K]], %c2
+// CHECK:       tile.launch
+// CHECK:         scf.for %[[J:[^ ]*]] =
+// CHECK:           %[[COUNT:.*]] = affine.min
+// CHECK-DAG:       %[[LAST:.*]] = arith.addi %[[J]], %[[COUNT]]
+// CHECK-DAG:       %[[ISCUT:.*]] = arith.cmpi slt, %[[LAST]], %[[KEYS]]
+// CHECK-DAG:       %[[END:.*]] = arith.select %[[ISCUT]], %[[LAST]], %{{.*}}
+// CHECK-DAG:       %[[LEFT:.*]] = arith.subi %[[END]], %[[J]]
+// CHECK:           tile.load %{{.*}} dims [2, 3] : memref
+// CHECK:           tile.load %{{.*}} dims [2, 3] rows(%c0, %[[LEFT]]) :
+func.func @positions_of_queries(%q: tensor<2x4x?x64xf16>, %k: tensor<2x4x?x64xf16>, %n: tensor<2x?xindex>) -> tensor<2x4x?x64xf16> {
+  %o = attn.attention %q, %k, %k scale(0.25)
+    mask {
+    ^bb0(%b: index, %h: index, %i: index, %j: index):
+      %last = tensor.extract %n[%b, %i] : tensor<2x?xindex>
+      %keep = arith.cmpi sge, %last, %j : index
+      attn.yield %keep : i1
+    } {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+    : tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x4x?x64xf16>
+  return %o : tensor<2x4x?x64xf16>
+}
+
+// -----
+
 // Padding to the left: the first tile begins at the first key.
 // CHECK-LABEL: func @starts
 // CHECK:       tile.launch
