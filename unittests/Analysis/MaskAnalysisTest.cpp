@@ -464,10 +464,9 @@ TEST_F(MaskAnalysisTest, PresentKeysByTables) {
     %keep = arith.andi %is_kept, %causal : i1
     attn.yield %keep : i1
 )"})
-    EXPECT_FALSE(
-        MaskEvaluator(parse(", %t: tensor<2x10xindex>", body), box)
-            .presentKeys()
-            .missesTables)
+    EXPECT_FALSE(MaskEvaluator(parse(", %t: tensor<2x10xindex>", body), box)
+                     .presentKeys()
+                     .missesTables)
         << body.str();
 }
 
