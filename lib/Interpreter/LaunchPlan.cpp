@@ -227,16 +227,27 @@ interpreter::planLaunch(tile::LaunchOp launch,
     plan.groups[getRoleOp(op)] = getWarps(getRoleOp(op)) / tile::kGroupWarps;
   });
   WalkResult walk = launch.getBody().walk([&](tile::WaitOp op) {
-    Operation *ring = op.getRing().getDefiningOp<tile::RingOp>();
+    auto ring = op.getRing().getDefiningOp<tile::RingOp>();
     if (!ring) {
       op.emitOpError("is on a ring that no tile.ring of the launch gives");
       return WalkResult::interrupt();
     }
-    auto &waiters = plan.waiters[ring];
+    LaunchPlan::Waiters &waiters = plan.waiters[ring];
+    waiters.resize(ring.getNumGroups());
     Operation *role = getRoleOp(op);
-    if (!llvm::is_contained(waiters, Runner(role, 0)))
-      for (int64_t group = 0; group < plan.getNumGroups(role); ++group)
-        waiters.emplace_back(role, group);
+    int64_t numGroups = plan.getNumGroups(role);
+    if (waiters.size() > 1 && numGroups > 1 &&
+        numGroups != static_cast<int64_t>(waiters.size())) {
+      op.emitOpError("is on a ring of slots of ")
+          << waiters.size() << " groups, in a role of " << numGroups;
+      return WalkResult::interrupt();
+    }
+    if (!llvm::is_contained(waiters.front(), Runner(role, 0)))
+      for (int64_t group = 0; group < numGroups; ++group)
+        for (auto [owner, runners] : llvm::enumerate(waiters))
+          if (waiters.size() == 1 || numGroups == 1 ||
+              group == static_cast<int64_t>(owner))
+            runners.emplace_back(role, group);
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())

@@ -45,7 +45,7 @@ Status interpreter::compute(Fiber &fiber, Product &product) {
     left = fragment->elements;
   } else {
     if (readTile(fiber, product.op, static_cast<const SharedTile &>(*product.a),
-                 a) != Status::Next)
+                 a, product.result->shape[0]) != Status::Next)
       return Status::Failed;
     left = a;
   }

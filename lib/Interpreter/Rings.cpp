@@ -28,6 +28,8 @@ Status makeRing(Fiber &fiber, const Instruction &op) {
   const LaunchPlan &plan = fiber.block->getPlan();
   ring->op = ringOp;
   ring->offset = plan.memory.offsets.lookup(op.op);
+  ring->numGroups = ringOp.getNumGroups();
+  ring->waiters.resize(ring->numGroups);
   auto waiters = plan.waiters.find(op.op);
   if (waiters != plan.waiters.end())
     ring->waiters = waiters->second;
@@ -62,6 +64,12 @@ static std::shared_ptr<SharedTile> makeTile(const std::shared_ptr<Ring> &ring,
   return tile;
 }
 
+/// Returns true if the use is one that the role's group may have.
+static bool isOwnUse(const Fiber &fiber, const Ring &ring, int64_t use) {
+  return fiber.role->numGroups == 1 || ring.numGroups == 1 ||
+         ring.getGroup(use) == fiber.role->group;
+}
+
 static Status block(Fiber &fiber, std::string obstacle) {
   fiber.role->obstacle = std::move(obstacle);
   return Status::Blocked;
@@ -77,7 +85,8 @@ static bool isFree(Ring &ring, int64_t use) {
   auto hasReleased = [&](const Runner &waiter) {
     return slot.hasReleased(waiter, previous);
   };
-  return !ring.waiters.empty() && llvm::all_of(ring.waiters, hasReleased) &&
+  ArrayRef<Runner> waiters = ring.getWaiters(use);
+  return !waiters.empty() && llvm::all_of(waiters, hasReleased) &&
          llvm::all_of(ring.sharers,
                       [&](Ring *sharer) { return isFree(*sharer, use); });
 }
@@ -89,10 +98,11 @@ static Status checkShared(Fiber &fiber, const Instruction &op, const Ring &ring,
   const std::shared_ptr<Ring> &base = ring.base;
   if (!base)
     return Status::Next;
-  bool isOnlyReader = llvm::all_of(base->waiters, [&](const Runner &waiter) {
-    return waiter.first == fiber.role->op;
-  });
-  if (!isOnlyReader || use >= fiber.role->rings[base.get()].nextWait) {
+  bool isOnlyReader =
+      llvm::all_of(base->getWaiters(use), [&](const Runner &waiter) {
+        return waiter.first == fiber.role->op;
+      });
+  if (!isOnlyReader || use >= fiber.role->getUses(*base, use).nextWait) {
     emitRingError(fiber, op.op, ring)
         << "acquires use " << use << " of a ring that shares slots, "
         << (isOnlyReader ? "before the role has waited for that use of the "
@@ -143,8 +153,8 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
         << "reused here";
     return Status::Failed;
   }
-  RingUses &uses = fiber.role->rings[ring.get()];
-  if (use != uses.nextAcquire) {
+  RingUses &uses = fiber.role->getUses(*ring, use);
+  if (use != uses.nextAcquire || !isOwnUse(fiber, *ring, use)) {
     emitRingError(fiber, op.op, *ring)
         << "acquires use " << use << " of the ring, expected "
         << uses.nextAcquire << ": uses count from 0";
@@ -158,7 +168,7 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
         fiber, llvm::formatv("for use {0} of its ring to be released, so that "
                              "use {1} may begin",
                              use - int64_t(ring->slots.size()), use));
-  ++uses.nextAcquire;
+  uses.nextAcquire += ring->numGroups;
   // Another warp group may have acquired the slot before.
   if (slot.use != use) {
     slot.state = Slot::Acquired;
@@ -168,7 +178,7 @@ static Status acquire(Fiber &fiber, const Instruction &op) {
   }
   std::shared_ptr<SharedTile> tile = makeTile(ring, use, /*isWaited=*/false);
   // Groups that run apart write all rows, each when it is its turn.
-  if (fiber.role->numGroups == 1)
+  if (fiber.role->numGroups == 1 || ring->numGroups > 1)
     clearTile(*fiber.block, tile->type, tile->offset);
   return fiber.setObject(op, tile);
 }
@@ -253,11 +263,13 @@ static Status write(Fiber &fiber, const Instruction &op) {
   if (!slot)
     return Status::Failed;
   auto &tile = fiber.get<SharedTile>(op, 1);
+  if (checkOwnRows(fiber, op.op, tile, fragment->shape[0]) != Status::Next)
+    return Status::Failed;
   auto column =
       static_cast<int64_t>(cast<tile::WriteOp>(op.op).getColumn().value_or(0));
   int64_t rows = tile.type.getShape()[0], columns = tile.type.getShape()[1];
   const Role &role = *fiber.role;
-  RowRange own = role.getOwnRows(rows);
+  RowRange own = role.getOwnRows(fragment->shape[0]);
   std::vector<Scalar> elements(rows * columns);
   for (int64_t row = own.first; row < own.end; ++row)
     for (int64_t at = 0; at < columns; ++at)
@@ -273,7 +285,8 @@ static Status write(Fiber &fiber, const Instruction &op) {
   writeTile(*fiber.block, tile.type, tile.offset, elements,
             {own.first + tile.firstRow, own.end + tile.firstRow});
   slot->written |= group;
-  if (slot->written != llvm::maskTrailingOnes<uint64_t>(role.numGroups))
+  if (fiber.share<Ring>(op, 2)->numGroups == 1 &&
+      slot->written != llvm::maskTrailingOnes<uint64_t>(role.numGroups))
     return Status::Next;
   slot->state = Slot::Full;
   slot->op = op.op;
@@ -299,8 +312,8 @@ static Status widenInto(Fiber &fiber, const Instruction &op) {
 static Status wait(Fiber &fiber, const Instruction &op) {
   auto ring = fiber.share<Ring>(op, 0);
   int64_t use = fiber.getInt(op, 1);
-  RingUses &uses = fiber.role->rings[ring.get()];
-  if (use != uses.nextWait) {
+  RingUses &uses = fiber.role->getUses(*ring, use);
+  if (use != uses.nextWait || !isOwnUse(fiber, *ring, use)) {
     emitRingError(fiber, op.op, *ring)
         << "waits for use " << use << " of the ring, expected " << uses.nextWait
         << ": uses count from 0";
@@ -310,7 +323,7 @@ static Status wait(Fiber &fiber, const Instruction &op) {
   if (slot.use != use || slot.state != Slot::Full)
     return block(fiber,
                  llvm::formatv("for use {0} of its ring to be full", use));
-  ++uses.nextWait;
+  uses.nextWait += ring->numGroups;
   uses.held[use] = op.op;
   return fiber.setObject(op, makeTile(ring, use, /*isWaited=*/true));
 }
@@ -318,7 +331,7 @@ static Status wait(Fiber &fiber, const Instruction &op) {
 static Status release(Fiber &fiber, const Instruction &op) {
   auto ring = fiber.share<Ring>(op, 0);
   int64_t use = fiber.getInt(op, 1);
-  RingUses &uses = fiber.role->rings[ring.get()];
+  RingUses &uses = fiber.role->getUses(*ring, use);
   auto held = uses.held.find(use);
   if (held == uses.held.end()) {
     emitRingError(fiber, op.op, *ring)

@@ -20,6 +20,12 @@ int64_t Ring::getOffset(int64_t use) const {
                       getSlotBytes(tile::RingOp(op).getRing().getType());
 }
 
+RingUses &Role::getUses(Ring &ring, int64_t use) {
+  int64_t group = ring.getGroup(use);
+  return rings.try_emplace({&ring, group}, RingUses{group, group, {}})
+      .first->second;
+}
+
 ThreadBlock::ThreadBlock(Machine &machine, tile::LaunchOp launch,
                          const LaunchPlan &plan, ArrayRef<int64_t> grid,
                          ArrayRef<int64_t> index)
@@ -243,7 +249,7 @@ Status ThreadBlock::finishRole(Role &role) {
         << "is never waited for";
     return Status::Failed;
   }
-  for (const auto &[ring, uses] : role.rings)
+  for (const auto &[ofRing, uses] : role.rings)
     if (!uses.held.empty()) {
       auto [use, op] = *uses.held.begin();
       role.fiber->emitError(op)
@@ -263,7 +269,7 @@ Status ThreadBlock::finish() {
             << " of the ring, which nothing is copied to";
         return Status::Failed;
       }
-      for (const Runner &waiter : ring->waiters) {
+      for (const Runner &waiter : ring->getWaiters(slot.use)) {
         if (slot.hasReleased(waiter, slot.use))
           continue;
         ring->producer->fiber->emitError(slot.op)

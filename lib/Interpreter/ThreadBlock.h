@@ -27,8 +27,9 @@ using Runner = std::pair<mlir::Operation *, int64_t>;
 /// The facts about a launch that are known before it runs.
 struct LaunchPlan {
   tile::SharedMemoryPlan memory;
-  /// The runners that wait on a ring.
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Runner, 2>> waiters;
+  /// The runners that wait on a ring, for each group that has slots of its own.
+  using Waiters = llvm::SmallVector<llvm::SmallVector<Runner, 2>, 1>;
+  llvm::DenseMap<mlir::Operation *, Waiters> waiters;
   /// The numbers of warp groups of roles whose groups run apart.
   llvm::DenseMap<mlir::Operation *, int64_t> groups;
   int64_t getNumGroups(mlir::Operation *role) const {
@@ -69,7 +70,9 @@ struct Slot {
 struct Ring : Object {
   tile::RingOp op;
   int64_t offset;
-  llvm::ArrayRef<Runner> waiters;
+  /// The warp groups that have slots of their own, or 1.
+  int64_t numGroups = 1;
+  LaunchPlan::Waiters waiters{1};
   /// The role that fills the slot, or the first of its groups.
   Role *producer = nullptr;
   /// The op that took the ring's memory, after which there is no use.
@@ -81,6 +84,14 @@ struct Ring : Object {
   llvm::SmallVector<Slot, 4> slots;
 
   Slot &getSlot(int64_t use) { return slots[use % slots.size()]; }
+  /// Returns the group whose slots those of a use are, or 0.
+  int64_t getGroup(int64_t use) const {
+    return std::max<int64_t>(use, 0) % numGroups;
+  }
+  /// Returns the runners that wait for a use.
+  llvm::ArrayRef<Runner> getWaiters(int64_t use) const {
+    return waiters[getGroup(use)];
+  }
   /// Returns the offset of the slot of a use.
   int64_t getOffset(int64_t use) const;
 };
@@ -138,7 +149,7 @@ struct Store {
 
 /// The progress of a role with a ring.
 struct RingUses {
-  int64_t nextAcquire = 0, nextWait = 0;
+  int64_t nextAcquire, nextWait;
   /// Uses that were waited for and not released, and the ops that waited.
   std::map<int64_t, mlir::Operation *> held;
 };
@@ -165,9 +176,12 @@ struct Role {
   std::deque<Product> products;
   std::deque<Store> stores;
   int64_t numIssued = 0;
-  std::map<Ring *, RingUses> rings;
+  /// By ring, and by the group whose slots they are.
+  std::map<std::pair<Ring *, int64_t>, RingUses> rings;
 
   Runner getRunner() const { return {op, group}; }
+  /// Returns the role's progress with the slots of a use of a ring.
+  RingUses &getUses(Ring &ring, int64_t use);
   /// Returns the rows, of `count`, that the group owns.
   RowRange getOwnRows(int64_t count) const {
     return {group * count / numGroups, (group + 1) * count / numGroups};
@@ -290,9 +304,16 @@ std::shared_ptr<Fragment> readFragment(Fiber &fiber, const Instruction &op,
 /// Checks that a tile may be read.
 Status checkTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile);
 
-/// Checks that a tile may be read, and reads it, row-major.
+/// Checks that a tile may be read, and reads it, row-major: its rows, or so
+/// many of a view of it, of which the role's group reads its own.
 Status readTile(Fiber &fiber, mlir::Operation *op, const SharedTile &tile,
-                std::vector<Scalar> &elements);
+                std::vector<Scalar> &elements,
+                std::optional<int64_t> rowsOfView = std::nullopt);
+
+/// Checks that the rows that the role's group owns, of `count` rows of a view,
+/// are rows of the tile.
+Status checkOwnRows(Fiber &fiber, mlir::Operation *op, const SharedTile &tile,
+                    int64_t count);
 
 /// Returns the rows that a load's operands from `index` on bound; without
 /// `bounds` all rows.

@@ -172,7 +172,7 @@ Status interpreter::checkTile(Fiber &fiber, Operation *op,
     const char *fault = nullptr;
     if (!tile.isWaited)
       fault = "before it was waited for";
-    else if (!fiber.role->rings[tile.ring.get()].held.contains(tile.use))
+    else if (!fiber.role->getUses(*tile.ring, tile.use).held.contains(tile.use))
       fault = "after its release";
     if (fault) {
       fiber.emitError(op)
@@ -191,18 +191,36 @@ Status interpreter::checkTile(Fiber &fiber, Operation *op,
   return Status::Next;
 }
 
+Status interpreter::checkOwnRows(Fiber &fiber, Operation *op,
+                                 const SharedTile &tile, int64_t count) {
+  RowRange own = fiber.role->getOwnRows(count);
+  int64_t rows = tile.type.getShape().front();
+  if (own.first + tile.firstRow >= 0 && own.end + tile.firstRow <= rows)
+    return Status::Next;
+  fiber.emitError(op) << "has rows " << own.first << " to " << own.end - 1
+                      << " of " << count << ", which are rows "
+                      << own.first + tile.firstRow << " to "
+                      << own.end + tile.firstRow - 1 << " of a tile of "
+                      << rows;
+  return Status::Failed;
+}
+
 Status interpreter::readTile(Fiber &fiber, Operation *op,
                              const SharedTile &tile,
-                             std::vector<Scalar> &elements) {
-  if (checkTile(fiber, op, tile) != Status::Next)
+                             std::vector<Scalar> &elements,
+                             std::optional<int64_t> rowsOfView) {
+  if (checkTile(fiber, op, tile) != Status::Next ||
+      (rowsOfView &&
+       checkOwnRows(fiber, op, tile, *rowsOfView) != Status::Next))
     return Status::Failed;
   Format format = Format::get(tile.type);
   int64_t rows = tile.type.getShape()[0], columns = tile.type.getShape()[1];
+  int64_t count = rowsOfView.value_or(rows);
   const char *base = fiber.block->getMemory().data() + tile.offset;
   elements.clear();
-  elements.reserve(rows * columns);
+  elements.reserve(count * columns);
   // Of a view, a group reads rows of the tile only.
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = 0; row < count; ++row) {
     int64_t inTile = row + tile.firstRow;
     bool isInTile = inTile >= 0 && inTile < rows;
     for (int64_t column = 0; column < columns; ++column)
@@ -280,9 +298,10 @@ makeTile(Fiber &fiber, Operation *op, tile::SharedType type, int64_t offset) {
 /// Checks that no use of a ring is left, and records that there will be none.
 static Status takeMemory(Fiber &fiber, Operation *op, Ring &ring) {
   for (const Slot &slot : ring.slots) {
-    bool isOver = llvm::all_of(ring.waiters, [&](const Runner &waiter) {
-      return slot.hasReleased(waiter, slot.use);
-    });
+    bool isOver =
+        llvm::all_of(ring.getWaiters(slot.use), [&](const Runner &waiter) {
+          return slot.hasReleased(waiter, slot.use);
+        });
     if (isOver)
       continue;
     fiber.emitError(op)
@@ -381,7 +400,10 @@ static Status shiftRows(Fiber &fiber, const Instruction &op) {
   auto view = std::make_shared<SharedTile>(fiber.get<SharedTile>(op, 0));
   view->firstRow += fiber.getInt(op, 1);
   int64_t by = view->firstRow, count = view->type.getShape().front();
-  RowRange own = fiber.role->getOwnRows(count);
+  const Role &role = *fiber.role;
+  // The rows of a group that has a tile of its own, or of one for all.
+  RowRange own = role.getOwnRows(
+      view->ring && view->ring->numGroups > 1 ? count * role.numGroups : count);
   if (by % tile::kGroupRows || own.first + by < 0 || own.end + by > count) {
     fiber.emitError(op.op) << "shifts rows " << own.first << " to "
                            << own.end - 1 << " of " << count << " by " << by

@@ -65,9 +65,11 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     manager.addPass(tile::createTileSpecializeWarps());
     manager.addPass(tile::createTileSkipRows());
     manager.addPass(tile::createTileSwapGroups());
+    manager.addPass(tile::createTileOwnSlots());
     manager.addPass(tile::createTileSchedule());
     manager.addPass(tile::createTileExpandPipeline());
     manager.addPass(tile::createTileOverlapItems());
+    manager.addPass(tile::createTileReleaseEarly());
     manager.addPass(tile::createTileCarryValues());
   } else {
     manager.addPass(tile::createTileSkipRows());

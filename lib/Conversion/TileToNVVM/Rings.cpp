@@ -134,8 +134,14 @@ static int64_t getNumWarps(Operation *op) {
   return isOneThread(op) ? 1 : getNumThreads(op) / kWarpSize;
 }
 
-/// Returns the same for a copy by TMA. A kernel without roles reads what it
-/// loads, so that its warps wait for each other anyway.
+/// Returns the number of those of them that have a use of the ring.
+static int64_t getNumUsers(RingOp ring, Operation *op) {
+  int64_t warps = getNumWarps(op);
+  return isOneThread(op) ? warps : warps / ring.getNumGroups();
+}
+
+/// Returns the same as `getNumWarps` for a copy by TMA. A kernel without roles
+/// reads what it loads, so that its warps wait for each other anyway.
 static int64_t getNumLoadingWarps(Operation *op) {
   return op->getParentOfType<RoleOp>() ? getNumWarps(op) : 1;
 }
@@ -173,7 +179,7 @@ RingReaders::RingReaders(Operation *root) {
         reader.sharers.push_back(sharer);
       auto role = user->getParentOfType<RoleOp>();
       if (isa<ReleaseOp>(user) && programs.insert(role).second)
-        reader.arrivals += getNumWarps(user);
+        reader.arrivals += getNumUsers(op, user);
       if (auto load = dyn_cast<LoadAsyncOp>(user)) {
         reader.isCopiedByThreads = isa<MemRefType>(load.getSource().getType());
         reader.copiers = reader.isCopiedByThreads ? getNumThreads(user)
@@ -181,7 +187,7 @@ RingReaders::RingReaders(Operation *root) {
       }
       auto widen = dyn_cast<WidenIntoOp>(user);
       if (isa<WriteOp>(user) || (widen && widen.getRing() == op.getRing()))
-        reader.copiers = getNumThreads(user) / kWarpSize;
+        reader.copiers = getNumUsers(op, user);
       auto wait = dyn_cast<WaitOp>(user);
       if (!wait)
         continue;

@@ -466,3 +466,67 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+#acc = #tile.layout<128x64, registers = [2:1d1, 2:8d0, 8:8d1], threads = [4:2d1, 8:1d0, 8:16d0]>
+!t = !tile.shared<64x64xbf16, swizzle = 128>
+!ring = !tile.ring<2 x !t>
+!map = !tile.tensor_map<2 x !t>
+
+gpu.module @kernels {
+  // Slots of groups: the 4 warps of one read a slot, or fill it.
+  // CHECK-LABEL: gpu.func @groups(
+  // CHECK-COUNT-2: mbarrier.init{{.*}}, %c1_i32 :
+  // CHECK-COUNT-2: mbarrier.init{{.*}}, %c4_i32 :
+  // CHECK-COUNT-2: mbarrier.init{{.*}}, %c4_i32 :
+  // CHECK-COUNT-2: mbarrier.init{{.*}}, %c1_i32 :
+  // CHECK-NOT:     mbarrier.init
+  // Slot and parity are those of the group's use, and the tile's rows those before
+  // its own by 64 for each group before it.
+  // CHECK:         %[[GROUP:.*]] = arith.divui
+  // CHECK:         %[[SLOT:.*]] = arith.remui %{{.*}}, %c2_i32
+  // CHECK:         mbarrier.try_wait
+  // CHECK:         wgmma.mma_async
+  gpu.func @groups(%q: !map, %o: !map) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c-64 = arith.constant -64 : index
+    %qs = tile.ring groups 2 {tile.shared_offset = 0 : i64, tile.barrier_offset = 32768 : i64} : !ring
+    %os = tile.ring groups 2 {tile.shared_offset = 16384 : i64, tile.barrier_offset = 32800 : i64} : !ring
+    tile.roles {
+      tile.role "load" warps 2 single {
+        scf.for %n = %c0 to %c2 step %c1 {
+          %s = tile.acquire %qs[%n] : !ring
+          tile.load_async %q[%c0, %c0] dims [0, 1] into %s signals %qs[%n] : !map, !ring
+        }
+      }
+      tile.role "store" warps 2 single {
+        scf.for %n = %c0 to %c2 step %c1 {
+          %s = tile.wait %os[%n] : !ring
+          tile.store_async %s, %o[%c0, %c0] dims [0, 1] : !t, !map
+          tile.wait_stores
+          tile.release %os[%n] : !ring
+        }
+      }
+      tile.role "compute" warps 8 {
+        %g = tile.group
+        %by = arith.muli %g, %c-64 : index
+        %s = tile.wait %qs[%g] : !ring
+        %v = tile.shift_rows %s by %by : !t
+        %x = tile.mma wgmma %v, %s : !t, !t -> !tile.fragment<128x64xf32, #acc>
+        tile.release %qs[%g] : !ring
+        %y = tile.map ins(%x : !tile.fragment<128x64xf32, #acc>) {
+        ^bb0(%e: f32, %i: index, %j: index):
+          %h = arith.truncf %e : f32 to bf16
+          tile.yield %h : bf16
+        } -> !tile.fragment<128x64xbf16, #acc>
+        %d = tile.acquire %os[%g] : !ring
+        %w = tile.shift_rows %d by %by : !t
+        tile.write %y into %w signals %os[%g] : !tile.fragment<128x64xbf16, #acc>, !ring
+      }
+    }
+    gpu.return
+  }
+}

@@ -751,6 +751,60 @@ func.func @ring_in_role() {
 
 // -----
 
+func.func @ring_groups() {
+  // expected-error@+1 {{expected slots of its own for 2 groups, got '!tile.ring<3 x !tile.shared<64x64xbf16>>'}}
+  %q = tile.ring groups 2 : !tile.ring<3 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+func.func @ring_groups_share() {
+  %q = tile.ring : !tile.ring<2 x !tile.shared<64x64xbf16>>
+  // expected-error@+1 {{expected slots of its own for 2 groups, got '!tile.ring<2 x !tile.shared<64x64xbf16>>' that shares others}}
+  %o = tile.ring shares %q groups 2 : !tile.ring<2 x !tile.shared<64x64xbf16>>, !tile.ring<2 x !tile.shared<64x64xbf16>>
+  return
+}
+
+// -----
+
+// A tile of 64 rows is that of a group where there are as many groups.
+func.func @mma_rows_of_group(%a: !tile.shared<64x64xbf16>) {
+  tile.roles {
+    tile.role "compute" warps 12 {
+      // expected-error@+1 {{expected a result of 64x64 elements, got '!tile.fragment<128x64xf32>'}}
+      %s = tile.mma wgmma %a, %a : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !tile.fragment<128x64xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @mma_rows_of_group_kind(%a: !tile.shared<64x64xbf16>) {
+  tile.roles {
+    tile.role "compute" warps 8 {
+      // expected-error@+1 {{expected a result of 64x64 elements, got '!tile.fragment<128x64xf32>'}}
+      %s = tile.mma mma_sync %a, %a : !tile.shared<64x64xbf16>, !tile.shared<64x64xbf16> -> !tile.fragment<128x64xf32>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @write_rows_of_group(%x: !tile.fragment<192x64xbf16>, %s: !tile.shared<64x64xbf16>, %r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %i: index) {
+  tile.roles {
+    tile.role "compute" warps 8 {
+      // expected-error@+1 {{expected a tile of the fragment's shape and elements, '!tile.fragment<192x64xbf16>', got '!tile.shared<64x64xbf16>'}}
+      tile.write %x into %s signals %r[%i] : !tile.fragment<192x64xbf16>, !tile.ring<2 x !tile.shared<64x64xbf16>>
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @acquire_result(%r: !tile.ring<2 x !tile.shared<64x64xbf16>>, %i: index) {
   // expected-error@+1 {{the result is the ring's tile}}
   %s = "tile.acquire"(%r, %i) : (!tile.ring<2 x !tile.shared<64x64xbf16>>, index) -> !tile.shared<64x32xbf16>

@@ -186,6 +186,36 @@ func.func @sends_in_place(%p: memref<?x?xf32>, %n: index) {
   return
 }
 
+// Slots of warp groups, whose tiles have 64 rows of 128.
+// CHECK-LABEL: func @slots_of_groups
+func.func @slots_of_groups(%p: memref<?x?xbf16>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%p : memref<?x?xbf16>) {
+  ^bb0(%r: index, %P: memref<?x?xbf16, strided<[?, 1], offset: ?>>):
+    %c-64 = arith.constant -64 : index
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    // CHECK: %[[Q:.*]] = tile.ring groups 2 : !tile.ring<4 x !tile.shared<64x64xbf16, swizzle = 128>>
+    %q = tile.ring groups 2 : !tile.ring<4 x !tile.shared<64x64xbf16, swizzle = 128>>
+    tile.roles {
+      tile.role "compute" warps 8 {
+        %g = tile.group
+        %by = arith.muli %g, %c-64 : index
+        %x = tile.fill %zero : !tile.fragment<128x64xbf16>
+        %slot = tile.acquire %q[%g] : !tile.ring<4 x !tile.shared<64x64xbf16, swizzle = 128>>
+        // CHECK: %[[VIEW:.*]] = tile.shift_rows %{{.*}} by %{{.*}} : !tile.shared<64x64xbf16, swizzle = 128>
+        %view = tile.shift_rows %slot by %by : !tile.shared<64x64xbf16, swizzle = 128>
+        // CHECK: tile.write %{{.*}} into %[[VIEW]] signals %[[Q]][%{{.*}}] : !tile.fragment<128x64xbf16>,
+        tile.write %x into %view signals %q[%g] : !tile.fragment<128x64xbf16>, !tile.ring<4 x !tile.shared<64x64xbf16, swizzle = 128>>
+        // CHECK: tile.mma wgmma %[[VIEW]], %[[VIEW]] : {{.*}} -> !tile.fragment<128x64xf32>
+        %y = tile.mma wgmma %view, %view : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> !tile.fragment<128x64xf32>
+        // CHECK: tile.mma_async wgmma %[[VIEW]], %[[VIEW]] rows 100 :
+        %z = tile.mma_async wgmma %view, %view rows 100 : !tile.shared<64x64xbf16, swizzle = 128>, !tile.shared<64x64xbf16, swizzle = 128> -> !tile.token<!tile.fragment<128x64xf32>>
+      }
+    }
+  }
+  return
+}
+
 // Results on their way to global memory.
 // CHECK-LABEL: func @stores
 func.func @stores(%o: memref<?x?xf32>, %n: index) {

@@ -341,3 +341,65 @@ func.func @widen(%a: memref<?x64xi8>, %o: memref<?x?xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!t = !tile.shared<64x64xbf16>
+!f = !tile.fragment<64x64xf32>
+
+// Copies for an item have a thread of their own where there is one slot: it waits
+// until all steps have read the slot. With two slots `load` makes them.
+// CHECK-LABEL: func @items
+func.func @items(%a: memref<?x64xbf16>, %o: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  tile.launch grid(%n) warps 4 ins(%a : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %A: !g, %O: memref<?x?xf32, strided<[?, 1], offset: ?>>):
+    // CHECK: %[[QS:.*]] = tile.ring : !tile.ring<1
+    // CHECK: %[[TWO:.*]] = tile.ring : !tile.ring<2
+    // CHECK: %[[KS:.*]] = tile.ring : !tile.ring<2
+    %qs = tile.ring : !tile.ring<1 x !t>
+    %two = tile.ring : !tile.ring<2 x !t>
+    %ks = tile.ring : !tile.ring<2 x !t>
+    // CHECK: tile.role "load" warps 2 single
+    // CHECK-NOT: %[[QS]]
+    // CHECK: tile.acquire %[[TWO]]
+    // CHECK-NOT: %[[QS]]
+    // CHECK: tile.acquire %[[KS]]
+    // CHECK-NOT: %[[QS]]
+    // CHECK: tile.role "load_item" warps 2 single
+    // CHECK: scf.for
+    // CHECK: tile.acquire %[[QS]]
+    // CHECK-NEXT: tile.load_async {{.*}} signals %[[QS]]
+    // CHECK-NOT: tile.acquire
+    // CHECK: tile.role "compute"
+    // CHECK-NOT: tile.acquire
+    // CHECK: tile.wait %[[QS]]
+    scf.for %i = %c0 to %n step %c1 {
+      %q0 = tile.acquire %qs[%i] : !tile.ring<1 x !t>
+      tile.load_async %A[%i, %c0] dims [0, 1] into %q0 signals %qs[%i] : !g, !tile.ring<1 x !t>
+      %r0 = tile.acquire %two[%i] : !tile.ring<2 x !t>
+      tile.load_async %A[%i, %c0] dims [0, 1] into %r0 signals %two[%i] : !g, !tile.ring<2 x !t>
+      %q = tile.wait %qs[%i] : !tile.ring<1 x !t>
+      %r = tile.wait %two[%i] : !tile.ring<2 x !t>
+      %acc = tile.fill %zero : !f
+      %s:2 = scf.for %j = %c0 to %n step %c64 iter_args(%x = %acc, %use = %c0) -> (!f, index) {
+        %slot = tile.acquire %ks[%use] : !tile.ring<2 x !t>
+        tile.load_async %A[%j, %c0] dims [0, 1] into %slot signals %ks[%use] : !g, !tile.ring<2 x !t>
+        %k = tile.wait %ks[%use] : !tile.ring<2 x !t>
+        %y = tile.mma %q, %k into %x transpose_b : !t, !t, !f -> !f
+        %z = tile.mma %r, %k into %y transpose_b : !t, !t, !f -> !f
+        tile.release %ks[%use] : !tile.ring<2 x !t>
+        %next = arith.addi %use, %c1 : index
+        scf.yield %z, %next : !f, index
+      }
+      tile.release %qs[%i] : !tile.ring<1 x !t>
+      tile.release %two[%i] : !tile.ring<2 x !t>
+      tile.store %s#0, %O[%i, %c0] dims [0, 1] : !f, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+  }
+  return
+}

@@ -346,12 +346,25 @@ LogicalResult StoreAsyncOp::verify() {
                     getIndices().size());
 }
 
+/// Returns the rows of a tile that an op with a fragment of `rows` reads or
+/// writes: these, or those of one of the warp groups of its role that run
+/// apart.
+static int64_t getTileRows(Operation *op, SharedType tile, int64_t rows) {
+  auto role = op->getParentOfType<RoleOp>();
+  bool isOfGroup =
+      role && tile.getShape().front() == kGroupRows &&
+      rows * kGroupWarps == kGroupRows * static_cast<int64_t>(role.getWarps());
+  return isOfGroup ? kGroupRows : rows;
+}
+
 /// Checks that `tile` can hold a fragment.
 static LogicalResult verifyWrite(Operation *op, FragmentType value,
                                  SharedType tile, bool isTransposed) {
   SmallVector<int64_t> shape(value.getShape());
   if (isTransposed)
     std::reverse(shape.begin(), shape.end());
+  else if (isa<WriteOp>(op))
+    shape.front() = getTileRows(op, tile, shape.front());
   if (ArrayRef(shape) == tile.getShape() &&
       value.getElementType() == tile.getElementType())
     return success();
@@ -365,7 +378,8 @@ LogicalResult WriteOp::verify() {
   SharedType slot = getSlot().getType();
   if (!getColumn())
     return verifyWrite(*this, value, slot, /*isTransposed=*/false);
-  if (value.getRank() != 2 || value.getShape()[0] != slot.getShape()[0] ||
+  if (value.getRank() != 2 ||
+      getTileRows(*this, slot, value.getShape()[0]) != slot.getShape()[0] ||
       value.getElementType() != slot.getElementType())
     return emitOpError("expected a tile of the fragment's rows and elements, ")
            << value << ", got " << slot;
@@ -644,10 +658,16 @@ static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
   if (a[1] != k)
     return op.emitOpError("expected both operands to have one inner size, got ")
            << a[1] << " and " << k;
-  if (result.getRank() != 2 || result.getShape()[0] != a[0] ||
+  int64_t rows = a[0];
+  if (auto tile = dyn_cast<SharedType>(op.getA().getType());
+      tile && result.getRank() == 2 && a[0] < result.getShape()[0] &&
+      op.getKind().value_or(MmaKind::Wgmma) == MmaKind::Wgmma &&
+      getTileRows(op, tile, result.getShape()[0]) == a[0])
+    rows = result.getShape()[0];
+  if (result.getRank() != 2 || result.getShape()[0] != rows ||
       result.getShape()[1] != n)
     return op.emitOpError("expected a result of ")
-           << a[0] << "x" << n << " elements, got " << result;
+           << rows << "x" << n << " elements, got " << result;
   if (aType.isF64() ? !result.getElementType().isF64()
                     : !result.getElementType().isF32())
     return op.emitOpError("expected a result of ")
@@ -668,9 +688,9 @@ static LogicalResult verifyProduct(ProductOp op, FragmentType result) {
              << k << ", in multiples of 16, got " << *inner;
   }
   if (op.getRows() &&
-      (op.getAcc() || static_cast<int64_t>(*op.getRows()) > a[0]))
+      (op.getAcc() || static_cast<int64_t>(*op.getRows()) > rows))
     return op.emitOpError("expected rows of the result's ")
-           << a[0] << ", and no accumulator, beside rows " << *op.getRows();
+           << rows << ", and no accumulator, beside rows " << *op.getRows();
   bool isNarrow = aType.isF16() || aType.isBF16();
   if (op.getKind() && *op.getKind() != MmaKind::Fma && !isNarrow)
     return op.emitOpError("by ")
@@ -704,6 +724,11 @@ LogicalResult WaitMmaOp::verify() {
 LogicalResult RingOp::verify() {
   if ((*this)->getParentOfType<RoleOp>())
     return emitOpError("must stand before the roles that share it");
+  if (getRing().getType().getStages() % getNumGroups() ||
+      (getBase() && getGroups()))
+    return emitOpError("expected slots of its own for ")
+           << getNumGroups() << " groups, got " << getRing().getType()
+           << (getBase() ? " that shares others" : "");
   if (!getBase())
     return success();
   RingType ring = getRing().getType(), base = getBase().getType();

@@ -52,12 +52,34 @@ private:
 
 /// The work of a role. A program without sends (stores of slots that fragments
 /// are written to) has no role for them, nor one that widens where there is
-/// nothing to widen.
-enum class Work { Copy, Widen, Send, Compute };
+/// nothing to widen. Copies for an item, such as its queries, to a ring of one
+/// slot have a role of their own: a thread that waits until the slot is read
+/// copies nothing else, while slots for the item's steps may be free.
+enum class Work { Copy, CopyItem, Widen, Send, Compute };
 
 /// Returns true if fragments are written to the ring's slots.
 static bool isWritten(Value ring) {
   return llvm::any_of(ring.getUsers(), llvm::IsaPred<WriteOp>);
+}
+
+/// Returns true if copies to the ring are for an item: they are in a loop, for
+/// all iterations of another one in it, and there is one slot.
+static bool isOfItem(Value ring) {
+  if (cast<RingType>(ring.getType()).getStages() > 1)
+    return false;
+  return llvm::any_of(ring.getUsers(), [](Operation *user) {
+    auto load = dyn_cast<LoadAsyncOp>(user);
+    auto loop = load ? dyn_cast<scf::ForOp>(load->getParentOp()) : scf::ForOp();
+    if (!loop || load.getRuns())
+      return false;
+    return loop
+        .walk([&](LoadAsyncOp other) {
+          return other->getParentOfType<scf::ForOp>() != loop
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
+        })
+        .wasInterrupted();
+  });
 }
 
 /// Returns true if a store reads a slot that fragments are written to.
@@ -74,7 +96,9 @@ static Work getWork(Operation *op) {
                                     : cast<LoadAsyncOp>(op).getRing();
     if (holdsWidened(ring))
       return Work::Widen;
-    return isWritten(ring) ? Work::Compute : Work::Copy;
+    if (isWritten(ring))
+      return Work::Compute;
+    return isOfItem(ring) ? Work::CopyItem : Work::Copy;
   }
   auto getReading = [](Value ring) {
     if (holdsBytes(ring))
@@ -117,22 +141,22 @@ namespace {
 /// leaves out all others.
 class RoleSlice {
 public:
-  RoleSlice(Block &body, Work work) : body(&body), work(work) {
+  RoleSlice(Block &body, Work work) : body(body), work(work) {
     body.walk([&](Operation *op) {
       if (getWork(op) != work)
         return;
-      hasWork = true;
+      done.push_back(op);
       addUsed(op);
       addAncestors(op);
     });
   }
 
-  bool isEmpty() const { return !hasWork; }
+  bool isEmpty() const { return done.empty(); }
 
   /// Clones the needed ops of a block, except its terminator.
   void clone(Block &block, OpBuilder &builder, IRMapping &mapping) const;
   /// Removes the work itself from the block.
-  void eraseWork();
+  void eraseWork() const;
 
 private:
   void add(Value value);
@@ -143,20 +167,16 @@ private:
   void cloneBranch(scf::IfOp branch, OpBuilder &builder,
                    IRMapping &mapping) const;
 
-  Block *body;
+  Block &body;
   Work work;
-  bool hasWork = false;
+  /// The work, in order: what it is shows only beside all other work.
+  SmallVector<Operation *> done;
   DenseSet<Value> values;
   DenseSet<Operation *> ops;
 };
 } // namespace
 
-void RoleSlice::eraseWork() {
-  SmallVector<Operation *> done;
-  body->walk([&](Operation *op) {
-    if (getWork(op) == work)
-      done.push_back(op);
-  });
+void RoleSlice::eraseWork() const {
   for (Operation *op : llvm::reverse(done))
     op->erase();
 }
@@ -164,7 +184,7 @@ void RoleSlice::eraseWork() {
 /// Marks the loops and branches around `op`, and the values that control them,
 /// as needed.
 void RoleSlice::addAncestors(Operation *op) {
-  for (Operation *parent = op->getParentOp(); parent != body->getParentOp();
+  for (Operation *parent = op->getParentOp(); parent != body.getParentOp();
        parent = parent->getParentOp()) {
     if (!ops.insert(parent).second)
       return;
@@ -178,7 +198,7 @@ void RoleSlice::addAncestors(Operation *op) {
 }
 
 void RoleSlice::add(Value value) {
-  if (!body->getParent()->isAncestor(value.getParentRegion()) ||
+  if (!body.getParent()->isAncestor(value.getParentRegion()) ||
       !values.insert(value).second)
     return;
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -439,6 +459,8 @@ void SpecializeWarps::specialize(LaunchOp launch) {
   SmallVector<Service> services;
   if (RoleSlice slice(*compute, Work::Copy); !slice.isEmpty())
     services.push_back({"load", std::move(slice), /*lane=*/0, hasRuns});
+  if (RoleSlice slice(*compute, Work::CopyItem); !slice.isEmpty())
+    services.push_back({"load_item", std::move(slice)});
   if (RoleSlice slice(*compute, Work::Send);
       !slice.isEmpty() && canSend(*compute)) {
     int64_t lanes = getNumLanes(*compute);

@@ -410,7 +410,8 @@ def ShiftRowsOp : Tile_Op<"shift_rows", [Pure,
     distance may differ between warp groups that run apart (`tile.group`): each
     reads and writes the rows that it owns of the result, all of which are rows
     of the tile. It is a multiple of 64, so that instructions find rows in the
-    order that they expect.
+    order that they expect. A product, or `tile.write`, may thus read or write a
+    tile of 64 rows that are a group's own.
 
     ```mlir
     // Of a tile of 128 rows, each of two groups takes the rows of the other.
@@ -418,6 +419,9 @@ def ShiftRowsOp : Tile_Op<"shift_rows", [Pure,
     %n = arith.muli %g, %c-128 : index
     %by = arith.addi %n, %c64 : index
     %other = tile.shift_rows %q by %by : !tile.shared<128x64xbf16>
+    // Each group has its own tile of 64 rows.
+    %back = arith.muli %g, %c-64 : index
+    %own = tile.shift_rows %p by %back : !tile.shared<64x64xbf16>
     ```
   }];
   let arguments = (ins Tile_AnyShared:$tile, Index:$by);

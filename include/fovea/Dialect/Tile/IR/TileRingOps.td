@@ -30,23 +30,39 @@ def RingOp : Tile_Op<"ring", [
     reads that of the other, which no other role reads, and whose slot is free
     again when both uses are released.
 
+    With `groups n`, each of the `n` warp groups of a role, which run apart
+    (`tile.group`), has slots of its own: use `u` is that of group `u mod n`,
+    which alone waits for it and releases it, or fills it. So no group waits
+    until another one has read a slot, or filled it. Other roles go through all
+    uses, those of each group in order. The number of slots is a multiple of `n`.
+
     ```mlir
     %q = tile.ring : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
     %o = tile.ring shares %q
         : !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>,
           !tile.ring<2 x !tile.shared<128x64xbf16, swizzle = 128>>
+    %p = tile.ring groups 2
+        : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
     ```
   }];
-  let arguments = (ins Optional<Tile_AnyRing>:$base);
+  let arguments = (ins Optional<Tile_AnyRing>:$base,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$groups);
   let results = (outs Tile_AnyRing:$ring);
   let builders = [
-    OpBuilder<(ins "::fovea::tile::RingType":$ring), [{
-      build($_builder, $_state, ring, /*base=*/::mlir::Value());
+    OpBuilder<(ins "::fovea::tile::RingType":$ring,
+                   CArg<"::mlir::Value", "{}">:$base), [{
+      build($_builder, $_state, ring, base, /*groups=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    (`shares` $base^)? attr-dict `:` qualified(type($ring))
+    (`shares` $base^)? (`groups` $groups^)? attr-dict `:` qualified(type($ring))
     (`,` qualified(type($base))^)?
+  }];
+  let extraClassDeclaration = [{
+    /// Returns the number of warp groups that have slots of their own, or 1.
+    int64_t getNumGroups() {
+      return static_cast<int64_t>(getGroups().value_or(1));
+    }
   }];
   let hasVerifier = 1;
 }

@@ -116,9 +116,11 @@ def TilePersist : Pass<"tile-persist"> {
     A `tile.launch` with `persistent` becomes a launch of at most one block for
     each multiprocessor. In `linear` order a block runs every program whose
     number differs from its own by a multiple of the number of blocks, in a loop
-    around the program. If the order is `snaked`, programs are numbered along `x` last, in groups of
-    rows that share the L2 cache, and the blocks take them there and back: who
-    had the first of a round has the last of the next. Later passes treat the
+    around the program. If the order is `snaked`, programs are numbered along `x`
+    last, in groups of rows, and the blocks take them there and back: who had the
+    first of a round has the last of the next. Where the L2 cache does not hold
+    what such a group reads, there are smaller groups, an even number of them, in
+    turns: every other one begins with its last programs. Later passes treat the
     loop like others: copies run ahead into the next program, and results go out
     while it runs.
 
@@ -126,7 +128,8 @@ def TilePersist : Pass<"tile-persist"> {
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect"
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
   ];
   let statistics = [
     Statistic<"numPersistent", "num-persistent",
@@ -277,7 +280,8 @@ def TileSpecializeWarps : Pass<"tile-specialize-warps"> {
   let description = [{
     A launch with rings becomes several roles. `load`, one thread, acquires
     slots and starts copies, with the control flow and scalars that they need;
-    cheap scalars are computed in all roles. `store`, one thread of the same
+    cheap scalars are computed in all roles. `load_item`, another thread, does so
+    for copies in a loop around others whose ring has one slot. `store`, one thread of the same
     warp group, waits for slots that fragments are written to (`tile.write`),
     stores and releases them, and takes turns with other blocks. Where turns
     have two lanes, there are `store0` and `store1`, one for each lane. There is
@@ -367,6 +371,31 @@ def TileSwapGroups : Pass<"tile-swap-groups"> {
   ];
 }
 
+def TileOwnSlots : Pass<"tile-own-slots"> {
+  let summary = "Gives each warp group slots of its own";
+  let description = [{
+    In a ring of one slot, a tile of the queries of all warp groups, none of them
+    has its next rows before all have read the last ones; and where results leave
+    through such a slot, none writes its next part before all have written the
+    last one. So a group that needs fewer steps, as under a causal mask, waits
+    for the others. The pass makes a slot of 64 rows for each group of it
+    (`tile.ring groups`), in the same memory. Roles of one thread copy, or store,
+    the rows of each group by themselves, those of the group that ends first
+    before the others.
+
+    Groups then run apart (`tile.group`). A ring stays unchanged if it has several
+    slots, where groups wait for each other less, if its role is in no loop over
+    items, or if it has other uses than the left operands of `wgmma` and results.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of rings that were split">
+  ];
+}
+
 def TileSchedule : Pass<"tile-schedule"> {
   let summary = "Chooses how products and other work of a loop overlap";
   let description = [{
@@ -435,6 +464,26 @@ def TileExpandPipeline : Pass<"tile-expand-pipeline"> {
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"
+  ];
+}
+
+def TileReleaseEarly : Pass<"tile-release-early"> {
+  let summary = "Releases what a loop reads in its last iteration";
+  let description = [{
+    A tile that all iterations of a loop read, such as queries, is released after
+    the loop. Where a group of warps has one slot for it, the next tile is copied
+    from then on only. The pass moves the release into the loop's last iteration,
+    behind the wait for the product that reads the tile: the copy then runs
+    beside what is left of the iteration, and the last product of the item.
+
+    Releases of rings with several slots stay, as do those of tiles that other
+    ops than one product of the loop read.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numMoved", "num-moved", "Number of releases that were moved">
   ];
 }
 
