@@ -1,4 +1,5 @@
 // RUN: fovea-opt %s --tile-persist --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --tile-persist --canonicalize --split-input-file | FileCheck %s --check-prefix=STATIC
 
 !x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 
@@ -38,13 +39,13 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 
 !x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 
-// There and back. With 132 blocks about four programs of each of 33 rows run at a
-// time: of so many rows that the rounds are even, for which the number of programs
+// There and back, or in turns. With 132 blocks about four programs of each of 33 rows
+// run at a time: of so many rows that the rounds are even, for which the number of programs
 // of a row counts by what it has in common with two rounds, 264 = 8 * 3 * 11. The
 // number of groups is rounded, and the last one has all rows that are left.
 
 // CHECK-LABEL: func @snaked
-// CHECK-SAME:    memref<{{[^)]*}}>>, %[[N:[^ ]*]]: index, %[[M:[^ ]*]]: index)
+// CHECK-SAME:    memref<{{[^)]*}}>>, %{{[^)]*}}>>, %[[N:[^ ]*]]: index, %[[M:[^ ]*]]: index)
 // CHECK:       %[[ITEMS:.*]] = arith.muli %[[N]], %[[M]]
 // CHECK:       %[[R2:.*]] = arith.remui %[[N]], %c2
 // CHECK:       %[[IS2:.*]] = arith.cmpi eq, %[[R2]], %c0
@@ -67,14 +68,29 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 // CHECK:       %[[GROUPS:.*]] = arith.divui %[[ROUNDED]], %[[GROUP]]
 // CHECK:       %[[SOME:.*]] = arith.maxui %[[GROUPS]], %c1
 // CHECK:       %[[LASTGROUP:.*]] = arith.subi %[[SOME]], %c1
+// What a row reads decides whether groups take turns, and how many of them.
+// CHECK:       %[[ROWS:.*]] = arith.maxui %[[M]], %c1
+// CHECK:       %[[BYTES:.*]] = arith.divui %{{.*}}, %[[ROWS]]
+// CHECK:       %[[ALL:.*]] = arith.muli %[[M]], %[[BYTES]]
+// CHECK:       %[[UP:.*]] = arith.addi %[[ALL]], %c104857599
+// CHECK:       %[[BYCACHE:.*]] = arith.divui %[[UP]], %c104857600
+// CHECK:       %[[BYROUNDS:.*]] = arith.divui %[[ITEMS]], %c396
+// CHECK:       arith.minui %[[BYCACHE]], %[[BYROUNDS]]
+// CHECK:       %[[BYROWS:.*]] = arith.divui %[[M]], %c2
+// CHECK:       arith.minui %{{.*}}, %[[BYROWS]]
+// CHECK:       %[[PAIRS:.*]] = arith.maxui %{{.*}}, %c1
+// CHECK:       %[[TURNS:.*]] = arith.muli %[[PAIRS]], %c2
+// CHECK:       %[[TOGETHER:.*]] = arith.minui %[[GROUP]], %[[M]]
+// CHECK:       %[[READ:.*]] = arith.muli %[[TOGETHER]], %[[BYTES]]
+// CHECK:       %[[TAKES:.*]] = arith.cmpi ugt, %[[READ]], %c65536000
 // CHECK:       %[[BLOCKS:.*]] = arith.minui %[[ITEMS]], %c132
-// CHECK:       tile.launch grid(%[[BLOCKS]]) warps 8 outs(
+// CHECK:       tile.launch grid(%[[BLOCKS]]) warps 8 ins(
 // CHECK:       ^bb0(%[[B:.*]]: index, %{{.*}}: memref
-// CHECK:         %[[LAST:.*]] = arith.subi %[[BLOCKS]],
-// CHECK:         %[[BACK:.*]] = arith.subi %[[LAST]], %[[B]]
 // The last round is a part of one.
 // CHECK:         %[[FULL:.*]] = arith.index_castui %{{.*}} : i32 to index
 // CHECK:         %[[REST:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:         %[[LAST:.*]] = arith.subi %[[BLOCKS]],
+// CHECK:         %[[BACK:.*]] = arith.subi %[[LAST]], %[[B]]
 // CHECK:         %[[PLACE:.*]] = arith.select %{{.*}}, %[[B]], %[[BACK]]
 // CHECK:         %[[IN:.*]] = arith.cmpi ult, %[[PLACE]], %[[REST]]
 // CHECK:         %[[MORE:.*]] = arith.select %[[IN]],
@@ -83,30 +99,109 @@ func.func @linear(%o: !x, %n: index, %m: index) {
 // CHECK:           %[[FIRST:.*]] = arith.muli %[[ROUND]], %[[BLOCKS]]
 // CHECK:           %[[ODD:.*]] = arith.andi %[[ROUND]],
 // CHECK:           %[[EVEN:.*]] = arith.cmpi eq, %[[ODD]],
-// CHECK:           %[[HERE:.*]] = arith.select %[[EVEN]], %[[B]], %[[BACK]]
+// CHECK:           %[[FORTH:.*]] = arith.ori %[[EVEN]], %[[TAKES]]
+// CHECK:           %[[HERE:.*]] = arith.select %[[FORTH]], %[[B]],
 // CHECK:           %[[ITEM:.*]] = arith.addi %[[FIRST]], %[[HERE]]
+// There and back: the group's first row, and its rows.
 // CHECK:           %[[OF:.*]] = arith.muli %[[GROUP]], %[[N]]
 // CHECK:           arith.index_castui %[[ITEM]]
 // CHECK:           %[[NUMBER:.*]] = arith.minui %{{.*}}, %[[LASTGROUP]]
-// CHECK:           %[[BEFORE:.*]] = arith.muli %[[NUMBER]], %[[OF]]
-// CHECK:           %[[INGROUP:.*]] = arith.subi %[[ITEM]], %[[BEFORE]]
 // CHECK:           %[[GROUPROW:.*]] = arith.muli %[[NUMBER]], %[[GROUP]]
 // CHECK:           %[[ISLAST:.*]] = arith.cmpi eq, %[[NUMBER]], %[[LASTGROUP]]
 // CHECK:           %[[LEFT:.*]] = arith.subi %[[M]], %[[GROUPROW]]
 // CHECK:           %[[MEMBERS:.*]] = arith.select %[[ISLAST]], %[[LEFT]], %[[GROUP]]
+// In turns.
+// CHECK:           %[[ROWOF:.*]] = arith.addi %{{.*}}, %c1
+// CHECK:           %[[TIMES:.*]] = arith.muli %[[ROWOF]], %[[TURNS]]
+// CHECK:           %[[LASTOF:.*]] = arith.subi %[[TIMES]], %c1
+// CHECK:           arith.index_castui %[[LASTOF]]
+// CHECK:           %[[TURN:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:           %[[TIMESROWS:.*]] = arith.muli %[[TURN]], %[[M]]
+// CHECK:           %[[TURNROW:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[TURN]], %c1
+// CHECK:           %[[NEXTROW:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:           %[[FIRSTROW:.*]] = arith.select %[[TAKES]], %[[TURNROW]], %[[GROUPROW]]
+// CHECK:           %[[OFTURN:.*]] = arith.subi %[[NEXTROW]], %[[TURNROW]]
+// CHECK:           %[[ROWSHERE:.*]] = arith.select %[[TAKES]], %[[OFTURN]], %[[MEMBERS]]
+// CHECK:           %[[BEFORE:.*]] = arith.muli %[[FIRSTROW]], %[[N]]
+// CHECK:           %[[INGROUP:.*]] = arith.subi %[[ITEM]], %[[BEFORE]]
 // CHECK:           arith.index_castui %[[INGROUP]]
-// CHECK:           arith.index_castui %[[MEMBERS]]
+// CHECK:           arith.index_castui %[[ROWSHERE]]
 // CHECK:           %[[XID:.*]] = arith.index_castui %{{.*}} : i32 to index
 // CHECK:           %[[MEMBER:.*]] = arith.index_castui %{{.*}} : i32 to index
-// CHECK:           %[[Y:.*]] = arith.addi %[[GROUPROW]], %[[MEMBER]]
-// CHECK:           tile.store %{{.*}}[%[[Y]], %[[XID]], %c0{{.*}}]
-func.func @snaked(%o: !x, %n: index, %m: index) {
+// CHECK:           %[[ODDTURN:.*]] = arith.andi %[[TURN]],
+// CHECK:           %[[EVENTURN:.*]] = arith.cmpi eq, %[[ODDTURN]],
+// CHECK:           %[[REVERSE:.*]] = arith.andi %[[EVENTURN]], %[[TAKES]]
+// CHECK:           %[[END:.*]] = arith.subi %[[N]], %c1
+// CHECK:           %[[FROMEND:.*]] = arith.subi %[[END]], %[[XID]]
+// CHECK:           %[[X:.*]] = arith.select %[[REVERSE]], %[[FROMEND]], %[[XID]]
+// CHECK:           %[[Y:.*]] = arith.addi %[[FIRSTROW]], %[[MEMBER]]
+// CHECK:           tile.store %{{.*}}[%[[Y]], %[[X]], %c0{{.*}}]
+func.func @snaked(%q: !x, %o: !x, %n: index, %m: index) {
   %c1 = arith.constant 1 : index
-  tile.launch grid(%n, %m, %c1) persistent snaked warps 8 outs(%o : !x) {
-  ^bb0(%i: index, %j: index, %k: index, %O: !x):
+  tile.launch grid(%n, %m, %c1) persistent snaked warps 8 ins(%q : !x) outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %k: index, %Q: !x, %O: !x):
     %zero = arith.constant 0.0 : bf16
     %f = tile.fill %zero : !tile.fragment<128x64xbf16>
     tile.store %f, %O[%j, %i, %k] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+  }
+  return
+}
+
+// -----
+
+// What 33 rows of programs read, 208 MB of f32, is more than the cache has: four
+// turns of eight rows each, of which the first and the third begin with the last
+// programs. Lists of numbers are not counted.
+// STATIC-LABEL: func @turns
+// STATIC:       scf.for %[[ROUND:.*]] = %c0 to
+// STATIC-NEXT:    %[[FIRST:.*]] = arith.muli %[[ROUND]], %c132
+// STATIC-NEXT:    %[[ITEM:.*]] = arith.addi %[[FIRST]], %{{.*}}
+// STATIC:         %[[AFTER:.*]] = arith.addi %{{.*}}, %c1
+// STATIC:         %[[TIMES:.*]] = arith.muli %[[AFTER]], %c4
+// STATIC:         %[[LASTOF:.*]] = arith.subi %[[TIMES]], %c1
+// STATIC:         arith.index_castui %[[LASTOF]]
+// STATIC:         %[[TURN:.*]] = arith.index_castui %{{.*}} : i32 to index
+// STATIC:         %[[ODD:.*]] = arith.andi %[[TURN]], %c1
+// STATIC:         %[[REVERSE:.*]] = arith.cmpi eq, %[[ODD]], %c0
+// STATIC:         %[[FROMEND:.*]] = arith.subi %c31, %[[XID:[^ ]*]] :
+// STATIC:         %[[X:.*]] = arith.select %[[REVERSE]], %[[FROMEND]], %[[XID]]
+// STATIC:         tile.store %{{.*}}[%{{.*}}, %[[X]], %c0]
+
+// Less is read together, so that blocks go there and back.
+// STATIC-LABEL: func @fits
+// STATIC:       scf.for %[[ROUND:.*]] = %c0 to
+// STATIC:         %[[ODD:.*]] = arith.andi %[[ROUND]], %c1
+// STATIC:         %[[EVEN:.*]] = arith.cmpi eq, %[[ODD]], %c0
+// STATIC:         arith.select %[[EVEN]], %{{.*}}, %{{.*}} : index
+// STATIC-NOT:     arith.select
+// STATIC:         tile.store
+!in = memref<32x12800x128xf32>
+!inside = memref<32x12800x128xf32, strided<[?, ?, 1], offset: ?>>
+!list = memref<1048576xindex>
+!listed = memref<1048576xindex, strided<[1], offset: ?>>
+!out = memref<32x32x64xbf16>
+!stored = memref<32x32x64xbf16, strided<[?, ?, 1], offset: ?>>
+func.func @turns(%q: !in, %l: !list, %o: !out) {
+  %c32 = arith.constant 32 : index
+  tile.launch grid(%c32, %c32) persistent snaked warps 8 ins(%q, %l : !in, !list) outs(%o : !out) {
+  ^bb0(%i: index, %j: index, %Q: !inside, %L: !listed, %O: !stored):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    tile.store %f, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !stored
+  }
+  return
+}
+
+func.func @fits(%l: !list, %o: !out) {
+  %c32 = arith.constant 32 : index
+  tile.launch grid(%c32, %c32) persistent snaked warps 8 ins(%l : !list) outs(%o : !out) {
+  ^bb0(%i: index, %j: index, %L: !listed, %O: !stored):
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    tile.store %f, %O[%j, %i, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !stored
   }
   return
 }

@@ -14,7 +14,13 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <climits>
 
 #define DEBUG_TYPE "tile-persist"
 
@@ -48,49 +54,227 @@ private:
 
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// Programs that take ever less time
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// How blocks take the programs of a launch, of which those of a row take ever
+/// less time: group by group of rows, of each first the first programs of all
+/// its rows. There are two ways to give all blocks as much to do:
+///
+///  - *There and back*: in every other round blocks take programs in the
+///  opposite
+///    order. The rounds of a group are even in number.
+///  - *Turns*: every other group begins with the last programs, which take the
+///    least time. Such groups may be smaller.
+///
+/// Blocks that run programs of a row at the same time share what they read.
+/// There and back, so few do that the cache must hold what a group reads, or
+/// memory is read several times as fast as it could be: then groups take turns.
+class Order {
+public:
+  /// Emits in front of the launch what depends on its sizes alone.
+  Order(OpBuilder &builder, LaunchOp launch, ArrayRef<Value> sizes);
+
+  /// Returns the number of programs.
+  Value getItems() const { return items; }
+  /// Returns the most blocks that run at a time.
+  int64_t getCores() const { return cores; }
+  /// Returns the place that a block has in a round.
+  Value getPlace(OpBuilder &builder, Value round, Value block,
+                 Value blocks) const;
+  /// Returns the number of a program in its row, and the row.
+  std::pair<Value, Value> locate(OpBuilder &builder, Value item) const;
+
+private:
+  Value getBytesOfRow(OpBuilder &builder, LaunchOp launch) const;
+  void planRounds(Indices &index);
+  void planTurns(Indices &index, Value bytes, int64_t nearMemory);
+
+  Location loc;
+  int64_t cores;
+  /// Programs of a row, rows, and programs.
+  Value length, rows, items;
+  /// There and back: rows of a group, and the number of the last one, which has
+  /// what is left.
+  Value group, lastGroup;
+  /// The number of groups that take turns, and whether they do.
+  Value turns, takesTurns;
+};
+
+} // namespace
+
+static Value isEven(OpBuilder &builder, Location loc, Value number) {
+  Indices index(builder, loc);
+  Value odd = index.create<arith::AndIOp>(number, index.constant(1));
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, odd,
+                               index.constant(0));
+}
+
+Order::Order(OpBuilder &builder, LaunchOp launch, ArrayRef<Value> sizes)
+    : loc(launch.getLoc()) {
+  auto target = machine::getGpuOrDefault(launch);
+  cores = target.getCores();
+  Indices index(builder, loc);
+  length = sizes.front();
+  rows = index.constant(1);
+  for (Value size : sizes.drop_front())
+    rows = index.create<arith::MulIOp>(rows, size);
+  items = index.create<arith::MulIOp>(length, rows);
+  planRounds(index);
+  Value bytes = getBytesOfRow(builder, launch);
+  planTurns(index, bytes, target.getNearMemory());
+  // A part of what a group reads, its queries, it reads once.
+  Value read = index.create<arith::MulIOp>(
+      index.create<arith::MinUIOp>(group, rows), bytes);
+  takesTurns = builder.createOrFold<arith::CmpIOp>(
+      loc, arith::CmpIPredicate::ugt, read,
+      index.constant(target.getNearMemory() / 4 * 5));
+}
+
+/// Returns the bytes of the inputs that a row of programs reads: its share of
+/// them.
+Value Order::getBytesOfRow(OpBuilder &builder, LaunchOp launch) const {
+  Indices index(builder, loc);
+  Value all = index.constant(0);
+  for (Value input : launch.getInputs()) {
+    auto type = cast<ShapedType>(input.getType());
+    if (!type.getElementType().isIntOrFloat())
+      continue;
+    Value bytes = index.constant(
+        llvm::divideCeil(type.getElementTypeBitWidth(), CHAR_BIT));
+    SmallVector<OpFoldResult> sizes =
+        isa<TensorType>(type) ? tensor::getMixedSizes(builder, loc, input)
+                              : memref::getMixedSizes(builder, loc, input);
+    for (OpFoldResult size : sizes)
+      bytes = index.create<arith::MulIOp>(
+          bytes, getValueOrCreateConstantIndexOp(builder, loc, size));
+    all = index.create<arith::AddIOp>(all, bytes);
+  }
+  return index.create<arith::DivUIOp>(
+      all, index.create<arith::MaxUIOp>(rows, index.constant(1)));
+}
+
+/// A round of the blocks takes about `kSharing` programs of each row of a
+/// group; the rounds of a group have to be even in number, for only two rounds,
+/// there and back, give all blocks as much to do. The last group has what is
+/// left, from half to one and a half of the others: rounds of fewer rows would
+/// be too few to make up for what differs in a part of a round.
+void Order::planRounds(Indices &index) {
+  constexpr int64_t kSharing = 4;
+  if (cores > kSharing)
+    cores = cores / kSharing * kSharing;
+  Value least = index.create<arith::DivUIOp>(
+      index.constant(2 * cores), index.getCommonDivisor(length, 2 * cores));
+  Value wanted = index.constant(std::max<int64_t>(cores / kSharing, 1));
+  Value half = index.create<arith::DivUIOp>(least, index.constant(2));
+  Value times = index.create<arith::DivUIOp>(
+      index.create<arith::AddIOp>(wanted, half), least);
+  group = index.create<arith::MulIOp>(
+      least, index.create<arith::MaxUIOp>(times, index.constant(1)));
+  Value groups = index.create<arith::DivUIOp>(
+      index.create<arith::AddIOp>(
+          rows, index.create<arith::DivUIOp>(group, index.constant(2))),
+      group);
+  lastGroup = index.create<arith::SubIOp>(
+      index.create<arith::MaxUIOp>(groups, index.constant(1)),
+      index.constant(1));
+}
+
+/// There are as many turns as let the cache hold what a group reads, an even
+/// number of them, so that blocks have as much to do; but each has one and a
+/// half rounds of blocks, and a row.
+void Order::planTurns(Indices &index, Value bytes, int64_t nearMemory) {
+  Value all = index.create<arith::MulIOp>(rows, bytes);
+  Value pairs = index.create<arith::DivUIOp>(
+      index.create<arith::AddIOp>(all, index.constant(2 * nearMemory - 1)),
+      index.constant(2 * nearMemory));
+  pairs = index.create<arith::MinUIOp>(
+      pairs, index.create<arith::DivUIOp>(items, index.constant(3 * cores)));
+  pairs = index.create<arith::MinUIOp>(
+      pairs, index.create<arith::DivUIOp>(rows, index.constant(2)));
+  turns = index.create<arith::MulIOp>(
+      index.create<arith::MaxUIOp>(pairs, index.constant(1)),
+      index.constant(2));
+}
+
+Value Order::getPlace(OpBuilder &builder, Value round, Value block,
+                      Value blocks) const {
+  Indices index(builder, loc);
+  Value back = index.create<arith::SubIOp>(
+      index.create<arith::SubIOp>(blocks, index.constant(1)), block);
+  Value isForth =
+      index.create<arith::OrIOp>(isEven(builder, loc, round), takesTurns);
+  return arith::SelectOp::create(builder, loc, isForth, block, back);
+}
+
+std::pair<Value, Value> Order::locate(OpBuilder &builder, Value item) const {
+  Indices index(builder, loc);
+  auto choose = [&](Value ofTurn, Value other) -> Value {
+    return arith::SelectOp::create(builder, loc, takesTurns, ofTurn, other);
+  };
+  Value one = index.constant(1);
+  Value ofGroup = index.create<arith::MulIOp>(group, length);
+  Value number = index.create<arith::MinUIOp>(index.divide(item, ofGroup).first,
+                                              lastGroup);
+  Value first = index.create<arith::MulIOp>(number, group);
+  Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                       number, lastGroup);
+  Value members = arith::SelectOp::create(
+      builder, loc, isLast, index.create<arith::SubIOp>(rows, first), group);
+
+  // Turn `n` begins at row `n * rows / turns`.
+  Value before = index.create<arith::MulIOp>(
+      index.create<arith::AddIOp>(index.divide(item, length).first, one),
+      turns);
+  Value turn =
+      index.divide(index.create<arith::SubIOp>(before, one), rows).first;
+  auto getFirst = [&](Value ofTurn) {
+    return index.divide(index.create<arith::MulIOp>(ofTurn, rows), turns).first;
+  };
+  Value firstOfTurn = getFirst(turn);
+  Value next = getFirst(index.create<arith::AddIOp>(turn, one));
+  first = choose(firstOfTurn, first);
+  members = choose(index.create<arith::SubIOp>(next, firstOfTurn), members);
+
+  Value inGroup = index.create<arith::SubIOp>(
+      item, index.create<arith::MulIOp>(first, length));
+  auto [x, member] = index.divide(inGroup, members);
+  // The last turn ends with the programs that take the least time.
+  Value isReverse =
+      index.create<arith::AndIOp>(isEven(builder, loc, turn), takesTurns);
+  Value fromEnd =
+      index.create<arith::SubIOp>(index.create<arith::SubIOp>(length, one), x);
+  return {arith::SelectOp::create(builder, loc, isReverse, fromEnd, x),
+          index.create<arith::AddIOp>(first, member)};
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
 void Persist::persist(LaunchOp launch) {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
   Indices host(builder, loc);
   SmallVector<Value> sizes(launch.getGrid());
-  bool isSnaked = *launch.getPersistent() == ItemOrder::Snaked;
-
+  std::optional<Order> order;
+  Value items;
   int64_t cores = machine::getGpuOrDefault(launch).getCores();
-  Value rows = host.constant(1);
-  for (Value size : ArrayRef(sizes).drop_front())
-    rows = host.create<arith::MulIOp>(rows, size);
-  Value items = host.create<arith::MulIOp>(sizes.front(), rows);
-  // Rows of programs that run at the same time share what they read by as many
-  // blocks. A round of the blocks takes about this many programs of each row of
-  // a group; the rounds of a group have to be even in number, for only two
-  // rounds, there and back, give all blocks as much to do. The last group has
-  // what is left, from half to one and a half of the others: rounds of fewer
-  // rows would be too few to make up for what differs in a part of a round.
-  constexpr int64_t kSharing = 4;
-  Value group, lastGroup;
-  if (isSnaked) {
-    if (cores > kSharing)
-      cores = cores / kSharing * kSharing;
-    Value least = host.create<arith::DivUIOp>(
-        host.constant(2 * cores),
-        host.getCommonDivisor(sizes.front(), 2 * cores));
-    Value wanted = host.constant(std::max<int64_t>(cores / kSharing, 1));
-    Value half = host.create<arith::DivUIOp>(least, host.constant(2));
-    Value times = host.create<arith::DivUIOp>(
-        host.create<arith::AddIOp>(wanted, half), least);
-    group = host.create<arith::MulIOp>(
-        least, host.create<arith::MaxUIOp>(times, host.constant(1)));
-    Value groups = host.create<arith::DivUIOp>(
-        host.create<arith::AddIOp>(
-            rows, host.create<arith::DivUIOp>(group, host.constant(2))),
-        group);
-    lastGroup = host.create<arith::SubIOp>(
-        host.create<arith::MaxUIOp>(groups, host.constant(1)),
-        host.constant(1));
+  if (*launch.getPersistent() == ItemOrder::Snaked) {
+    order.emplace(builder, launch, sizes);
+    items = order->getItems();
+    cores = order->getCores();
+  } else {
+    items = sizes.front();
+    for (Value size : ArrayRef(sizes).drop_front())
+      items = host.create<arith::MulIOp>(items, size);
   }
   Value blocks = host.create<arith::MinUIOp>(items, host.constant(cores));
   LDBG() << "launch at " << loc << ": at most " << cores << " blocks, "
-         << (isSnaked ? "there and back" : "in linear order");
+         << (order ? "there and back" : "in linear order");
 
   auto result = LaunchOp::create(builder, loc, launch.getResultTypes(), blocks,
                                  launch.getInputs(), launch.getOutputs(),
@@ -109,18 +293,9 @@ void Persist::persist(LaunchOp launch) {
   Indices device(builder, loc);
   scf::ForOp loop;
   Value item;
-  if (isSnaked) {
-    // In every other round blocks take items in the opposite order: who had the
-    // longest has the shortest next.
-    Value back = device.create<arith::SubIOp>(
-        device.create<arith::SubIOp>(blocks, device.constant(1)), block);
-    auto isEven = [&](Value round) -> Value {
-      Value odd = device.create<arith::AndIOp>(round, device.constant(1));
-      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, odd,
-                                   device.constant(0));
-    };
-    auto getPlace = [&](Value round) -> Value {
-      return arith::SelectOp::create(builder, loc, isEven(round), block, back);
+  if (order) {
+    auto getPlace = [&](Value round) {
+      return order->getPlace(builder, round, block, blocks);
     };
     auto [full, rest] = device.divide(items, blocks);
     Value isInLast = arith::CmpIOp::create(
@@ -144,21 +319,10 @@ void Persist::persist(LaunchOp launch) {
   SmallVector<Value> ids;
   ArrayRef<Value> left = sizes;
   Value rest = item;
-  if (isSnaked) {
-    // Programs of a group: the first of each of its rows, then the second, ...
-    Value ofGroup = device.create<arith::MulIOp>(group, sizes.front());
-    Value number = device.create<arith::MinUIOp>(
-        device.divide(item, ofGroup).first, lastGroup);
-    Value inGroup = device.create<arith::SubIOp>(
-        item, device.create<arith::MulIOp>(number, ofGroup));
-    Value first = device.create<arith::MulIOp>(number, group);
-    Value isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                         number, lastGroup);
-    Value members = arith::SelectOp::create(
-        builder, loc, isLast, device.create<arith::SubIOp>(rows, first), group);
-    auto [x, member] = device.divide(inGroup, members);
+  if (order) {
+    auto [x, row] = order->locate(builder, item);
     ids.push_back(x);
-    rest = device.create<arith::AddIOp>(first, member);
+    rest = row;
     left = left.drop_front();
   }
   for (; !left.empty(); left = left.drop_front()) {
