@@ -8,14 +8,15 @@
 !k = !tile.shared<64x64xbf16, swizzle = 128>
 !s = !tile.fragment<128x64xf32>
 !w = !tile.fragment<128x64xbf16>
+!h = !tile.shared<128x32xbf16, swizzle = 64>
 
-// Each of two groups has a slot of 64 rows, for queries and for results, in the
-// same memory. Groups take rows there and back: the copies of the rows that a group
+// Each of two groups has a slot of 64 rows, for queries and for halves of results, in
+// the same memory. Groups take rows there and back: the copies of the rows that a group
 // has in a round, first for the one that has the last of them, which had the first
 // before; stores first from the one that has the first.
 // CHECK-LABEL: func.func @back(
 // CHECK:       %[[QS:.*]] = tile.ring groups 2 : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
-// CHECK:       %[[OS:.*]] = tile.ring groups 2 : !tile.ring<2 x !tile.shared<64x64xbf16, swizzle = 128>>
+// CHECK:       %[[OS:.*]] = tile.ring groups 2 : !tile.ring<2 x !tile.shared<64x32xbf16, swizzle = 64>>
 // CHECK:       %[[KS:.*]] = tile.ring : !tile.ring<2 x
 // CHECK:       tile.role "load_item"
 // CHECK:         scf.for %[[I:.*]] = %c0 to
@@ -43,6 +44,9 @@
 // CHECK:             tile.store_async %[[TILE]], %{{.*}}[%{{.*}}, %c0] dims [0, 1]
 // CHECK-NEXT:        tile.wait_stores
 // CHECK-NEXT:        tile.release %[[OS]][%[[USE]]]
+// CHECK-NEXT:      }
+// CHECK:           scf.for %{{.*}} = %c0 to %c2 step %c1 {
+// CHECK:             tile.store_async %{{.*}}, %{{.*}}[%{{.*}}, %c32] dims [0, 1]
 // CHECK:       tile.role "compute"
 // CHECK:         %[[G:.*]] = tile.group
 // CHECK:         scf.for %[[I:.*]] = %c0
@@ -57,17 +61,20 @@
 // CHECK:           tile.release %[[QS]][
 // CHECK:           %[[SLOT:.*]] = tile.acquire %[[OS]][
 // CHECK:           %[[O:.*]] = tile.shift_rows %[[SLOT]] by
-// CHECK:           tile.write %{{.*}} into %[[O]] signals %[[OS]][
+// CHECK:           tile.write %{{.*}} column 0 into %[[O]] signals %[[OS]][
+// CHECK:           tile.write %{{.*}} column 32 into
 func.func @back(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %o: memref<?x64xbf16>, %items: index) {
   %c132 = arith.constant 132 : index
   tile.launch grid(%c132) warps 8 stages 2 ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>) outs(%o : memref<?x64xbf16>) {
   ^bb0(%b: index, %Q: !g, %K: !g, %O: !g):
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c32 = arith.constant 32 : index
     %c64 = arith.constant 64 : index
     %c128 = arith.constant 128 : index
     %qs = tile.ring : !tile.ring<1 x !q>
-    %os = tile.ring : !tile.ring<1 x !q>
+    %os = tile.ring : !tile.ring<1 x !h>
     %ks = tile.ring : !tile.ring<2 x !k>
     tile.roles {
       tile.role "load" warps 1 single {
@@ -86,10 +93,16 @@ func.func @back(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %o: memref<?x64xbf
       tile.role "store" warps 2 single {
         scf.for %i = %c0 to %items step %c1 {
           %row = arith.muli %i, %c128 : index
-          %tile = tile.wait %os[%i] : !tile.ring<1 x !q>
-          tile.store_async %tile, %O[%row, %c0] dims [0, 1] : !q, !g
+          %use = arith.muli %i, %c2 : index
+          %tile = tile.wait %os[%use] : !tile.ring<1 x !h>
+          tile.store_async %tile, %O[%row, %c0] dims [0, 1] : !h, !g
           tile.wait_stores
-          tile.release %os[%i] : !tile.ring<1 x !q>
+          tile.release %os[%use] : !tile.ring<1 x !h>
+          %next = arith.addi %use, %c1 : index
+          %rest = tile.wait %os[%next] : !tile.ring<1 x !h>
+          tile.store_async %rest, %O[%row, %c32] dims [0, 1] : !h, !g
+          tile.wait_stores
+          tile.release %os[%next] : !tile.ring<1 x !h>
         }
       }
       tile.role "compute" warps 8 {
@@ -112,9 +125,14 @@ func.func @back(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %o: memref<?x64xbf
             %t = arith.truncf %e : f32 to bf16
             tile.yield %t : bf16
           } -> !w
-          %slot = tile.acquire %os[%i] : !tile.ring<1 x !q>
-          %place = tile.shift_rows %slot by %by : !q
-          tile.write %y into %place signals %os[%i] : !w, !tile.ring<1 x !q>
+          %use = arith.muli %i, %c2 : index
+          %slot = tile.acquire %os[%use] : !tile.ring<1 x !h>
+          %place = tile.shift_rows %slot by %by : !h
+          tile.write %y column 0 into %place signals %os[%use] : !w, !tile.ring<1 x !h>
+          %next = arith.addi %use, %c1 : index
+          %slot1 = tile.acquire %os[%next] : !tile.ring<1 x !h>
+          %place1 = tile.shift_rows %slot1 by %by : !h
+          tile.write %y column 32 into %place1 signals %os[%next] : !w, !tile.ring<1 x !h>
         }
       }
     }
@@ -303,6 +321,44 @@ func.func @exchange(%q: memref<?x64xbf16>, %o: memref<?x?xf32>, %items: index) {
           %x = tile.mma wgmma %tile, %right transpose_b : !q, !q -> !tile.fragment<128x128xf32>
           tile.release %qs[%i] : !tile.ring<1 x !q>
           tile.store %x, %O[%c0, %c0] dims [0, 1] : !tile.fragment<128x128xf32>, !o
+        }
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!q = !tile.shared<128x64xbf16, swizzle = 128>
+
+// A result that is written at once finds its slot free.
+// CHECK-LABEL: func.func @whole(
+// CHECK-NOT:   groups
+// CHECK:       return
+func.func @whole(%q: memref<?x64xbf16>, %items: index) {
+  %c132 = arith.constant 132 : index
+  tile.launch grid(%c132) warps 8 stages 2 outs(%q : memref<?x64xbf16>) {
+  ^bb0(%b: index, %O: !g):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    %os = tile.ring : !tile.ring<1 x !q>
+    tile.roles {
+      tile.role "store" warps 4 single {
+        scf.for %i = %c0 to %items step %c1 {
+          %tile = tile.wait %os[%i] : !tile.ring<1 x !q>
+          tile.store_async %tile, %O[%i, %c0] dims [0, 1] : !q, !g
+          tile.wait_stores
+          tile.release %os[%i] : !tile.ring<1 x !q>
+        }
+      }
+      tile.role "compute" warps 8 {
+        scf.for %i = %c0 to %items step %c1 {
+          %y = tile.fill %zero : !tile.fragment<128x64xbf16>
+          %slot = tile.acquire %os[%i] : !tile.ring<1 x !q>
+          tile.write %y into %slot signals %os[%i] : !tile.fragment<128x64xbf16>, !tile.ring<1 x !q>
         }
       }
     }

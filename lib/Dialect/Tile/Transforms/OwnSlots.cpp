@@ -177,6 +177,9 @@ std::optional<StringRef> SharedSlot::analyze() {
   }
   if (computes.empty() || services.empty())
     return "is of one role";
+  // The result before has been stored by the time of the next one.
+  if (llvm::count_if(computes, llvm::IsaPred<AcquireOp>) == 1)
+    return "is written once for an item";
   return std::nullopt;
 }
 

@@ -376,16 +376,17 @@ def TileOwnSlots : Pass<"tile-own-slots"> {
   let description = [{
     In a ring of one slot, a tile of the queries of all warp groups, none of them
     has its next rows before all have read the last ones; and where results leave
-    through such a slot, none writes its next part before all have written the
-    last one. So a group that needs fewer steps, as under a causal mask, waits
+    through such a slot in parts, none writes its next part before all have
+    written the last one. So a group that needs fewer steps, as under a causal mask, waits
     for the others. The pass makes a slot of 64 rows for each group of it
     (`tile.ring groups`), in the same memory. Roles of one thread copy, or store,
     the rows of each group by themselves, those of the group that ends first
     before the others.
 
     Groups then run apart (`tile.group`). A ring stays unchanged if it has several
-    slots, where groups wait for each other less, if its role is in no loop over
-    items, or if it has other uses than the left operands of `wgmma` and results.
+    slots, or is written once for an item, for then groups wait for each other
+    less; if its role is in no loop over items; or if it has other uses than the
+    left operands of `wgmma` and results.
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
