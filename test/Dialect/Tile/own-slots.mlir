@@ -365,3 +365,51 @@ func.func @whole(%q: memref<?x64xbf16>, %items: index) {
   }
   return
 }
+
+// -----
+
+!g = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!o = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!q = !tile.shared<128x64xbf16, swizzle = 128>
+
+// Queries that nothing reads, and rows that follow from what the loop carries.
+// CHECK-LABEL: func.func @unknown(
+// CHECK-NOT:   groups
+// CHECK:       return
+func.func @unknown(%q: memref<?x64xbf16>, %o: memref<?x?xf32>, %items: index) {
+  %c132 = arith.constant 132 : index
+  tile.launch grid(%c132) warps 8 stages 2 ins(%q : memref<?x64xbf16>) outs(%o : memref<?x?xf32>) {
+  ^bb0(%b: index, %Q: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %unread = tile.ring : !tile.ring<1 x !q>
+    %carried = tile.ring : !tile.ring<1 x !q>
+    %several = tile.ring : !tile.ring<2 x !q>
+    tile.roles {
+      tile.role "load" warps 1 single {
+        scf.for %i = %c0 to %items step %c1 {
+          %s0 = tile.acquire %unread[%i] : !tile.ring<1 x !q>
+          tile.load_async %Q[%c0, %c0] dims [0, 1] into %s0 signals %unread[%i] : !g, !tile.ring<1 x !q>
+          %s1 = tile.acquire %carried[%i] : !tile.ring<1 x !q>
+          tile.load_async %Q[%c0, %c0] dims [0, 1] into %s1 signals %carried[%i] : !g, !tile.ring<1 x !q>
+        }
+      }
+      tile.role "compute" warps 8 {
+        %end = scf.for %i = %c0 to %items step %c1 iter_args(%by = %c0) -> (index) {
+          %u = tile.wait %unread[%i] : !tile.ring<1 x !q>
+          tile.release %unread[%i] : !tile.ring<1 x !q>
+          %t = tile.wait %carried[%i] : !tile.ring<1 x !q>
+          %v = tile.shift_rows %t by %by : !q
+          %right = tile.wait %several[%i] : !tile.ring<2 x !q>
+          %x = tile.mma wgmma %v, %right transpose_b : !q, !q -> !tile.fragment<128x128xf32>
+          tile.release %several[%i] : !tile.ring<2 x !q>
+          tile.release %carried[%i] : !tile.ring<1 x !q>
+          tile.store %x, %O[%c0, %c0] dims [0, 1] : !tile.fragment<128x128xf32>, !o
+          %next = arith.addi %by, %c0 : index
+          scf.yield %next : index
+        }
+      }
+    }
+  }
+  return
+}

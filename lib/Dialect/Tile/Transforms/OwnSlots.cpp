@@ -63,6 +63,8 @@ private:
   std::optional<StringRef> analyzeService(Operation *user);
   /// Adds what reads or writes the tile, through a view of it or not.
   std::optional<StringRef> addAccesses(Value tile);
+  /// Returns true if other roles can compute `value` for an item and a group.
+  bool isOfItem(Value value);
   Value clone(OpBuilder &builder, Value value, IRMapping &mapping);
   void rewriteCompute(Operation *op, Value group);
   void rewriteService(const Service &service);
@@ -111,6 +113,16 @@ std::optional<StringRef> SharedSlot::addAccesses(Value tile) {
     }
   }
   return std::nullopt;
+}
+
+bool SharedSlot::isOfItem(Value value) {
+  if (!compute.getBody().isAncestor(value.getParentRegion()) ||
+      value == items.getInductionVar())
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return isOfItem(operand); });
 }
 
 std::optional<StringRef> SharedSlot::analyzeCompute(Operation *user) {
@@ -177,6 +189,8 @@ std::optional<StringRef> SharedSlot::analyze() {
   }
   if (computes.empty() || services.empty())
     return "is of one role";
+  if (!distance || (*distance && !isOfItem(*distance)))
+    return "has rows that other roles do not know";
   // The result before has been stored by the time of the next one.
   if (llvm::count_if(computes, llvm::IsaPred<AcquireOp>) == 1)
     return "is written once for an item";
