@@ -50,7 +50,8 @@ TOKENS, HIDDEN = 16384, 2048
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 # The parts of a schedule by what they can be.
 PARTS = {"exact": "maximum", "stale": "maximum", "tiles": "blocks",
-         "persistent": "blocks", "overlapped": "products",
+         "persistent": "blocks", "shared": "blocks",
+         "overlapped": "products",
          "alternating": "products"}
 
 CAUSAL = """

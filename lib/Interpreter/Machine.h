@@ -88,6 +88,9 @@ public:
   const SimulationOptions options;
   /// The number of launches, and of turns that blocks have taken.
   int64_t launch = 0, turns = 0;
+  /// By the first of a block's flags: the block that has set them, and its
+  /// number of signals then.
+  llvm::DenseMap<const char *, std::pair<int32_t, int32_t>> signals;
 
   /// An addition by a block of the running launch to memory; a GPU adds in any
   /// order. The end of the launch makes the additions in the order of the

@@ -52,7 +52,8 @@ Status interpreter::checkGlobalAccess(Fiber &fiber, Operation *op,
                         << " of the same launch " << did;
     return Status::Failed;
   };
-  if (isFault(access.writer, /*isOfAdder=*/false))
+  bool isSeen = isRead && fiber.block->sees(access.writer, access.signals);
+  if (!isSeen && isFault(access.writer, /*isOfAdder=*/false))
     return report(access.writer, "wrote");
   if (!isRead && isFault(access.reader, /*isOfAdder=*/false))
     return report(access.reader, "read");
@@ -60,6 +61,8 @@ Status interpreter::checkGlobalAccess(Fiber &fiber, Operation *op,
     return report(access.adder, "added to");
   int32_t &user = isRead ? access.reader : isAdd ? access.adder : access.writer;
   user = user == Access::kNone || user == block ? block : Access::kSeveral;
+  if (!isRead && !isAdd)
+    access.signals = fiber.block->getSignals();
   return Status::Next;
 }
 

@@ -237,6 +237,20 @@ public:
   /// Records an event that a blocked role may wait for.
   void wake();
 
+  /// Returns how often the block has signalled other blocks.
+  int32_t getSignals() const { return signals; }
+  int32_t countSignal() { return ++signals; }
+  /// Records that the block has seen a signal of another.
+  void see(int32_t other, int32_t signal) {
+    int32_t &last = seen[other];
+    last = std::max(last, signal);
+  }
+  /// Returns true if the block sees what another has written after so many
+  /// signals.
+  bool sees(int32_t other, int32_t after) const {
+    return seen.lookup(other) > after;
+  }
+
   /// Counts an execution of an op that writes a tile in shared memory; returns
   /// its number.
   int64_t countExecution(mlir::Operation *op) { return ++executions[op]; }
@@ -274,6 +288,10 @@ private:
   llvm::DenseMap<mlir::Operation *, int64_t> executions;
   std::vector<std::shared_ptr<Ring>> rings;
   std::vector<Copy> copies;
+  /// The signals that the block has given, and by block, those that it has
+  /// seen.
+  int32_t signals = 0;
+  llvm::DenseMap<int32_t, int32_t> seen;
 
   /// The choices of the seed: in so many of 64 steps a copy or a product
   /// completes before it must; the longest turn of a role; whether turns are

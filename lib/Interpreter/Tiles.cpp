@@ -707,6 +707,43 @@ static Status passTurn(Fiber &fiber, const Instruction &op) {
   return Status::Next;
 }
 
+/// Sets the numbers of the warps of a block.
+static Status signal(Fiber &fiber, const Instruction &op) {
+  auto signalOp = cast<tile::SignalOp>(op.op);
+  auto &flags = fiber.get<MemRef>(op, 0);
+  auto place = getIndices(fiber, op, 1, signalOp.getIndices().size());
+  place.push_back(0);
+  fiber.machine.signals[flags.getElement(flags.getIndex(place))] = {
+      fiber.block->getNumber(), fiber.block->countSignal()};
+  for (int64_t &warp = place.back(); warp < flags.sizes.back(); ++warp)
+    flags.format.write(flags.getElement(flags.getIndex(place)), {.i = 1});
+  ++fiber.machine.turns;
+  return Status::Next;
+}
+
+static Status await(Fiber &fiber, const Instruction &op) {
+  auto awaitOp = cast<tile::AwaitOp>(op.op);
+  auto &flags = fiber.get<MemRef>(op, 0);
+  auto place = getIndices(fiber, op, 1, awaitOp.getIndices().size());
+  place.push_back(0);
+  fiber.role->isOutOfTurn = readTurn(flags, place) == 0;
+  if (fiber.role->isOutOfTurn) {
+    fiber.role->obstacle = "for the warps of another block to signal";
+    return Status::Blocked;
+  }
+  auto [block, signal] =
+      fiber.machine.signals.lookup(flags.getElement(flags.getIndex(place)));
+  fiber.block->see(block, signal);
+  return Status::Next;
+}
+
+/// The interpreter runs whole programs as they are: all iterations of a loop.
+static Status combineParts(Fiber &fiber, const Instruction &op) {
+  for (unsigned number = 0; number < op.op->getNumResults(); ++number)
+    fiber.result(op, number) = fiber.operand(op, number);
+  return Status::Next;
+}
+
 static Status launch(Fiber &fiber, const Instruction &op) {
   auto launchOp = cast<tile::LaunchOp>(op.op);
   if (fiber.block) {
@@ -738,6 +775,7 @@ static Status launch(Fiber &fiber, const Instruction &op) {
     return true;
   });
   ++fiber.machine.launch;
+  fiber.machine.signals.clear();
   if (uint64_t seed = fiber.machine.options.seed)
     std::shuffle(blocks.begin(), blocks.end(), std::mt19937_64(seed));
   const Code *program = op.regions[0];
@@ -794,6 +832,9 @@ void interpreter::addTileHandlers(llvm::StringMap<Handler> &handlers) {
   handlers["tile.store"] = inLaunch<store>;
   handlers["tile.group"] = inLaunch<group>;
   handlers["tile.of_rows"] = ofRows;
+  handlers["tile.signal"] = inLaunch<signal>;
+  handlers["tile.await"] = inLaunch<await>;
+  handlers["tile.combine_parts"] = combineParts;
   handlers["tile.take_turn"] = inLaunch<takeTurn>;
   handlers["tile.pass_turn"] = inLaunch<passTurn>;
   handlers["tile.fill"] = fill;

@@ -79,6 +79,8 @@ struct Storage {
   struct Access {
     static constexpr int32_t kNone = -1, kSeveral = -2;
     int32_t writer = kNone, reader = kNone, adder = kNone;
+    /// How often the writer had signalled other blocks before it wrote.
+    int32_t signals = 0;
   };
   /// Accesses by the element's offset in bytes from the start.
   std::vector<Access> accesses;

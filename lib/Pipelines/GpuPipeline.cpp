@@ -57,6 +57,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   manager.addPass(tile::createTileFormBoxes());
   if (options.deterministic)
     manager.addPass(tile::createTileOrderAdds());
+  manager.addPass(tile::createTileShareItems());
   manager.addPass(tile::createTilePersist());
   manager.addPass(tile::createTileAssignLayouts());
   if (options.arch->hasBulkCopies) {

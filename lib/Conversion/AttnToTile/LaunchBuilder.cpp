@@ -290,7 +290,9 @@ void LaunchBuilder::createLaunch(ScheduleAttr schedule, StringRef name,
                        rewriter.getI64IntegerAttr(schedule.getWarps()),
                        rewriter.getI64IntegerAttr(schedule.getStages()),
                        rewriter.getStringAttr(name));
-  if (schedule.getBlocks() == Blocks::Persistent)
+  if (schedule.getBlocks() == Blocks::Shared)
+    launch.setPersistent(ItemOrder::Shared);
+  else if (schedule.getBlocks() == Blocks::Persistent)
     launch.setPersistent(schedule.getOrder() == WorkOrder::LongestFirst
                              ? ItemOrder::Snaked
                              : ItemOrder::Linear);

@@ -161,6 +161,17 @@ Value fovea::emitExactSum(OpBuilder &body, Location loc, Value x, Value y,
   return math::FmaOp::create(body, loc, y, factor, x);
 }
 
+/// Computes an element of `type` from those of `inputs`, of the same shape, and
+/// that of its row in `rows`.
+static Value mapRows(FragmentMath &math, FragmentType type, ValueRange inputs,
+                     ValueRange rows, FragmentMath::Body body) {
+  if (type.getRank() != 1)
+    return math.map(type, inputs, rows, body);
+  SmallVector<Value> all(inputs);
+  llvm::append_range(all, rows);
+  return math.map(type, all, {}, body);
+}
+
 static Value isEqualTo(OpBuilder &builder, Location loc, Value value,
                        double constant) {
   return arith::CmpFOp::create(
@@ -198,8 +209,6 @@ private:
   Value exactExponentials(Value scores, Value subtracted);
   Value fusedExponentials(Value scores, Value subtracted);
   Value shiftedExponentials(Value scores, Value shift);
-  Value mapRows(FragmentType type, ValueRange inputs, Value rows,
-                FragmentMath::Body body);
   Value shrinkage(Value max, Value subtracted);
   Value shrinkageOfRestart(Value max, Value subtracted);
   Value scaled(Value fragment, Value factors);
@@ -457,17 +466,6 @@ Value StepEmitter::fusedExponentials(Value scores, Value subtracted) {
   return shiftedExponentials(branch.getResult(0), branch.getResult(1));
 }
 
-/// Computes an element of `type` from those of `inputs`, of the same shape, and
-/// that of its row in `rows`.
-Value StepEmitter::mapRows(FragmentType type, ValueRange inputs, Value rows,
-                           FragmentMath::Body body) {
-  if (type.getRank() != 1)
-    return math.map(type, inputs, rows, body);
-  SmallVector<Value> all(inputs);
-  all.push_back(rows);
-  return math.map(type, all, {}, body);
-}
-
 /// Returns the factor by which the sums so far shrink: 1 where the maximum
 /// stays.
 Value StepEmitter::shrinkage(Value max, Value subtracted) {
@@ -496,12 +494,12 @@ Value StepEmitter::shrinkageOfRestart(Value max, Value subtracted) {
 
 /// Returns the fragment times a factor for each row.
 Value StepEmitter::scaled(Value fragment, Value factors) {
-  return mapRows(cast<FragmentType>(fragment.getType()), fragment, factors,
-                 [&](OpBuilder &body, ValueRange elements, ValueRange) {
-                   return arith::MulFOp::create(body, loc, elements[0],
-                                                elements[1])
-                       .getResult();
-                 });
+  return mapRows(
+      math, cast<FragmentType>(fragment.getType()), fragment, factors,
+      [&](OpBuilder &body, ValueRange elements, ValueRange) {
+        return arith::MulFOp::create(body, loc, elements[0], elements[1])
+            .getResult();
+      });
 }
 
 /// Returns probabilities as the left operand of the product with values.
@@ -711,6 +709,64 @@ RunningValues fovea::emitOnlineStep(OpBuilder &builder, const TileSizes &sizes,
                                     const KeyStep &step, Value query,
                                     RunningValues running) {
   return StepEmitter(builder, sizes, step).emit(query, running);
+}
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+RunningValues fovea::emitCombinedParts(OpBuilder &builder, Location loc,
+                                       const TileSizes &sizes,
+                                       RunningValues running, ScoreUnit unit) {
+  SmallVector<Value> whole = {running.acc, running.max, running.sum};
+  auto combine =
+      CombinePartsOp::create(builder, loc, ValueRange(whole).getTypes(), whole);
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(&combine.getBody());
+  for (int part = 0; part < 2; ++part)
+    for (Value value : whole)
+      body->addArgument(value.getType(), loc);
+  auto getPart = [&](unsigned number) -> RunningValues {
+    auto values = body->getArguments().drop_front(number * whole.size());
+    return {values[0], values[1], values[2]};
+  };
+  RunningValues first = getPart(0), second = getPart(1);
+
+  FragmentMath math(builder, loc);
+  Value max =
+      math.map(sizes.getRows(), {first.max, second.max}, {},
+               [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+                 Formula f = {body, loc, sizes.accumulation};
+                 return f.make<arith::MaxNumFOp>(elements[0], elements[1]);
+               });
+  // A part without a key, whose maximum is minus infinity, has the factor 0,
+  // also where neither has one.
+  auto getFactors = [&](Value maxOfPart) {
+    return math.map(
+        sizes.getRows(), {maxOfPart, max}, {},
+        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+          Formula f = {body, loc, sizes.accumulation};
+          Value base2 =
+              unit.emitProduct(body, loc, sizes.accumulation, unit.getBase2());
+          Value factor = f.make<math::Exp2Op>(
+              f.mul(f.sub(elements[0], elements[1]), base2));
+          Value isEmpty = f.isEqual(elements[0], f.number(-kInfinity));
+          return f.select(isEmpty, f.number(0.0), factor);
+        });
+  };
+  SmallVector<Value> factors = {getFactors(first.max), getFactors(second.max)};
+  auto add = [&](Value a, Value b) {
+    return mapRows(
+        math, cast<FragmentType>(a.getType()), {a, b}, factors,
+        [&](OpBuilder &body, ValueRange elements, ValueRange) -> Value {
+          Formula f = {body, loc, sizes.accumulation};
+          return f.make<math::FmaOp>(elements[0], elements[2],
+                                     f.mul(elements[1], elements[3]));
+        });
+  };
+  Value acc = add(first.acc, second.acc), sum = add(first.sum, second.sum);
+  tile::YieldOp::create(builder, loc, ValueRange{acc, max, sum});
+  return {combine.getResult(0), combine.getResult(1), combine.getResult(2)};
 }
 
 //===----------------------------------------------------------------------===//

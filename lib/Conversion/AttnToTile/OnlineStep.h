@@ -110,6 +110,12 @@ RunningValues emitOnlineStep(mlir::OpBuilder &builder, const TileSizes &sizes,
                              const KeyStep &step, mlir::Value query,
                              RunningValues running);
 
+/// Emits a `tile.combine_parts` of running values at the end of their loop:
+/// those of two parts of its keys are relative to the larger maximum.
+RunningValues emitCombinedParts(mlir::OpBuilder &builder, mlir::Location loc,
+                                const TileSizes &sizes, RunningValues running,
+                                ScoreUnit unit);
+
 /// Returns the output `acc / sum` in elements of `type`; zeros in rows without
 /// a key. The sum is 0 in these rows only: in others it is at least the
 /// exponential of a maximum, 1 or a quarter (`kHeadroom`), or NaN. `init`, null

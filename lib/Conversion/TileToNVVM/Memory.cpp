@@ -86,7 +86,7 @@ private:
   /// Selects one writer among threads that hold the same element; null: all
   /// write.
   Value isWriter;
-  bool isAdd = false;
+  bool isAdd = false, isAligned = false;
 };
 
 } // namespace
@@ -101,9 +101,12 @@ FragmentAccess::FragmentAccess(ConversionPatternRewriter &rewriter,
   if (memory.isContiguous())
     vector = getVectorWidth(layout, memory.getElementBytes());
 
+  if (auto load = dyn_cast<LoadOp>(op))
+    isAligned = load.getAligned();
   auto store = dyn_cast<StoreOp>(op);
   if (!store)
     return;
+  isAligned = store.getAligned();
   isAdd = store.getAdd();
   if (isAdd)
     vector = 1;
@@ -132,7 +135,10 @@ void FragmentAccess::forEach(int64_t width,
 }
 
 Value FragmentAccess::canUseVectors() {
-  Value can = memory.isAligned(vector * memory.getElementBytes());
+  Value can = isAligned
+                  ? arith::ConstantIntOp::create(rewriter, loc, 1, /*width=*/1)
+                        .getResult()
+                  : memory.isAligned(vector * memory.getElementBytes());
   for (auto [dim, size] : llvm::enumerate(layout.getShape()))
     if (!memory.isWhole(dim))
       can = both(can, arith::CmpIOp::create(

@@ -92,6 +92,10 @@ void populateDiagonalPatterns(const TileTypeConverter &converter,
 void populateTurnPatterns(const TileTypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 
+/// Adds patterns for signal and await.
+void populateSignalPatterns(const TileTypeConverter &converter,
+                            mlir::RewritePatternSet &patterns);
+
 /// Adds patterns for widen and widen_into.
 void populateWidenPatterns(const TileTypeConverter &converter,
                            mlir::RewritePatternSet &patterns);

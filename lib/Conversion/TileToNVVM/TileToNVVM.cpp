@@ -56,6 +56,7 @@ private:
     populateProductPatterns(converter, patterns);
     populateRingPatterns(converter, patterns, readers);
     populateRolePatterns(converter, patterns, warps);
+    populateSignalPatterns(converter, patterns);
     populateTensorMemoryAcceleratorPatterns(converter, patterns, readers);
     populateTurnPatterns(converter, patterns);
     populateWgmmaPatterns(converter, patterns, warps);

@@ -133,7 +133,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
         if (name == "maximum")
           return parseChoice(parser, name, {"exact", "stale"}, maximum);
         if (name == "blocks")
-          return parseChoice(parser, name, {"tiles", "persistent"}, blocks);
+          return parseChoice(parser, name, {"tiles", "persistent", "shared"},
+                             blocks);
         if (name == "products")
           return parseChoice(parser, name, {"overlapped", "alternating"},
                              products);
@@ -226,9 +227,15 @@ LogicalResult ScheduleAttr::verify(
   if (split < 1 || split > kMostParts)
     return emitError() << "split must be 1 to " << kMostParts << ", but is "
                        << split;
-  if (split > 1 && blocks == Blocks::Persistent)
+  if (split > 1 && blocks != Blocks::Tiles)
     return emitError() << "split must be 1 where blocks are persistent, but is "
                        << split;
+  if (blocks == Blocks::Shared && order != WorkOrder::Linear)
+    return emitError() << "order must be linear where blocks share tiles, which "
+                          "take the same time, but is "
+                       << stringifyEnum(order);
+  if (blocks == Blocks::Shared && gradients)
+    return emitError() << "blocks must not be shared in a schedule of gradients";
   if (split > 1 && gradients)
     return emitError() << "split must be 1 in a schedule of gradients, but is "
                        << split;

@@ -132,6 +132,23 @@ void StoreAsyncOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(), &getTargetMutable());
 }
 
+/// Several blocks read and write numbers; stores and loads of memory that they
+/// share stay in front of them or behind.
+static void addSignalEffects(OpOperand &numbers, Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &numbers);
+  effects.emplace_back(MemoryEffects::Write::get(), &numbers);
+  effects.emplace_back(MemoryEffects::Read::get());
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+void SignalOp::getEffects(Effects &effects) {
+  addSignalEffects(getFlagsMutable(), effects);
+}
+
+void AwaitOp::getEffects(Effects &effects) {
+  addSignalEffects(getFlagsMutable(), effects);
+}
+
 /// Several blocks read and write turns; stores stay between them.
 static void addTurnEffects(OpOperand &turns, Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), &turns);

@@ -166,6 +166,20 @@ LogicalResult OfRowsOp::verify() {
   return success();
 }
 
+LogicalResult CombinePartsOp::verify() {
+  Block &body = getBody().front();
+  SmallVector<Type> parts(getValues().getTypes());
+  parts.append(getValues().getTypes().begin(), getValues().getTypes().end());
+  if (body.getArgumentTypes() != TypeRange(parts))
+    return emitOpError("expected a region of the values of two parts, first "
+                       "those of the earlier one");
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield || yield.getValues().getTypes() != getValues().getTypes())
+    return emitOpError("expected a region that yields values of the types of "
+                       "its operands");
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Global memory
 //===----------------------------------------------------------------------===//
@@ -259,6 +273,9 @@ LogicalResult LoadOp::verify() {
   MemRefType source = getSource().getType();
   if (failed(verifyRows(*this, getRows().size())))
     return failure();
+  if (getAligned() && !isa<FragmentType>(getResult().getType()))
+    return emitOpError("expected a fragment whose rows are aligned, got ")
+           << getResult().getType();
   if (getRuns()) {
     auto tile = dyn_cast<SharedType>(getResult().getType());
     if (!tile)
@@ -467,6 +484,31 @@ LogicalResult TakeTurnOp::verify() {
 LogicalResult PassTurnOp::verify() {
   return verifyTurns(*this, getTurns().getType(), getIndices().size(),
                      getLanes());
+}
+
+/// Checks that `flags` has a number for each warp at `indices`.
+static LogicalResult verifyFlags(Operation *op, MemRefType flags,
+                                 size_t indices) {
+  if (!flags.getElementType().isInteger(32) || flags.getRank() == 0)
+    return op->emitOpError("expected a memref of i32 of rank 1 or more, got ")
+           << flags;
+  if (static_cast<int64_t>(indices) + 1 != flags.getRank())
+    return op->emitOpError("expected ")
+           << flags.getRank() - 1 << " indices, got " << indices;
+  auto launch = op->getParentOfType<LaunchOp>();
+  if (launch &&
+      flags.getShape().back() != static_cast<int64_t>(launch.getWarps()))
+    return op->emitOpError("expected a last dimension of ")
+           << launch.getWarps() << ", the warps that compute, got " << flags;
+  return success();
+}
+
+LogicalResult SignalOp::verify() {
+  return verifyFlags(*this, getFlags().getType(), getIndices().size());
+}
+
+LogicalResult AwaitOp::verify() {
+  return verifyFlags(*this, getFlags().getType(), getIndices().size());
 }
 
 LogicalResult FromSharedOp::verify() {

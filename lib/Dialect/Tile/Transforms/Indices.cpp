@@ -11,22 +11,22 @@ using namespace mlir;
 using namespace fovea::tile;
 
 Value Indices::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(builder, loc, value);
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getIntegerAttr(type, value));
+}
+
+Value Indices::cast(Value number) {
+  if (number.getType() == type)
+    return number;
+  return builder.createOrFold<arith::IndexCastUIOp>(loc, type, number);
 }
 
 std::pair<Value, Value> Indices::divide(Value a, Value b) {
-  auto narrow = [&](Value value) {
-    return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getI32Type(),
-                                                      value);
-  };
-  auto widen = [&](Value value) {
-    return builder.createOrFold<arith::IndexCastUIOp>(
-        loc, builder.getIndexType(), value);
-  };
-  Value dividend = narrow(a), divisor = narrow(b);
+  Indices narrow(builder, loc, builder.getI32Type());
+  Value dividend = narrow.cast(a), divisor = narrow.cast(b);
   Value quotient = create<arith::DivUIOp>(dividend, divisor);
   Value multiple = create<arith::MulIOp>(quotient, divisor);
-  return {widen(quotient), widen(create<arith::SubIOp>(dividend, multiple))};
+  return {cast(quotient), cast(create<arith::SubIOp>(dividend, multiple))};
 }
 
 Value Indices::getCommonDivisor(Value a, int64_t b) {

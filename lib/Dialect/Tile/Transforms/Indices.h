@@ -12,15 +12,20 @@
 
 namespace fovea::tile {
 
-/// Arithmetic on indices, of which constants are constants of the IR.
+/// Arithmetic on indices, of which constants are constants of the IR; or on
+/// numbers of 32 bits, which take half of the registers.
 class Indices {
 public:
   using Value = mlir::Value;
 
-  Indices(mlir::OpBuilder &builder, mlir::Location loc)
-      : builder(builder), loc(loc) {}
+  Indices(mlir::OpBuilder &builder, mlir::Location loc,
+          mlir::Type type = nullptr)
+      : builder(builder), loc(loc), type(type ? type : builder.getIndexType()) {
+  }
 
   Value constant(int64_t value);
+  /// Converts a number between indices and 32 bits, which hold it.
+  Value cast(Value number);
   template <typename OpTy>
   Value create(Value a, Value b) {
     return builder.createOrFold<OpTy>(loc, a, b);
@@ -36,6 +41,7 @@ public:
 private:
   mlir::OpBuilder &builder;
   mlir::Location loc;
+  mlir::Type type;
 };
 
 } // namespace fovea::tile

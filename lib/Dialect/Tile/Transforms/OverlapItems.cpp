@@ -105,8 +105,15 @@ private:
   /// item before it ends, and the loop carries them: they are a chain of
   /// divisions and bounds, for which the first step would wait.
   SmallVector<Value> carriedNumbers;
+  /// Those that are conditions of what the item has anyway, each of which would
+  /// take a register: they are computed again.
+  SmallVector<Operation *> conditions;
   /// Loops behind the guard that go through slots that nothing reads.
   SmallVector<scf::ForOp> skips;
+  /// Among the ops that come after the last product, the branches in which
+  /// warps wait for another block. No product is in flight meanwhile: an item
+  /// that takes such a branch is not overlapped.
+  SmallVector<scf::IfOp> meetings;
   /// The values of the guard that the tail needs.
   llvm::SetVector<Value> crossing;
   /// The guard's results that the tail gives, and the others.
@@ -214,6 +221,7 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
         return "needs tiles for its numbers";
   DenseSet<Value> changing;
   changing.insert_range(items.getBody()->getArguments());
+  SmallVector<Operation *> perItem;
   for (Operation *op : numbers) {
     if (llvm::none_of(getUsedValues(op),
                       [&](Value value) { return changing.contains(value); })) {
@@ -221,12 +229,31 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
       continue;
     }
     changing.insert_range(op->getResults());
+    perItem.push_back(op);
+  }
+  // What an item has beside its place and what is carried.
+  DenseSet<Value> known;
+  known.insert_range(items.getBody()->getArguments());
+  for (Operation *op : perItem) {
+    auto isKnown = [&](Value value) {
+      return !changing.contains(value) || known.contains(value);
+    };
+    bool isCondition = op->getNumResults() == 1 &&
+                       op->getResult(0).getType().isInteger(1) &&
+                       op->getNumRegions() == 0;
+    if (isCondition && llvm::all_of(op->getOperands(), isKnown)) {
+      conditions.push_back(op);
+      known.insert_range(op->getResults());
+      continue;
+    }
     for (Value result : op->getResults())
       if (!llvm::all_of(result.getUsers(), [&](Operation *user) {
             return llvm::is_contained(
                 numbers, items.getBody()->findAncestorOpInBlock(*user));
-          }))
+          })) {
         carriedNumbers.push_back(result);
+        known.insert(result);
+      }
   }
   return std::nullopt;
 }
@@ -246,6 +273,21 @@ static bool isSkip(Operation &op) {
   return loop && loop.getNumResults() == 0 &&
          llvm::all_of(loop.getBody()->without_terminator(),
                       [](Operation &nested) { return !!getRing(&nested); });
+}
+
+/// Returns the branch that `op` is, if warps wait for another block in it, and
+/// only there.
+static scf::IfOp getMeeting(Operation *op) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  if (!branch || !branch.elseBlock())
+    return {};
+  auto waits = [](Region &region) {
+    return region.walk([](AwaitOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  };
+  bool isMeeting =
+      waits(branch.getThenRegion()) && !waits(branch.getElseRegion());
+  return isMeeting ? branch : scf::IfOp();
 }
 
 void ItemLoop::cloneSkips(OpBuilder &builder, const IRMapping &mapping,
@@ -326,6 +368,12 @@ std::optional<StringRef> ItemLoop::analyzeEnd() {
       isLate |= llvm::is_contained(late, value.getDefiningOp());
     (isLate ? late : early).push_back(&op);
   }
+  for (Operation *op : late)
+    if (scf::IfOp meeting = getMeeting(op)) {
+      if (llvm::is_contained(late, meeting.getCondition().getDefiningOp()))
+        return "waits for other blocks depending on its last product";
+      meetings.push_back(meeting);
+    }
   for (Operation *op : others)
     if (!isMemoryEffectFree(op))
       return "begins with more than numbers and tiles";
@@ -436,7 +484,17 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
   for (auto [result, value] : llvm::zip_equal(
            lateResults, getYielded(guard.thenYield(), lateResults, mapping)))
     mapping.map(result, value);
-  clone(builder, late, mapping);
+  for (Operation *op : late) {
+    auto meeting = llvm::find(meetings, op);
+    if (meeting == meetings.end()) {
+      builder.clone(*op, mapping);
+      continue;
+    }
+    for (Operation &nested : meeting->elseBlock()->without_terminator())
+      builder.clone(nested, mapping);
+    mapping.map(meeting->getResults(),
+                lookup(meeting->elseYield().getResults(), mapping));
+  }
   builder.clone(*firstWait, next);
   clone(builder, headRest, next);
 
@@ -531,6 +589,11 @@ SmallVector<Value> ItemLoop::emitItem(OpBuilder &builder, IRMapping &mapping,
       arith::AndIOp::create(builder, loc, bothHaveSteps, hasNext);
   if (Value areFew = areFewSkips(builder, mapping))
     canOverlap = arith::AndIOp::create(builder, loc, canOverlap, areFew);
+  for (scf::IfOp meeting : meetings) {
+    Value isTaken = mapping.lookupOrDefault(meeting.getCondition());
+    Value no = arith::ConstantIntOp::create(builder, loc, 0, 1);
+    canOverlap = arith::SelectOp::create(builder, loc, isTaken, no, canOverlap);
+  }
   SmallVector<Value> given = createIf(
       builder, loc, canOverlap,
       [&](OpBuilder &nested) {
@@ -575,6 +638,7 @@ void ItemLoop::rewrite() {
     mapping.map(wait->getResult(0), tile);
   mapping.map(carriedNumbers, carried.drop_front(waits.size()));
   clone(builder, sameNumbers, mapping);
+  clone(builder, conditions, mapping);
 
   Value after = arith::AddIOp::create(builder, loc, iv, step);
   Value hasNext = isBefore(builder, after, upper);

@@ -8,6 +8,7 @@
 #include "fovea/Dialect/Tile/Transforms/Passes.h"
 
 #include "Indices.h"
+#include "PersistentLaunch.h"
 
 #include "fovea/Dialect/Machine/IR/Machine.h"
 #include "fovea/Dialect/Tile/IR/Tile.h"
@@ -261,38 +262,22 @@ void Persist::persist(LaunchOp launch) {
   Indices host(builder, loc);
   SmallVector<Value> sizes(launch.getGrid());
   std::optional<Order> order;
-  Value items;
   int64_t cores = machine::getGpuOrDefault(launch).getCores();
   if (*launch.getPersistent() == ItemOrder::Snaked) {
     order.emplace(builder, launch, sizes);
-    items = order->getItems();
     cores = order->getCores();
-  } else {
-    items = sizes.front();
-    for (Value size : ArrayRef(sizes).drop_front())
-      items = host.create<arith::MulIOp>(items, size);
   }
+  Value items = order ? order->getItems() : getNumPrograms(builder, loc, sizes);
   Value blocks = host.create<arith::MinUIOp>(items, host.constant(cores));
   LDBG() << "launch at " << loc << ": at most " << cores << " blocks, "
          << (order ? "there and back" : "in linear order");
 
-  auto result = LaunchOp::create(builder, loc, launch.getResultTypes(), blocks,
-                                 launch.getInputs(), launch.getOutputs(),
-                                 launch.getWarpsAttr(), launch.getStagesAttr(),
-                                 launch.getKernelAttr());
-  result.setAlternating(launch.getAlternating());
-  Region &body = result.getBody();
-  body.takeBody(launch.getBody());
-  Block &program = body.front();
-  SmallVector<Operation *> ops;
-  for (Operation &op : program.without_terminator())
-    ops.push_back(&op);
-  Value block = body.insertArgument(0u, builder.getIndexType(), loc);
-
-  builder.setInsertionPointToStart(&program);
+  removeCombineParts(launch);
+  PersistentLaunch result(builder, launch, blocks);
+  Value block = result.getBlock();
   Indices device(builder, loc);
   scf::ForOp loop;
-  Value item;
+  SmallVector<Value> ids;
   if (order) {
     auto getPlace = [&](Value round) {
       return order->getPlace(builder, round, block, blocks);
@@ -306,42 +291,16 @@ void Persist::persist(LaunchOp launch) {
     loop = scf::ForOp::create(builder, loc, device.constant(0), rounds,
                               device.constant(1));
     builder.setInsertionPointToStart(loop.getBody());
-    item = device.create<arith::AddIOp>(
+    Value item = device.create<arith::AddIOp>(
         device.create<arith::MulIOp>(loop.getInductionVar(), blocks),
         getPlace(loop.getInductionVar()));
+    auto [x, row] = order->locate(builder, item);
+    ids = getIds(builder, loc, row, ArrayRef(sizes).drop_front());
+    ids.insert(ids.begin(), x);
   } else {
     loop = scf::ForOp::create(builder, loc, block, items, blocks);
     builder.setInsertionPointToStart(loop.getBody());
-    item = loop.getInductionVar();
+    ids = getIds(builder, loc, loop.getInductionVar(), sizes);
   }
-
-  auto isOne = [](Value size) { return matchPattern(size, m_One()); };
-  SmallVector<Value> ids;
-  ArrayRef<Value> left = sizes;
-  Value rest = item;
-  if (order) {
-    auto [x, row] = order->locate(builder, item);
-    ids.push_back(x);
-    rest = row;
-    left = left.drop_front();
-  }
-  for (; !left.empty(); left = left.drop_front()) {
-    if (isOne(left.front())) {
-      ids.push_back(device.constant(0));
-    } else if (llvm::all_of(left.drop_front(), isOne)) {
-      ids.push_back(rest);
-    } else {
-      auto [quotient, remainder] = device.divide(rest, left.front());
-      ids.push_back(remainder);
-      rest = quotient;
-    }
-  }
-  for (Value id : ids) {
-    body.getArgument(1).replaceAllUsesWith(id);
-    body.eraseArgument(1);
-  }
-  for (Operation *op : ops)
-    op->moveBefore(loop.getBody()->getTerminator());
-  launch->replaceAllUsesWith(result.getResults());
-  launch.erase();
+  result.wrap(loop, ids);
 }

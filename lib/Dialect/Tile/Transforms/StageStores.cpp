@@ -16,6 +16,7 @@
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 
 #define DEBUG_TYPE "tile-stage-stores"
@@ -88,6 +89,10 @@ static SharedType getStagedTile(StoreOp store,
                                 std::optional<int64_t> columns = std::nullopt) {
   FragmentType value = store.getValue().getType();
   if (value.getRank() != 2 || store.getValid())
+    return {};
+  // What few iterations store would take memory from what all of them do.
+  if (!store.getAdd() && isInLoop(store) &&
+      isa<scf::IfOp>(store->getParentOp()))
     return {};
   auto tile = SharedType::get(
       store.getContext(),
@@ -251,7 +256,8 @@ void StageStores::stageInLoop(StoreOp store, LaunchOp launch) {
     place = findPlace(store);
   LDBG() << "store of " << store.getValue().getType() << " at "
          << store.getLoc() << ", in a loop: "
-         << (tiles.empty() ? "from registers, for TMA cannot store it"
+         << (tiles.empty() ? "from registers, for TMA cannot store it, or not "
+                             "each iteration does"
              : place       ? "in the place of an operand, by TMA"
              : fits        ? "through a ring, by TMA"
                            : "from registers, for there is no shared memory "

@@ -63,7 +63,8 @@ def Attn_MaximumEnum : I32EnumAttr<"Maximum",
 def Attn_BlocksEnum : I32EnumAttr<"Blocks",
     "How the tiles of queries are dealt to blocks", [
       I32EnumAttrCase<"Tiles", 0, "tiles">,
-      I32EnumAttrCase<"Persistent", 1, "persistent">
+      I32EnumAttrCase<"Persistent", 1, "persistent">,
+      I32EnumAttrCase<"Shared", 2, "shared">
     ]> {
   let cppNamespace = "::fovea::attn";
   let genSpecializedAttr = 0;
@@ -183,10 +184,14 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       rounding only. Strategies that visit the keys more than once know the
       maximum;
     - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
-      a block's, or `persistent`, where there is a block for each
-      multiprocessor, which computes one tile after another: copies run ahead
-      into the next tile. With `longest_first` blocks take tiles from the longest
-      to the shortest, there and back, so that all have as much to do;
+      a block's; `persistent`, where there is a block for each multiprocessor,
+      which computes one tile after another: copies run ahead into the next
+      tile. With `longest_first` blocks take tiles from the longest to the
+      shortest, there and back, so that all have as much to do; or `shared`,
+      forward pass in `linear` order only: as `persistent`, but the keys of the
+      last tiles are divided among the blocks, so that none waits while others
+      compute the last round (`--tile-share-items`). A row's bits then depend on
+      the place of its tile;
     - `products`, GPUs only: `overlapped` (the default), where a warp group's
       products run beside its own softmax, or `alternating`, where it waits for
       them before: the groups only overlap each other, and each thread needs

@@ -56,6 +56,10 @@ inline constexpr llvm::StringLiteral kSharedOffsetAttrName =
 inline constexpr llvm::StringLiteral kBarrierOffsetAttrName =
     "tile.barrier_offset";
 
+/// The steps of a program of which another block may run a part
+/// (`tile-share-items`), or more: a part costs about as much as a few.
+inline constexpr int64_t kFewestSharedSteps = 32;
+
 llvm::hash_code hash_value(const Digit &digit);
 
 /// The shared memory of a block, as a resource of effects.

@@ -181,7 +181,8 @@ def Tile_MmaKindEnum : I32EnumAttr<"MmaKind", "The instruction of a product", [
 def Tile_ItemOrderEnum : I32EnumAttr<"ItemOrder",
     "The order in which a persistent block runs programs", [
       I32EnumAttrCase<"Linear", 0, "linear">,
-      I32EnumAttrCase<"Snaked", 1, "snaked">
+      I32EnumAttrCase<"Snaked", 1, "snaked">,
+      I32EnumAttrCase<"Shared", 2, "shared">
     ]> {
   let cppNamespace = "::fovea::tile";
 }

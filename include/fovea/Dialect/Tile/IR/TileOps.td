@@ -61,9 +61,10 @@ def LaunchOp : Tile_Op<"launch", [DestinationStyleOpInterface,
     absent). `kernel` names the kernel that the launch becomes.
 
     With `persistent`, the programs of the grid may run in any order, one after
-    another in fewer blocks (`--tile-persist`): `linear`, or `snaked`, where
+    another in fewer blocks (`--tile-persist`): `linear`; `snaked`, where
     programs along `x` take ever less time, so that all blocks have about as
-    much to do.
+    much to do; or `shared`, where programs take the same time, and blocks may
+    run parts of the last ones (`--tile-share-items`, `tile.combine_parts`).
 
     With `alternating`, a warp waits for its products before it does other work
     (`--tile-schedule`); only products of other warps run beside it.
@@ -224,15 +225,51 @@ def OfRowsOp : Tile_Op<"of_rows", [SingleBlock, RecursiveMemoryEffects,
   let hasVerifier = 1;
 }
 
+def CombinePartsOp : Tile_Op<"combine_parts", [RecursiveMemoryEffects,
+    RecursivelySpeculatable, SingleBlock,
+    AllTypesMatch<["values", "results"]>]> {
+  let summary = "What a program's loop gives, of which blocks may give parts";
+  let description = [{
+    The operands are results of one loop of the program, whose iterations may
+    be divided into two parts, each of which starts from the loop's initial
+    values. The region says how the values of both parts become those of the
+    whole: its arguments are those of the earlier iterations, then those of the
+    later ones. In a program that runs all iterations the results are the
+    operands.
+
+    `--tile-share-items` lets two blocks each run a part; `--tile-persist`
+    removes the op where they do not.
+
+    ```mlir
+    %sum = tile.combine_parts %loop : !tile.fragment<128xf32> {
+    ^bb0(%a: !tile.fragment<128xf32>, %b: !tile.fragment<128xf32>):
+      %both = tile.map ins(%a, %b : ...) {
+        ...
+      } -> !tile.fragment<128xf32>
+      tile.yield %both : !tile.fragment<128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_AnyFragment>:$values);
+  let results = (outs Variadic<Tile_AnyFragment>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $values `:` qualified(type($values)) attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+}
+
 def YieldOp : Tile_Op<"yield", [Pure, Terminator,
-    ParentOneOf<["MapOp", "LoadOp", "LoadAsyncOp", "OfRowsOp"]>]> {
+    ParentOneOf<["MapOp", "LoadOp", "LoadAsyncOp", "OfRowsOp",
+                 "CombinePartsOp"]>]> {
   let summary = "The element that a map computes, or a number for rows";
   let description = [{
     In `tile.map`, the element. In a load whose rows are given by a region, the
     indices of a row's elements, one for each dimension of the source but the
-    last. In `tile.of_rows`, the number for a part of the rows.
+    last. In `tile.of_rows`, the number for a part of the rows. In
+    `tile.combine_parts`, the fragments of the whole.
   }];
-  let arguments = (ins Variadic<Tile_Scalar>:$values);
+  let arguments = (ins Variadic<AnyTypeOf<[Tile_Scalar, Tile_AnyFragment]>>:$values);
   let assemblyFormat = "$values attr-dict `:` qualified(type($values))";
   let extraClassDeclaration = [{
     /// Returns the only value, an element of a map.
@@ -253,6 +290,9 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
     the memref's sizes are zero; indices are not negative. The result is in
     shared memory or in registers; in shared memory it holds until the next
     execution of the same op.
+
+    With `aligned`, for a result in registers, each row of the tile begins at a
+    multiple of 16 bytes, so that threads read vectors without asking.
 
     With `rows(%first, %end)`, allowed for shared memory only, rows of the tile
     before `%first` and from `%end` on are also zero, whatever memory holds: a
@@ -292,7 +332,7 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
   }];
   let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
                        Variadic<Index>:$rows, DenseI64ArrayAttr:$dims,
-                       UnitAttr:$whole_runs,
+                       UnitAttr:$aligned, UnitAttr:$whole_runs,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$runs);
   let results = (outs Tile_Tile:$result);
   let regions = (region AnyRegion:$place);
@@ -302,12 +342,14 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
                    "::llvm::ArrayRef<int64_t>":$dims,
                    CArg<"::mlir::ValueRange", "{}">:$rows), [{
       build($_builder, $_state, result, source, indices, rows, dims,
-            /*whole_runs=*/false, /*runs=*/::mlir::IntegerAttr());
+            /*aligned=*/false, /*whole_runs=*/false,
+            /*runs=*/::mlir::IntegerAttr());
     }]>
   ];
   let assemblyFormat = [{
-    $source (`[` $indices^ `]`)? `dims` $dims (`rows` `(` $rows^ `)`)?
-    (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)? attr-dict
+    $source (`[` $indices^ `]`)? `dims` $dims (`aligned` $aligned^)?
+    (`rows` `(` $rows^ `)`)? (`whole_runs` $whole_runs^)? (`runs` $runs^ $place)?
+    attr-dict
     `:` qualified(type($source)) `->` qualified(type($result))
   }];
   let hasVerifier = 1;
@@ -318,7 +360,8 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
   let summary = "Writes a tile to global memory";
   let description = [{
     Stores like `tile.load` loads; elements beyond the memref's sizes are not
-    written. Warp groups that run apart (`tile.group`) may have indices of their
+    written. With `aligned` each row of the tile begins at a multiple of 16
+    bytes. Warp groups that run apart (`tile.group`) may have indices of their
     own, which may be negative if the rows that the group owns have no negative
     place. Where `valid` is given, only the first `valid` elements of the tile's
     dimension 0 are written. With `add`, floats are added to the elements in
@@ -328,9 +371,11 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
   }];
   let arguments = (ins Tile_AnyFragment:$value, AnyMemRef:$target,
                        Variadic<Index>:$indices, Optional<Index>:$valid,
-                       DenseI64ArrayAttr:$dims, UnitAttr:$add);
+                       DenseI64ArrayAttr:$dims, UnitAttr:$add,
+                       UnitAttr:$aligned);
   let assemblyFormat = [{
-    (`add` $add^)? $value `,` $target `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
+    (`add` $add^)? $value `,` $target `[` $indices `]` `dims` $dims
+    (`aligned` $aligned^)? (`valid` `(` $valid^ `)`)?
     attr-dict `:` qualified(type($value)) `,` qualified(type($target))
   }];
   let hasVerifier = 1;
@@ -528,6 +573,48 @@ def PassTurnOp : Tile_TurnOp<"pass_turn"> {
   let assemblyFormat = [{
     $turns `[` $indices `]` `to` $position (`lanes` $lanes^)? attr-dict
     `:` qualified(type($turns))
+  }];
+}
+
+class Tile_SignalOp<string mnemonic> : Tile_Op<mnemonic, [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let arguments = (ins AnyMemRef:$flags, Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $flags `[` $indices `]` attr-dict `:` qualified(type($flags))
+  }];
+  let hasVerifier = 1;
+}
+
+def SignalOp : Tile_SignalOp<"signal"> {
+  let summary = "Each warp says that what it has written is complete";
+  let description = [{
+    `flags`, of i32, has a number for each warp that computes, in its last
+    dimension, at `indices`, one for each of the others. The numbers are 0
+    before the launch; each warp sets its own to 1. What the warp's threads have
+    written to memory before can then be read by a warp that has seen the number
+    (`st.release.gpu`, PTX ISA 9.7.9.12). See `tile.await`.
+  }];
+}
+
+def AwaitOp : Tile_SignalOp<"await"> {
+  let summary = "Each warp waits for the warp of its number in another block";
+  let description = [{
+    Each warp waits until its number at `indices` has been set by `tile.signal`
+    (`ld.acquire.gpu`, PTX ISA 9.7.9.8). It may then read what the warp of the
+    same number has written, which are the elements that it has itself of
+    fragments with the same layout; elements that other warps have written may
+    not be there yet.
+
+    A block waits only for blocks of lower number, which must not be launched
+    later. So none waits forever, however few blocks run at a time.
+
+    ```mlir
+    tile.store %sum, %Parts[%b, %c0] dims [1] : ...
+    tile.signal %flags[%b] : memref<132x8xi32, ...>
+
+    tile.await %flags[%before] : memref<132x8xi32, ...>
+    %other = tile.load %Parts[%before, %c0] dims [1] : ...
+    ```
   }];
 }
 

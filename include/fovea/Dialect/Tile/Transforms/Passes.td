@@ -110,6 +110,41 @@ def TileSplitProducts : Pass<"tile-split-products"> {
   ];
 }
 
+def TileShareItems : Pass<"tile-share-items"> {
+  let summary = "Lets blocks share the programs of the last rounds";
+  let description = [{
+    A `tile.launch` with `persistent shared` becomes a launch of a block for each
+    multiprocessor, like those of `--tile-persist`, in `linear` order but for the
+    last programs. Where their number is no multiple of that of blocks, some
+    blocks would run one program less than others, and wait. Instead, the steps
+    of the last round's programs, and of those of the round before, are laid end
+    to end and cut into equal shares (Stream-K: Osama et al., PPoPP 2023). A
+    program that is cut has two parts: the block that runs its later steps, which
+    are the first of its share, writes what they give to memory, and the block
+    that runs the earlier ones, the last of its share, reads it and combines both
+    (`tile.combine_parts`, `tile.signal`, `tile.await`). Nothing depends on which
+    block is faster, so that results are the same in every run.
+
+    Programs of fewer than 32 steps are not cut, nor those of a last round that
+    is nearly full, which is known when the launch runs: then the order is
+    `linear`.
+
+    A launch whose programs need not have the same number of steps, or write
+    memory before their end, stays as it is, and `--tile-persist` runs whole
+    programs.
+  }];
+  let dependentDialects = [
+    "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numShared", "num-shared",
+              "Number of launches whose last programs are shared">
+  ];
+}
+
 def TilePersist : Pass<"tile-persist"> {
   let summary = "Lets each block run several programs, one after another";
   let description = [{
@@ -123,6 +158,10 @@ def TilePersist : Pass<"tile-persist"> {
     turns: every other one begins with its last programs. Later passes treat the
     loop like others: copies run ahead into the next program, and results go out
     while it runs.
+
+    What says how parts of programs combine (`tile.combine_parts`) goes, for each
+    block runs whole programs: also of a launch that is `shared`, if
+    `--tile-share-items` has left it, in linear order.
 
     Launches without `persistent` stay unchanged.
   }];
