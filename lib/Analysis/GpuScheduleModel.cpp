@@ -603,7 +603,7 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
           bool isAlternating = warps == kMostWarps;
           auto candidate = ScheduleAttr::get(
               op.getContext(), warps * rows, keyTile, order, warps, stages,
-              Maximum::Exact, Blocks::Tiles,
+              Maximum::Exact, KeyOrder::Ascending, Blocks::Tiles,
               isAlternating ? Products::Alternating : Products::Overlapped,
               tiles.empty() ? Captures::Gathered : Captures::Tiled,
               /*split=*/1, widen, parts);

@@ -4,6 +4,8 @@
 //
 // RUN: fovea-run %s --entry=growing --target=sm_90a --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --entry=alternating --target=sm_90a --simulate --random=2 --check | FileCheck %s
+// RUN: fovea-run %s --entry=descending --target=sm_90a --simulate --random=3 --check | FileCheck %s
+// RUN: fovea-run %s --entry=descending --target=sm_80 --simulate --random=4 --check | FileCheck %s
 // CHECK: check: result 0: max error
 
 func.func @growing(%q: tensor<1x1x64x16xf16>, %k: tensor<1x1x1024x16xf16>, %v: tensor<1x1x1024x16xf16>) -> tensor<1x1x64x16xf16> {
@@ -30,6 +32,20 @@ func.func @alternating(%q: tensor<1x1x64x16xf16>, %k: tensor<1x1x1024x16xf16>, %
     %r = arith.addf %s, %g : f32
     attn.yield %r : f32
   } {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, maximum = stale, products = alternating>}
+    : tensor<1x1x64x16xf16>, tensor<1x1x1024x16xf16>, tensor<1x1x1024x16xf16> -> tensor<1x1x64x16xf16>
+  return %o : tensor<1x1x64x16xf16>
+}
+
+func.func @descending(%q: tensor<1x1x64x16xf16>, %k: tensor<1x1x1024x16xf16>, %v: tensor<1x1x1024x16xf16>) -> tensor<1x1x64x16xf16> {
+  %o = attn.attention %q, %k, %v scale(0.01) score {
+  ^bb0(%s: f32, %b: index, %h: index, %i: index, %j: index):
+    %slope = arith.constant 0.02103 : f32
+    %n = arith.index_cast %j : index to i32
+    %x = arith.sitofp %n : i32 to f32
+    %g = arith.mulf %x, %slope : f32
+    %r = arith.addf %s, %g : f32
+    attn.yield %r : f32
+  } {schedule = #attn.schedule<tile = 64x16, order = linear, warps = 4, stages = 2, maximum = stale, keys = descending>}
     : tensor<1x1x64x16xf16>, tensor<1x1x1024x16xf16>, tensor<1x1x1024x16xf16> -> tensor<1x1x64x16xf16>
   return %o : tensor<1x1x64x16xf16>
 }

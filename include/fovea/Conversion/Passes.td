@@ -87,6 +87,10 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       gives the number that it is as an `f8E4M3FN`, and the head dim is a multiple
       of 32. The bytes are loaded, and `tile.widen` makes the tile of numbers.
 
+    With `keys = descending` in the schedule a loop over keys visits its tiles from
+    the last one: it counts as before, and the place of a step is the sum of the
+    loop's ends less its count. Rows that need fewer keys then begin it later.
+
     `warps` and `stages` are those of `#attn.schedule`. All strategies of
     `attn-online-softmax` are converted.
 

@@ -398,13 +398,26 @@ MaskBox AttentionBuilder::getBox(IndexMath &index, OnlineAttentionOp pass,
           keys};
 }
 
-FailureOr<Value> AttentionBuilder::getEnd(scf::ForOp op) {
+bool AttentionBuilder::isDescending() {
+  return passes.front().getScheduleAttr().getKeys() == KeyOrder::Descending;
+}
+
+/// Returns the number of steps of a loop from `lower` to `upper`.
+static OpFoldResult countSteps(IndexMath &index, OpFoldResult lower,
+                               OpFoldResult upper, OpFoldResult step) {
+  OpFoldResult span = index.max(index.sub(upper, lower), index.constant(0));
+  span = index.add(span, index.sub(step, index.constant(1)));
+  return index.truncDiv(span, step);
+}
+
+FailureOr<Value> AttentionBuilder::getBound(scf::ForOp op) {
+  Value whole = isDescending() ? op.getLowerBound() : op.getUpperBound();
   auto steps = op.getOps<OnlineAttentionOp>();
   std::optional<APInt> trips = op.getStaticTripCount();
   bool hasSteps = llvm::hasSingleElement(steps) && !(trips && trips->isZero());
   OnlineAttentionOp pass = hasSteps ? *steps.begin() : OnlineAttentionOp();
   if (!pass || pass.getAt().empty() || pass.getAt()[3] != op.getInductionVar())
-    return mapping.lookupOrDefault(op.getUpperBound());
+    return mapping.lookupOrDefault(whole);
   auto emit = [&](OpBuilder &builder, const RowsOfTile &rows) {
     IndexMath index(builder, loc);
     OpFoldResult lower = getAsOpFoldResult(op.getLowerBound()),
@@ -416,11 +429,31 @@ FailureOr<Value> AttentionBuilder::getEnd(scf::ForOp op) {
       end = mask.bounds(Coordinate::Key).upper;
     }
     // Rows behind the last need no key.
-    if (IndexMath::constantOf(rows.count) == sizes.queries)
+    if (IndexMath::constantOf(rows.count) != sizes.queries)
+      end = index.select(index.less(rows.first, rows.count), end, lower);
+    if (!isDescending())
       return end;
-    return index.select(index.less(rows.first, rows.count), end, lower);
+    // The loop passes by the tiles from there on.
+    OpFoldResult step = getAsOpFoldResult(op.getStep()),
+                 all = countSteps(index, lower,
+                                  getAsOpFoldResult(op.getUpperBound()), step),
+                 own = countSteps(index, lower, end, step);
+    return index.add(lower, index.mul(index.sub(all, own), step));
   };
-  return getOfRows(op, op.getUpperBound(), pass, emit);
+  return getOfRows(op, whole, pass, emit);
+}
+
+Value AttentionBuilder::getEnds(scf::ForOp op) {
+  IndexMath index(rewriter, loc);
+  auto convert = [&](Value value) {
+    return getAsOpFoldResult(mapping.lookupOrDefault(value));
+  };
+  OpFoldResult lower = convert(op.getLowerBound()),
+               step = convert(op.getStep());
+  OpFoldResult steps =
+      countSteps(index, lower, convert(op.getUpperBound()), step);
+  OpFoldResult last = index.mul(index.sub(steps, index.constant(1)), step);
+  return index.materialize(index.add(index.add(lower, lower), last));
 }
 
 FailureOr<Value> AttentionBuilder::getPartial(OnlineAttentionOp op) {
@@ -451,14 +484,23 @@ LogicalResult AttentionBuilder::convertFor(scf::ForOp op) {
     if (isa<TensorType>(inits.back().getType()))
       return fail("a running value does not begin as a linalg.fill");
   }
-  FailureOr<Value> end = getEnd(op);
-  if (failed(end))
+  FailureOr<Value> bound = getBound(op);
+  if (failed(bound))
     return failure();
+  Value ends = isDescending() ? getEnds(op) : Value();
   scf::ForOp loop = createLoop(op, inits);
-  loop.setUpperBound(*end);
+  if (ends)
+    loop.setLowerBound(*bound);
+  else
+    loop.setUpperBound(*bound);
   mapping.map(op.getRegionIterArgs(), loop.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToEnd(loop.getBody());
+  if (ends)
+    mapping.map(
+        op.getInductionVar(),
+        arith::SubIOp::create(rewriter, loc, ends, loop.getInductionVar())
+            .getResult());
   if (failed(convertBlock(*op.getBody())))
     return failure();
   mapping.map(op.getResults(), loop.getResults());

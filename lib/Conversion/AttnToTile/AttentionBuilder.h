@@ -54,9 +54,14 @@ private:
   getOfRows(mlir::Operation *place, mlir::Value whole,
             attn::OnlineAttentionOp pass, OfRowsFn emit,
             std::optional<size_t> mostOps = std::nullopt);
-  /// Returns the end of a loop over keys: the mask, or the end of the queries,
-  /// may leave some rows fewer keys.
-  mlir::FailureOr<mlir::Value> getEnd(mlir::scf::ForOp op);
+  /// Returns true if the tiles of keys are visited from the last to the first.
+  bool isDescending();
+  /// Returns the end of a loop over keys, or its begin if it is descending: the
+  /// mask, or the end of the queries, may leave some rows fewer keys.
+  mlir::FailureOr<mlir::Value> getBound(mlir::scf::ForOp op);
+  /// Returns the sum of the places that a descending loop visits first and
+  /// last.
+  mlir::Value getEnds(mlir::scf::ForOp op);
   /// Returns whether the mask must be applied: some rows may have none.
   mlir::FailureOr<mlir::Value> getPartial(attn::OnlineAttentionOp op);
   mlir::LogicalResult convertIf(mlir::scf::IfOp op);

@@ -236,6 +236,21 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
+// expected-error@+1 {{expected keys to be one of: ascending, descending}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, keys = last>
+
+// -----
+
+// expected-error@+1 {{keys must be ascending in a schedule of gradients and on a host, but are descending}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, keys = descending>
+
+// -----
+
+// expected-error@+1 {{keys must be ascending in a schedule of gradients and on a host, but are descending}}
+#schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, keys = descending, gradients = <parallel = [batch, head, key]>>
+
+// -----
+
 // expected-error@+1 {{expected products to be one of: overlapped, alternating}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, products = early>
 
@@ -261,7 +276,7 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'parts' or 'gradients', each once}}
+// expected-error@+1 {{expected 'warps' or 'stages' or 'maximum' or 'keys' or 'blocks' or 'products' or 'captures' or 'split' or 'widen' or 'parts' or 'gradients', each once}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, minimum = stale>
 
 // -----

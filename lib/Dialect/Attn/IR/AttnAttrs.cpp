@@ -116,15 +116,16 @@ static ParseResult parseChoice(AsmParser &parser, StringRef choice,
 
 /// Parses the parts of a schedule that not every one has.
 static ParseResult parseParts(AsmParser &parser, int64_t &warps,
-                              int64_t &stages, Maximum &maximum, Blocks &blocks,
-                              Products &products, Captures &captures,
-                              int64_t &split, int64_t &widen, int64_t &parts,
+                              int64_t &stages, Maximum &maximum, KeyOrder &keys,
+                              Blocks &blocks, Products &products,
+                              Captures &captures, int64_t &split,
+                              int64_t &widen, int64_t &parts,
                               GradientsAttr &gradients) {
   split = 1;
   return parseOptional(
       parser,
-      {"warps", "stages", "maximum", "blocks", "products", "captures", "split",
-       "widen", "parts", "gradients"},
+      {"warps", "stages", "maximum", "keys", "blocks", "products", "captures",
+       "split", "widen", "parts", "gradients"},
       [&](StringRef name) {
         if (name == "warps")
           return parseField(parser, warps);
@@ -132,6 +133,8 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
           return parseField(parser, stages);
         if (name == "maximum")
           return parseChoice(parser, name, {"exact", "stale"}, maximum);
+        if (name == "keys")
+          return parseChoice(parser, name, {"ascending", "descending"}, keys);
         if (name == "blocks")
           return parseChoice(parser, name, {"tiles", "persistent", "shared"},
                              blocks);
@@ -151,13 +154,15 @@ static ParseResult parseParts(AsmParser &parser, int64_t &warps,
 }
 
 static void printParts(AsmPrinter &printer, int64_t warps, int64_t stages,
-                       Maximum maximum, Blocks blocks, Products products,
-                       Captures captures, int64_t split, int64_t widen,
-                       int64_t parts, GradientsAttr gradients) {
+                       Maximum maximum, KeyOrder keys, Blocks blocks,
+                       Products products, Captures captures, int64_t split,
+                       int64_t widen, int64_t parts, GradientsAttr gradients) {
   if (warps || stages)
     printer << ", warps = " << warps << ", stages = " << stages;
   if (maximum != Maximum::Exact)
     printer << ", maximum = " << stringifyEnum(maximum);
+  if (keys != KeyOrder::Ascending)
+    printer << ", keys = " << stringifyEnum(keys);
   if (blocks != Blocks::Tiles)
     printer << ", blocks = " << stringifyEnum(blocks);
   if (products != Products::Overlapped)
@@ -207,20 +212,23 @@ void AttnDialect::registerAttributes() {
 }
 
 ScheduleAttr ScheduleAttr::with(const Changes &changes) const {
-  return get(getContext(), getQueryTile(), getKeyTile(), getOrder(), getWarps(),
-             getStages(), changes.maximum.value_or(getMaximum()),
-             changes.blocks.value_or(getBlocks()), getProducts(),
-             changes.captures.value_or(getCaptures()),
-             changes.split.value_or(getSplit()),
-             changes.widen.value_or(getWiden()), getParts(),
-             changes.gradients ? changes.gradients : getGradients());
+  return get(
+      getContext(), getQueryTile(), getKeyTile(), getOrder(), getWarps(),
+      getStages(), changes.maximum.value_or(getMaximum()),
+      changes.keys.value_or(getKeys()), changes.blocks.value_or(getBlocks()),
+      getProducts(), changes.captures.value_or(getCaptures()),
+      changes.split.value_or(getSplit()), changes.widen.value_or(getWiden()),
+      getParts(), changes.gradients ? changes.gradients : getGradients());
 }
 
-LogicalResult ScheduleAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, int64_t queryTile,
-    int64_t keyTile, WorkOrder order, int64_t warps, int64_t stages,
-    Maximum maximum, Blocks blocks, Products /*products*/, Captures captures,
-    int64_t split, int64_t widen, int64_t parts, GradientsAttr gradients) {
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t queryTile, int64_t keyTile,
+                                   WorkOrder order, int64_t warps,
+                                   int64_t stages, Maximum maximum,
+                                   KeyOrder keys, Blocks blocks,
+                                   Products /*products*/, Captures captures,
+                                   int64_t split, int64_t widen, int64_t parts,
+                                   GradientsAttr gradients) {
   if (queryTile < 1 || keyTile < 1)
     return emitError() << "tile must have at least 1 query and 1 key, but is "
                        << queryTile << "x" << keyTile;
@@ -243,6 +251,10 @@ LogicalResult ScheduleAttr::verify(
     return emitError()
            << "captures must be gathered in a schedule of gradients "
               "and on a host, but are tiled";
+  if (keys == KeyOrder::Descending && (gradients || warps == 0))
+    return emitError()
+           << "keys must be ascending in a schedule of gradients and on a "
+              "host, but are descending";
   if (gradients && gradients.isParallel(Coordinate::Key) != (warps > 0))
     return emitError() << "gradients must have `key` parallel on a GPU, and "
                           "only there, but have "

@@ -163,9 +163,9 @@ private:
         chosen.getContext(), queryTile ? queryTile : chosen.getQueryTile(),
         keyTile ? keyTile : chosen.getKeyTile(), chosen.getOrder(),
         chosen.getWarps(), chosen.getStages(), chosen.getMaximum(),
-        chosen.getBlocks(), chosen.getProducts(), chosen.getCaptures(),
-        chosen.getSplit(), chosen.getWiden(), chosen.getParts(),
-        chosen.getGradients());
+        chosen.getKeys(), chosen.getBlocks(), chosen.getProducts(),
+        chosen.getCaptures(), chosen.getSplit(), chosen.getWiden(),
+        chosen.getParts(), chosen.getGradients());
   }
 };
 } // namespace

@@ -60,6 +60,15 @@ def Attn_MaximumEnum : I32EnumAttr<"Maximum",
   let genSpecializedAttr = 0;
 }
 
+def Attn_KeyOrderEnum : I32EnumAttr<"KeyOrder",
+    "In which order a block visits the tiles of keys", [
+      I32EnumAttrCase<"Ascending", 0, "ascending">,
+      I32EnumAttrCase<"Descending", 1, "descending">
+    ]> {
+  let cppNamespace = "::fovea::attn";
+  let genSpecializedAttr = 0;
+}
+
 def Attn_BlocksEnum : I32EnumAttr<"Blocks",
     "How the tiles of queries are dealt to blocks", [
       I32EnumAttrCase<"Tiles", 0, "tiles">,
@@ -102,6 +111,10 @@ def DefaultValuedBlocks : EnumParameter<Attn_BlocksEnum> {
 
 def DefaultValuedMaximum : EnumParameter<Attn_MaximumEnum> {
   let defaultValue = "::fovea::attn::Maximum::Exact";
+}
+
+def DefaultValuedKeyOrder : EnumParameter<Attn_KeyOrderEnum> {
+  let defaultValue = "::fovea::attn::KeyOrder::Ascending";
 }
 
 def Attn_CaptureSumEnum : I32EnumAttr<"CaptureSum",
@@ -183,6 +196,12 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       step has to find their maximum and start again. Results differ in
       rounding only. Strategies that visit the keys more than once know the
       maximum;
+    - `keys`, GPUs only, forward pass only: `ascending` (the default), or
+      `descending`, where a block visits the tiles of keys from the last that the
+      mask keeps to the first. Scores that grow along the keys, as with ALiBi
+      under a causal mask, then have their maximum in the first step, so that
+      steps with an earlier maximum do not start again. With all other parts of
+      a schedule;
     - `blocks`, GPUs only: `tiles` (the default), where each tile of queries is
       a block's; `persistent`, where there is a block for each multiprocessor,
       which computes one tile after another: copies run ahead into the next
@@ -231,6 +250,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2>
     #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2,
                    maximum = stale, blocks = persistent>
+    #attn.schedule<tile = 128x128, order = longest_first, warps = 8, stages = 2,
+                   maximum = stale, keys = descending>
     #attn.schedule<tile = 64x128, order = linear, warps = 4, stages = 4,
                    split = 16>
     #attn.schedule<tile = 256x64, order = linear, warps = 16, stages = 4,
@@ -250,6 +271,7 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$warps,
     DefaultValuedParameter<"int64_t", "0">:$stages,
     DefaultValuedMaximum:$maximum,
+    DefaultValuedKeyOrder:$keys,
     DefaultValuedBlocks:$blocks,
     DefaultValuedProducts:$products,
     DefaultValuedCaptures:$captures,
@@ -262,6 +284,8 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       "::fovea::attn::WorkOrder":$order, CArg<"int64_t", "0">:$warps,
       CArg<"int64_t", "0">:$stages,
       CArg<"::fovea::attn::Maximum", "::fovea::attn::Maximum::Exact">:$maximum,
+      CArg<"::fovea::attn::KeyOrder",
+           "::fovea::attn::KeyOrder::Ascending">:$keys,
       CArg<"::fovea::attn::Blocks", "::fovea::attn::Blocks::Tiles">:$blocks,
       CArg<"::fovea::attn::Products",
            "::fovea::attn::Products::Overlapped">:$products,
@@ -271,19 +295,20 @@ def Attn_ScheduleAttr : Attn_Attr<"Schedule", "schedule"> {
       CArg<"int64_t", "0">:$parts, CArg<"::fovea::attn::GradientsAttr", "{}">:$gradients),
       [{
         return $_get($_ctxt, queryTile, keyTile, order, warps, stages, maximum,
-                     blocks, products, captures, split, widen, parts,
+                     keys, blocks, products, captures, split, widen, parts,
                      gradients);
       }]>];
   let skipDefaultBuilders = 1;
   let assemblyFormat = [{
     `<` `tile` `=` custom<TileShape>($queryTile, $keyTile)
     `,` `order` `=` $order ``
-    custom<Parts>($warps, $stages, $maximum, $blocks, $products, $captures,
-                  $split, $widen, $parts, $gradients) `>`
+    custom<Parts>($warps, $stages, $maximum, $keys, $blocks, $products,
+                  $captures, $split, $widen, $parts, $gradients) `>`
   }];
   let extraClassDeclaration = [{
     struct Changes {
       std::optional<Maximum> maximum = {};
+      std::optional<KeyOrder> keys = {};
       std::optional<Blocks> blocks = {};
       std::optional<Captures> captures = {};
       std::optional<int64_t> split = {};
