@@ -164,6 +164,86 @@ func.func @passed_by(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<
   return
 }
 
+// Slots that a warp group passes by in front of an item's steps: in front of the
+// loop for the first item, and likewise in turn where products do not overlap; else
+// those of keys before both products, those of values after the last one's release.
+// CHECK-LABEL: func.func @passed_by_first(
+// CHECK:       tile.role "compute"
+// CHECK:         scf.if
+// CHECK:           %[[N0:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK:           tile.wait %[[QS:.*]][%c0]
+// CHECK-NEXT:      scf.for %[[U0:.*]] = %c0 to %[[N0]] step %c1 {
+// CHECK-NEXT:        tile.wait %[[KS:.*]][%[[U0]]]
+// CHECK-NEXT:        tile.release %[[KS]][%[[U0]]]
+// CHECK-NEXT:        tile.wait %[[VS:.*]][%[[U0]]]
+// CHECK-NEXT:        tile.release %[[VS]][%[[U0]]]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      scf.if
+// CHECK-NEXT:        tile.wait %[[KS]][%[[N0]]]
+// CHECK:           scf.for
+// CHECK-NOT:         tile.wait %[[QS]]
+// CHECK:             %[[STEPS:.*]]:4 = scf.if
+// CHECK:             tile.release %[[QS]][
+// CHECK:             %[[COUNT:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK-NEXT:        %[[FIRST:.*]] = arith.addi %[[STEPS]]#0, %[[COUNT]]
+// CHECK:             %[[FEW:.*]] = arith.cmpi slt, %[[COUNT]], %c2
+// CHECK:             %[[BOTH:.*]] = arith.andi %{{.*}}, %[[FEW]]
+// CHECK:             scf.if %[[BOTH]]
+// CHECK-NEXT:          scf.for %[[U:.*]] = %[[STEPS]]#0 to %[[FIRST]] step %c1 {
+// CHECK-NEXT:            tile.wait %[[KS]][%[[U]]]
+// CHECK-NEXT:            tile.release %[[KS]][%[[U]]]
+// CHECK-NEXT:          }
+// CHECK:               %[[LAST:.*]] = tile.mma_async wgmma {{.*}} into
+// CHECK:               tile.wait %[[KS]][%[[FIRST]]]
+// CHECK:               tile.wait_mma %[[LAST]] pending 1
+// CHECK-NEXT:          tile.release %[[VS]][
+// CHECK-NEXT:          scf.for %[[V:.*]] = %[[STEPS]]#0 to %[[FIRST]] step %c1 {
+// CHECK-NEXT:            tile.wait %[[VS]][%[[V]]]
+// CHECK-NEXT:            tile.release %[[VS]][%[[V]]]
+// CHECK-NEXT:          }
+// CHECK:             } else {
+// CHECK:               tile.store
+// CHECK:                 tile.wait %[[QS]][
+// CHECK-NEXT:            scf.for %[[W:.*]] = %[[STEPS]]#0 to %[[FIRST]] step %c1 {
+// CHECK-NEXT:              tile.wait %[[KS]][%[[W]]]
+// CHECK-NEXT:              tile.release %[[KS]][%[[W]]]
+// CHECK-NEXT:              tile.wait %[[VS]][%[[W]]]
+// CHECK-NEXT:              tile.release %[[VS]][%[[W]]]
+// CHECK-NEXT:            }
+func.func @passed_by_first(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) persistent linear warps 8 stages 2
+      ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>)
+      outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c128 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<128x64xbf16>
+    %acc0 = tile.fill %zero : !tile.fragment<128x64xf32>
+    %from = tile.of_rows %c0 rows 128 {
+    ^bb0(%first: index, %last: index):
+      %own = arith.subi %i, %last : index
+      tile.yield %own : index
+    } : index
+    %end = scf.for %j = %from to %keys step %c64 iter_args(%acc = %acc0) -> (!tile.fragment<128x64xf32>) {
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !tile.shared<64x64xbf16>
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<128x64xbf16>, !tile.shared<64x64xbf16> -> !tile.fragment<128x64xf32>
+      %p = tile.map ins(%x : !tile.fragment<128x64xf32>) {
+      ^bb0(%a: f32, %m: index, %n: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<128x64xbf16>
+      %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<128x64xbf16>, !tile.shared<64x64xbf16>, !tile.fragment<128x64xf32> -> !tile.fragment<128x64xf32>
+      scf.yield %acc1 : !tile.fragment<128x64xf32>
+    }
+    tile.store %end, %O[%i, %c0] dims [0, 1] : !tile.fragment<128x64xf32>, !o
+  }
+  return
+}
+
 // A block with one item, items of a single product, and items whose last product
 // reads the tile that the first one reads: its slot is not free before.
 // CHECK-LABEL: func.func @one(

@@ -100,6 +100,84 @@ func.func @split(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64
   return
 }
 
+// Each group passes by the slots from the begin of all to its own, and then begins
+// the loop.
+// CHECK-LABEL: func.func @begin(
+// CHECK-SAME:    %[[KEYS:[^ ]*]]: index, %[[ROW:[^ ]*]]: index)
+// CHECK:       tile.role "load"
+// CHECK-NOT:     tile.group
+// CHECK:         scf.for %{{.*}} = %c0 to %[[KEYS]] step %c64
+// CHECK:       tile.role "compute"
+// CHECK-NEXT:    %[[GROUP:.*]] = tile.group
+// CHECK-NEXT:    %[[FIRST:.*]] = arith.muli %[[GROUP]], %c64
+// CHECK-NEXT:    %[[LAST:.*]] = arith.addi %[[FIRST]], %c63
+// CHECK:         %[[OWN:.*]] = arith.subi %[[ROW]], %[[LAST]]
+// CHECK-NEXT:    %[[FROM:.*]] = arith.maxsi %[[OWN]], %c0
+// CHECK-NEXT:    %[[BEGIN:.*]] = arith.minsi %[[FROM]], %[[KEYS]]
+// CHECK:         %[[SPAN:.*]] = arith.maxsi %[[BEGIN]], %c0
+// CHECK:         %[[UP:.*]] = arith.addi %[[SPAN]], %c63
+// CHECK:         arith.divui
+// CHECK:         %[[N:.*]] = arith.index_castui %{{.*}} : i32 to index
+// CHECK-NEXT:    scf.for %[[SKIPPED:.*]] = %c0 to %[[N]] step %c1 {
+// CHECK-NEXT:      tile.wait %[[KS:.*]][%[[SKIPPED]]]
+// CHECK-NEXT:      tile.release %[[KS]][%[[SKIPPED]]]
+// CHECK-NEXT:      tile.wait %[[VS:.*]][%[[SKIPPED]]]
+// CHECK-NEXT:      tile.release %[[VS]][%[[SKIPPED]]]
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %[[LOOP:.*]]:2 = scf.for %{{.*}} = %[[BEGIN]] to %[[KEYS]] step %c64 iter_args(%{{.*}} = %{{.*}}, %[[USE:.*]] = %[[N]])
+// CHECK:           tile.wait %[[KS]][%[[USE]]]
+// CHECK:           tile.wait %[[VS]][%[[USE]]]
+// CHECK-NOT:     scf.for
+// CHECK:         tile.store %[[LOOP]]#0
+//
+// PLAIN-LABEL: func.func @begin(
+// PLAIN-NOT:     tile.of_rows
+// PLAIN:         scf.for %{{.*}} = %c0 to %{{.*}} step
+// PLAIN-NOT:     tile.group
+func.func @begin(%q: memref<?x64xbf16>, %k: memref<?x64xbf16>, %out: memref<?x64xf32>, %blocks: index, %keys: index, %row: index) {
+  tile.launch grid(%blocks) warps 8 stages 2 ins(%q, %k : memref<?x64xbf16>, memref<?x64xbf16>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %K: !g, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %qt = tile.load %Q[%row, %c0] dims [0, 1] : !g -> !tile.shared<128x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %from = tile.of_rows %c0 rows 128 {
+    ^bb0(%first: index, %last: index):
+      %own = arith.subi %row, %last : index
+      tile.yield %own : index
+    } : index
+    %end = scf.for %n = %from to %keys step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %j = arith.subi %keys, %n : index
+      %kt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !k
+      %x = tile.mma %qt, %kt transpose_b : !tile.shared<128x64xbf16>, !k -> !s
+      %any = arith.cmpi sgt, %j, %row : index
+      %partial = tile.of_rows %any rows 128 {
+      ^bb0(%first: index, %last: index):
+        %own = arith.addi %row, %first : index
+        %some = arith.cmpi sgt, %j, %own : index
+        tile.yield %some : i1
+      } : i1
+      %masked = scf.if %partial -> (!s) {
+        %f = tile.fill %zero : !s
+        scf.yield %f : !s
+      } else {
+        scf.yield %x : !s
+      }
+      %p = tile.map ins(%masked : !s) {
+      ^bb0(%a: f32, %m: index, %l: index):
+        %t = arith.truncf %a : f32 to bf16
+        tile.yield %t : bf16
+      } -> !tile.fragment<128x64xbf16>
+      %vt = tile.load %K[%j, %c0] dims [0, 1] : !g -> !k
+      %acc1 = tile.mma %p, %vt into %acc : !tile.fragment<128x64xbf16>, !k, !s -> !s
+      scf.yield %acc1 : !s
+    }
+    tile.store %end, %O[%row, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
 // One warp group.
 // CHECK-LABEL: func.func @one_group(
 // CHECK-NOT:     tile.group

@@ -71,13 +71,16 @@ private:
   /// Returns true if a late result is the last product's, which an item without
   /// steps gives as zero.
   bool isLastSum(OpResult result);
-  /// Clones the loops over slots that nothing reads, restricted to the slots
-  /// that the last product's ring does or does not have.
-  void cloneSkips(OpBuilder &builder, const IRMapping &mapping, bool ofLast);
-  /// Returns whether the loops over slots that nothing reads take so few that
-  /// the next item's first slots can be filled before the last product's slot
-  /// is released; null if there are no such loops.
-  Value areFewSkips(OpBuilder &builder, const IRMapping &mapping);
+  /// Clones loops over slots that nothing reads, restricted to the slots that
+  /// the last product's ring does or does not have.
+  void cloneSkips(OpBuilder &builder, ArrayRef<scf::ForOp> loops,
+                  const IRMapping &mapping, bool ofLast);
+  /// Returns whether the loops over slots that nothing reads, behind an item's
+  /// steps and in front of the next one's, take so few that the next item's
+  /// first slots can be filled before the last product's slot is released; null
+  /// if there are no such loops.
+  Value areFewSkips(OpBuilder &builder, const IRMapping &mapping,
+                    const IRMapping &next);
   Value getCondition(const IRMapping &mapping) {
     return mapping.lookupOrDefault(guard.getCondition());
   }
@@ -108,12 +111,13 @@ private:
   /// Those that are conditions of what the item has anyway, each of which would
   /// take a register: they are computed again.
   SmallVector<Operation *> conditions;
-  /// Loops behind the guard that go through slots that nothing reads.
-  SmallVector<scf::ForOp> skips;
   /// Among the ops that come after the last product, the branches in which
   /// warps wait for another block. No product is in flight meanwhile: an item
   /// that takes such a branch is not overlapped.
   SmallVector<scf::IfOp> meetings;
+  /// Loops in front of the guard, and behind it, that go through slots that
+  /// nothing reads.
+  SmallVector<scf::ForOp> firstSkips, skips;
   /// The values of the guard that the tail needs.
   llvm::SetVector<Value> crossing;
   /// The guard's results that the tail gives, and the others.
@@ -186,10 +190,32 @@ std::optional<StringRef> ItemLoop::analyzeGuard() {
   return std::nullopt;
 }
 
+/// Returns the ring of a wait or a release; null for other ops.
+static Value getRing(Operation *op) {
+  if (auto wait = dyn_cast<WaitOp>(op))
+    return wait.getRing();
+  if (auto release = dyn_cast<ReleaseOp>(op))
+    return release.getRing();
+  return {};
+}
+
+/// Returns true for a loop that goes through slots that nothing reads.
+static bool isSkip(Operation &op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  return loop && loop.getNumResults() == 0 &&
+         llvm::all_of(loop.getBody()->without_terminator(),
+                      [](Operation &nested) { return !!getRing(&nested); });
+}
+
 std::optional<StringRef> ItemLoop::analyzeStart() {
   Block *inner = guard.thenBlock();
   head = getSlice(firstWait.getResult(), inner);
   SmallVector<Value> needed{guard.getCondition()};
+  for (auto loop : items.getBody()->getOps<scf::ForOp>())
+    if (isSkip(*loop) && loop->isBeforeInBlock(guard)) {
+      firstSkips.push_back(loop);
+      llvm::append_range(needed, getUsedValues(loop));
+    }
   for (Operation *op : head) {
     if (!isa<WaitOp, MmaAsyncOp, WaitMmaOp>(op) && !isMemoryEffectFree(op))
       return "needs more than tiles for its first product";
@@ -258,23 +284,6 @@ std::optional<StringRef> ItemLoop::analyzeStart() {
   return std::nullopt;
 }
 
-/// Returns the ring of a wait or a release; null for other ops.
-static Value getRing(Operation *op) {
-  if (auto wait = dyn_cast<WaitOp>(op))
-    return wait.getRing();
-  if (auto release = dyn_cast<ReleaseOp>(op))
-    return release.getRing();
-  return {};
-}
-
-/// Returns true for a loop that goes through slots that nothing reads.
-static bool isSkip(Operation &op) {
-  auto loop = dyn_cast<scf::ForOp>(op);
-  return loop && loop.getNumResults() == 0 &&
-         llvm::all_of(loop.getBody()->without_terminator(),
-                      [](Operation &nested) { return !!getRing(&nested); });
-}
-
 /// Returns the branch that `op` is, if warps wait for another block in it, and
 /// only there.
 static scf::IfOp getMeeting(Operation *op) {
@@ -290,12 +299,12 @@ static scf::IfOp getMeeting(Operation *op) {
   return isMeeting ? branch : scf::IfOp();
 }
 
-void ItemLoop::cloneSkips(OpBuilder &builder, const IRMapping &mapping,
-                          bool ofLast) {
+void ItemLoop::cloneSkips(OpBuilder &builder, ArrayRef<scf::ForOp> loops,
+                          const IRMapping &mapping, bool ofLast) {
   DenseSet<Value> last;
   for (Operation *op : tail)
     last.insert(getRing(op));
-  for (scf::ForOp skip : skips) {
+  for (scf::ForOp skip : loops) {
     IRMapping inner(mapping);
     auto copy = cast<scf::ForOp>(builder.clone(*skip, inner));
     for (Operation &op : llvm::make_early_inc_range(*copy.getBody()))
@@ -304,21 +313,27 @@ void ItemLoop::cloneSkips(OpBuilder &builder, const IRMapping &mapping,
   }
 }
 
-Value ItemLoop::areFewSkips(OpBuilder &builder, const IRMapping &mapping) {
+Value ItemLoop::areFewSkips(OpBuilder &builder, const IRMapping &mapping,
+                            const IRMapping &next) {
   Location loc = items.getLoc();
+  int64_t stages = std::numeric_limits<int64_t>::max();
   Value all;
-  for (scf::ForOp skip : skips) {
-    int64_t stages = std::numeric_limits<int64_t>::max();
+  auto add = [&](scf::ForOp skip, const IRMapping &numbers) {
     for (auto wait : skip.getOps<WaitOp>())
       stages = std::min(stages, wait.getRing().getType().getStages());
     Value count = arith::SubIOp::create(
-        builder, loc, mapping.lookupOrDefault(skip.getUpperBound()),
-        mapping.lookupOrDefault(skip.getLowerBound()));
-    Value areFew = isBefore(
-        builder, count, arith::ConstantIndexOp::create(builder, loc, stages));
-    all = all ? arith::AndIOp::create(builder, loc, all, areFew) : areFew;
-  }
-  return all;
+        builder, loc, numbers.lookupOrDefault(skip.getUpperBound()),
+        numbers.lookupOrDefault(skip.getLowerBound()));
+    all = all ? arith::AddIOp::create(builder, loc, all, count) : count;
+  };
+  for (scf::ForOp skip : skips)
+    add(skip, mapping);
+  for (scf::ForOp skip : firstSkips)
+    add(skip, next);
+  if (!all)
+    return {};
+  return isBefore(builder, all,
+                  arith::ConstantIndexOp::create(builder, loc, stages));
 }
 
 std::optional<StringRef> ItemLoop::analyzeEnd() {
@@ -352,7 +367,9 @@ std::optional<StringRef> ItemLoop::analyzeEnd() {
   }
   for (Operation &op : outer->without_terminator()) {
     if (op.isBeforeInBlock(guard)) {
-      if (!llvm::is_contained(numbers, &op) && !llvm::is_contained(waits, &op))
+      if (!llvm::is_contained(numbers, &op) &&
+          !llvm::is_contained(waits, &op) &&
+          !llvm::is_contained(firstSkips, &op))
         others.push_back(&op);
       continue;
     }
@@ -450,6 +467,8 @@ SmallVector<Value> ItemLoop::getTiles(const IRMapping &mapping) {
 SmallVector<Value> ItemLoop::emitStart(OpBuilder &builder, IRMapping &mapping) {
   Location loc = items.getLoc();
   clone(builder, waits, mapping);
+  for (scf::ForOp skip : firstSkips)
+    builder.clone(*skip, mapping);
   SmallVector<Value> values = createIf(
       builder, loc, getCondition(mapping),
       [&](OpBuilder &nested) {
@@ -473,14 +492,16 @@ SmallVector<Value> ItemLoop::emitOverlap(OpBuilder &builder, IRMapping mapping,
   };
   auto [tailIssue, tailRest] = split(tail, lastWait);
   auto [headIssue, headRest] = split(head, firstWait);
-  cloneSkips(builder, mapping, /*ofLast=*/false);
+  cloneSkips(builder, skips, mapping, /*ofLast=*/false);
+  cloneSkips(builder, firstSkips, next, /*ofLast=*/false);
   clone(builder, tailIssue, mapping);
   clone(builder, waits, next);
   clone(builder, headIssue, next);
   auto wait = cast<WaitMmaOp>(builder.clone(*lastWait, mapping));
   wait.setPending(1);
   clone(builder, tailRest, mapping);
-  cloneSkips(builder, mapping, /*ofLast=*/true);
+  cloneSkips(builder, skips, mapping, /*ofLast=*/true);
+  cloneSkips(builder, firstSkips, next, /*ofLast=*/true);
   for (auto [result, value] : llvm::zip_equal(
            lateResults, getYielded(guard.thenYield(), lateResults, mapping)))
     mapping.map(result, value);
@@ -587,7 +608,7 @@ SmallVector<Value> ItemLoop::emitItem(OpBuilder &builder, IRMapping &mapping,
       builder, loc, getCondition(mapping), getCondition(nextMapping));
   Value canOverlap =
       arith::AndIOp::create(builder, loc, bothHaveSteps, hasNext);
-  if (Value areFew = areFewSkips(builder, mapping))
+  if (Value areFew = areFewSkips(builder, mapping, nextMapping))
     canOverlap = arith::AndIOp::create(builder, loc, canOverlap, areFew);
   for (scf::IfOp meeting : meetings) {
     Value isTaken = mapping.lookupOrDefault(meeting.getCondition());

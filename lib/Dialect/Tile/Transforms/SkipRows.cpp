@@ -50,19 +50,26 @@ private:
   SmallVector<Value> ownRows;
 };
 
-/// A loop that every warp group may end where its own rows do.
+/// A loop that every warp group may end, or begin, where its own rows do.
 class SplitLoop {
 public:
   explicit SplitLoop(scf::ForOp loop) : loop(loop) {}
 
   /// Finds the slots that the loop waits for; returns the reason for which
-  /// groups cannot end the loop on their own, or nullopt.
+  /// groups cannot bound the loop on their own, or nullopt.
   std::optional<StringRef> analyze(int64_t rows);
 
   /// Passes by the slots up to those of the `end` for all rows.
-  void passBy(Value end);
+  void passByRest(Value end);
+
+  /// Passes by the slots from those of the `begin` for all rows on.
+  void passByFirst(Value begin);
 
 private:
+  /// Returns the number of steps from one place to another.
+  Value countSteps(OpBuilder &builder, Value from, Value to);
+  /// Waits for the slots of uses from `first` to `end`, and releases them.
+  void passBy(OpBuilder &builder, Value first, Value end);
   /// Adds the ring of a wait in the loop; returns false if the wait's slot is
   /// not the next one of the loop's counter, or not released by the iteration.
   bool addRing(WaitOp wait);
@@ -148,25 +155,43 @@ std::optional<StringRef> SplitLoop::analyze(int64_t rows) {
   return std::nullopt;
 }
 
-void SplitLoop::passBy(Value end) {
-  OpBuilder builder(loop->getContext());
-  builder.setInsertionPointAfter(loop);
-  Location loc = loop.getLoc();
-  Indices index(builder, loc);
-  // The iterations of all groups together.
+Value SplitLoop::countSteps(OpBuilder &builder, Value from, Value to) {
+  Indices index(builder, loop.getLoc());
   int64_t step = *getConstantIntValue(loop.getStep());
-  Value span = index.create<arith::SubIOp>(end, loop.getLowerBound());
+  Value span = index.create<arith::SubIOp>(to, from);
   span = index.create<arith::MaxSIOp>(span, index.constant(0));
   span = index.create<arith::AddIOp>(span, index.constant(step - 1));
-  Value count = index.divide(span, index.constant(step)).first;
+  return index.divide(span, index.constant(step)).first;
+}
 
+void SplitLoop::passByRest(Value end) {
+  OpBuilder builder(loop->getContext());
+  builder.setInsertionPointAfter(loop);
+  // The iterations of all groups together.
+  Value count = countSteps(builder, loop.getLowerBound(), end);
   Value reached = loop.getResult(*counter);
-  auto last =
-      arith::AddIOp::create(builder, loc, loop.getInitArgs()[*counter], count);
+  auto last = arith::AddIOp::create(builder, loop.getLoc(),
+                                    loop.getInitArgs()[*counter], count);
   reached.replaceAllUsesWith(last);
+  passBy(builder, reached, last);
+}
+
+void SplitLoop::passByFirst(Value begin) {
+  OpBuilder builder(loop);
+  OpOperand &init = loop.getInitArgsMutable()[*counter];
+  Value count = countSteps(builder, begin, loop.getLowerBound());
+  auto reached =
+      arith::AddIOp::create(builder, loop.getLoc(), init.get(), count);
+  passBy(builder, init.get(), reached);
+  init.set(reached);
+}
+
+void SplitLoop::passBy(OpBuilder &builder, Value first, Value end) {
+  Location loc = loop.getLoc();
+  Indices index(builder, loc);
   // Slots are filled in turn, so they are also emptied in turn.
   scf::ForOp::create(
-      builder, loc, reached, last, index.constant(1), ValueRange(),
+      builder, loc, first, end, index.constant(1), ValueRange(),
       [&](OpBuilder &nested, Location loc, Value use, ValueRange) {
         for (Value ring : rings) {
           WaitOp::create(nested, loc, ring, use);
@@ -180,13 +205,15 @@ void SplitLoop::passBy(Value end) {
 // Pass
 //===----------------------------------------------------------------------===//
 
-/// Returns the loop that ends at `ofRows`, if that is its only use.
+/// Returns the loop that ends or begins at `ofRows`, if that is its only use.
 static scf::ForOp getLoop(OfRowsOp ofRows) {
   if (!ofRows->hasOneUse())
     return {};
   auto loop = dyn_cast<scf::ForOp>(*ofRows->user_begin());
-  return loop && loop.getUpperBound() == ofRows.getResult() ? loop
-                                                            : scf::ForOp();
+  bool isBound =
+      loop && llvm::is_contained({loop.getLowerBound(), loop.getUpperBound()},
+                                 ofRows.getResult());
+  return isBound ? loop : scf::ForOp();
 }
 
 void SkipRows::runOnOperation() {
@@ -214,11 +241,19 @@ void SkipRows::runOnOperation() {
         LDBG() << "loop at " << loop.getLoc() << " stays: it " << *reason;
         continue;
       }
-      splitLoop.passBy(number.getWhole());
       OpBuilder builder(number->getContext());
       builder.setInsertionPointAfter(number);
-      loop.setUpperBound(arith::MinSIOp::create(builder, number.getLoc(),
-                                                number, number.getWhole()));
+      Location loc = number.getLoc();
+      Value whole = number.getWhole();
+      if (loop.getUpperBound() == number.getResult()) {
+        loop.setUpperBound(arith::MinSIOp::create(builder, loc, number, whole));
+        splitLoop.passByRest(whole);
+      } else {
+        Value begin = arith::MaxSIOp::create(builder, loc, number, whole);
+        loop.setLowerBound(
+            arith::MinSIOp::create(builder, loc, begin, loop.getUpperBound()));
+        splitLoop.passByFirst(whole);
+      }
       split.rewrite(number);
       ++numSplit;
     }

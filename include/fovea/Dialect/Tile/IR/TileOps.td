@@ -201,7 +201,9 @@ def OfRowsOp : Tile_Op<"of_rows", [SingleBlock, RecursiveMemoryEffects,
     The result is `whole`, which holds for all rows of a tile. The region
     computes it for a part of the rows, from its first argument to its second,
     both included: the end of a loop whose iterations from there on leave these
-    rows as they are, or whether a branch must be taken for them. So a role
+    rows as they are, or the begin of one whose iterations up to there do, a
+    multiple of the step behind the whole; or whether a branch must be taken for
+    them. So a role
     whose warp groups own rows of the tile may let each of them go as far as its
     own rows need (`--tile-skip-rows`).
 

@@ -252,7 +252,9 @@ def TileOverlapItems : Pass<"tile-overlap-items"> {
     with a loop over such items, the pass moves the first product of the next
     item next to the last one of the item before: both are issued, and while
     results are written, the next item's scores are computed. Waits for the tile
-    that all products of an item read move with the first product. The loop
+    that all products of an item read move with the first product. So do those
+    for slots that a warp group passes by in front of its steps, as far as they
+    are not those of the last product's ring, which come after it. The loop
     carries the numbers that the next item's start needs, its place and bounds.
 
     An item may have no steps, and the last one has none after it: under a
@@ -359,8 +361,9 @@ def TileSkipRows : Pass<"tile-skip-rows"> {
     Under a causal mask the first rows of a tile need fewer keys than the last,
     and each of them the mask for one tile of keys only; a tile at the end of the
     queries has rows that do not exist. Where `tile.of_rows` says so in a role of
-    several warp groups, each group ends a loop as its own rows need it, and
-    takes a branch only if these need it (`tile.group`). Of the slots that only
+    several warp groups, each group ends a loop, or begins one that goes from the
+    last keys to the first, as its own rows need it, and takes a branch only if
+    these need it (`tile.group`). Of the slots that only
     other groups read, a group waits for each and releases it. Tensor cores then
     have more time for the other groups.
 
