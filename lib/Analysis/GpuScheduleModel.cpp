@@ -6,9 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuScheduleModel.h"
+#include "ScoreGrowth.h"
 
 #include "fovea/Analysis/CaptureReads.h"
 #include "fovea/Analysis/GpuFootprint.h"
+#include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Analysis/Widening.h"
 #include "fovea/Support/DebugLog.h"
 
@@ -401,27 +403,6 @@ static double countScoreOps(Region &score) {
   return count;
 }
 
-/// Returns true if the score region turns the position of a key into a float,
-/// as ALiBi does. Then scores may grow along the keys, and steps with an
-/// earlier maximum start again, one after another (ALiBi, H200, d = 128 at 4k:
-/// 717 us, with the exact maximum 533).
-static bool usesKeyPositions(AttentionOp op) {
-  Region &score = op.getScore();
-  if (score.empty())
-    return false;
-  constexpr unsigned kKey = 4;
-  llvm::SmallDenseSet<Value> positions{score.getArgument(kKey)};
-  for (Operation &nested : score.front()) {
-    // What a tensor holds at a position need not grow.
-    if (isa<tensor::ExtractOp>(nested) || !usesAny(nested, positions))
-      continue;
-    if (isa<arith::SIToFPOp, arith::UIToFPOp>(nested))
-      return true;
-    positions.insert_range(nested.getResults());
-  }
-  return false;
-}
-
 /// Returns the registers of a thread where a step with an earlier maximum may
 /// start again: scores and probabilities in f32 are there beside the weights
 /// that a product still reads (d = 256, 128x80: 60 bytes spilled, 817 TFLOP/s
@@ -439,7 +420,7 @@ struct RegionNeeds {
   bool scoresRead; ///< Scores read a tensor at their positions, one by one.
   bool maskReads;  ///< The mask reads a tensor at positions.
   bool hasLengths; ///< The mask reads a number of a sequence, as its length.
-  bool isGrowing;  ///< Scores may grow along the keys.
+  Growth growth;   ///< How scores change along the keys.
 };
 } // namespace
 
@@ -448,7 +429,42 @@ static RegionNeeds getRegionNeeds(AttentionOp op,
   return {readsTensor(op.getScore(), /*atPositions=*/true, tiles),
           readsTensor(op.getMask(), /*atPositions=*/true),
           readsTensor(op.getMask(), /*atPositions=*/false),
-          usesKeyPositions(op)};
+          getGrowth(op.getScore())};
+}
+
+/// Returns true if a mask leaves queries no keys behind them, as a causal one
+/// does; the one in the middle tells. The last query is at the last key.
+static bool endsAtQuery(Region &mask, const AttentionShape &shape) {
+  if (mask.empty())
+    return false;
+  int64_t row = (std::min(shape.queries, shape.keys) - 1) / 2,
+          end = row + 1 + std::max<int64_t>(shape.keys - shape.queries, 0);
+  if (row < 0 || end >= shape.keys)
+    return false;
+  Builder builder(mask.getContext());
+  auto span = [&](int64_t first, int64_t last) {
+    return Span{builder.getIndexAttr(first), builder.getIndexAttr(last)};
+  };
+  MaskBox box = {span(0, 0), span(0, 0), span(row, row),
+                 span(0, shape.keys - 1)};
+  MaskBounds bounds = MaskEvaluator(mask, box).bounds(Coordinate::Key);
+  std::optional<int64_t> upper = getConstantIntValue(bounds.upper);
+  return upper && *upper <= end;
+}
+
+/// Returns the order of keys in which steps with an earlier maximum seldom
+/// start again, or nullopt if neither is known to be one. Where scores grow
+/// along the keys they would do so one after another (ALiBi, H200, d = 128 at
+/// 4k: 717 us, with the exact maximum 533); from the last key on, the first
+/// step has the largest. Where keys end at the query, scores that depend on
+/// positions favour near ones.
+static std::optional<KeyOrder> getStaleOrder(AttentionOp op, Growth growth,
+                                             const AttentionShape &shape) {
+  if (growth == Growth::None || growth == Growth::Down)
+    return KeyOrder::Ascending;
+  if (growth == Growth::Up || endsAtQuery(op.getMask(), shape))
+    return KeyOrder::Descending;
+  return std::nullopt;
 }
 
 /// Returns true if a tensor is gathered: its rows are few of those that a
@@ -497,7 +513,7 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   constexpr int64_t kFewestWarps = 8, kFewestKeys = 64;
   bool isMeasured =
       schedule.getMaximum() == Maximum::Stale ||
-      (footprint.usesWgmma && !op.getDropout() && needs.isGrowing);
+      (footprint.usesWgmma && !op.getDropout() && needs.growth != Growth::None);
   if (!isMeasured || schedule.getParts() ||
       schedule.getWarps() < kFewestWarps ||
       schedule.getKeyTile() < kFewestKeys || needs.scoresRead ||
@@ -543,8 +559,12 @@ static void appendSplits(SmallVectorImpl<ScheduleAttr> &choices,
     int64_t longest = llvm::divideCeil(steps, parts);
     parts = llvm::divideCeil(steps, longest);
     for (Maximum maximum : {schedule.getMaximum(), Maximum::Exact}) {
-      ScheduleAttr split = schedule.with(
-          {.maximum = maximum, .blocks = Blocks::Tiles, .split = parts});
+      ScheduleAttr split =
+          schedule.with({.maximum = maximum,
+                         .keys = maximum == Maximum::Exact ? KeyOrder::Ascending
+                                                           : schedule.getKeys(),
+                         .blocks = Blocks::Tiles,
+                         .split = parts});
       if (!llvm::is_contained(choices, split))
         choices.push_back(split);
     }
@@ -573,6 +593,7 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
          << shape.heads << "x" << shape.queries << "x" << shape.headDim
          << " queries, " << shape.keys << " keys";
 
+  std::optional<KeyOrder> keys = getStaleOrder(op, needs.growth, shape);
   // Where softmax takes longer than products, and a mask is in its way, steps
   // with an earlier maximum gain nothing with three groups of warps (d = 64,
   // causal, H200: 440 TFLOP/s at 16k, 195 at 1k; with the exact maximum 454 and
@@ -613,10 +634,11 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
           // Steps with an earlier maximum are those that were measured, by
           // WGMMA; they are short enough to need copies further ahead.
           bool isStale = footprint.usesWgmma && !parts && passes == 1 &&
-                         !op.getDropout() && !needs.isGrowing &&
+                         !op.getDropout() && keys &&
                          (isAlternating || !isNarrowMasked);
           if (isStale)
-            candidate = candidate.with({.maximum = Maximum::Stale});
+            candidate =
+                candidate.with({.maximum = Maximum::Stale, .keys = keys});
           else if (stages > 2 || isAlternating)
             continue;
           if (isStale && !isAlternating)

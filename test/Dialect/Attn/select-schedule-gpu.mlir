@@ -131,12 +131,12 @@ func.func @documents(%r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> 
 
 // Where a function of each score makes softmax longer than products, three groups
 // of warps hide more of it. Where a score region turns the position of a key into a
-// number, scores may grow along the keys, and each step finds its maximum. What a
-// tensor holds there, or that of a query, need not grow.
+// number, scores may grow along the keys, and steps go from the last one to the first.
+// What a tensor holds there, or that of a query, need not grow.
 // SM90-LABEL: func @scores
 // SM90: schedule = #attn.schedule<tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale, blocks = persistent>}
-// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, blocks = persistent>}
-// SM90: schedule = #attn.schedule<{{.*}}, maximum = stale
+// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, maximum = stale, keys = descending, blocks = persistent>}
+// SM90: schedule = #attn.schedule<{{.*}}, maximum = stale>}
 func.func @scores(%r: tensor<16x32x1024x128xf16>, %t: tensor<1024xi32>) -> (tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>) {
   %s = attn.attention %r, %r, %r scale(0.125) score {
   ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
@@ -163,7 +163,9 @@ func.func @scores(%r: tensor<16x32x1024x128xf16>, %t: tensor<1024xi32>) -> (tens
   return %s, %a, %b : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>
 }
 
-// A tensor's number for the head is no number for each score.
+// A tensor's number for the head is no number for each score. Its sign, and so how
+// scores change along the keys, is not known, so that each step finds its maximum;
+// but where a mask leaves no keys behind the query, near ones have larger scores.
 // SM90-LABEL: func @slopes
 // SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, blocks = persistent>}
 func.func @slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> tensor<16x32x1024x128xf16> {
@@ -178,6 +180,95 @@ func.func @slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> tensor<
     attn.yield %y : f32
   } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
   return %a : tensor<16x32x1024x128xf16>
+}
+
+// SM90-LABEL: func @causal_slopes
+// SM90: schedule = #attn.schedule<{{.*}}, maximum = stale, keys = descending, blocks = persistent>}
+func.func @causal_slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> tensor<16x32x1024x128xf16> {
+  %a = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %slope = tensor.extract %t[%h] : tensor<32xf32>
+    %0 = arith.subi %j, %i : index
+    %1 = arith.index_cast %0 : index to i64
+    %2 = arith.sitofp %1 : i64 to f32
+    %3 = arith.mulf %2, %slope : f32
+    %y = arith.addf %x, %3 : f32
+    attn.yield %y : f32
+  } mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  return %a : tensor<16x32x1024x128xf16>
+}
+
+// SM90-LABEL: func @window_slopes
+// SM90-NOT: maximum
+// SM90: return
+func.func @window_slopes(%r: tensor<16x32x1024x128xf16>, %t: tensor<32xf32>) -> tensor<16x32x1024x128xf16> {
+  %a = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %slope = tensor.extract %t[%h] : tensor<32xf32>
+    %0 = arith.subi %j, %i : index
+    %1 = arith.index_cast %0 : index to i64
+    %2 = arith.sitofp %1 : i64 to f32
+    %3 = arith.mulf %2, %slope : f32
+    %y = arith.addf %x, %3 : f32
+    attn.yield %y : f32
+  } mask {
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %d = arith.subi %j, %i : index
+    %c100 = arith.constant 100 : index
+    %c-100 = arith.constant -100 : index
+    %before = arith.cmpi sle, %d, %c100 : index
+    %behind = arith.cmpi sge, %d, %c-100 : index
+    %keep = arith.andi %before, %behind : i1
+    attn.yield %keep : i1
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  return %a : tensor<16x32x1024x128xf16>
+}
+
+// Distances behind a query that count against a key, from either side of a subtraction;
+// scores that shrink along the keys, whose first step has the maximum; and distances to
+// both sides, which favour keys in the middle.
+// SM90-LABEL: func @distances
+// SM90: schedule = #attn.schedule<{{.*}}, maximum = stale, keys = descending,
+// SM90: schedule = #attn.schedule<{{.*}}, maximum = stale, blocks = persistent>}
+// SM90: schedule = #attn.schedule<tile = 128x128, order = linear, warps = 8, stages = 2, blocks = persistent>}
+func.func @distances(%r: tensor<16x32x1024x128xf16>) -> (tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>) {
+  %a = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %d = arith.subi %i, %j : index
+    %n = arith.index_cast %d : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %c = arith.constant 2.0 : f32
+    %e = arith.negf %f : f32
+    %s = arith.divf %e, %c : f32
+    %minus = arith.negf %s : f32
+    %y = arith.subf %x, %minus : f32
+    attn.yield %y : f32
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  %s = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %m = arith.index_cast %h : index to i32
+    %g = arith.sitofp %m : i32 to f32
+    %slope = math.exp2 %g : f32
+    %n = arith.index_cast %j : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %t = arith.mulf %slope, %f : f32
+    %y = arith.subf %x, %t : f32
+    attn.yield %y : f32
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  %m = attn.attention %r, %r, %r scale(0.125) score {
+  ^bb0(%x: f32, %b: index, %h: index, %i: index, %j: index):
+    %d = arith.subi %j, %i : index
+    %n = arith.index_cast %d : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %t = math.absf %f : f32
+    %y = arith.subf %x, %t : f32
+    attn.yield %y : f32
+  } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
+  return %a, %s, %m : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>
 }
 
 // The accumulator takes half of the registers.
