@@ -22,7 +22,7 @@ relative to the largest magnitude.
 length" is one kernel for all of them. Ratios are to the best of the others. With
 `--flex` PyTorch's FlexAttention, which compiles for seconds, is among these.
 With `--schedule`, schedules are compared with those that the compiler chooses:
-tile/warps/stages, then the maximum, blocks and products where they are not the
+tile/warps/stages, then the maximum, keys, blocks and products where they are not the
 default (`#attn.schedule`). `--output` writes FILE.json, and the plots FILE.svg
 and FILE.png if matplotlib is there.
 """
@@ -51,8 +51,8 @@ DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 # The parts of a schedule by what they can be.
 PARTS = {"exact": "maximum", "stale": "maximum", "tiles": "blocks",
          "persistent": "blocks", "shared": "blocks",
-         "overlapped": "products",
-         "alternating": "products"}
+         "overlapped": "products", "alternating": "products",
+         "ascending": "keys", "descending": "keys"}
 
 CAUSAL = """
   %m = attn.mask %t {
