@@ -12,6 +12,7 @@
 #include "fovea/Analysis/GpuFootprint.h"
 #include "fovea/Analysis/MaskAnalysis.h"
 #include "fovea/Analysis/Widening.h"
+#include "fovea/Dialect/Tile/IR/Tile.h"
 #include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -207,6 +208,8 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kStaleBlockLatency[] = {7e-6, 7e-6, 7e-6, 9e-6};
   constexpr double kItemLatency[] = {4e-6, 4e-6, 6e-6, 6e-6};
   constexpr double kExactItemLatency = 2.6e-6;
+  // Seconds to clear the flags of blocks, to write a part and to add one.
+  constexpr double kShareLatency = 8e-6;
   // Seconds to start the launch that merges parts of the keys, and to end it.
   constexpr double kMergeLatency = 3e-6;
   // Registers that are left where softmax takes longer than products, without
@@ -293,7 +296,7 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
     if (schedule.getProducts() == Products::Overlapped &&
         footprint.registers + kSpareRegisters > footprint.registerLimit)
       step *= kCrowded;
-    if (schedule.getBlocks() == Blocks::Persistent)
+    if (schedule.getBlocks() != Blocks::Tiles)
       step *= kPersistent[groups - 1];
   }
   // Threads that widen issue their instructions beside those of softmax.
@@ -306,19 +309,26 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   if (parts > 1)
     steps = std::ceil(steps);
   int64_t blocks = countQueryTiles(shape, schedule) * parts;
-  // Blocks end at different times, so the last wave is not rounded up to a
-  // whole one; those of parts end together.
+  // Under a mask blocks end at different times, so the last wave is not rounded
+  // up to a whole one; those of parts end together, and so do blocks that each
+  // have as much to do, unless they share the tiles of the last wave.
+  bool isShared = schedule.getBlocks() == Blocks::Shared;
   double waves =
       std::max(1.0, double(blocks) / double(target.getCores() * resident));
-  if (parts > 1)
+  bool endTogether = shape.visible >= 1 && !isShared;
+  if (parts > 1 || (endTogether && shape.hasStaticRows))
     waves = std::ceil(waves);
+  else if (endTogether)
+    waves += 0.5;
   double latency =
       steps * (model.latency + (schedule.getStages() == 1 ? kCopyLatency : 0));
-  if (schedule.getBlocks() == Blocks::Persistent)
+  if (schedule.getBlocks() != Blocks::Tiles)
     latency += isStale ? kItemLatency[groups - 1] : kExactItemLatency;
   else
     latency += isStale ? kStaleBlockLatency[groups - 1] : kBlockLatency;
   double seconds = waves * (double(resident) * steps * step + latency);
+  if (isShared)
+    seconds += kShareLatency;
   if (hasParts)
     seconds += predictSplit(shape, target, schedule.getParts());
   if (parts == 1)
@@ -533,6 +543,16 @@ static ScheduleAttr getPersistent(ScheduleAttr schedule, AttentionOp op,
   return schedule.with({.blocks = Blocks::Persistent});
 }
 
+/// Returns the schedule with blocks that share the last tiles, if `persistent`
+/// is one whose tiles take the same time, and are long enough; else null.
+static ScheduleAttr getShared(ScheduleAttr persistent, AttentionOp op,
+                              const AttentionShape &shape) {
+  if (!op.getMask().empty() ||
+      shape.keys <= (tile::kFewestSharedSteps - 1) * persistent.getKeyTile())
+    return {};
+  return persistent.with({.blocks = Blocks::Shared});
+}
+
 /// Appends the schedule with keys split so that parts are blocks of up to a few
 /// whole waves, if tiles of queries leave half of the multiprocessors idle and
 /// keys are far more than queries, whose outputs all parts write. Short parts
@@ -675,9 +695,12 @@ SmallVector<ScheduleChoice> fovea::listGpuSchedules(AttentionOp op,
             continue;
           }
           SmallVector<ScheduleAttr> choices = {candidate};
-          if (ScheduleAttr persistent =
-                  getPersistent(candidate, op, needs, shape, footprint, target))
+          if (ScheduleAttr persistent = getPersistent(
+                  candidate, op, needs, shape, footprint, target)) {
             choices.push_back(persistent);
+            if (ScheduleAttr shared = getShared(persistent, op, shape))
+              choices.push_back(shared);
+          }
           appendSplits(choices, candidate, shape, footprint, target);
           for (ScheduleAttr choice : choices)
             insertChoice(valid, choice,

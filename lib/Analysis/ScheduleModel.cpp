@@ -58,6 +58,9 @@ static AttentionShape getShape(OpTy op) {
   shape.kvHeads = size(op.getKey(), 1, shape.heads);
   shape.queries = size(op.getQuery(), 2, kTypicalLength);
   shape.keys = size(op.getKey(), 2, kTypicalLength);
+  shape.hasStaticRows = !llvm::is_contained(
+      cast<ShapedType>(op.getQuery().getType()).getShape().drop_back(),
+      ShapedType::kDynamic);
   shape.headDim = size(op.getQuery(), 3, kTypicalHeadDim);
   shape.valueDim = size(op.getValue(), 3, kTypicalHeadDim);
   shape.elementBytes = bytes(getElementTypeOrSelf(op.getKey()));

@@ -31,6 +31,9 @@ struct AttentionShape {
   int64_t keys;
   int64_t headDim;
   int64_t valueDim;
+  /// False if batch, heads or queries are not static, so that their numbers here
+  /// are assumed.
+  bool hasStaticRows = true;
   /// Bytes of an element of the keys and values, and of the accumulation type.
   int64_t elementBytes;
   int64_t accumulationBytes;
