@@ -338,12 +338,12 @@ Status checkOwnRows(Fiber &fiber, mlir::Operation *op, const SharedTile &tile,
 RowRange getRows(Fiber &fiber, const Instruction &op, size_t index,
                  size_t bounds);
 
-/// Reads a tile of global memory, with zeros beyond its end and outside of
-/// `rows`.
+/// Reads a tile of global memory, its rows `own` alone, with zeros beyond its
+/// end and outside of `rows`.
 Status readGlobal(Fiber &fiber, mlir::Operation *op, const MemRef &source,
                   llvm::ArrayRef<int64_t> indices, llvm::ArrayRef<int64_t> dims,
                   llvm::ArrayRef<int64_t> shape, std::vector<Scalar> &elements,
-                  RowRange rows = {});
+                  RowRange rows = {}, RowRange own = {});
 
 /// Computes the places of the runs of `load`, a `tile.load` or
 /// `tile.load_async` with a region, of a tile of `count` rows of which `rows`

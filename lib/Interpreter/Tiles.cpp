@@ -54,11 +54,12 @@ visitGlobal(Fiber &fiber, Operation *op, const MemRef &memref,
 Status interpreter::readGlobal(Fiber &fiber, Operation *op,
                                const MemRef &source, ArrayRef<int64_t> indices,
                                ArrayRef<int64_t> dims, ArrayRef<int64_t> shape,
-                               std::vector<Scalar> &elements, RowRange rows) {
+                               std::vector<Scalar> &elements, RowRange rows,
+                               RowRange own) {
   Fragment zeros(shape, source.format);
   elements = std::move(zeros.elements);
   int64_t rowElements = ShapedType::getNumElements(shape.drop_front());
-  return visitGlobal(fiber, op, source, indices, dims, shape, RowRange(),
+  return visitGlobal(fiber, op, source, indices, dims, shape, own,
                      AccessKind::Read, [&](int64_t number, int64_t index) {
                        int64_t row = number / rowElements;
                        if (rows.contains(row))
@@ -420,8 +421,13 @@ static Status load(Fiber &fiber, const Instruction &op) {
   auto &source = fiber.get<MemRef>(op, 0);
   if (auto type = dyn_cast<tile::FragmentType>(loadOp.getResult().getType())) {
     auto fragment = makeFragment(type);
+    // The rows of other groups may be nowhere.
+    RowRange own;
+    if (type.getRank() == 2)
+      own = fiber.role->getOwnRows(type.getShape().front());
     if (readGlobal(fiber, op.op, source, indices, loadOp.getDims(),
-                   type.getShape(), fragment->elements) != Status::Next)
+                   type.getShape(), fragment->elements, /*rows=*/{},
+                   own) != Status::Next)
       return Status::Failed;
     return fiber.setObject(op, fragment);
   }

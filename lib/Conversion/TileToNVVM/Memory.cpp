@@ -66,7 +66,10 @@ private:
   Value mayAccess(int64_t index);
 
   SmallVector<Value> loadVectors();
-  SmallVector<Value> loadScalars();
+  /// Returns the elements, or vectors of so many of them.
+  SmallVector<Value> loadScalars(int64_t together);
+  Value loadScalar(int64_t index, Value pointer);
+  SmallVector<Value> unpack(ValueRange vectors);
   void storeVectors(ValueRange registers);
   void storeScalars(ValueRange registers);
 
@@ -163,54 +166,76 @@ Value FragmentAccess::mayAccess(int64_t index) {
 
 SmallVector<Value> FragmentAccess::load() {
   if (vector == 1)
-    return loadScalars();
-  SmallVector<Type> types(layout.getNumRegisters(), elementType);
+    return loadScalars(/*together=*/1);
+  // Numbers of 16 bits leave the branches in vectors: one by one they would
+  // take twice the registers.
+  int64_t together = memory.getElementBytes() == 2 ? vector : 1;
+  SmallVector<Type> types(
+      layout.getNumRegisters() / together,
+      together == 1 ? elementType : VectorType::get(together, elementType));
   auto branch = scf::IfOp::create(rewriter, loc, types, canUseVectors(),
                                   /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(rewriter, loc, loadVectors());
-  rewriter.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(rewriter, loc, loadScalars());
-  return SmallVector<Value>(branch.getResults());
+  {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+    SmallVector<Value> vectors = loadVectors();
+    scf::YieldOp::create(rewriter, loc,
+                         together == 1 ? unpack(vectors) : vectors);
+    rewriter.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(rewriter, loc, loadScalars(together));
+  }
+  return together == 1 ? SmallVector<Value>(branch.getResults())
+                       : unpack(branch.getResults());
 }
 
-SmallVector<Value> FragmentAccess::loadVectors() {
+SmallVector<Value> FragmentAccess::unpack(ValueRange vectors) {
   SmallVector<Value> registers;
-  auto type = VectorType::get(vector, elementType);
-  forEach(vector, [&](int64_t, Value pointer) {
-    Value values = LLVM::LoadOp::create(rewriter, loc, type, pointer,
-                                        vector * memory.getElementBytes());
+  for (Value values : vectors)
     for (int64_t index = 0; index < vector; ++index)
       registers.push_back(LLVM::ExtractElementOp::create(
           rewriter, loc, values, getI32(rewriter, loc, index)));
-  });
   return registers;
 }
 
-SmallVector<Value> FragmentAccess::loadScalars() {
-  SmallVector<Value> registers;
-  Value zero = arith::ConstantOp::create(rewriter, loc,
-                                         rewriter.getZeroAttr(elementType));
-  forEach(1, [&](int64_t index, Value pointer) {
-    Value may = mayAccess(index);
-    if (!may) {
-      registers.push_back(
-          LLVM::LoadOp::create(rewriter, loc, elementType, pointer));
-      return;
-    }
-    auto branch = scf::IfOp::create(rewriter, loc, elementType, may,
-                                    /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(
-        rewriter, loc,
-        LLVM::LoadOp::create(rewriter, loc, elementType, pointer).getResult());
-    rewriter.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(rewriter, loc, zero);
-    registers.push_back(branch.getResult(0));
+SmallVector<Value> FragmentAccess::loadVectors() {
+  SmallVector<Value> vectors;
+  auto type = VectorType::get(vector, elementType);
+  forEach(vector, [&](int64_t, Value pointer) {
+    vectors.push_back(LLVM::LoadOp::create(rewriter, loc, type, pointer,
+                                           vector * memory.getElementBytes()));
   });
-  return registers;
+  return vectors;
+}
+
+SmallVector<Value> FragmentAccess::loadScalars(int64_t together) {
+  SmallVector<Value> results, elements;
+  forEach(1, [&](int64_t index, Value pointer) {
+    elements.push_back(loadScalar(index, pointer));
+    if (static_cast<int64_t>(elements.size()) < together)
+      return;
+    results.push_back(packVector(rewriter, loc, elements));
+    elements.clear();
+  });
+  return results;
+}
+
+Value FragmentAccess::loadScalar(int64_t index, Value pointer) {
+  Value may = mayAccess(index);
+  if (!may)
+    return LLVM::LoadOp::create(rewriter, loc, elementType, pointer);
+  auto branch = scf::IfOp::create(rewriter, loc, elementType, may,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(
+      rewriter, loc,
+      LLVM::LoadOp::create(rewriter, loc, elementType, pointer).getResult());
+  rewriter.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(rewriter, loc,
+                       arith::ConstantOp::create(
+                           rewriter, loc, rewriter.getZeroAttr(elementType))
+                           .getResult());
+  return branch.getResult(0);
 }
 
 void FragmentAccess::store(ValueRange registers) {

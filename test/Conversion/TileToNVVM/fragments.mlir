@@ -135,6 +135,35 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Numbers of 16 bits leave the branches of a load in pairs, and are taken apart
+  // behind them; in the other branch a pair is made when its numbers are there.
+  // CHECK-LABEL: gpu.func @pairs
+  // CHECK:         %[[X:.*]]:2 = scf.if %{{.*}} -> (vector<2xbf16>, vector<2xbf16>) {
+  // CHECK-COUNT-2:   llvm.load %{{.*}} : !llvm.ptr<1> -> vector<2xbf16>
+  // CHECK-NOT:       llvm.extractelement
+  // CHECK:           scf.yield
+  // CHECK:         } else {
+  // CHECK-COUNT-2:   llvm.load %{{.*}} : !llvm.ptr<1> -> bf16
+  // CHECK-COUNT-2:   llvm.insertelement
+  // CHECK-COUNT-2:   llvm.load %{{.*}} : !llvm.ptr<1> -> bf16
+  // CHECK-COUNT-2:   llvm.insertelement
+  // CHECK:           scf.yield
+  // CHECK:         llvm.extractelement %[[X]]#0
+  // CHECK:         llvm.extractelement %[[X]]#0
+  // CHECK:         llvm.extractelement %[[X]]#1
+  // CHECK:         llvm.extractelement %[[X]]#1
+  gpu.func @pairs(%in: memref<16x8xbf16>, %o: memref<16x8xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %x = tile.load %in[%c0, %c0] dims [0, 1] : memref<16x8xbf16> -> !tile.fragment<16x8xbf16, #acc>
+    %y = tile.map ins(%x : !tile.fragment<16x8xbf16, #acc>) {
+    ^bb0(%a: bf16, %m: index, %n: index):
+      %w = arith.extf %a : bf16 to f32
+      tile.yield %w : f32
+    } -> !tile.fragment<16x8xf32, #acc>
+    tile.store %y, %o[%c0, %c0] dims [0, 1] : !tile.fragment<16x8xf32, #acc>, memref<16x8xf32>
+    gpu.return
+  }
+
   // Scores need no exact tanh or quotient, and `afn` asks for the machine's tanh;
   // f64 keeps what it has.
   // CHECK-LABEL: gpu.func @approximate

@@ -177,11 +177,13 @@ func.func @together(%q: memref<?x64xbf16>, %out: memref<?x64xf32>, %keys: index,
   return
 }
 
-// Rows that come straight from memory.
+// Rows that come straight from memory into registers are the group's.
 // CHECK-LABEL: func.func @loaded(
 // CHECK:       tile.role "compute"
-// CHECK:         tile.group
-// CHECK-NOT:     tile.shift_rows
+// CHECK:         %[[BY:.*]] = arith.select %{{.*}}, %{{.*}}, %c0
+// CHECK:         %[[PLACE:.*]] = arith.addi %{{.*}}, %[[BY]]
+// CHECK:         tile.load %{{.*}}[%[[PLACE]], %c0] dims [0, 1] : {{.*}} -> !tile.fragment<128x64xf32
+// CHECK:         tile.shift_rows %{{.*}} by %[[BY]]
 func.func @loaded(%q: memref<?x64xbf16>, %init: memref<?x64xf32>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
   tile.launch grid(%tiles) persistent snaked warps 8 stages 2
       ins(%q, %init : memref<?x64xbf16>, memref<?x64xf32>) outs(%out : memref<?x64xf32>) {
@@ -202,6 +204,42 @@ func.func @loaded(%q: memref<?x64xbf16>, %init: memref<?x64xf32>, %out: memref<?
       scf.yield %x : !s
     }
     tile.store %end, %O[%i, %c0] dims [0, 1] : !s, !o
+  }
+  return
+}
+
+// A load of one number for each row, or each column.
+// CHECK-LABEL: func.func @numbers(
+// CHECK:       tile.role "compute"
+// CHECK:         tile.group
+// CHECK-NOT:     tile.shift_rows
+func.func @numbers(%q: memref<?x64xbf16>, %init: memref<?xf32>, %out: memref<?x64xf32>, %keys: index, %tiles: index) {
+  tile.launch grid(%tiles) persistent snaked warps 8 stages 2
+      ins(%q, %init : memref<?x64xbf16>, memref<?xf32>) outs(%out : memref<?x64xf32>) {
+  ^bb0(%block: index, %Q: !g, %I: !l, %O: !o):
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %zero = arith.constant 0.0 : f32
+    %i = arith.muli %block, %c128 : index
+    %qt = tile.load %Q[%i, %c0] dims [0, 1] : !g -> !tile.shared<128x64xbf16>
+    %acc0 = tile.fill %zero : !s
+    %to = tile.of_rows %keys rows 128 {
+    ^bb0(%first: index, %last: index):
+      tile.yield %last : index
+    } : index
+    %end = scf.for %j = %c0 to %to step %c64 iter_args(%acc = %acc0) -> (!s) {
+      %kt = tile.load %Q[%j, %c0] dims [0, 1] : !g -> !k
+      %x = tile.mma %qt, %kt into %acc transpose_b : !tile.shared<128x64xbf16>, !k, !s -> !s
+      scf.yield %x : !s
+    }
+    %factors = tile.load %I[%i] dims [0] : !l -> !r
+    %scaled = tile.map ins(%end : !s) rows(%factors : !r) {
+    ^bb0(%a: f32, %b: f32, %m: index, %n: index):
+      %y = arith.mulf %a, %b : f32
+      tile.yield %y : f32
+    } -> !s
+    tile.store %scaled, %O[%i, %c0] dims [0, 1] : !s, !o
   }
   return
 }

@@ -49,6 +49,7 @@ public:
 private:
   std::optional<StringRef> analyzeLoop();
   void shift(MapOp map);
+  void shift(LoadOp load);
   void shift(StoreOp store);
   void shift(OpOperand &tile);
 
@@ -85,6 +86,12 @@ std::optional<StringRef> TileLoop::analyze() {
   return analyzeLoop();
 }
 
+/// Returns true if a load reads a tile into registers, row by row.
+static bool isOfRows(LoadOp load) {
+  auto type = dyn_cast<FragmentType>(load.getResult().getType());
+  return type && type.getRank() == 2;
+}
+
 std::optional<StringRef> TileLoop::analyzeLoop() {
   if (!matchPattern(tiles.getLowerBound(), m_Zero()) ||
       !matchPattern(tiles.getStep(), m_One()))
@@ -94,7 +101,8 @@ std::optional<StringRef> TileLoop::analyzeLoop() {
     return "has a loop that carries more than numbers";
   std::optional<StringRef> reason;
   tiles.walk([&](Operation *op) {
-    if (isa<LoadOp, SumDiagonalsOp>(op))
+    auto load = dyn_cast<LoadOp>(op);
+    if ((load && !isOfRows(load)) || isa<SumDiagonalsOp>(op))
       reason = "reads rows other than those of tiles in slots";
     if (isa<ShiftRowsOp>(op))
       reason = "has groups with other rows already";
@@ -117,12 +125,21 @@ void TileLoop::shift(MapOp map) {
   row.replaceAllUsesExcept(shifted, shifted);
 }
 
+/// Adds the distance to the index of the first row.
+template <typename OpTy>
+static void shiftIndex(OpTy op, Value distance) {
+  OpBuilder builder(op);
+  MutableOperandRange indices = op.getIndicesMutable();
+  OpOperand &first = indices[op.getDims().front()];
+  first.set(arith::AddIOp::create(builder, op.getLoc(), first.get(), distance));
+}
+
+void TileLoop::shift(LoadOp load) { shiftIndex(load, distance); }
+
 void TileLoop::shift(StoreOp store) {
   OpBuilder builder(store);
   Location loc = store.getLoc();
-  MutableOperandRange indices = store.getIndicesMutable();
-  OpOperand &first = indices[store.getDims().front()];
-  first.set(arith::AddIOp::create(builder, loc, first.get(), distance));
+  shiftIndex(store, distance);
   if (Value valid = store.getValid())
     store.getValidMutable().assign(
         arith::SubIOp::create(builder, loc, valid, distance));
@@ -175,6 +192,8 @@ void TileLoop::rewrite() {
   tiles.walk([&](Operation *op) {
     if (auto map = dyn_cast<MapOp>(op))
       shift(map);
+    else if (auto load = dyn_cast<LoadOp>(op))
+      shift(load);
     else if (auto store = dyn_cast<StoreOp>(op))
       shift(store);
     else if (auto write = dyn_cast<WriteOp>(op))

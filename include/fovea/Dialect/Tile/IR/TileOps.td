@@ -291,7 +291,9 @@ def LoadOp : Tile_Op<"load", [AttrSizedOperandSegments, SingleBlock,
     dimension `n` runs along dimension `dims[n]` of the memref. Elements beyond
     the memref's sizes are zero; indices are not negative. The result is in
     shared memory or in registers; in shared memory it holds until the next
-    execution of the same op.
+    execution of the same op. Warp groups that run apart (`tile.group`) may have
+    indices of their own for a tile in registers, which may be negative if the
+    rows that the group owns have no negative place.
 
     With `aligned`, for a result in registers, each row of the tile begins at a
     multiple of 16 bytes, so that threads read vectors without asking.
@@ -363,9 +365,8 @@ def StoreOp : Tile_Op<"store", [AttrSizedOperandSegments,
   let description = [{
     Stores like `tile.load` loads; elements beyond the memref's sizes are not
     written. With `aligned` each row of the tile begins at a multiple of 16
-    bytes. Warp groups that run apart (`tile.group`) may have indices of their
-    own, which may be negative if the rows that the group owns have no negative
-    place. Where `valid` is given, only the first `valid` elements of the tile's
+    bytes. As in loads to registers, warp groups that run apart may have indices
+    of their own. Where `valid` is given, only the first `valid` elements of the tile's
     dimension 0 are written. With `add`, floats are added to the elements in
     memory, each as one atomic operation, in any order, also by several blocks
     (`red.global.add`, PTX ISA 9.7.13.6); the launch must not read or write such

@@ -397,12 +397,12 @@ def TileSwapGroups : Pass<"tile-swap-groups"> {
 
     Fragments stay where they are; what they hold is from other rows of the
     tile: those that products read in shared memory, and those that results go
-    to (`tile.shift_rows`), the rows of coordinates and of stores, and the
-    numbers that depend on a group's own rows.
+    to (`tile.shift_rows`), the rows of coordinates, of loads into registers and
+    of stores, and the numbers that depend on a group's own rows.
 
     A role stays unchanged if its groups do not run apart, if it has no loop in
-    steps of one around the loops with its products, or if its fragments are
-    loaded from memory directly.
+    steps of one around the loops with its products, or if it loads numbers of
+    rows or columns, or tiles in shared memory, by itself.
   }];
   let dependentDialects = [
     "::fovea::tile::TileDialect", "::mlir::arith::ArithDialect"
