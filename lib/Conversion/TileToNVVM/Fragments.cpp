@@ -313,6 +313,8 @@ static void addFastMath(Operation *op, arith::FastMathFlags flags) {
 void fovea::tile::prepareMaps(Operation *root) {
   using arith::FastMathFlags;
   root->walk([](MapOp map) {
+    if (map.getExact())
+      return;
     IRRewriter rewriter(map.getContext());
     map.getBody().walk([&](Operation *op) {
       Location loc = op->getLoc();

@@ -198,6 +198,24 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // What is exact stays as it is, to be lowered as elsewhere.
+  // CHECK-LABEL: gpu.func @exact
+  // CHECK:         %[[Q:.*]] = arith.divf %{{.*}}, %{{.*}} : f32
+  // CHECK:         %[[T:.*]] = math.tanh %[[Q]] : f32
+  // CHECK:         arith.addf %[[T]], %{{.*}} : f32
+  gpu.func @exact(%a: f32, %s: memref<?xf32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %f = tile.fill %a : !tile.fragment<16xf32, #row>
+    %m = tile.map exact ins(%f : !tile.fragment<16xf32, #row>) {
+    ^bb0(%x: f32, %i: index):
+      %q = arith.divf %x, %a : f32
+      %t = math.tanh %q : f32
+      %u = arith.addf %t, %a : f32
+      memref.store %u, %s[%i] : memref<?xf32>
+      tile.yield %u : f32
+    } -> !tile.fragment<16xf32, #row>
+    gpu.return
+  }
+
   // Registers are matched by their elements, whatever their order: rows of
   // registers 0 to 3 are 0, 0, 8, 8 in one layout, 0, 8, 0, 8 in the other.
 

@@ -648,6 +648,10 @@ def MapOp : Tile_Op<"map", [AttrSizedOperandSegments, SingleBlock,
     unused), at addresses that it computes. The region runs once for each
     element, in any order.
 
+    With `exact` the functions of the region are as exact as elsewhere in a graph;
+    without it quotients and functions of f32 may be the machine's
+    approximations, which are enough for scores.
+
     ```mlir
     %p = tile.map ins(%s : !tile.fragment<128x64xf32>)
                   rows(%m : !tile.fragment<128xf32>) {
@@ -660,11 +664,11 @@ def MapOp : Tile_Op<"map", [AttrSizedOperandSegments, SingleBlock,
   }];
   let arguments = (ins Variadic<Tile_AnyFragment>:$inputs,
                        Variadic<Tile_AnyFragment>:$rows,
-                       Variadic<Tile_AnyFragment>:$columns);
+                       Variadic<Tile_AnyFragment>:$columns, UnitAttr:$exact);
   let results = (outs Tile_AnyFragment:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
+    (`exact` $exact^)? (`ins` `(` $inputs^ `:` qualified(type($inputs)) `)`)?
     (`rows` `(` $rows^ `:` qualified(type($rows)) `)`)?
     (`columns` `(` $columns^ `:` qualified(type($columns)) `)`)?
     attr-dict-with-keyword $body `->` qualified(type($result))
