@@ -36,11 +36,14 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   online.scheduledOnly = true;
   manager.addPass(attn::createAttnOnlineSoftmax(online));
   addCleanup(manager);
-  // The rounding of gradients gets the form that is tiled with them.
+  // Elementwise ops on the output, and the rounding of gradients, get the form
+  // that is tiled with them.
+  AttnToLinalgOptions elementwise;
+  elementwise.scope = "elementwise";
+  manager.addPass(createAttnToLinalg(elementwise));
   manager.addPass(createConvertElementwiseToLinalgPass());
   attn::AttnTileOptions tiling;
   tiling.fuseProducers = false;
-  tiling.fuseConsumers = false;
   manager.addPass(attn::createAttnTile(tiling));
   manager.addPass(attn::createAttnListTiles());
   // A program of a thread block asks for the sizes of operands only, not for

@@ -82,6 +82,13 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
       else depends on it. Views of its result (reshapes, transposes, slices) may
       follow. Other ops that compute an operand run before the loop; a missed
       remark names those that gather.
+    - Elementwise linalg ops of the loop that read the output or the log-sum-exp
+      become exact `tile.map`s of their fragments, in the types that the ops have, and
+      what makes their other operands there becomes a part of the maps' regions.
+      Operands with rows and columns are loaded into registers (`tile.load`), the
+      first of them before the output is computed; numbers of heads, rows or
+      features, and booleans, are read by `memref.load` in the map. What is
+      inserted into a result of the loop is stored, the output itself too.
     - With `widen` in the schedule, keys and values may also be widened there, or
       by ops in front of them, from bytes: where a scalar function of each `i8`
       gives the number that it is as an `f8E4M3FN`, and the head dim is a multiple
@@ -118,7 +125,7 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
 
     A loop of attention stays, with a missed remark that says why, if its
     schedule has no `warps`, if other ops are computed in it (run `attn-tile`
-    with `fuse-producers=false fuse-consumers=false`), if queries, keys and
+    with `fuse-producers=false`), if queries, keys and
     values differ in their element type, or if a head dim is dynamic or above
     256. It is an error if a loop of the backward pass has operands of different
     element types, a dynamic head dim, no `warps`, or a score region without a

@@ -253,7 +253,7 @@ LogicalResult AttentionBuilder::run() {
   for (auto [argument, operand] :
        llvm::zip_equal(forall.getRegionIterArgs(), launch.getOutputsMutable()))
     memrefs[argument] = launch.getTiedArgument(operand);
-  if (succeeded(convertBlock(*forall.getBody()))) {
+  if (succeeded(convertBlock(*forall.getBody())) && succeeded(checkStores())) {
     ReturnOp::create(rewriter, loc);
     rewriter.replaceOp(forall, launch);
     return success();
@@ -270,12 +270,18 @@ LogicalResult AttentionBuilder::run() {
 // Control flow
 //===----------------------------------------------------------------------===//
 
+/// Returns true if only elementwise ops read what is filled: they have the
+/// number itself.
+static bool isElementOf(linalg::FillOp op) {
+  return llvm::all_of(op->getUsers(), llvm::IsaPred<linalg::LinalgOp>);
+}
+
 LogicalResult AttentionBuilder::convertOp(Operation &op) {
   // Views are converted where their readers are.
   if (isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::ExpandShapeOp,
           tensor::CollapseShapeOp, tensor::CastOp>(op))
     return success();
-  if (auto fill = dyn_cast<linalg::FillOp>(op))
+  if (auto fill = dyn_cast<linalg::FillOp>(op); fill && !isElementOf(fill))
     return convertFill(fill);
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return convertFor(loop);
@@ -283,8 +289,12 @@ LogicalResult AttentionBuilder::convertOp(Operation &op) {
     return convertIf(branch);
   if (auto pass = dyn_cast<OnlineAttentionOp>(op))
     return convertOnline(pass);
-  if (auto finalize = dyn_cast<FinalizeOp>(op))
+  if (auto finalize = dyn_cast<FinalizeOp>(op)) {
+    lastBeforeEnd = &rewriter.getInsertionBlock()->back();
     return convertFinalize(finalize);
+  }
+  if (auto elementwise = dyn_cast<linalg::LinalgOp>(op))
+    return convertElementwise(elementwise);
   return success(succeeded(cloneScalar(rewriter, op, mapping)));
 }
 
@@ -731,24 +741,38 @@ LogicalResult AttentionBuilder::convertFinalize(FinalizeOp op) {
   return storeTile(lse, op.getResult(1), {2});
 }
 
+LogicalResult AttentionBuilder::checkStores() {
+  auto insertions = forall.getTerminator().getYieldingOps();
+  if (stores == std::distance(insertions.begin(), insertions.end()))
+    return success();
+  return fail("a result of the loop is not made of the output");
+}
+
 LogicalResult AttentionBuilder::storeTile(Value fragment, Value tile,
                                           ArrayRef<int64_t> tileDims) {
-  std::optional<TileView> view = TileView::getTarget(tile);
-  Value memref = view ? getMemRef(view->tensor) : Value();
-  if (!memref)
+  fragments[tile] = {fragment, llvm::to_vector(tileDims)};
+  std::optional<std::vector<TileView>> views = TileView::getTargets(tile);
+  if (!views)
     return fail("a result is not inserted into a result of the loop as it is");
-  SmallVector<int64_t> dims;
-  for (int64_t dim : tileDims) {
-    dims.push_back(view->getDim(dim));
-    if (dims.back() < 0)
-      return fail("a result's rows do not run along a dimension of it");
+  for (const TileView &view : *views) {
+    Value memref = getMemRef(view.tensor);
+    if (!memref)
+      return fail("a result is inserted into no result of the loop");
+    SmallVector<int64_t> dims;
+    for (int64_t dim : tileDims) {
+      dims.push_back(view.getDim(dim));
+      if (dims.back() < 0)
+        return fail("a result's rows do not run along a dimension of it");
+    }
+    // The store itself stops at the memref's end.
+    int64_t rows = tileDims.front();
+    Value valid;
+    if (!view.isClipped(rows, sizes.queries))
+      valid = getValueOrCreateConstantIndexOp(rewriter, loc,
+                                              getTileSize(view, rows));
+    StoreOp::create(rewriter, loc, fragment, memref, getIndices(rewriter, view),
+                    valid, dims);
+    ++stores;
   }
-  // The store itself stops at the memref's end.
-  Value valid;
-  if (!view->isClipped(2, sizes.queries))
-    valid =
-        getValueOrCreateConstantIndexOp(rewriter, loc, getTileSize(*view, 2));
-  StoreOp::create(rewriter, loc, fragment, memref, getIndices(rewriter, *view),
-                  valid, dims);
   return success();
 }

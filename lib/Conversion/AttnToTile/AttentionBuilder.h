@@ -76,13 +76,29 @@ private:
   /// loop over keys, where nobody waits for them, if their place is known
   /// there.
   mlir::LogicalResult loadInit(bool isEnd);
+  /// Lets `fragment` stand for `tile`, along whose dimensions `tileDims` its
+  /// rows, and its columns if there are any, run, and stores it where the tile
+  /// is inserted.
   mlir::LogicalResult storeTile(mlir::Value fragment, mlir::Value tile,
                                 mlir::ArrayRef<int64_t> tileDims);
+  /// Checks that everything that the loop inserts has been stored.
+  mlir::LogicalResult checkStores();
+  /// Converts an op on tiles that reads fragments. Another one is computed
+  /// where it is read.
+  mlir::LogicalResult convertElementwise(mlir::linalg::LinalgOp op);
   /// Finds the operands whose rows are gathered.
   void findRowMaps();
   /// Computes, in the loop that is to be converted, which keys are present for
   /// `pass`.
   void findPresentKeys(attn::OnlineAttentionOp pass);
+
+  friend class TileElements;
+
+  /// A fragment that stands for a tile; see `storeTile`.
+  struct TileFragment {
+    mlir::Value fragment;
+    mlir::SmallVector<int64_t> dims;
+  };
 
   mlir::SmallVector<attn::OnlineAttentionOp> passes;
   attn::FinalizeOp end;
@@ -95,6 +111,11 @@ private:
   /// Tensors that are the same running value form one class.
   llvm::EquivalenceClasses<mlir::Value> sums;
   llvm::DenseMap<mlir::Operation *, PresentKeys> present;
+  llvm::DenseMap<mlir::Value, TileFragment> fragments;
+  /// How many tiles have been stored.
+  int64_t stores = 0;
+  /// The op of the program after which it computes the output.
+  mlir::Operation *lastBeforeEnd = nullptr;
   /// Ops in front of which others were inserted, each with the op that preceded
   /// it before.
   mlir::SmallVector<std::pair<mlir::Operation *, mlir::Operation *>> emitted;

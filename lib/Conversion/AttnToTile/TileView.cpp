@@ -111,42 +111,60 @@ std::optional<TileView> TileView::getSource(Value tile, Region &region) {
   }
 }
 
-std::optional<TileView> TileView::getTarget(Value tile) {
-  TileView view;
-  view.dims = getIdentity(tile);
-  while (tile.hasOneUse()) {
-    Operation *op = *tile.user_begin();
+/// Appends the views through which uses of `tile`, a part of what `view` is to
+/// be the view of, insert it. Returns false if there is one that is no view.
+static bool addTargets(Value tile, const TileView &view,
+                       std::vector<TileView> &targets) {
+  return llvm::all_of(tile.getUses(), [&](OpOperand &use) {
+    Operation *op = use.getOwner();
+    TileView next = view;
     if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(op)) {
       if (insert.getSource() != tile || !insert.hasUnitStride())
-        return std::nullopt;
-      follow(view.dims,
+        return false;
+      follow(next.dims,
              getKept(insert.getDestType().getRank(), insert.getDroppedDims()));
-      view.tensor = insert.getDest();
-      view.offsets = insert.getMixedOffsets();
-      view.sizes = insert.getMixedSizes();
-      return view;
+      next.tensor = insert.getDest();
+      next.offsets = insert.getMixedOffsets();
+      next.sizes = insert.getMixedSizes();
+      targets.push_back(std::move(next));
+      return true;
     }
-    if (auto cast = dyn_cast<tensor::CastOp>(op)) {
-      tile = cast.getDest();
-    } else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    if (auto cast = dyn_cast<tensor::CastOp>(op))
+      return addTargets(cast.getDest(), next, targets);
+    if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
       auto groups = getLongGroups(collapse.getSrcType(),
                                   collapse.getReassociationIndices());
       if (!groups)
-        return std::nullopt;
-      follow(view.dims, *groups);
-      tile = collapse.getResult();
-    } else if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+        return false;
+      follow(next.dims, *groups);
+      return addTargets(collapse.getResult(), next, targets);
+    }
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
       auto groups = getLongGroups(expand.getResultType(),
                                   expand.getReassociationIndices());
       if (!groups)
-        return std::nullopt;
-      followBack(view.dims, *groups);
-      tile = expand.getResult();
-    } else {
-      return std::nullopt;
+        return false;
+      followBack(next.dims, *groups);
+      return addTargets(expand.getResult(), next, targets);
     }
-  }
-  return std::nullopt;
+    return true;
+  });
+}
+
+std::optional<std::vector<TileView>> TileView::getTargets(Value tile) {
+  TileView view;
+  view.dims = getIdentity(tile);
+  std::vector<TileView> targets;
+  if (!addTargets(tile, view, targets))
+    return std::nullopt;
+  return targets;
+}
+
+std::optional<TileView> TileView::getTarget(Value tile) {
+  std::optional<std::vector<TileView>> targets = getTargets(tile);
+  if (!tile.hasOneUse() || !targets || targets->size() != 1)
+    return std::nullopt;
+  return targets->front();
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,8 @@
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <vector>
+
 namespace fovea {
 
 /// A tile as a part of a tensor: the tensor's elements at `offsets` plus the
@@ -40,6 +42,10 @@ struct TileView {
   /// Returns the view through which `tensor.parallel_insert_slice`, the only
   /// use of `tile`, inserts it.
   static std::optional<TileView> getTarget(mlir::Value tile);
+
+  /// Returns the views through which `tile` is inserted, beside other uses;
+  /// none if one of them is something else than `getTarget` follows.
+  static std::optional<std::vector<TileView>> getTargets(mlir::Value tile);
 };
 
 } // namespace fovea

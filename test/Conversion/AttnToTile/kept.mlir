@@ -57,6 +57,200 @@ func.func @wide(%q: tensor<1x2x64x264xf16>) -> tensor<1x2x64x264xf16> {
 
 // -----
 
+// What is no elementwise op, in a loop written by hand.
+
+// REMARK: attention stays a loop over tiles: 'linalg.generic' of the output is no elementwise op
+!t = tensor<1x1x128x16xf16>
+!tile = tensor<1x1x64x16xf16>
+!row = tensor<1x1x64xf32>
+#id = affine_map<(b, h, i, d) -> (b, h, i, d)>
+#rows = affine_map<(b, h, i, d) -> (b, h, i)>
+#flip = affine_map<(b, h, i, d) -> (b, h, i, 15 - d)>
+
+// CHECK-LABEL: func @sums
+// CHECK-NOT:   tile.
+func.func @sums(%q: !t) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x16xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x16xf32>) -> tensor<1x1x64x16xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x16xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x16xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x16xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %y = linalg.generic {indexing_maps = [#flip, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%o : !tile) outs(%ot : !tile) {
+    ^bb0(%a: f16, %b: f16):
+      linalg.yield %a : f16
+    } -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %out[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// Elements of other places, a part of a tile, strides, and another result.
+
+// REMARK: attention stays a loop over tiles: an elementwise op reads elements of other places
+!t = tensor<1x1x128x64xf16>
+!tile = tensor<1x1x64x64xf16>
+!row = tensor<1x1x64xf32>
+#id = affine_map<(b, h, i, d) -> (b, h, i, d)>
+#turned = affine_map<(b, h, i, d) -> (b, h, d, i)>
+
+// CHECK-LABEL: func @turned
+// CHECK-NOT:   tile.
+func.func @turned(%q: !t) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x64xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x64xf32>) -> tensor<1x1x64x64xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x64xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x64xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x64xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %y = linalg.generic {indexing_maps = [#id, #turned, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%o, %o : !tile, !tile) outs(%ot : !tile) {
+    ^bb0(%a: f16, %b: f16, %c: f16):
+      %s = arith.addf %a, %b : f16
+      linalg.yield %s : f16
+    } -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %out[0, 0, %i, 0] [1, 1, 64, 64] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// REMARK: attention stays a loop over tiles: an elementwise op reads a part of a tile, or one that no elementwise op makes
+!t = tensor<1x1x128x16xf16>
+!tile = tensor<1x1x64x16xf16>
+!row = tensor<1x1x64xf32>
+#id = affine_map<(b, h, i, d) -> (b, h, i, d)>
+#first = affine_map<(b, h, i, d) -> (b, h, d)>
+
+// CHECK-LABEL: func @part
+// CHECK-NOT:   tile.
+func.func @part(%q: !t) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x16xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x16xf32>) -> tensor<1x1x64x16xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x16xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x16xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x16xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %f = tensor.extract_slice %o[0, 0, 3, 0] [1, 1, 1, 16] [1, 1, 1, 1] : !tile to tensor<1x1x16xf16>
+    %y = linalg.generic {indexing_maps = [#id, #first, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%o, %f : !tile, tensor<1x1x16xf16>) outs(%ot : !tile) {
+    ^bb0(%a: f16, %b: f16, %c: f16):
+      %s = arith.addf %a, %b : f16
+      linalg.yield %s : f16
+    } -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %out[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// REMARK: attention stays a loop over tiles: an elementwise op reads a tile with strides
+!t = tensor<1x1x128x16xf16>
+!tile = tensor<1x1x64x16xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @strided
+// CHECK-NOT:   tile.
+func.func @strided(%q: !t, %g: tensor<1x1x128x32xf16>) -> !t {
+  %r = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q) -> (!t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x16xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x16xf32>) -> tensor<1x1x64x16xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x16xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x16xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x16xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %f = tensor.extract_slice %g[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 2] : tensor<1x1x128x32xf16> to !tile
+    %y = linalg.add ins(%o, %f : !tile, !tile) outs(%ot : !tile) -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %out[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r : !t
+}
+
+// -----
+
+// REMARK: attention stays a loop over tiles: a result of the loop is not made of the output
+!t = tensor<1x1x128x16xf16>
+!tile = tensor<1x1x64x16xf16>
+!row = tensor<1x1x64xf32>
+
+// CHECK-LABEL: func @unrelated
+// CHECK-NOT:   tile.
+func.func @unrelated(%q: !t) -> (!t, !t) {
+  %r:2 = scf.forall (%i) = (0) to (128) step (64) shared_outs(%out = %q, %other = %q) -> (!t, !t) {
+    %qt = tensor.extract_slice %q[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %zero = arith.constant 0.0 : f32
+    %lowest = arith.constant 0xFF800000 : f32
+    %ea = tensor.empty() : tensor<1x1x64x16xf32>
+    %er = tensor.empty() : !row
+    %acc = linalg.fill ins(%zero : f32) outs(%ea : tensor<1x1x64x16xf32>) -> tensor<1x1x64x16xf32>
+    %max = linalg.fill ins(%lowest : f32) outs(%er : !row) -> !row
+    %sum = linalg.fill ins(%zero : f32) outs(%er : !row) -> !row
+    %kt = tensor.extract_slice %q[0, 0, 0, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %p:3 = attn.online_attention scale(0.25) update(all) ins(%qt, %kt, %kt : !tile, !tile, !tile)
+      outs(%acc, %max, %sum : tensor<1x1x64x16xf32>, !row, !row) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>}
+      -> tensor<1x1x64x16xf32>, !row, !row
+    %ot = tensor.extract_slice %out[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %o = attn.finalize ins(%p#0, %p#1, %p#2 : tensor<1x1x64x16xf32>, !row, !row) outs(%ot : !tile) -> !tile
+    %yt = tensor.extract_slice %other[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !t to !tile
+    %y = linalg.exp ins(%qt : !tile) outs(%yt : !tile) -> !tile
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %o into %out[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !tile into !t
+      tensor.parallel_insert_slice %y into %other[0, 0, %i, 0] [1, 1, 64, 16] [1, 1, 1, 1] : !tile into !t
+    }
+  }
+  return %r#0, %r#1 : !t, !t
+}
+
+// -----
+
 // Loops without attention.
 
 // CHECK-LABEL: func @other

@@ -307,7 +307,13 @@ def AttnTile : Pass<"attn-tile"> {
       bias, a cast, dropout as linalg), or that norm or sum over the features,
       in the body of the `scf.forall`, through transposes and through collapsed
       heads. Where other ops also read the output, both tensors are written.
-      Readers of several tiles, such as a projection, stay after the loop;
+      Readers of several tiles, such as a projection, stay after the loop. A GPU's
+      block, whose schedule has `warps`, has its tile in registers: the readers
+      computed on it are elementwise linalg ops on the output or the log-sum-exp,
+      whose results are floats with the rows and features of the tile, or its rows,
+      and whose regions compute from elements and indices alone; with them go
+      elementwise ops that make only their other operands. Tiles of one query or
+      feature have no such readers. `--debug-only=attn-tile` says why others stay;
     - elementwise ops, norms, rope and casts that make the keys or values, where
       the key loop loads them. Each tile of queries and each head of a group
       computes them again, so `fuse-keys=auto` does this where

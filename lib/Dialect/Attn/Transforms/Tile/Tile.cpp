@@ -430,6 +430,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
   rewriter.setInsertionPoint(root);
   OpFoldResult queries =
       tensor::getMixedSize(rewriter, root.getLoc(), root.getOutput(), 2);
+  int64_t features =
+      cast<RankedTensorType>(root.getOutput().getType()).getDimSize(3);
   std::optional<KeyPart> part;
   FailureOr<scf::ForallOp> rows =
       schedule.getSplit() > 1 ? tileParts(rewriter, root, queryTile,
@@ -456,11 +458,12 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     part = list->getItem(rewriter, forall.getLoc(), forall.getInductionVar(0))
                .part;
   }
+  auto isWantedProducer = [&](Operation *) -> bool { return fuseProducers; };
   fuseProducersOf(rewriter, slicesOfRunningValues(rewriter, tiledPasses),
-                  forall, /*fillsOnly=*/!fuseProducers);
+                  forall, isWantedProducer);
   if (fuseProducers)
     fuseProducersOf(rewriter, slicesOfQueries(tiledPasses), forall,
-                    /*fillsOnly=*/false);
+                    isWantedProducer);
   for (OnlineAttentionOp pass : tiledPasses) {
     StringRef name = stringifyUpdate(pass.getUpdate());
     FailureOr<MaskedLoopInfo> info =
@@ -473,12 +476,23 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
 
   if (part) {
     // Readers of the output read it after the parts are merged.
-  } else if (fuseConsumers) {
-    FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall);
+  } else if (fuseConsumers && schedule.getWarps() && queryTile > 1 &&
+             features > 1) {
+    // Tiles of a GPU's block, of rows and features, are in registers, and so
+    // are operands that only their readers have.
+    ConsumerFilter filter;
+    filter.registerFeatures = features;
+    FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall, filter);
     forall = fused.loop;
     numConsumers += fused.count;
-    fuseProducersOf(rewriter, fused.slices, forall,
-                    /*fillsOnly=*/!fuseProducers);
+    fuseProducersOf(rewriter, fused.slices, forall, [](Operation *producer) {
+      return !findRegisterObjection(producer);
+    });
+  } else if (fuseConsumers && !schedule.getWarps()) {
+    FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall, {});
+    forall = fused.loop;
+    numConsumers += fused.count;
+    fuseProducersOf(rewriter, fused.slices, forall, isWantedProducer);
   } else {
     fuseTransposeOfResult(rewriter, forall, 0);
   }
@@ -520,7 +534,7 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, OnlineBackwardOp op) {
   };
   if (schedule.getWarps())
     numConsumers +=
-        fovea::attn::fuseConsumers(rewriter, tiled->items, isOnlyRounding)
+        fovea::attn::fuseConsumers(rewriter, tiled->items, {isOnlyRounding})
             .count;
   ++numTiled;
   return success();

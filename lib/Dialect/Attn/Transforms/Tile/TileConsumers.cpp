@@ -9,6 +9,7 @@
 #include "TileTransposes.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
+#include "fovea/Support/DebugLog.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -16,6 +17,8 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/TilingInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
+
+#define DEBUG_TYPE "attn-tile"
 
 using namespace mlir;
 using namespace fovea::attn;
@@ -103,11 +106,51 @@ static bool isElementwiseOrRowSum(linalg::LinalgOp op) {
   return coversAll;
 }
 
+/// Returns true for a type whose elements registers hold.
+static bool isRegisterType(Type type) {
+  return isa<IntegerType, Float16Type, BFloat16Type, Float32Type, Float64Type>(
+      getElementTypeOrSelf(type));
+}
+
+std::optional<StringRef> fovea::attn::findRegisterObjection(Operation *op) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  if (!linalgOp || !isElementwiseOrRowSum(linalgOp))
+    return "it is no elementwise op";
+  if (linalgOp.getNumReductionLoops())
+    return "it sums over what several threads have";
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!linalgOp.getMatchingIndexingMap(&operand).isProjectedPermutation())
+      return "it reads elements at other places";
+    if (!isRegisterType(operand.get().getType()))
+      return "it has a type of elements that programs of blocks do not have";
+    if (!linalgOp.isDpsInit(&operand))
+      continue;
+    if (linalgOp.payloadUsesValueFromOperand(&operand))
+      return "it reads what it writes to";
+    // A launch keeps what it does not write, for which there would be a copy.
+    Value init = operand.get();
+    while (auto cast = init.getDefiningOp<tensor::CastOp>())
+      init = cast.getSource();
+    if (!init.getDefiningOp<tensor::EmptyOp>())
+      return "it writes to a tensor that has elements";
+  }
+  for (Type type : op->getResultTypes())
+    if (!isa<FloatType>(getElementTypeOrSelf(type)))
+      return "it makes other numbers than floats";
+  // What reads a tensor at places that it computes needs places that exist.
+  for (Operation &nested : *linalgOp.getBlock())
+    if (nested.getNumRegions() || !isMemoryEffectFree(&nested) ||
+        isa<tensor::ExtractOp>(nested))
+      return "its region does more than compute from elements and indices";
+  return std::nullopt;
+}
+
 namespace {
 /// An op that reads tiles of a loop's results.
 class Consumer {
 public:
-  Consumer(scf::ForallOp loop, Operation *op);
+  Consumer(scf::ForallOp loop, Operation *op,
+           std::optional<int64_t> registerFeatures);
 
   /// Returns true if it can be computed per tile. May add IR that is not used.
   bool prepare(RewriterBase &rewriter);
@@ -120,10 +163,13 @@ private:
   bool freeDestinations(RewriterBase &rewriter);
   bool moveOperands(RewriterBase &rewriter);
   bool findTile(RewriterBase &rewriter);
+  bool hasTilesInRegisters() const;
   bool isOfEachTile(unsigned operand) const;
 
   scf::ForallOp loop;
   TilingInterface op;
+  /// See `ConsumerFilter`.
+  std::optional<int64_t> registerFeatures;
   /// The op on the initial values of the loop's results, before the loop.
   TilingInterface whole;
   /// The operands that are results of the loop, and their tiles.
@@ -134,8 +180,10 @@ private:
 };
 } // namespace
 
-Consumer::Consumer(scf::ForallOp loop, Operation *op)
-    : loop(loop), op(dyn_cast<TilingInterface>(op)) {}
+Consumer::Consumer(scf::ForallOp loop, Operation *op,
+                   std::optional<int64_t> registerFeatures)
+    : loop(loop), op(dyn_cast<TilingInterface>(op)),
+      registerFeatures(registerFeatures) {}
 
 bool Consumer::prepare(RewriterBase &rewriter) {
   if (!op || op->getBlock() != loop->getBlock() ||
@@ -146,8 +194,9 @@ bool Consumer::prepare(RewriterBase &rewriter) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(*op);
   if (!isRowOp && !(linalgOp && isElementwiseOrRowSum(linalgOp)))
     return false;
-  return freeDestinations(rewriter) && moveOperands(rewriter) &&
-         findTile(rewriter);
+  return freeDestinations(rewriter) &&
+         !(registerFeatures && findRegisterObjection(op)) &&
+         moveOperands(rewriter) && findTile(rewriter);
 }
 
 /// Writes to a new tensor instead of a result of the loop of which only the
@@ -218,10 +267,45 @@ bool Consumer::findTile(RewriterBase &rewriter) {
                      auto [iterator, offset] = loop;
                      return iterator == utils::IteratorType::parallel ||
                             isZeroInteger(offset);
-                   }))
+                   }) &&
+      (!registerFeatures || hasTilesInRegisters()))
     return true;
   rewriter.eraseOp(whole);
   return false;
+}
+
+/// Returns true if tiles of the op have the rows, or the rows and features, of
+/// the tiles that it reads, in that order, or repeat a number of each row for
+/// all features.
+bool Consumer::hasTilesInRegisters() const {
+  auto linalgOp = cast<linalg::LinalgOp>(*op);
+  // The long loops of the operand with the most of them.
+  SmallVector<unsigned> known;
+  for (unsigned number : operands) {
+    AffineMap map = linalgOp.getMatchingIndexingMap(&op->getOpOperand(number));
+    SmallVector<unsigned> ofOperand;
+    for (AffineExpr expr : map.getResults())
+      if (unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+          !isOneInteger(sizes[loop]))
+        ofOperand.push_back(loop);
+    if (ofOperand.size() > known.size())
+      known = ofOperand;
+  }
+  for (auto [loop, size] : llvm::enumerate(sizes)) {
+    if (isOneInteger(size) || llvm::is_contained(known, loop))
+      continue;
+    if (known.size() != 1 || getConstantIntValue(size) != registerFeatures)
+      return false;
+    known.push_back(loop);
+  }
+  return llvm::all_of(linalgOp.getDpsInitsMutable(), [&](OpOperand &init) {
+    SmallVector<unsigned> ofResult;
+    for (AffineExpr expr : linalgOp.getMatchingIndexingMap(&init).getResults())
+      if (unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+          llvm::is_contained(known, loop))
+        ofResult.push_back(loop);
+    return ofResult == known;
+  });
 }
 
 /// Returns true if each tile reads another part of an operand.
@@ -317,15 +401,15 @@ scf::ForallOp Consumer::fuse(RewriterBase &rewriter,
 
 /// Moves one reader of a result into the loop, if any can be moved.
 static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused,
-                    llvm::function_ref<bool(Operation *)> isWanted) {
+                    const ConsumerFilter &filter) {
   replaceSizes(rewriter, fused.loop);
   for (OpResult result : fused.loop.getResults()) {
     if (fuseTransposeOfResult(rewriter, fused.loop, result.getResultNumber()))
       return true;
     for (Operation *user : result.getUsers()) {
-      if (!isWanted(user))
+      if (filter.isWanted && !filter.isWanted(user))
         continue;
-      Consumer consumer(fused.loop, user);
+      Consumer consumer(fused.loop, user, filter.registerFeatures);
       if (!consumer.prepare(rewriter))
         continue;
       fused.loop = consumer.fuse(rewriter, fused.slices);
@@ -336,12 +420,27 @@ static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused,
   return false;
 }
 
-FusedConsumers
-fovea::attn::fuseConsumers(RewriterBase &rewriter, scf::ForallOp loop,
-                           llvm::function_ref<bool(Operation *)> isWanted) {
+/// Says why ops that read the results of `loop` read them behind it.
+static void logReaders(scf::ForallOp loop, const ConsumerFilter &filter) {
+  for (Operation *reader : loop->getUsers()) {
+    if (reader->hasTrait<OpTrait::IsTerminator>() || isa<tensor::DimOp>(reader))
+      continue;
+    std::optional<StringRef> objection;
+    if (filter.registerFeatures)
+      objection = findRegisterObjection(reader);
+    LDBG() << "  " << reader->getName() << " at " << reader->getLoc()
+           << " stays behind the loop: "
+           << objection.value_or("its tiles are not those of what it reads");
+  }
+}
+
+FusedConsumers fovea::attn::fuseConsumers(RewriterBase &rewriter,
+                                          scf::ForallOp loop,
+                                          const ConsumerFilter &filter) {
   FusedConsumers fused{loop, 0, {}};
-  while (fuseOne(rewriter, fused, isWanted))
+  while (fuseOne(rewriter, fused, filter))
     ;
+  logReaders(fused.loop, filter);
   SmallVector<unsigned> kept;
   for (OpResult result : fused.loop.getResults())
     if (!result.use_empty() ||

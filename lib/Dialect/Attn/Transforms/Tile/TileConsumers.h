@@ -11,6 +11,9 @@
 // all features. An op that reads several tiles, such as a projection, which
 // sums over heads, reads the whole output after the loop.
 //
+// In a GPU's block the tile is in registers, where each thread has some
+// elements of it: what is computed there is computed element by element.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FOVEA_LIB_DIALECT_ATTN_TRANSFORMS_TILE_TILECONSUMERS_H
@@ -34,15 +37,27 @@ struct FusedConsumers {
   mlir::SmallVector<mlir::tensor::ExtractSliceOp> slices;
 };
 
+/// Returns the reason for which `op` is not computed on elements in registers,
+/// or nullopt if it can be.
+std::optional<llvm::StringRef> findRegisterObjection(mlir::Operation *op);
+
+/// What readers are moved into a loop.
+struct ConsumerFilter {
+  /// Null: all.
+  llvm::function_ref<bool(mlir::Operation *)> isWanted = nullptr;
+  /// The features of a tile that is in registers, of which a thread has some
+  /// elements; nullopt: tiles are in memory.
+  std::optional<int64_t> registerFeatures = std::nullopt;
+};
+
 /// Moves the readers of the results of `loop` into it and computes them per
 /// tile, where a tile of a reader needs only one tile of the result; then does
 /// the same for their readers. A transposition becomes a change of where a tile
 /// is written. Results that no other op reads are no longer written. Replaces
-/// `loop`. Moves only readers that `isWanted` accepts.
-FusedConsumers fuseConsumers(
-    mlir::RewriterBase &rewriter, mlir::scf::ForallOp loop,
-    llvm::function_ref<bool(mlir::Operation *)> isWanted =
-        [](mlir::Operation *) { return true; });
+/// `loop`. Moves only readers that `filter` accepts.
+FusedConsumers fuseConsumers(mlir::RewriterBase &rewriter,
+                             mlir::scf::ForallOp loop,
+                             const ConsumerFilter &filter);
 
 } // namespace fovea::attn
 

@@ -52,7 +52,8 @@ static bool isFusableProducer(Operation *producer,
 
 void fovea::attn::fuseProducersOf(RewriterBase &rewriter,
                                   ArrayRef<tensor::ExtractSliceOp> slices,
-                                  scf::ForallOp loop, bool fillsOnly) {
+                                  scf::ForallOp loop,
+                                  function_ref<bool(Operation *)> isWanted) {
   SmallVector<Operation *> work(slices.begin(), slices.end());
   LoopLikeOpInterface loops[] = {loop};
   DenseSet<Operation *> fused;
@@ -65,7 +66,7 @@ void fovea::attn::fuseProducersOf(RewriterBase &rewriter,
     if (isa<tensor::EmptyOp>(producer)) {
       rewriter.replaceOpWithNewOp<tensor::EmptyOp>(
           slice, slice.getMixedSizes(), slice.getType().getElementType());
-    } else if ((isa<linalg::FillOp>(producer) || !fillsOnly) &&
+    } else if ((isa<linalg::FillOp>(producer) || isWanted(producer)) &&
                isFusableProducer(producer, fused) &&
                !isViewOfTranspose(slice)) {
       std::optional<scf::SCFFuseProducerOfSliceResult> tile =

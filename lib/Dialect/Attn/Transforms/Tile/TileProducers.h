@@ -20,11 +20,12 @@ namespace fovea::attn {
 /// Computes the producers of `slices` in `loop`, and their producers in turn,
 /// where they need not stand before the loop. Different iterations of the loop
 /// must read different parts: an op whose only readers are among the slices is
-/// then not computed twice. With `fillsOnly`, computes only the producers that
-/// fill a tensor.
+/// then not computed twice. Computes only the producers that fill a tensor, or
+/// that `isWanted` accepts.
 void fuseProducersOf(mlir::RewriterBase &rewriter,
                      mlir::ArrayRef<mlir::tensor::ExtractSliceOp> slices,
-                     mlir::scf::ForallOp loop, bool fillsOnly);
+                     mlir::scf::ForallOp loop,
+                     llvm::function_ref<bool(mlir::Operation *)> isWanted);
 
 /// Returns how often each key is read by the loop over tiles of queries that
 /// `pass`, which is not tiled yet, becomes.
