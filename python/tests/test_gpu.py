@@ -106,6 +106,22 @@ def test_sample(dtype, dim, mask):
     check(function(*operands), reference(*operands, mask), dtype)
 
 
+@pytest.mark.parametrize("dtype, dim", [("bf16", 64), ("f16", 128),
+                                        ("bf16", 256)])
+def test_sample_shared(dtype, dim):
+    """More tiles than multiprocessors, in a last round that is not full: blocks
+    share them, and add the same parts in every run. With scores of 8 times the
+    usual size parts differ in weight."""
+    case = Case(dtype=dtype, dim=dim, value_dim=dim, heads=17, kv_heads=17)
+    function = compiled(case)
+    for keys in (2100, 2048 + 63):
+        q, k, v = make(case, 1, 2000, keys)
+        q *= 8
+        output = function(q, k, v).clone()
+        check(output, reference(q, k, v, "none"), dtype)
+        assert torch.equal(function(q, k, v), output)
+
+
 @pytest.mark.parametrize("strategy", ["fused", "unfused"])
 @pytest.mark.parametrize("case", [
     Case(dtype="bf16", dim=64, value_dim=64, mask="causal_documents"),

@@ -31,9 +31,6 @@ struct AttentionShape {
   int64_t keys;
   int64_t headDim;
   int64_t valueDim;
-  /// False if batch, heads or queries are not static, so that their numbers here
-  /// are assumed.
-  bool hasStaticRows = true;
   /// Bytes of an element of the keys and values, and of the accumulation type.
   int64_t elementBytes;
   int64_t accumulationBytes;
@@ -50,6 +47,9 @@ struct AttentionShape {
   double scoreOps = 0;
   /// Bytes that a GPU may read for each score as tiles of captured tensors.
   int64_t captureBytes = 0;
+  /// False if batch, heads or queries are not static, so that their numbers
+  /// here are assumed.
+  bool hasStaticRows = true;
 
   static AttentionShape get(attn::AttentionOp op);
   static AttentionShape get(attn::OnlineAttentionOp op);

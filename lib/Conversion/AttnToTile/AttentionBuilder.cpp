@@ -727,8 +727,7 @@ LogicalResult AttentionBuilder::convertFinalize(FinalizeOp op) {
   OnlineAttentionOp pass = passes.front();
   ScoreUnit unit = ScoreUnit::get(pass);
   if (launch.getPersistent() == ItemOrder::Shared && passes.size() == 1)
-    *running =
-        emitCombinedParts(rewriter, op.getLoc(), sizes, *running, unit);
+    *running = emitCombinedParts(rewriter, op.getLoc(), sizes, *running, unit);
   auto type = cast<FloatType>(getElementTypeOrSelf(op.getOutput()));
   Value output =
       emitOutput(rewriter, op.getLoc(), sizes, *running, unit, init, type);

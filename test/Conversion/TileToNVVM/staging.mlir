@@ -154,6 +154,30 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // A warp says that its threads have written, in one of them; all ask whether
+  // those of another block have, and vote, so that the loop is the warp's. Rows
+  // that are aligned are written and read as pairs without a question.
+  // CHECK-LABEL: gpu.func @meet
+  // CHECK-NOT:   scf.if
+  // CHECK-COUNT-16: llvm.store {{.*}} : vector<2xf32>, !llvm.ptr<1>
+  // CHECK:       nvvm.bar.warp.sync
+  // CHECK:       scf.if
+  // CHECK:         st.release.gpu.global.s32
+  // CHECK:       }
+  // CHECK:       ld.acquire.gpu.global.s32
+  // CHECK-SAME:  vote.sync.any.pred
+  // CHECK-NOT:   scf.if
+  // CHECK-COUNT-16: llvm.load {{.*}} : !llvm.ptr<1> -> vector<2xf32>
+  gpu.func @meet(%o: memref<132x128x64xf32, strided<[?, ?, 1], offset: ?>>, %n: index, %f: !tile.fragment<128x64xf32, #rows>, %flags: memref<?x8xi32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    tile.store %f, %o[%n, %c0, %c0] dims [1, 2] aligned : !tile.fragment<128x64xf32, #rows>, memref<132x128x64xf32, strided<[?, ?, 1], offset: ?>>
+    tile.signal %flags[%n] : memref<?x8xi32>
+    tile.await %flags[%c0] : memref<?x8xi32>
+    %other = tile.load %o[%c0, %c0, %c0] dims [1, 2] aligned : memref<132x128x64xf32, strided<[?, ?, 1], offset: ?>> -> !tile.fragment<128x64xf32, #rows>
+    tile.store %other, %o[%n, %c0, %c0] dims [1, 2] aligned : !tile.fragment<128x64xf32, #rows>, memref<132x128x64xf32, strided<[?, ?, 1], offset: ?>>
+    gpu.return
+  }
+
   // Threads that add by themselves meet when one of them has waited, and before
   // it says what they have added.
   // CHECK-LABEL: gpu.func @turns_of_threads

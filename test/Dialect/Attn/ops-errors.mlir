@@ -271,7 +271,7 @@ func.func @attention_dropout(%q: tensor<1x2x8x64xf16>) -> tensor<1x2x8x64xf16> {
 
 // -----
 
-// expected-error@+1 {{expected blocks to be one of: tiles, persistent}}
+// expected-error@+1 {{expected blocks to be one of: tiles, persistent, shared}}
 #schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, blocks = few>
 
 // -----
@@ -869,6 +869,21 @@ func.func @schedule_of_saved(%x: tensor<1x2x8x16xf16>, %p: tensor<1x2x8x8xf32>) 
 
 // expected-error@+1 {{split must be 1 to 128, but is 129}}
 #many_parts = #attn.schedule<tile = 64x64, order = linear, split = 129>
+
+// -----
+
+// expected-error@+1 {{order must be linear where blocks share tiles, which take the same time, but is longest_first}}
+#shared_order = #attn.schedule<tile = 64x64, order = longest_first, warps = 4, stages = 2, blocks = shared>
+
+// -----
+
+// expected-error@+1 {{blocks must not be shared in a schedule of gradients}}
+#shared_gradients = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = shared, gradients = <parallel = [batch, head, key]>>
+
+// -----
+
+// expected-error@+1 {{split must be 1 where blocks are persistent, but is 2}}
+#shared_parts = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = shared, split = 2>
 
 // -----
 

@@ -103,6 +103,9 @@ func.func @fused(%q: tensor<2x16x?x64xf16>, %k: tensor<2x4x?x64xf16>, %v: tensor
   // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = persistent>
   %n = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = persistent>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
+  // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = shared>
+  %shared = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = shared>}
+    : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>
   // CHECK: schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, maximum = stale, blocks = persistent>
   %b = attn.attention %q, %k, %v scale(1.0) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2, blocks = persistent, maximum = stale>}
     : tensor<2x16x?x64xf16>, tensor<2x4x?x64xf16>, tensor<2x4x?x64xf16> -> tensor<2x16x?x64xf16>

@@ -6,8 +6,9 @@
 // Three warp groups, with K and V in four stages: 176 KiB of shared memory. By
 // WGMMA, steps subtract an earlier maximum, and there is memory for a result on
 // its way out while a block computes the next tile.
+// Tiles take the same time, so that blocks share those of the last round.
 // SM90-LABEL: func @d128(
-// SM90: tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale, blocks = persistent>
+// SM90: tile = 192x64, order = linear, warps = 12, stages = 4, maximum = stale, blocks = shared>
 // SM80-LABEL: func @d128(
 // SM80: warps = 8, stages = 2>
 func.func @d128(%q: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
@@ -127,6 +128,14 @@ func.func @documents(%r: tensor<16x32x1024x128xf16>, %ids: tensor<1024xi32>) -> 
     attn.yield %keep : i1
   } : tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16>, tensor<16x32x1024x128xf16> -> tensor<16x32x1024x128xf16>
   return %d : tensor<16x32x1024x128xf16>
+}
+
+// Tiles that fill whole rounds need not be shared.
+// SM90-LABEL: func @rounds
+// SM90: blocks = persistent>
+func.func @rounds(%q: tensor<1x12x8448x128xbf16>) -> tensor<1x12x8448x128xbf16> {
+  %o = attn.attention %q, %q, %q scale(0.125) : tensor<1x12x8448x128xbf16>, tensor<1x12x8448x128xbf16>, tensor<1x12x8448x128xbf16> -> tensor<1x12x8448x128xbf16>
+  return %o : tensor<1x12x8448x128xbf16>
 }
 
 // Where a function of each score makes softmax longer than products, three groups
@@ -273,7 +282,7 @@ func.func @distances(%r: tensor<16x32x1024x128xf16>) -> (tensor<16x32x1024x128xf
 
 // The accumulator takes half of the registers.
 // SM90-LABEL: func @d256
-// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = shared>
 // SM80-LABEL: func @d256
 // SM80: warps = {{4|8}}, stages = 2
 func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {
@@ -283,7 +292,7 @@ func.func @d256(%q: tensor<2x16x?x256xf16>) -> tensor<2x16x?x256xf16> {
 
 // Tiles of 80 keys, which 16384 do not fill, have registers for masks: too many.
 // SM90-LABEL: func @long_d256
-// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = persistent>
+// SM90: tile = 128x64, order = linear, warps = 8, stages = 2, maximum = stale, blocks = shared>
 // SM80-LABEL: func @long_d256
 func.func @long_d256(%q: tensor<1x8x16384x256xbf16>) -> tensor<1x8x16384x256xbf16> {
   %o = attn.attention %q, %q, %q scale(0.0625) : tensor<1x8x16384x256xbf16>, tensor<1x8x16384x256xbf16>, tensor<1x8x16384x256xbf16> -> tensor<1x8x16384x256xbf16>

@@ -442,7 +442,7 @@ func.func @map_yield(%a: !tile.fragment<8x8xf32>) {
 
 func.func @yield_parent(%x: f32) {
   scf.execute_region {
-    // expected-error@+1 {{expects parent op to be one of 'tile.map, tile.load, tile.load_async, tile.of_rows'}}
+    // expected-error@+1 {{expects parent op to be one of 'tile.map, tile.load, tile.load_async, tile.of_rows, tile.combine_parts'}}
     tile.yield %x : f32
   }
   return
@@ -475,7 +475,7 @@ func.func @diagonals_element(%a: !tile.fragment<8x8xi32>) {
 // -----
 
 func.func @launch_order(%o: memref<?x64xf32, strided<[?, 1], offset: ?>>, %n: index) {
-  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'persistent' [linear, snaked]}}
+  // expected-error@+1 {{expected string or keyword containing one of the following enum values for attribute 'persistent' [linear, snaked, shared]}}
   tile.launch grid(%n) persistent random warps 4 outs(%o : memref<?x64xf32, strided<[?, 1], offset: ?>>) {
   ^bb0(%i: index, %O: memref<?x64xf32, strided<[?, 1], offset: ?>>):
   }
@@ -1304,5 +1304,62 @@ func.func @product_rows(%a: !tile.shared<64x32xf16>, %b: !tile.shared<16x32xf16>
 func.func @product_rows_of_sum(%a: !tile.shared<64x32xf16>, %b: !tile.shared<16x32xf16>, %acc: !tile.fragment<64x16xf32>) {
   // expected-error@+1 {{expected rows of the result's 64, and no accumulator, beside rows 4}}
   %x = tile.mma %a, %b into %acc transpose_b rows 4 : !tile.shared<64x32xf16>, !tile.shared<16x32xf16>, !tile.fragment<64x16xf32> -> !tile.fragment<64x16xf32>
+  return
+}
+
+// -----
+
+func.func @signal_type(%f: memref<?x4xi64>, %i: index) {
+  // expected-error@+1 {{expected a memref of i32 of rank 1 or more, got 'memref<?x4xi64>'}}
+  tile.signal %f[%i] : memref<?x4xi64>
+  return
+}
+
+// -----
+
+func.func @await_indices(%f: memref<?x4xi32>, %i: index) {
+  // expected-error@+1 {{expected 1 indices, got 2}}
+  tile.await %f[%i, %i] : memref<?x4xi32>
+  return
+}
+
+// -----
+
+func.func @signal_warps(%f: memref<?x4xi32>, %n: index) {
+  tile.launch grid(%n) warps 8 outs(%f : memref<?x4xi32>) {
+  ^bb0(%b: index, %F: memref<?x4xi32, strided<[?, 1], offset: ?>>):
+    // expected-error@+1 {{expected a last dimension of 8, the warps that compute, got 'memref<?x4xi32}}
+    tile.signal %F[%b] : memref<?x4xi32, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+// -----
+
+func.func @parts_arguments(%x: !tile.fragment<64xf32>) {
+  // expected-error@+1 {{expected a region of the values of two parts, first those of the earlier one}}
+  %0 = tile.combine_parts %x : !tile.fragment<64xf32> {
+  ^bb0(%a: !tile.fragment<64xf32>):
+    tile.yield %a : !tile.fragment<64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @parts_yield(%x: !tile.fragment<64xf32>, %y: !tile.fragment<32xf32>) {
+  // expected-error@+1 {{expected a region that yields values of the types of its operands}}
+  %0 = tile.combine_parts %x : !tile.fragment<64xf32> {
+  ^bb0(%a: !tile.fragment<64xf32>, %b: !tile.fragment<64xf32>):
+    tile.yield %y : !tile.fragment<32xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @aligned_tile(%x: memref<?x64xf32>, %i: index) {
+  // expected-error@+1 {{expected a fragment whose rows are aligned, got '!tile.shared<64x64xf32>'}}
+  %0 = tile.load %x[%i, %i] dims [0, 1] aligned : memref<?x64xf32> -> !tile.shared<64x64xf32>
   return
 }

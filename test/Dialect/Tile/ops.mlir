@@ -167,6 +167,34 @@ func.func @sends(%o: memref<?x?xf32>, %turns: memref<?xi32>, %lanes: memref<2x?x
   return
 }
 
+// What two blocks find of one program, and memory that one writes and the other
+// reads.
+// CHECK-LABEL: func @parts
+func.func @parts(%o: memref<?x?x64xf32>, %flags: memref<?x4xi32>, %n: index) {
+  tile.launch grid(%n) persistent shared warps 4 outs(%o, %flags : memref<?x?x64xf32>, memref<?x4xi32>) {
+  ^bb0(%b: index, %O: memref<?x?x64xf32, strided<[?, ?, 1], offset: ?>>, %F: memref<?x4xi32, strided<[?, 1], offset: ?>>):
+    %c0 = arith.constant 0 : index
+    // CHECK: %[[X:.*]] = tile.load %{{.*}}[%{{.*}}] dims [1, 2] aligned : memref
+    %x = tile.load %O[%b, %c0, %c0] dims [1, 2] aligned : memref<?x?x64xf32, strided<[?, ?, 1], offset: ?>> -> !tile.fragment<64x64xf32>
+    %zero = arith.constant 0.0 : f32
+    %y = tile.fill %zero : !tile.fragment<64xf32>
+    // CHECK: %[[BOTH:.*]]:2 = tile.combine_parts %[[X]], %{{.*}} : !tile.fragment<64x64xf32>, !tile.fragment<64xf32> {
+    // CHECK: ^bb0(%{{.*}}: !tile.fragment<64x64xf32>, %{{.*}}: !tile.fragment<64xf32>, %[[Z:.*]]: !tile.fragment<64x64xf32>, %[[W:.*]]: !tile.fragment<64xf32>):
+    // CHECK:   tile.yield %[[Z]], %[[W]] : !tile.fragment<64x64xf32>, !tile.fragment<64xf32>
+    %both:2 = tile.combine_parts %x, %y : !tile.fragment<64x64xf32>, !tile.fragment<64xf32> {
+    ^bb0(%a: !tile.fragment<64x64xf32>, %c: !tile.fragment<64xf32>, %z: !tile.fragment<64x64xf32>, %w: !tile.fragment<64xf32>):
+      tile.yield %z, %w : !tile.fragment<64x64xf32>, !tile.fragment<64xf32>
+    }
+    // CHECK: tile.store %[[BOTH]]#0, %{{.*}}[%{{.*}}] dims [1, 2] aligned : !tile.fragment<64x64xf32>
+    tile.store %both#0, %O[%b, %c0, %c0] dims [1, 2] aligned : !tile.fragment<64x64xf32>, memref<?x?x64xf32, strided<[?, ?, 1], offset: ?>>
+    // CHECK: tile.signal %{{.*}}[%{{.*}}] : memref<?x4xi32
+    tile.signal %F[%b] : memref<?x4xi32, strided<[?, 1], offset: ?>>
+    // CHECK: tile.await %{{.*}}[%{{.*}}] : memref<?x4xi32
+    tile.await %F[%c0] : memref<?x4xi32, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
 // Some columns of a fragment, in the place of another ring's tile.
 // CHECK-LABEL: func @sends_in_place
 func.func @sends_in_place(%p: memref<?x?xf32>, %n: index) {

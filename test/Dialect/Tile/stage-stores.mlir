@@ -101,6 +101,36 @@ func.func @in_loop(%o: !x, %n: index) {
 
 // -----
 
+// What some iterations store takes no memory from what all of them do.
+
+!x = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+
+// CHECK-LABEL: func @in_branch
+// CHECK:       %{{.*}} = tile.ring :
+// CHECK-NOT:   %{{.*}} = tile.ring
+// CHECK:       scf.for
+// CHECK:         scf.if
+// CHECK-NEXT:      tile.store %
+// CHECK:         tile.store_async
+func.func @in_branch(%o: !x, %n: index, %some: i1) {
+  tile.launch grid(%n, %n) warps 8 outs(%o : !x) {
+  ^bb0(%i: index, %j: index, %O: !x):
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : bf16
+    %f = tile.fill %zero : !tile.fragment<128x64xbf16>
+    scf.for %k = %c0 to %n step %c1 {
+      scf.if %some {
+        tile.store %f, %O[%i, %k, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+      }
+      tile.store %f, %O[%j, %k, %c0] dims [1, 2] : !tile.fragment<128x64xbf16>, !x
+    }
+  }
+  return
+}
+
+// -----
+
 // Without memory for such a ring, parts of the result go through a smaller one,
 // one after another.
 

@@ -239,11 +239,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "split must be 1 where blocks are persistent, but is "
                        << split;
   if (blocks == Blocks::Shared && order != WorkOrder::Linear)
-    return emitError() << "order must be linear where blocks share tiles, which "
-                          "take the same time, but is "
-                       << stringifyEnum(order);
+    return emitError()
+           << "order must be linear where blocks share tiles, which "
+              "take the same time, but is "
+           << stringifyEnum(order);
   if (blocks == Blocks::Shared && gradients)
-    return emitError() << "blocks must not be shared in a schedule of gradients";
+    return emitError()
+           << "blocks must not be shared in a schedule of gradients";
   if (split > 1 && gradients)
     return emitError() << "split must be 1 in a schedule of gradients, but is "
                        << split;

@@ -45,10 +45,10 @@ struct ShareItems : fovea::tile::impl::TileShareItemsBase<ShareItems> {
 ///
 /// The rest are the programs of the last round, which not all blocks would run
 /// one of, and of the round before: so a share has the steps of at least one
-/// program, and no program is in more than two shares. The block that has the
-/// later steps of a program comes to them first, and the one that has the
-/// earlier steps, to which it gives what it has found, comes to these last: it
-/// hardly ever waits.
+/// program, and no program is in more than two shares. The block that runs the
+/// later steps of a program comes to them first, and gives what it finds to the
+/// block that runs the earlier ones, which comes to these last: it hardly ever
+/// waits.
 ///
 /// Numbers are of 32 bits, for some are in registers throughout.
 class Shares {
@@ -304,8 +304,8 @@ static Value countSteps(OpBuilder &builder, scf::ForOp loop) {
 }
 
 /// Replaces `combine` by what a block does with the values of an item: it gives
-/// those of later steps away, `partsOfBlock`, and takes those that the block
-/// before it has given.
+/// those of later steps away, and combines those of earlier steps with what the
+/// block before it has given.
 static void emitParts(CombinePartsOp combine, const Shares::Item &item,
                       Value block, ValueRange memory) {
   OpBuilder builder(combine);
