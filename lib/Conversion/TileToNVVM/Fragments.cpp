@@ -310,12 +310,65 @@ static void addFastMath(Operation *op, arith::FastMathFlags flags) {
               arith::FastMathFlagsAttr::get(op->getContext(), flags));
 }
 
+/// Computes x / y by the machine's approximation. With scaled operands it also
+/// holds for large y, for which it would be 0: nothing is lost where x is 1.
+static Value createQuotient(OpBuilder &builder, Location loc, Value x,
+                            Value y) {
+  if (matchPattern(x, m_OneFloat()))
+    return callApproximate(builder, loc, "rcp", y);
+  return LLVM::CallIntrinsicOp::create(
+             builder, loc, x.getType(),
+             builder.getStringAttr("llvm.nvvm.div.full.ftz"), ValueRange{x, y})
+      .getResult(0);
+}
+
+/// Replaces functions of an exact map that may be approximate.
+static void approximate(IRRewriter &rewriter, MapOp map) {
+  map.getBody().walk([&](Operation *op) {
+    auto flags = dyn_cast<arith::ArithFastMathInterface>(op);
+    if (!isa<math::ExpOp, math::Exp2Op, math::TanhOp, arith::DivFOp>(op) ||
+        !bitEnumContainsAll(flags.getFastMathFlagsAttr().getValue(),
+                            arith::FastMathFlags::afn))
+      return;
+    auto type = cast<FloatType>(op->getResult(0).getType());
+    if (type.getWidth() > 32)
+      return;
+    Location loc = op->getLoc();
+    rewriter.setInsertionPoint(op);
+    Type single = rewriter.getF32Type();
+    SmallVector<Value> operands =
+        llvm::map_to_vector(op->getOperands(), [&](Value operand) -> Value {
+          if (type == single)
+            return operand;
+          FloatAttr constant;
+          if (matchPattern(operand, m_Constant(&constant)))
+            return arith::ConstantOp::create(
+                rewriter, loc,
+                rewriter.getFloatAttr(single, constant.getValueAsDouble()));
+          return arith::ExtFOp::create(rewriter, loc, single, operand);
+        });
+    if (isa<math::ExpOp>(op)) {
+      Value log2e = arith::ConstantOp::create(
+          rewriter, loc, rewriter.getF32FloatAttr(llvm::numbers::log2e));
+      operands[0] = arith::MulFOp::create(rewriter, loc, operands[0], log2e);
+    }
+    Value result = isa<arith::DivFOp>(op)
+                       ? createQuotient(rewriter, loc, operands[0], operands[1])
+                   : isa<math::TanhOp>(op)
+                       ? createApproximateTanh(rewriter, loc, operands[0])
+                       : callApproximate(rewriter, loc, "ex2", operands[0]);
+    if (type != single)
+      result = arith::TruncFOp::create(rewriter, loc, type, result);
+    rewriter.replaceOp(op, result);
+  });
+}
+
 void fovea::tile::prepareMaps(Operation *root) {
   using arith::FastMathFlags;
   root->walk([](MapOp map) {
-    if (map.getExact())
-      return;
     IRRewriter rewriter(map.getContext());
+    if (map.getExact())
+      return approximate(rewriter, map);
     map.getBody().walk([&](Operation *op) {
       Location loc = op->getLoc();
       rewriter.setInsertionPoint(op);

@@ -216,6 +216,43 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // Functions with the flag `afn` are the machine's, also of 16 bits: a quotient that is
+  // right for a large denominator, or a reciprocal. Sums keep no flags of scores.
+  // CHECK-LABEL: gpu.func @may_approximate
+  // CHECK-SAME:    %[[A:[^:]*]]: f32, %[[B:[^:]*]]: bf16
+  // CHECK-DAG:     %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+  // CHECK:         %[[W:.*]] = arith.extf %[[B]] : bf16 to f32
+  // CHECK:         %[[M:.*]] = arith.mulf %[[W]], %[[LOG2E]] : f32
+  // CHECK:         %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%[[M]])
+  // CHECK:         arith.truncf %[[E]] : f32 to bf16
+  // CHECK:         %[[S:.*]] = arith.addf %{{.*}}, %[[A]] : f32
+  // CHECK:         %[[Q:.*]] = llvm.call_intrinsic "llvm.nvvm.div.full.ftz"(%[[S]], %[[A]])
+  // CHECK:         %[[R:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[Q]])
+  // CHECK:         %[[P:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%[[R]])
+  // CHECK:         %[[T:.*]] = llvm.inline_asm "tanh.approx.f32 $0, $1;", "=f,f" %[[P]]
+  // CHECK:         arith.divf %[[T]], %[[A]] : f32
+  // CHECK:         arith.divf %{{.*}} fastmath<afn> : f64
+  gpu.func @may_approximate(%a: f32, %b: bf16, %s: memref<?xf64>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %f = tile.fill %b : !tile.fragment<16xbf16, #row>
+    %m = tile.map exact ins(%f : !tile.fragment<16xbf16, #row>) {
+    ^bb0(%x: bf16, %i: index):
+      %one = arith.constant 1.0 : f32
+      %e = math.exp %x fastmath<afn> : bf16
+      %w = arith.extf %e : bf16 to f32
+      %u = arith.addf %w, %a : f32
+      %q = arith.divf %u, %a fastmath<afn> : f32
+      %r = arith.divf %one, %q fastmath<afn> : f32
+      %p = math.exp2 %r fastmath<afn> : f32
+      %t = math.tanh %p fastmath<afn> : f32
+      %v = arith.divf %t, %a : f32
+      %z = arith.extf %v : f32 to f64
+      %y = arith.divf %z, %z fastmath<afn> : f64
+      memref.store %y, %s[%i] : memref<?xf64>
+      tile.yield %e : bf16
+    } -> !tile.fragment<16xbf16, #row>
+    gpu.return
+  }
+
   // Registers are matched by their elements, whatever their order: rows of
   // registers 0 to 3 are 0, 0, 8, 8 in one layout, 0, 8, 0, 8 in the other.
 

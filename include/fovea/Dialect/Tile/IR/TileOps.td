@@ -648,9 +648,10 @@ def MapOp : Tile_Op<"map", [AttrSizedOperandSegments, SingleBlock,
     unused), at addresses that it computes. The region runs once for each
     element, in any order.
 
-    With `exact` the functions of the region are as exact as elsewhere in a graph;
-    without it quotients and functions of f32 may be the machine's
-    approximations, which are enough for scores.
+    With `exact` the functions of the region are as exact as elsewhere in a graph,
+    besides those whose fastmath flag `afn` allows the machine's approximation,
+    with the same special cases; without it quotients and functions of f32 may be
+    approximations that are enough for scores.
 
     ```mlir
     %p = tile.map ins(%s : !tile.fragment<128x64xf32>)
