@@ -62,8 +62,9 @@ CompileFlags::CompileFlags(cl::OptionCategory &category)
           cl::desc("Never use a GPU's approximate tanh in scores, nor a "
                    "host's shorter powers of two for 16-bit types; otherwise "
                    "bf16 does, with relative errors of 2^-11 and 2^-13, and "
-                   "f16 the powers, with 2^-18. Nor multiply f32 as three "
-                   "parts in bf16 on tensor cores"),
+                   "f16 the powers, with 2^-18. Nor approximate what a GPU's "
+                   "kernel makes of attention's output in 16 bits, nor "
+                   "multiply f32 as three parts in bf16 on tensor cores"),
           cl::cat(category)) {}
 
 llvm::Expected<CompileOptions> CompileFlags::getOptions() const {

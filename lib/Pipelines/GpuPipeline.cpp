@@ -44,6 +44,7 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
   manager.addPass(createConvertElementwiseToLinalgPass());
   attn::AttnTileOptions tiling;
   tiling.fuseProducers = false;
+  tiling.exactFunctions = options.exactFunctions;
   manager.addPass(attn::createAttnTile(tiling));
   manager.addPass(attn::createAttnListTiles());
   // A program of a thread block asks for the sizes of operands only, not for
@@ -54,7 +55,9 @@ static void addAttention(OpPassManager &manager, const GpuOptions &options) {
     return;
   // This comes before the canonicalizer, to which a loop of one iteration is no
   // loop.
-  manager.addPass(createAttnToTile());
+  AttnToTileOptions programs;
+  programs.exactFunctions = options.exactFunctions;
+  manager.addPass(createAttnToTile(programs));
   addCleanup(manager);
   manager.addPass(tile::createTileSplitProducts());
   manager.addPass(tile::createTileFormBoxes());

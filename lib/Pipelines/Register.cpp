@@ -143,8 +143,8 @@ struct GpuPipelineOptions : PipelineOptions {
       llvm::cl::init(false)};
   Option<bool> exactFunctions{
       *this, "exact-functions",
-      llvm::cl::desc("Never use a GPU's approximate functions in scores, nor "
-                     "products of parts of f32"),
+      llvm::cl::desc("Never use a GPU's approximate functions in scores and on "
+                     "attention's output, nor products of parts of f32"),
       llvm::cl::init(false)};
   Option<std::string> target{
       *this, "target", llvm::cl::desc("The GPU that code is for, by its name"),

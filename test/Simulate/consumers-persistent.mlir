@@ -3,7 +3,7 @@
 // there and back, and with the next tile's first product beside the last; at the end
 // of the queries, where a group has none of them.
 //
-// RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --convert-attn-to-tile --canonicalize --cse -o %t.plain
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile="fuse-producers=false all-consumers" --convert-attn-to-tile --canonicalize --cse -o %t.plain
 // RUN: fovea-opt %t.plain --tile-persist --canonicalize --tile-assign-layouts --tile-multibuffer --tile-stage-stores \
 // RUN:   --tile-specialize-warps --tile-skip-rows -o %t.skips
 // RUN: fovea-opt %t.skips --tile-swap-groups -o %t.swaps

@@ -1,3 +1,6 @@
+// DEFINE: %{all} = --attn-online-softmax --convert-attn-to-linalg=scope=elementwise --convert-elementwise-to-linalg \
+// DEFINE:   --canonicalize --cse --attn-tile="fuse-producers=false all-consumers" --convert-attn-to-tile --canonicalize --cse
+//
 // Readers of attention's output in its kernel, on both kinds of GPU, against the
 // graph in f64: gates, residuals, sinks by the log-sum-exp, broadcast operands, what
 // makes the operands, positions, other layouts; odd lengths, lengths that are no
@@ -7,14 +10,24 @@
 // RUN: fovea-run %s --entry=gate --target=sm_80 --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --entry=collapsed --target=sm_90a --simulate --dims=77 --random=2 --check | FileCheck %s
 // RUN: fovea-run %s --entry=collapsed --target=sm_80 --simulate --dims=77 --random=2 --check | FileCheck %s
+// RUN: fovea-run %s --entry=tanh_gate --target=sm_90a --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-run %s --entry=tanh_gate --target=sm_90a --exact-functions --simulate --random=1 --check | FileCheck %s
+//
+// Those that a kernel of their own is faster for are computed there, and here with the
+// others:
 // RUN: fovea-run %s --entry=residual --target=sm_90a --simulate --dims=131 --random=3 --check | FileCheck %s --check-prefixes=CHECK,TWO
-// RUN: fovea-run %s --entry=residual --target=sm_80 --simulate --dims=131 --random=3 --check | FileCheck %s --check-prefixes=CHECK,TWO
-// RUN: fovea-run %s --entry=residual --target=sm_90a --simulate --dims=1 --random=3 --check | FileCheck %s --check-prefixes=CHECK,TWO
-// RUN: fovea-run %s --entry=residual --target=sm_90a --simulate --dims=0 --random=3 --check | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: fovea-run %s --entry=sink --target=sm_90a --simulate --random=4 --check | FileCheck %s --check-prefixes=CHECK,TWO,THREE
-// RUN: fovea-run %s --entry=sink --target=sm_80 --simulate --random=4 --check | FileCheck %s --check-prefixes=CHECK,TWO,THREE
 // RUN: fovea-run %s --entry=broadcast --target=sm_90a --simulate --random=5 --check | FileCheck %s
-// RUN: fovea-run %s --entry=broadcast --target=sm_80 --simulate --random=5 --check | FileCheck %s
+// RUN: fovea-opt %s --fovea-gpu-pipeline='target=sm_90a level=fused' | fovea-opt %{all} -o %t.90
+// RUN: fovea-opt %s --fovea-gpu-pipeline='target=sm_80 level=fused' | fovea-opt %{all} -o %t.80
+// RUN: fovea-run %t.90 --reference=%s --entry=residual --target=sm_90a --simulate --dims=131 --random=3 --check | FileCheck %s --check-prefixes=CHECK,TWO
+// RUN: fovea-run %t.80 --reference=%s --entry=residual --target=sm_80 --simulate --dims=131 --random=3 --check | FileCheck %s --check-prefixes=CHECK,TWO
+// RUN: fovea-run %t.90 --reference=%s --entry=residual --target=sm_90a --simulate --dims=1 --random=3 --check | FileCheck %s --check-prefixes=CHECK,TWO
+// RUN: fovea-run %t.90 --reference=%s --entry=residual --target=sm_90a --simulate --dims=0 --random=3 --check | FileCheck %s --check-prefixes=CHECK,TWO
+// RUN: fovea-run %t.90 --reference=%s --entry=sink --target=sm_90a --simulate --random=4 --check | FileCheck %s --check-prefixes=CHECK,TWO,THREE
+// RUN: fovea-run %t.80 --reference=%s --entry=sink --target=sm_80 --simulate --random=4 --check | FileCheck %s --check-prefixes=CHECK,TWO,THREE
+// RUN: fovea-run %t.90 --reference=%s --entry=broadcast --target=sm_90a --simulate --random=5 --check | FileCheck %s
+// RUN: fovea-run %t.80 --reference=%s --entry=broadcast --target=sm_80 --simulate --random=5 --check | FileCheck %s
 // RUN: fovea-run %s --entry=single --target=sm_90a --simulate --random=6 --check | FileCheck %s
 // RUN: fovea-run %s --entry=single --target=sm_80 --simulate --random=6 --check | FileCheck %s
 //
@@ -53,6 +66,21 @@ func.func @gate(%q: !t, %k: !t, %v: !t, %g: !t) -> !t {
   ^bb0(%a: bf16, %c: bf16):
     %m = arith.mulf %a, %c : bf16
     attn.yield %m : bf16
+  } : (!t, !t) -> !t
+  return %y : !t
+}
+
+// The machine's tanh, which rounds more than the exact one.
+func.func @tanh_gate(%q: !t, %k: !t, %v: !t, %g: !t) -> !t {
+  %o = attn.attention %q, %k, %v scale(0.125) : !t, !t, !t -> !t
+  %y = attn.elementwise %o, %g {
+  ^bb0(%a: bf16, %x: bf16):
+    %wide = arith.extf %x : bf16 to f32
+    %o32 = arith.extf %a : bf16 to f32
+    %t = math.tanh %wide : f32
+    %m = arith.mulf %o32, %t : f32
+    %narrow = arith.truncf %m : f32 to bf16
+    attn.yield %narrow : bf16
   } : (!t, !t) -> !t
   return %y : !t
 }

@@ -85,6 +85,8 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     - Elementwise linalg ops of the loop that read the output or the log-sum-exp
       become exact `tile.map`s of their fragments, in the types that the ops have, and
       what makes their other operands there becomes a part of the maps' regions.
+      Exponentials and quotients that are only wanted in f16 or bf16, and tanh in
+      bf16, get the fastmath flag `afn`, unless `exact-functions` is given.
       Operands with rows and columns are loaded into registers (`tile.load`), the
       first of them before the output is computed; numbers of heads, rows or
       features, and booleans, are read by `memref.load` in the map. What is
@@ -131,6 +133,10 @@ def AttnToTile : Pass<"convert-attn-to-tile"> {
     element types, a dynamic head dim, no `warps`, or a score region without a
     derivative.
   }];
+  let options = [
+    Option<"exactFunctions", "exact-functions", "bool", "false",
+           "Functions of elements of the output are exact, whatever their type">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",

@@ -18,11 +18,16 @@ namespace fovea {
 /// Rewrites a loop over tiles of attention.
 class AttentionBuilder final : public LaunchBuilder {
 public:
-  using LaunchBuilder::LaunchBuilder;
+  AttentionBuilder(mlir::RewriterBase &rewriter, mlir::scf::ForallOp forall,
+                   bool exactFunctions)
+      : LaunchBuilder(rewriter, forall), exactFunctions(exactFunctions) {}
 
   mlir::LogicalResult run() override;
 
 private:
+  /// Elementwise ops on the output are exact, whatever their types.
+  const bool exactFunctions;
+
   mlir::LogicalResult checkSizes();
   mlir::LogicalResult convertOp(mlir::Operation &op) override;
   /// Finds the values that hold sums.

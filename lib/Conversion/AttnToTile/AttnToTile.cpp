@@ -49,7 +49,7 @@ struct AttnToTile final : impl::AttnToTileBase<AttnToTile> {
           convertPositionsWhole(rewriter, region);
     });
     for (scf::ForallOp loop : loops) {
-      AttentionBuilder builder(rewriter, loop);
+      AttentionBuilder builder(rewriter, loop, exactFunctions);
       if (succeeded(builder.run())) {
         ++numConverted;
         continue;

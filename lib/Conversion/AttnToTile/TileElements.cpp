@@ -15,6 +15,7 @@
 #include "AttentionBuilder.h"
 #include "FragmentMath.h"
 
+#include "fovea/Analysis/ElementCost.h"
 #include "fovea/Analysis/IndexMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -37,8 +38,8 @@ namespace fovea {
 class TileElements {
 public:
   TileElements(AttentionBuilder &builder, linalg::LinalgOp op)
-      : builder(builder), rewriter(builder.rewriter), loc(op.getLoc()), op(op) {
-  }
+      : builder(builder), rewriter(builder.rewriter), loc(op.getLoc()), op(op),
+        wantedBits(builder.exactFunctions ? kAllBits : countWantedBits(op)) {}
 
   bool readsFragments();
   /// Emits a map for each result, and stores it.
@@ -104,6 +105,8 @@ private:
   RewriterBase &rewriter;
   Location loc;
   linalg::LinalgOp op;
+  /// The significant bits that are wanted of the op's results.
+  unsigned wantedBits;
   Dims loops;
   /// Fragments with rows and columns, and with rows alone.
   SmallVector<Value> planes, rows;
@@ -313,6 +316,14 @@ FailureOr<Value> TileElements::emitRead(OpBuilder &body, Source &source) {
       .getResult();
 }
 
+static void allowApproximation(Operation *op) {
+  auto math = cast<arith::ArithFastMathInterface>(op);
+  op->setAttr(math.getFastMathAttrName(),
+              arith::FastMathFlagsAttr::get(
+                  op->getContext(), math.getFastMathFlagsAttr().getValue() |
+                                        arith::FastMathFlags::afn));
+}
+
 FailureOr<Value> TileElements::emitElement(OpBuilder &body,
                                            linalg::LinalgOp each,
                                            unsigned number,
@@ -336,8 +347,12 @@ FailureOr<Value> TileElements::emitElement(OpBuilder &body,
       values.map(position.getResult(),
                  IndexMath(body, loc).materialize(
                      getCoordinate(loops[position.getDim()])));
-    else if (failed(builder.cloneScalar(body, nested, values)))
+    else if (FailureOr<Operation *> copy =
+                 builder.cloneScalar(body, nested, values);
+             failed(copy))
       return failure();
+    else if (mayApproximate(nested, wantedBits))
+      allowApproximation(*copy);
   }
   return values.lookupOrDefault(
       each.getBlock()->getTerminator()->getOperand(number));

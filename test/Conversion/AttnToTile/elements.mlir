@@ -1,7 +1,9 @@
-// RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile="fuse-producers=false all-consumers" --convert-attn-to-tile --canonicalize --cse --split-input-file | FileCheck %s --check-prefixes=CHECK,APPROXIMATE
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile="fuse-producers=false all-consumers" --convert-attn-to-tile=exact-functions --canonicalize --cse --split-input-file | FileCheck %s --check-prefixes=CHECK,EXACT --implicit-check-not='fastmath<afn>'
 
 // A gate, and what makes it, are one map. It is loaded before the output is computed;
-// what a second op reads is not. Only the last result is stored.
+// what a second op reads is not. Only the last result is stored. Of bf16, tanh may be
+// the machine's.
 
 // CHECK-LABEL: func @gated
 // CHECK:       tile.launch
@@ -13,7 +15,8 @@
 // CHECK:           arith.truncf
 // CHECK:         %[[Y:.*]] = tile.map exact ins(%[[O]], %[[GT]] : !tile.fragment<64x16xbf16>, !tile.fragment<64x16xbf16>) {
 // CHECK-NEXT:    ^bb0(%[[X:[^:]*]]: bf16, %[[A:[^:]*]]: bf16, %{{.*}}: index, %{{.*}}: index):
-// CHECK-NEXT:      %[[T:.*]] = math.tanh %[[A]] : bf16
+// APPROXIMATE-NEXT: %[[T:.*]] = math.tanh %[[A]] fastmath<afn> : bf16
+// EXACT-NEXT:      %[[T:.*]] = math.tanh %[[A]] : bf16
 // CHECK-NEXT:      %[[M:.*]] = arith.mulf %[[X]], %[[T]] : bf16
 // CHECK-NEXT:      tile.yield %[[M]]
 // CHECK:         %[[RT:.*]] = tile.load %[[R]][%c0, %{{.*}}, %[[H]], %c0] dims [1, 3] : {{.*}} -> !tile.fragment<64x16xbf16>
@@ -101,4 +104,110 @@ func.func @broadcast(%q: !t, %h: tensor<2xf32>, %r: !l, %f: tensor<24xf32>, %m: 
   %g = tensor.empty() : !l
   %x = linalg.exp ins(%lse : !l) outs(%g : !l) -> !l
   return %y, %o, %x : !w, !t, !l
+}
+
+// -----
+
+// Functions may be the machine's where their results are rounded to 16 bits, by the op
+// or by one that alone reads it, besides tanh where that is f16. They are exact where
+// f32 is stored, and so are others.
+
+// CHECK-LABEL: func @rounded
+// CHECK:       tile.map exact ins(%{{.*}}, %{{.*}} : !tile.fragment<64x16xf16>
+// APPROXIMATE:   math.exp %{{.*}} fastmath<afn> : f32
+// APPROXIMATE:   arith.divf %{{.*}}, %{{.*}} fastmath<afn> : f32
+// APPROXIMATE:   math.tanh %{{.*}} : f32
+// APPROXIMATE:   math.log %{{.*}} : f32
+// EXACT:         math.exp %{{.*}} : f32
+// EXACT:         arith.divf %{{.*}}, %{{.*}} : f32
+// CHECK:         tile.yield
+// CHECK:       tile.map exact
+// CHECK:         arith.truncf
+// CHECK:       tile.store
+#id = affine_map<(b, h, i, d) -> (b, h, i, d)>
+!t = tensor<1x2x128x16xf16>
+!w = tensor<1x2x128x16xf32>
+func.func @rounded(%q: !t, %g: !t) -> !t {
+  %o = attn.attention %q, %q, %q scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !t, !t, !t -> !t
+  %e = tensor.empty() : !w
+  %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%o, %g : !t, !t) outs(%e : !w) {
+  ^bb0(%a: f16, %b: f16, %out: f32):
+    %0 = arith.extf %a : f16 to f32
+    %1 = arith.extf %b : f16 to f32
+    %2 = math.exp %1 : f32
+    %3 = arith.divf %0, %2 : f32
+    %4 = math.tanh %3 : f32
+    %5 = math.log %4 : f32
+    linalg.yield %5 : f32
+  } -> !w
+  %f = tensor.empty() : !t
+  %z = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y : !w) outs(%f : !t) {
+  ^bb0(%a: f32, %out: f16):
+    %0 = arith.truncf %a : f32 to f16
+    linalg.yield %0 : f16
+  } -> !t
+  return %z : !t
+}
+
+// -----
+
+// CHECK-LABEL: func @wide
+// CHECK:       tile.map exact ins(%{{.*}}, %{{.*}} : !tile.fragment<64x16xbf16>
+// CHECK:         math.exp %{{.*}} : f32
+// CHECK:         arith.divf %{{.*}}, %{{.*}} : f32
+// CHECK:         math.tanh %{{.*}} : f32
+#id = affine_map<(b, h, i, d) -> (b, h, i, d)>
+!t = tensor<1x2x128x16xbf16>
+!w = tensor<1x2x128x16xf32>
+func.func @wide(%q: !t, %g: !t) -> !w {
+  %o = attn.attention %q, %q, %q scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !t, !t, !t -> !t
+  %e = tensor.empty() : !w
+  %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%o, %g : !t, !t) outs(%e : !w) {
+  ^bb0(%a: bf16, %b: bf16, %out: f32):
+    %0 = arith.extf %a : bf16 to f32
+    %1 = arith.extf %b : bf16 to f32
+    %2 = math.exp %1 : f32
+    %3 = arith.divf %0, %2 : f32
+    %4 = math.tanh %3 : f32
+    linalg.yield %4 : f32
+  } -> !w
+  return %y : !w
+}
+
+// -----
+
+// The error of the machine's tanh is relative to it: it may be a factor, but what is
+// left of it in a sum has to be right, too.
+
+// CHECK-LABEL: func @factor
+// CHECK:       tile.map exact ins(%{{.*}}, %{{.*}} : !tile.fragment<64x16xbf16>
+// APPROXIMATE:   %[[T:.*]] = math.tanh %{{.*}} fastmath<afn> : f32
+// EXACT:         %[[T:.*]] = math.tanh %{{.*}} : f32
+// CHECK:         arith.mulf %{{.*}}, %[[T]]
+// CHECK:         %[[U:.*]] = math.tanh %{{.*}} : f32
+// CHECK:         arith.addf %[[U]]
+#id = affine_map<(b, h, i, d) -> (b, h, i, d)>
+!t = tensor<1x2x128x16xbf16>
+func.func @factor(%q: !t, %g: !t) -> !t {
+  %o = attn.attention %q, %q, %q scale(0.25) {schedule = #attn.schedule<tile = 64x64, order = linear, warps = 4, stages = 2>} : !t, !t, !t -> !t
+  %e = tensor.empty() : !t
+  %y = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%o, %g : !t, !t) outs(%e : !t) {
+  ^bb0(%a: bf16, %b: bf16, %out: bf16):
+    %one = arith.constant 1.0 : f32
+    %0 = arith.extf %a : bf16 to f32
+    %1 = arith.extf %b : bf16 to f32
+    %2 = math.tanh %1 : f32
+    %3 = arith.mulf %0, %2 : f32
+    %4 = arith.truncf %3 : f32 to bf16
+    %5 = math.tanh %0 : f32
+    %6 = arith.addf %5, %one : f32
+    %7 = arith.truncf %6 : f32 to bf16
+    %8 = arith.mulf %4, %7 : bf16
+    linalg.yield %8 : bf16
+  } -> !t
+  return %y : !t
 }

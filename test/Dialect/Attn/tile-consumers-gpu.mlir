@@ -1,10 +1,10 @@
-// RUN: fovea-opt %s --attn-online-softmax --attn-tile=fuse-producers=false --debug-only=attn-tile --split-input-file 2>%t | FileCheck %s
+// RUN: fovea-opt %s --attn-online-softmax --attn-tile="fuse-producers=false all-consumers" --debug-only=attn-tile --split-input-file 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=LOG --input-file=%t
 // RUN: fovea-opt %s --attn-online-softmax --attn-tile="fuse-producers=false fuse-consumers=false" --split-input-file | FileCheck %s --check-prefix=OFF
 
 // In a GPU's block, whose schedule has warps, the tile of the output is in registers:
 // elementwise linalg ops are computed on it, and elementwise ops that make only
-// their operands. The producers of queries stay.
+// their operands. The producers of queries stay. All of them here, whatever they cost.
 
 // CHECK-LABEL: func @gated
 // CHECK-SAME:    %[[X:[^:]*]]: tensor<1x2x128x16xbf16>, %[[G:[^:]*]]: tensor<1x2x128x16xbf16>, %[[R:[^:]*]]: tensor<1x128x2x16xbf16>

@@ -313,7 +313,12 @@ def AttnTile : Pass<"attn-tile"> {
       whose results are floats with the rows and features of the tile, or its rows,
       and whose regions compute from elements and indices alone; with them go
       elementwise ops that make only their other operands. Tiles of one query or
-      feature have no such readers. `--debug-only=attn-tile` says why others stay;
+      feature have no such readers. Nor are readers there that take longer than a
+      kernel of their own, unless `all-consumers` says so: with more than one
+      tensor of rows and features beside the output, with functions that
+      `convert-attn-to-tile` has to keep exact, where others need what they read
+      too, or where a kernel behind reads what they make.
+      `--debug-only=attn-tile` says why others stay;
     - elementwise ops, norms, rope and casts that make the keys or values, where
       the key loop loads them. Each tile of queries and each head of a group
       computes them again, so `fuse-keys=auto` does this where
@@ -374,7 +379,11 @@ def AttnTile : Pass<"attn-tile"> {
                           "In kernels of their own"))
            }]>,
     Option<"fuseConsumers", "fuse-consumers", "bool", /*default=*/"true",
-           "Compute elementwise readers of the output per tile">
+           "Compute elementwise readers of the output per tile">,
+    Option<"allConsumers", "all-consumers", "bool", /*default=*/"false",
+           "In a GPU's block also those that take longer there than in a kernel">,
+    Option<"exactFunctions", "exact-functions", "bool", /*default=*/"false",
+           "Functions are exact for floats of 16 bits, too, and cost as much">
   ];
   let statistics = [
     Statistic<"numTiled", "num-tiled", "Number of attentions tiled">,

@@ -482,6 +482,8 @@ LogicalResult AttnTile::tile(RewriterBase &rewriter, FinalizeOp root) {
     // are operands that only their readers have.
     ConsumerFilter filter;
     filter.registerFeatures = features;
+    filter.all = allConsumers;
+    filter.exactFunctions = exactFunctions;
     FusedConsumers fused = fovea::attn::fuseConsumers(rewriter, forall, filter);
     forall = fused.loop;
     numConsumers += fused.count;

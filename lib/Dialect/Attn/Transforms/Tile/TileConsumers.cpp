@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileConsumers.h"
+#include "ReaderCost.h"
 #include "TileTransposes.h"
 
 #include "fovea/Dialect/Attn/IR/Attn.h"
@@ -28,10 +29,8 @@ using Fold = OpFoldResult;
 // Loops with other results
 //===----------------------------------------------------------------------===//
 
-/// Returns the op that inserts result `number` of `loop`; null if there is not
-/// exactly one.
-static tensor::ParallelInsertSliceOp insertionOf(scf::ForallOp loop,
-                                                 unsigned number) {
+tensor::ParallelInsertSliceOp fovea::attn::insertionOf(scf::ForallOp loop,
+                                                       unsigned number) {
   tensor::ParallelInsertSliceOp found;
   for (Operation *user : loop.getRegionIterArgs()[number].getUsers())
     if (auto insertion = dyn_cast<tensor::ParallelInsertSliceOp>(user)) {
@@ -85,9 +84,7 @@ static void replaceSizes(RewriterBase &rewriter, scf::ForallOp loop) {
 // Choice of ops to compute per tile
 //===----------------------------------------------------------------------===//
 
-/// Returns true if `op` visits each element of an operand once (a contraction
-/// does not), and its parallel loops alone give the positions in its results.
-static bool isElementwiseOrRowSum(linalg::LinalgOp op) {
+bool fovea::attn::isElementwiseOrRowSum(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics())
     return false;
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
@@ -112,7 +109,9 @@ static bool isRegisterType(Type type) {
       getElementTypeOrSelf(type));
 }
 
-std::optional<StringRef> fovea::attn::findRegisterObjection(Operation *op) {
+std::optional<StringRef>
+fovea::attn::findRegisterObjection(Operation *op,
+                                   function_ref<bool(Value)> isReplaced) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   if (!linalgOp || !isElementwiseOrRowSum(linalgOp))
     return "it is no elementwise op";
@@ -129,6 +128,8 @@ std::optional<StringRef> fovea::attn::findRegisterObjection(Operation *op) {
       return "it reads what it writes to";
     // A launch keeps what it does not write, for which there would be a copy.
     Value init = operand.get();
+    if (isReplaced && isReplaced(init))
+      continue;
     while (auto cast = init.getDefiningOp<tensor::CastOp>())
       init = cast.getSource();
     if (!init.getDefiningOp<tensor::EmptyOp>())
@@ -149,8 +150,8 @@ namespace {
 /// An op that reads tiles of a loop's results.
 class Consumer {
 public:
-  Consumer(scf::ForallOp loop, Operation *op,
-           std::optional<int64_t> registerFeatures);
+  Consumer(scf::ForallOp loop, Operation *op, const ConsumerFilter &filter)
+      : loop(loop), op(dyn_cast<TilingInterface>(op)), filter(filter) {}
 
   /// Returns true if it can be computed per tile. May add IR that is not used.
   bool prepare(RewriterBase &rewriter);
@@ -168,8 +169,7 @@ private:
 
   scf::ForallOp loop;
   TilingInterface op;
-  /// See `ConsumerFilter`.
-  std::optional<int64_t> registerFeatures;
+  const ConsumerFilter &filter;
   /// The op on the initial values of the loop's results, before the loop.
   TilingInterface whole;
   /// The operands that are results of the loop, and their tiles.
@@ -180,10 +180,20 @@ private:
 };
 } // namespace
 
-Consumer::Consumer(scf::ForallOp loop, Operation *op,
-                   std::optional<int64_t> registerFeatures)
-    : loop(loop), op(dyn_cast<TilingInterface>(op)),
-      registerFeatures(registerFeatures) {}
+/// Returns the reason for which `reader` of results of `loop` is not computed
+/// on its tiles in registers, or nullopt if it may be.
+static std::optional<StringRef> findObjection(scf::ForallOp loop,
+                                              Operation *reader,
+                                              const ConsumerFilter &filter) {
+  if (!filter.registerFeatures)
+    return std::nullopt;
+  if (auto objection = findRegisterObjection(reader))
+    return objection;
+  if (filter.all)
+    return std::nullopt;
+  return findCostObjection(loop, cast<linalg::LinalgOp>(reader),
+                           filter.exactFunctions);
+}
 
 bool Consumer::prepare(RewriterBase &rewriter) {
   if (!op || op->getBlock() != loop->getBlock() ||
@@ -194,8 +204,7 @@ bool Consumer::prepare(RewriterBase &rewriter) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(*op);
   if (!isRowOp && !(linalgOp && isElementwiseOrRowSum(linalgOp)))
     return false;
-  return freeDestinations(rewriter) &&
-         !(registerFeatures && findRegisterObjection(op)) &&
+  return freeDestinations(rewriter) && !findObjection(loop, op, filter) &&
          moveOperands(rewriter) && findTile(rewriter);
 }
 
@@ -268,7 +277,7 @@ bool Consumer::findTile(RewriterBase &rewriter) {
                      return iterator == utils::IteratorType::parallel ||
                             isZeroInteger(offset);
                    }) &&
-      (!registerFeatures || hasTilesInRegisters()))
+      (!filter.registerFeatures || hasTilesInRegisters()))
     return true;
   rewriter.eraseOp(whole);
   return false;
@@ -294,7 +303,8 @@ bool Consumer::hasTilesInRegisters() const {
   for (auto [loop, size] : llvm::enumerate(sizes)) {
     if (isOneInteger(size) || llvm::is_contained(known, loop))
       continue;
-    if (known.size() != 1 || getConstantIntValue(size) != registerFeatures)
+    if (known.size() != 1 ||
+        getConstantIntValue(size) != filter.registerFeatures)
       return false;
     known.push_back(loop);
   }
@@ -409,7 +419,7 @@ static bool fuseOne(RewriterBase &rewriter, FusedConsumers &fused,
     for (Operation *user : result.getUsers()) {
       if (filter.isWanted && !filter.isWanted(user))
         continue;
-      Consumer consumer(fused.loop, user, filter.registerFeatures);
+      Consumer consumer(fused.loop, user, filter);
       if (!consumer.prepare(rewriter))
         continue;
       fused.loop = consumer.fuse(rewriter, fused.slices);
@@ -425,9 +435,7 @@ static void logReaders(scf::ForallOp loop, const ConsumerFilter &filter) {
   for (Operation *reader : loop->getUsers()) {
     if (reader->hasTrait<OpTrait::IsTerminator>() || isa<tensor::DimOp>(reader))
       continue;
-    std::optional<StringRef> objection;
-    if (filter.registerFeatures)
-      objection = findRegisterObjection(reader);
+    std::optional<StringRef> objection = findObjection(loop, reader, filter);
     LDBG() << "  " << reader->getName() << " at " << reader->getLoc()
            << " stays behind the loop: "
            << objection.value_or("its tiles are not those of what it reads");

@@ -38,8 +38,11 @@ struct FusedConsumers {
 };
 
 /// Returns the reason for which `op` is not computed on elements in registers,
-/// or nullopt if it can be.
-std::optional<llvm::StringRef> findRegisterObjection(mlir::Operation *op);
+/// or nullopt if it can be. Tensors that `isReplaced` accepts will not be those
+/// that it writes to.
+std::optional<llvm::StringRef> findRegisterObjection(
+    mlir::Operation *op,
+    llvm::function_ref<bool(mlir::Value)> isReplaced = nullptr);
 
 /// What readers are moved into a loop.
 struct ConsumerFilter {
@@ -48,6 +51,11 @@ struct ConsumerFilter {
   /// The features of a tile that is in registers, of which a thread has some
   /// elements; nullopt: tiles are in memory.
   std::optional<int64_t> registerFeatures = std::nullopt;
+  /// With tiles in registers: also readers that take longer there than in a
+  /// kernel of their own.
+  bool all = false;
+  /// With tiles in registers: functions are exact for floats of 16 bits, too.
+  bool exactFunctions = false;
 };
 
 /// Moves the readers of the results of `loop` into it and computes them per
