@@ -140,8 +140,39 @@ def test_sample_regions(case, strategy):
 
 READERS = """
 !t = tensor<?x4x?x{dim}x{dtype}>
-func.func @attend(%q: !t, %k: !t, %v: !t, %g: !t, %r: !t, %f: tensor<{dim}xf32>)
-    -> (!t, tensor<?x4x?xf32>) {{
+#id = affine_map<(b, h, i, d) -> (b, h, i, d)>
+#rows = affine_map<(b, h, i, d) -> (b, h, i)>
+#features = affine_map<(b, h, i, d) -> (d)>
+func.func @gate(%q: !t, %k: !t, %v: !t, %g: !t, %f: tensor<{dim}xf32>) -> !t {{
+  %o = attn.attention %q, %k, %v scale({scale}) mask {{
+  ^bb0(%b: index, %h: index, %i: index, %j: index):
+    %keep = arith.cmpi sge, %i, %j : index
+    attn.yield %keep : i1
+  }} : !t, !t, !t -> !t
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %n = tensor.dim %q, %c0 : !t
+  %m = tensor.dim %q, %c2 : !t
+  %e = tensor.empty(%n, %m) : !t
+  %y = linalg.generic {{indexing_maps = [#id, #id, #features, #id],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+    ins(%o, %g, %f : !t, !t, tensor<{dim}xf32>) outs(%e : !t) {{
+  ^bb0(%a: {dtype}, %gate: {dtype}, %feature: f32, %out: {dtype}):
+    %one = arith.constant 1.0 : f32
+    %0 = {wide} %a : {dtype} to f32
+    %1 = {wide} %gate : {dtype} to f32
+    %2 = arith.negf %1 : f32
+    %3 = math.exp %2 : f32
+    %4 = arith.addf %3, %one : f32
+    %5 = arith.divf %one, %4 : f32
+    %6 = arith.mulf %0, %5 : f32
+    %7 = arith.mulf %6, %feature : f32
+    %8 = {narrow} %7 : f32 to {dtype}
+    linalg.yield %8 : {dtype}
+  }} -> !t
+  return %y : !t
+}}
+func.func @sink(%q: !t, %k: !t, %v: !t, %r: !t) -> (!t, tensor<?x4x?xf32>) {{
   %o, %lse = attn.attention %q, %k, %v scale({scale}) mask {{
   ^bb0(%b: index, %h: index, %i: index, %j: index):
     %keep = arith.cmpi sge, %i, %j : index
@@ -152,26 +183,18 @@ func.func @attend(%q: !t, %k: !t, %v: !t, %g: !t, %r: !t, %f: tensor<{dim}xf32>)
   %n = tensor.dim %q, %c0 : !t
   %m = tensor.dim %q, %c2 : !t
   %e = tensor.empty(%n, %m) : !t
-  %y = linalg.generic {{
-      indexing_maps = [affine_map<(b, h, i, d) -> (b, h, i, d)>,
-        affine_map<(b, h, i, d) -> (b, h, i, d)>, affine_map<(b, h, i, d) -> (d)>,
-        affine_map<(b, h, i, d) -> (b, h, i)>, affine_map<(b, h, i, d) -> (b, h, i, d)>],
+  %y = linalg.generic {{indexing_maps = [#id, #rows, #id],
       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
-    ins(%o, %g, %f, %lse : !t, !t, tensor<{dim}xf32>, tensor<?x4x?xf32>)
-    outs(%e : !t) {{
-  ^bb0(%a: {dtype}, %gate: {dtype}, %feature: f32, %sum: f32, %out: {dtype}):
+    ins(%o, %lse : !t, tensor<?x4x?xf32>) outs(%e : !t) {{
+  ^bb0(%a: {dtype}, %sum: f32, %out: {dtype}):
     %one = arith.constant 1.0 : f32
     %0 = {wide} %a : {dtype} to f32
-    %1 = {wide} %gate : {dtype} to f32
-    %2 = math.tanh %1 : f32
-    %3 = arith.mulf %0, %2 : f32
-    %4 = arith.mulf %3, %feature : f32
-    %5 = arith.negf %sum : f32
-    %6 = math.exp %5 : f32
-    %7 = arith.addf %6, %one : f32
-    %8 = arith.divf %4, %7 : f32
-    %9 = {narrow} %8 : f32 to {dtype}
-    linalg.yield %9 : {dtype}
+    %1 = arith.negf %sum : f32
+    %2 = math.exp %1 : f32
+    %3 = arith.addf %2, %one : f32
+    %4 = arith.divf %0, %3 : f32
+    %5 = {narrow} %4 : f32 to {dtype}
+    linalg.yield %5 : {dtype}
   }} -> !t
   %z = attn.residual_add %y, %r : !t, !t
   return %z, %lse : !t, tensor<?x4x?xf32>
@@ -179,34 +202,51 @@ func.func @attend(%q: !t, %k: !t, %v: !t, %g: !t, %r: !t, %f: tensor<{dim}xf32>)
 
 
 @functools.lru_cache(maxsize=None)
-def compiled_readers(dtype, dim):
+def compiled_readers(dtype, dim, entry):
     wide, narrow = (("arith.bitcast",) * 2 if dtype == "f32"
                     else ("arith.extf", "arith.truncf"))
     return fovea.compile(READERS.format(dtype=dtype, dim=dim, scale=dim**-0.5,
-                                        wide=wide, narrow=narrow), target=TARGET)
+                                        wide=wide, narrow=narrow),
+                         target=TARGET, entry=entry)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
 @pytest.mark.parametrize("dim, length", [(64, 200), (72, 77), (128, 1000),
                                          (256, 333)])
 def test_sample_readers(dtype, dim, length):
-    """A gate, a factor by the log-sum-exp and a residual, in attention's kernel;
-    of operands that are aligned and of some that are not."""
+    """A gate, and a factor by the log-sum-exp with a residual, of 16 bits in
+    attention's kernel; of operands that are aligned and of some that are not."""
     case = Case(dtype=dtype, dim=dim, value_dim=dim, heads=4, kv_heads=4)
     q, k, v = make(case, 2, length, length)
+    scores = q.double() @ k.double().mT * dim**-0.5
+    above = torch.ones(length, length, device="cuda").triu(1).bool()
+    sums = scores.masked_fill(above, -torch.inf).logsumexp(-1)
+    output = reference(q, k, v, "causal")
     for step in (1, 2):
-        g, r = (torch.randn((2, 4, length, dim + step - 1), device="cuda",
-                            dtype=TORCH[dtype])[..., step - 1:]
-                for _ in range(2))
+        x = torch.randn((2, 4, length, dim + step - 1), device="cuda",
+                        dtype=TORCH[dtype])[..., step - 1:]
         f = torch.randn(dim, device="cuda")
-        result, lse = compiled_readers(dtype, dim)(q, k, v, g, r, f)
-        scores = q.double() @ k.double().mT * dim**-0.5
-        above = torch.ones(length, length, device="cuda").triu(1).bool()
-        sums = scores.masked_fill(above, -torch.inf).logsumexp(-1)
+        check(compiled_readers(dtype, dim, "gate")(q, k, v, x, f),
+              output * x.double().sigmoid() * f.double(), dtype)
+        result, lse = compiled_readers(dtype, dim, "sink")(q, k, v, x)
         check(lse, sums, "f32")
-        expected = (reference(q, k, v, "causal") * g.double().tanh() * f.double()
-                    * sums.sigmoid()[..., None] + r.double())
-        check(result, expected, dtype)
+        check(result, output * sums.sigmoid()[..., None] + x.double(), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+def test_gate_extremes(dtype):
+    """The machine's functions have the limits of exact ones."""
+    case = Case(dtype=dtype, dim=64, value_dim=64, heads=4, kv_heads=4)
+    q, k, v = make(case, 1, 128, 128)
+    ones, f = torch.ones_like(q), torch.ones(64, device="cuda")
+    attend = compiled_readers(dtype, 64, "gate")
+    # Of values of 1 the output is 1, and the gate is the result.
+    for value, expected in [(-100, 0), (100, 1), (-88, 0), (88, 1), (0, 0.5),
+                            (-torch.inf, 0), (torch.inf, 1),
+                            (torch.nan, torch.nan)]:
+        result = attend(q, k, ones, torch.full_like(q, value), f).double()
+        torch.testing.assert_close(result, torch.full_like(result, expected),
+                                   rtol=2**-7, atol=1e-30, equal_nan=True)
 
 
 @pytest.mark.parametrize("dim", [8, 16, 24, 40, 72, 80, 96, 112, 160, 192, 256])
