@@ -12,6 +12,8 @@
 // RUN: fovea-run %s --entry=collapsed --target=sm_80 --simulate --dims=77 --random=2 --check | FileCheck %s
 // RUN: fovea-run %s --entry=tanh_gate --target=sm_90a --simulate --random=1 --check | FileCheck %s
 // RUN: fovea-run %s --entry=tanh_gate --target=sm_90a --exact-functions --simulate --random=1 --check | FileCheck %s
+// RUN: fovea-opt %s --fovea-gpu-pipeline='target=sm_90a level=tile' --debug-only=attn-tile 2>&1 | FileCheck %s --check-prefix=MACHINE
+// RUN: fovea-opt %s --fovea-gpu-pipeline='target=sm_90a level=tile exact-functions' --debug-only=attn-tile 2>&1 | FileCheck %s --check-prefix=EXACT --implicit-check-not='fastmath<afn>'
 //
 // Those that a kernel of their own is faster for are computed there, and here with the
 // others:
@@ -30,6 +32,18 @@
 // RUN: fovea-run %t.80 --reference=%s --entry=broadcast --target=sm_80 --simulate --random=5 --check | FileCheck %s
 // RUN: fovea-run %s --entry=single --target=sm_90a --simulate --random=6 --check | FileCheck %s
 // RUN: fovea-run %s --entry=single --target=sm_80 --simulate --random=6 --check | FileCheck %s
+//
+// MACHINE-LABEL: func.func @gate
+// MACHINE:       math.exp %{{[^ ]*}} fastmath<afn> : f32
+// MACHINE-LABEL: func.func @tanh_gate
+// MACHINE:       math.tanh %{{[^ ]*}} fastmath<afn> : f32
+// EXACT:         linalg.generic at {{.*}} stays behind the loop: its elements take longer
+// EXACT-LABEL:   func.func @gate
+// EXACT:         tile.launch
+// EXACT:         linalg.generic
+// EXACT-LABEL:   func.func @tanh_gate
+// EXACT:         tile.map exact
+// EXACT:         math.tanh %{{[^ ]*}} : f32
 //
 // CHECK: check: result 0: max error
 // TWO:   check: result 1: max error
