@@ -209,7 +209,9 @@ double fovea::predictGpuSeconds(const AttentionShape &shape,
   constexpr double kItemLatency[] = {4e-6, 4e-6, 6e-6, 6e-6};
   constexpr double kExactItemLatency = 2.6e-6;
   // Seconds to clear the flags of blocks, to write a part and to add one.
-  constexpr double kShareLatency = 8e-6;
+  // (Measured at 2k: shares gain 2 us at d = 128, where a last round is two
+  // fifths full, and lose 4 to 9 at d = 256 and 64, where it is more.)
+  constexpr double kShareLatency = 1.3e-5;
   // Seconds to start the launch that merges parts of the keys, and to end it.
   constexpr double kMergeLatency = 3e-6;
   // Registers that are left where softmax takes longer than products, without
